@@ -1,0 +1,138 @@
+//! Congestion controllers: the contract, the closed set of built-in ones, and the registry of their names.
+
+mod cubic;
+mod hystart;
+mod reno;
+
+use ackclock_core::{Span, Time};
+
+use crate::window::Window;
+pub use cubic::{Cubic, CubicParams};
+pub use hystart::HyStart;
+pub use reno::Reno;
+
+/// What one ACK tells a controller.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample {
+    /// Time of arrival.
+    pub now: Time,
+    /// Segments delivered by this ACK: cumulatively acknowledged or newly SACKed.
+    pub acked: u32,
+    /// RTT of the most recently sent segment that this ACK covers, if none of them was retransmitted.
+    pub rtt: Option<Span>,
+    /// Smoothed RTT.
+    pub srtt: Span,
+    /// Least RTT of the connection.
+    pub min_rtt: Span,
+    /// Segments in flight before this ACK.
+    pub prior_in_flight: u32,
+    /// First unacknowledged offset after this ACK.
+    pub snd_una: u64,
+    /// Next offset to send.
+    pub snd_nxt: u64,
+    /// The window limited the sender since the last ACK (RFC 7661; Linux `tcp_is_cwnd_limited`). A controller must
+    /// not grow the window when this is false.
+    pub cwnd_limited: bool,
+    /// Sender paces its packets.
+    pub paced: bool,
+    /// Payload of a full segment, bytes.
+    pub smss: u32,
+}
+
+/// The contract of a congestion controller. It never sees single losses and keeps no recovery state: the recovery
+/// rule takes the window from where it is to [`CongestionControl::ssthresh`].
+pub trait CongestionControl {
+    /// RTT sample and delivery of every ACK, in every state, before `on_ack` (Linux `pkts_acked`). Optional.
+    fn on_sample(&mut self, _window: &mut Window, _ack: &AckSample) {}
+
+    /// Grow the window for an ACK that arrived outside recovery (Linux `cong_avoid`). Called only for ACKs that
+    /// deliver data, in Open, Disorder and Loss.
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
+
+    /// A congestion event: the target window in segments, at least 2. Called once per reduction, before `window`
+    /// changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
+    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
+
+    /// A retransmission timeout collapsed the window (after `ssthresh`). Optional.
+    fn on_rto(&mut self) {}
+
+    /// The reduction was a mistake: the window to go back to, in segments.
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        window.cwnd.max(window.prior_cwnd)
+    }
+
+    /// Transmission starts anew after `idle` with nothing in flight. Optional.
+    fn on_tx_start(&mut self, _now: Time, _idle: Span) {}
+
+    /// Least window of Linux's rate halving, given ssthresh, if it differs from ssthresh (the `min_cwnd` hook of
+    /// kernels before 3.2).
+    fn min_cwnd(&self, ssthresh: u32) -> u32 {
+        ssthresh
+    }
+}
+
+/// A user's own controller, boxed.
+pub type Custom = Box<dyn CongestionControl + Send>;
+
+/// Every built-in controller, and one variant for a user's own.
+#[allow(missing_docs)]
+pub enum Controller {
+    Reno(Reno),
+    Cubic(Cubic),
+    Custom(Custom),
+}
+
+/// Name and one line for each built-in controller.
+pub const REGISTRY: &[(&str, &str)] = &[
+    ("reno", "NewReno: slow start, one segment per RTT, halve on loss (RFC 5681; counts segments as Linux does)"),
+    ("cubic", "CUBIC with HyStart as in current Linux (RFC 9438 names the algorithm; integer arithmetic of the kernel)"),
+    ("cubic-rfc9438", "CUBIC in the form of RFC 9438: real arithmetic, no HyStart"),
+];
+
+impl Controller {
+    /// The controller called `name`, if there is one.
+    pub fn by_name(name: &str) -> Option<Controller> {
+        Some(match name {
+            "reno" => Controller::Reno(Reno::default()),
+            "cubic" => Controller::Cubic(Cubic::new(CubicParams::LINUX)),
+            "cubic-rfc9438" => Controller::Cubic(Cubic::new(CubicParams::RFC9438)),
+            _ => return None,
+        })
+    }
+}
+
+macro_rules! dispatch {
+    ($self:ident, $c:ident => $e:expr) => {
+        match $self {
+            Controller::Reno($c) => $e,
+            Controller::Cubic($c) => $e,
+            Controller::Custom($c) => $e,
+        }
+    };
+}
+
+impl CongestionControl for Controller {
+    #[inline]
+    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+        dispatch!(self, c => c.on_sample(window, ack))
+    }
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        dispatch!(self, c => c.on_ack(window, ack))
+    }
+    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
+        dispatch!(self, c => c.ssthresh(window, in_flight))
+    }
+    fn on_rto(&mut self) {
+        dispatch!(self, c => c.on_rto())
+    }
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        dispatch!(self, c => c.undo_cwnd(window))
+    }
+    fn on_tx_start(&mut self, now: Time, idle: Span) {
+        dispatch!(self, c => c.on_tx_start(now, idle))
+    }
+    fn min_cwnd(&self, ssthresh: u32) -> u32 {
+        dispatch!(self, c => c.min_cwnd(ssthresh))
+    }
+}

@@ -1,0 +1,10 @@
+//! Window rules, pure and alone: congestion controllers say what ssthresh is and how the window grows; recovery rules
+//! say how the window gets there. Every pair of the two works. Nothing here knows segments, timers or packets.
+
+pub mod controller;
+pub mod recovery;
+pub mod window;
+
+pub use controller::{AckSample, CongestionControl, Controller};
+pub use recovery::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule, Rule};
+pub use window::Window;

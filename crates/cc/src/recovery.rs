@@ -1,0 +1,161 @@
+//! Recovery rules: the contract, the closed set, and the registry of names. A rule is pure arithmetic in segments:
+//! it says how large cwnd is on each ACK of an episode; the sender transmits while pipe < cwnd.
+
+mod prr;
+mod rate_halving;
+mod rfc6675;
+
+use ackclock_core::trace::RuleVars;
+
+pub use prr::{Prr, PrrBound, PrrExit, PrrParams};
+pub use rate_halving::RateHalving;
+pub use rfc6675::Rfc6675;
+
+/// The state of the sender at the moment recovery begins, after the entering ACK was applied to the scoreboard.
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveryEntry {
+    /// cwnd before entry (W).
+    pub cwnd: u32,
+    /// Target window that the controller chose.
+    pub ssthresh: u32,
+    /// snd_nxt - snd_una, limited-transmit segments included.
+    pub flight_size: u32,
+    /// Segments SACKed in total, those of the entering ACK included.
+    pub sacked: u32,
+    /// Segments newly SACKed by the entering ACK.
+    pub newly_sacked: u32,
+    /// Segments newly acknowledged cumulatively by the entering ACK.
+    pub newly_acked: u32,
+    /// Least window for rate halving (the controller's `min_cwnd` hook).
+    pub min_cwnd: u32,
+}
+
+/// One ACK in recovery, the entering ACK included, after it was applied to the scoreboard.
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveryAck {
+    /// DeliveredData: segments cumulatively acknowledged plus the change in SACKed segments.
+    pub delivered: u32,
+    /// pipe after this ACK, before sending.
+    pub pipe: u32,
+    /// cwnd before this ACK.
+    pub cwnd: u32,
+    /// Target window.
+    pub ssthresh: u32,
+    /// snd_una advanced.
+    pub una_advanced: bool,
+    /// Segments newly marked lost by this ACK (retransmissions found lost included).
+    pub newly_lost: u32,
+    /// This is the ACK that entered recovery.
+    pub entering: bool,
+    /// The ACK made progress in the sense of Linux 2.6 `tcp_cwnd_down`: it acknowledged or SACKed something, or
+    /// carries a DSACK; or the flow has no SACK and this is a duplicate ACK.
+    pub progress: bool,
+}
+
+/// The moment recovery ends by a full ACK.
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveryExit {
+    /// cwnd before the exit rule.
+    pub cwnd: u32,
+    /// Target window.
+    pub ssthresh: u32,
+    /// pipe after the ACK that ends recovery.
+    pub pipe: u32,
+    /// The episode is undone: cwnd and ssthresh were already restored by the sender.
+    pub undone: bool,
+}
+
+/// The contract of a recovery rule.
+pub trait RecoveryRule {
+    /// Recovery (or CWR) begins. Called before the entering ACK's `on_ack`.
+    fn enter(&mut self, entry: &RecoveryEntry);
+
+    /// cwnd after this ACK, in segments; the sender transmits while pipe < cwnd.
+    fn on_ack(&mut self, ack: &RecoveryAck) -> u32;
+
+    /// One segment left, new or retransmitted.
+    fn on_sent(&mut self);
+
+    /// cwnd after the full ACK that ends recovery, in segments.
+    fn exit(&mut self, exit: &RecoveryExit) -> u32;
+
+    /// Whether the first retransmission leaves regardless of pipe and cwnd (RFC 6675 §5 step 4.3).
+    fn forces_first_retransmit(&self) -> bool {
+        false
+    }
+
+    /// Variables for the trace.
+    fn vars(&self) -> RuleVars {
+        RuleVars::default()
+    }
+}
+
+/// Every built-in rule.
+#[allow(missing_docs)]
+#[derive(Clone, Debug)]
+pub enum Rule {
+    Rfc6675(Rfc6675),
+    RateHalving(RateHalving),
+    Prr(Prr),
+}
+
+/// Name and one line for each built-in rule.
+pub const REGISTRY: &[(&str, &str)] = &[
+    ("rfc6675", "RFC 6675 (and 3517): cwnd = ssthresh at once, send while pipe < cwnd"),
+    ("rate-halving", "Linux rate halving (kernels up to 3.1): one segment per two ACKs"),
+    ("prr-ub", "PRR with the unlimited reduction bound (RFC 6937 reference)"),
+    ("prr-crb", "PRR with the conservative reduction bound (RFC 6937)"),
+    ("prr-ssrb", "PRR with the slow-start reduction bound (RFC 6937)"),
+    ("prr-rfc9937", "PRR of RFC 9937: conservative, slow start on SafeACKs, cwnd = ssthresh at the end"),
+    ("prr-linux-3.2", "PRR as in Linux 3.2: prior_cwnd, slow-start bound"),
+    ("prr-linux-6", "PRR as in Linux 6 and 7: prior_cwnd, SafeACK, forced first retransmit"),
+];
+
+impl Rule {
+    /// The rule called `name`, if there is one.
+    pub fn by_name(name: &str) -> Option<Rule> {
+        Some(match name {
+            "rfc6675" => Rule::Rfc6675(Rfc6675::default()),
+            "rate-halving" => Rule::RateHalving(RateHalving::default()),
+            "prr-ub" => Rule::Prr(Prr::new(PrrParams::UB)),
+            "prr-crb" => Rule::Prr(Prr::new(PrrParams::CRB)),
+            "prr-ssrb" => Rule::Prr(Prr::new(PrrParams::SSRB)),
+            "prr-rfc9937" => Rule::Prr(Prr::new(PrrParams::RFC9937)),
+            "prr-linux-3.2" => Rule::Prr(Prr::new(PrrParams::LINUX_3_2)),
+            "prr-linux-6" => Rule::Prr(Prr::new(PrrParams::LINUX_6)),
+            _ => return None,
+        })
+    }
+}
+
+macro_rules! dispatch {
+    ($self:ident, $r:ident => $e:expr) => {
+        match $self {
+            Rule::Rfc6675($r) => $e,
+            Rule::RateHalving($r) => $e,
+            Rule::Prr($r) => $e,
+        }
+    };
+}
+
+impl RecoveryRule for Rule {
+    fn enter(&mut self, entry: &RecoveryEntry) {
+        dispatch!(self, r => r.enter(entry))
+    }
+    fn on_ack(&mut self, ack: &RecoveryAck) -> u32 {
+        dispatch!(self, r => r.on_ack(ack))
+    }
+    #[inline]
+    fn on_sent(&mut self) {
+        dispatch!(self, r => r.on_sent())
+    }
+    fn exit(&mut self, exit: &RecoveryExit) -> u32 {
+        dispatch!(self, r => r.exit(exit))
+    }
+    fn forces_first_retransmit(&self) -> bool {
+        dispatch!(self, r => r.forces_first_retransmit())
+    }
+    fn vars(&self) -> RuleVars {
+        dispatch!(self, r => r.vars())
+    }
+}

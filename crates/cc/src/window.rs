@@ -1,0 +1,59 @@
+//! The congestion window and what belongs to it, in segments.
+
+/// cwnd and ssthresh of one sender, in segments as in Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window.
+    pub cwnd: u32,
+    /// Slow-start threshold; `INFINITE` until the first reduction.
+    pub ssthresh: u32,
+    /// Linear-growth counter: segments acknowledged since cwnd last grew (Linux `snd_cwnd_cnt`).
+    pub cwnd_cnt: u32,
+    /// cwnd never grows beyond this.
+    pub cwnd_clamp: u32,
+    /// cwnd at the last reduction (W; Linux `prior_cwnd`).
+    pub prior_cwnd: u32,
+}
+
+impl Window {
+    /// ssthresh before the first reduction (Linux TCP_INFINITE_SSTHRESH).
+    pub const INFINITE: u32 = 0x7fff_ffff;
+
+    /// A window that starts at `iw` segments.
+    pub fn new(iw: u32) -> Window {
+        Window { cwnd: iw, ssthresh: Window::INFINITE, cwnd_cnt: 0, cwnd_clamp: u32::MAX, prior_cwnd: iw }
+    }
+
+    /// RFC 5681 §3.1, as Linux decides it: below ssthresh.
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Slow start: one segment per segment acknowledged, up to ssthresh. Returns what is left for linear growth.
+    /// (Linux `tcp_slow_start`; RFC 3465 with L unlimited.)
+    #[inline]
+    pub fn slow_start(&mut self, acked: u32) -> u32 {
+        let cwnd = (self.cwnd + acked).min(self.ssthresh);
+        let left = acked - (cwnd - self.cwnd);
+        self.cwnd = cwnd.min(self.cwnd_clamp);
+        left
+    }
+
+    /// Linear growth: one segment per `w` segments acknowledged (Linux `tcp_cong_avoid_ai`).
+    #[inline]
+    pub fn additive_increase(&mut self, w: u32, acked: u32) {
+        let w = w.max(1);
+        if self.cwnd_cnt >= w {
+            self.cwnd_cnt = 0;
+            self.cwnd += 1;
+        }
+        self.cwnd_cnt += acked;
+        if self.cwnd_cnt >= w {
+            let delta = self.cwnd_cnt / w;
+            self.cwnd_cnt -= delta * w;
+            self.cwnd += delta;
+        }
+        self.cwnd = self.cwnd.min(self.cwnd_clamp);
+    }
+}

@@ -1,0 +1,17 @@
+//! Ground floor of ackclock: integer time and units, the event queue, random streams, the packet and the trace
+//! schema. No I/O, no clock, no knowledge of any protocol or network element.
+
+pub mod digest;
+pub mod event;
+pub mod packet;
+pub mod rng;
+pub mod time;
+pub mod trace;
+pub mod units;
+
+pub use digest::Digest;
+pub use event::EventQueue;
+pub use packet::{Flags, FlowId, Packet, SackBlock, SackList, Segment};
+pub use rng::Stream;
+pub use time::{Span, Time};
+pub use units::Rate;

@@ -1,0 +1,203 @@
+//! The packet, by value: links carry it, transports read it. Offsets are u64; 32-bit sequence numbers exist only
+//! where packets leave the simulator (capture files, packet scripts).
+
+use std::ops::{BitOr, BitOrAssign};
+
+/// Number of a flow in the run.
+pub type FlowId = u32;
+
+/// TCP header flags, with the bit values of the header.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Flags(pub u8);
+
+#[allow(missing_docs)]
+impl Flags {
+    pub const FIN: Flags = Flags(0x01);
+    pub const SYN: Flags = Flags(0x02);
+    pub const RST: Flags = Flags(0x04);
+    pub const PSH: Flags = Flags(0x08);
+    pub const ACK: Flags = Flags(0x10);
+    pub const URG: Flags = Flags(0x20);
+    pub const ECE: Flags = Flags(0x40);
+    pub const CWR: Flags = Flags(0x80);
+
+    /// Whether any flag of `other` is set.
+    #[inline]
+    pub fn has(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+impl BitOr for Flags {
+    type Output = Flags;
+    fn bitor(self, o: Flags) -> Flags {
+        Flags(self.0 | o.0)
+    }
+}
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, o: Flags) {
+        self.0 |= o.0;
+    }
+}
+
+/// A SACK block, its edges in bytes relative to the segment's ACK number (a DSACK block below it is negative).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SackBlock {
+    /// First byte of the block.
+    pub start: i32,
+    /// Byte after the block.
+    pub end: i32,
+}
+
+/// Up to four SACK blocks, the one that holds the latest arrival (or a DSACK) first: RFC 2018 §4, RFC 2883.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SackList {
+    blocks: [SackBlock; 4],
+    len: u8,
+}
+
+impl SackList {
+    /// The blocks, in header order.
+    #[inline]
+    pub fn as_slice(&self) -> &[SackBlock] {
+        &self.blocks[..self.len as usize]
+    }
+    /// Append a block; beyond four it is left out.
+    pub fn push(&mut self, block: SackBlock) {
+        if (self.len as usize) < self.blocks.len() {
+            self.blocks[self.len as usize] = block;
+            self.len += 1;
+        }
+    }
+    /// Whether there is no block.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Number of blocks.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+}
+
+/// What a TCP endpoint sends and receives. Sequence space: the SYN is offset 0, data starts at 1, the FIN takes one.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Segment {
+    /// Offset of the first payload byte (or of the SYN or FIN).
+    pub seq: u64,
+    /// Next offset expected from the peer; meaningful with the ACK flag.
+    pub ack: u64,
+    /// SACK blocks, relative to `ack`.
+    pub sack: SackList,
+    /// TSval, in ticks of the sender's timestamp clock; 0 with `ts_ecr` 0 = no timestamp option.
+    pub ts_val: u32,
+    /// TSecr.
+    pub ts_ecr: u32,
+    /// Advertised receive window in bytes, already scaled.
+    pub wnd: u32,
+    /// Payload bytes.
+    pub len: u32,
+    /// Ordinal of the data segment in its direction, counted from 1 in order of first transmission; 0 without data.
+    pub seg_no: u32,
+    /// Which transmission of this segment it is: 0 the original, 1 the first retransmission, ...
+    pub rexmit: u8,
+    /// Header flags.
+    pub flags: Flags,
+    /// Whether the timestamp option is present.
+    pub has_ts: bool,
+    /// Options of a SYN; meaningful with the SYN flag.
+    pub syn: SynOptions,
+}
+
+/// Options that travel on SYN and SYN-ACK only.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SynOptions {
+    /// MSS option, bytes.
+    pub mss: u16,
+    /// Window scale shift.
+    pub wscale: u8,
+    /// SACK permitted.
+    pub sack_permitted: bool,
+}
+
+impl Segment {
+    /// Bytes of TCP options that this segment carries, padded to a multiple of 4.
+    #[inline]
+    pub fn option_bytes(&self) -> u32 {
+        if self.flags.has(Flags::SYN) {
+            // mss 4, SACK permitted 2 + timestamps 10 (or padding), nop + wscale 4
+            return 4 + if self.has_ts { 12 } else { 4 * self.syn.sack_permitted as u32 } + 4;
+        }
+        let ts = if self.has_ts { 12 } else { 0 };
+        let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() as u32 };
+        ts + sack
+    }
+
+    /// IPv4 packet size: 20 IP + 20 TCP + options + payload.
+    #[inline]
+    pub fn ip_bytes(&self) -> u32 {
+        40 + self.option_bytes() + self.len
+    }
+
+    /// Sequence space that the segment takes.
+    #[inline]
+    pub fn seq_len(&self) -> u64 {
+        self.len as u64 + self.flags.has(Flags::SYN) as u64 + self.flags.has(Flags::FIN) as u64
+    }
+}
+
+/// ECN field of the IP header (RFC 3168).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct = 0,
+    /// ECT(1).
+    Ect1 = 1,
+    /// ECT(0).
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+/// A packet in the network.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Packet {
+    /// TCP header and payload length.
+    pub seg: Segment,
+    /// The flow it belongs to, as in the tables.
+    pub flow: FlowId,
+    /// The connection it belongs to: a flow that fetches again and again opens many, one after another.
+    pub conn: u32,
+    /// Bytes that links charge: IP packet plus the scenario's framing.
+    pub bytes: u32,
+    /// Position on its way: index into the path's list of links.
+    pub hop: u8,
+    /// True along the path (from the host that sends the data to the one that receives it), false on the way back.
+    pub forward: bool,
+    /// ECN field.
+    pub ecn: Ecn,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_on_the_wire_match_linux() {
+        // kernel-reference: full segment 1448 + 32 + 20 = 1500, pure ACK 52, SYN 60 (IP bytes)
+        let data = Segment { len: 1448, has_ts: true, flags: Flags::ACK, ..Segment::default() };
+        assert_eq!(data.ip_bytes(), 1500);
+        let ack = Segment { has_ts: true, flags: Flags::ACK, ..Segment::default() };
+        assert_eq!(ack.ip_bytes(), 52);
+        let syn = SynOptions { mss: 1460, wscale: 7, sack_permitted: true };
+        let syn = Segment { has_ts: true, flags: Flags::SYN, syn, ..Segment::default() };
+        assert_eq!(syn.ip_bytes(), 60);
+    }
+
+    #[test]
+    fn a_packet_stays_small() {
+        assert!(std::mem::size_of::<Packet>() <= 112, "{}", std::mem::size_of::<Packet>());
+    }
+}

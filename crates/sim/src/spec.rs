@@ -1,0 +1,418 @@
+//! The scenario as the engine reads it: JSON with SI units in whole nanoseconds, bits per second and bytes. The Python
+//! front validates and explains; here unknown keys and impossible values are refused once more, tersely.
+
+use serde::Deserialize;
+
+/// A whole scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Name, for messages only (not part of the result).
+    #[serde(default)]
+    pub name: String,
+    /// Simulated time, ns.
+    pub duration_ns: u64,
+    /// The network.
+    pub network: Network,
+    /// Flow groups; flow ids count through them in order.
+    pub flows: Vec<FlowGroup>,
+    /// What to record.
+    #[serde(default)]
+    pub record: Record,
+}
+
+/// Which shape the network has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// sender - access - bottleneck - egress - receiver; all flows share every link.
+    Chain,
+    /// Every flow has its own access and egress link; one shared bottleneck.
+    Dumbbell,
+    /// As dumbbell, with access links given one by one (`access_list`, taken in turn).
+    Wishbone,
+    /// Links and paths listed freely.
+    Graph,
+}
+
+/// The network: three named links for the usual shapes, or a list of links and paths.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Shape.
+    pub topology: Topology,
+    /// Bytes that links charge on top of the IP packet (14 for Ethernet without FCS).
+    #[serde(default)]
+    pub framing_bytes: u32,
+    /// Sender's side; absent = the sender sits on the bottleneck.
+    #[serde(default)]
+    pub access: Option<Link>,
+    /// Wishbone: the senders' links, taken in turn.
+    #[serde(default)]
+    pub access_list: Vec<Link>,
+    /// The shared link.
+    #[serde(default)]
+    pub bottleneck: Option<Link>,
+    /// Receiver's side; absent = the receiver sits on the bottleneck.
+    #[serde(default)]
+    pub egress: Option<Link>,
+    /// Links of the way back where they differ from the way out.
+    #[serde(default)]
+    pub reverse: Reverse,
+    /// Graph: unidirectional links.
+    #[serde(default)]
+    pub links: Vec<NamedLink>,
+    /// Graph: paths over these links.
+    #[serde(default)]
+    pub paths: Vec<Path>,
+}
+
+/// The way back, link by link; an absent entry mirrors the forward link (rate, delay, queue and loss alike).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Reverse {
+    pub access: Option<Link>,
+    pub bottleneck: Option<Link>,
+    pub egress: Option<Link>,
+}
+
+/// A link of a graph.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct NamedLink {
+    pub name: String,
+    pub link: Link,
+}
+
+/// A path of a graph: names of links, in order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Path {
+    pub name: String,
+    pub forward: Vec<String>,
+    pub backward: Vec<String>,
+}
+
+/// A unidirectional link: loss -> queue -> rate -> delay (-> jitter, reordering).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// bit/s; absent = infinite.
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
+    /// Propagation delay, ns.
+    #[serde(default)]
+    pub delay_ns: u64,
+    /// Queue; absent = unlimited drop-tail.
+    #[serde(default)]
+    pub queue: Option<Queue>,
+    /// Loss ahead of the queue.
+    #[serde(default)]
+    pub loss: Loss,
+    /// Random extra delay, uniform in [0, jitter_ns]; order is kept unless `reorder` is set.
+    #[serde(default)]
+    pub jitter_ns: u64,
+    /// Packets that overtake: this share gets no jitter and skips `reorder_by_ns` of the delay.
+    #[serde(default)]
+    pub reorder: Option<Reorder>,
+}
+
+/// Reordering: a share of packets is held back.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    /// Share of packets held back.
+    pub probability: f64,
+    /// How much later they arrive, ns.
+    pub extra_delay_ns: u64,
+}
+
+/// A queue and its discipline. Limits count what waits, not the packet in transmission.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Queue {
+    /// True tail drop, limited in packets or bytes.
+    DropTail {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        #[serde(default)]
+        limit_bytes: Option<u64>,
+    },
+    /// netem's limit: packets in the delay line count too.
+    NetemLimit { limit_packets: u32 },
+    /// CoDel (RFC 8289).
+    Codel {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        #[serde(default = "codel_target")]
+        target_ns: u64,
+        #[serde(default = "codel_interval")]
+        interval_ns: u64,
+        #[serde(default)]
+        ecn: bool,
+    },
+    /// RED (Floyd, Jacobson 1993), gentle.
+    Red {
+        limit_packets: u32,
+        min_packets: f64,
+        max_packets: f64,
+        #[serde(default = "red_max_p")]
+        max_p: f64,
+        #[serde(default = "red_weight")]
+        weight: f64,
+        #[serde(default)]
+        ecn: bool,
+    },
+}
+
+fn codel_target() -> u64 {
+    5_000_000
+}
+fn codel_interval() -> u64 {
+    100_000_000
+}
+fn red_max_p() -> f64 {
+    0.1
+}
+fn red_weight() -> f64 {
+    0.002
+}
+
+/// A loss model.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Loss {
+    #[default]
+    None,
+    /// Every packet with probability p.
+    Bernoulli { p: f64 },
+    /// Two states; p: good -> bad, r: bad -> good, loss in the bad and in the good state.
+    GilbertElliott {
+        p: f64,
+        r: f64,
+        #[serde(default = "one")]
+        loss_bad: f64,
+        #[serde(default)]
+        loss_good: f64,
+    },
+    /// Every `every`-th packet, after `offset` packets.
+    Periodic {
+        every: u64,
+        #[serde(default)]
+        offset: u64,
+    },
+    /// Exactly these transmissions.
+    Scripted { drops: Vec<Drop> },
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// One line of a scripted loss: data segments `first..=last` (counted from 1 in order of first transmission) of a
+/// flow, each at its `transmission`-th transmission (0 the original).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Drop {
+    #[serde(default)]
+    pub flow: u32,
+    pub first: u32,
+    pub last: u32,
+    #[serde(default)]
+    pub transmission: u8,
+}
+
+/// `count` flows that are alike.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowGroup {
+    /// How many.
+    #[serde(default = "one_flow")]
+    pub count: u32,
+    /// Host profile: see `ackclock_tcp::profile`.
+    pub profile: String,
+    /// Congestion controller's registry name.
+    pub congestion_control: String,
+    /// Recovery rule's registry name; absent = the profile's.
+    #[serde(default)]
+    pub recovery: Option<String>,
+    /// Single settings that differ from the profile.
+    #[serde(default)]
+    pub stack: Stack,
+    /// What the application does.
+    pub workload: Workload,
+    /// Start of the first flow, ns.
+    #[serde(default)]
+    pub start_ns: u64,
+    /// Start of each further flow after the one before it, ns.
+    #[serde(default)]
+    pub stagger_ns: u64,
+    /// The application stops writing here, ns; absent = at the end.
+    #[serde(default)]
+    pub stop_ns: Option<u64>,
+    /// Graph: name of the path; absent = the first.
+    #[serde(default)]
+    pub path: Option<String>,
+}
+
+fn one_flow() -> u32 {
+    1
+}
+
+/// Settings of a host that override its profile; every field absent by default.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Stack {
+    /// Payload of a full segment, bytes (SMSS, options already taken off).
+    pub smss: Option<u32>,
+    pub initial_window: Option<u32>,
+    pub sack: Option<bool>,
+    pub timestamps: Option<bool>,
+    /// "dupthresh", "fack" or "rack".
+    pub detection: Option<String>,
+    pub initial_rto_ns: Option<u64>,
+    pub min_rto_ns: Option<u64>,
+    pub delayed_ack: Option<bool>,
+    pub tlp: Option<bool>,
+    pub frto: Option<bool>,
+    pub undo: Option<bool>,
+    pub limited_transmit: Option<bool>,
+    /// "off", "rfc5827" or "delayed".
+    pub early_retransmit: Option<String>,
+    pub idle_restart: Option<bool>,
+    pub sack_compression: Option<bool>,
+    /// Greatest receive window, bytes.
+    pub receive_buffer: Option<u64>,
+    /// Multiplicative decrease in thousandths where the controller has a choice (cubic: 700).
+    pub beta_permille: Option<u32>,
+    pub hystart: Option<bool>,
+    pub hz: Option<u32>,
+}
+
+/// A distribution to draw from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Distribution {
+    Constant { value: f64 },
+    Uniform { low: f64, high: f64 },
+    /// ln X normal; `median` = exp(mu).
+    Lognormal { median: f64, sigma: f64 },
+    Exponential { mean: f64 },
+    /// Each value equally likely.
+    Choice { values: Vec<f64> },
+}
+
+/// What the application does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Workload {
+    /// As much as the connection takes, until the flow's stop.
+    Bulk,
+    /// This many bytes, then close.
+    Transfer {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Client at the receiving end: connect, request, response of `bytes`, close; `count` times, one after another,
+    /// each `pause_ns` after the last byte of the one before.
+    Fetch {
+        /// Response bytes.
+        bytes: u64,
+        /// Request bytes.
+        #[serde(default = "request_bytes")]
+        request_bytes: u64,
+        /// Fetches.
+        #[serde(default = "one_flow")]
+        count: u32,
+        /// Pause between them, ns.
+        #[serde(default)]
+        pause_ns: u64,
+        /// Give up a fetch after this long, ns.
+        #[serde(default)]
+        timeout_ns: Option<u64>,
+        /// Every fetch meets links as if it were the first: loss streams restart from (seed, fetch number), so that
+        /// two arms of a comparison meet the same losses fetch by fetch.
+        #[serde(default)]
+        common_random_numbers: bool,
+    },
+    /// Writes `chunk_bytes` every chunk/rate, as video servers do; `bytes` in all (absent = until stop).
+    Throttled {
+        /// bit/s of the application.
+        rate_bps: u64,
+        /// Bytes of one write.
+        chunk_bytes: u64,
+        /// Bytes written at once at the start.
+        #[serde(default)]
+        initial_bytes: u64,
+        /// Total.
+        #[serde(default)]
+        bytes: Option<u64>,
+    },
+    /// `clients` clients, each alone on a path of its own with RTT, rate, loss and response size drawn once; each
+    /// does one fetch at a time, `requests` in all on one connection each.
+    Population {
+        /// Clients.
+        clients: u32,
+        /// Requests of each client.
+        #[serde(default = "one_flow")]
+        requests: u32,
+        /// Seconds.
+        rtt_s: Distribution,
+        /// bit/s.
+        rate_bps: Distribution,
+        /// Probability, each direction.
+        loss: Distribution,
+        /// Bytes.
+        bytes: Distribution,
+        /// Bottleneck buffer of each client, packets.
+        #[serde(default = "population_queue")]
+        queue_packets: u32,
+        /// If set, the server writes at this many times the client's rate after an initial burst (video).
+        #[serde(default)]
+        throttle: Option<f64>,
+    },
+}
+
+fn request_bytes() -> u64 {
+    100
+}
+fn population_queue() -> u32 {
+    100
+}
+
+/// What is recorded besides the running sums.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Record {
+    /// Per-ACK trace: "none", "flow" (flow 0 only) or "all".
+    pub trace: TraceLevel,
+    /// Capture of every packet at the hosts (pcapng).
+    pub capture: bool,
+    /// TCP_INFO-like samples of each open flow, ns; 0 = off.
+    pub sample_interval_ns: u64,
+    /// Queue occupancy samples, ns; 0 = off.
+    pub queue_interval_ns: u64,
+    /// Goodput per flow and interval, ns; 0 = off.
+    pub goodput_interval_ns: u64,
+    /// A row for each dropped packet.
+    pub drops: bool,
+}
+
+/// How much of the per-ACK trace is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum TraceLevel {
+    #[default]
+    None,
+    Flow,
+    All,
+}

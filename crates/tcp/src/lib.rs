@@ -1,0 +1,13 @@
+//! Sans-IO TCP: told the time, never asks for it. Inputs are pushed (`on_packet`, `on_timer`, `write`, `close`),
+//! outputs polled (`poll_transmit`, `next_deadline`). No sockets, threads or clocks; the same code serves the
+//! simulator, packet scripts and tests.
+
+mod config;
+mod connection;
+mod receiver;
+mod rtt;
+mod scoreboard;
+mod sender;
+
+pub use config::{Config, DelayedAck, Detection, EarlyRetransmit, RtoStyle, PROFILES};
+pub use connection::{Connection, Info, State, Stats};
