@@ -1,0 +1,17 @@
+//! The network of ackclock: unidirectional links, their queues and their loss models. Sees `ackclock_core` only.
+//!
+//! A [`Link`] is loss model -> queue -> rate -> propagation delay, in this order. For every link, at every instant:
+//! arrivals = delivered + dropped + held.
+
+pub mod jitter;
+pub mod link;
+pub mod loss;
+pub mod queue;
+pub mod reorder;
+mod transmitter;
+mod wire;
+
+pub use link::{Counters, Link, LinkConfig};
+pub use loss::LossConfig;
+pub use queue::{QueueConfig, Refused};
+pub use reorder::Reorder;

@@ -1,0 +1,314 @@
+//! A unidirectional link: loss model -> queue -> rate -> propagation delay (-> jitter, reordering), in this order.
+//!
+//! Speed: where the queue decides on arrival, so does the transmitter. A packet that is accepted at `now` starts its
+//! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later; it goes
+//! straight into a ring, and the only event left is its delivery. CoDel drops at departure: such a link holds its
+//! packets, and has one event for each departure too.
+//!
+//! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
+//! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Packet, Rate, Span, Stream, Time};
+
+use crate::jitter::Jitter;
+use crate::loss::{Loss, LossConfig};
+use crate::queue::backlog::Backlog;
+use crate::queue::{Arrival, Queue, QueueConfig, Refused, Verdict};
+use crate::reorder::{Chooser, Reorder};
+use crate::transmitter::Transmitter;
+use crate::wire::Wire;
+
+/// What a link is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// Name, unique in the network: random streams are derived from it.
+    pub name: String,
+    /// Transmission rate, positive; `Rate::INFINITE` = transmission takes no time.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Span,
+    /// The queue.
+    pub queue: QueueConfig,
+    /// Loss ahead of the queue.
+    pub loss: LossConfig,
+    /// Greatest random extra delay; zero = none.
+    pub jitter: Span,
+    /// Packets held back so that others overtake.
+    pub reorder: Option<Reorder>,
+}
+
+impl LinkConfig {
+    /// A link without loss, limits, jitter and reordering.
+    pub fn new(name: &str, rate: Rate, delay: Span) -> LinkConfig {
+        LinkConfig {
+            name: name.to_string(),
+            rate,
+            delay,
+            queue: QueueConfig::UNLIMITED,
+            loss: LossConfig::None,
+            jitter: Span::ZERO,
+            reorder: None,
+        }
+    }
+}
+
+/// Sums over a link's life; arrivals = delivered + dropped_loss + dropped_queue + held.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// Packets offered.
+    pub arrivals: u64,
+    /// Packets dropped by the loss model.
+    pub dropped_loss: u64,
+    /// Packets dropped by the queue, full or of its own will.
+    pub dropped_queue: u64,
+    /// Packets taken from the far end.
+    pub delivered: u64,
+    /// Packets marked CE.
+    pub marked: u64,
+    /// Bytes taken from the far end.
+    pub bytes_delivered: u64,
+    /// Packets in the link: waiting, in transmission, in propagation, or at the far end and not yet taken.
+    pub held: u64,
+    /// Time average since the start of the run of the packets that wait.
+    pub mean_packets: f64,
+    /// Most packets that waited.
+    pub max_packets: u32,
+    /// Time spent transmitting.
+    pub busy: Span,
+}
+
+/// A unidirectional link.
+pub struct Link {
+    next: Time,
+    busy_until: Time,
+    delay: Span,
+    transmitter: Transmitter,
+    loss: Loss,
+    queue: Queue,
+    backlog: Backlog,
+    wire: Wire,
+    jitter: Option<Jitter>,
+    reorder: Option<Chooser>,
+    arrivals: u64,
+    dropped_loss: u64,
+    refused: u64,
+    marked: u64,
+    delivered: u64,
+    bytes_delivered: u64,
+    /// Transmission times of all packets whose departure is fixed.
+    transmission: Span,
+    name: String,
+}
+
+impl Link {
+    /// An idle link at the start of a run. Its random streams are those of `<name>.loss`, `<name>.queue`,
+    /// `<name>.jitter` and `<name>.reorder` in a run with this seed.
+    pub fn new(config: &LinkConfig, seed: u64) -> Link {
+        let stream = |part| component_stream(seed, &config.name, part);
+        Link {
+            next: Time::NEVER,
+            busy_until: Time::ZERO,
+            delay: config.delay,
+            transmitter: Transmitter::new(config.rate),
+            loss: Loss::new(&config.loss, stream("loss")),
+            queue: Queue::new(&config.queue, stream("queue")),
+            backlog: Backlog::default(),
+            wire: Wire::default(),
+            jitter: Jitter::new(config.jitter, stream("jitter")),
+            reorder: Chooser::new(config.reorder, stream("reorder")),
+            arrivals: 0,
+            dropped_loss: 0,
+            refused: 0,
+            marked: 0,
+            delivered: 0,
+            bytes_delivered: 0,
+            transmission: Span::ZERO,
+            name: config.name.clone(),
+        }
+    }
+
+    /// The link's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A packet arrives at the near end. `now` never decreases from call to call. Afterwards [`Link::next_event`]
+    /// may be earlier than before.
+    #[inline]
+    pub fn offer(&mut self, now: Time, mut packet: Packet) -> Result<(), Refused> {
+        self.arrivals += 1;
+        if self.loss.drops(&packet) {
+            self.dropped_loss += 1;
+            return Err(Refused::Loss);
+        }
+        if let Queue::Codel(_) = self.queue {
+            return self.offer_held(now, packet);
+        }
+        self.backlog.advance(now);
+        let tx = self.transmitter.time(packet.bytes);
+        let busy_until = self.busy_until;
+        let (backlog, wire) = (&self.backlog, &self.wire);
+        match self.queue.admit(&Arrival { now, packet: &packet, tx, busy_until, backlog, wire }) {
+            Verdict::Accept => {}
+            Verdict::Mark => {
+                packet.ecn = Ecn::Ce;
+                self.marked += 1;
+            }
+            Verdict::Refuse(why) => {
+                self.refused += 1;
+                return Err(why);
+            }
+        }
+        let start = now.max(busy_until);
+        if start > now {
+            self.backlog.push(now, start, packet.bytes);
+        }
+        self.transmit(start, tx, packet);
+        Ok(())
+    }
+
+    /// The earliest instant at which [`Link::poll`] has something to do; `Time::NEVER` if the link is empty.
+    #[inline]
+    pub fn next_event(&self) -> Time {
+        self.next
+    }
+
+    /// The next packet that leaves the far end at or before `now`. `None`: nothing now, though [`Link::next_event`]
+    /// may have moved, because a departure was due.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+        if now < self.next {
+            return None;
+        }
+        if let Queue::Codel(_) = self.queue {
+            self.serve(now);
+        }
+        let packet = self.wire.pop(now);
+        if let Some(packet) = &packet {
+            self.delivered += 1;
+            self.bytes_delivered += packet.bytes as u64;
+        }
+        self.next = self.wire.next().min(self.next_departure());
+        packet
+    }
+
+    /// A packet dropped at departure (CoDel) since the last call, oldest first. Offers and polls produce them; a link
+    /// without such a queue has none.
+    #[inline]
+    pub fn take_head_drops(&mut self) -> Option<Packet> {
+        match &mut self.queue {
+            Queue::Codel(codel) => codel.take_head_drop(),
+            _ => None,
+        }
+    }
+
+    /// Packets that wait at `now`, without the one in transmission.
+    pub fn waiting(&mut self, now: Time) -> u32 {
+        self.serve(now);
+        self.backlog.advance(now);
+        match &self.queue {
+            Queue::Codel(codel) => codel.len(),
+            _ => self.backlog.len(),
+        }
+    }
+
+    /// Sums up to `now`, which must not lie before an earlier call's.
+    pub fn counters(&mut self, now: Time) -> Counters {
+        self.serve(now);
+        let (area, max_packets, held, dropped, marked) = match &self.queue {
+            Queue::Codel(codel) => {
+                (codel.area(now), codel.max(), codel.len() as u64, codel.dropped(), codel.marked())
+            }
+            _ => (self.backlog.area(now), self.backlog.max(), 0, 0, 0),
+        };
+        Counters {
+            arrivals: self.arrivals,
+            dropped_loss: self.dropped_loss,
+            dropped_queue: self.refused + dropped,
+            delivered: self.delivered,
+            marked: self.marked + marked,
+            bytes_delivered: self.bytes_delivered,
+            held: self.wire.len() as u64 + held,
+            mean_packets: if now == Time::ZERO { 0.0 } else { area as f64 / now.0 as f64 },
+            max_packets,
+            // Beyond `now` the transmitter works without a pause.
+            busy: self.transmission.saturating_sub(self.busy_until.since(now)),
+        }
+    }
+
+    /// Restart the loss model as if no packet had come yet, with the loss stream of a run with this seed: fetch by
+    /// fetch, two arms of a comparison meet the same losses (common random numbers).
+    pub fn restart_loss(&mut self, seed: u64) {
+        self.loss.restart(component_stream(seed, &self.name, "loss"));
+    }
+
+    /// Fix a packet's departure and delivery.
+    #[inline]
+    fn transmit(&mut self, start: Time, tx: Span, packet: Packet) {
+        self.busy_until = start + tx;
+        self.transmission = self.transmission + tx;
+        let mut delivery = self.busy_until + self.delay;
+        if let Some(jitter) = &mut self.jitter {
+            delivery = jitter.apply(delivery);
+        }
+        match self.reorder.as_mut().and_then(Chooser::extra_delay) {
+            None => self.wire.push(delivery, packet),
+            Some(extra) => {
+                delivery += extra;
+                self.wire.push_late(delivery, packet);
+            }
+        }
+        self.next = self.next.min(delivery);
+    }
+
+    /// [`Link::offer`] behind the loss model, where the queue holds its packets.
+    #[inline(never)]
+    fn offer_held(&mut self, now: Time, packet: Packet) -> Result<(), Refused> {
+        self.serve(now);
+        let busy = self.busy_until > now;
+        let Queue::Codel(codel) = &mut self.queue else { unreachable!("invariant: checked by the caller") };
+        if busy && codel.is_full() {
+            self.refused += 1;
+            return Err(Refused::QueueFull);
+        }
+        codel.enqueue(now, packet, busy);
+        self.serve(now);
+        self.next = self.next.min(self.next_departure());
+        Ok(())
+    }
+
+    /// Start every transmission that is due at `now` in a queue that holds its packets.
+    fn serve(&mut self, now: Time) {
+        loop {
+            let start = self.next_departure();
+            let Queue::Codel(codel) = &mut self.queue else { return };
+            if start > now || start == Time::NEVER {
+                return;
+            }
+            if let Some(packet) = codel.dequeue(start) {
+                let tx = self.transmitter.time(packet.bytes);
+                self.transmit(start, tx, packet);
+            }
+            self.next = self.wire.next().min(self.next_departure());
+        }
+    }
+
+    /// The next start of a transmission in a queue that holds its packets.
+    fn next_departure(&self) -> Time {
+        match &self.queue {
+            Queue::Codel(codel) => {
+                codel.head_arrival().map_or(Time::NEVER, |arrival| arrival.max(self.busy_until))
+            }
+            _ => Time::NEVER,
+        }
+    }
+}
+
+/// The random stream of a part of a link.
+fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
+    Stream::new(seed, &format!("{link}.{part}"))
+}
+
+#[cfg(test)]
+mod tests;

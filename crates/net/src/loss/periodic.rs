@@ -1,0 +1,50 @@
+//! Periodic loss: the model behind the "square root of p" formulas. It counts every packet offered to the link, data
+//! or not, of whatever flow: the first `offset` pass, and of the others every `every`-th is lost.
+
+pub(crate) struct Periodic {
+    every: u64,
+    offset: u64,
+    /// Packets up to and including the next one lost.
+    left: u64,
+}
+
+impl Periodic {
+    pub(crate) fn new(every: u64, offset: u64) -> Periodic {
+        let mut model = Periodic { every, offset, left: 0 };
+        model.restart();
+        model
+    }
+
+    #[inline]
+    pub(crate) fn drops(&mut self) -> bool {
+        self.left -= 1;
+        if self.left > 0 {
+            return false;
+        }
+        self.left = self.every;
+        true
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.left = if self.every == 0 { u64::MAX } else { self.offset.saturating_add(self.every) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(model: &mut Periodic, n: u32) -> Vec<u32> {
+        (1..=n).filter(|_| model.drops()).collect()
+    }
+
+    #[test]
+    fn counts_from_the_offset() {
+        let mut model = Periodic::new(4, 3);
+        assert_eq!(lost(&mut model, 16), [7, 11, 15]);
+        model.restart();
+        assert_eq!(lost(&mut model, 8), [7]);
+        assert_eq!(lost(&mut Periodic::new(1, 0), 3), [1, 2, 3]);
+        assert!(lost(&mut Periodic::new(0, 0), 100).is_empty());
+    }
+}

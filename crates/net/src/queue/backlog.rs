@@ -1,0 +1,84 @@
+//! Who waits in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are entered;
+//! each leaves the ring when its transmission starts, so the count at any instant costs O(1), amortised.
+
+use std::collections::VecDeque;
+
+use ackclock_core::Time;
+
+struct Waiting {
+    start: Time,
+    bytes: u32,
+}
+
+/// The packets that wait, in order of the start of their transmission.
+#[derive(Default)]
+pub(crate) struct Backlog {
+    ring: VecDeque<Waiting>,
+    bytes: u64,
+    max: u32,
+    /// Packets x ns, as if everybody who waits now had waited to the end already.
+    area: u128,
+}
+
+impl Backlog {
+    /// Let those go whose transmission starts at or before `now`.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Time) {
+        while let Some(first) = self.ring.front() {
+            if first.start > now {
+                return;
+            }
+            self.bytes -= first.bytes as u64;
+            self.ring.pop_front();
+        }
+    }
+
+    /// A packet starts to wait at `now`, until `start`.
+    #[inline]
+    pub(crate) fn push(&mut self, now: Time, start: Time, bytes: u32) {
+        self.ring.push_back(Waiting { start, bytes });
+        self.bytes += bytes as u64;
+        self.max = self.max.max(self.len());
+        self.area += (start - now).0 as u128;
+    }
+
+    /// Packets that wait.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.ring.len() as u32
+    }
+
+    /// Bytes that wait.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Most packets that ever waited.
+    pub(crate) fn max(&self) -> u32 {
+        self.max
+    }
+
+    /// Packets x ns up to `now`: the integral of the number that waited.
+    pub(crate) fn area(&self, now: Time) -> u128 {
+        let still_to_wait: u128 = self.ring.iter().map(|w| w.start.since(now).0 as u128).sum();
+        self.area - still_to_wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_until_the_start_and_integrates_up_to_now() {
+        let mut backlog = Backlog::default();
+        backlog.push(Time(0), Time(10), 100);
+        backlog.push(Time(5), Time(20), 50);
+        assert_eq!((backlog.len(), backlog.bytes(), backlog.area(Time(5))), (2, 150, 5));
+        backlog.advance(Time(10));
+        assert_eq!((backlog.len(), backlog.bytes(), backlog.area(Time(10))), (1, 50, 15));
+        backlog.advance(Time(25));
+        assert_eq!((backlog.len(), backlog.bytes(), backlog.area(Time(25)), backlog.max()), (0, 0, 25, 2));
+    }
+}

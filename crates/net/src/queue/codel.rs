@@ -1,0 +1,293 @@
+//! CoDel: keeps the standing delay of a queue low by dropping (or marking) at departure while the sojourn time has
+//! been above `target` for `interval`, at intervals that shrink with the square root of the number of drops.
+//!
+//! Source: RFC 8289 (Nichols, Jacobson, McGregor, Iyengar 2018), §5 for the pseudo-code, whose names are used here.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `first_above_time` | when the sojourn time will have been above `target` for `interval`; zero = it is not above |
+//! | `drop_next` | when the next packet is to be dropped, in the dropping state |
+//! | `count`, `lastcount` | packets dropped since the dropping state was entered; its value at the last entry |
+//! | `dropping` | in the dropping state |
+//! | `maxpacket` | size of the largest packet so far, bytes: with no more than that waiting, nothing is dropped |
+//!
+//! Differs: with `ecn`, an ECN-capable packet is marked where another is dropped, and then sent: on entry nothing more
+//! is dequeued, and in the dropping state the next drop is scheduled at once, as Linux does.
+
+use std::collections::VecDeque;
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Packet, Span, Time};
+
+use super::ecn_capable;
+
+struct Held {
+    arrival: Time,
+    packet: Packet,
+}
+
+pub(crate) struct Codel {
+    limit_packets: u32,
+    target: Span,
+    interval: Span,
+    ecn: bool,
+    first_above_time: Time,
+    drop_next: Time,
+    count: u32,
+    lastcount: u32,
+    dropping: bool,
+    maxpacket: u32,
+    queue: VecDeque<Held>,
+    bytes: u64,
+    head_drops: VecDeque<Packet>,
+    dropped: u64,
+    marked: u64,
+    max: u32,
+    /// Packets x ns of all that have left the queue.
+    area: u128,
+}
+
+/// A packet taken from the queue, and whether its sojourn time allows to drop it.
+struct DequeueResult {
+    packet: Option<Packet>,
+    ok_to_drop: bool,
+}
+
+impl Codel {
+    pub(crate) fn new(limit_packets: Option<u32>, target: Span, interval: Span, ecn: bool) -> Codel {
+        Codel {
+            limit_packets: limit_packets.unwrap_or(u32::MAX),
+            target,
+            interval,
+            ecn,
+            first_above_time: Time::ZERO,
+            drop_next: Time::ZERO,
+            count: 0,
+            lastcount: 0,
+            dropping: false,
+            maxpacket: 0,
+            queue: VecDeque::new(),
+            bytes: 0,
+            head_drops: VecDeque::new(),
+            dropped: 0,
+            marked: 0,
+            max: 0,
+            area: 0,
+        }
+    }
+
+    /// Whether no further packet may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= self.limit_packets
+    }
+
+    /// Append a packet; `must_wait` = the link is busy, so that it counts as waiting even at first.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) {
+        self.maxpacket = self.maxpacket.max(packet.bytes);
+        self.bytes += packet.bytes as u64;
+        self.queue.push_back(Held { arrival: now, packet });
+        if must_wait {
+            self.max = self.max.max(self.len());
+        }
+    }
+
+    /// The packet to transmit at `now`; those dropped on the way to it wait in [`Codel::take_head_drop`].
+    pub(crate) fn dequeue(&mut self, now: Time) -> Option<Packet> {
+        let mut r = self.dodequeue(now);
+        if self.dropping {
+            if !r.ok_to_drop {
+                self.dropping = false;
+            }
+            while self.dropping && now >= self.drop_next {
+                self.count += 1;
+                if self.mark(&mut r) {
+                    self.drop_next = self.control_law(self.drop_next);
+                    break;
+                }
+                self.drop(&mut r);
+                r = self.dodequeue(now);
+                if r.ok_to_drop {
+                    self.drop_next = self.control_law(self.drop_next);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if r.ok_to_drop {
+            if !self.mark(&mut r) {
+                self.drop(&mut r);
+                r = self.dodequeue(now);
+            }
+            self.dropping = true;
+            // Back soon after the last dropping state: start near the rate that controlled the queue then.
+            let delta = self.count - self.lastcount;
+            let soon = now.since(self.drop_next) < self.interval * 16;
+            self.count = if delta > 1 && soon { delta } else { 1 };
+            self.drop_next = self.control_law(now);
+            self.lastcount = self.count;
+        }
+        r.packet
+    }
+
+    /// A packet dropped at departure and not yet asked for, oldest first.
+    #[inline]
+    pub(crate) fn take_head_drop(&mut self) -> Option<Packet> {
+        self.head_drops.pop_front()
+    }
+
+    /// When the packet at the head came; `None` if nobody waits.
+    pub(crate) fn head_arrival(&self) -> Option<Time> {
+        self.queue.front().map(|h| h.arrival)
+    }
+
+    /// Packets that wait.
+    pub(crate) fn len(&self) -> u32 {
+        self.queue.len() as u32
+    }
+
+    /// Packets dropped at departure.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Packets marked.
+    pub(crate) fn marked(&self) -> u64 {
+        self.marked
+    }
+
+    /// Most packets that ever waited.
+    pub(crate) fn max(&self) -> u32 {
+        self.max
+    }
+
+    /// Packets x ns up to `now`: the integral of the number that waited.
+    pub(crate) fn area(&self, now: Time) -> u128 {
+        self.area + self.queue.iter().map(|h| now.since(h.arrival).0 as u128).sum::<u128>()
+    }
+
+    fn dodequeue(&mut self, now: Time) -> DequeueResult {
+        let Some(Held { arrival, packet }) = self.queue.pop_front() else {
+            self.first_above_time = Time::ZERO;
+            return DequeueResult { packet: None, ok_to_drop: false };
+        };
+        self.bytes -= packet.bytes as u64;
+        let sojourn_time = now - arrival;
+        self.area += sojourn_time.0 as u128;
+        let mut ok_to_drop = false;
+        if sojourn_time < self.target || self.bytes <= self.maxpacket as u64 {
+            self.first_above_time = Time::ZERO;
+        } else if self.first_above_time == Time::ZERO {
+            self.first_above_time = now + self.interval;
+        } else {
+            ok_to_drop = now >= self.first_above_time;
+        }
+        DequeueResult { packet: Some(packet), ok_to_drop }
+    }
+
+    /// `t` + interval / sqrt(count). The square root is correctly rounded, hence the same on every machine.
+    fn control_law(&self, t: Time) -> Time {
+        t + Span((self.interval.0 as f64 / libm::sqrt(self.count as f64)) as u64)
+    }
+
+    fn drop(&mut self, r: &mut DequeueResult) {
+        if let Some(packet) = r.packet.take() {
+            self.dropped += 1;
+            self.head_drops.push_back(packet);
+        }
+    }
+
+    /// Mark instead of dropping, if that is possible.
+    fn mark(&mut self, r: &mut DequeueResult) -> bool {
+        match &mut r.packet {
+            Some(packet) if self.ecn && ecn_capable(packet) => {
+                packet.ecn = Ecn::Ce;
+                self.marked += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A queue that never empties, whose packets have all waited for 50 ms when they are dequeued, one each ms:
+    /// when does CoDel drop or mark?
+    fn schedule(ecn: bool, duration_ms: u64) -> Vec<u64> {
+        let mut codel = Codel::new(None, Span::from_ms(5), Span::from_ms(100), ecn);
+        let packet =
+            Packet { bytes: 1514, ecn: if ecn { Ecn::Ect0 } else { Ecn::NotEct }, ..Packet::default() };
+        let mut at = Vec::new();
+        for t in 0..duration_ms {
+            while codel.len() < 100 {
+                codel.enqueue(Time(t * MS), packet, true);
+            }
+            codel.queue.iter_mut().for_each(|h| h.arrival = Time((t * MS).saturating_sub(50 * MS)));
+            let sent = codel.dequeue(Time(t * MS)).expect("never empty");
+            at.extend(std::iter::from_fn(|| codel.take_head_drop()).map(|_| t));
+            if sent.ecn == Ecn::Ce {
+                at.push(t);
+            }
+        }
+        at
+    }
+
+    #[test]
+    fn drops_follow_the_control_law() {
+        // Above target from 5 ms on (the oldest packets came at 0), ok to drop 100 ms later; then
+        // 100/sqrt(1), 100/sqrt(2), 100/sqrt(3), ... ms apart, seen on the next ms.
+        let mut expected = vec![105];
+        let mut next = 105.0;
+        for count in 1..40 {
+            next += 100.0 / f64::from(count).sqrt();
+            expected.push(next.ceil() as u64);
+        }
+        assert_eq!(expected[..4], [105, 205, 276, 334]);
+        let got = schedule(false, 1000);
+        assert!(got.len() > 10);
+        assert_eq!(got, expected[..got.len()]);
+        assert_eq!(got, schedule(true, 1000), "marks come when drops would");
+    }
+
+    #[test]
+    fn a_short_queue_and_a_short_stay_are_left_alone() {
+        let mut codel = Codel::new(None, Span::from_ms(5), Span::from_ms(100), false);
+        let packet = Packet { bytes: 1514, ..Packet::default() };
+        for t in 0..2000 {
+            // One packet behind the one that leaves: no more than maxpacket waits, whatever the sojourn time.
+            while codel.len() < 2 {
+                codel.enqueue(Time(t * MS), packet, true);
+            }
+            codel.queue.iter_mut().for_each(|h| h.arrival = Time((t * MS).saturating_sub(50 * MS)));
+            codel.dequeue(Time(t * MS));
+        }
+        assert_eq!(codel.dropped(), 0);
+        for t in 2000..4000 {
+            while codel.len() < 50 {
+                codel.enqueue(Time(t * MS), packet, true);
+            }
+            codel.queue.iter_mut().for_each(|h| h.arrival = Time((t - 4) * MS));
+            codel.dequeue(Time(t * MS));
+        }
+        assert_eq!(codel.dropped(), 0);
+    }
+
+    #[test]
+    fn drops_again_near_the_old_rate_when_back_soon() {
+        let mut codel = Codel::new(None, Span::from_ms(5), Span::from_ms(100), false);
+        codel.count = 9;
+        codel.lastcount = 1;
+        codel.drop_next = Time(500 * MS);
+        for _ in 0..10 {
+            codel.enqueue(Time(400 * MS), Packet { bytes: 1514, ..Packet::default() }, true);
+        }
+        codel.dequeue(Time(500 * MS));
+        codel.dequeue(Time(600 * MS));
+        assert!(codel.dropping);
+        assert_eq!((codel.count, codel.lastcount), (8, 8));
+        assert_eq!(codel.drop_next, Time(600 * MS + 35_355_339)); // 100 ms / sqrt(8)
+    }
+}

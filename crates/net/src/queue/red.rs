@@ -1,0 +1,209 @@
+//! RED: drops (or marks) arriving packets at random, with a probability that grows with the average queue length, so
+//! that a queue signals congestion before it is full.
+//!
+//! Sources: S. Floyd, V. Jacobson, "Random Early Detection gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993,
+//! figure 2 for the algorithm; S. Floyd, "Recommendation on using the gentle variant of RED", 2000: between max_th
+//! and 2 max_th the probability rises from max_p to 1 instead of jumping to 1.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `avg` | average queue length, packets, an exponentially weighted moving average with weight `w_q` |
+//! | `count` | packets since the last one dropped while `avg` is above `min_th`, -1 below it |
+//! | `p_b` | probability that `avg` asks for; `p_a` = p_b / (1 - count p_b) spaces the drops uniformly |
+//! | `q_time` | start of the idle time: here the end of the last transmission |
+//! | `s` | a typical transmission time: here that of the largest packet so far |
+//!
+//! Differs: the queue is idle when the transmitter is, not when nobody waits (the queue here excludes the packet in
+//! transmission). A packet that finds the queue full is dropped after it has entered the average. With `ecn`, marks
+//! replace drops below 2 max_th only; beyond it packets are dropped (RFC 3168 §7).
+
+use ackclock_core::rng::threshold;
+use ackclock_core::{Span, Stream};
+
+use super::{ecn_capable, Arrival, Refused, Verdict};
+
+pub(crate) struct Parameters {
+    pub limit_packets: u32,
+    pub min_th: f64,
+    pub max_th: f64,
+    pub max_p: f64,
+    pub w_q: f64,
+    pub ecn: bool,
+}
+
+pub(crate) struct Red {
+    parameters: Parameters,
+    avg: f64,
+    count: i64,
+    s: Span,
+    stream: Stream,
+}
+
+/// What the average asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    None,
+    Early,
+    Forced,
+}
+
+impl Red {
+    pub(crate) fn new(parameters: Parameters, stream: Stream) -> Red {
+        Red { parameters, avg: 0.0, count: -1, s: Span::ZERO, stream }
+    }
+
+    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        self.update_average(arrival);
+        let full = arrival.backlog.len() >= self.parameters.limit_packets && !arrival.finds_link_idle();
+        match self.signal() {
+            Signal::Early if !(self.parameters.ecn && ecn_capable(arrival.packet)) => {
+                Verdict::Refuse(Refused::Aqm)
+            }
+            Signal::Forced => Verdict::Refuse(Refused::Aqm),
+            _ if full => Verdict::Refuse(Refused::QueueFull),
+            Signal::Early => Verdict::Mark,
+            Signal::None => Verdict::Accept,
+        }
+    }
+
+    /// (1 - w_q)^m shrinks the average over an idle time in which m packets could have been sent.
+    fn update_average(&mut self, arrival: &Arrival) {
+        self.s = self.s.max(arrival.tx);
+        let w_q = self.parameters.w_q;
+        if !arrival.finds_link_idle() {
+            self.avg += w_q * (arrival.backlog.len() as f64 - self.avg);
+        } else if self.avg > 0.0 {
+            let q_time = arrival.busy_until;
+            let m = (arrival.now - q_time).0 as f64 / self.s.0.max(1) as f64;
+            self.avg *= libm::pow(1.0 - w_q, m);
+        }
+    }
+
+    fn signal(&mut self) -> Signal {
+        let Parameters { min_th, max_th, max_p, .. } = self.parameters;
+        if self.avg < min_th {
+            self.count = -1;
+            return Signal::None;
+        }
+        let p_b = if self.avg < max_th {
+            max_p * (self.avg - min_th) / (max_th - min_th)
+        } else if self.avg < 2.0 * max_th {
+            max_p + (1.0 - max_p) * (self.avg - max_th) / max_th
+        } else {
+            self.count = 0;
+            return Signal::Forced;
+        };
+        self.count += 1;
+        let room = 1.0 - self.count as f64 * p_b;
+        let p_a = if room > p_b { p_b / room } else { 1.0 };
+        if !self.stream.chance(threshold(p_a)) {
+            return Signal::None;
+        }
+        self.count = 0;
+        Signal::Early
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::backlog::Backlog;
+    use crate::wire::Wire;
+    use ackclock_core::packet::Ecn;
+    use ackclock_core::{Packet, Time};
+
+    fn red(ecn: bool) -> Red {
+        let parameters =
+            Parameters { limit_packets: 100, min_th: 5.0, max_th: 15.0, max_p: 0.1, w_q: 0.002, ecn };
+        Red::new(parameters, Stream::new(1, "test"))
+    }
+
+    /// Offers one packet to a link that is idle since `idle_since`, or else has `waiting` packets.
+    fn admit(red: &mut Red, idle_since: Option<Time>, waiting: u32, ecn: Ecn) -> Verdict {
+        let now = Time(1_000_000_000);
+        let mut backlog = Backlog::default();
+        (0..waiting).for_each(|_| backlog.push(now, now + Span(1), 1500));
+        let packet = Packet { bytes: 1500, ecn, ..Packet::default() };
+        let busy_until = idle_since.unwrap_or(now + Span(1));
+        let tx = Span::from_ms(1);
+        red.admit(&Arrival {
+            now,
+            packet: &packet,
+            tx,
+            busy_until,
+            backlog: &backlog,
+            wire: &Wire::default(),
+        })
+    }
+
+    /// Share of `n` packets signalled while the average stays at `avg`.
+    fn share(avg: f64, n: u32) -> f64 {
+        let mut red = red(false);
+        let signalled = (0..n).filter(|_| {
+            red.avg = avg;
+            red.signal() != Signal::None
+        });
+        signalled.count() as f64 / f64::from(n)
+    }
+
+    #[test]
+    fn probability_follows_the_average() {
+        assert_eq!(share(4.99, 1000), 0.0);
+        // Gaps are uniform on 1..1/p_b - 1, hence on average 1 / (2 p_b) packets (figure 2 counts from one).
+        for (avg, p_b) in [(6.0, 0.01), (10.0, 0.05), (14.0, 0.09), (15.0 + 15.0 * 0.1 / 0.9, 0.2)] {
+            let got = share(avg, 400_000);
+            assert!((got / (2.0 * p_b) - 1.0).abs() < 0.15, "{avg}: {got}");
+        }
+        assert_eq!(share(30.0, 1000), 1.0);
+    }
+
+    #[test]
+    fn gaps_between_drops_are_uniform() {
+        let mut red = red(false);
+        let mut gaps = [0u32; 64];
+        let mut gap = 0;
+        for _ in 0..500_000 {
+            red.avg = 10.0; // p_b = 0.05: gaps 1..=19 equally likely
+            gap += 1;
+            if red.signal() == Signal::Early {
+                gaps[gap] += 1;
+                gap = 0;
+            }
+        }
+        assert!(gaps[20..].iter().all(|&g| g == 0), "{gaps:?}");
+        let mean = gaps.iter().sum::<u32>() as f64 / 19.0;
+        assert!(gaps[1..20].iter().all(|&g| (g as f64 / mean - 1.0).abs() < 0.1), "{gaps:?}");
+    }
+
+    #[test]
+    fn average_is_weighted_and_decays_over_idle_time() {
+        let mut red = red(false);
+        admit(&mut red, None, 10, Ecn::NotEct);
+        assert_eq!(red.avg, 0.02);
+        admit(&mut red, None, 10, Ecn::NotEct);
+        assert!((red.avg - 0.03996).abs() < 1e-12);
+        // Idle for 500 ms, in which 500 packets could have been sent.
+        red.avg = 4.0;
+        admit(&mut red, Some(Time(500_000_000)), 0, Ecn::NotEct);
+        assert!((red.avg - 4.0 * 0.998f64.powi(500)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ecn_marks_below_twice_max_th_and_the_limit_holds() {
+        let first_signal = |ecn: bool, packet: Ecn, avg: f64| {
+            let mut red = red(ecn);
+            let signals = std::iter::repeat_with(|| {
+                red.avg = avg;
+                admit(&mut red, None, avg as u32, packet)
+            });
+            signals.take(200).find(|&v| v != Verdict::Accept)
+        };
+        assert_eq!(first_signal(true, Ecn::Ect0, 12.0), Some(Verdict::Mark));
+        assert_eq!(first_signal(true, Ecn::NotEct, 12.0), Some(Verdict::Refuse(Refused::Aqm)));
+        assert_eq!(first_signal(false, Ecn::Ect0, 12.0), Some(Verdict::Refuse(Refused::Aqm)));
+        assert_eq!(first_signal(true, Ecn::Ect0, 31.0), Some(Verdict::Refuse(Refused::Aqm)));
+        let mut red = red(false);
+        assert_eq!(admit(&mut red, None, 99, Ecn::NotEct), Verdict::Accept);
+        assert_eq!(admit(&mut red, None, 100, Ecn::NotEct), Verdict::Refuse(Refused::QueueFull));
+    }
+}

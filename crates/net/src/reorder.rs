@@ -1,0 +1,48 @@
+//! Reordering: a share of the packets arrives later than it should, and packets behind them overtake.
+
+use ackclock_core::rng::threshold;
+use ackclock_core::{Span, Stream};
+
+/// Which share of the packets is held back, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reorder {
+    /// Share of packets held back.
+    pub probability: f64,
+    /// How much later they arrive.
+    pub extra_delay: Span,
+}
+
+/// The choice, packet by packet.
+pub(crate) struct Chooser {
+    threshold: u64,
+    extra_delay: Span,
+    stream: Stream,
+}
+
+impl Chooser {
+    /// `None` if nothing would ever be overtaken.
+    pub(crate) fn new(config: Option<Reorder>, stream: Stream) -> Option<Chooser> {
+        let Reorder { probability, extra_delay } = config?;
+        (extra_delay > Span::ZERO).then(|| Chooser { threshold: threshold(probability), extra_delay, stream })
+    }
+
+    /// How much later the next packet arrives; `None` for the majority that keeps its time.
+    pub(crate) fn extra_delay(&mut self) -> Option<Span> {
+        self.stream.chance(self.threshold).then_some(self.extra_delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_back_the_share_asked_for() {
+        let config = Reorder { probability: 0.1, extra_delay: Span(5) };
+        let mut chooser = Chooser::new(Some(config), Stream::new(1, "test")).expect("has an effect");
+        let held = (0..10_000).filter(|_| chooser.extra_delay() == Some(Span(5))).count();
+        assert!((900..1100).contains(&held), "{held}");
+        let nothing = Reorder { extra_delay: Span::ZERO, ..config };
+        assert!(Chooser::new(Some(nothing), Stream::new(1, "test")).is_none());
+    }
+}

@@ -1,0 +1,47 @@
+//! Transmission times without a division for each packet: two sizes, the full segment and the pure ACK, are almost
+//! all of the traffic on a link, so the last two are remembered.
+
+use ackclock_core::{Rate, Span};
+
+/// A link's rate with the transmission times of the two sizes seen last.
+pub(crate) struct Transmitter {
+    rate: Rate,
+    recent: [(u32, Span); 2],
+}
+
+impl Transmitter {
+    pub(crate) fn new(rate: Rate) -> Transmitter {
+        assert!(rate.0 > 0, "invariant: a link's rate is positive");
+        Transmitter { rate, recent: [(0, Span::ZERO); 2] }
+    }
+
+    /// Time to put `bytes` on the wire.
+    #[inline]
+    pub(crate) fn time(&mut self, bytes: u32) -> Span {
+        let [a, b] = self.recent;
+        if bytes == a.0 {
+            return a.1;
+        }
+        if bytes == b.0 {
+            return b.1;
+        }
+        let tx = self.rate.tx_time(bytes);
+        self.recent = [(bytes, tx), a];
+        tx
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remembered_times_equal_computed_ones() {
+        let rate = Rate(10_000_000);
+        let mut transmitter = Transmitter::new(rate);
+        for bytes in [1514, 66, 1514, 1514, 78, 66, 0, 1514, 66] {
+            assert_eq!(transmitter.time(bytes), rate.tx_time(bytes));
+        }
+        assert_eq!(Transmitter::new(Rate::INFINITE).time(1514), Span::ZERO);
+    }
+}

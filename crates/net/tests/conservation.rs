@@ -1,0 +1,150 @@
+//! For every combination of mechanisms, at every instant: arrivals = delivered + dropped + held; what was told to the
+//! caller is what was counted; a run repeats bit for bit.
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Packet, Rate, Segment, Span, Time};
+use ackclock_net::loss::Drop;
+use ackclock_net::{Counters, Link, LinkConfig, LossConfig, QueueConfig, Refused, Reorder};
+use proptest::prelude::*;
+
+fn queue() -> impl Strategy<Value = QueueConfig> {
+    let limit = || prop::option::of(0u32..40);
+    prop_oneof![
+        (limit(), prop::option::of(0u64..40_000))
+            .prop_map(|(limit_packets, limit_bytes)| QueueConfig::DropTail { limit_packets, limit_bytes }),
+        (0u32..60).prop_map(|limit_packets| QueueConfig::NetemLimit { limit_packets }),
+        // Short times, so that the dropping state is reached.
+        (limit(), 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(
+            |(limit_packets, target, interval, ecn)| {
+                QueueConfig::Codel { limit_packets, target: Span(target), interval: Span(interval), ecn }
+            }
+        ),
+        (0u32..40, 0.0..5.0, 0.0..10.0, 0.0..1.0, 0.001..1.0, any::<bool>()).prop_map(
+            |(limit_packets, min_packets, width, max_p, weight, ecn)| QueueConfig::Red {
+                limit_packets,
+                min_packets,
+                max_packets: min_packets + width,
+                max_p,
+                weight,
+                ecn
+            }
+        ),
+    ]
+}
+
+fn loss() -> impl Strategy<Value = LossConfig> {
+    prop_oneof![
+        Just(LossConfig::None),
+        (0.0..1.0).prop_map(|p| LossConfig::Bernoulli { p }),
+        (0.0..1.0, 0.0..1.0).prop_map(|(p, r)| LossConfig::GilbertElliott {
+            p,
+            r,
+            loss_bad: 0.9,
+            loss_good: 0.01
+        }),
+        (0u64..9, 0u64..9).prop_map(|(every, offset)| LossConfig::Periodic { every, offset }),
+        Just(LossConfig::Scripted { drops: vec![Drop { flow: 0, first: 3, last: 9, transmission: 0 }] }),
+    ]
+}
+
+fn link() -> impl Strategy<Value = LinkConfig> {
+    let rate = prop_oneof![
+        Just(Rate(8_000_000_000)),
+        Just(Rate::INFINITE),
+        (1_000_000u64..20_000_000_000).prop_map(Rate)
+    ];
+    let jitter = prop_oneof![Just(0u64), 0u64..5000];
+    let reorder = prop::option::of(
+        (0.0..1.0, 0u64..20_000)
+            .prop_map(|(probability, extra_delay)| Reorder { probability, extra_delay: Span(extra_delay) }),
+    );
+    (rate, 0u64..30_000, queue(), loss(), jitter, reorder).prop_map(
+        |(rate, delay, queue, loss, jitter, reorder)| LinkConfig {
+            queue,
+            loss,
+            jitter: Span(jitter),
+            reorder,
+            ..LinkConfig::new("l", rate, Span(delay))
+        },
+    )
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    delivered: Vec<(u64, Packet)>,
+    dropped_loss: u64,
+    dropped_queue: u64,
+    counters: Counters,
+}
+
+fn run(config: &LinkConfig, arrivals: &[(u64, u32, bool)], seed: u64) -> Outcome {
+    let mut link = Link::new(config, seed);
+    let mut out = Outcome::default();
+    let mut t = 0;
+    let check = |link: &mut Link, out: &mut Outcome, now: Time| {
+        out.dropped_queue += std::iter::from_fn(|| link.take_head_drops()).count() as u64;
+        let c = link.counters(now);
+        out.dropped_queue += std::iter::from_fn(|| link.take_head_drops()).count() as u64;
+        assert_eq!(c.arrivals, c.delivered + c.dropped_loss + c.dropped_queue + c.held);
+        assert_eq!(c.delivered as usize, out.delivered.len());
+        assert_eq!((c.dropped_loss, c.dropped_queue), (out.dropped_loss, out.dropped_queue));
+        assert!(c.busy.0 <= now.0 && c.mean_packets <= c.max_packets as f64);
+        let waiting = link.waiting(now);
+        assert!(waiting <= c.max_packets && waiting as u64 <= c.held);
+        out.counters = c;
+    };
+    for (i, &(gap, bytes, ect)) in arrivals.iter().enumerate() {
+        t += gap;
+        while link.next_event() < Time(t) {
+            let now = link.next_event();
+            while let Some(p) = link.poll(now) {
+                out.delivered.push((now.0, p));
+            }
+            assert!(link.next_event() > now, "no event twice");
+            check(&mut link, &mut out, now);
+        }
+        let seg = Segment { seg_no: i as u32 + 1, len: bytes, ..Segment::default() };
+        let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
+        match link
+            .offer(Time(t), Packet { seg, bytes, ecn, conn: i as u32, forward: true, ..Packet::default() })
+        {
+            Ok(()) => {}
+            Err(Refused::Loss) => out.dropped_loss += 1,
+            Err(Refused::QueueFull | Refused::Aqm) => out.dropped_queue += 1,
+        }
+        check(&mut link, &mut out, Time(t));
+    }
+    while link.next_event() != Time::NEVER {
+        let now = link.next_event();
+        out.delivered.extend(std::iter::from_fn(|| link.poll(now)).map(|p| (now.0, p)));
+        check(&mut link, &mut out, now);
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn nothing_is_lost_twice_or_made(
+        config in link(),
+        arrivals in prop::collection::vec(
+            (prop_oneof![Just(0u64), 0u64..3000, 0u64..60_000], 40u32..1600, any::<bool>()), 1..250),
+        seed in 0u64..1000,
+    ) {
+        let out = run(&config, &arrivals, seed);
+        let delivered = out.delivered.len() as u64;
+        prop_assert_eq!(arrivals.len() as u64, delivered + out.dropped_loss + out.dropped_queue);
+        prop_assert_eq!(out.counters.bytes_delivered, out.delivered.iter().map(|(_, p)| p.bytes as u64).sum::<u64>());
+        let marks = out.delivered.iter().filter(|(_, p)| p.ecn == Ecn::Ce).count() as u64;
+        prop_assert_eq!(out.counters.marked, marks);
+        let mut conns: Vec<u32> = out.delivered.iter().map(|(_, p)| p.conn).collect();
+        if config.reorder.is_none() {
+            prop_assert!(conns.windows(2).all(|w| w[0] < w[1]), "order is kept");
+        }
+        conns.sort_unstable();
+        conns.dedup();
+        prop_assert_eq!(conns.len() as u64, delivered, "no packet twice");
+        prop_assert!(out == run(&config, &arrivals, seed), "a run repeats bit for bit");
+    }
+}
