@@ -1,5 +1,5 @@
 //! FIFO links against a slow, obvious queue that is simulated event by event: same fates, same deliveries at the same
-//! nanoseconds, same sums.
+//! nanoseconds, same sums. CoDel with a target that is never exceeded is such a queue as well.
 
 use std::collections::VecDeque;
 
@@ -84,10 +84,13 @@ impl Oracle {
                 idle || limit_packets.map_or(true, |n| self.waiting.len() < n as usize)
                     && limit_bytes.map_or(true, |n| bytes + packet.bytes as u64 <= n)
             }
+            QueueConfig::Codel { limit_packets, .. } => {
+                idle || limit_packets.map_or(true, |n| self.waiting.len() < n as usize)
+            }
             QueueConfig::NetemLimit { limit_packets } => {
                 self.waiting.len() + self.delay_line.len() + usize::from(!idle) < limit_packets as usize
             }
-            _ => unreachable!("not a plain FIFO"),
+            QueueConfig::Red { .. } => unreachable!("not a plain FIFO"),
         };
         if !fits {
             return Err(Refused::QueueFull);
@@ -108,6 +111,12 @@ fn fifo() -> impl Strategy<Value = QueueConfig> {
         (packets, bytes)
             .prop_map(|(limit_packets, limit_bytes)| QueueConfig::DropTail { limit_packets, limit_bytes }),
         (0u32..30).prop_map(|limit_packets| QueueConfig::NetemLimit { limit_packets }),
+        prop::option::of(0u32..12).prop_map(|limit_packets| QueueConfig::Codel {
+            limit_packets,
+            target: Span::MAX,
+            interval: Span::from_ms(100),
+            ecn: false
+        }),
     ]
 }
 

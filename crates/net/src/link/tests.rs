@@ -157,6 +157,25 @@ fn codel_drops_at_the_head_of_a_standing_queue() {
 }
 
 #[test]
+fn codel_has_an_event_for_each_departure() {
+    let queue = QueueConfig::Codel {
+        limit_packets: None,
+        target: Span::from_ms(5),
+        interval: Span::from_ms(100),
+        ecn: false,
+    };
+    let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)) };
+    let mut link = Link::new(&config, 1);
+    link.offer(Time::ZERO, packet(0)).expect("no limit");
+    assert_eq!(link.next_event(), Time(21_211_200), "the first is in transmission at once");
+    link.offer(Time::ZERO, packet(1)).expect("no limit");
+    assert_eq!(link.next_event(), Time(1_211_200));
+    assert!(link.poll(Time(1_211_200)).is_none());
+    assert_eq!(link.next_event(), Time(21_211_200));
+    assert_eq!(drain(&mut link), [(21_211_200, 0), (22_422_400, 1)]);
+}
+
+#[test]
 fn codel_marks_capable_packets() {
     let queue = QueueConfig::Codel {
         limit_packets: None,
