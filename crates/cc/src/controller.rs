@@ -7,8 +7,8 @@ mod reno;
 use ackclock_core::{Span, Time};
 
 use crate::window::Window;
-pub use cubic::{Cubic, CubicParams};
-pub use hystart::HyStart;
+pub use cubic::{Cubic, CubicForm, CubicParams};
+pub use hystart::{HyStart, HyStartExit};
 pub use reno::Reno;
 
 /// What one ACK tells a controller.
@@ -92,13 +92,52 @@ pub const REGISTRY: &[(&str, &str)] = &[
 impl Controller {
     /// The controller called `name`, if there is one.
     pub fn by_name(name: &str) -> Option<Controller> {
+        Controller::by_name_with(name, None, None)
+    }
+
+    /// The controller called `name` with a factor of reduction (thousandths of the window that are left) and HyStart
+    /// as given; `None` keeps what the name stands for. Reno has no HyStart and ignores that choice.
+    pub fn by_name_with(name: &str, beta_permille: Option<u32>, hystart: Option<bool>) -> Option<Controller> {
+        let cubic = |params: CubicParams| {
+            let beta = beta_permille.map_or(params.beta, beta_from_permille);
+            let hystart = hystart.unwrap_or(params.hystart);
+            Controller::Cubic(Cubic::new(CubicParams { beta, hystart, ..params }))
+        };
         Some(match name {
-            "reno" => Controller::Reno(Reno::default()),
-            "cubic" => Controller::Cubic(Cubic::new(CubicParams::LINUX)),
-            "cubic-rfc9438" => Controller::Cubic(Cubic::new(CubicParams::RFC9438)),
+            "reno" => Controller::Reno(
+                beta_permille.map_or_else(Reno::default, |b| Reno { beta: beta_from_permille(b) }),
+            ),
+            "cubic" => cubic(CubicParams::LINUX),
+            "cubic-rfc9438" => cubic(CubicParams::RFC9438),
             _ => return None,
         })
     }
+
+    /// How HyStart last ended slow start, and cwnd at that moment.
+    pub fn hystart_exit(&self) -> Option<(HyStartExit, u32)> {
+        match self {
+            Controller::Cubic(c) => c.hystart.exit,
+            _ => None,
+        }
+    }
+
+    /// How often HyStart ended slow start.
+    pub fn hystart_exits(&self) -> u32 {
+        match self {
+            Controller::Cubic(c) => c.hystart.exits,
+            _ => 0,
+        }
+    }
+}
+
+/// Nearest 1/1024, never none nor all of the window.
+fn beta_from_permille(permille: u32) -> u32 {
+    ((permille.min(1_000) * 1_024 + 500) / 1_000).clamp(1, 1_023)
+}
+
+/// `cwnd` times `beta` / 1024.
+fn scale(cwnd: u32, beta: u32) -> u32 {
+    ((u64::from(cwnd) * u64::from(beta)) >> 10) as u32
 }
 
 macro_rules! dispatch {
@@ -134,5 +173,49 @@ impl CongestionControl for Controller {
     }
     fn min_cwnd(&self, ssthresh: u32) -> u32 {
         dispatch!(self, c => c.min_cwnd(ssthresh))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An ACK at `now_ns` for `acked` segments of a window-limited sender on a 100 ms path.
+    pub(crate) fn sample(now_ns: u64, acked: u32) -> AckSample {
+        AckSample {
+            now: Time(now_ns),
+            acked,
+            rtt: None,
+            srtt: Span::from_ms(100),
+            min_rtt: Span::from_ms(100),
+            prior_in_flight: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            cwnd_limited: true,
+            paced: false,
+            smss: 1448,
+        }
+    }
+
+    #[test]
+    fn every_registered_name_is_known() {
+        for (name, _) in REGISTRY {
+            assert!(Controller::by_name(name).is_some(), "{name}");
+        }
+        assert!(Controller::by_name("bbr").is_none());
+    }
+
+    #[test]
+    fn overrides_reach_the_controller() {
+        for (name, permille, want) in
+            [("reno", 700, 70), ("cubic", 500, 50), ("cubic-rfc9438", 500, 50), ("cubic", 1_000, 99)]
+        {
+            let mut c = Controller::by_name_with(name, Some(permille), None).expect("registered");
+            assert_eq!(c.ssthresh(&Window::new(100), 100), want, "{name} {permille}");
+        }
+        let Some(Controller::Cubic(c)) = Controller::by_name_with("cubic", None, Some(false)) else {
+            panic!("cubic");
+        };
+        assert_eq!(c.params, CubicParams { hystart: false, ..CubicParams::LINUX });
     }
 }

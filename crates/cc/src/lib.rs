@@ -2,6 +2,7 @@
 //! say how the window gets there. Every pair of the two works. Nothing here knows segments, timers or packets.
 
 pub mod controller;
+pub mod ideal;
 pub mod recovery;
 pub mod window;
 

@@ -7,7 +7,7 @@ mod rfc6675;
 
 use ackclock_core::trace::RuleVars;
 
-pub use prr::{Prr, PrrBound, PrrExit, PrrParams};
+pub use prr::{ForcedRetransmit, Prr, PrrBound, PrrExit, PrrParams, RecoverFs};
 pub use rate_halving::RateHalving;
 pub use rfc6675::Rfc6675;
 
@@ -115,7 +115,7 @@ impl Rule {
     /// The rule called `name`, if there is one.
     pub fn by_name(name: &str) -> Option<Rule> {
         Some(match name {
-            "rfc6675" => Rule::Rfc6675(Rfc6675::default()),
+            "rfc6675" => Rule::Rfc6675(Rfc6675),
             "rate-halving" => Rule::RateHalving(RateHalving::default()),
             "prr-ub" => Rule::Prr(Prr::new(PrrParams::UB)),
             "prr-crb" => Rule::Prr(Prr::new(PrrParams::CRB)),
@@ -157,5 +157,26 @@ impl RecoveryRule for Rule {
     }
     fn vars(&self) -> RuleVars {
         dispatch!(self, r => r.vars())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_registered_name_is_known() {
+        for (name, _) in REGISTRY {
+            assert!(Rule::by_name(name).is_some(), "{name}");
+        }
+        assert!(Rule::by_name("prr").is_none());
+    }
+
+    #[test]
+    fn only_rfc_6675_forces_the_first_retransmission_past_its_window() {
+        for (name, _) in REGISTRY {
+            let rule = Rule::by_name(name).expect("registered");
+            assert_eq!(rule.forces_first_retransmit(), *name == "rfc6675", "{name}");
+        }
     }
 }

@@ -1,0 +1,152 @@
+//! CUBIC: after a loss the window follows a cubic of the time since, flat around the window of the loss. Two forms: the
+//! Linux kernel's integers ([`kernel`]) and the real arithmetic of RFC 9438 ([`rfc9438`]); this file holds what they
+//! share.
+//!
+//! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); Linux `tcp_cubic.c` as of 6.13 (behaviour).
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `delay_min` | least RTT seen, us; 0 = none yet |
+//! | `beta` | what is left of the window after a reduction, 1/1024 |
+
+mod kernel;
+mod rfc9438;
+
+use ackclock_core::{Span, Time};
+
+use self::kernel::KernelCurve;
+use self::rfc9438::RfcCurve;
+use super::{AckSample, CongestionControl, HyStart};
+use crate::window::Window;
+
+/// Which arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CubicForm {
+    /// Integers and milliseconds as in the Linux kernel.
+    Linux,
+    /// Real numbers as in RFC 9438.
+    Rfc9438,
+}
+
+/// Parameters of CUBIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CubicParams {
+    /// Which arithmetic.
+    pub form: CubicForm,
+    /// What is left of the window after a reduction, in 1/1024: 1 to 1023. RFC 9438's form takes the nearest
+    /// thousandth (717 is its 0.7).
+    pub beta: u32,
+    /// Leave slow start early by HyStart.
+    pub hystart: bool,
+    /// Give way to new flows: aim lower when a loss comes below the last maximum (RFC 9438 §4.7).
+    pub fast_convergence: bool,
+    /// Grow at least as Reno would (RFC 9438 §4.3).
+    pub tcp_friendliness: bool,
+}
+
+impl CubicParams {
+    /// Linux 6 and 7.
+    pub const LINUX: CubicParams = CubicParams {
+        form: CubicForm::Linux,
+        beta: 717,
+        hystart: true,
+        fast_convergence: true,
+        tcp_friendliness: true,
+    };
+    /// RFC 9438, without any of its optional slow starts.
+    pub const RFC9438: CubicParams =
+        CubicParams { form: CubicForm::Rfc9438, hystart: false, ..CubicParams::LINUX };
+}
+
+/// CUBIC in one of its forms.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    /// Parameters, as given (beta within 1 to 1023).
+    pub params: CubicParams,
+    /// The early exit from slow start, and how it came about.
+    pub hystart: HyStart,
+    delay_min: u32,
+    curve: Curve,
+}
+
+#[derive(Clone, Debug)]
+enum Curve {
+    Kernel(KernelCurve),
+    Rfc(RfcCurve),
+}
+
+impl Cubic {
+    /// A controller at the start of a connection.
+    pub fn new(params: CubicParams) -> Cubic {
+        let params = CubicParams { beta: params.beta.clamp(1, 1023), ..params };
+        let curve = match params.form {
+            CubicForm::Linux => Curve::Kernel(KernelCurve::new(&params)),
+            CubicForm::Rfc9438 => Curve::Rfc(RfcCurve::new(&params)),
+        };
+        Cubic { params, hystart: HyStart::default(), delay_min: 0, curve }
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+        let Some(rtt) = ack.rtt else { return };
+        if let Curve::Kernel(curve) = &self.curve {
+            if curve.ignores_rtt(ack.now) {
+                return;
+            }
+        }
+        let delay = u32::try_from(rtt.as_us()).unwrap_or(u32::MAX).max(1);
+        if self.delay_min == 0 || delay < self.delay_min {
+            self.delay_min = delay;
+        }
+        if self.params.hystart {
+            self.hystart.on_sample(window, ack, delay, self.delay_min);
+        }
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        match &mut self.curve {
+            Curve::Kernel(curve) => {
+                let cnt = curve.update(window.cwnd, acked, ack.now, self.delay_min);
+                window.additive_increase(cnt, acked);
+            }
+            Curve::Rfc(curve) => curve.grow(window, acked, ack.now, ack.srtt),
+        }
+    }
+
+    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
+        match &mut self.curve {
+            Curve::Kernel(curve) => curve.reduce(window.cwnd),
+            Curve::Rfc(curve) => curve.reduce(window.cwnd, in_flight),
+        }
+    }
+
+    fn on_rto(&mut self) {
+        self.delay_min = 0;
+        self.hystart.reset();
+        match &mut self.curve {
+            Curve::Kernel(curve) => curve.reset(),
+            Curve::Rfc(curve) => curve.reset(),
+        }
+    }
+
+    fn on_tx_start(&mut self, now: Time, idle: Span) {
+        match &mut self.curve {
+            Curve::Kernel(curve) => curve.shift(now, idle),
+            Curve::Rfc(curve) => curve.shift(now, idle),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

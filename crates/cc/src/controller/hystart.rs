@@ -1,0 +1,219 @@
+//! HyStart: leaves slow start before the queue overflows, when a train of closely spaced ACKs has become as long as
+//! half the path's delay, or when the least RTT of a round has risen.
+//!
+//! Sources: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011); constants and order of the tests as in
+//! Linux 6.13 and later (`hystart_update`, `hystart_ack_delay`).
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `round_start`, `last_ack` | start of the round, last ACK of the train, us |
+//! | `end_seq` | snd_nxt at the start of the round: the round is over when it is acknowledged |
+//! | `curr_rtt`, `sample_cnt` | least RTT of the round in us, and of how many samples |
+//! | `found` | slow start was left; stays until an RTO |
+//!
+//! Differs: the round restarts on the first ACK after an RTO, not at the RTO itself (one ACK later); the pacing rate
+//! is computed from this ACK's window, where Linux uses the value of the ACK before.
+
+use super::AckSample;
+use crate::window::Window;
+
+/// cwnd below which nothing is detected, segments.
+const LOW_WINDOW: u32 = 16;
+/// ACKs closer than this form a train, us.
+const ACK_DELTA: u64 = 2_000;
+/// RTT samples of a round before their minimum counts.
+const MIN_SAMPLES: u8 = 8;
+/// Bounds of the rise in RTT that ends slow start, us.
+const DELAY_MIN: u32 = 4_000;
+const DELAY_MAX: u32 = 16_000;
+/// Largest burst of segmentation offload, bytes (Linux `sk_gso_max_size`).
+const GSO_MAX_SIZE: u128 = 65_536;
+
+/// Which test ended slow start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HyStartExit {
+    /// The ACK train was longer than half of the least RTT (the whole of it for a paced sender), and a bit.
+    AckTrain,
+    /// The round's least RTT exceeded the connection's by an eighth (4 to 16 ms).
+    Delay,
+}
+
+/// State of the detection.
+#[derive(Clone, Debug, Default)]
+pub struct HyStart {
+    /// How slow start was last left, and cwnd at that moment.
+    pub exit: Option<(HyStartExit, u32)>,
+    /// How often slow start was left.
+    pub exits: u32,
+    found: bool,
+    started: bool,
+    round_start: u64,
+    last_ack: u64,
+    end_seq: u64,
+    curr_rtt: u32,
+    sample_cnt: u8,
+}
+
+impl HyStart {
+    /// An RTT sample of `delay` us in slow start, `delay_min` us being the least of the connection. Sets ssthresh to
+    /// cwnd when slow start is over.
+    pub fn on_sample(&mut self, window: &mut Window, ack: &AckSample, delay: u32, delay_min: u32) {
+        if self.found || !window.in_slow_start() {
+            return;
+        }
+        let now = ack.now.0 / 1_000;
+        if !self.started || ack.snd_una > self.end_seq {
+            self.start_round(now, ack.snd_nxt);
+        }
+        if window.cwnd < LOW_WINDOW {
+            return;
+        }
+        if now - self.last_ack <= ACK_DELTA {
+            self.last_ack = now;
+            let mut threshold = u64::from(delay_min) + ack_delay(window, ack);
+            if !ack.paced {
+                threshold >>= 1;
+            }
+            if now - self.round_start > threshold {
+                self.leave(window, HyStartExit::AckTrain);
+            }
+        }
+        self.curr_rtt = self.curr_rtt.min(delay);
+        if self.sample_cnt < MIN_SAMPLES {
+            self.sample_cnt += 1;
+        } else if self.curr_rtt > delay_min.saturating_add((delay_min >> 3).clamp(DELAY_MIN, DELAY_MAX)) {
+            self.leave(window, HyStartExit::Delay);
+        }
+    }
+
+    /// Slow start begins anew after an RTO. What is known of earlier exits stays.
+    pub fn reset(&mut self) {
+        self.found = false;
+        self.started = false;
+    }
+
+    fn start_round(&mut self, now: u64, snd_nxt: u64) {
+        self.started = true;
+        self.round_start = now;
+        self.last_ack = now;
+        self.end_seq = snd_nxt;
+        self.curr_rtt = u32::MAX;
+        self.sample_cnt = 0;
+    }
+
+    fn leave(&mut self, window: &mut Window, how: HyStartExit) {
+        if self.found {
+            return; // both tests fired on one ACK: the first counts
+        }
+        self.found = true;
+        window.ssthresh = window.cwnd;
+        self.exit = Some((how, window.cwnd));
+        self.exits += 1;
+    }
+}
+
+/// What segmentation offload may add to the length of a train, us: four bursts at the pacing rate, 1 ms at most.
+/// The rate is Linux's, paced or not: 200 % of window per SRTT below ssthresh / 2, 120 % above.
+fn ack_delay(window: &Window, ack: &AckSample) -> u64 {
+    let ratio = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
+    let in_window = u128::from(ack.smss) * u128::from(window.cwnd.max(ack.prior_in_flight));
+    if in_window == 0 {
+        return 0;
+    }
+    // bursts / rate, with rate = in_window * ratio / 100 / srtt; an unknown SRTT means an unbounded rate
+    let us = GSO_MAX_SIZE * 4 * 100 * u128::from(ack.srtt.as_us()) / (in_window * ratio);
+    us.min(1_000) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::tests::sample;
+
+    const SMSS: u64 = 1448;
+
+    /// Rounds of slow start on a 100 ms path, ACKs `gap_us` apart, RTT from `rtt_us(round)`.
+    fn rounds(paced: bool, gap_us: u64, rtt_us: impl Fn(u64) -> u32) -> (HyStart, Window) {
+        let mut h = HyStart::default();
+        let mut w = Window::new(10);
+        let (mut una, mut nxt) = (0, 10 * SMSS);
+        let mut delay_min = u32::MAX;
+        for round in 0..8 {
+            let t0 = (round + 1) * 100_000_000;
+            for i in 0..w.cwnd {
+                una += SMSS;
+                let rtt = rtt_us(round);
+                delay_min = delay_min.min(rtt);
+                let ack = AckSample {
+                    snd_una: una,
+                    snd_nxt: nxt,
+                    paced,
+                    ..sample(t0 + u64::from(i) * gap_us * 1_000, 1)
+                };
+                h.on_sample(&mut w, &ack, rtt, delay_min);
+                if !w.in_slow_start() {
+                    return (h, w);
+                }
+                w.slow_start(1);
+                nxt += 2 * SMSS;
+            }
+        }
+        (h, w)
+    }
+
+    #[test]
+    fn a_train_longer_than_half_the_rtt_ends_slow_start() {
+        // 1 ms apart: the round of 80 ACKs passes 50.5 ms (half of 100 ms + 1 ms) at its 52nd ACK
+        let (h, w) = rounds(false, 1_000, |_| 100_000);
+        assert_eq!(h.exit, Some((HyStartExit::AckTrain, 80 + 51)));
+        assert_eq!(w.ssthresh, w.cwnd);
+        assert_eq!(h.exits, 1);
+        // a paced sender waits for the whole RTT: the round of 160 reaches 101 ms
+        let (h, _) = rounds(true, 1_000, |_| 100_000);
+        assert_eq!(h.exit, Some((HyStartExit::AckTrain, 160 + 102)));
+    }
+
+    #[test]
+    fn spread_acks_are_no_train() {
+        let (h, w) = rounds(false, 2_001, |_| 100_000);
+        assert_eq!(h.exit, None);
+        assert!(w.in_slow_start());
+    }
+
+    #[test]
+    fn a_rise_of_an_eighth_ends_slow_start_after_eight_samples() {
+        let rtt = |round| if round < 3 { 100_000 } else { 112_501 };
+        let (h, _) = rounds(false, 10, rtt);
+        assert_eq!(h.exit, Some((HyStartExit::Delay, 80 + 8)));
+        let (h, _) = rounds(false, 10, |round| if round < 3 { 100_000 } else { 112_500 });
+        assert_eq!(h.exit, None);
+    }
+
+    #[test]
+    fn small_windows_are_left_alone() {
+        let (h, _) = rounds(false, 10, |round| if round < 1 { 100_000 } else { 130_000 });
+        // round 1 begins at 20 >= 16; a rise within the first round of 10 goes unseen until cwnd is 16
+        assert_eq!(h.exit, Some((HyStartExit::Delay, 20 + 8)));
+    }
+
+    #[test]
+    fn after_a_reset_it_may_fire_again() {
+        let (mut h, mut w) = rounds(false, 10, |round| if round < 3 { 100_000 } else { 120_000 });
+        h.reset();
+        w.ssthresh = 1000;
+        for i in 0..20 {
+            let ack = AckSample { snd_una: 1 << 20, snd_nxt: 1 << 21, ..sample(2_000_000_000 + i, 1) };
+            h.on_sample(&mut w, &ack, 120_000, 100_000);
+        }
+        assert_eq!(h.exits, 2);
+    }
+
+    #[test]
+    fn allowance_for_offload_is_at_most_a_millisecond() {
+        let w = Window::new(1000);
+        let ack = AckSample { srtt: ackclock_core::Span::from_us(1_000), ..sample(0, 1) };
+        // 262144 B at 2 * 1000 * 1448 B/ms
+        assert_eq!(ack_delay(&w, &ack), 90);
+        assert_eq!(ack_delay(&w, &sample(0, 1)), 1_000);
+    }
+}

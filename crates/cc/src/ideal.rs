@@ -1,0 +1,192 @@
+//! The ideal path of RFC 6937 §3.1: what each recovery rule sends, ACK by ACK, when nothing else disturbs it. It
+//! drives the real [`Rule`]s and is what the RFCs' tables are checked with.
+//!
+//! Sources: RFC 6937 §3.1 and RFC 9937 §8 (setting); RFC 6675 §4-5 (loss detection, pipe, NextSeg, rescue
+//! retransmission); RFC 3042 (limited transmit).
+//!
+//! A sender of whole segments with `cwnd` = FlightSize = pipe = W, evenly spaced over one RTT; a FIFO path of RTT 1
+//! without a queue; one ACK with complete SACK information per segment that arrives. Retransmissions are never lost.
+//!
+//! Differs: cwnd does not grow outside recovery, and no timer runs: where a sender would wait for its RTO the table ends.
+
+mod sender;
+
+use ackclock_core::trace::{CaState, RuleVars};
+
+use self::sender::Sender;
+use crate::recovery::Rule;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct IdealConfig {
+    /// The recovery rule.
+    pub rule: Rule,
+    /// W: cwnd, FlightSize and pipe at the start, segments; at least 1.
+    pub window: u32,
+    /// Segments whose first transmission is lost, by number from 0; new segments (W and up) may be among them.
+    pub lost: Vec<u32>,
+    /// ACKs that are lost, by the number of the transmission that triggers them, from 0.
+    pub lost_acks: Vec<u32>,
+    /// Target window; `None` is max(W / 2, 2).
+    pub ssthresh: Option<u32>,
+    /// Least window of rate halving; `None` is ssthresh.
+    pub min_cwnd: Option<u32>,
+    /// PRR's denominator instead of the rule's own (for instance W, with limited-transmit segments not counted).
+    pub recover_fs: Option<u32>,
+    /// Whether the application has more than the first W segments to send.
+    pub more_data: bool,
+    /// Whether new segments may be sent on duplicate ACKs before recovery.
+    pub limited_transmit: bool,
+    /// Give up after so many ACKs.
+    pub max_acks: u32,
+}
+
+impl IdealConfig {
+    /// The setting of the RFCs: bulk data, limited transmit, nothing overridden, nothing lost yet.
+    pub fn new(rule: Rule, window: u32) -> IdealConfig {
+        IdealConfig {
+            rule,
+            window,
+            lost: Vec::new(),
+            lost_acks: Vec::new(),
+            ssthresh: None,
+            min_cwnd: None,
+            recover_fs: None,
+            more_data: true,
+            limited_transmit: true,
+            max_acks: 100_000,
+        }
+    }
+}
+
+/// One ACK.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdealRow {
+    /// Time of arrival, RTTs since the first segment left.
+    pub time_rtts: f64,
+    /// Number of the transmission that triggered the ACK, from 0: the published tables' "ack#".
+    pub ack: u32,
+    /// Segment that this transmission carried.
+    pub trigger: u32,
+    /// It was a retransmission.
+    pub trigger_is_retransmission: bool,
+    /// snd_una after the ACK, segments.
+    pub snd_una: u32,
+    /// DeliveredData, segments.
+    pub delivered: u32,
+    /// Segments newly considered lost.
+    pub newly_lost: u32,
+    /// State after the ACK: Open, Disorder or Recovery.
+    pub state: CaState,
+    /// cwnd after the ACK, segments.
+    pub cwnd: u32,
+    /// Target window, segments; infinite before recovery.
+    pub ssthresh: u32,
+    /// pipe after the ACK, before sending, segments.
+    pub pipe: u32,
+    /// New segments sent.
+    pub sent_new: u32,
+    /// Segments retransmitted.
+    pub sent_retransmissions: u32,
+    /// What was sent, as the tables print it: "N", "R", "2R", "2R+N", "·" for nothing.
+    pub sent: String,
+    /// Terms of PRR's reduction bound that set sndcnt, if it is above 0: s, b, d (RFC 6937 §3.1); else empty.
+    pub rb: String,
+    /// The rule's variables after the ACK, before sending; defaults outside recovery.
+    pub rule: RuleVars,
+}
+
+/// The episode as a whole. All zero if recovery was never entered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IdealSummary {
+    /// Recovery was entered.
+    pub entered: bool,
+    /// Recovery ended by a full ACK; otherwise the sender would wait for its RTO.
+    pub completed: bool,
+    /// Time from the ACK that enters to the one that ends recovery (or the last one), RTTs.
+    pub recovery_rtts: f64,
+    /// pipe on the entering ACK, before sending, segments.
+    pub pipe_at_entry: u32,
+    /// Target window, segments.
+    pub ssthresh: u32,
+    /// pipe after the ACK that ends recovery, before sending, segments.
+    pub pipe_at_exit: u32,
+    /// cwnd before that ACK, segments.
+    pub cwnd_before_exit: u32,
+    /// cwnd after it, segments.
+    pub cwnd_after_exit: u32,
+    /// Segments sent on the entering ACK.
+    pub burst_at_entry: u32,
+    /// Most segments sent on one ACK in recovery, the ending ACK not counted.
+    pub max_burst: u32,
+    /// Segments sent on the ACK that ends recovery.
+    pub burst_at_exit: u32,
+    /// Segments retransmitted in the episode.
+    pub retransmissions: u32,
+}
+
+/// All ACKs up to the one that ends recovery, and the summary.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IdealTable {
+    /// One row per ACK.
+    pub rows: Vec<IdealRow>,
+    /// The episode.
+    pub summary: IdealSummary,
+}
+
+/// Run one episode.
+pub fn run(config: &IdealConfig) -> IdealTable {
+    Sender::new(config).run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sender::sent_string;
+    use super::*;
+
+    fn table(rule: &str, window: u32, lost: &[u32]) -> IdealTable {
+        let rule = Rule::by_name(rule).expect("registered");
+        run(&IdealConfig { lost: lost.to_vec(), ..IdealConfig::new(rule, window) })
+    }
+
+    #[test]
+    fn without_loss_there_is_no_recovery() {
+        let t = table("rfc6675", 20, &[]);
+        assert_eq!(t.summary, IdealSummary::default());
+        assert_eq!(t.rows.len(), 1);
+        assert_eq!(t.rows[0].sent, "N");
+    }
+
+    #[test]
+    fn too_few_segments_wait_for_the_rto() {
+        let rule = Rule::by_name("rfc6675").expect("registered");
+        let t = run(&IdealConfig { lost: vec![0], more_data: false, ..IdealConfig::new(rule, 3) });
+        assert!(!t.summary.entered);
+        assert_eq!(t.rows.len(), 2);
+    }
+
+    #[test]
+    fn rescue_retransmission_repairs_a_lost_tail() {
+        // RFC 6675 NextSeg rule 4: segment 19 has nothing above it; it is sent once 0 is acknowledged
+        let rule = Rule::by_name("rfc6675").expect("registered");
+        let t = run(&IdealConfig { lost: vec![0, 19], more_data: false, ..IdealConfig::new(rule, 20) });
+        assert!(t.summary.completed);
+        assert_eq!(t.summary.retransmissions, 2);
+    }
+
+    #[test]
+    fn an_ack_loss_merges_two_acks() {
+        let rule = Rule::by_name("prr-ssrb").expect("registered");
+        let t = run(&IdealConfig { lost: vec![0], lost_acks: vec![5], ..IdealConfig::new(rule, 20) });
+        let row = t.rows.iter().find(|r| r.ack == 6).expect("row");
+        assert_eq!(row.delivered, 2);
+        assert!(t.rows.iter().all(|r| r.ack != 5));
+    }
+
+    #[test]
+    fn sent_is_spelled_as_in_the_rfc() {
+        for (new, rtx, want) in [(0, 0, "·"), (1, 0, "N"), (0, 7, "7R"), (1, 2, "2R+N"), (3, 1, "R+3N")] {
+            assert_eq!(sent_string(new, rtx), want);
+        }
+    }
+}
