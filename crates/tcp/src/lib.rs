@@ -8,6 +8,7 @@ mod receiver;
 mod rtt;
 mod scoreboard;
 mod sender;
+mod ticks;
 
 pub use config::{Config, DelayedAck, Detection, EarlyRetransmit, RtoStyle, PROFILES};
 pub use connection::{Connection, Info, State, Stats};

@@ -1,0 +1,214 @@
+//! Host profiles: named sets of constants, and what a scenario may change in them. Each value names its source.
+
+use ackclock_core::Span;
+
+/// How losses are detected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Detection {
+    /// Three SACKed segments above (RFC 6675 IsLost); without SACK three duplicate ACKs (RFC 5681).
+    Dupthresh,
+    /// Forward acknowledgment with lost-retransmission detection (Linux up to 4.x).
+    Fack,
+    /// RACK (RFC 8985 §6; Linux 4.4 on).
+    Rack,
+}
+
+/// How the retransmission timeout follows RTT samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RtoStyle {
+    /// RFC 6298.
+    Rfc6298,
+    /// Linux `tcp_rtt_estimator`.
+    Linux,
+}
+
+/// When a receiver acknowledges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DelayedAck {
+    /// Every segment at once.
+    Off,
+    /// Every second segment, or after the timeout (RFC 1122 §4.2.3.2, RFC 5681 §4.2).
+    Rfc,
+    /// As `Rfc`, with up to 16 quick ACKs at the start and an adaptive timeout of 40-200 ms.
+    Linux,
+}
+
+/// Early retransmit for windows of fewer than four segments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EarlyRetransmit {
+    /// None.
+    Off,
+    /// RFC 5827, at once.
+    Rfc5827,
+    /// Linux 3.5-4.10: a quarter of the RTT later, unless anything arrives.
+    Delayed,
+}
+
+/// Everything that is constant for one endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Config {
+    /// Payload of a full segment, bytes; 0 = 1460 less the timestamp option.
+    pub smss: u32,
+    /// Initial window, segments.
+    pub iw: u32,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub detection: Detection,
+    /// dupthresh, and Linux's `tcp_reordering`.
+    pub dup_thresh: u32,
+    pub rto_style: RtoStyle,
+    pub initial_rto: Span,
+    pub min_rto: Span,
+    pub max_rto: Span,
+    /// RTO after a handshake without an RTT sample (RFC 6298 §5.7).
+    pub fallback_rto: Span,
+    /// SYN retransmissions at constant intervals before they back off (Linux 6.5 `tcp_syn_linear_timeouts`).
+    pub syn_linear_timeouts: u8,
+    /// Retransmissions of a SYN or SYN-ACK before giving up.
+    pub syn_retries: u8,
+    /// Retransmissions of data before giving up (Linux `tcp_retries2`).
+    pub data_retries: u8,
+    pub delayed_ack: DelayedAck,
+    /// Delayed-ACK timeout of `DelayedAck::Rfc`.
+    pub delack_timeout: Span,
+    /// Hold back further duplicate ACKs for up to this long after the first three; zero = off (Linux 4.18 on).
+    pub sack_compression: bool,
+    pub limited_transmit: bool,
+    pub early_retransmit: EarlyRetransmit,
+    pub tlp: bool,
+    pub frto: bool,
+    /// Undo a reduction that DSACKs or timestamps show to be needless.
+    pub undo: bool,
+    /// RFC 6675 NextSeg rules (3) and (4): retransmit beyond what is marked lost when there is no new data.
+    pub next_seg_rules: bool,
+    /// Slow start again after an idle RTO (RFC 2861 as in Linux; RFC 5681 §4.1).
+    pub idle_restart: bool,
+    /// Keep cwnd as it is when the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
+    pub cwnd_validation: bool,
+    /// First advertised window, bytes.
+    pub initial_rwnd: u32,
+    /// Greatest receive window, bytes.
+    pub receive_buffer: u64,
+    /// Ticks per second of the host's timers; 0 = exact timers.
+    pub hz: u32,
+    /// Phase of the tick, ns: hosts are not switched on at time 0.
+    pub tick_phase: u64,
+    /// Registry name of the recovery rule.
+    pub recovery: String,
+    /// Registry name of the controller.
+    pub congestion_control: String,
+    /// Multiplicative decrease in thousandths, where the controller has the choice.
+    pub beta_permille: Option<u32>,
+    pub hystart: Option<bool>,
+}
+
+/// Name and one line for each profile.
+pub const PROFILES: &[(&str, &str)] = &[
+    ("linux-6", "Linux 6 and 7: RACK-TLP, PRR with SafeACK, IW 10, SACK compression, F-RTO"),
+    ("linux-3.2", "Linux 3.2: FACK, first PRR, initial RTO 1 s, IW 10"),
+    ("linux-3.0", "Linux 3.0: FACK, rate halving, initial RTO 3 s, IW 10"),
+    ("rfc", "the RFCs: 5681, 6298, 6675, 6928, RFC 9937 for recovery"),
+];
+
+impl Config {
+    /// The profile called `name`, if there is one.
+    pub fn profile(name: &str) -> Option<Config> {
+        Some(match name {
+            "linux-6" => Config::linux_6(),
+            "linux-3.2" => Config::linux_3_2(),
+            "linux-3.0" => Config {
+                // TCP_TIMEOUT_INIT was 3 s before 3.1
+                initial_rto: Span::from_secs(3),
+                recovery: "rate-halving".into(),
+                ..Config::linux_3_2()
+            },
+            "rfc" => Config::rfc(),
+            _ => return None,
+        })
+    }
+
+    /// Payload of a full segment, bytes.
+    pub fn payload(&self) -> u32 {
+        match self.smss {
+            0 => 1460 - 12 * self.timestamps as u32,
+            smss => smss,
+        }
+    }
+
+    /// Length of a timer tick; zero = exact timers.
+    pub fn tick(&self) -> Span {
+        match self.hz {
+            0 => Span::ZERO,
+            hz => Span(1_000_000_000 / hz as u64),
+        }
+    }
+
+    fn linux_6() -> Config {
+        Config {
+            smss: 0,
+            iw: 10, // RFC 6928; TCP_INIT_CWND
+            sack: true,
+            timestamps: true,
+            detection: Detection::Rack,
+            dup_thresh: 3, // tcp_reordering
+            rto_style: RtoStyle::Linux,
+            initial_rto: Span::from_secs(1),  // TCP_TIMEOUT_INIT
+            min_rto: Span::from_ms(200),      // TCP_RTO_MIN
+            max_rto: Span::from_secs(120),    // TCP_RTO_MAX
+            fallback_rto: Span::from_secs(3), // TCP_TIMEOUT_FALLBACK
+            syn_linear_timeouts: 4,
+            syn_retries: 6,
+            data_retries: 15,
+            delayed_ack: DelayedAck::Linux,
+            delack_timeout: Span::from_ms(40), // TCP_DELACK_MIN, TCP_ATO_MIN
+            sack_compression: true,
+            limited_transmit: true,
+            early_retransmit: EarlyRetransmit::Off, // replaced by RACK-TLP
+            tlp: true,
+            frto: true,
+            undo: true,
+            next_seg_rules: false,
+            idle_restart: true,
+            cwnd_validation: true,
+            initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
+            receive_buffer: 64 << 20,
+            hz: 1000,
+            tick_phase: 0,
+            recovery: "prr-linux-6".into(),
+            congestion_control: "cubic".into(),
+            beta_permille: None,
+            hystart: None,
+        }
+    }
+
+    fn linux_3_2() -> Config {
+        Config {
+            detection: Detection::Fack,
+            syn_linear_timeouts: 0,
+            syn_retries: 5,
+            sack_compression: false,
+            tlp: false,
+            recovery: "prr-linux-3.2".into(),
+            ..Config::linux_6()
+        }
+    }
+
+    fn rfc() -> Config {
+        Config {
+            detection: Detection::Dupthresh,
+            rto_style: RtoStyle::Rfc6298,
+            min_rto: Span::from_secs(1), // RFC 6298 §2.4
+            max_rto: Span::from_secs(60),
+            syn_linear_timeouts: 0,
+            delayed_ack: DelayedAck::Rfc,
+            delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
+            sack_compression: false,
+            tlp: false,
+            next_seg_rules: true,
+            hz: 0,
+            recovery: "prr-rfc9937".into(),
+            ..Config::linux_6()
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! The receiving half: reassembly, what to acknowledge and when.
+//!
+//! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an
+//! ACK at once when a gap closes, compression of duplicate ACKs after the first three). SACK blocks: RFC 2018, the
+//! block of the latest arrival first; DSACK: RFC 2883. Window: offered to twice what the application drained, so that
+//! it never limits a sender whose buffer allows more; it grows only.
+
+use ackclock_core::{SackBlock, SackList, Segment, Span, Time};
+use smallvec::SmallVec;
+
+use crate::config::{Config, DelayedAck};
+use crate::ticks::Ticks;
+
+/// Linux TCP_MAX_QUICKACKS.
+const MAX_QUICKACKS: u32 = 16;
+/// Linux TCP_FASTRETRANS_THRESH: duplicate ACKs sent at once before compression begins.
+const UNCOMPRESSED_DUPACKS: u8 = 3;
+/// Linux tcp_comp_sack_nr: duplicate ACKs held back at most.
+const COMPRESSED_MAX: u8 = 44;
+/// Linux tcp_comp_sack_delay_ns and tcp_comp_sack_slack_ns.
+const COMPRESS_DELAY: Span = Span::from_ms(1);
+const COMPRESS_SLACK: Span = Span::from_us(100);
+/// Linux TCP_DELACK_MAX.
+const DELACK_MAX: Span = Span::from_ms(200);
+
+/// Receiver state of one endpoint. Offsets as in [`Segment`].
+#[derive(Debug)]
+pub struct Receiver {
+    mode: DelayedAck,
+    delack_timeout: Span,
+    compression: bool,
+    sack: bool,
+    timestamps: bool,
+    ticks: Ticks,
+    /// Next offset expected in order.
+    pub rcv_nxt: u64,
+    /// rcv_nxt when the last ACK left.
+    rcv_wup: u64,
+    /// Received out of order: ascending, disjoint ranges.
+    out_of_order: Vec<(u64, u64)>,
+    /// Blocks to report, latest first.
+    sacks: SmallVec<[(u64, u64); 4]>,
+    dsack: Option<(u64, u64)>,
+    fin_at: Option<u64>,
+    /// Timestamp to echo.
+    pub ts_recent: u32,
+    rcv_mss: u32,
+    window_limit: u64,
+    window_right: u64,
+    initial_rwnd: u64,
+    receive_buffer: u64,
+    ato: Span,
+    last_data: Time,
+    quick: u32,
+    pingpong: bool,
+    pending: bool,
+    /// An ACK must leave with this input's output.
+    now: bool,
+    delack_at: Time,
+    compressed: u8,
+    dup_acks: u8,
+    compressed_nxt: u64,
+    compress_soft: Time,
+    compress_hard: Time,
+}
+
+impl Receiver {
+    /// Nothing received yet.
+    pub fn new(config: &Config, ticks: Ticks) -> Receiver {
+        Receiver {
+            mode: config.delayed_ack,
+            delack_timeout: config.delack_timeout,
+            compression: config.sack_compression,
+            sack: config.sack,
+            timestamps: config.timestamps,
+            ticks,
+            rcv_nxt: 0,
+            rcv_wup: 0,
+            out_of_order: Vec::new(),
+            sacks: SmallVec::new(),
+            dsack: None,
+            fin_at: None,
+            ts_recent: 0,
+            rcv_mss: 536,
+            window_limit: config.initial_rwnd as u64,
+            window_right: 0,
+            initial_rwnd: config.initial_rwnd as u64,
+            receive_buffer: config.receive_buffer,
+            ato: Span::ZERO,
+            last_data: Time::ZERO,
+            quick: 0,
+            pingpong: false,
+            pending: false,
+            now: false,
+            delack_at: Time::NEVER,
+            compressed: 0,
+            dup_acks: 0,
+            compressed_nxt: 0,
+            compress_soft: Time::NEVER,
+            compress_hard: Time::NEVER,
+        }
+    }
+
+    /// The handshake settled what both sides can do.
+    pub fn negotiated(&mut self, sack: bool, timestamps: bool) {
+        self.sack &= sack;
+        self.timestamps &= timestamps;
+    }
+
+    /// The peer's SYN took offset 0.
+    pub fn on_syn(&mut self) {
+        self.rcv_nxt = 1;
+        self.rcv_wup = 1;
+    }
+
+    /// Whether the peer's FIN was received in order.
+    pub fn fin_received(&self) -> bool {
+        self.fin_at.is_some_and(|at| self.rcv_nxt > at)
+    }
+
+    /// Payload bytes received in order.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.rcv_nxt.saturating_sub(1) - self.fin_received() as u64
+    }
+
+    /// A segment that takes sequence space arrived. `rtt` is the connection's smoothed RTT and RTO, for the timeout.
+    pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span) {
+        let (start, end) = (seg.seq, seg.seq + seg.seq_len());
+        if self.timestamps && start <= self.rcv_wup && seg.has_ts {
+            self.ts_recent = seg.ts_val;
+        }
+        if seg.flags.has(ackclock_core::Flags::FIN) {
+            self.fin_at = Some(end - 1);
+            self.now = true;
+        }
+        if end <= self.rcv_nxt {
+            // A needless retransmission: report it, at once (RFC 2883; Linux `tcp_data_queue`).
+            self.dsack = self.sack.then_some((start, end));
+            self.pending = true;
+            self.now = true;
+            self.enter_quickack();
+        } else if start <= self.rcv_nxt {
+            if start < self.rcv_nxt {
+                self.dsack = self.sack.then_some((start, self.rcv_nxt));
+            }
+            self.rcv_nxt = end;
+            self.pending = true;
+            self.on_in_order(now, seg, rto);
+            if !self.out_of_order.is_empty() {
+                self.close_gaps();
+            }
+        } else {
+            self.pending = true;
+            self.insert(start, end);
+        }
+        self.decide(now, seg, srtt);
+    }
+
+    /// Pure ACKs and data alike carry a timestamp to remember.
+    #[inline]
+    pub fn on_pure_ack(&mut self, seg: &Segment) {
+        if self.timestamps && seg.has_ts && seg.seq <= self.rcv_wup {
+            self.ts_recent = seg.ts_val;
+        }
+    }
+
+    /// The application sent data: an exchange of requests and answers delays its ACKs (Linux pingpong mode).
+    pub fn on_data_sent(&mut self, now: Time) {
+        if self.ato > Span::ZERO && now.since(self.last_data) < self.ato && self.last_data > Time::ZERO {
+            self.pingpong = true;
+        }
+    }
+
+    fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
+        self.rcv_mss = self.rcv_mss.max(seg.len);
+        // Offer what a sender that doubles per RTT can use; the application reads at once.
+        let grown = self.initial_rwnd + 4 * self.rcv_nxt;
+        self.window_limit = grown.min(self.receive_buffer).max(self.window_limit);
+        if self.mode != DelayedAck::Linux {
+            return;
+        }
+        if self.ato == Span::ZERO {
+            self.ato = self.delack_timeout;
+            self.incr_quickack();
+        } else {
+            let gap = now.since(self.last_data);
+            let min = self.delack_timeout;
+            if gap <= min / 2 {
+                self.ato = self.ato / 2 + min / 2;
+            } else if gap < self.ato {
+                self.ato = (self.ato / 2 + gap).min(rto);
+            } else if gap > rto {
+                self.incr_quickack();
+            }
+        }
+        self.last_data = now;
+    }
+
+    fn incr_quickack(&mut self) {
+        let quick =
+            (self.window_limit / (2 * self.rcv_mss.max(1) as u64)).clamp(2, MAX_QUICKACKS as u64) as u32;
+        self.quick = self.quick.max(quick);
+    }
+
+    fn enter_quickack(&mut self) {
+        if self.mode == DelayedAck::Linux {
+            self.incr_quickack();
+            self.pingpong = false;
+            self.ato = self.delack_timeout;
+        }
+    }
+
+    fn close_gaps(&mut self) {
+        let mut filled = 0;
+        while let Some(&(start, end)) = self.out_of_order.get(filled) {
+            if start > self.rcv_nxt {
+                break;
+            }
+            self.rcv_nxt = self.rcv_nxt.max(end);
+            filled += 1;
+        }
+        self.out_of_order.drain(..filled);
+        let rcv_nxt = self.rcv_nxt;
+        self.sacks.retain(|b| b.1 > rcv_nxt);
+        if self.out_of_order.is_empty() {
+            self.now = true; // RFC 5681 §4.2: at once when a gap is filled
+        }
+    }
+
+    fn insert(&mut self, start: u64, end: u64) {
+        let i = self.out_of_order.partition_point(|r| r.1 < start);
+        let mut j = i;
+        let (mut s, mut e) = (start, end);
+        while j < self.out_of_order.len() && self.out_of_order[j].0 <= end {
+            let known = self.out_of_order[j];
+            if known.0 <= start && end <= known.1 {
+                self.dsack = self.sack.then_some((start, end));
+                self.now = true;
+            }
+            s = s.min(known.0);
+            e = e.max(known.1);
+            j += 1;
+        }
+        if (i, j) == (i, i + 1) {
+            self.out_of_order[i] = (s, e); // the common case: the run grows
+        } else {
+            self.out_of_order.splice(i..j, [(s, e)]);
+        }
+        // RFC 2018 §4: the block that holds the latest arrival goes first.
+        self.sacks.retain(|b| b.1 < s || b.0 > e);
+        self.sacks.truncate(3);
+        self.sacks.insert(0, (s, e));
+    }
+
+    /// Linux `__tcp_ack_snd_check`, or the RFC's rules.
+    fn decide(&mut self, now: Time, seg: &Segment, srtt: Span) {
+        let gap = !self.out_of_order.is_empty();
+        let full_frames = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
+        match self.mode {
+            DelayedAck::Off => self.now = true,
+            DelayedAck::Rfc => {
+                if full_frames
+                    || gap
+                    || self.dsack.is_some()
+                    || self.rcv_nxt - self.rcv_wup >= 2 * self.rcv_mss as u64
+                {
+                    self.now = true;
+                } else if self.delack_at == Time::NEVER {
+                    self.delack_at = now + self.delack_timeout;
+                }
+            }
+            DelayedAck::Linux => {
+                // The application reads at once; a short pushed segment is acknowledged on that read.
+                let pushed = seg.len > 0
+                    && seg.len < self.rcv_mss
+                    && seg.flags.has(ackclock_core::Flags::PSH)
+                    && !gap
+                    && !self.pingpong;
+                if full_frames || (self.quick > 0 && !self.pingpong) || pushed {
+                    self.now = true;
+                }
+                if self.now {
+                    return;
+                }
+                if !gap {
+                    self.delay(now, srtt);
+                } else {
+                    self.compress(now);
+                }
+            }
+        }
+    }
+
+    fn delay(&mut self, now: Time, srtt: Span) {
+        let mut ato = self.ato;
+        if ato > self.delack_timeout {
+            let mut max = if self.pingpong { DELACK_MAX } else { Span::from_ms(500) };
+            if srtt > Span::ZERO {
+                max = max.min(srtt.max(self.delack_timeout));
+            }
+            ato = ato.min(max);
+        }
+        let at = self.ticks.expiry(now, ato.min(DELACK_MAX));
+        if self.delack_at != Time::NEVER && self.delack_at <= now + ato / 4 {
+            self.now = true;
+            return;
+        }
+        self.delack_at = self.delack_at.min(at);
+    }
+
+    fn compress(&mut self, now: Time) {
+        if !self.compression || !self.sack || self.compressed >= COMPRESSED_MAX {
+            self.now = true;
+            return;
+        }
+        if self.compressed_nxt != self.rcv_nxt {
+            self.compressed_nxt = self.rcv_nxt;
+            self.dup_acks = 0;
+        }
+        if self.dup_acks < UNCOMPRESSED_DUPACKS {
+            self.dup_acks += 1;
+            self.now = true;
+            return;
+        }
+        self.compressed += 1;
+        if self.compress_soft == Time::NEVER {
+            self.compress_soft = now + COMPRESS_DELAY;
+            self.compress_hard = self.compress_soft + COMPRESS_SLACK;
+        } else if now >= self.compress_soft {
+            // A range timer fires with the first interrupt after its soft expiry; an arrival is one.
+            self.now = true;
+        }
+    }
+
+    /// Earliest deadline of this half.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.delack_at.min(self.compress_hard)
+    }
+
+    /// Timers that are due make an ACK due.
+    pub fn on_timer(&mut self, now: Time, rto: Span) {
+        if self.delack_at <= now {
+            self.delack_at = Time::NEVER;
+            if self.pending {
+                if self.pingpong {
+                    self.pingpong = false;
+                    self.ato = self.delack_timeout;
+                } else {
+                    self.ato = (self.ato * 2).min(rto);
+                }
+                self.now = true;
+            }
+        }
+        if self.compress_hard <= now {
+            self.now = true;
+        }
+    }
+
+    /// Whether a pure ACK must leave now.
+    #[inline]
+    pub fn ack_due(&self) -> bool {
+        self.now
+    }
+
+    /// Make an ACK due now (handshake, challenge).
+    pub fn ack_now(&mut self) {
+        self.pending = true;
+        self.now = true;
+    }
+
+    /// Fill in ACK number, window, SACK blocks and timestamp echo; the segment acknowledges, so nothing is due.
+    #[inline]
+    pub fn stamp(&mut self, seg: &mut Segment) {
+        seg.ack = self.rcv_nxt;
+        let right = (self.rcv_nxt + self.window_limit).max(self.window_right);
+        self.window_right = right;
+        seg.wnd = (right - self.rcv_nxt).min(u32::MAX as u64) as u32;
+        if self.timestamps {
+            seg.ts_ecr = self.ts_recent;
+        }
+        if self.sack && (!self.sacks.is_empty() || self.dsack.is_some()) {
+            seg.sack = self.sack_list();
+        }
+        self.dsack = None;
+        self.rcv_wup = self.rcv_nxt;
+        if self.quick > 0 && self.pending {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = self.delack_timeout;
+            }
+        }
+        self.pending = false;
+        self.now = false;
+        self.delack_at = Time::NEVER;
+        self.compressed = 0;
+        self.compress_soft = Time::NEVER;
+        self.compress_hard = Time::NEVER;
+    }
+
+    fn sack_list(&self) -> SackList {
+        let most = if self.timestamps { 3 } else { 4 };
+        let base = self.rcv_nxt as i64;
+        let block =
+            |b: &(u64, u64)| SackBlock { start: (b.0 as i64 - base) as i32, end: (b.1 as i64 - base) as i32 };
+        let mut list = SackList::default();
+        for b in self.dsack.iter().chain(self.sacks.iter()).take(most) {
+            list.push(block(b));
+        }
+        list
+    }
+}

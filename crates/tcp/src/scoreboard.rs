@@ -1,0 +1,399 @@
+//! The scoreboard: what is outstanding, and what the sender believes of each segment.
+//!
+//! One entry per outstanding segment in a ring, in sequence order, numbered from 0 in order of first transmission. The
+//! numbers of SACKed segments are also kept as a short list of ranges, so that a SACK block seen before costs one
+//! binary search and no walk. Segments that are neither SACKed nor marked lost are linked in order of their last
+//! transmission (RFC 8985's reason to visit them; Linux `tsorted_sent_queue`).
+//!
+//! Counters have Linux's names and meaning: packets_out, sacked_out, lost_out, retrans_out. A segment contributes to
+//! pipe: untouched 1, SACKed 0, lost 0, retransmitted 2, lost and retransmitted 1; the sum equals RFC 6675's pipe.
+
+use ackclock_core::Time;
+
+/// SACKed.
+pub const SACKED: u8 = 1;
+/// Believed lost.
+pub const LOST: u8 = 2;
+/// A retransmission is believed to be in flight.
+pub const RETRANS: u8 = 4;
+/// Was retransmitted at least once.
+pub const EVER_RETRANS: u8 = 8;
+/// Carries the FIN.
+pub const FIN: u8 = 16;
+/// Linked in the list by time of transmission.
+const LINKED: u8 = 32;
+
+/// End of the list by time of transmission.
+const NIL: u32 = u32::MAX;
+
+/// One outstanding segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Outstanding {
+    /// Offset after its last byte (and FIN).
+    pub end: u64,
+    /// Last transmission.
+    pub xmit: Time,
+    /// Sequence space it takes: payload, and one for a FIN.
+    pub len: u32,
+    /// Segments delivered when it was last sent (low 32 bits), for RACK's rounds.
+    pub delivered: u32,
+    /// Number that was next to be sent when it was last retransmitted (low 32 bits): lost-retransmit detection.
+    pub next_at_rexmit: u32,
+    prev: u32,
+    next: u32,
+    /// Flags above.
+    pub flags: u8,
+    /// Transmissions after the first, saturating.
+    pub rexmit: u8,
+}
+
+const EMPTY: Outstanding = Outstanding {
+    end: 0,
+    xmit: Time::ZERO,
+    len: 0,
+    delivered: 0,
+    next_at_rexmit: 0,
+    prev: NIL,
+    next: NIL,
+    flags: 0,
+    rexmit: 0,
+};
+
+impl Outstanding {
+    /// Offset of its first byte.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        self.end - self.len as u64
+    }
+    /// Whether any flag of `mask` is set.
+    #[inline]
+    pub fn is(&self, mask: u8) -> bool {
+        self.flags & mask != 0
+    }
+}
+
+/// All outstanding segments of one sender.
+#[derive(Debug)]
+pub struct Scoreboard {
+    ring: Vec<Outstanding>,
+    /// Number of the first outstanding segment.
+    pub first: u64,
+    /// Number of the next new segment.
+    pub next: u64,
+    /// Ranges [a, b) of SACKed segment numbers, ascending, disjoint, not adjacent.
+    sacked: Vec<(u64, u64)>,
+    oldest: u32,
+    newest: u32,
+    /// Segments SACKed.
+    pub sacked_out: u32,
+    /// Segments marked lost.
+    pub lost_out: u32,
+    /// Retransmissions in flight.
+    pub retrans_out: u32,
+}
+
+impl Default for Scoreboard {
+    fn default() -> Self {
+        Scoreboard {
+            ring: vec![EMPTY; 16],
+            first: 0,
+            next: 0,
+            sacked: Vec::new(),
+            oldest: NIL,
+            newest: NIL,
+            sacked_out: 0,
+            lost_out: 0,
+            retrans_out: 0,
+        }
+    }
+}
+
+impl Scoreboard {
+    #[inline]
+    fn slot(&self, n: u64) -> usize {
+        n as usize & (self.ring.len() - 1)
+    }
+
+    /// Segments outstanding: sent and not cumulatively acknowledged.
+    #[inline]
+    pub fn packets_out(&self) -> u32 {
+        (self.next - self.first) as u32
+    }
+
+    /// Segments believed in the network (RFC 6675 pipe, Linux in_flight).
+    #[inline]
+    pub fn pipe(&self) -> u32 {
+        self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
+    }
+
+    /// Segment number `n`, which must be outstanding.
+    #[inline]
+    pub fn get(&self, n: u64) -> &Outstanding {
+        debug_assert!(n >= self.first && n < self.next);
+        &self.ring[self.slot(n)]
+    }
+
+    /// The same, to change.
+    #[inline]
+    pub fn get_mut(&mut self, n: u64) -> &mut Outstanding {
+        debug_assert!(n >= self.first && n < self.next);
+        let i = self.slot(n);
+        &mut self.ring[i]
+    }
+
+    /// The first outstanding segment.
+    #[inline]
+    pub fn head(&self) -> Option<&Outstanding> {
+        (self.first < self.next).then(|| self.get(self.first))
+    }
+
+    /// Append a segment just sent for the first time.
+    #[inline]
+    pub fn push(&mut self, end: u64, len: u32, fin: bool, now: Time, delivered: u32) {
+        if self.packets_out() as usize == self.ring.len() {
+            self.grow();
+        }
+        let n = self.next;
+        self.next += 1;
+        let i = self.slot(n);
+        self.ring[i] =
+            Outstanding { end, xmit: now, len, delivered, flags: if fin { FIN } else { 0 }, ..EMPTY };
+        self.link_newest(n);
+    }
+
+    fn grow(&mut self) {
+        let mut ring = vec![EMPTY; self.ring.len() * 2];
+        let mask = ring.len() - 1;
+        for n in self.first..self.next {
+            ring[n as usize & mask] = self.ring[self.slot(n)];
+        }
+        self.ring = ring;
+    }
+
+    /// Remove the first outstanding segment, cumulatively acknowledged, and keep the counters right.
+    #[inline]
+    pub fn pop_head(&mut self) -> Outstanding {
+        let n = self.first;
+        self.unlink(n);
+        let segment = *self.get(n);
+        self.first += 1;
+        self.sacked_out -= segment.is(SACKED) as u32;
+        self.lost_out -= segment.is(LOST) as u32;
+        self.retrans_out -= segment.is(RETRANS) as u32;
+        if segment.is(SACKED) {
+            let range = &mut self.sacked[0];
+            range.0 += 1;
+            if range.0 == range.1 {
+                self.sacked.remove(0);
+            }
+        }
+        segment
+    }
+
+    /// Record a retransmission: time, flags, place in the list.
+    pub fn retransmitted(&mut self, n: u64, now: Time, delivered: u32, counts: bool) {
+        let next = self.next as u32;
+        let segment = self.get_mut(n);
+        segment.xmit = now;
+        segment.delivered = delivered;
+        segment.next_at_rexmit = next;
+        segment.rexmit = segment.rexmit.saturating_add(1);
+        segment.flags |= EVER_RETRANS;
+        if counts && !segment.is(RETRANS) {
+            segment.flags |= RETRANS;
+            self.retrans_out += 1;
+        }
+        self.unlink(n);
+        self.link_newest(n);
+    }
+
+    /// Mark a segment lost; a lost retransmission is marked again. Says what changed.
+    pub fn mark_lost(&mut self, n: u64) -> Marked {
+        let segment = self.get_mut(n);
+        if segment.is(SACKED) {
+            return Marked::No;
+        }
+        let marked = if !segment.is(LOST) {
+            segment.flags |= LOST;
+            self.lost_out += 1;
+            Marked::Lost
+        } else if segment.is(RETRANS) {
+            segment.flags &= !RETRANS;
+            self.retrans_out -= 1;
+            Marked::LostAgain
+        } else {
+            Marked::No
+        };
+        self.unlink(n);
+        marked
+    }
+
+    /// Take back every loss mark (undo). The segments stay out of the time-ordered list until sent again.
+    pub fn unmark_all_lost(&mut self) {
+        for n in self.first..self.next {
+            self.get_mut(n).flags &= !LOST;
+        }
+        self.lost_out = 0;
+    }
+
+    /// Mark segment `n` SACKed; false if it already was.
+    pub fn mark_sacked(&mut self, n: u64) -> bool {
+        let segment = self.get_mut(n);
+        if segment.is(SACKED) {
+            return false;
+        }
+        let flags = segment.flags;
+        segment.flags |= SACKED;
+        // A retransmission of a segment never marked lost is believed still in flight (Linux `tcp_sacktag_one`).
+        if flags & LOST != 0 {
+            segment.flags &= !(LOST | RETRANS);
+            self.lost_out -= 1;
+            self.retrans_out -= (flags & RETRANS != 0) as u32;
+        }
+        self.sacked_out += 1;
+        self.unlink(n);
+        true
+    }
+
+    /// Forget every SACK (reneging, RFC 2018 §8).
+    pub fn forget_sacks(&mut self) {
+        for n in self.first..self.next {
+            self.get_mut(n).flags &= !SACKED;
+        }
+        self.sacked.clear();
+        self.sacked_out = 0;
+    }
+
+    /// Emulated SACK count without SACK: the first dupACKs' worth (Linux `tcp_add_reno_sack`). No segment is marked.
+    pub fn set_emulated_sacked(&mut self, sacked_out: u32) {
+        self.sacked_out = sacked_out;
+    }
+
+    /// Number of the first segment that starts at or after offset `seq`; segments are of one size as a rule, so the
+    /// guess is nearly always right.
+    pub fn at_or_after(&self, seq: u64, smss: u32) -> u64 {
+        let Some(head) = self.head() else { return self.next };
+        if seq <= head.start() {
+            return self.first;
+        }
+        let guess = self.first + (seq - head.start()).div_ceil(smss as u64);
+        if guess < self.next && self.get(guess).start() >= seq && self.get(guess - 1).start() < seq {
+            return guess;
+        }
+        let (mut lo, mut hi) = (self.first, self.next);
+        while lo < hi {
+            let mid = lo + (hi - lo) / 2;
+            if self.get(mid).start() < seq {
+                lo = mid + 1;
+            } else {
+                hi = mid;
+            }
+        }
+        lo
+    }
+
+    /// Segment numbers [a, b) are reported SACKed: call `each` on those not reported before, ascending, and remember.
+    pub fn add_sacked_range(&mut self, a: u64, b: u64, mut each: impl FnMut(&mut Scoreboard, u64)) {
+        let (a, b) = (a.max(self.first), b.min(self.next));
+        if a >= b {
+            return;
+        }
+        // First known range that ends at or after a.
+        let i = self.sacked.partition_point(|r| r.1 < a);
+        if i < self.sacked.len() && self.sacked[i].0 <= a && b <= self.sacked[i].1 {
+            return;
+        }
+        let (mut start, mut end, mut from, mut j) = (a, b, a, i);
+        while j < self.sacked.len() && self.sacked[j].0 <= b {
+            let known = self.sacked[j];
+            for n in from..known.0.max(from) {
+                each(self, n);
+            }
+            from = from.max(known.1);
+            start = start.min(known.0);
+            end = end.max(known.1);
+            j += 1;
+        }
+        for n in from..b.max(from) {
+            each(self, n);
+        }
+        self.sacked.splice(i..j, [(start, end)]);
+    }
+
+    /// Number after the highest SACKed segment; `first` if none is.
+    #[inline]
+    pub fn sacked_end(&self) -> u64 {
+        self.sacked.last().map_or(self.first, |r| r.1)
+    }
+
+    /// The `k`-th highest SACKed segment (k = 1 the highest), if so many are.
+    pub fn kth_highest_sacked(&self, mut k: u64) -> Option<u64> {
+        for &(a, b) in self.sacked.iter().rev() {
+            if b - a >= k {
+                return Some(b - k);
+            }
+            k -= b - a;
+        }
+        None
+    }
+
+    /// The segment sent longest ago among those neither SACKed nor lost (or lost and retransmitted).
+    #[inline]
+    pub fn oldest_sent(&self) -> Option<u64> {
+        self.widen(self.oldest)
+    }
+
+    /// The one sent next after `n`.
+    #[inline]
+    pub fn sent_after(&self, n: u64) -> Option<u64> {
+        self.widen(self.get(n).next)
+    }
+
+    #[inline]
+    fn widen(&self, low: u32) -> Option<u64> {
+        (low != NIL).then(|| self.first + low.wrapping_sub(self.first as u32) as u64)
+    }
+
+    #[inline]
+    fn link_newest(&mut self, n: u64) {
+        let newest = self.newest;
+        let segment = self.get_mut(n);
+        segment.prev = newest;
+        segment.next = NIL;
+        segment.flags |= LINKED;
+        match self.widen(newest) {
+            Some(p) => self.get_mut(p).next = n as u32,
+            None => self.oldest = n as u32,
+        }
+        self.newest = n as u32;
+    }
+
+    #[inline]
+    fn unlink(&mut self, n: u64) {
+        let segment = self.get_mut(n);
+        if !segment.is(LINKED) {
+            return;
+        }
+        segment.flags &= !LINKED;
+        let (prev, next) = (segment.prev, segment.next);
+        match self.widen(prev) {
+            Some(p) => self.get_mut(p).next = next,
+            None => self.oldest = next,
+        }
+        match self.widen(next) {
+            Some(s) => self.get_mut(s).prev = prev,
+            None => self.newest = prev,
+        }
+    }
+}
+
+/// What [`Scoreboard::mark_lost`] changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Marked {
+    /// Nothing.
+    No,
+    /// A segment is now believed lost.
+    Lost,
+    /// A retransmission is now believed lost.
+    LostAgain,
+}
