@@ -301,13 +301,25 @@ pub struct Stack {
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 #[allow(missing_docs)]
 pub enum Distribution {
-    Constant { value: f64 },
-    Uniform { low: f64, high: f64 },
+    Constant {
+        value: f64,
+    },
+    Uniform {
+        low: f64,
+        high: f64,
+    },
     /// ln X normal; `median` = exp(mu).
-    Lognormal { median: f64, sigma: f64 },
-    Exponential { mean: f64 },
+    Lognormal {
+        median: f64,
+        sigma: f64,
+    },
+    Exponential {
+        mean: f64,
+    },
     /// Each value equally likely.
-    Choice { values: Vec<f64> },
+    Choice {
+        values: Vec<f64>,
+    },
 }
 
 /// What the application does.

@@ -1,0 +1,246 @@
+//! `ackclock._engine`: the simulator for Python. Text and numbers in, columns as raw buffers out; no logic here.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use ackclock_cc::ideal::{self, IdealConfig};
+use ackclock_cc::recovery::{self, Rule};
+use ackclock_sim::capture::write_pcapng;
+use ackclock_sim::{Column, Error, Table};
+
+#[pymodule]
+mod _engine {
+    #[pymodule_export]
+    use super::{
+        cpu_time, estimate_memory, ideal_path, peak_rss_bytes, registry, run, run_batch, version, yardstick,
+    };
+}
+
+/// The engine's version.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// Names that a scenario may use, and one line about each.
+#[pyfunction]
+fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all: [(&str, &[(&str, &str)]); 7] = [
+        ("controllers", ackclock_cc::controller::REGISTRY),
+        ("recovery", recovery::REGISTRY),
+        ("queues", ackclock_net::queue::REGISTRY),
+        ("losses", ackclock_net::loss::REGISTRY),
+        ("profiles", ackclock_tcp::PROFILES),
+        ("workloads", ackclock_sim::workload::REGISTRY),
+        ("topologies", ackclock_sim::topology::REGISTRY),
+    ];
+    let dict = PyDict::new(py);
+    for (kind, entries) in all {
+        dict.set_item(kind, entries.to_vec())?;
+    }
+    Ok(dict)
+}
+
+/// One run; with `pcap`, every packet goes into that file.
+#[pyfunction]
+#[pyo3(signature = (scenario_json, seed, pcap = None))]
+fn run<'py>(
+    py: Python<'py>,
+    scenario_json: &str,
+    seed: u64,
+    pcap: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let output = guarded(py, || {
+        let mut scenario = ackclock_sim::parse(scenario_json)?;
+        scenario.record.capture |= pcap.is_some();
+        ackclock_sim::run(&scenario, seed)
+    })?
+    .map_err(refusal)?;
+    if let Some(path) = pcap {
+        let written = guarded(py, || {
+            let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+            write_pcapng(&mut file, &output.captured)
+        })?;
+        written.map_err(|error| PyOSError::new_err(format!("{path}: {error}")))?;
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("digest", output.digest.hex())?;
+    dict.set_item("tables", tables(py, output.tables)?)?;
+    Ok(dict)
+}
+
+/// One run for each seed, on `threads` threads.
+#[pyfunction]
+#[pyo3(signature = (scenario_json, seeds, threads, progress = None))]
+fn run_batch<'py>(
+    py: Python<'py>,
+    scenario_json: &str,
+    seeds: Vec<u64>,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut raised = None;
+    let mut told = 0;
+    let batch = guarded(py, || {
+        let scenario = ackclock_sim::parse(scenario_json)?;
+        ackclock_sim::run_batch(&scenario, &seeds, threads, |done| {
+            let outcome = Python::attach(|py| {
+                py.check_signals()?;
+                match &progress {
+                    Some(call) if done > told => call.call1(py, (done,)).map(drop),
+                    _ => Ok(()),
+                }
+            });
+            told = done;
+            raised = outcome.err();
+            raised.is_none()
+        })
+    })?;
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let batch = batch.map_err(refusal)?;
+    let dict = PyDict::new(py);
+    dict.set_item("digests", batch.digests.iter().map(|d| d.hex()).collect::<Vec<_>>())?;
+    dict.set_item("tables", tables(py, batch.tables)?)?;
+    Ok(dict)
+}
+
+/// Upper estimate of the memory of one run, bytes.
+#[pyfunction]
+fn estimate_memory(py: Python<'_>, scenario_json: &str) -> PyResult<u64> {
+    guarded(py, || ackclock_sim::estimate_memory(&ackclock_sim::parse(scenario_json)?))?.map_err(refusal)
+}
+
+/// The ideal path of RFC 6937, ACK by ACK: {"rows": [...], "summary": {...}}.
+#[pyfunction]
+#[pyo3(signature = (rule, window, lost, ssthresh = None, recover_fs = None, more_data = true))]
+fn ideal_path<'py>(
+    py: Python<'py>,
+    rule: &str,
+    window: u32,
+    lost: Vec<u32>,
+    ssthresh: Option<u32>,
+    recover_fs: Option<u32>,
+    more_data: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let known = Rule::by_name(rule).ok_or_else(|| refusal(Error::name("rule", rule, recovery::REGISTRY)))?;
+    if window == 0 {
+        return Err(refusal(Error::value("window", 0, "at least 1 segment")));
+    }
+    let config = IdealConfig { lost, ssthresh, recover_fs, more_data, ..IdealConfig::new(known, window) };
+    let table = guarded(py, || ideal::run(&config))?;
+
+    let rows = PyList::empty(py);
+    for row in &table.rows {
+        let dict = PyDict::new(py);
+        dict.set_item("time_rtts", row.time_rtts)?;
+        dict.set_item("ack", row.ack)?;
+        dict.set_item("trigger", row.trigger)?;
+        dict.set_item("trigger_is_retransmission", row.trigger_is_retransmission)?;
+        dict.set_item("snd_una", row.snd_una)?;
+        dict.set_item("delivered", row.delivered)?;
+        dict.set_item("newly_lost", row.newly_lost)?;
+        dict.set_item("state", ackclock_core::trace::CaState::NAMES[row.state as usize])?;
+        dict.set_item("cwnd", row.cwnd)?;
+        dict.set_item("ssthresh", row.ssthresh)?;
+        dict.set_item("pipe", row.pipe)?;
+        dict.set_item("sent_new", row.sent_new)?;
+        dict.set_item("sent_retransmissions", row.sent_retransmissions)?;
+        dict.set_item("sent", &row.sent)?;
+        dict.set_item("rb", &row.rb)?;
+        dict.set_item("branch", ackclock_core::trace::Branch::NAMES[row.rule.branch as usize])?;
+        dict.set_item("sndcnt", row.rule.sndcnt)?;
+        dict.set_item("prr_delivered", row.rule.prr_delivered)?;
+        dict.set_item("prr_out", row.rule.prr_out)?;
+        dict.set_item("recover_fs", row.rule.recover_fs)?;
+        rows.append(dict)?;
+    }
+    let s = &table.summary;
+    let summary = PyDict::new(py);
+    summary.set_item("entered", s.entered)?;
+    summary.set_item("completed", s.completed)?;
+    summary.set_item("recovery_rtts", s.recovery_rtts)?;
+    summary.set_item("pipe_at_entry", s.pipe_at_entry)?;
+    summary.set_item("ssthresh", s.ssthresh)?;
+    summary.set_item("pipe_at_exit", s.pipe_at_exit)?;
+    summary.set_item("cwnd_before_exit", s.cwnd_before_exit)?;
+    summary.set_item("cwnd_after_exit", s.cwnd_after_exit)?;
+    summary.set_item("burst_at_entry", s.burst_at_entry)?;
+    summary.set_item("max_burst", s.max_burst)?;
+    summary.set_item("burst_at_exit", s.burst_at_exit)?;
+    summary.set_item("retransmissions", s.retransmissions)?;
+
+    let dict = PyDict::new(py);
+    dict.set_item("rows", rows)?;
+    dict.set_item("summary", summary)?;
+    Ok(dict)
+}
+
+/// The yardstick loop: ns of CPU per data packet.
+#[pyfunction]
+fn yardstick(py: Python<'_>, flows: u32, packets: u64) -> PyResult<f64> {
+    guarded(py, || ackclock_sim::yardstick::yardstick(flows, packets))
+}
+
+/// User CPU seconds of this process.
+#[pyfunction]
+fn cpu_time() -> f64 {
+    ackclock_sim::cpu::user_seconds()
+}
+
+/// Largest resident set of this process so far, bytes.
+#[pyfunction]
+fn peak_rss_bytes() -> u64 {
+    ackclock_sim::cpu::peak_rss_bytes()
+}
+
+/// Work without the GIL; a panic, which only a bug of ours can cause, becomes a RuntimeError.
+fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {
+        let message = panic
+            .downcast_ref::<&str>()
+            .map(|s| s.to_string())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        PyRuntimeError::new_err(format!("the engine failed, please report this: {message}"))
+    })
+}
+
+fn refusal(error: Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// {table: {column: (dtype, buffer or list of str)}}
+fn tables(py: Python<'_>, tables: Vec<Table>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for table in tables {
+        let columns = PyDict::new(py);
+        for (name, column) in table.columns {
+            columns.set_item(name, self::column(py, column)?)?;
+        }
+        dict.set_item(table.name, columns)?;
+    }
+    Ok(dict)
+}
+
+fn column(py: Python<'_>, column: Column) -> PyResult<(&'static str, Bound<'_, PyAny>)> {
+    let raw = |bytes: &[u8]| PyBytes::new(py, bytes).into_any();
+    Ok(match column {
+        Column::F8(v) => ("f8", raw(bytemuck::cast_slice(&v))),
+        Column::I8(v) => ("i8", raw(bytemuck::cast_slice(&v))),
+        Column::U4(v) => ("u4", raw(bytemuck::cast_slice(&v))),
+        Column::U1(v) => ("u1", raw(&v)),
+        Column::Bool(v) => ("bool", raw(&v)),
+        Column::Text { codes, names } => {
+            let names: Vec<_> = names.iter().map(|name| PyString::new(py, name)).collect();
+            ("str", PyList::new(py, codes.iter().map(|&code| &names[code as usize]))?.into_any())
+        }
+    })
+}
+
+#[cfg(target_endian = "big")]
+compile_error!("columns are handed out as little-endian buffers");

@@ -1,0 +1,71 @@
+//! All flows of a run and what drives them: the world's application.
+
+use ackclock_core::FlowId;
+
+use crate::flow::{Flow, Journal};
+use crate::observe::Observer;
+use crate::workload::{Context, Driver, Workload};
+use crate::world::{Application, ConnId, World};
+
+/// The applications on the hosts, and the observer beside them.
+pub struct App {
+    /// Flows by number.
+    pub flows: Vec<Flow>,
+    /// What each does.
+    pub drivers: Vec<Driver>,
+    /// What they leave behind.
+    pub journal: Journal,
+    /// What is sampled at intervals.
+    pub observer: Observer,
+}
+
+impl App {
+    /// Schedule the starts and the first samples.
+    pub fn begin(&mut self, world: &mut World) {
+        for flow in &self.flows {
+            world.wake(flow.id, flow.start);
+        }
+        self.observer.begin(world);
+    }
+
+    /// The run is over: close the books of what is still open.
+    pub fn finish(&mut self, world: &mut World) {
+        self.observer.finish(world, &self.flows);
+        for (flow, driver) in self.flows.iter_mut().zip(&mut self.drivers) {
+            let mut cx = Context { world, flow, journal: &mut self.journal };
+            driver.finish(&mut cx);
+            while let Some(&(conn, _)) = cx.flow.open.first() {
+                cx.retire(conn);
+            }
+        }
+    }
+}
+
+impl Application for App {
+    #[inline]
+    fn progress(&mut self, world: &mut World, conn: ConnId, flow: FlowId, host: usize) {
+        let at = flow as usize;
+        let mut cx = Context { world, flow: &mut self.flows[at], journal: &mut self.journal };
+        self.drivers[at].progress(&mut cx, conn, host);
+    }
+
+    fn wake(&mut self, world: &mut World, flow: FlowId) {
+        let at = flow as usize;
+        let flow = &mut self.flows[at];
+        if flow.wake_at != world.now() {
+            return; // superseded
+        }
+        flow.wake_at = ackclock_core::Time::NEVER;
+        let first = !std::mem::replace(&mut flow.started, true);
+        let mut cx = Context { world, flow, journal: &mut self.journal };
+        if first {
+            self.drivers[at].start(&mut cx);
+        } else {
+            self.drivers[at].wake(&mut cx);
+        }
+    }
+
+    fn tick(&mut self, world: &mut World, what: u32) {
+        self.observer.tick(world, &self.flows, what);
+    }
+}

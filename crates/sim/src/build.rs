@@ -1,0 +1,161 @@
+//! From a scenario and a seed to a world and its application.
+
+use std::rc::Rc;
+
+use ackclock_core::{Rate, Span, Time};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::flow::{ClientRow, Flow, Journal};
+use crate::hosts;
+use crate::observe::Observer;
+use crate::spec::{Scenario, TraceLevel, Workload};
+use crate::topology::{Builder, Layout};
+use crate::workload::population::Population;
+use crate::workload::{Bulk, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transfer};
+use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS};
+
+/// A run that is ready to start.
+pub struct Built {
+    /// Network and connections.
+    pub world: World,
+    /// Flows.
+    pub app: App,
+    /// Names of the links, by number.
+    pub link_names: Vec<String>,
+    /// Clients of populations, as drawn.
+    pub clients: Vec<ClientRow>,
+}
+
+/// Build the run, or say what is wrong with the scenario.
+pub fn build(scenario: &Scenario, seed: u64) -> Result<Built, Error> {
+    if scenario.duration_ns == 0 {
+        return Err(Error::value("duration_ns", 0, "a positive number of nanoseconds"));
+    }
+    let end = Time(scenario.duration_ns);
+    let mut layout = Layout::default();
+    let mut builder = Builder::new(&scenario.network);
+    let mut clients = Vec::new();
+    let (mut flows, mut drivers) = (Vec::new(), Vec::new());
+
+    for (g, group) in scenario.flows.iter().enumerate() {
+        let config = Rc::new(hosts::config(group, g)?);
+        check_workload(&group.workload, g)?;
+        let stop = end.min(group.stop_ns.map_or(end, Time));
+        let members = match &group.workload {
+            Workload::Population { clients, .. } => group.count as u64 * *clients as u64,
+            _ => group.count as u64,
+        };
+        if members == 0 || flows.len() as u64 + members > MAX_SLOTS as u64 {
+            let allowed = format!("1 to {MAX_SLOTS} flows in all");
+            return Err(Error::value(format_args!("flows[{g}].count"), members, allowed));
+        }
+        for i in 0..members {
+            let id = flows.len() as u32;
+            let start = Time(group.start_ns) + Span(group.stagger_ns) * i;
+            let mut flow = Flow::new(id, g as u32, config.clone(), start, stop.max(start));
+            flow.traced = match scenario.record.trace {
+                TraceLevel::None => false,
+                TraceLevel::Flow => id == 0,
+                TraceLevel::All => true,
+            };
+            flows.push(flow);
+            if let Some(population) = population(&group.workload) {
+                let (row, params) = population.client(id, seed, &mut layout);
+                clients.push(row);
+                drivers.push(Driver::Fetch(Fetch::new(params)));
+            } else {
+                builder.route(&mut layout, group.path.as_deref())?;
+                drivers.push(driver(&group.workload));
+            }
+        }
+    }
+    if layout.links.len() > MAX_LINKS {
+        return Err(Error::value("network", format_args!("{} links", layout.links.len()), MAX_LINKS));
+    }
+
+    let sinks = Sinks { capture: scenario.record.capture, drops: scenario.record.drops };
+    let mut world = World::new(&layout.links, scenario.network.framing_bytes, seed, sinks);
+    for [forward, backward] in &layout.routes {
+        world.add_route(forward, backward);
+    }
+    let observer = Observer::new(&scenario.record, flows.len());
+    let app = App { flows, drivers, journal: Journal::default(), observer };
+    let link_names = layout.links.into_iter().map(|l| l.name).collect();
+    Ok(Built { world, app, link_names, clients })
+}
+
+fn driver(workload: &Workload) -> Driver {
+    match *workload {
+        Workload::Bulk => Driver::Bulk(Bulk::default()),
+        Workload::Transfer { bytes } => Driver::Transfer(Transfer::new(bytes)),
+        Workload::Fetch { bytes, request_bytes, count, pause_ns, timeout_ns, common_random_numbers } => {
+            Driver::Fetch(Fetch::new(FetchParams {
+                bytes,
+                request_bytes,
+                count,
+                pause: Span(pause_ns),
+                timeout: timeout_ns.map(Span),
+                common_random_numbers,
+                pace: None,
+            }))
+        }
+        Workload::Throttled { rate_bps, chunk_bytes, initial_bytes, bytes } => {
+            Driver::Throttled(Throttled::new(ThrottledParams {
+                rate: Rate(rate_bps),
+                chunk: chunk_bytes,
+                initial: initial_bytes,
+                total: bytes,
+            }))
+        }
+        Workload::Population { .. } => unreachable!("invariant: its clients are built one by one"),
+    }
+}
+
+fn population(workload: &Workload) -> Option<Population<'_>> {
+    match workload {
+        Workload::Population { requests, rtt_s, rate_bps, loss, bytes, queue_packets, throttle, .. } => {
+            Some(Population {
+                requests: *requests,
+                rtt_s,
+                rate_bps,
+                loss,
+                bytes,
+                queue_packets: *queue_packets,
+                throttle: *throttle,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
+    let place = format!("flows[{group}].workload");
+    let positive = |field: &str, value: u64| {
+        if value > 0 {
+            return Ok(());
+        }
+        Err(Error::value(format_args!("{place}.{field}"), 0, "at least 1"))
+    };
+    match workload {
+        Workload::Bulk => Ok(()),
+        Workload::Transfer { bytes } => positive("bytes", *bytes),
+        Workload::Fetch { bytes, request_bytes, count, .. } => {
+            positive("bytes", *bytes)?;
+            positive("request_bytes", *request_bytes)?;
+            positive("count", *count as u64)
+        }
+        Workload::Throttled { rate_bps, chunk_bytes, bytes, .. } => {
+            positive("rate_bps", *rate_bps)?;
+            positive("chunk_bytes", *chunk_bytes)?;
+            positive("bytes", bytes.unwrap_or(1))
+        }
+        Workload::Population { requests, throttle, .. } => {
+            positive("requests", *requests as u64)?;
+            if let Some(times) = throttle.filter(|t| !(t.is_finite() && *t > 0.0)) {
+                return Err(Error::value(format_args!("{place}.throttle"), times, "a positive number"));
+            }
+            population(workload).expect("invariant: it is one").check(&place)
+        }
+    }
+}

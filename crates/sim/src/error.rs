@@ -1,0 +1,37 @@
+//! What a caller can get wrong.
+
+use std::fmt::Display;
+
+/// Why a run was refused or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is no scenario.
+    #[error("the scenario is not readable: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A value is impossible.
+    #[error("{place}: found {found}, allowed: {allowed}")]
+    Value {
+        /// Where in the scenario.
+        place: String,
+        /// What stands there.
+        found: String,
+        /// What may stand there.
+        allowed: String,
+    },
+    /// The caller stopped a batch.
+    #[error("stopped by the caller")]
+    Stopped,
+}
+
+impl Error {
+    /// An impossible value.
+    pub fn value(place: impl Display, found: impl Display, allowed: impl Display) -> Error {
+        Error::Value { place: place.to_string(), found: found.to_string(), allowed: allowed.to_string() }
+    }
+
+    /// A name that no registry holds.
+    pub fn name(place: impl Display, found: &str, registry: &[(&str, &str)]) -> Error {
+        let names: Vec<&str> = registry.iter().map(|(name, _)| *name).collect();
+        Error::value(place, format_args!("{found:?}"), names.join(", "))
+    }
+}

@@ -1,0 +1,236 @@
+//! A flow of the run: its connections now open, the sums over those already closed, and its milestones.
+
+use std::rc::Rc;
+
+use ackclock_core::trace::{Record, RecoverySummary};
+use ackclock_core::{FlowId, Span, Time};
+use ackclock_tcp::{Config, Connection, Stats};
+
+use crate::world::{ConnId, World, RECEIVER, SENDER};
+
+/// A flow.
+pub struct Flow {
+    /// Its number.
+    pub id: FlowId,
+    /// The group it belongs to.
+    pub group: u32,
+    /// Settings of both its hosts.
+    pub config: Rc<Config>,
+    /// Whether the sender writes a trace.
+    pub traced: bool,
+    /// When it starts.
+    pub start: Time,
+    /// Whether it has.
+    pub started: bool,
+    /// When its application stops, at the latest the end of the run; a transfer that is complete stops then.
+    pub stop: Time,
+    /// When its first connection was established at the end that opened it.
+    pub established: Time,
+    /// When all its data was acknowledged, or the last response complete.
+    pub completed: Time,
+    /// A connection gave up.
+    pub failed: bool,
+    /// Bytes acknowledged at `stop`, if it stopped within the run.
+    pub acked_at_stop: Option<u64>,
+    /// Open connections and the fetch (or 0) that each serves.
+    pub open: Vec<(ConnId, u32)>,
+    /// Sums over closed connections.
+    pub closed: Sums,
+    /// Pending wake-up; others that arrive are superseded.
+    pub wake_at: Time,
+}
+
+impl Flow {
+    /// A flow that has not started.
+    pub fn new(id: FlowId, group: u32, config: Rc<Config>, start: Time, stop: Time) -> Flow {
+        Flow {
+            id,
+            group,
+            config,
+            traced: false,
+            start,
+            started: false,
+            stop,
+            established: Time::NEVER,
+            completed: Time::NEVER,
+            failed: false,
+            acked_at_stop: None,
+            open: Vec::new(),
+            closed: Sums::default(),
+            wake_at: start,
+        }
+    }
+
+    /// Bytes acknowledged to the sending host so far.
+    pub fn acked(&self, world: &World) -> u64 {
+        self.closed.acked + self.open.iter().map(|&(conn, _)| world.tcp(conn, SENDER).acked()).sum::<u64>()
+    }
+
+    /// Retransmissions of the sending host so far.
+    pub fn retransmissions(&self, world: &World) -> u64 {
+        let open = self.open.iter().map(|&(conn, _)| world.tcp(conn, SENDER).stats().retransmissions);
+        self.closed.retransmissions + open.sum::<u64>()
+    }
+}
+
+/// Sums over connections: the sending host's counters, and SYNs of both.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Sums {
+    pub acked: u64,
+    pub sent_packets: u64,
+    pub retransmissions: u64,
+    pub rtos: u64,
+    pub rtos_open: u64,
+    pub rtos_disorder: u64,
+    pub rtos_recovery: u64,
+    pub rtos_loss: u64,
+    pub tlps: u64,
+    pub recoveries: u64,
+    pub lost_retransmits: u64,
+    pub undos: u64,
+    pub spurious_rtos: u64,
+    pub dsacks: u64,
+    pub syn_retransmissions: u64,
+    pub acks_received: u64,
+    pub rtt_sum_ns: u128,
+    pub rtt_samples: u64,
+    pub min_rtt: Span,
+    pub hystart_exit_cwnd: u32,
+    pub failed: bool,
+}
+
+impl Default for Sums {
+    fn default() -> Sums {
+        Sums {
+            acked: 0,
+            sent_packets: 0,
+            retransmissions: 0,
+            rtos: 0,
+            rtos_open: 0,
+            rtos_disorder: 0,
+            rtos_recovery: 0,
+            rtos_loss: 0,
+            tlps: 0,
+            recoveries: 0,
+            lost_retransmits: 0,
+            undos: 0,
+            spurious_rtos: 0,
+            dsacks: 0,
+            syn_retransmissions: 0,
+            acks_received: 0,
+            rtt_sum_ns: 0,
+            rtt_samples: 0,
+            min_rtt: Span::MAX,
+            hystart_exit_cwnd: 0,
+            failed: false,
+        }
+    }
+}
+
+impl Sums {
+    /// Add what one connection did.
+    pub fn add(&mut self, sender: &Connection, receiver: &Connection) {
+        let stats: &Stats = sender.stats();
+        self.acked += sender.acked();
+        self.sent_packets += stats.data_segments_sent;
+        self.retransmissions += stats.retransmissions;
+        self.rtos += stats.rtos;
+        self.rtos_open += stats.rtos_open;
+        self.rtos_disorder += stats.rtos_disorder;
+        self.rtos_recovery += stats.rtos_recovery;
+        self.rtos_loss += stats.rtos_loss;
+        self.tlps += stats.tlps;
+        self.recoveries += stats.recoveries;
+        self.lost_retransmits += stats.lost_retransmits;
+        self.undos += stats.undos;
+        self.spurious_rtos += stats.spurious_rtos;
+        self.dsacks += stats.dsacks_received;
+        self.syn_retransmissions += stats.syn_retransmissions + receiver.stats().syn_retransmissions;
+        self.acks_received += stats.acks_received;
+        self.rtt_sum_ns += stats.rtt_sum_ns;
+        self.rtt_samples += stats.rtt_samples;
+        if stats.rtt_samples > 0 {
+            self.min_rtt = self.min_rtt.min(sender.info().min_rtt);
+        }
+        if stats.hystart_exit_cwnd > 0 {
+            self.hystart_exit_cwnd = stats.hystart_exit_cwnd;
+        }
+        self.failed |= sender.has_failed() || receiver.has_failed();
+    }
+}
+
+/// One fetch.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct FetchRow {
+    pub flow: FlowId,
+    pub idx: u32,
+    pub start: Time,
+    pub connected: Time,
+    pub first_byte: Time,
+    pub completed: Time,
+    pub bytes: u64,
+    pub counts: FetchCounts,
+}
+
+/// Counters of one fetch, read when the client's FIN reached the server, or at its end if that comes earlier.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct FetchCounts {
+    pub syn_retransmissions: u64,
+    pub synack_retransmissions: u64,
+    pub request_retransmissions: u64,
+    pub server: Stats,
+    pub cwnd_end: u32,
+    pub ssthresh_end: u32,
+}
+
+impl FetchCounts {
+    /// Read them.
+    pub fn read(world: &World, conn: ConnId) -> FetchCounts {
+        let (server, client) = (world.tcp(conn, SENDER), world.tcp(conn, RECEIVER));
+        let info = server.info();
+        FetchCounts {
+            syn_retransmissions: client.stats().syn_retransmissions,
+            synack_retransmissions: server.stats().syn_retransmissions,
+            request_retransmissions: client.stats().retransmissions,
+            server: server.stats().clone(),
+            cwnd_end: info.cwnd,
+            ssthresh_end: info.ssthresh,
+        }
+    }
+}
+
+/// A population's client, as drawn.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct ClientRow {
+    pub flow: FlowId,
+    pub rtt: Span,
+    pub rate_bps: u64,
+    pub loss: f64,
+    pub bytes: u64,
+}
+
+/// What flows leave behind while the run goes on.
+#[derive(Default)]
+pub struct Journal {
+    /// Fetches in order of their start.
+    pub fetches: Vec<FetchRow>,
+    /// Trace of closed connections, with the number of the fetch.
+    pub records: Vec<(u32, Vec<Record>)>,
+    /// Recoveries of closed connections, with the number of the fetch.
+    pub recoveries: Vec<(u32, RecoverySummary)>,
+}
+
+impl Journal {
+    /// Take over what a connection wrote down.
+    pub fn keep(&mut self, idx: u32, ends: &mut [Connection; 2]) {
+        let records = ends[SENDER].take_records();
+        if !records.is_empty() {
+            self.records.push((idx, records));
+        }
+        self.recoveries.extend(ends[SENDER].take_recoveries().into_iter().map(|r| (idx, r)));
+    }
+}

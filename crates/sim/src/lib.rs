@@ -1,0 +1,28 @@
+//! The simulator: a scenario and a seed in, tables out. The world runs the only event loop; workloads drive the
+//! connections; nothing here decides what TCP or a queue does.
+
+mod app;
+pub mod batch;
+mod build;
+pub mod capture;
+pub mod cpu;
+pub mod error;
+pub mod estimate;
+pub mod flow;
+pub mod hosts;
+mod observe;
+mod output;
+pub mod run;
+pub mod spec;
+pub mod table;
+pub mod topology;
+pub mod workload;
+pub mod world;
+pub mod yardstick;
+
+pub use batch::{run_batch, Batch};
+pub use error::Error;
+pub use estimate::estimate_memory;
+pub use run::{parse, run, Output};
+pub use spec::Scenario;
+pub use table::{Column, Table};

@@ -1,0 +1,151 @@
+//! Samples at fixed intervals: TCP_INFO-like values of each flow, queue lengths, goodput. Each kind is one recurring
+//! event, there only if it was asked for. Observation reads and never writes, so it cannot change a run.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{FlowId, Span, Time};
+
+use crate::flow::Flow;
+use crate::spec;
+use crate::world::{World, SENDER};
+
+/// One sample of an open flow.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct SampleRow {
+    pub t: Time,
+    pub flow: FlowId,
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    pub srtt: Span,
+    pub in_flight: u32,
+    pub ca_state: CaState,
+    pub bytes_acked: u64,
+    pub retransmissions: u64,
+}
+
+/// One sample of a link's queue.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct QueueRow {
+    pub t: Time,
+    pub link: u32,
+    pub packets: u32,
+}
+
+/// Goodput of a flow over the interval that ends at `t`.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct GoodputRow {
+    pub t: Time,
+    pub flow: FlowId,
+    pub bps: f64,
+}
+
+/// The samplers of a run.
+pub struct Observer {
+    /// By kind: interval, zero = off.
+    intervals: [Span; 3],
+    goodput_since: Time,
+    /// By flow: bytes acknowledged at `goodput_since`.
+    acked: Vec<u64>,
+    /// Samples of flows.
+    pub samples: Vec<SampleRow>,
+    /// Samples of queues.
+    pub queues: Vec<QueueRow>,
+    /// Goodput.
+    pub goodput: Vec<GoodputRow>,
+}
+
+impl Observer {
+    /// The samplers that `record` asks for.
+    pub fn new(record: &spec::Record, flows: usize) -> Observer {
+        let mut intervals = [Span::ZERO; 3];
+        intervals[SAMPLES as usize] = Span(record.sample_interval_ns);
+        intervals[QUEUES as usize] = Span(record.queue_interval_ns);
+        intervals[GOODPUT as usize] = Span(record.goodput_interval_ns);
+        Observer {
+            intervals,
+            goodput_since: Time::ZERO,
+            acked: vec![0; flows],
+            samples: Vec::new(),
+            queues: Vec::new(),
+            goodput: Vec::new(),
+        }
+    }
+
+    /// Schedule the first sample of each kind.
+    pub fn begin(&self, world: &mut World) {
+        for kind in [SAMPLES, QUEUES, GOODPUT] {
+            self.schedule(world, kind);
+        }
+    }
+
+    /// Take a sample and schedule the next.
+    pub fn tick(&mut self, world: &mut World, flows: &[Flow], kind: u32) {
+        match kind {
+            SAMPLES => self.sample_flows(world, flows),
+            QUEUES => self.sample_queues(world),
+            _ => self.measure_goodput(world, flows),
+        }
+        self.schedule(world, kind);
+    }
+
+    /// The run is over: the last interval of goodput may be a short one.
+    pub fn finish(&mut self, world: &World, flows: &[Flow]) {
+        if self.intervals[GOODPUT as usize] > Span::ZERO && world.now() > self.goodput_since {
+            self.measure_goodput(world, flows);
+        }
+    }
+
+    fn schedule(&self, world: &mut World, kind: u32) {
+        let interval = self.intervals[kind as usize];
+        if interval > Span::ZERO {
+            world.tick(kind, world.now() + interval);
+        }
+    }
+
+    fn sample_flows(&mut self, world: &World, flows: &[Flow]) {
+        let t = world.now();
+        for flow in flows {
+            let Some(&(conn, _)) = flow.open.last() else { continue };
+            let info = world.tcp(conn, SENDER).info();
+            self.samples.push(SampleRow {
+                t,
+                flow: flow.id,
+                cwnd: info.cwnd,
+                ssthresh: info.ssthresh,
+                srtt: info.srtt,
+                in_flight: info.in_flight,
+                ca_state: info.ca_state,
+                bytes_acked: flow.acked(world),
+                retransmissions: flow.retransmissions(world),
+            });
+        }
+    }
+
+    fn sample_queues(&mut self, world: &mut World) {
+        let t = world.now();
+        for link in 0..world.links() {
+            let packets = world.link(link).waiting(t);
+            self.queues.push(QueueRow { t, link: link as u32, packets });
+        }
+    }
+
+    fn measure_goodput(&mut self, world: &World, flows: &[Flow]) {
+        let t = world.now();
+        let seconds = (t - self.goodput_since).as_secs();
+        for (flow, before) in flows.iter().zip(&mut self.acked) {
+            if !flow.started {
+                continue;
+            }
+            let acked = flow.acked(world);
+            self.goodput.push(GoodputRow { t, flow: flow.id, bps: (acked - *before) as f64 * 8.0 / seconds });
+            *before = acked;
+        }
+        self.goodput_since = t;
+    }
+}
+
+const SAMPLES: u32 = 0;
+const QUEUES: u32 = 1;
+const GOODPUT: u32 = 2;

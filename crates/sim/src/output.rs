@@ -1,0 +1,263 @@
+//! The tables of a run, one function each. Times in seconds from the start of the run, windows in segments, sizes in
+//! bytes; NaN = did not happen.
+
+use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySummary};
+use ackclock_core::{Span, Time};
+use ackclock_net::Refused;
+
+use crate::build::Built;
+use crate::flow::{ClientRow, FetchRow, Flow};
+use crate::observe::{GoodputRow, QueueRow, SampleRow};
+use crate::table::{seconds, Table};
+use crate::world::{Dropped, World};
+
+/// Every table, in a fixed order.
+pub fn tables(mut built: Built) -> Vec<Table> {
+    let journal = &mut built.app.journal;
+    journal.fetches.sort_by_key(|f| (f.flow, f.idx));
+    journal.recoveries.sort_by_key(|(idx, r)| (r.flow, *idx, r.t_enter));
+    journal.records.sort_by_key(|(idx, records)| (records[0].flow, *idx));
+    let observer = &built.app.observer;
+    let drops = built.world.take_drops();
+    vec![
+        flows(&built.app.flows),
+        fetches(&journal.fetches),
+        recoveries(&journal.recoveries),
+        links(&mut built.world, built.link_names),
+        goodput(&observer.goodput),
+        queue_samples(&observer.queues),
+        samples(&observer.samples),
+        drop_rows(&drops),
+        acks(&journal.records),
+        clients(&built.clients),
+    ]
+}
+
+fn flows(flows: &[Flow]) -> Table {
+    let rows = || flows.iter();
+    let sums = || flows.iter().map(|f| &f.closed);
+    let goodput = |f: &Flow| {
+        let acked = f.acked_at_stop.unwrap_or(f.closed.acked);
+        acked as f64 * 8.0 / f.stop.since(f.start).as_secs()
+    };
+    let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
+    let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
+    Table::new("flows")
+        .u4("flow", rows().map(|f| f.id))
+        .u4("group", rows().map(|f| f.group))
+        .time("start_s", rows().map(|f| f.start))
+        .time("established_s", rows().map(|f| f.established))
+        .time("stop_s", rows().map(|f| f.stop))
+        .f8("completion_s", rows().map(|f| elapsed(f, f.completed)))
+        .i8("bytes_acked", sums().map(|s| s.acked))
+        .f8("goodput_bps", rows().map(goodput))
+        .i8("sent_packets", sums().map(|s| s.sent_packets))
+        .i8("retransmissions", sums().map(|s| s.retransmissions))
+        .i8("rtos", sums().map(|s| s.rtos))
+        .i8("rtos_open", sums().map(|s| s.rtos_open))
+        .i8("rtos_disorder", sums().map(|s| s.rtos_disorder))
+        .i8("rtos_recovery", sums().map(|s| s.rtos_recovery))
+        .i8("rtos_loss", sums().map(|s| s.rtos_loss))
+        .i8("tlps", sums().map(|s| s.tlps))
+        .i8("recoveries", sums().map(|s| s.recoveries))
+        .i8("lost_retransmits", sums().map(|s| s.lost_retransmits))
+        .i8("undos", sums().map(|s| s.undos))
+        .i8("spurious_rtos", sums().map(|s| s.spurious_rtos))
+        .i8("dsacks", sums().map(|s| s.dsacks))
+        .i8("syn_retransmissions", sums().map(|s| s.syn_retransmissions))
+        .i8("acks_received", sums().map(|s| s.acks_received))
+        .f8("mean_rtt_s", sums().map(|s| mean_rtt(s.rtt_sum_ns, s.rtt_samples)))
+        .span("min_rtt_s", sums().map(|s| s.min_rtt))
+        .u4("hystart_exit_cwnd", sums().map(|s| s.hystart_exit_cwnd))
+        .flag("failed", rows().map(|f| f.failed))
+}
+
+fn fetches(fetches: &[FetchRow]) -> Table {
+    let rows = || fetches.iter();
+    let counts = || fetches.iter().map(|f| &f.counts);
+    let stats = || fetches.iter().map(|f| &f.counts.server);
+    let elapsed = |f: &FetchRow, t: Time| if t == Time::NEVER { f64::NAN } else { (t - f.start).as_secs() };
+    Table::new("fetches")
+        .u4("flow", rows().map(|f| f.flow))
+        .u4("idx", rows().map(|f| f.idx))
+        .time("start_s", rows().map(|f| f.start))
+        .f8("connect_s", rows().map(|f| elapsed(f, f.connected)))
+        .f8("first_byte_s", rows().map(|f| elapsed(f, f.first_byte)))
+        .f8("total_s", rows().map(|f| elapsed(f, f.completed)))
+        .i8("bytes", rows().map(|f| f.bytes))
+        .flag("done", rows().map(|f| f.completed != Time::NEVER))
+        .i8("syn_retransmissions", counts().map(|c| c.syn_retransmissions))
+        .i8("synack_retransmissions", counts().map(|c| c.synack_retransmissions))
+        .i8("request_retransmissions", counts().map(|c| c.request_retransmissions))
+        .i8("data_retransmissions", stats().map(|s| s.retransmissions))
+        .i8("data_rtos", stats().map(|s| s.rtos))
+        .i8("rtos_open", stats().map(|s| s.rtos_open))
+        .i8("rtos_disorder", stats().map(|s| s.rtos_disorder))
+        .i8("rtos_recovery", stats().map(|s| s.rtos_recovery))
+        .i8("rtos_loss", stats().map(|s| s.rtos_loss))
+        .i8("data_segments_sent", stats().map(|s| s.data_segments_sent))
+        .i8("lost_retransmits", stats().map(|s| s.lost_retransmits))
+        .i8("recoveries", stats().map(|s| s.recoveries))
+        .i8("tlps", stats().map(|s| s.tlps))
+        .i8("undos", stats().map(|s| s.undos))
+        .i8("dsacks", stats().map(|s| s.dsacks_received))
+        .u4("cwnd_end", counts().map(|c| c.cwnd_end))
+        .u4("ssthresh_end", counts().map(|c| c.ssthresh_end))
+}
+
+fn recoveries(recoveries: &[(u32, RecoverySummary)]) -> Table {
+    let rows = || recoveries.iter().map(|(_, r)| r);
+    Table::new("recoveries")
+        .u4("flow", rows().map(|r| r.flow))
+        .u4("idx", recoveries.iter().map(|(idx, _)| *idx))
+        .flag("responder", rows().map(|r| r.responder))
+        .time("t_enter_s", rows().map(|r| r.t_enter))
+        .time("t_exit_s", rows().map(|r| r.t_exit))
+        .u4("pipe_enter", rows().map(|r| r.pipe_enter))
+        .u4("ssthresh", rows().map(|r| r.ssthresh))
+        .u4("cwnd_enter", rows().map(|r| r.cwnd_enter))
+        .u4("losses", rows().map(|r| r.losses))
+        .u4("retransmits", rows().map(|r| r.retransmits))
+        .u4("lost_retransmits", rows().map(|r| r.lost_retransmits))
+        .u4("max_burst", rows().map(|r| r.max_burst))
+        .u4("acks", rows().map(|r| r.acks))
+        .u4("cwnd_before_exit", rows().map(|r| r.cwnd_before_exit))
+        .u4("cwnd_after_exit", rows().map(|r| r.cwnd_after_exit))
+        .u4("pipe_exit", rows().map(|r| r.pipe_exit))
+        .span("srtt_s", rows().map(|r| r.srtt))
+        .text("cause", &ExitCause::NAMES, rows().map(|r| r.cause as u32))
+}
+
+fn links(world: &mut World, names: Vec<String>) -> Table {
+    let now = world.now();
+    let counters: Vec<_> = (0..world.links()).map(|i| world.link(i).counters(now)).collect();
+    let rows = || counters.iter();
+    Table::new("links")
+        .u4("link", 0..counters.len() as u32)
+        .names("name", names)
+        .i8("arrivals", rows().map(|c| c.arrivals))
+        .i8("dropped_loss", rows().map(|c| c.dropped_loss))
+        .i8("dropped_queue", rows().map(|c| c.dropped_queue))
+        .i8("delivered", rows().map(|c| c.delivered))
+        .i8("held", rows().map(|c| c.held))
+        .i8("marked", rows().map(|c| c.marked))
+        .i8("bytes_delivered", rows().map(|c| c.bytes_delivered))
+        .f8("mean_packets", rows().map(|c| c.mean_packets))
+        .u4("max_packets", rows().map(|c| c.max_packets))
+        .span("busy_s", rows().map(|c| c.busy))
+}
+
+fn goodput(rows: &[GoodputRow]) -> Table {
+    Table::new("goodput")
+        .time("t_s", rows.iter().map(|r| r.t))
+        .u4("flow", rows.iter().map(|r| r.flow))
+        .f8("goodput_bps", rows.iter().map(|r| r.bps))
+}
+
+fn queue_samples(rows: &[QueueRow]) -> Table {
+    Table::new("queue_samples")
+        .time("t_s", rows.iter().map(|r| r.t))
+        .u4("link", rows.iter().map(|r| r.link))
+        .u4("packets", rows.iter().map(|r| r.packets))
+}
+
+fn samples(samples: &[SampleRow]) -> Table {
+    let rows = || samples.iter();
+    Table::new("samples")
+        .time("t_s", rows().map(|r| r.t))
+        .u4("flow", rows().map(|r| r.flow))
+        .u4("cwnd", rows().map(|r| r.cwnd))
+        .u4("ssthresh", rows().map(|r| r.ssthresh))
+        .span("srtt_s", rows().map(|r| r.srtt))
+        .u4("in_flight", rows().map(|r| r.in_flight))
+        .u1("ca_state", rows().map(|r| r.ca_state as u8))
+        .i8("bytes_acked", rows().map(|r| r.bytes_acked))
+        .i8("retransmissions", rows().map(|r| r.retransmissions))
+}
+
+fn drop_rows(drops: &[Dropped]) -> Table {
+    let rows = || drops.iter();
+    let reason = |d: &Dropped| match d.reason {
+        Refused::Loss => 0,
+        Refused::QueueFull => 1,
+        Refused::Aqm => 2,
+    };
+    Table::new("drops")
+        .time("t_s", rows().map(|d| d.t))
+        .u4("link", rows().map(|d| d.link))
+        .u4("flow", rows().map(|d| d.packet.flow))
+        .u4("seg_no", rows().map(|d| d.packet.seg.seg_no))
+        .u1("rexmit", rows().map(|d| d.packet.seg.rexmit))
+        .flag("forward", rows().map(|d| d.packet.forward))
+        .u4("bytes", rows().map(|d| d.packet.bytes))
+        .text("reason", &["loss", "queue", "aqm"], rows().map(reason))
+}
+
+fn acks(records: &[(u32, Vec<Record>)]) -> Table {
+    let rows = || records.iter().flat_map(|(_, records)| records);
+    let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat(*idx).take(records.len()));
+    let edge = |r: &Record, block: usize, end: bool| if end { r.sack[block].1 } else { r.sack[block].0 };
+    // NaN where a deadline or a length of time is not set
+    let when = |t: Time| seconds(t);
+    Table::new("acks")
+        .time("t_s", rows().map(|r| r.t))
+        .i8("t_ns", rows().map(|r| r.t.0))
+        .u4("flow", rows().map(|r| r.flow))
+        .flag("responder", rows().map(|r| r.responder))
+        .text("event", &Event::NAMES, rows().map(|r| r.event as u32))
+        .u4("ack_no", rows().map(|r| r.ack_no))
+        .i8("seq", rows().map(|r| r.seq))
+        .u4("len", rows().map(|r| r.len))
+        .u4("seg_no", rows().map(|r| r.seg_no))
+        .u1("rexmit", rows().map(|r| r.rexmit))
+        .u1("sack_blocks", rows().map(|r| r.sack_blocks))
+        .i8("sack0_start", rows().map(|r| edge(r, 0, false)))
+        .i8("sack0_end", rows().map(|r| edge(r, 0, true)))
+        .i8("sack1_start", rows().map(|r| edge(r, 1, false)))
+        .i8("sack1_end", rows().map(|r| edge(r, 1, true)))
+        .i8("sack2_start", rows().map(|r| edge(r, 2, false)))
+        .i8("sack2_end", rows().map(|r| edge(r, 2, true)))
+        .flag("dsack", rows().map(|r| r.dsack))
+        .flag("is_dup", rows().map(|r| r.is_dup))
+        .u4("newly_sacked", rows().map(|r| r.newly_sacked))
+        .u4("delivered", rows().map(|r| r.delivered))
+        .u4("newly_lost", rows().map(|r| r.newly_lost))
+        .u4("lost_retransmits", rows().map(|r| r.lost_retransmits))
+        .flag("safe_ack", rows().map(|r| r.safe_ack))
+        .u4("cwnd_before", rows().map(|r| r.cwnd_before))
+        .u4("cwnd", rows().map(|r| r.cwnd))
+        .u4("ssthresh", rows().map(|r| r.ssthresh))
+        .u4("pipe_before", rows().map(|r| r.pipe_before))
+        .u4("pipe", rows().map(|r| r.pipe))
+        .u4("flight_size", rows().map(|r| r.flight_size))
+        .u4("sacked_out", rows().map(|r| r.sacked_out))
+        .u4("lost_out", rows().map(|r| r.lost_out))
+        .u4("retrans_out", rows().map(|r| r.retrans_out))
+        .u4("rwnd", rows().map(|r| r.rwnd))
+        .text("ca_state", &CaState::NAMES, rows().map(|r| r.ca_state as u32))
+        .i8("recovery_point", rows().map(|r| r.recovery_point))
+        .u4("reordering", rows().map(|r| r.reordering))
+        .text("branch", &Branch::NAMES, rows().map(|r| r.rule.branch as u32))
+        .u4("sndcnt", rows().map(|r| r.rule.sndcnt))
+        .u4("prr_delivered", rows().map(|r| r.rule.prr_delivered))
+        .u4("prr_out", rows().map(|r| r.rule.prr_out))
+        .u4("recover_fs", rows().map(|r| r.rule.recover_fs))
+        .span("rto_s", rows().map(|r| r.rto))
+        .u1("backoff", rows().map(|r| r.backoff))
+        .span("srtt_s", rows().map(|r| r.srtt))
+        .span("rttvar_s", rows().map(|r| r.rttvar))
+        .span("min_rtt_s", rows().map(|r| r.min_rtt))
+        .span("reo_wnd_s", rows().map(|r| r.reo_wnd))
+        .f8("deadline_s", rows().map(|r| when(r.deadline)))
+        .u4("idx", idx)
+}
+
+fn clients(clients: &[ClientRow]) -> Table {
+    let rows = || clients.iter();
+    Table::new("clients")
+        .u4("flow", rows().map(|c| c.flow))
+        .span("rtt_s", rows().map(|c: &ClientRow| -> Span { c.rtt }))
+        .i8("rate_bps", rows().map(|c| c.rate_bps))
+        .f8("loss", rows().map(|c| c.loss))
+        .i8("bytes", rows().map(|c| c.bytes))
+}

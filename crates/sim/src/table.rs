@@ -1,0 +1,209 @@
+//! Typed columns: what a run hands out. A table is built column by column from rows of plain structs.
+
+use ackclock_core::{Span, Time};
+
+/// One column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Floats.
+    F8(Vec<f64>),
+    /// Signed integers.
+    I8(Vec<i64>),
+    /// Counts.
+    U4(Vec<u32>),
+    /// Small counts.
+    U1(Vec<u8>),
+    /// 0 or 1.
+    Bool(Vec<u8>),
+    /// Text: each row an index into the names.
+    Text {
+        /// Row -> name.
+        codes: Vec<u32>,
+        /// The names.
+        names: Vec<String>,
+    },
+}
+
+impl Column {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Column::F8(v) => v.len(),
+            Column::I8(v) => v.len(),
+            Column::U4(v) => v.len(),
+            Column::U1(v) | Column::Bool(v) => v.len(),
+            Column::Text { codes, .. } => codes.len(),
+        }
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Append the rows of a column of the same type.
+    fn extend(&mut self, other: Column) {
+        match (self, other) {
+            (Column::F8(a), Column::F8(b)) => a.extend(b),
+            (Column::I8(a), Column::I8(b)) => a.extend(b),
+            (Column::U4(a), Column::U4(b)) => a.extend(b),
+            (Column::U1(a), Column::U1(b)) | (Column::Bool(a), Column::Bool(b)) => a.extend(b),
+            (Column::Text { codes, names }, Column::Text { codes: more, names: new }) => {
+                let recoded: Vec<u32> = new
+                    .into_iter()
+                    .map(|name| {
+                        let at = names.iter().position(|n| *n == name).unwrap_or_else(|| {
+                            names.push(name);
+                            names.len() - 1
+                        });
+                        at as u32
+                    })
+                    .collect();
+                codes.extend(more.into_iter().map(|c| recoded[c as usize]));
+            }
+            _ => unreachable!("invariant: one table, one type a column"),
+        }
+    }
+}
+
+/// A named table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Name and values of each column, all of one length.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+impl Table {
+    /// A table without columns.
+    pub fn new(name: &'static str) -> Table {
+        Table { name, columns: Vec::new() }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |(_, c)| c.len())
+    }
+
+    /// The column called `name`.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|(n, _)| *n == name).map(|(_, c)| c)
+    }
+
+    /// The floats of column `name`; empty if there is no such column.
+    pub fn floats(&self, name: &str) -> &[f64] {
+        match self.column(name) {
+            Some(Column::F8(v)) => v,
+            _ => &[],
+        }
+    }
+
+    /// The integers of column `name`; empty if there is no such column.
+    pub fn integers(&self, name: &str) -> &[i64] {
+        match self.column(name) {
+            Some(Column::I8(v)) => v,
+            _ => &[],
+        }
+    }
+
+    fn with(mut self, name: &'static str, column: Column) -> Table {
+        debug_assert!(self.columns.is_empty() || column.len() == self.rows(), "{name}");
+        self.columns.push((name, column));
+        self
+    }
+
+    /// Add a column of floats.
+    pub fn f8(self, name: &'static str, values: impl Iterator<Item = f64>) -> Table {
+        self.with(name, Column::F8(values.collect()))
+    }
+
+    /// Add a column of instants in seconds.
+    pub fn time(self, name: &'static str, values: impl Iterator<Item = Time>) -> Table {
+        self.f8(name, values.map(seconds))
+    }
+
+    /// Add a column of lengths of time in seconds.
+    pub fn span(self, name: &'static str, values: impl Iterator<Item = Span>) -> Table {
+        self.f8(name, values.map(|s| if s == Span::MAX { f64::NAN } else { s.as_secs() }))
+    }
+
+    /// Add a column of signed integers.
+    pub fn i8(self, name: &'static str, values: impl Iterator<Item = u64>) -> Table {
+        self.with(name, Column::I8(values.map(|v| v as i64).collect()))
+    }
+
+    /// Add a column of counts.
+    pub fn u4(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
+        self.with(name, Column::U4(values.collect()))
+    }
+
+    /// Add a column of small counts.
+    pub fn u1(self, name: &'static str, values: impl Iterator<Item = u8>) -> Table {
+        self.with(name, Column::U1(values.collect()))
+    }
+
+    /// Add a column of truth values.
+    pub fn flag(self, name: &'static str, values: impl Iterator<Item = bool>) -> Table {
+        self.with(name, Column::Bool(values.map(u8::from).collect()))
+    }
+
+    /// Add a column of text drawn from a fixed list of names.
+    pub fn text(self, name: &'static str, names: &[&str], codes: impl Iterator<Item = u32>) -> Table {
+        let names = names.iter().map(|n| n.to_string()).collect();
+        self.with(name, Column::Text { codes: codes.collect(), names })
+    }
+
+    /// Add a column of text, a name of its own for each row.
+    pub fn names(self, name: &'static str, names: Vec<String>) -> Table {
+        let codes = (0..names.len() as u32).collect();
+        self.with(name, Column::Text { codes, names })
+    }
+}
+
+/// The tables of several runs as one set, rows in the order of the runs, with a leading column `seed`.
+pub fn concatenate(runs: Vec<(u64, Vec<Table>)>) -> Vec<Table> {
+    let mut all: Vec<Table> = Vec::new();
+    for (seed, tables) in runs {
+        let seeded = tables.into_iter().map(|mut table| {
+            table.columns.insert(0, ("seed", Column::I8(vec![seed as i64; table.rows()])));
+            table
+        });
+        if all.is_empty() {
+            all.extend(seeded);
+            continue;
+        }
+        for (into, table) in all.iter_mut().zip(seeded) {
+            debug_assert_eq!(into.name, table.name);
+            for ((_, a), (_, b)) in into.columns.iter_mut().zip(table.columns) {
+                a.extend(b);
+            }
+        }
+    }
+    all
+}
+
+/// Seconds, NaN for "never".
+pub fn seconds(t: Time) -> f64 {
+    if t == Time::NEVER {
+        f64::NAN
+    } else {
+        t.as_secs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn concatenation_recodes_text_and_keeps_the_order_of_the_runs() {
+        let run = |names: &[&str], codes: [u32; 2]| {
+            vec![Table::new("t").u4("n", [1, 2].into_iter()).text("s", names, codes.into_iter())]
+        };
+        let all = concatenate(vec![(7, run(&["a", "b"], [0, 1])), (3, run(&["b", "c"], [0, 1]))]);
+        assert_eq!(all[0].columns[0], ("seed", Column::I8(vec![7, 7, 3, 3])));
+        let names = ["a", "b", "c"].map(String::from).to_vec();
+        assert_eq!(all[0].column("s"), Some(&Column::Text { codes: vec![0, 1, 1, 2], names }));
+    }
+}

@@ -1,0 +1,224 @@
+//! From the scenario's network to links and ways over them.
+//!
+//! Where flows share links they share both directions: chain: all of them; dumbbell, wishbone: the bottleneck. A link
+//! of the way back that is not given is a copy of the one on the way out, with random streams of its own.
+
+use ackclock_core::{Rate, Span};
+use ackclock_net::{LinkConfig, LossConfig, QueueConfig, Reorder};
+
+use crate::error::Error;
+use crate::spec::{self, Topology};
+
+/// Name and one line for each topology.
+pub const REGISTRY: &[(&str, &str)] = &[
+    ("chain", "sender - access - bottleneck - egress - receiver; all flows share every link"),
+    ("dumbbell", "an access and an egress link for each flow, one shared bottleneck"),
+    ("wishbone", "as dumbbell, with access links given one by one"),
+    ("graph", "links and paths listed freely"),
+];
+
+/// The network of a run: links, and for each flow its way forward and back.
+#[derive(Default)]
+pub struct Layout {
+    /// Links, in order of their numbers.
+    pub links: Vec<LinkConfig>,
+    /// By flow: link numbers forward and back.
+    pub routes: Vec<[Vec<u32>; 2]>,
+}
+
+impl Layout {
+    /// Add a link; returns its number.
+    pub fn add(&mut self, link: LinkConfig) -> u32 {
+        self.links.push(link);
+        self.links.len() as u32 - 1
+    }
+}
+
+/// Lays the ways of one flow after another.
+pub struct Builder<'a> {
+    network: &'a spec::Network,
+    shared: Option<Shared>,
+    laid: u32,
+}
+
+/// Links laid once.
+enum Shared {
+    Chain { route: [Vec<u32>; 2] },
+    Bottleneck { forward: u32, backward: u32 },
+    Graph { first: u32 },
+}
+
+impl<'a> Builder<'a> {
+    /// A builder for this network, which has laid nothing yet.
+    pub fn new(network: &'a spec::Network) -> Builder<'a> {
+        Builder { network, shared: None, laid: 0 }
+    }
+
+    /// Lay the way of the next flow; `path` names it in a graph.
+    pub fn route(&mut self, layout: &mut Layout, path: Option<&str>) -> Result<(), Error> {
+        if self.shared.is_none() {
+            self.shared = Some(self.lay_shared(layout)?);
+        }
+        let flow = self.laid;
+        self.laid += 1;
+        let route = match self.shared.as_ref().expect("invariant: laid above") {
+            Shared::Chain { route } => route.clone(),
+            &Shared::Bottleneck { forward, backward } => {
+                let [access, access_back] = self.access(layout, flow)?;
+                let egress = pair(&self.network.egress, &self.network.reverse.egress);
+                let [egress, egress_back] = lay_pair(layout, egress, &format!("egress.{flow}"))?;
+                [
+                    [access, Some(forward), egress].into_iter().flatten().collect(),
+                    [egress_back, Some(backward), access_back].into_iter().flatten().collect(),
+                ]
+            }
+            &Shared::Graph { first } => self.graph_path(first, path)?,
+        };
+        layout.routes.push(route);
+        Ok(())
+    }
+
+    fn lay_shared(&self, layout: &mut Layout) -> Result<Shared, Error> {
+        let network = self.network;
+        if network.topology == Topology::Graph {
+            let first = layout.links.len() as u32;
+            for named in &network.links {
+                layout.add(link(&named.link, named.name.clone(), "network.links")?);
+            }
+            return Ok(Shared::Graph { first });
+        }
+        let bottleneck = pair(&network.bottleneck, &network.reverse.bottleneck);
+        if bottleneck.is_none() {
+            return Err(Error::value("network.bottleneck", "nothing", "a link"));
+        }
+        if network.topology != Topology::Chain {
+            let laid = lay_pair(layout, bottleneck, "bottleneck")?;
+            let [Some(forward), Some(backward)] = laid else { unreachable!("invariant: checked above") };
+            return Ok(Shared::Bottleneck { forward, backward });
+        }
+        let access = pair(&network.access, &network.reverse.access);
+        let egress = pair(&network.egress, &network.reverse.egress);
+        let mut route = [Vec::new(), Vec::new()];
+        for (links, name) in [(access, "access"), (bottleneck, "bottleneck"), (egress, "egress")] {
+            let [forward, backward] = lay_pair(layout, links, name)?;
+            route[0].extend(forward);
+            route[1].extend(backward);
+        }
+        route[1].reverse();
+        Ok(Shared::Chain { route })
+    }
+
+    fn access(&self, layout: &mut Layout, flow: u32) -> Result<[Option<u32>; 2], Error> {
+        let network = self.network;
+        let links = if network.topology == Topology::Wishbone {
+            let list = &network.access_list;
+            if list.is_empty() {
+                return Err(Error::value("network.access_list", "no link", "at least one in a wishbone"));
+            }
+            let forward = &list[flow as usize % list.len()];
+            Some((forward, network.reverse.access.as_ref().unwrap_or(forward)))
+        } else {
+            pair(&network.access, &network.reverse.access)
+        };
+        lay_pair(layout, links, &format!("access.{flow}"))
+    }
+
+    fn graph_path(&self, first: u32, path: Option<&str>) -> Result<[Vec<u32>; 2], Error> {
+        let network = self.network;
+        let names = || network.paths.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ");
+        let found = match path {
+            Some(name) => network.paths.iter().find(|p| p.name == name),
+            None => network.paths.first(),
+        };
+        let path = found
+            .ok_or_else(|| Error::value("flows.path", format_args!("{:?}", path.unwrap_or("")), names()))?;
+        let resolve = |way: &[String], direction: &str| {
+            if way.is_empty() {
+                let place = format!("network.paths.{}.{direction}", path.name);
+                return Err(Error::value(place, "no link", "at least one link"));
+            }
+            way.iter()
+                .map(|name| {
+                    let at = network.links.iter().position(|l| l.name == *name).ok_or_else(|| {
+                        let place = format!("network.paths.{}.{direction}", path.name);
+                        let links: Vec<&str> = network.links.iter().map(|l| l.name.as_str()).collect();
+                        Error::value(place, format_args!("{name:?}"), links.join(", "))
+                    })?;
+                    Ok(first + at as u32)
+                })
+                .collect()
+        };
+        Ok([resolve(&path.forward, "forward")?, resolve(&path.backward, "backward")?])
+    }
+}
+
+/// A link as the network crate wants it.
+pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, Error> {
+    let probability = |what: &str, p: f64| {
+        if (0.0..=1.0).contains(&p) {
+            return Ok(p);
+        }
+        Err(Error::value(format_args!("{place}: {what} of {name}"), p, "a probability"))
+    };
+    if spec.rate_bps == Some(0) {
+        return Err(Error::value(format_args!("{place}: rate_bps of {name}"), 0, "at least 1, or absent"));
+    }
+    let loss = match &spec.loss {
+        spec::Loss::None => LossConfig::None,
+        &spec::Loss::Bernoulli { p } => LossConfig::Bernoulli { p: probability("loss", p)? },
+        &spec::Loss::GilbertElliott { p, r, loss_bad, loss_good } => LossConfig::GilbertElliott {
+            p: probability("loss p", p)?,
+            r: probability("loss r", r)?,
+            loss_bad: probability("loss_bad", loss_bad)?,
+            loss_good: probability("loss_good", loss_good)?,
+        },
+        &spec::Loss::Periodic { every, offset } => LossConfig::Periodic { every, offset },
+        spec::Loss::Scripted { drops } => {
+            let drop = |d: &spec::Drop| ackclock_net::loss::Drop {
+                flow: d.flow,
+                first: d.first,
+                last: d.last,
+                transmission: d.transmission,
+            };
+            LossConfig::Scripted { drops: drops.iter().map(drop).collect() }
+        }
+    };
+    let queue = match spec.queue {
+        None => QueueConfig::UNLIMITED,
+        Some(spec::Queue::DropTail { limit_packets, limit_bytes }) => {
+            QueueConfig::DropTail { limit_packets, limit_bytes }
+        }
+        Some(spec::Queue::NetemLimit { limit_packets }) => QueueConfig::NetemLimit { limit_packets },
+        Some(spec::Queue::Codel { limit_packets, target_ns, interval_ns, ecn }) => {
+            QueueConfig::Codel { limit_packets, target: Span(target_ns), interval: Span(interval_ns), ecn }
+        }
+        Some(spec::Queue::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }) => {
+            QueueConfig::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }
+        }
+    };
+    let reorder = match &spec.reorder {
+        None => None,
+        Some(r) => Some(Reorder {
+            probability: probability("reorder", r.probability)?,
+            extra_delay: Span(r.extra_delay_ns),
+        }),
+    };
+    let rate = spec.rate_bps.map_or(Rate::INFINITE, Rate);
+    let (delay, jitter) = (Span(spec.delay_ns), Span(spec.jitter_ns));
+    Ok(LinkConfig { name, rate, delay, queue, loss, jitter, reorder })
+}
+
+type Pair<'a> = Option<(&'a spec::Link, &'a spec::Link)>;
+
+/// A link and the one that leads back.
+fn pair<'a>(forward: &'a Option<spec::Link>, reverse: &'a Option<spec::Link>) -> Pair<'a> {
+    forward.as_ref().map(|forward| (forward, reverse.as_ref().unwrap_or(forward)))
+}
+
+fn lay_pair(layout: &mut Layout, links: Pair, name: &str) -> Result<[Option<u32>; 2], Error> {
+    let Some((forward, backward)) = links else { return Ok([None; 2]) };
+    Ok([
+        Some(layout.add(link(forward, format!("{name}.forward"), "network")?)),
+        Some(layout.add(link(backward, format!("{name}.backward"), "network")?)),
+    ])
+}

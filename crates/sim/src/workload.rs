@@ -1,0 +1,131 @@
+//! Workloads: what the application of a flow does. One file each; this one holds the contract, the closed set and the
+//! registry of names.
+
+mod bulk;
+mod fetch;
+mod one_way;
+pub mod population;
+mod throttled;
+mod transfer;
+
+use ackclock_core::Time;
+
+use crate::flow::{Flow, Journal};
+use crate::world::{ConnId, World};
+pub use bulk::Bulk;
+pub use fetch::{Fetch, FetchParams, Pace};
+pub use throttled::{Throttled, ThrottledParams};
+pub use transfer::Transfer;
+
+/// Name and one line for each workload.
+pub const REGISTRY: &[(&str, &str)] = &[
+    ("bulk", "as much as the connection takes, until the flow stops"),
+    ("transfer", "a given number of bytes, then close"),
+    ("fetch", "connect, request, response, close, one after another; the client sits at the receiving end"),
+    ("throttled", "a chunk of bytes at fixed intervals, as video servers write"),
+    (
+        "population",
+        "clients with a path of their own each, drawn from distributions, that fetch one after another",
+    ),
+];
+
+/// The contract of a workload. It acts on its connections through the world, and sees of them only what an
+/// application would.
+pub trait Workload {
+    /// The flow's start has come.
+    fn start(&mut self, cx: &mut Context);
+
+    /// The wake-up set last by [`Context::wake`] is due.
+    fn wake(&mut self, cx: &mut Context);
+
+    /// Something arrived at, or expired at, one end of a connection of this flow.
+    fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize);
+
+    /// The run is over.
+    fn finish(&mut self, _cx: &mut Context) {}
+}
+
+/// What a workload acts on.
+pub struct Context<'a> {
+    /// Network and connections.
+    pub world: &'a mut World,
+    /// The flow it drives.
+    pub flow: &'a mut Flow,
+    /// Where it leaves rows.
+    pub journal: &'a mut Journal,
+}
+
+impl Context<'_> {
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    /// Open a connection from host `initiator`, for fetch `idx` (0 if the flow has only one), and send the SYN.
+    pub fn connect(&mut self, initiator: usize, idx: u32) -> ConnId {
+        let flow = &mut *self.flow;
+        let conn = self.world.open(flow.id, initiator, &flow.config, flow.traced);
+        flow.open.push((conn, idx));
+        self.world.act(conn, initiator, |tcp, now| tcp.connect(now));
+        conn
+    }
+
+    /// Set the flow's only wake-up; an earlier setting is void.
+    pub fn wake(&mut self, at: Time) {
+        self.flow.wake_at = at.max(self.now());
+        self.world.wake(self.flow.id, self.flow.wake_at);
+    }
+
+    /// Note the first establishment.
+    pub fn note_established(&mut self, conn: ConnId, host: usize) {
+        if self.flow.established == Time::NEVER && self.world.tcp(conn, host).is_established() {
+            self.flow.established = self.now();
+        }
+    }
+
+    /// Take a connection out of the world and keep what it left.
+    pub fn retire(&mut self, conn: ConnId) {
+        let at = self.flow.open.iter().position(|&(c, _)| c == conn).expect("invariant: open");
+        let (_, idx) = self.flow.open.remove(at);
+        let mut ends = self.world.retire(conn);
+        self.flow.closed.add(&ends[0], &ends[1]);
+        self.flow.failed |= ends.iter().any(|tcp| tcp.has_failed());
+        self.journal.keep(idx, &mut ends);
+    }
+}
+
+/// Every workload of a single flow. A population is many `Fetch` flows.
+#[allow(missing_docs)]
+pub enum Driver {
+    Bulk(Bulk),
+    Transfer(Transfer),
+    Fetch(Fetch),
+    Throttled(Throttled),
+}
+
+macro_rules! dispatch {
+    ($self:ident, $w:ident => $e:expr) => {
+        match $self {
+            Driver::Bulk($w) => $e,
+            Driver::Transfer($w) => $e,
+            Driver::Fetch($w) => $e,
+            Driver::Throttled($w) => $e,
+        }
+    };
+}
+
+impl Workload for Driver {
+    fn start(&mut self, cx: &mut Context) {
+        dispatch!(self, w => w.start(cx))
+    }
+    fn wake(&mut self, cx: &mut Context) {
+        dispatch!(self, w => w.wake(cx))
+    }
+    #[inline]
+    fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
+        dispatch!(self, w => w.progress(cx, conn, host))
+    }
+    fn finish(&mut self, cx: &mut Context) {
+        dispatch!(self, w => w.finish(cx))
+    }
+}

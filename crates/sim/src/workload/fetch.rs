@@ -1,0 +1,213 @@
+//! Fetch: the client, at the receiving end, connects, sends a request, reads the response, closes; then, after a
+//! pause, the next. The server closes after the client's FIN, never before.
+
+use ackclock_core::{Rate, Span, Time};
+
+use super::throttled::interval;
+use super::{Context, Workload};
+use crate::flow::{FetchCounts, FetchRow};
+use crate::world::{ConnId, RECEIVER, SENDER};
+
+/// How a server paces a response that it does not write at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Rate of the writes.
+    pub rate: Rate,
+    /// Bytes of one write.
+    pub chunk: u64,
+    /// Bytes written at once.
+    pub initial: u64,
+}
+
+/// A sequence of fetches.
+#[derive(Clone, Debug)]
+pub struct FetchParams {
+    /// Response.
+    pub bytes: u64,
+    /// Request.
+    pub request_bytes: u64,
+    /// Fetches.
+    pub count: u32,
+    /// From the end of one to the start of the next.
+    pub pause: Span,
+    /// Longest a fetch may take.
+    pub timeout: Option<Span>,
+    /// Loss models restart with every fetch.
+    pub common_random_numbers: bool,
+    /// Absent = the response is written at once.
+    pub pace: Option<Pace>,
+}
+
+/// State of a sequence of fetches.
+pub struct Fetch {
+    params: FetchParams,
+    started: u32,
+    open: Vec<Exchange>,
+    waiting: bool,
+}
+
+/// One fetch whose connection is open.
+struct Exchange {
+    conn: ConnId,
+    /// Its row in the journal.
+    row: usize,
+    /// Bytes of the response written by the server; absent = the request is not there yet.
+    written: Option<u64>,
+    requested: bool,
+    counted: bool,
+}
+
+impl Fetch {
+    /// A sequence that has not started.
+    pub fn new(params: FetchParams) -> Fetch {
+        Fetch { params, started: 0, open: Vec::new(), waiting: false }
+    }
+
+    fn begin(&mut self, cx: &mut Context) {
+        let idx = self.started;
+        self.started += 1;
+        self.waiting = false;
+        if self.params.common_random_numbers {
+            cx.world.restart_losses(cx.flow.id, idx);
+        }
+        let row = cx.journal.fetches.len();
+        cx.journal.fetches.push(FetchRow {
+            flow: cx.flow.id,
+            idx,
+            start: cx.now(),
+            connected: Time::NEVER,
+            first_byte: Time::NEVER,
+            completed: Time::NEVER,
+            bytes: self.params.bytes,
+            counts: FetchCounts::default(),
+        });
+        let conn = cx.connect(RECEIVER, idx);
+        self.open.push(Exchange { conn, row, written: None, requested: false, counted: false });
+        if let Some(timeout) = self.params.timeout {
+            cx.wake(cx.now() + timeout);
+        }
+    }
+
+    /// A fetch ended, well or not: plan the next one.
+    fn plan(&mut self, cx: &mut Context, completed: bool) {
+        if self.started < self.params.count {
+            cx.wake(cx.now() + self.params.pause);
+        } else {
+            cx.flow.wake_at = Time::NEVER;
+            if completed {
+                cx.flow.completed = cx.now();
+            }
+        }
+    }
+
+    /// The fetch in the foreground: the last one, while its response is incomplete.
+    fn current(&self, cx: &Context) -> Option<usize> {
+        let last = self.open.len().checked_sub(1)?;
+        let row = &cx.journal.fetches[self.open[last].row];
+        (row.idx + 1 == self.started && row.completed == Time::NEVER).then_some(last)
+    }
+
+    /// Read the counters if that was not done yet, and take the connection out.
+    fn drop_connection(&mut self, cx: &mut Context, at: usize) {
+        let exchange = self.open.remove(at);
+        if !exchange.counted {
+            cx.journal.fetches[exchange.row].counts = FetchCounts::read(cx.world, exchange.conn);
+        }
+        cx.retire(exchange.conn);
+        if self.waiting && self.open.is_empty() {
+            self.begin(cx);
+        }
+    }
+
+    fn abandon(&mut self, cx: &mut Context, at: usize) {
+        let completed = cx.journal.fetches[self.open[at].row].completed != Time::NEVER;
+        let current = self.current(cx) == Some(at);
+        self.drop_connection(cx, at);
+        cx.flow.failed |= !completed;
+        if current {
+            self.plan(cx, false);
+        }
+    }
+
+    /// The server writes the response, or its next chunk.
+    fn respond(&mut self, cx: &mut Context, at: usize) {
+        let Exchange { conn, written, .. } = self.open[at];
+        let done = written.unwrap_or(0);
+        let left = self.params.bytes - done;
+        let bytes = match self.params.pace {
+            None => left,
+            Some(pace) if written.is_none() => pace.initial.clamp(1, left),
+            Some(pace) => pace.chunk.min(left),
+        };
+        self.open[at].written = Some(done + bytes);
+        cx.world.act(conn, SENDER, |tcp, now| tcp.write(now, bytes));
+        if let (Some(pace), true) = (self.params.pace, bytes < left) {
+            cx.wake(cx.now() + interval(pace.chunk, pace.rate));
+        }
+    }
+}
+
+impl Workload for Fetch {
+    fn start(&mut self, cx: &mut Context) {
+        self.begin(cx);
+    }
+
+    fn wake(&mut self, cx: &mut Context) {
+        match self.current(cx) {
+            Some(at) if self.params.pace.is_some() => self.respond(cx, at),
+            Some(at) => self.abandon(cx, at), // took too long
+            None if cx.now() >= cx.flow.stop => {}
+            None if self.params.common_random_numbers && !self.open.is_empty() => self.waiting = true,
+            None => self.begin(cx),
+        }
+    }
+
+    fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
+        let Some(at) = self.open.iter().position(|e| e.conn == conn) else { return };
+        let now = cx.now();
+        if cx.world.tcp(conn, host).has_failed() {
+            return self.abandon(cx, at);
+        }
+        let exchange = &mut self.open[at];
+        let row = &mut cx.journal.fetches[exchange.row];
+        if host == RECEIVER {
+            let client = cx.world.tcp(conn, RECEIVER);
+            let received = client.received();
+            if received > 0 && row.first_byte == Time::NEVER {
+                row.first_byte = now;
+            }
+            if !exchange.requested && client.is_established() {
+                exchange.requested = true;
+                row.connected = now;
+                let bytes = self.params.request_bytes;
+                cx.note_established(conn, RECEIVER);
+                cx.world.act(conn, RECEIVER, |tcp, now| tcp.write(now, bytes));
+            } else if received >= self.params.bytes && row.completed == Time::NEVER {
+                row.completed = now;
+                let last = row.idx + 1 == self.started;
+                cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
+                if last {
+                    self.plan(cx, true);
+                }
+            }
+        } else {
+            let server = cx.world.tcp(conn, SENDER);
+            if server.peer_closed() && !exchange.counted {
+                exchange.counted = true;
+                row.counts = FetchCounts::read(cx.world, conn);
+                cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
+            } else if exchange.written.is_none() && server.received() >= self.params.request_bytes {
+                self.respond(cx, at);
+            }
+        }
+        if cx.world.tcp(conn, SENDER).is_done() && cx.world.tcp(conn, RECEIVER).is_done() {
+            self.drop_connection(cx, at);
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context) {
+        for exchange in self.open.iter().filter(|e| !e.counted) {
+            cx.journal.fetches[exchange.row].counts = FetchCounts::read(cx.world, exchange.conn);
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! The world: links, endpoints, the clock, and the only event loop.
+//!
+//! The event queue holds one entry per busy link and at most two per endpoint (its timer, re-armed lazily), never
+//! packets: those lie in the links' rings. An event takes the top entry's place; whatever it schedules first is
+//! written over that entry, so that a link passing a packet on costs one sift instead of a pop and a push.
+
+use ackclock_core::event::MAX_EVENT_ID;
+use ackclock_core::{Digest, EventQueue, FlowId, Packet, Stream, Time};
+use ackclock_net::{Link, LinkConfig, Refused};
+use ackclock_tcp::{Config, Connection};
+
+use crate::capture::Captured;
+
+/// The host that sends the data: packets on their way forward leave here.
+pub const SENDER: usize = 0;
+/// The host that receives the data.
+pub const RECEIVER: usize = 1;
+
+/// A connection of the run: its slot, and above it a generation that tells it from earlier holders of the slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConnId(u32);
+
+/// What runs on the hosts. The world calls it after the protocol has answered.
+pub trait Application {
+    /// Something arrived or expired at a watched end of `conn`.
+    fn progress(&mut self, world: &mut World, conn: ConnId, flow: FlowId, host: usize);
+    /// A wake-up of `flow` is due; superseded ones come, too.
+    fn wake(&mut self, world: &mut World, flow: FlowId);
+    /// A recurring event is due.
+    fn tick(&mut self, world: &mut World, what: u32);
+}
+
+/// A packet that a link refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropped {
+    /// When.
+    pub t: Time,
+    /// Where.
+    pub link: u32,
+    /// What.
+    pub packet: Packet,
+    /// Why.
+    pub reason: Refused,
+}
+
+/// What the world writes down of single packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sinks {
+    /// Every packet at the hosts.
+    pub capture: bool,
+    /// Every dropped packet.
+    pub drops: bool,
+}
+
+/// Links, endpoints and clock of one run.
+pub struct World {
+    now: Time,
+    seed: u64,
+    digest: Digest,
+    net: Net,
+    ends: Vec<Option<End>>,
+    generations: Vec<u16>,
+    free: Vec<u32>,
+    opened: u32,
+    captured: Option<Vec<Captured>>,
+}
+
+impl World {
+    /// A world with these links and no flow.
+    pub fn new(links: &[LinkConfig], framing_bytes: u32, seed: u64, sinks: Sinks) -> World {
+        let links = links
+            .iter()
+            .map(|config| LinkSlot { link: Link::new(config, seed), armed: Time::NEVER })
+            .collect::<Vec<_>>();
+        World {
+            now: Time::ZERO,
+            seed,
+            digest: Digest::default(),
+            net: Net {
+                agenda: Agenda { queue: EventQueue::with_capacity(2 * links.len() + 64), vacant: false },
+                links,
+                routes: Vec::new(),
+                hops: Vec::new(),
+                framing_bytes,
+                drops: sinks.drops.then(Vec::new),
+            },
+            ends: Vec::new(),
+            generations: Vec::new(),
+            free: Vec::new(),
+            opened: 0,
+            captured: sinks.capture.then(Vec::new),
+        }
+    }
+
+    /// Lay the way of the next flow (they count from 0): links forward and back, neither empty.
+    pub fn add_route(&mut self, forward: &[u32], backward: &[u32]) {
+        debug_assert!(!forward.is_empty() && !backward.is_empty());
+        let mut lay = |links: &[u32]| {
+            let start = self.net.hops.len() as u32;
+            self.net.hops.extend_from_slice(links);
+            self.net.hops.push(ARRIVED);
+            start
+        };
+        let route = [lay(backward), lay(forward)];
+        self.net.routes.push(route);
+    }
+
+    /// Process every event up to and including `end`.
+    pub fn run(&mut self, app: &mut impl Application, end: Time) {
+        while let Some((t, id)) = self.net.agenda.queue.peek() {
+            if t > end {
+                break;
+            }
+            self.now = t;
+            self.net.agenda.vacant = true;
+            let index = (id >> KIND_BITS) as usize;
+            match id & KIND_MASK {
+                LINK => self.link_event(app, index),
+                TIMER => self.timer_event(app, index),
+                WAKE => app.wake(self, index as FlowId),
+                _ => app.tick(self, index as u32),
+            }
+            self.net.agenda.settle();
+        }
+        self.now = end;
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What has happened so far.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Number of links.
+    pub fn links(&self) -> usize {
+        self.net.links.len()
+    }
+
+    /// A link, to read its counters.
+    pub fn link(&mut self, link: usize) -> &mut Link {
+        &mut self.net.links[link].link
+    }
+
+    /// Restart the loss models on the way of `flow`, as the `k`-th of their sequences.
+    pub fn restart_losses(&mut self, flow: FlowId, k: u32) {
+        let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
+        for start in self.net.routes[flow as usize] {
+            let way = self.net.hops[start as usize..].iter().take_while(|&&link| link != ARRIVED);
+            for &link in way {
+                self.net.links[link as usize].link.restart_loss(seed);
+            }
+        }
+    }
+
+    /// Wake `flow` at `at`.
+    pub fn wake(&mut self, flow: FlowId, at: Time) {
+        self.net.agenda.add(at.max(self.now), flow << KIND_BITS | WAKE);
+    }
+
+    /// Call back for `what` at `at`.
+    pub fn tick(&mut self, what: u32, at: Time) {
+        self.net.agenda.add(at, what << KIND_BITS | TICK);
+    }
+
+    /// A new connection of `flow`, opened from `initiator`; both ends are watched.
+    pub fn open(&mut self, flow: FlowId, initiator: usize, config: &Config, traced: bool) -> ConnId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.generations.push(0);
+            self.ends.extend([None, None]);
+            self.generations.len() as u32 - 1
+        });
+        assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
+        let conn = ConnId((self.generations[slot as usize] as u32) << SLOT_BITS | slot);
+        for host in [SENDER, RECEIVER] {
+            let mut tcp = if host == initiator {
+                Connection::initiator(flow, config)
+            } else {
+                Connection::responder(flow, config)
+            };
+            tcp.set_trace(traced && host == SENDER);
+            self.ends[2 * slot as usize + host] = Some(End {
+                armed: [Time::NEVER; 2],
+                flow,
+                conn: conn.0,
+                ordinal: self.opened,
+                watched: true,
+                tcp,
+            });
+        }
+        self.opened += 1;
+        conn
+    }
+
+    /// Take a connection out of the world; packets of it that are still on their way vanish on arrival.
+    pub fn retire(&mut self, conn: ConnId) -> [Connection; 2] {
+        let slot = conn.0 & SLOT_MASK;
+        let ends = [SENDER, RECEIVER].map(|host| {
+            let end = self.ends[2 * slot as usize + host].take().expect("invariant: retired once");
+            debug_assert_eq!(end.conn, conn.0);
+            end.tcp
+        });
+        let generation = &mut self.generations[slot as usize];
+        *generation = (*generation + 1) & GENERATION_MASK;
+        self.free.push(slot);
+        ends
+    }
+
+    /// One end of a connection.
+    #[inline]
+    pub fn tcp(&self, conn: ConnId, host: usize) -> &Connection {
+        &self.end(conn, host).tcp
+    }
+
+    /// Whether anything happening at this end is reported to the application.
+    pub fn watch(&mut self, conn: ConnId, host: usize, watched: bool) {
+        let index = end_index(conn, host);
+        self.ends[index].as_mut().expect("invariant: open").watched = watched;
+    }
+
+    /// Let the application act on one end, then send what the end has to send.
+    pub fn act(&mut self, conn: ConnId, host: usize, action: impl FnOnce(&mut Connection, Time)) {
+        let index = end_index(conn, host);
+        let now = self.now;
+        action(&mut self.ends[index].as_mut().expect("invariant: open").tcp, now);
+        self.flush(index);
+    }
+
+    /// Connections open now, and slots ever used.
+    pub fn occupancy(&self) -> (usize, usize) {
+        (self.generations.len() - self.free.len(), self.generations.len())
+    }
+
+    /// Rows of dropped packets, if they were asked for.
+    pub fn take_drops(&mut self) -> Vec<Dropped> {
+        self.net.drops.take().unwrap_or_default()
+    }
+
+    /// Captured packets, if they were asked for.
+    pub fn take_captured(&mut self) -> Vec<Captured> {
+        self.captured.take().unwrap_or_default()
+    }
+
+    fn end(&self, conn: ConnId, host: usize) -> &End {
+        let end = self.ends[end_index(conn, host)].as_ref().expect("invariant: open");
+        debug_assert_eq!(end.conn, conn.0);
+        end
+    }
+
+    /// A link has something to do: a packet leaves it, or its queue moves on.
+    #[inline]
+    fn link_event(&mut self, app: &mut impl Application, index: usize) {
+        let now = self.now;
+        let slot = &mut self.net.links[index];
+        if slot.armed != now {
+            return; // superseded by an earlier entry
+        }
+        let packet = slot.link.poll(now);
+        slot.armed = slot.link.next_event();
+        if slot.armed != Time::NEVER {
+            self.net.agenda.add(slot.armed, (index as u32) << KIND_BITS | LINK);
+        }
+        self.net.collect_head_drops(now, index);
+        let Some(mut packet) = packet else { return };
+        packet.hop += 1;
+        let next = self.net.hop(&packet);
+        if next == ARRIVED {
+            self.arrive(app, &packet);
+        } else {
+            self.net.offer(now, next, packet);
+        }
+    }
+
+    /// A packet reaches its host.
+    #[inline]
+    fn arrive(&mut self, app: &mut impl Application, packet: &Packet) {
+        let host = if packet.forward { RECEIVER } else { SENDER };
+        let index = 2 * (packet.conn & SLOT_MASK) as usize + host;
+        let Some(end) = self.ends[index].as_mut().filter(|end| end.conn == packet.conn) else {
+            return; // a closed connection answers nothing
+        };
+        let seg = &packet.seg;
+        let header = (seg.len as u64) << 32 ^ (packet.conn as u64);
+        self.digest.fold(self.now.0 ^ header.rotate_left(20));
+        self.digest.fold(seg.seq ^ seg.ack.rotate_left(32));
+        if let Some(captured) = &mut self.captured {
+            let host = host as u8;
+            captured.push(Captured { t: self.now, host, flow: end.flow, conn: end.ordinal, packet: *packet });
+        }
+        end.tcp.on_packet(self.now, seg, packet.ecn);
+        let (flow, watched) = (end.flow, end.watched);
+        self.flush(index);
+        if watched {
+            app.progress(self, ConnId(packet.conn), flow, host);
+        }
+    }
+
+    /// An endpoint's timer may be due.
+    fn timer_event(&mut self, app: &mut impl Application, index: usize) {
+        let now = self.now;
+        let Some(end) = self.ends[index].as_mut().filter(|end| end.armed[0] == now) else {
+            return; // superseded, or of an earlier connection
+        };
+        end.armed = [end.armed[1], Time::NEVER];
+        if end.tcp.next_deadline() > now {
+            end.arm(index, &mut self.net.agenda);
+            return; // the deadline moved on since the entry was made
+        }
+        end.tcp.on_timer(now);
+        let (conn, flow) = (ConnId(end.conn), end.flow);
+        self.flush(index);
+        app.progress(self, conn, flow, index & 1);
+    }
+
+    /// Send what an end has to send and keep its timer armed.
+    #[inline]
+    fn flush(&mut self, index: usize) {
+        let end = self.ends[index].as_mut().expect("invariant: open");
+        let forward = index & 1 == SENDER;
+        while let Some(seg) = end.tcp.poll_transmit(self.now) {
+            let bytes = seg.ip_bytes() + self.net.framing_bytes;
+            let packet = Packet { seg, flow: end.flow, conn: end.conn, bytes, forward, ..Packet::default() };
+            if let Some(captured) = &mut self.captured {
+                let host = (index & 1) as u8;
+                captured.push(Captured { t: self.now, host, flow: end.flow, conn: end.ordinal, packet });
+            }
+            let first = self.net.hop(&packet);
+            self.net.offer(self.now, first, packet);
+        }
+        end.arm(index, &mut self.net.agenda);
+    }
+}
+
+/// Everything between the hosts.
+struct Net {
+    links: Vec<LinkSlot>,
+    agenda: Agenda,
+    /// By flow: where its way starts in `hops`, backward and forward.
+    routes: Vec<[u32; 2]>,
+    /// Ways one after another, each closed by `ARRIVED`.
+    hops: Vec<u32>,
+    framing_bytes: u32,
+    drops: Option<Vec<Dropped>>,
+}
+
+impl Net {
+    /// The link that a packet is to take now, or `ARRIVED`.
+    #[inline]
+    fn hop(&self, packet: &Packet) -> u32 {
+        let start = self.routes[packet.flow as usize][packet.forward as usize];
+        self.hops[start as usize + packet.hop as usize]
+    }
+
+    #[inline]
+    fn offer(&mut self, now: Time, link: u32, packet: Packet) {
+        let slot = &mut self.links[link as usize];
+        let outcome = slot.link.offer(now, packet);
+        let next = slot.link.next_event();
+        if next < slot.armed {
+            slot.armed = next;
+            self.agenda.add(next, link << KIND_BITS | LINK);
+        }
+        if let (Err(reason), Some(drops)) = (outcome, &mut self.drops) {
+            drops.push(Dropped { t: now, link, packet, reason });
+        }
+        self.collect_head_drops(now, link as usize);
+    }
+
+    /// Write down what an AQM dropped from the head of its queue.
+    #[inline]
+    fn collect_head_drops(&mut self, now: Time, link: usize) {
+        while let Some(packet) = self.links[link].link.take_head_drops() {
+            if let Some(drops) = &mut self.drops {
+                drops.push(Dropped { t: now, link: link as u32, packet, reason: Refused::Aqm });
+            }
+        }
+    }
+}
+
+struct LinkSlot {
+    link: Link,
+    /// Time of the link's entry in the queue.
+    armed: Time,
+}
+
+/// One end of a connection.
+struct End {
+    tcp: Connection,
+    /// Times of its entries in the queue, the earlier first. When the deadline moves ahead of the entry, a second one
+    /// goes in front; a third would make the last one forgotten, and it dies on arrival.
+    armed: [Time; 2],
+    flow: FlowId,
+    conn: u32,
+    ordinal: u32,
+    watched: bool,
+}
+
+impl End {
+    /// See that an entry at or ahead of the deadline is in the queue.
+    #[inline]
+    fn arm(&mut self, index: usize, agenda: &mut Agenda) {
+        let deadline = self.tcp.next_deadline();
+        if deadline < self.armed[0] {
+            self.armed = [deadline, self.armed[0]];
+            agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
+        }
+    }
+}
+
+/// The event queue, whose top entry is vacant while its event is processed.
+struct Agenda {
+    queue: EventQueue,
+    vacant: bool,
+}
+
+impl Agenda {
+    #[inline]
+    fn add(&mut self, at: Time, id: u32) {
+        debug_assert!(id <= MAX_EVENT_ID);
+        if self.vacant {
+            self.vacant = false;
+            self.queue.replace_top(at, id);
+        } else {
+            self.queue.push(at, id);
+        }
+    }
+
+    /// The event is processed: drop its entry if nothing took its place.
+    #[inline]
+    fn settle(&mut self) {
+        if self.vacant {
+            self.vacant = false;
+            self.queue.pop();
+        }
+    }
+}
+
+#[inline]
+fn end_index(conn: ConnId, host: usize) -> usize {
+    2 * (conn.0 & SLOT_MASK) as usize + host
+}
+
+/// End of a way.
+const ARRIVED: u32 = u32::MAX;
+
+const KIND_BITS: u32 = 2;
+const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
+const LINK: u32 = 0;
+const TIMER: u32 = 1;
+const WAKE: u32 = 2;
+const TICK: u32 = 3;
+
+const SLOT_BITS: u32 = 20;
+const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
+const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
+
+/// Most connections open at a time.
+pub const MAX_SLOTS: u32 = 1 << SLOT_BITS;
+/// Most links: their number must fit an event id.
+pub const MAX_LINKS: usize = 1 << 22;

@@ -1,0 +1,40 @@
+"""The simulator, compiled from `crates/python`. Text and numbers in, columns as raw little-endian buffers out."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypedDict
+
+_Column: TypeAlias = tuple[str, bytes | list[str]]
+
+class _Run(TypedDict):
+    digest: str
+    tables: dict[str, dict[str, _Column]]
+
+class _Batch(TypedDict):
+    digests: list[str]
+    tables: dict[str, dict[str, _Column]]
+
+class _IdealPath(TypedDict):
+    rows: list[dict[str, Any]]
+    summary: dict[str, Any]
+
+def version() -> str: ...
+def registry() -> dict[str, list[tuple[str, str]]]: ...
+def run(scenario_json: str, seed: int, pcap: str | None = None) -> _Run: ...
+def run_batch(
+    scenario_json: str,
+    seeds: Sequence[int],
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+) -> _Batch: ...
+def estimate_memory(scenario_json: str) -> int: ...
+def ideal_path(
+    rule: str,
+    window: int,
+    lost: Sequence[int],
+    ssthresh: int | None = None,
+    recover_fs: int | None = None,
+    more_data: bool = True,
+) -> _IdealPath: ...
+def yardstick(flows: int, packets: int) -> float: ...
+def cpu_time() -> float: ...
+def peak_rss_bytes() -> int: ...
