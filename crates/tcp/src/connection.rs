@@ -371,6 +371,10 @@ impl Connection {
     pub fn peer_closed(&self) -> bool {
         self.receiver.fin_received()
     }
+    /// Payload bytes that the application wrote so far.
+    pub fn written(&self) -> u64 {
+        self.sender.written()
+    }
     /// Payload bytes of ours cumulatively acknowledged.
     #[inline]
     pub fn acked(&self) -> u64 {
@@ -386,13 +390,8 @@ impl Connection {
     }
 
     /// Running sums.
-    pub fn stats(&self) -> Stats {
-        let mut stats = self.sender.stats.clone();
-        if let Some(cwnd) = self.sender.hystart_exit_cwnd() {
-            stats.hystart_exits = 1;
-            stats.hystart_exit_cwnd = cwnd;
-        }
-        stats
+    pub fn stats(&self) -> &Stats {
+        &self.sender.stats
     }
 
     /// Snapshot.

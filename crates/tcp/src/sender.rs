@@ -300,9 +300,15 @@ impl Sender {
     pub fn set_snd_wnd(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
     }
-    /// How HyStart ended slow start, if it did.
-    pub fn hystart_exit_cwnd(&self) -> Option<u32> {
-        self.cc.hystart_exit().map(|e| e.1)
+    fn note_hystart_exit(&mut self) {
+        if let Some((_, cwnd)) = self.cc.hystart_exit() {
+            self.stats.hystart_exits += 1;
+            self.stats.hystart_exit_cwnd = cwnd;
+        }
+    }
+    /// Payload bytes that the application wrote so far.
+    pub fn written(&self) -> u64 {
+        self.write_end - 1
     }
 
     /// Value of the timestamp clock: 1 ms, never zero.
@@ -344,7 +350,11 @@ impl Sender {
         self.clean_rtx_queue(now, seg, prior_sacked_end, &mut w);
         self.update_rtt(now, seg, &mut w);
         let sample = self.sample(now, prior_pipe, &w);
+        let ssthresh = self.window.ssthresh;
         self.cc.on_sample(&mut self.window, &sample);
+        if self.window.ssthresh != ssthresh {
+            self.note_hystart_exit();
+        }
 
         if self.tlp_high_seq.is_some() {
             self.process_tlp_ack(now, seg.ack, &w);
