@@ -131,7 +131,7 @@ impl Default for Sums {
 impl Sums {
     /// Add what one connection did.
     pub fn add(&mut self, sender: &Connection, receiver: &Connection) {
-        let stats: &Stats = sender.stats();
+        let stats = sender.stats();
         self.acked += sender.acked();
         self.sent_packets += stats.data_segments_sent;
         self.retransmissions += stats.retransmissions;
@@ -226,7 +226,8 @@ pub struct Journal {
 
 impl Journal {
     /// Take over what a connection wrote down.
-    pub fn keep(&mut self, idx: u32, ends: &mut [Connection; 2]) {
+    pub fn keep(&mut self, now: Time, idx: u32, ends: &mut [Connection; 2]) {
+        ends[SENDER].finish(now);
         let records = ends[SENDER].take_records();
         if !records.is_empty() {
             self.records.push((idx, records));

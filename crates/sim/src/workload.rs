@@ -90,7 +90,7 @@ impl Context<'_> {
         let mut ends = self.world.retire(conn);
         self.flow.closed.add(&ends[0], &ends[1]);
         self.flow.failed |= ends.iter().any(|tcp| tcp.has_failed());
-        self.journal.keep(idx, &mut ends);
+        self.journal.keep(self.world.now(), idx, &mut ends);
     }
 }
 

@@ -9,9 +9,10 @@ use crate::world::{ConnId, RECEIVER, SENDER};
 #[derive(Default)]
 pub struct OneWay {
     conn: Option<ConnId>,
-    /// Bytes written in all, once that is known.
+    /// The sender has closed.
+    closing: bool,
+    /// Bytes sent in all, known when the FIN reaches the receiver.
     total: Option<u64>,
-    answered: bool,
 }
 
 impl OneWay {
@@ -29,24 +30,22 @@ impl OneWay {
         }
     }
 
-    /// All `total` bytes are written: close after them.
-    pub fn close(&mut self, cx: &mut Context, total: u64) {
+    /// Everything is written: close after it.
+    pub fn close(&mut self, cx: &mut Context) {
         let Some(conn) = self.conn else { return };
-        self.total = Some(total);
+        self.closing = true;
         cx.world.watch(conn, SENDER, true);
         cx.world.watch(conn, RECEIVER, true);
         cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
-        self.progress(cx, conn, SENDER);
     }
 
-    /// The application stops at the flow's stop: nothing beyond what was sent, then close.
+    /// The flow's stop has come: nothing beyond what was sent, then close.
     pub fn stop(&mut self, cx: &mut Context) {
         let Some(conn) = self.conn else { return };
         cx.flow.acked_at_stop = Some(cx.flow.acked(cx.world));
-        if self.total.is_none() {
-            cx.world.act(conn, SENDER, |tcp, now| tcp.stop_writing(now));
-            let written = cx.world.tcp(conn, SENDER).written();
-            self.close(cx, written);
+        cx.world.act(conn, SENDER, |tcp, now| tcp.stop_writing(now));
+        if !self.closing {
+            self.close(cx);
         }
     }
 
@@ -56,18 +55,17 @@ impl OneWay {
             return;
         }
         cx.note_established(conn, SENDER);
-        let sender = cx.world.tcp(conn, SENDER);
+        if host == RECEIVER && self.total.is_none() && cx.world.tcp(conn, RECEIVER).peer_closed() {
+            self.total = Some(cx.world.tcp(conn, RECEIVER).received());
+            cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
+        }
+        let (sender, receiver) = (cx.world.tcp(conn, SENDER), cx.world.tcp(conn, RECEIVER));
         if cx.flow.completed == Time::NEVER && self.total.is_some_and(|total| sender.acked() >= total) {
             cx.flow.completed = cx.now();
             cx.flow.stop = cx.flow.stop.min(cx.now());
         }
-        if host == RECEIVER && !self.answered && cx.world.tcp(conn, RECEIVER).peer_closed() {
-            self.answered = true;
-            cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
-        }
-        let over = |tcp: &ackclock_tcp::Connection| tcp.is_done();
-        let (sender, receiver) = (cx.world.tcp(conn, SENDER), cx.world.tcp(conn, RECEIVER));
-        if sender.has_failed() || receiver.has_failed() || over(sender) && over(receiver) {
+        let failed = sender.has_failed() || receiver.has_failed();
+        if failed || sender.is_done() && receiver.is_done() {
             self.conn = None;
             cx.retire(conn);
         }

@@ -39,7 +39,7 @@ impl Throttled {
         self.written += bytes;
         self.way.write(cx, bytes);
         if bytes == left {
-            self.way.close(cx, self.written);
+            self.way.close(cx);
         } else {
             let next = cx.now() + interval(self.params.chunk, self.params.rate);
             cx.wake(next.min(cx.flow.stop));

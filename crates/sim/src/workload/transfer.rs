@@ -22,10 +22,13 @@ impl Workload for Transfer {
     fn start(&mut self, cx: &mut Context) {
         self.way.open(cx);
         self.way.write(cx, self.bytes);
-        self.way.close(cx, self.bytes);
+        self.way.close(cx);
+        cx.wake(cx.flow.stop);
     }
 
-    fn wake(&mut self, _cx: &mut Context) {}
+    fn wake(&mut self, cx: &mut Context) {
+        self.way.stop(cx);
+    }
 
     fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
         self.way.progress(cx, conn, host);
