@@ -11,7 +11,7 @@ use crate::capture::Captured;
 use crate::error::Error;
 use crate::flow::FetchRow;
 use crate::observe::{QueueRow, SampleRow};
-use crate::spec::{FlowGroup, Link, Queue, Scenario, TraceLevel, Workload};
+use crate::spec::{Distribution, FlowGroup, Link, Queue, Scenario, TraceLevel, Workload};
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded.
 pub fn estimate_memory(scenario: &Scenario) -> Result<u64, Error> {
@@ -21,7 +21,7 @@ pub fn estimate_memory(scenario: &Scenario) -> Result<u64, Error> {
     let carried = carried(scenario);
 
     let per_packet = (size_of::<Packet>() + 8) as u64 * GROWTH + SCOREBOARD_BYTES;
-    let network = held(scenario, flows).min(carried) * per_packet + links * LINK_BYTES;
+    let network = held(scenario).min(carried) * per_packet + links * LINK_BYTES;
     let connections = flows * (2 * size_of::<Connection>() as u64 + CONNECTION_BYTES);
 
     let record = &scenario.record;
@@ -47,7 +47,7 @@ pub fn estimate_memory(scenario: &Scenario) -> Result<u64, Error> {
 }
 
 /// Most packets that the links of the scenario can hold at a time.
-fn held(scenario: &Scenario, flows: u64) -> u64 {
+fn held(scenario: &Scenario) -> u64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
     let back = [&network.reverse.access, &network.reverse.bottleneck, &network.reverse.egress];
@@ -61,12 +61,13 @@ fn held(scenario: &Scenario, flows: u64) -> u64 {
     let shared = [&network.bottleneck, &network.reverse.bottleneck].into_iter().flatten();
     let shared: u64 = shared.chain(listed()).map(|link| capacity(link, rtt_ns)).sum();
     let own = |group: &FlowGroup| match &group.workload {
-        Workload::Population { clients, queue_packets, .. } => {
-            *clients as u64 * group.count as u64 * *queue_packets as u64
+        Workload::Population { clients, queue_packets, bytes, .. } => {
+            let each = response_packets(bytes).min(*queue_packets as u64 + OWN_PATH_PACKETS);
+            *clients as u64 * group.count as u64 * each
         }
-        _ => 0,
+        _ => group.count as u64 * OWN_PATH_PACKETS,
     };
-    shared + scenario.flows.iter().map(own).sum::<u64>() + flows * OWN_PATH_PACKETS
+    shared + scenario.flows.iter().map(own).sum::<u64>()
 }
 
 /// Packets that wait at a link or fly because of it.
@@ -110,10 +111,22 @@ fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> u64 {
         Workload::Throttled { rate_bps, .. } => {
             (count * packets(*rate_bps, scenario.duration_ns)).min(link + count)
         }
-        Workload::Population { clients, requests, .. } => {
-            count * *clients as u64 * *requests as u64 * OWN_PATH_PACKETS
+        Workload::Population { clients, requests, bytes, .. } => {
+            count * *clients as u64 * *requests as u64 * response_packets(bytes)
         }
     }
+}
+
+/// Packets of one response, twice the mean.
+fn response_packets(bytes: &Distribution) -> u64 {
+    let mean = match bytes {
+        &Distribution::Constant { value } => value,
+        &Distribution::Uniform { low, high } => (low + high) / 2.0,
+        &Distribution::Lognormal { median, sigma } => median * libm::exp(sigma * sigma / 2.0),
+        &Distribution::Exponential { mean } => mean,
+        Distribution::Choice { values } => values.iter().sum::<f64>() / values.len().max(1) as f64,
+    };
+    (mean / 500.0) as u64 + 10
 }
 
 fn fetches(scenario: &Scenario) -> u64 {
@@ -143,7 +156,7 @@ const SCOREBOARD_BYTES: u64 = 256;
 const GROWTH: u64 = 3;
 /// Rows, growth of their vector, and columns made of them.
 const COPIES: u64 = 3;
-/// Packets on a client's own links, or of a response, where nothing tells.
+/// Packets on links of a flow's own.
 const OWN_PATH_PACKETS: u64 = 200;
 /// For links without a rate.
 const FASTEST_BPS: u64 = 10_000_000_000;

@@ -43,3 +43,24 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
 pub fn parse(json: &str) -> Result<Scenario, Error> {
     Ok(serde_json::from_str(json)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_of_connections_are_used_again() {
+        let json = r#"{"duration_ns": 300000000000, "network": {"topology": "chain",
+            "bottleneck": {"rate_bps": 10000000, "delay_ns": 5000000, "loss": {"kind": "bernoulli", "p": 0.02}}},
+            "flows": [{"profile": "linux-6", "congestion_control": "cubic",
+                       "workload": {"kind": "fetch", "bytes": 3000, "count": 5000}}]}"#;
+        let scenario = parse(json).expect("reads");
+        let mut built = build(&scenario, 1).expect("valid");
+        built.app.begin(&mut built.world);
+        built.world.run(&mut built.app, Time(scenario.duration_ns));
+        let fetches = built.app.journal.fetches.len();
+        let (open, slots) = built.world.occupancy();
+        assert!(fetches > 1000, "{fetches}");
+        assert!(open < 50 && slots < 50, "{open} of {slots}");
+    }
+}

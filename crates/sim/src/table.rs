@@ -2,8 +2,8 @@
 
 use ackclock_core::{Span, Time};
 
-/// One column.
-#[derive(Clone, Debug, PartialEq)]
+/// One column. Two are equal if all bits are, so NaN equals NaN.
+#[derive(Clone, Debug)]
 pub enum Column {
     /// Floats.
     F8(Vec<f64>),
@@ -62,6 +62,23 @@ impl Column {
                 codes.extend(more.into_iter().map(|c| recoded[c as usize]));
             }
             _ => unreachable!("invariant: one table, one type a column"),
+        }
+    }
+}
+
+impl PartialEq for Column {
+    fn eq(&self, other: &Column) -> bool {
+        match (self, other) {
+            (Column::F8(a), Column::F8(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+            }
+            (Column::I8(a), Column::I8(b)) => a == b,
+            (Column::U4(a), Column::U4(b)) => a == b,
+            (Column::U1(a), Column::U1(b)) | (Column::Bool(a), Column::Bool(b)) => a == b,
+            (Column::Text { codes, names }, Column::Text { codes: codes_b, names: names_b }) => {
+                codes == codes_b && names == names_b
+            }
+            _ => false,
         }
     }
 }

@@ -1,0 +1,47 @@
+//! Small scenarios shared by the tests.
+#![allow(dead_code)] // each test program uses some of them
+
+use ackclock_sim::{parse, Scenario, Table};
+
+/// `flows` bulk flows over a dumbbell of `mbps` and 40 ms, with a queue of one BDP.
+pub fn dumbbell(mbps: u64, flows: u64, seconds: u64, loss: f64, record: &str) -> Scenario {
+    let rate = mbps * 1_000_000;
+    let bdp = rate * 40 / 1000 / (8 * 1500);
+    let edge = format!(r#"{{"rate_bps": {}, "delay_ns": 1000000}}"#, 10 * rate);
+    let json = format!(
+        r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {edge}, "egress": {edge},
+            "bottleneck": {{"rate_bps": {rate}, "delay_ns": 18000000, "loss": {{"kind": "bernoulli", "p": {loss}}},
+                            "queue": {{"kind": "drop-tail", "limit_packets": {bdp}}}}},
+            "reverse": {{"bottleneck": {{"rate_bps": {rate}, "delay_ns": 18000000}}}}}},
+          "flows": [{{"count": {flows}, "profile": "linux-6", "congestion_control": "cubic",
+            "stagger_ns": 100000000, "workload": {{"kind": "bulk"}}}}],
+          "record": {record}}}"#,
+        seconds * 1_000_000_000,
+    );
+    parse(&json).expect("a valid scenario")
+}
+
+/// The network of the kernel reference's fetches: 1.2 Mbit/s forward, no rate back, 100 ms, 14 bytes of framing.
+pub fn fetches(workload: &str, seconds: u64, loss: f64, record: &str) -> Scenario {
+    let loss = format!(r#""loss": {{"kind": "bernoulli", "p": {loss}}}"#);
+    let json = format!(
+        r#"{{"duration_ns": {}, "network": {{"topology": "chain", "framing_bytes": 14,
+            "bottleneck": {{"rate_bps": 1200000, "delay_ns": 50000000, {loss},
+                            "queue": {{"kind": "drop-tail", "limit_packets": 100}}}},
+            "reverse": {{"bottleneck": {{"delay_ns": 50000000, {loss}}}}}}},
+          "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "workload": {workload}}}],
+          "record": {record}}}"#,
+        seconds * 1_000_000_000,
+    );
+    parse(&json).expect("a valid scenario")
+}
+
+/// Every packet that a link accepted is delivered, dropped or still there.
+pub fn assert_conservation(links: &Table) {
+    let [arrivals, loss, queue, delivered, held] =
+        ["arrivals", "dropped_loss", "dropped_queue", "delivered", "held"].map(|name| links.integers(name));
+    assert!(!arrivals.is_empty());
+    for i in 0..arrivals.len() {
+        assert_eq!(arrivals[i], loss[i] + queue[i] + delivered[i] + held[i], "link {i}");
+    }
+}

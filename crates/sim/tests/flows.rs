@@ -1,0 +1,126 @@
+//! Bulk, transfer and throttled flows, end to end.
+
+mod common;
+
+use ackclock_sim::{parse, run};
+use common::{assert_conservation, dumbbell};
+
+#[test]
+fn bulk_fills_the_dumbbell_and_no_packet_goes_missing() {
+    for flows in [1, 10] {
+        let output = run(&dumbbell(100, flows, 10, 0.0, "{}"), 1).expect("runs");
+        assert_conservation(output.table("links"));
+        let busy = output.table("links").floats("busy_s")[0] / 10.0;
+        assert!(busy > 0.9, "{flows} flows: utilisation {busy}");
+        let goodput: f64 = output.table("flows").floats("goodput_bps").iter().sum();
+        assert!(goodput > 0.85 * 1e8 * 1448.0 / 1500.0, "{flows} flows: {goodput}");
+    }
+}
+
+#[test]
+fn packets_are_conserved_with_loss_and_overload() {
+    let output = run(&dumbbell(5, 20, 10, 0.02, "{}"), 1).expect("runs");
+    assert_conservation(output.table("links"));
+    assert!(output.table("links").integers("dropped_queue").iter().sum::<i64>() > 0);
+    assert!(output.table("links").integers("dropped_loss").iter().sum::<i64>() > 0);
+}
+
+#[test]
+fn each_sample_of_goodput_counts() {
+    let record = r#"{"goodput_interval_ns": 300000000}"#;
+    let output = run(&dumbbell(10, 1, 2, 0.01, record), 1).expect("runs");
+    let goodput = output.table("goodput");
+    let (t, bps) = (goodput.floats("t_s"), goodput.floats("goodput_bps"));
+    let mut before = 0.0;
+    let bits: f64 = t.iter().zip(bps).map(|(t, bps)| bps * (t - std::mem::replace(&mut before, *t))).sum();
+    let acked = output.table("flows").integers("bytes_acked")[0] as f64;
+    assert_eq!(t.len(), 7); // six of 0.3 s and a short one
+    assert!((bits / 8.0 - acked).abs() < 1.0, "{bits} {acked}");
+}
+
+fn chain(flow: &str, seconds: u64) -> ackclock_sim::Scenario {
+    parse(&format!(
+        r#"{{"duration_ns": {}, "network": {{"topology": "chain",
+             "bottleneck": {{"rate_bps": 8000000, "delay_ns": 10000000}}}},
+             "flows": [{{"profile": "linux-6", "congestion_control": "reno", {flow}}}]}}"#,
+        seconds * 1_000_000_000
+    ))
+    .expect("a valid scenario")
+}
+
+#[test]
+fn a_transfer_completes_and_stops() {
+    let output =
+        run(&chain(r#""workload": {"kind": "transfer", "bytes": 1000000}, "start_ns": 500000000"#, 5), 1);
+    let output = output.expect("runs");
+    let flows = output.table("flows");
+    assert_eq!(flows.integers("bytes_acked"), [1_000_000]);
+    let completion = flows.floats("completion_s")[0];
+    assert!((1.0..1.3).contains(&completion), "{completion}");
+    assert!((flows.floats("stop_s")[0] - 0.5 - completion).abs() < 1e-9);
+    assert!((flows.floats("goodput_bps")[0] - 8e6 / completion).abs() < 1.0);
+}
+
+#[test]
+fn a_stopped_bulk_flow_drains_and_closes() {
+    let output = run(&chain(r#""workload": {"kind": "bulk"}, "stop_ns": 2000000000"#, 6), 1).expect("runs");
+    let flows = output.table("flows");
+    let completion = flows.floats("completion_s")[0];
+    assert!((2.0..4.0).contains(&completion), "{completion}");
+    assert_eq!(flows.floats("stop_s"), [2.0]);
+    let links = output.table("links");
+    assert_eq!(links.integers("held"), [0, 0]);
+}
+
+#[test]
+fn a_throttled_flow_keeps_its_rate() {
+    let workload = r#""workload": {"kind": "throttled", "rate_bps": 800000, "chunk_bytes": 10000,
+                                   "initial_bytes": 50000, "bytes": 350000}"#;
+    let output = run(&chain(workload, 10), 1).expect("runs");
+    let flows = output.table("flows");
+    assert_eq!(flows.integers("bytes_acked"), [350_000]);
+    let completion = flows.floats("completion_s")[0]; // 30 chunks, one each 0.1 s, after the first write at 0
+    assert!((3.0..3.2).contains(&completion), "{completion}");
+}
+
+#[test]
+fn graphs_name_their_paths_and_wishbones_take_links_in_turn() {
+    let flows = r#""flows": [{"profile": "rfc", "congestion_control": "reno", "path": "b",
+                              "workload": {"kind": "transfer", "bytes": 30000}}]"#;
+    let graph = format!(
+        r#"{{"duration_ns": 3000000000, "network": {{"topology": "graph",
+            "links": [{{"name": "x", "link": {{"rate_bps": 1000000, "delay_ns": 1000000}}}},
+                      {{"name": "y", "link": {{"rate_bps": 1000000, "delay_ns": 1000000}}}}],
+            "paths": [{{"name": "a", "forward": ["x"], "backward": ["y"]}},
+                      {{"name": "b", "forward": ["y", "x"], "backward": ["y"]}}]}}, {flows}}}"#
+    );
+    let output = run(&parse(&graph).expect("reads"), 1).expect("runs");
+    assert_eq!(output.table("flows").integers("bytes_acked"), [30_000]);
+    assert_conservation(output.table("links"));
+
+    let wishbone = r#"{"duration_ns": 3000000000, "network": {"topology": "wishbone",
+        "bottleneck": {"rate_bps": 10000000, "delay_ns": 1000000},
+        "access_list": [{"delay_ns": 1000000}, {"delay_ns": 49000000}]},
+        "flows": [{"count": 3, "profile": "linux-6", "congestion_control": "reno",
+                   "workload": {"kind": "transfer", "bytes": 20000}}]}"#;
+    let output = run(&parse(wishbone).expect("reads"), 1).expect("runs");
+    let rtt = output.table("flows").floats("min_rtt_s");
+    assert!(rtt[0] < 0.02 && rtt[1] > 0.1 && rtt[2] < 0.02, "{rtt:?}");
+}
+
+#[test]
+fn refusals_say_what_is_allowed() {
+    let refused = |json: &str| run(&parse(json).expect("reads"), 1).err().expect("refused").to_string();
+    let scenario = |network: &str, profile: &str| {
+        format!(
+            r#"{{"duration_ns": 1000, "network": {{"topology": "chain" {network}}},
+                "flows": [{{"profile": "{profile}", "congestion_control": "reno", "workload": {{"kind": "bulk"}}}}]}}"#
+        )
+    };
+    let message = refused(&scenario(r#", "bottleneck": {}"#, "linux-99"));
+    assert!(message.contains("flows[0].profile") && message.contains("linux-6"), "{message}");
+    assert!(refused(&scenario("", "rfc")).contains("network.bottleneck"));
+    assert!(refused(&scenario(r#", "bottleneck": {"loss": {"kind": "bernoulli", "p": 2}}"#, "rfc"))
+        .contains("probability"));
+    assert!(parse("{}").is_err());
+}
