@@ -1,0 +1,64 @@
+# `make` lists the targets. Each sets up what it needs by itself; nothing is done twice.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+# One interpreter for every build of the extension.
+export PYO3_PYTHON = $(abspath $(BIN)/python)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test reproduce check bench docs lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+setup: $(VENV)/.engine ## environment .venv with the compiled engine; does nothing when up to date
+
+reproduce: setup ## re-run the study of Proportional Rate Reduction and write report/report.html
+	$(BIN)/ackclock study run prr --scale quick --out report
+
+test: setup $(VENV)/.dev ## all tests, Rust and Python
+	cargo test --workspace --locked --quiet
+	$(BIN)/pytest
+
+check: setup $(VENV)/.dev ## lints, types, import contracts, stubs, docs
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	$(BIN)/python tools/check_crates.py
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m mypy.stubtest ackclock._engine
+	$(BIN)/python tools/reference.py --check
+
+bench: setup ## ns of CPU per packet, beside the yardstick
+	$(BIN)/ackclock bench
+
+docs: setup ## write docs/reference/scenario.md from the schema
+	$(BIN)/python tools/reference.py
+
+lock: setup ## choose the newest versions of all Python packages anew
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/python tools/lock.py
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) target report .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis python/ackclock/*.so
+	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.packages: requirements.lock tools/toolchain.sh
+	@PYTHON="$(PYTHON)" tools/toolchain.sh
+	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.packages
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.engine: $(VENV)/.packages pyproject.toml $(RUST)
+	VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --locked --quiet
+	@touch $@

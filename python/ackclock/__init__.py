@@ -1,0 +1,68 @@
+"""A laboratory for TCP congestion control and loss recovery.
+
+A scenario (TOML file or Python value) describes a network, hosts and flows; `run` simulates it and returns tables.
+
+Examples
+--------
+>>> import ackclock
+>>> scenario = ackclock.load("scenarios/reno-10m.toml")  # doctest: +SKIP
+>>> ackclock.run(scenario, seed=1).flows  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ackclock._results import Batch, Run
+    from ackclock._run import run, run_batch
+    from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
+    from ackclock.scenario import Scenario, load
+
+    __version__: str
+
+__all__ = [
+    "AckclockError",
+    "Batch",
+    "InputError",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "UnavailableError",
+    "__version__",
+    "load",
+    "run",
+    "run_batch",
+]
+
+# Where each name lives; imported at first use (PEP 562), so that `import ackclock` stays fast.
+_HOMES = {
+    "AckclockError": "errors",
+    "Batch": "_results",
+    "InputError": "errors",
+    "Run": "_results",
+    "Scenario": "scenario",
+    "ScenarioError": "errors",
+    "UnavailableError": "errors",
+    "load": "scenario",
+    "run": "_run",
+    "run_batch": "_run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("ackclock")
+    if name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(f"ackclock.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'ackclock' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,7 @@
+"""`python -m ackclock`."""
+
+import sys
+
+from ackclock.cli import main
+
+sys.exit(main())

@@ -1,0 +1,221 @@
+"""The benchmark: ns of user CPU per delivered data packet on the reference dumbbell, tracing off.
+
+Each cell runs in a process of its own that has loaded nothing but the engine, so that its peak memory is its own; the
+yardstick loop (a minimal event loop of four events a packet, which no simulator of this kind can undercut by much) runs
+in the same process right after it, so that the ratio of both holds on any machine, loaded or not.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ackclock.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["CELLS", "Cell", "Measured", "Report", "measure", "scenario"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One workload: N bulk flows through one bottleneck; flow i starts at i/N s.
+
+    Parameters
+    ----------
+    rate_mbps
+        Bottleneck rate, Mbit/s.
+    flows
+        N.
+    duration_s
+        Simulated seconds.
+    budget_ns
+        What a packet may cost; None where nothing is promised.
+    congestion_control
+        Registry name.
+    """
+
+    rate_mbps: int
+    flows: int
+    duration_s: int
+    budget_ns: int | None = None
+    congestion_control: str = "cubic"
+
+
+CELLS = (
+    Cell(rate_mbps=100, flows=1, duration_s=60, budget_ns=250),
+    Cell(rate_mbps=100, flows=10, duration_s=60, budget_ns=350),
+    Cell(rate_mbps=100, flows=100, duration_s=60, budget_ns=600),
+    Cell(rate_mbps=100, flows=1000, duration_s=60, budget_ns=1000),
+    Cell(rate_mbps=1000, flows=1, duration_s=10, budget_ns=300),
+    Cell(rate_mbps=1000, flows=10, duration_s=10),
+    Cell(rate_mbps=1000, flows=100, duration_s=10, budget_ns=500),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What a cell cost."""
+
+    rate_bps: int
+    flows: int
+    congestion_control: str
+    ns_per_packet: float
+    budget_ns: int | None
+    yardstick_ns: float
+    ratio: float
+    packets: int
+    peak_rss_bytes: int
+    peak_rss_above_interpreter_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """All cells."""
+
+    cells: Sequence[Measured] = field(repr=False)
+
+    @property
+    def yardstick_ns(self) -> float:
+        """Median over the cells."""
+        return statistics.median(cell.yardstick_ns for cell in self.cells)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"yardstick_ns": self.yardstick_ns, "cells": [asdict(cell) for cell in self.cells]}
+
+    def table(self) -> Table:
+        """For the terminal."""
+        from rich.table import Table
+
+        table = Table(title="user CPU per delivered data packet", title_justify="left", caption_justify="left")
+        for name in (
+            "bottleneck",
+            "flows",
+            "controller",
+            "ns/packet",
+            "budget",
+            "yardstick",
+            "ratio",
+            "peak memory",
+            "above start",
+        ):
+            table.add_column(name, justify="right")
+        for c in self.cells:
+            table.add_row(
+                f"{c.rate_bps / 1e6:,.0f} Mbit/s",
+                str(c.flows),
+                c.congestion_control,
+                f"{c.ns_per_packet:.0f}",
+                "–" if c.budget_ns is None else str(c.budget_ns),
+                f"{c.yardstick_ns:.0f}",
+                f"{c.ratio:.2f}",
+                f"{c.peak_rss_bytes / 1e6:.1f} MB",
+                f"{c.peak_rss_above_interpreter_bytes / 1e6:.1f} MB",
+            )
+        table.caption = "yardstick: a bare event loop, ns per packet, measured beside each cell; above start: beyond the interpreter"
+        return table
+
+
+def scenario(cell: Cell) -> dict[str, Any]:
+    """The reference dumbbell: access 10 R / 1 ms, bottleneck R / 18 ms, RTT 40 ms, drop-tail queue of one BDP."""
+    edge = {"rate": f"{10 * cell.rate_mbps} Mbit/s", "delay": "1 ms"}
+    return {
+        "name": f"bench {cell.rate_mbps} Mbit/s, {cell.flows} flows",
+        "duration": f"{cell.duration_s} s",
+        "network": {
+            "topology": "dumbbell",
+            "access": edge,
+            "bottleneck": {
+                "rate": f"{cell.rate_mbps} Mbit/s",
+                "delay": "18 ms",
+                "queue": {"kind": "drop-tail", "limit": f"{cell.rate_mbps * 10 // 3} packets"},
+            },
+            "egress": edge,
+        },
+        "flows": [
+            {
+                "count": cell.flows,
+                "profile": "linux-6",
+                "congestion_control": cell.congestion_control,
+                "stagger": f"{1_000_000_000 // cell.flows if cell.flows > 1 else 0} ns",
+            }
+        ],
+    }
+
+
+def measure(
+    *,
+    quick: bool = False,
+    progress: Callable[[str, float], None] | None = None,
+    cells: Sequence[Cell] = CELLS,
+) -> Report:
+    """Run every cell.
+
+    Parameters
+    ----------
+    quick
+        A tenth of the simulated time and one repeat: the start-up weighs more, so figures come out higher.
+    progress
+        Told the cell and the share done.
+    cells
+        What to measure.
+
+    Returns
+    -------
+    Report
+        Medians of five repeats (one if quick).
+
+    Raises
+    ------
+    UnavailableError
+        If a cell's process fails.
+    """
+    from ackclock.scenario import Scenario
+
+    done = []
+    for i, cell in enumerate(cells):
+        if progress is not None:
+            progress(f"{cell.rate_mbps} Mbit/s, {cell.flows} flows", i / len(cells))
+        shorter = scenario(cell)
+        if quick:
+            shorter["duration"] = f"{max(cell.duration_s // 10, 2)} s"
+        text = Scenario.from_dict(shorter).to_engine_json()
+        raw = _in_fresh_process(text, repeats=1 if quick else 5)
+        ns = statistics.median(raw["ns"])
+        yardstick = statistics.median(raw["yardstick"])
+        done.append(
+            Measured(
+                rate_bps=cell.rate_mbps * 1_000_000,
+                flows=cell.flows,
+                congestion_control=cell.congestion_control,
+                ns_per_packet=ns,
+                budget_ns=cell.budget_ns,
+                yardstick_ns=yardstick,
+                ratio=ns / yardstick,
+                packets=raw["packets"],
+                peak_rss_bytes=raw["peak"],
+                peak_rss_above_interpreter_bytes=raw["peak"] - raw["start"],
+            )
+        )
+    if progress is not None:
+        progress("", 1.0)
+    return Report(cells=tuple(done))
+
+
+def _in_fresh_process(text: str, *, repeats: int) -> dict[str, Any]:
+    ask = json.dumps({"scenario": text, "repeats": repeats})
+    done = subprocess.run(
+        [sys.executable, "-m", "ackclock._bench_cell"], input=ask, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UnavailableError(f"bench: a cell's process failed: {last}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result

@@ -1,0 +1,135 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="A laboratory for TCP congestion control and loss recovery.",
+)
+study = typer.Typer(rich_markup_mode=None, help="Published experiments, run again, with a verdict on each claim.")
+app.add_typer(study, name="study")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Threads (default: one per CPU).")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from ackclock.cli import _tools
+
+        _tools.version()
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario (TOML).", show_default=False)],
+    seed: Annotated[int, typer.Option(help="Seed of every random stream.")] = 1,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a value: flows.0.congestion_control=reno. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the tables (Parquet) and run.json here.")
+    ] = None,
+    json: Json = False,
+    trace: Annotated[
+        str | None, typer.Option(metavar="none|flow|all", help="Record every ACK of no flow, flow 0, or all.")
+    ] = None,
+    pcap: Annotated[Path | None, typer.Option(metavar="FILE", help="Capture every packet (pcapng).")] = None,
+    memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more.")] = "4 GiB",
+) -> None:
+    """Simulate a scenario."""
+    from ackclock.cli import _run
+
+    _run.run(
+        file=file,
+        seed=seed,
+        changes=change or [],
+        out=out,
+        as_json=json,
+        trace=trace,
+        pcap=pcap,
+        memory_limit=memory_limit,
+    )
+
+
+@study.command("list")
+def study_list(json: Json = False) -> None:
+    """Name every study."""
+    from ackclock.cli import _study
+
+    _study.names(as_json=json)
+
+
+@study.command("show")
+def study_show(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    tables: Annotated[bool, typer.Option("--tables", help="The exact tables beside the published ones.")] = False,
+) -> None:
+    """Describe a study: what it reproduces, what it claims."""
+    from ackclock.cli import _study
+
+    _study.show(name, tables=tables)
+
+
+@study.command("run")
+def study_run(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
+    seeds: Annotated[int | None, typer.Option(min=2, help="Seeds of each cell, instead of the scale's.")] = None,
+    jobs: Jobs = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the report here.")] = None,
+    json: Json = False,
+) -> int:
+    """Run a study. Exit code 1 if a verdict differs from the recorded one."""
+    from ackclock.cli import _study
+
+    return _study.run(name, scale=scale, seeds=seeds, jobs=jobs, out=out, as_json=json)
+
+
+@app.command("list")
+def list_names(json: Json = False) -> None:
+    """Name every controller, recovery rule, queue, loss model, profile, workload and topology."""
+    from ackclock.cli import _tools
+
+    _tools.names(as_json=json)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a scenario."""
+    from ackclock.cli import _tools
+
+    _tools.schema()
+
+
+@app.command()
+def bench(
+    json: Json = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs, no repeats: a first look.")] = False,
+) -> None:
+    """Measure ns of user CPU per delivered packet, beside the yardstick loop."""
+    from ackclock.cli import _tools
+
+    _tools.bench(as_json=json, quick=quick)
+
+
+@app.command()
+def fidelity(json: Json = False, jobs: Jobs = None) -> int:
+    """Compare the simulator with what a real Linux kernel did. Exit code 1 if something new misses."""
+    from ackclock.cli import _tools
+
+    return _tools.fidelity(as_json=json, jobs=jobs)

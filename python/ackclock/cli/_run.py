@@ -1,0 +1,169 @@
+"""`ackclock run`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock.cli import _terminal
+from ackclock.errors import InputError, ScenarioError, quote
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.table import Table
+
+    from ackclock import Run, Scenario
+
+SHOWN = 20
+"""Rows of a table on the terminal."""
+
+
+def run(
+    *,
+    file: Path,
+    seed: int,
+    changes: Sequence[str],
+    out: Path | None,
+    as_json: bool,
+    trace: str | None,
+    pcap: Path | None,
+    memory_limit: str,
+) -> None:
+    """Read, check everything that can be checked, run, print, write."""
+    import ackclock
+    from ackclock import units
+
+    try:
+        limit = units.whole(memory_limit, units.SIZE)
+    except ScenarioError as error:
+        raise error.within("--memory-limit") from None
+    scenario = ackclock.load(file)
+    for text in changes:
+        scenario = change(scenario, text)
+    if trace is not None:
+        try:
+            scenario = scenario.set("record.trace", trace)
+        except ScenarioError as error:
+            raise ScenarioError(key="--trace", found=error.found, allowed=error.allowed) from None
+    if out is not None:
+        _terminal.writable_folder(out)
+    if pcap is not None:
+        _terminal.writable_file(pcap, "--pcap")
+    result = ackclock.run(scenario, seed=seed, pcap=pcap, memory_limit=limit)
+    if out is not None:
+        result.write(out)
+    if as_json:
+        _terminal.show_json(result.summary())
+        return
+    _terminal.show(*_tables(result))
+    _terminal.show(f"seed {result.seed}, engine {result.engine}, digest {result.digest}")
+    for path in (out, pcap):
+        if path is not None:
+            _terminal.show(f"written: {path}")
+
+
+def change(scenario: Scenario, text: str) -> Scenario:
+    """Apply one `--set KEY=VALUE`: the value as in TOML, or bare text."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise InputError(f"--set: found {quote(text)}; allowed: KEY=VALUE, e.g. flows.0.congestion_control=reno")
+    try:
+        return scenario.set(key.strip(), _value(value.strip()))
+    except ScenarioError as error:
+        raise error.read_from("--set") from None
+
+
+def _value(text: str) -> Any:
+    if "\n" in text:
+        return text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def _tables(result: Run) -> list[Table]:
+    tables = [_flows(result.flows)]
+    if result.fetches.height:
+        tables.append(_fetches(result.fetches))
+    tables.append(_links(result.links))
+    return tables
+
+
+def _flows(flows: pl.DataFrame) -> Table:
+    table = _table("flows", ["flow", "goodput", "packets", "retransmitted", "timeouts", "mean RTT", "completed in"])
+    for row in flows.head(SHOWN).iter_rows(named=True):
+        table.add_row(
+            str(row["flow"]),
+            rate(row["goodput_bps"]),
+            f"{row['sent_packets']:,}",
+            f"{row['retransmissions']:,}",
+            f"{row['rtos']:,}",
+            seconds(row["mean_rtt_s"]),
+            seconds(row["completion_s"]),
+        )
+    return _more(table, flows)
+
+
+def _fetches(fetches: pl.DataFrame) -> Table:
+    table = _table("fetches", ["quantile", "connected", "first byte", "total"])
+    done = fetches.filter(fetches["done"])
+    for share in (0.25, 0.5, 0.75, 0.95):
+        cells = (done[name].quantile(share, "linear") for name in ("connect_s", "first_byte_s", "total_s"))
+        table.add_row(f"{share:.0%}", *(seconds(cell) for cell in cells))
+    table.caption = f"{done.height:,} of {fetches.height:,} fetches done"
+    return table
+
+
+def _links(links: pl.DataFrame) -> Table:
+    import polars as pl
+
+    table = _table(
+        "links", ["link", "delivered", "dropped: loss", "dropped: queue", "marked", "mean queue", "largest queue"]
+    )
+    busy = links.filter(pl.col("arrivals") > 0)
+    for row in busy.head(SHOWN).iter_rows(named=True):
+        table.add_row(
+            row["name"],
+            f"{row['delivered']:,}",
+            f"{row['dropped_loss']:,}",
+            f"{row['dropped_queue']:,}",
+            f"{row['marked']:,}",
+            f"{row['mean_packets']:.1f}",
+            str(row["max_packets"]),
+        )
+    return _more(table, busy)
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i == 0 else "right")
+    return table
+
+
+def _more(table: Table, frame: pl.DataFrame) -> Table:
+    if frame.height > SHOWN:
+        table.caption = f"and {frame.height - SHOWN:,} more (--json or --out show all)"
+    return table
+
+
+def rate(bps: float | None) -> str:
+    """A rate for people."""
+    if bps is None:
+        return "–"
+    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bps >= size:
+            return f"{bps / size:.3f} {unit}"
+    return f"{bps:.0f} bit/s"
+
+
+def seconds(value: Any) -> str:
+    """A duration for people."""
+    if value is None:
+        return "–"
+    return f"{value:.3f} s" if value >= 1 else f"{value * 1e3:.2f} ms"

@@ -1,0 +1,118 @@
+"""What goes to the terminal and to the disk: tables, progress, and whether a folder can be written at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ackclock.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Progress = Callable[[str, float], None]
+
+
+def show(*parts: RenderableType) -> None:
+    """Print renderables to standard output; wide enough for tables when it is no terminal."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(console.width, 140))
+    for part in parts:
+        console.print(part, highlight=False)
+
+
+def show_json(value: Any) -> None:
+    """Print JSON to standard output."""
+    import json
+
+    typer.echo(json.dumps(value, indent=1, allow_nan=False))
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A bar on a terminal, plain lines otherwise; on standard error either way."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines()
+        return
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda text, done: bar.update(task, completed=done, description=text)
+
+
+def _lines() -> Progress:
+    told = -1
+
+    def tell(text: str, done: float) -> None:
+        nonlocal told
+        tenth = int(done * 10 + 1e-9)
+        if tenth > told:
+            told = tenth
+            typer.echo(f"{tenth * 10:4d} %  {text}", err=True)
+
+    return tell
+
+
+def writable_folder(folder: Path) -> None:
+    """Make sure that a folder can be written, and leave no trace of the test.
+
+    Raises
+    ------
+    InputError
+        If it cannot.
+    """
+    missing = [p for p in (folder, *folder.parents) if not os.path.lexists(p)]
+    made: list[Path] = []
+    try:
+        for path in reversed(missing):
+            path.mkdir()
+            made.append(path)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        raise InputError(f"--out {folder}: found {_reason(error)}; allowed: a folder that can be written") from None
+    finally:
+        for path in reversed(made):
+            path.rmdir()
+
+
+def writable_file(path: Path, option: str) -> None:
+    """Make sure that a file can be written, and leave no trace of the test.
+
+    Raises
+    ------
+    InputError
+        If it cannot.
+    """
+    try:
+        existed = os.path.lexists(path)
+        with path.open("ab"):
+            pass
+        if not existed:
+            path.unlink()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{option} {path}: found {_reason(error)}; allowed: a file that can be written") from None
+
+
+def cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return ((error.strerror if isinstance(error, OSError) else None) or str(error)).lower()

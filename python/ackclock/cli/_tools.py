@@ -1,0 +1,64 @@
+"""`ackclock list`, `schema`, `bench`, `fidelity` and `--version`."""
+
+from __future__ import annotations
+
+import typer
+
+from ackclock.cli import _terminal
+
+
+def version() -> None:
+    """Print the versions of the package and its engine."""
+    import ackclock
+    from ackclock import _engine
+
+    typer.echo(f"ackclock {ackclock.__version__} (engine {_engine.version()})")
+
+
+def names(*, as_json: bool) -> None:
+    """List what scenarios can name."""
+    from ackclock import _engine
+
+    registry = _engine.registry()
+    if as_json:
+        _terminal.show_json({kind: dict(entries) for kind, entries in registry.items()})
+        return
+    width = max(len(name) for entries in registry.values() for name, _ in entries)
+    for kind, entries in registry.items():
+        typer.echo(f"{kind}:")
+        for name, line in entries:
+            typer.echo(f"  {name:<{width}}  {line}")
+
+
+def schema() -> None:
+    """Print the JSON Schema."""
+    from ackclock.scenario import Scenario
+
+    _terminal.show_json(Scenario.model_json_schema())
+
+
+def bench(*, as_json: bool, quick: bool) -> None:
+    """Measure and print."""
+    from ackclock import bench as benchmark
+
+    with _terminal.progress() as progress:
+        result = benchmark.measure(quick=quick, progress=progress)
+    if as_json:
+        _terminal.show_json(result.to_json())
+    else:
+        _terminal.show(result.table())
+
+
+def fidelity(*, as_json: bool, jobs: int | None) -> int:
+    """Compare and print."""
+    from ackclock import fidelity as comparison
+
+    with _terminal.progress() as progress:
+        result = comparison.compare(jobs=jobs or _terminal.cpus(), progress=progress)
+    if as_json:
+        _terminal.show_json(result.to_json())
+    else:
+        _terminal.show(result.table())
+    for line in result.unexpected:
+        typer.echo(f"ackclock: not as recorded: {line}", err=True)
+    return 1 if result.unexpected else 0

@@ -1,0 +1,100 @@
+"""What a caller can cause. Each message is one line: what was asked, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+
+__all__ = ["AckclockError", "InputError", "ScenarioError", "UnavailableError"]
+
+
+class AckclockError(Exception):
+    """Base of every error that a caller can cause or mend."""
+
+    exit_code = 2
+    """What the command returns."""
+
+
+class InputError(AckclockError, ValueError):
+    """An argument, a file or a folder that cannot be used."""
+
+
+class UnavailableError(AckclockError, RuntimeError):
+    """The environment cannot do what was asked."""
+
+    exit_code = 3
+
+
+class ScenarioError(InputError):
+    """A scenario that cannot be run.
+
+    Parameters
+    ----------
+    key
+        Where, as a dotted path: "network.bottleneck.rate".
+    found
+        What stands there, already quoted.
+    allowed
+        What may stand there.
+    source
+        File that it was read from.
+
+    Examples
+    --------
+    >>> print(ScenarioError(key="duration", found="60", allowed='a duration with its unit, e.g. "60 s"'))
+    duration: found 60; allowed: a duration with its unit, e.g. "60 s"
+    """
+
+    def __init__(self, *, key: str = "", found: str, allowed: str, source: str = "") -> None:
+        self.key = key
+        self.found = found
+        self.allowed = allowed
+        self.source = source
+        place = ": ".join(part for part in (source, key) if part)
+        super().__init__(
+            _one_line(f"{place}: found {found}; allowed: {allowed}" if place else f"found {found}; allowed: {allowed}")
+        )
+
+    def within(self, prefix: str) -> ScenarioError:
+        """The same error, seen from the table that holds this one."""
+        key = ".".join(part for part in (prefix, self.key) if part)
+        return ScenarioError(key=key, found=self.found, allowed=self.allowed, source=self.source)
+
+    def read_from(self, source: str) -> ScenarioError:
+        """The same error, with the file that holds it."""
+        return ScenarioError(key=self.key, found=self.found, allowed=self.allowed, source=source)
+
+
+def quote(value: object) -> str:
+    """A found value as TOML would spell it, short enough for a message."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else text[:57] + '..."' if text.startswith('"') else text[:57] + "..."
+
+
+def one_of(found: str, names: Iterable[str]) -> str:
+    """The allowed names as a list, led by the one nearest to what was found."""
+    names = list(names)
+    near = nearest(found, names)
+    listed = ", ".join(names)
+    return f"{listed} (nearest: {near})" if near else listed
+
+
+def nearest(found: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant."""
+    folded = {name.lower().replace("_", "-"): name for name in names}
+    close = difflib.get_close_matches(found.lower().replace("_", "-"), folded, n=1, cutoff=0.5)
+    return folded[close[0]] if close else None
+
+
+def _one_line(text: str) -> str:
+    # A name from a file may hold line breaks or terminal control characters.
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

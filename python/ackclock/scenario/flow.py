@@ -1,0 +1,130 @@
+"""Flows: host profile, congestion controller, recovery rule, workload."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ackclock.scenario._base import (
+    Count,
+    Duration,
+    Flag,
+    PositiveDuration,
+    Registered,
+    Size,
+    Table,
+    byte_count,
+    nanoseconds,
+    without_none,
+)
+from ackclock.scenario.workload import Bulk, Workload
+
+
+class Stack(Table):
+    """Settings of a host that override its profile; every one absent: as in the profile."""
+
+    smss: Size | None = None
+    """Payload of a full segment."""
+    initial_window: Annotated[int, Field(strict=True, ge=1, le=65535)] | None = None
+    """Segments."""
+    sack: Flag | None = None
+    """Selective acknowledgements."""
+    timestamps: Flag | None = None
+    """TCP timestamps."""
+    detection: Literal["dupthresh", "fack", "rack"] | None = None
+    """How losses are detected."""
+    initial_rto: PositiveDuration | None = None
+    """Retransmission timeout before the first RTT sample."""
+    min_rto: PositiveDuration | None = None
+    """Least retransmission timeout."""
+    delayed_ack: Flag | None = None
+    """Delayed ACKs."""
+    tlp: Flag | None = None
+    """Tail loss probes."""
+    frto: Flag | None = None
+    """F-RTO."""
+    undo: Flag | None = None
+    """Undo of needless window reductions."""
+    limited_transmit: Flag | None = None
+    """Limited transmit (RFC 3042)."""
+    early_retransmit: Literal["off", "rfc5827", "delayed"] | None = None
+    """Early retransmit: RFC 5827's or Linux's delayed form."""
+    idle_restart: Flag | None = None
+    """Small window after an idle time."""
+    sack_compression: Flag | None = None
+    """The receiver joins SACKs that follow each other closely."""
+    receive_buffer: Size | None = None
+    """Greatest receive window."""
+    beta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
+    hystart: Flag | None = None
+    """HyStart, where the controller has a choice."""
+    hz: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = None
+    """Ticks of the kernel's clock per second."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return without_none(
+            smss=None if self.smss is None else byte_count(self.smss),
+            initial_window=self.initial_window,
+            sack=self.sack,
+            timestamps=self.timestamps,
+            detection=self.detection,
+            initial_rto_ns=None if self.initial_rto is None else nanoseconds(self.initial_rto),
+            min_rto_ns=None if self.min_rto is None else nanoseconds(self.min_rto),
+            delayed_ack=self.delayed_ack,
+            tlp=self.tlp,
+            frto=self.frto,
+            undo=self.undo,
+            limited_transmit=self.limited_transmit,
+            early_retransmit=self.early_retransmit,
+            idle_restart=self.idle_restart,
+            sack_compression=self.sack_compression,
+            receive_buffer=None if self.receive_buffer is None else byte_count(self.receive_buffer),
+            beta_permille=None if self.beta is None else round(self.beta * 1000),
+            hystart=self.hystart,
+            hz=self.hz,
+        )
+
+
+class Flows(Table):
+    """A group of flows that are alike."""
+
+    count: Count = 1
+    """How many."""
+    transport: Literal["tcp"] = "tcp"
+    """Transport protocol."""
+    profile: Annotated[str, Registered("profiles")] = "linux-6"
+    """Host profile."""
+    congestion_control: Annotated[str, Registered("controllers")] = "cubic"
+    """Congestion controller."""
+    recovery: Annotated[str, Registered("recovery")] | None = None
+    """Recovery rule; absent: the profile's."""
+    stack: Stack = Stack()
+    """Single settings that differ from the profile."""
+    workload: Workload = Bulk(kind="bulk")
+    """What the application does."""
+    start: Duration = "0 s"
+    """Start of the first flow."""
+    stagger: Duration = "0 s"
+    """Start of each further flow after the one before it."""
+    stop: PositiveDuration | None = None
+    """The application stops writing here; absent: at the end."""
+    path: str | None = None
+    """Graph: name of the path; absent: the first."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return without_none(
+            count=self.count,
+            profile=self.profile,
+            congestion_control=self.congestion_control,
+            recovery=self.recovery,
+            stack=self.stack.engine(),
+            workload=self.workload.engine(),
+            start_ns=nanoseconds(self.start),
+            stagger_ns=nanoseconds(self.stagger),
+            stop_ns=None if self.stop is None else nanoseconds(self.stop),
+            path=self.path,
+        )

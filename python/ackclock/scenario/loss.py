@@ -1,0 +1,110 @@
+"""Loss models: what a link drops ahead of its queue."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ackclock.scenario._base import Probability, Table, tagged, without_none
+from ackclock.units import parse_share
+
+Ordinal = Annotated[int, Field(strict=True, ge=1, le=2**31)]
+FromZero = Annotated[int, Field(strict=True, ge=0, le=2**31)]
+
+
+class NoLoss(Table):
+    """Nothing is lost."""
+
+    kind: Literal["none"]
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return {"kind": self.kind}
+
+
+class Bernoulli(Table):
+    """Each packet is lost with the same probability, independently."""
+
+    kind: Literal["bernoulli"]
+    p: Probability
+    """Probability."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return {"kind": self.kind, "p": parse_share(self.p)}
+
+
+class GilbertElliott(Table):
+    """Two states, good and bad, each with its own loss."""
+
+    kind: Literal["gilbert-elliott"]
+    p: Probability
+    """Probability, per packet, of going from good to bad."""
+    r: Probability
+    """Probability, per packet, of going from bad to good."""
+    loss_bad: Probability | None = None
+    """Loss in the bad state; absent: 100 %."""
+    loss_good: Probability | None = None
+    """Loss in the good state; absent: 0 %."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return without_none(
+            kind=self.kind,
+            p=parse_share(self.p),
+            r=parse_share(self.r),
+            loss_bad=None if self.loss_bad is None else parse_share(self.loss_bad),
+            loss_good=None if self.loss_good is None else parse_share(self.loss_good),
+        )
+
+
+class Periodic(Table):
+    """Every n-th packet is lost."""
+
+    kind: Literal["periodic"]
+    every: Ordinal
+    """n."""
+    offset: FromZero = 0
+    """Packets that pass before the counting begins."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return {"kind": self.kind, "every": self.every, "offset": self.offset}
+
+
+class Drop(Table):
+    """Data segments that a scripted loss drops."""
+
+    flow: FromZero = 0
+    """Flow, counted from 0."""
+    first: Ordinal
+    """First segment, counted from 1 in the order of first transmission."""
+    last: Ordinal | None = None
+    """Last segment; absent: the first one only."""
+    transmission: Annotated[int, Field(strict=True, ge=0, le=255)] = 0
+    """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        last = self.first if self.last is None else self.last
+        return {"flow": self.flow, "first": self.first, "last": last, "transmission": self.transmission}
+
+
+class Scripted(Table):
+    """Exactly the listed transmissions are lost."""
+
+    kind: Literal["scripted"]
+    drops: tuple[Drop, ...]
+    """The list."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return {"kind": self.kind, "drops": [drop.engine() for drop in self.drops]}
+
+
+Loss = Annotated[
+    NoLoss | Bernoulli | GilbertElliott | Periodic | Scripted,
+    Field(discriminator="kind"),
+    tagged(NoLoss, Bernoulli, GilbertElliott, Periodic, Scripted),
+]

@@ -1,0 +1,32 @@
+"""What is recorded besides the sums of each flow and link."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ackclock.scenario._base import Duration, Flag, Table, nanoseconds
+
+
+class Record(Table):
+    """What is recorded. Intervals of "0 s" record nothing."""
+
+    trace: Literal["none", "flow", "all"] = "none"
+    """The record of every ACK, transmission and timer: none, of flow 0, or of all flows."""
+    sample_interval: Duration = "0 s"
+    """Between samples of each open flow (cwnd, ssthresh, RTT, state)."""
+    queue_interval: Duration = "0 s"
+    """Between samples of each queue's occupancy."""
+    goodput_interval: Duration = "0 s"
+    """Length of the intervals over which each flow's goodput is counted."""
+    drops: Flag = False
+    """A row for each dropped packet."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return {
+            "trace": self.trace,
+            "sample_interval_ns": nanoseconds(self.sample_interval),
+            "queue_interval_ns": nanoseconds(self.queue_interval),
+            "goodput_interval_ns": nanoseconds(self.goodput_interval),
+            "drops": self.drops,
+        }

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MINIMAL: dict[str, Any] = {
+    "name": "minimal",
+    "duration": "2 s",
+    "network": {
+        "bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
+    },
+    "flows": [{"congestion_control": "reno"}],
+}
+
+
+@pytest.fixture
+def minimal() -> dict[str, Any]:
+    return copy.deepcopy(MINIMAL)
+
+
+@pytest.fixture
+def scenario_file(tmp_path: Path) -> Path:
+    from ackclock import Scenario
+
+    path = tmp_path / "minimal.toml"
+    path.write_text(Scenario.from_dict(MINIMAL).to_toml(), encoding="utf-8")
+    return path

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+from ackclock.cli import main
+
+
+def call(capsys, *argv):
+    code = main([str(a) for a in argv])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def refused(capsys, *argv):
+    """Bad input: exit code 2, one line on standard error, nothing on standard output."""
+    code, out, err = call(capsys, *argv)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("ackclock: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_version(capsys):
+    code, out, _ = call(capsys, "--version")
+    assert code == 0
+    assert out.startswith("ackclock 0.")
+
+
+def test_without_arguments_help(capsys):
+    code, out, _ = call(capsys)
+    assert code == 0
+    for command in ("run", "study", "list", "schema", "bench"):
+        assert command in out
+
+
+def test_run_prints_tables(capsys, scenario_file):
+    code, out, _ = call(capsys, "run", scenario_file)
+    assert code == 0
+    assert "goodput" in out
+    assert "bottleneck.forward" in out
+
+
+def test_run_json_has_the_documented_shape(capsys, scenario_file):
+    code, out, err = call(capsys, "run", scenario_file, "--seed", 7, "--json")
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    assert list(result) == ["digest", "seed", "engine", "flows", "queues"]
+    assert result["seed"] == 7
+    wanted = {"id", "goodput_bps", "sent_packets", "retransmissions", "rtos", "mean_rtt_s", "completion_s"}
+    assert wanted <= set(result["flows"][0])
+    assert {"id", "drops", "mean_packets"} <= set(result["queues"][0])
+
+
+def test_run_set_and_out(capsys, scenario_file, tmp_path):
+    out = tmp_path / "deep" / "out"
+    argv = [
+        "run",
+        scenario_file,
+        "--out",
+        out,
+        "--trace",
+        "all",
+        "--set",
+        "flows.0.count=2",
+        "--set",
+        "network.bottleneck.rate=5 Mbit/s",
+    ]
+    assert call(capsys, *argv)[0] == 0
+    about = json.loads((out / "run.json").read_text())
+    assert len(about["flows"]) == 2
+    assert about["scenario"]["network"]["bottleneck"]["rate"] == "5 Mbit/s"
+    assert {"flows.parquet", "links.parquet", "acks.parquet"} <= {p.name for p in out.iterdir()}
+
+
+def test_run_pcap(capsys, scenario_file, tmp_path):
+    capture = tmp_path / "run.pcapng"
+    assert call(capsys, "run", scenario_file, "--pcap", capture)[0] == 0
+    assert capture.read_bytes()[:4] == bytes.fromhex("0a0d0d0a")
+
+
+@pytest.mark.parametrize(
+    ("argv", "parts"),
+    [
+        (
+            ["--set", "flows.0.congestion_control=cubik"],
+            ["--set: flows.0.congestion_control", '"cubik"', "nearest: cubic"],
+        ),
+        (["--set", "network.bottleneck.rate=5"], ["--set: network.bottleneck.rate", "5 without a unit"]),
+        (["--set", "nothing"], ["--set", '"nothing"', "KEY=VALUE"]),
+        (["--set", "flows.7.start=1 s"], ["flows.7", "0 to 0"]),
+        (["--trace", "some"], ["--trace", '"some"', "none, flow, all"]),
+        (["--seed", "-1"], ["seed", "-1", "0 to"]),
+        (["--seed", "x"], ["--seed", "x"]),
+        (["--sede", "1"], ["--sede"]),
+        (["--memory-limit", "4"], ["--memory-limit", '"4" without a unit', "GiB"]),
+        (["--memory-limit", "1 byte"], ["may need", "allowed: 0.0 MiB"]),
+    ],
+)
+def test_bad_options(capsys, scenario_file, argv, parts):
+    err = refused(capsys, "run", scenario_file, *argv)
+    for part in parts:
+        assert part in err
+
+
+def test_unwritable_out_is_refused_before_anything_runs(capsys, monkeypatch, scenario_file, tmp_path):
+    import ackclock
+
+    monkeypatch.setattr(ackclock, "run", lambda *a, **k: pytest.fail("ran"))
+    file = tmp_path / "file"
+    file.write_text("")
+    for out in (file, file / "below", "/proc/ackclock-out", "bad\0name"):
+        assert "--out" in refused(capsys, "run", scenario_file, "--out", out)
+    assert "--pcap" in refused(capsys, "run", scenario_file, "--pcap", tmp_path)
+    assert "--out" in refused(capsys, "study", "run", "prr", "--out", file)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", scenario_file.name]
+
+
+def test_refused_runs_leave_nothing(capsys, scenario_file, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    out, capture = tmp_path / "a" / "b", tmp_path / "x.pcapng"
+    refused(capsys, "run", scenario_file, "--out", out, "--pcap", capture, "--memory-limit", "1 byte")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_missing_file(capsys):
+    assert "absent.toml" in refused(capsys, "run", "absent.toml")
+    refused(capsys, "run")
+
+
+def test_unknown_command_and_study(capsys):
+    refused(capsys, "rnu")
+    assert "nearest: prr" in refused(capsys, "study", "run", "pr")
+    assert "nearest: prr" in refused(capsys, "study", "show", "prrr")
+    assert "nearest: quick" in refused(capsys, "study", "run", "prr", "--scale", "quik")
+    refused(capsys, "study", "run", "prr", "--seeds", "1")
+    refused(capsys, "study", "run", "prr", "--jobs", "0")
+
+
+def test_list_and_schema(capsys):
+    code, out, _ = call(capsys, "list")
+    assert code == 0
+    for name in ("cubic", "prr-rfc9937", "codel", "gilbert-elliott", "linux-6", "fetch", "wishbone"):
+        assert f"  {name} " in out
+    code, out, _ = call(capsys, "schema")
+    assert json.loads(out)["title"] == "Scenario"
+    code, out, _ = call(capsys, "list", "--json")
+    assert "reno" in json.loads(out)["controllers"]
+
+
+def test_study_list_and_show(capsys):
+    code, out, _ = call(capsys, "study", "list")
+    assert code == 0
+    assert out.startswith("prr")
+    code, out, _ = call(capsys, "study", "show", "prr")
+    assert code == 0
+    assert "T1" in out
+
+
+def test_a_verdict_that_differs_gives_one(capsys, monkeypatch):
+    from ackclock import studies
+
+    class Result:
+        unexpected = ("T1: fails, recorded holds",)
+
+        def to_json(self):
+            return {"study": "prr", "scale": "quick", "claims": []}
+
+    class Study:
+        def run(self, **options):
+            return Result()
+
+    monkeypatch.setattr(studies, "get", lambda name: Study())
+    code, out, err = call(capsys, "study", "run", "prr", "--json")
+    assert code == 1
+    assert json.loads(out)["study"] == "prr"
+    assert err.endswith("ackclock: not as recorded: T1: fails, recorded holds\n")
+
+
+def test_our_own_bugs_give_one_line(capsys, monkeypatch, scenario_file):
+    import ackclock
+
+    def bug(*args, **options):
+        raise RuntimeError("first line\nsecond line")
+
+    monkeypatch.setattr(ackclock, "run", bug)
+    code, _, err = call(capsys, "run", scenario_file)
+    assert code == 70
+    assert err.count("\n") == 1
+    assert "please report" in err
+    monkeypatch.setenv("ACKCLOCK_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        main(["run", str(scenario_file)])
+
+
+def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
+    import ackclock
+
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ackclock, "run", interrupt)
+    code, out, err = call(capsys, "run", scenario_file)
+    assert (code, out, err.strip()) == (130, "", "")
+
+
+def test_environment_that_cannot(capsys, monkeypatch, scenario_file):
+    import ackclock
+
+    monkeypatch.setattr(ackclock, "run", lambda *a, **k: (_ for _ in ()).throw(ModuleNotFoundError(name="polars")))
+    code, _, err = call(capsys, "run", scenario_file)
+    assert code == 3
+    assert err == "ackclock: polars is not installed; run `make setup`\n"
+
+
+def python(*argv, **options):
+    return subprocess.run([sys.executable, *argv], cwd=ROOT, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("code", ["import ackclock", "from ackclock.cli import main; main(['--help'])"])
+def test_start_is_light(code):
+    heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "rich.table", "scipy", "ackclock._engine"]
+    done = python("-c", f"{code}\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules))")
+    assert done.returncode == 0, done.stderr
+
+
+def test_closed_pipe_is_no_error():
+    script = f"{sys.executable} -m ackclock list | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")

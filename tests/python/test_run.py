@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from conftest import ROOT
+
+from ackclock import InputError, Scenario, ScenarioError, load, run, run_batch
+from ackclock.metrics import capacity_bps, goodput_bps, jain, sample_mean, utilisation
+
+SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda p: p.stem)
+def test_every_scenario_runs(path):
+    scenario = load(path).set("duration", "8 s")
+    first, again = run(scenario), run(scenario)
+    assert first.digest == again.digest
+    assert first.flows.height == sum(group.count for group in scenario.flows) or first.fetches.height > 0
+    assert first.links["arrivals"].sum() >= 0
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda p: p.stem)
+def test_recording_changes_nothing(path):
+    scenario = load(path).set("duration", "4 s")
+    silent = scenario.set("record", {})
+    loud = scenario.set(
+        "record",
+        {
+            "trace": "all",
+            "drops": True,
+            "sample_interval": "10 ms",
+            "queue_interval": "7 ms",
+            "goodput_interval": "1 s",
+        },
+    )
+    assert run(silent).digest == run(loud).digest
+
+
+def test_seeds_and_threads(minimal):
+    minimal["network"]["bottleneck"]["loss"] = {"kind": "bernoulli", "p": "1 %"}
+    scenario = Scenario.from_dict(minimal)
+    done: list[int] = []
+    one = run_batch(scenario, [3, 1, 2], jobs=1)
+    two = run_batch(scenario, [3, 1, 2], jobs=2, progress=done.append)
+    assert list(one.digests) == list(two.digests) == [run(scenario, seed=s).digest for s in (3, 1, 2)]
+    assert len(set(one.digests)) == 3
+    assert one.flows["seed"].to_list() == [3, 1, 2]
+    assert one.flows.equals(two.flows)
+    assert done == sorted(done)
+
+
+def test_frames_have_the_documented_columns(minimal):
+    minimal["record"] = {
+        "trace": "all",
+        "drops": True,
+        "sample_interval": "10 ms",
+        "queue_interval": "10 ms",
+        "goodput_interval": "500 ms",
+    }
+    result = run(Scenario.from_dict(minimal))
+    assert {
+        "flow",
+        "start_s",
+        "completion_s",
+        "goodput_bps",
+        "sent_packets",
+        "retransmissions",
+        "rtos",
+        "mean_rtt_s",
+    } <= set(result.flows.columns)
+    assert {
+        "link",
+        "name",
+        "arrivals",
+        "dropped_loss",
+        "dropped_queue",
+        "delivered",
+        "mean_packets",
+        "max_packets",
+    } <= set(result.queues.columns)
+    assert {"t_s", "flow", "event", "cwnd", "ssthresh", "pipe", "ca_state"} <= set(result.acks.columns)
+    assert result.samples.height > 100
+    assert result.goodput.height == 4
+    assert result.flows["completion_s"].to_list() == [None]
+    assert result.acks["flow"].dtype == pl.UInt32
+    assert {"link", "reason"} <= set(result.drops.columns)
+
+
+def test_goodput_fills_the_bottleneck(minimal):
+    minimal["duration"] = "20 s"
+    minimal["record"] = {"goodput_interval": "1 s", "sample_interval": "100 ms"}
+    scenario = Scenario.from_dict(minimal)
+    result = run(scenario)
+    assert capacity_bps(scenario) == 10e6 * 1448 / 1500
+    assert 0.8 < utilisation(result.flows, scenario) <= 1.0
+    late = goodput_bps(result.goodput, start_s=10)
+    assert late["goodput_bps"][0] <= capacity_bps(scenario) * 1.01
+    assert sample_mean(result.samples, "cwnd") > 10
+
+
+def test_jain():
+    assert jain([5, 5]) == 1
+    assert jain([1, 0]) == 0.5
+    assert jain([]) != jain([])
+
+
+def test_written_folder(minimal, tmp_path):
+    result = run(Scenario.from_dict(minimal), seed=5)
+    folder = result.write(tmp_path / "run")
+    about = json.loads((folder / "run.json").read_text())
+    assert (about["seed"], about["digest"]) == (5, result.digest)
+    assert about["scenario"]["duration"] == "2 s"
+    assert pl.read_parquet(folder / "flows.parquet").equals(result.flows)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        result.write(tmp_path / "file")
+
+
+def test_bounds(minimal):
+    scenario = Scenario.from_dict(minimal)
+    with pytest.raises(ScenarioError, match=r"may need .* allowed: 0\.0 MiB"):
+        run(scenario, memory_limit=1)
+    for seed in (-1, 2**63):
+        with pytest.raises(InputError, match="seed"):
+            run(scenario, seed=seed)
+    with pytest.raises(InputError, match="jobs"):
+        run_batch(scenario, [1], jobs=0)
+
+
+def test_a_trace_that_cannot_fit_is_refused(minimal):
+    minimal |= {"duration": "100 h", "record": {"trace": "all"}}
+    minimal["network"]["bottleneck"] = {"rate": "10 Gbit/s", "delay": "1 ms"}
+    with pytest.raises(ScenarioError, match=r"of memory; allowed: 4\.0 GiB"):
+        run(Scenario.from_dict(minimal))

@@ -1,0 +1,39 @@
+"""Holds the contract of the crates: dependencies run only downwards (ARCHITECTURE.md)."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+ALLOWED = {
+    "core": set(),
+    "cc": {"core"},
+    "tcp": {"core", "cc"},
+    "net": {"core"},
+    "sim": {"core", "cc", "tcp", "net"},
+    "python": {"core", "cc", "tcp", "net", "sim"},
+}
+
+
+def main() -> int:
+    broken = []
+    for manifest in sorted(Path(__file__).resolve().parent.parent.glob("crates/*/Cargo.toml")):
+        name = manifest.parent.name
+        crate = tomllib.loads(manifest.read_text(encoding="utf-8"))
+        if name not in ALLOWED:
+            broken.append(f"crates/{name}: a crate that tools/check_crates.py does not know")
+            continue
+        for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+            used = {d.removeprefix("ackclock-") for d in crate.get(kind, {}) if d.startswith("ackclock-")}
+            broken += [
+                f"crates/{name}: {kind} hold {other}; allowed: {sorted(ALLOWED[name])}"
+                for other in used - ALLOWED[name]
+            ]
+    for line in broken:
+        print(line, file=sys.stderr)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

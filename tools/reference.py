@@ -1,0 +1,125 @@
+"""Writes docs/reference/scenario.md from the JSON Schema of a scenario, or checks that it is up to date (--check)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ackclock.scenario import Scenario
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "scenario.md"
+HEAD = """# Scenario keys
+
+A scenario is a TOML file, or the same keys given to `ackclock.Scenario`. Quantities carry their unit: `"1.2 Mbit/s"`,
+`"25 ms"`, `"100 packets"`, `"64 KiB"`, `"1.5 BDP"`, `"1 %"`. A BDP is the bottleneck's rate times flow 0's round-trip
+propagation delay, in packets of 1500 bytes plus framing, rounded. `ackclock schema` prints the same as JSON Schema, `ackclock
+list` says what each name stands for. This page is written by `make docs`.
+"""
+
+
+def main() -> int:
+    text = page(Scenario.model_json_schema())
+    if "--check" in sys.argv[1:]:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
+            return 0
+        print(f"{PAGE.name}: not up to date; run `make docs`", file=sys.stderr)
+        return 1
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def page(schema: dict[str, Any]) -> str:
+    tables = schema["$defs"]
+    order = ["Scenario"]
+    entries = {**tables, "Scenario": schema}
+    for name in order:  # grows as tables are met
+        order += [n for n in dict.fromkeys(met(entries[name])) if n not in order]
+    return HEAD + "".join(section(name, entries[name]) for name in order)
+
+
+def met(table: dict[str, Any]) -> list[str]:
+    names: list[str] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                names.append(node["$ref"].rsplit("/", 1)[-1])
+            for key, value in node.items():
+                if key != "discriminator":
+                    visit(value)
+        elif isinstance(node, list):
+            for value in node:
+                visit(value)
+
+    visit(table.get("properties", {}))
+    return names
+
+
+def section(name: str, table: dict[str, Any]) -> str:
+    about = table.get("description", "").split("Examples\n")[0].strip()
+    lines = ["", f"## {name}", "", about, "", "| key | value | absent | meaning |", "| --- | --- | --- | --- |"]
+    required = table.get("required", [])
+    for key, value in table.get("properties", {}).items():
+        lines.append(
+            f"| `{key}` | {kind(value)} | {absent(key, value, required)} | {cell(value.get('description', ''))} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def absent(key: str, value: dict[str, Any], required: list[str]) -> str:
+    if key in required:
+        return "**required**"
+    default = value.get("default")
+    if default in (None, [], {}, ""):
+        return ""
+    if default is True or default is False:
+        return f"`{str(default).lower()}`"
+    if isinstance(default, dict):
+        return f'`{{ kind = "{default["kind"]}" }}`' if "kind" in default else ""
+    return f'`"{default}"`' if isinstance(default, str) else f"`{default}`"
+
+
+def kind(value: dict[str, Any]) -> str:
+    if "$ref" in value:
+        name = value["$ref"].rsplit("/", 1)[-1]
+        return f"[{name}](#{name.lower()})"
+    if "const" in value:
+        return f'`"{value["const"]}"`'
+    if "enum" in value:
+        return ", ".join(f'`"{name}"`' for name in value["enum"])
+    if "examples" in value:
+        return "such as " + ", ".join(f'`"{x}"`' if isinstance(x, str) else f"`{x}`" for x in value["examples"])
+    for union in ("oneOf", "anyOf"):
+        if union in value:
+            return " or ".join(k for k in (kind(v) for v in value[union] if v.get("type") != "null") if k)
+    match value.get("type"):
+        case "array":
+            return f"list of {kind(value['items'])}"
+        case "integer":
+            return "whole number" + bounds(value)
+        case "number":
+            return "number" + bounds(value)
+        case "boolean":
+            return "`true` or `false`"
+        case "string":
+            return "text"
+    return ""
+
+
+def bounds(value: dict[str, Any]) -> str:
+    low, high = value.get("minimum"), value.get("maximum")
+    above, below = value.get("exclusiveMinimum"), value.get("exclusiveMaximum")
+    said = [f"{low} or more"] if low is not None and high is None else [f"{low} to {high}"] if low is not None else []
+    said += [f"above {above}"] if above is not None else []
+    said += [f"below {below}"] if below is not None else []
+    return f" ({', '.join(said)})" if said else ""
+
+
+def cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Says in one line what is missing to build ackclock, if anything is.
+set -u
+rust_needed=1.88 # the most that a locked crate asks for
+say() {
+  echo "ackclock needs $*" >&2
+  exit 3
+}
+newer() { # newer HAVE NEED
+  [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
+}
+
+python=${PYTHON:-python3}
+command -v "$python" >/dev/null 2>&1 ||
+  say "Python >= 3.11: install it with \`apt install python3 python3-venv\`, or say where it is: make PYTHON=/path/to/python3"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  say "Python >= 3.11, found $("$python" -V 2>&1): say where a newer one is: make PYTHON=/path/to/python3.11"
+"$python" -c 'import ensurepip, venv' 2>/dev/null ||
+  say "Python's venv module: install it with \`apt install python3-venv\`"
+rust="a Rust toolchain (>= $rust_needed): install it from https://rustup.rs, or with \`apt install cargo\` where that is new enough"
+have=$(cargo --version 2>/dev/null | cut -d ' ' -f 2)
+[ -n "$have" ] || say "$rust"
+newer "$have" "$rust_needed" || say "$rust; found cargo $have"
+command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 ||
+  say "a C compiler, to link: install it with \`apt install build-essential\`"
