@@ -172,7 +172,8 @@ impl Connection {
             self.sender.on_ack(now, seg);
         }
         if seg.len > 0 || seg.flags.has(Flags::FIN) {
-            self.receiver.on_data(now, seg, self.sender.rtt.srtt(), self.sender.rtt.rto());
+            let ts_now = self.sender.ts(now);
+            self.receiver.on_data(now, seg, self.sender.rtt.srtt(), self.sender.rtt.rto(), ts_now);
         } else {
             self.receiver.on_pure_ack(seg);
         }

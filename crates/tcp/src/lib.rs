@@ -6,6 +6,7 @@ mod config;
 mod connection;
 mod receiver;
 mod rtt;
+mod rwnd;
 mod scoreboard;
 mod sender;
 mod ticks;

@@ -2,19 +2,22 @@
 //!
 //! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an
 //! ACK at once when a gap closes, compression of duplicate ACKs after the first three). SACK blocks: RFC 2018, the
-//! block of the latest arrival first; DSACK: RFC 2883. Window: offered to twice what the application drained, so that
-//! it never limits a sender whose buffer allows more; it grows only.
+//! block of the latest arrival first; DSACK: RFC 2883. The window grows by receive-buffer autotuning (`window.rs`),
+//! and while it grows Linux acknowledges every segment: that is what makes its early ACK trains.
 
 use ackclock_core::{SackBlock, SackList, Segment, Span, Time};
 use smallvec::SmallVec;
 
 use crate::config::{Config, DelayedAck};
+use crate::rwnd::ReceiveWindow;
 use crate::ticks::Ticks;
 
 /// Linux TCP_MAX_QUICKACKS.
 const MAX_QUICKACKS: u32 = 16;
 /// Linux TCP_FASTRETRANS_THRESH: duplicate ACKs sent at once before compression begins.
 const UNCOMPRESSED_DUPACKS: u8 = 3;
+/// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
+const NUM_SACKS: usize = 4;
 /// Linux tcp_comp_sack_nr: duplicate ACKs held back at most.
 const COMPRESSED_MAX: u8 = 44;
 /// Linux tcp_comp_sack_delay_ns and tcp_comp_sack_slack_ns.
@@ -39,16 +42,16 @@ pub struct Receiver {
     /// Received out of order: ascending, disjoint ranges.
     out_of_order: Vec<(u64, u64)>,
     /// Blocks to report, latest first.
-    sacks: SmallVec<[(u64, u64); 4]>,
+    sacks: SmallVec<[(u64, u64); NUM_SACKS]>,
+    /// Blocks about to be forgotten while ACKs are held back: an ACK of their own leaves first.
+    early: Option<SackList>,
     dsack: Option<(u64, u64)>,
     fin_at: Option<u64>,
     /// Timestamp to echo.
     pub ts_recent: u32,
+    ts_now: u32,
     rcv_mss: u32,
-    window_limit: u64,
-    window_right: u64,
-    initial_rwnd: u64,
-    receive_buffer: u64,
+    window: ReceiveWindow,
     ato: Span,
     last_data: Time,
     quick: u32,
@@ -78,14 +81,13 @@ impl Receiver {
             rcv_wup: 0,
             out_of_order: Vec::new(),
             sacks: SmallVec::new(),
+            early: None,
             dsack: None,
             fin_at: None,
             ts_recent: 0,
+            ts_now: 0,
             rcv_mss: 536,
-            window_limit: config.initial_rwnd as u64,
-            window_right: 0,
-            initial_rwnd: config.initial_rwnd as u64,
-            receive_buffer: config.receive_buffer,
+            window: ReceiveWindow::new(config),
             ato: Span::ZERO,
             last_data: Time::ZERO,
             quick: 0,
@@ -124,8 +126,10 @@ impl Receiver {
         self.rcv_nxt.saturating_sub(1) - self.fin_received() as u64
     }
 
-    /// A segment that takes sequence space arrived. `rtt` is the connection's smoothed RTT and RTO, for the timeout.
-    pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span) {
+    /// A segment that takes sequence space arrived. The connection's smoothed RTT and RTO bound the delay of ACKs;
+    /// `ts_now` is the timestamp clock.
+    pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span, ts_now: u32) {
+        self.ts_now = ts_now;
         let (start, end) = (seg.seq, seg.seq + seg.seq_len());
         if self.timestamps && start <= self.rcv_wup && seg.has_ts {
             self.ts_recent = seg.ts_val;
@@ -153,6 +157,7 @@ impl Receiver {
         } else {
             self.pending = true;
             self.insert(start, end);
+            self.window.on_segment(seg.len);
         }
         self.decide(now, seg, srtt);
     }
@@ -174,9 +179,9 @@ impl Receiver {
 
     fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
         self.rcv_mss = self.rcv_mss.max(seg.len);
-        // Offer what a sender that doubles per RTT can use; the application reads at once.
-        let grown = self.initial_rwnd + 4 * self.rcv_nxt;
-        self.window_limit = grown.min(self.receive_buffer).max(self.window_limit);
+        self.window.measure_rtt(seg, self.ts_now);
+        let grew = self.window.on_segment(seg.len);
+        self.window.on_drained(now, self.rcv_nxt, self.beyond());
         if self.mode != DelayedAck::Linux {
             return;
         }
@@ -195,11 +200,19 @@ impl Receiver {
             }
         }
         self.last_data = now;
+        if grew {
+            self.quick |= 1; // Linux `tcp_grow_window`
+        }
+    }
+
+    /// Bytes from rcv_nxt to the end of what arrived out of order.
+    fn beyond(&self) -> u64 {
+        self.out_of_order.last().map_or(0, |r| r.1 - self.rcv_nxt)
     }
 
     fn incr_quickack(&mut self) {
         let quick =
-            (self.window_limit / (2 * self.rcv_mss.max(1) as u64)).clamp(2, MAX_QUICKACKS as u64) as u32;
+            (self.window.offered() / (2 * self.rcv_mss.max(1) as u64)).clamp(2, MAX_QUICKACKS as u64) as u32;
         self.quick = self.quick.max(quick);
     }
 
@@ -248,8 +261,15 @@ impl Receiver {
             self.out_of_order.splice(i..j, [(s, e)]);
         }
         // RFC 2018 §4: the block that holds the latest arrival goes first.
+        let before = self.sacks.len();
         self.sacks.retain(|b| b.1 < s || b.0 > e);
-        self.sacks.truncate(3);
+        if self.sacks.len() == NUM_SACKS {
+            if before == NUM_SACKS && self.compressed > 0 {
+                self.early = Some(self.sack_list()); // Linux `tcp_sack_compress_send_ack`
+                self.acknowledged();
+            }
+            self.sacks.pop();
+        }
         self.sacks.insert(0, (s, e));
     }
 
@@ -361,7 +381,7 @@ impl Receiver {
     /// Whether a pure ACK must leave now.
     #[inline]
     pub fn ack_due(&self) -> bool {
-        self.now
+        self.now || self.early.is_some()
     }
 
     /// Make an ACK due now (handshake, challenge).
@@ -374,11 +394,13 @@ impl Receiver {
     #[inline]
     pub fn stamp(&mut self, seg: &mut Segment) {
         seg.ack = self.rcv_nxt;
-        let right = (self.rcv_nxt + self.window_limit).max(self.window_right);
-        self.window_right = right;
-        seg.wnd = (right - self.rcv_nxt).min(u32::MAX as u64) as u32;
+        seg.wnd = self.window.advertise(self.rcv_nxt);
         if self.timestamps {
             seg.ts_ecr = self.ts_recent;
+        }
+        if let Some(early) = self.early.take() {
+            seg.sack = early;
+            return; // what is due for the latest arrival is still due
         }
         if self.sack && (!self.sacks.is_empty() || self.dsack.is_some()) {
             seg.sack = self.sack_list();
@@ -393,6 +415,12 @@ impl Receiver {
         }
         self.pending = false;
         self.now = false;
+        self.acknowledged();
+    }
+
+    /// An ACK leaves: nothing is held back any more.
+    #[inline]
+    fn acknowledged(&mut self) {
         self.delack_at = Time::NEVER;
         self.compressed = 0;
         self.compress_soft = Time::NEVER;

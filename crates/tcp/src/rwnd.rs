@@ -1,0 +1,110 @@
+//! The receive window and its growth: dynamic right-sizing, as Linux does it (`tcp_rcv_space_adjust`,
+//! `tcp_rcvbuf_grow`, `tcp_grow_window`; Fisk and Feng 2001).
+//!
+//! Once per RTT the buffer is set to what the application drained, doubled, and doubled again while that grows; the
+//! window offered then opens by two segments per segment received. Differs: memory is counted in payload bytes, so the
+//! overhead of packet buffers (Linux `scaling_ratio`) does not appear.
+
+use ackclock_core::{Segment, Span, Time};
+
+use crate::config::Config;
+
+/// Linux TCP_INIT_CWND x advmss: what one RTT may bring before the buffer is worth growing.
+const FIRST_SPACE: u64 = 10 * 1460;
+
+/// Receive window of one endpoint, bytes.
+#[derive(Debug)]
+pub struct ReceiveWindow {
+    /// Offered now (Linux `rcv_ssthresh`).
+    threshold: u64,
+    /// Bound of the offer (Linux `window_clamp`).
+    clamp: u64,
+    /// Bound of the bound.
+    most: u64,
+    /// Right edge already offered; it never moves back.
+    right: u64,
+    rtt: Span,
+    last_ts_ecr: u32,
+    space: u64,
+    measured_from: u64,
+    measured_at: Time,
+}
+
+impl ReceiveWindow {
+    /// A window that starts at the profile's first offer.
+    pub fn new(config: &Config) -> ReceiveWindow {
+        let first = (config.initial_rwnd as u64).min(config.receive_buffer);
+        ReceiveWindow {
+            threshold: first,
+            // A full segment fills its buffer better than the first estimate assumes, so the bound opens a little
+            // with the first one (Linux `tcp_measure_rcv_mss`: 153/256 instead of 1/2).
+            clamp: (first * 6 / 5).min(config.receive_buffer),
+            most: config.receive_buffer,
+            right: 0,
+            rtt: Span::ZERO,
+            last_ts_ecr: 0,
+            space: FIRST_SPACE.min(first),
+            measured_from: 1,
+            measured_at: Time::ZERO,
+        }
+    }
+
+    /// Bytes offered beyond what was received.
+    pub fn offered(&self) -> u64 {
+        self.threshold
+    }
+
+    /// The window to put into a header.
+    #[inline]
+    pub fn advertise(&mut self, rcv_nxt: u64) -> u32 {
+        self.right = self.right.max(rcv_nxt + self.threshold);
+        (self.right - rcv_nxt).min(u32::MAX as u64) as u32
+    }
+
+    /// The receiver's own view of the RTT: a full segment that echoes a new timestamp (Linux
+    /// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`): gain 1/8 upwards, at once downwards.
+    #[inline]
+    pub fn measure_rtt(&mut self, seg: &Segment, ts_now: u32) {
+        if !seg.has_ts || seg.ts_ecr == 0 || seg.ts_ecr == self.last_ts_ecr {
+            return;
+        }
+        self.last_ts_ecr = seg.ts_ecr;
+        let sample = Span::from_ms(ts_now.saturating_sub(seg.ts_ecr).max(1) as u64);
+        self.rtt = match self.rtt {
+            Span::ZERO => sample,
+            rtt if sample < rtt => sample,
+            rtt => Span((7 * rtt.0 + sample.0) / 8),
+        };
+    }
+
+    /// The application read up to `rcv_nxt`; `beyond` bytes wait out of order.
+    #[inline]
+    pub fn on_drained(&mut self, now: Time, rcv_nxt: u64, beyond: u64) {
+        if self.measured_at == Time::ZERO {
+            self.measured_at = now;
+            return;
+        }
+        if self.rtt == Span::ZERO || now.since(self.measured_at) < self.rtt {
+            return;
+        }
+        let copied = rcv_nxt - self.measured_from;
+        if copied > self.space {
+            let window = 2 * copied;
+            let grow = window * (copied - self.space) / self.space;
+            self.clamp = self.clamp.max((window + 2 * grow + beyond).min(self.most));
+            self.space = copied;
+        }
+        self.measured_from = rcv_nxt;
+        self.measured_at = now;
+    }
+
+    /// A segment arrived: open the window towards its bound. True if it opened.
+    #[inline]
+    pub fn on_segment(&mut self, len: u32) -> bool {
+        if self.threshold >= self.clamp || len < 128 {
+            return false;
+        }
+        self.threshold = (self.threshold + 2 * len as u64).min(self.clamp);
+        true
+    }
+}
