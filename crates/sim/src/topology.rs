@@ -133,20 +133,22 @@ impl<'a> Builder<'a> {
         let path = found
             .ok_or_else(|| Error::value("flows.path", format_args!("{:?}", path.unwrap_or("")), names()))?;
         let resolve = |way: &[String], direction: &str| {
+            let place = || format!("network.paths.{}.{direction}", path.name);
             if way.is_empty() {
-                let place = format!("network.paths.{}.{direction}", path.name);
-                return Err(Error::value(place, "no link", "at least one link"));
+                return Err(Error::value(place(), "no link", "at least one link"));
             }
-            way.iter()
-                .map(|name| {
-                    let at = network.links.iter().position(|l| l.name == *name).ok_or_else(|| {
-                        let place = format!("network.paths.{}.{direction}", path.name);
-                        let links: Vec<&str> = network.links.iter().map(|l| l.name.as_str()).collect();
-                        Error::value(place, format_args!("{name:?}"), links.join(", "))
-                    })?;
-                    Ok(first + at as u32)
-                })
-                .collect()
+            let mut links: Vec<u32> = Vec::with_capacity(way.len());
+            for name in way {
+                let names = || network.links.iter().map(|l| l.name.as_str()).collect::<Vec<_>>().join(", ");
+                let at = network.links.iter().position(|l| l.name == *name);
+                let at = at.ok_or_else(|| Error::value(place(), format_args!("{name:?}"), names()))?;
+                let link = first + at as u32;
+                if links.contains(&link) {
+                    return Err(Error::value(place(), format_args!("{name:?} twice"), "each link once"));
+                }
+                links.push(link);
+            }
+            Ok(links)
         };
         Ok([resolve(&path.forward, "forward")?, resolve(&path.backward, "backward")?])
     }

@@ -70,7 +70,7 @@ impl World {
     pub fn new(links: &[LinkConfig], framing_bytes: u32, seed: u64, sinks: Sinks) -> World {
         let links = links
             .iter()
-            .map(|config| LinkSlot { link: Link::new(config, seed), armed: Time::NEVER })
+            .map(|config| LinkSlot { link: Link::new(config, seed), armed: Time::NEVER, next: Next::Unused })
             .collect::<Vec<_>>();
         World {
             now: Time::ZERO,
@@ -79,8 +79,7 @@ impl World {
             net: Net {
                 agenda: Agenda { queue: EventQueue::with_capacity(2 * links.len() + 64), vacant: false },
                 links,
-                routes: Vec::new(),
-                hops: Vec::new(),
+                first: Vec::new(),
                 framing_bytes,
                 drops: sinks.drops.then(Vec::new),
             },
@@ -92,17 +91,16 @@ impl World {
         }
     }
 
-    /// Lay the way of the next flow (they count from 0): links forward and back, neither empty.
+    /// Lay the way of the next flow (they count from 0): links forward and back, neither empty, none twice.
     pub fn add_route(&mut self, forward: &[u32], backward: &[u32]) {
-        debug_assert!(!forward.is_empty() && !backward.is_empty());
-        let mut lay = |links: &[u32]| {
-            let start = self.net.hops.len() as u32;
-            self.net.hops.extend_from_slice(links);
-            self.net.hops.push(ARRIVED);
-            start
-        };
-        let route = [lay(backward), lay(forward)];
-        self.net.routes.push(route);
+        let flow = self.net.first.len();
+        self.net.first.push([backward[0], forward[0]]);
+        for (direction, way) in [backward, forward].into_iter().enumerate() {
+            for (i, &link) in way.iter().enumerate() {
+                let next = way.get(i + 1).copied().unwrap_or(ARRIVED);
+                self.net.links[link as usize].next.learn(2 * flow + direction, next);
+            }
+        }
     }
 
     /// Process every event up to and including `end`.
@@ -148,10 +146,12 @@ impl World {
     /// Restart the loss models on the way of `flow`, as the `k`-th of their sequences.
     pub fn restart_losses(&mut self, flow: FlowId, k: u32) {
         let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
-        for start in self.net.routes[flow as usize] {
-            let way = self.net.hops[start as usize..].iter().take_while(|&&link| link != ARRIVED);
-            for &link in way {
-                self.net.links[link as usize].link.restart_loss(seed);
+        for direction in [0, 1] {
+            let mut link = self.net.first[flow as usize][direction];
+            while link != ARRIVED {
+                let slot = &mut self.net.links[link as usize];
+                slot.link.restart_loss(seed);
+                link = slot.next.of(2 * flow as usize + direction);
             }
         }
     }
@@ -264,9 +264,8 @@ impl World {
             self.net.agenda.add(slot.armed, (index as u32) << KIND_BITS | LINK);
         }
         self.net.collect_head_drops(now, index);
-        let Some(mut packet) = packet else { return };
-        packet.hop += 1;
-        let next = self.net.hop(&packet);
+        let Some(packet) = packet else { return };
+        let next = self.net.links[index].next.of(2 * packet.flow as usize + packet.forward as usize);
         if next == ARRIVED {
             self.arrive(app, &packet);
         } else {
@@ -327,7 +326,7 @@ impl World {
                 let host = (index & 1) as u8;
                 captured.push(Captured { t: self.now, host, flow: end.flow, conn: end.ordinal, packet });
             }
-            let first = self.net.hop(&packet);
+            let first = self.net.first[end.flow as usize][forward as usize];
             self.net.offer(self.now, first, packet);
         }
         end.arm(index, &mut self.net.agenda);
@@ -338,22 +337,13 @@ impl World {
 struct Net {
     links: Vec<LinkSlot>,
     agenda: Agenda,
-    /// By flow: where its way starts in `hops`, backward and forward.
-    routes: Vec<[u32; 2]>,
-    /// Ways one after another, each closed by `ARRIVED`.
-    hops: Vec<u32>,
+    /// By flow: the first link of its way back and of its way forward.
+    first: Vec<[u32; 2]>,
     framing_bytes: u32,
     drops: Option<Vec<Dropped>>,
 }
 
 impl Net {
-    /// The link that a packet is to take now, or `ARRIVED`.
-    #[inline]
-    fn hop(&self, packet: &Packet) -> u32 {
-        let start = self.routes[packet.flow as usize][packet.forward as usize];
-        self.hops[start as usize + packet.hop as usize]
-    }
-
     #[inline]
     fn offer(&mut self, now: Time, link: u32, packet: Packet) {
         let slot = &mut self.links[link as usize];
@@ -384,6 +374,46 @@ struct LinkSlot {
     link: Link,
     /// Time of the link's entry in the queue.
     armed: Time,
+    next: Next,
+}
+
+/// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position: one that
+/// is not written to between two links is copied without a stall.
+enum Next {
+    Unused,
+    /// All ways lead there.
+    Same(u32),
+    /// Ways part.
+    ByWay(Vec<u32>),
+}
+
+impl Next {
+    #[inline]
+    fn of(&self, way: usize) -> u32 {
+        match self {
+            Next::Same(next) => *next,
+            Next::ByWay(table) => table[way],
+            Next::Unused => unreachable!("invariant: packets come only where ways lead"),
+        }
+    }
+
+    /// `way` goes on to `next`.
+    fn learn(&mut self, way: usize, next: u32) {
+        match self {
+            Next::Unused => *self = Next::Same(next),
+            Next::Same(same) if *same == next => {}
+            Next::Same(same) => {
+                // ways before this one that come here at all go on to `same`
+                let mut table = vec![*same; way];
+                table.push(next);
+                *self = Next::ByWay(table);
+            }
+            Next::ByWay(table) => {
+                table.resize(way.max(table.len()), ARRIVED);
+                table.push(next);
+            }
+        }
+    }
 }
 
 /// One end of a connection.
