@@ -82,7 +82,11 @@ impl<'a> Builder<'a> {
         let network = self.network;
         if network.topology == Topology::Graph {
             let first = layout.links.len() as u32;
-            for named in &network.links {
+            for (i, named) in network.links.iter().enumerate() {
+                if network.links[..i].iter().any(|other| other.name == named.name) {
+                    let found = format!("{:?} twice", named.name);
+                    return Err(Error::value("network.links", found, "a name of its own for each link"));
+                }
                 layout.add(link(&named.link, named.name.clone(), "network.links")?);
             }
             return Ok(Shared::Graph { first });
