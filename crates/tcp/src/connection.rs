@@ -421,11 +421,11 @@ impl Connection {
 
     /// Switch the per-ACK trace on or off.
     pub fn set_trace(&mut self, on: bool) {
-        self.sender.records = on.then(Box::default);
+        self.sender.records = on.then(Vec::new);
     }
     /// Drain the trace.
     pub fn take_records(&mut self) -> Vec<Record> {
-        self.sender.records.as_mut().map(|r| std::mem::take(&mut **r)).unwrap_or_default()
+        self.sender.records.as_mut().map(std::mem::take).unwrap_or_default()
     }
     /// Drain the finished episodes of recovery.
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {

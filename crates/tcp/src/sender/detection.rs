@@ -1,0 +1,203 @@
+//! Which segments are lost: RACK (RFC 8985), FACK with lost-retransmission detection (Linux up to 4.x), dupthresh
+//! (RFC 6675 IsLost), NewReno (RFC 6582), early retransmit (RFC 5827).
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
+use super::{AckWork, Sender, TimerKind, MAX_REORDERING, REO_WND_PERSIST, TIMEOUT_MIN_TICKS};
+use crate::config::{Detection, EarlyRetransmit};
+use crate::scoreboard::{Marked, LOST, RETRANS, SACKED};
+
+impl Sender {
+    /// Mark what this ACK shows to be lost.
+    pub(super) fn identify_loss(&mut self, now: Time, w: &mut AckWork) {
+        if self.board.packets_out() == 0 {
+            return;
+        }
+        let prior_retrans = self.board.retrans_out;
+        if !self.sack {
+            self.mark_newreno(w.una_advanced);
+        } else {
+            match self.config.detection {
+                Detection::Rack => {
+                    if self.rack.advanced {
+                        self.rack.advanced = false;
+                        if let Some(wait) = self.rack_detect(now) {
+                            let slack = self.ticks.span(TIMEOUT_MIN_TICKS);
+                            self.arm(
+                                TimerKind::Reorder,
+                                self.ticks.expiry(now, (wait + slack).min(self.rtt.rto())),
+                            );
+                            w.set_timer = false;
+                        }
+                    }
+                }
+                Detection::Fack => {
+                    let fackets = self.board.sacked_end() - self.board.first;
+                    if self.board.sacked_out > 0
+                        && (fackets > self.reordering as u64 || self.board.lost_out > 0)
+                    {
+                        let count = fackets.saturating_sub(self.reordering as u64).max(1);
+                        self.mark_up_to(self.board.first + count);
+                    }
+                    if self.ca_state == CaState::Recovery {
+                        self.mark_lost_retransmits();
+                    }
+                }
+                Detection::Dupthresh => {
+                    if let Some(top) = self.board.kth_highest_sacked(self.reordering as u64) {
+                        self.mark_up_to(top);
+                    } else if self.dup_acks >= self.reordering && self.ca_state < CaState::Recovery {
+                        self.mark_up_to(self.board.first + 1);
+                    }
+                }
+            }
+        }
+        self.early_retransmit(now);
+        w.lost_retrans |= prior_retrans > self.board.retrans_out;
+    }
+
+    /// RACK (RFC 8985 §6.2 step 5). Returns how long to wait for the newest segment that may yet be reordered.
+    pub(super) fn rack_detect(&mut self, now: Time) -> Option<Span> {
+        let reo_wnd = self.reo_wnd();
+        let mut wait = Span::ZERO;
+        let mut cursor = self.board.oldest_sent();
+        while let Some(n) = cursor {
+            let s = *self.board.get(n);
+            cursor = self.board.sent_after(n);
+            if !self.rack.sent_before(s.xmit, s.end) {
+                break;
+            }
+            let due = s.xmit + self.rack.rtt + reo_wnd;
+            if due <= now {
+                self.mark_lost(n);
+            } else {
+                wait = wait.max(due - now);
+            }
+        }
+        (wait > Span::ZERO).then_some(wait)
+    }
+
+    /// RFC 8985 §6.2 step 4; Linux `tcp_rack_reo_wnd`.
+    pub(super) fn reo_wnd(&self) -> Span {
+        let at_dupthresh = self.board.sacked_out >= self.reordering;
+        if !self.rack.reord_seen && (self.ca_state >= CaState::Recovery || at_dupthresh) {
+            return Span::ZERO;
+        }
+        ((self.rtt.min_rtt() / 4) * self.rack.reo_wnd_mult as u64).min(self.rtt.srtt())
+    }
+
+    pub(super) fn update_reo_wnd(&mut self, w: &AckWork) {
+        if !self.rack.dsack_seen && self.rack.reo_wnd_persist > 0 {
+            return;
+        }
+        let Some(prior_delivered) = w.prior_delivered else { return };
+        if prior_delivered < self.rack.last_delivered {
+            self.rack.dsack_seen = false;
+        }
+        if self.rack.dsack_seen {
+            self.rack.reo_wnd_mult = (self.rack.reo_wnd_mult + 1).min(255);
+            self.rack.dsack_seen = false;
+            self.rack.last_delivered = self.delivered;
+            self.rack.reo_wnd_persist = REO_WND_PERSIST;
+        } else if self.rack.reo_wnd_persist == 0 {
+            self.rack.reo_wnd_mult = 1;
+        }
+    }
+
+    /// Mark every un-SACKed segment below number `end`; the mark pointer makes each be looked at once.
+    pub(super) fn mark_up_to(&mut self, end: u64) {
+        let from = self.mark_ptr.max(self.board.first);
+        for n in from..end.min(self.board.next) {
+            if !self.board.get(n).is(LOST | SACKED) {
+                self.mark_lost(n);
+            }
+        }
+        self.mark_ptr = self.mark_ptr.max(end);
+    }
+
+    /// Lost retransmissions under FACK: something sent after the retransmission was SACKed (Linux 2.6.3x-4.x
+    /// `tcp_mark_lost_retrans`; no allowance for reordering).
+    pub(super) fn mark_lost_retransmits(&mut self) {
+        let sacked_end = self.board.sacked_end();
+        let mut cursor = self.board.oldest_sent();
+        while let Some(n) = cursor {
+            let s = *self.board.get(n);
+            cursor = self.board.sent_after(n);
+            if s.is(RETRANS) {
+                let next = self.board.first
+                    + s.next_at_rexmit.wrapping_sub(self.board.first as u32) as i32 as i64 as u64;
+                if (next as i64) >= sacked_end as i64 {
+                    break;
+                }
+                if s.is(LOST) {
+                    self.mark_lost(n);
+                }
+            } else if n >= sacked_end {
+                break;
+            }
+        }
+    }
+
+    /// NewReno (RFC 6582; Linux `tcp_newreno_mark_lost`): the head, at dupthresh and on every partial ACK.
+    pub(super) fn mark_newreno(&mut self, una_advanced: bool) {
+        let below = self.ca_state < CaState::Recovery && self.board.sacked_out >= self.reordering;
+        let partial = self.ca_state == CaState::Recovery && una_advanced;
+        if (below || partial) && !self.board.get(self.board.first).is(LOST) {
+            self.mark_lost(self.board.first);
+        }
+    }
+
+    /// RFC 5827, at once or a quarter of the RTT later.
+    pub(super) fn early_retransmit(&mut self, now: Time) {
+        let outstanding = self.board.packets_out();
+        let applies = self.config.early_retransmit != EarlyRetransmit::Off
+            && self.ca_state <= CaState::Disorder
+            && (2..=3).contains(&outstanding)
+            && self.board.lost_out == 0
+            && self.board.sacked_out + 1 >= outstanding
+            && !self.has_new_data();
+        if !applies {
+            return;
+        }
+        if self.config.early_retransmit == EarlyRetransmit::Rfc5827 {
+            self.mark_first_unsacked();
+        } else if self.timer != TimerKind::Early {
+            let delay = (self.rtt.srtt() / 4).max(self.ticks.span(TIMEOUT_MIN_TICKS));
+            self.arm(TimerKind::Early, self.ticks.expiry(now, delay));
+        }
+    }
+
+    pub(super) fn mark_first_unsacked(&mut self) {
+        if let Some(n) = (self.board.first..self.board.next).find(|&n| !self.board.get(n).is(SACKED)) {
+            self.mark_lost(n);
+        }
+    }
+
+    pub(super) fn mark_lost(&mut self, n: u64) {
+        let marked = self.board.mark_lost(n);
+        if marked == Marked::No {
+            return;
+        }
+        self.lost += 1;
+        self.rexmit_hint = self.rexmit_hint.min(n);
+        if marked == Marked::LostAgain {
+            self.stats.lost_retransmits += 1;
+        }
+        if let Some(e) = &mut self.episode {
+            e.losses += (marked == Marked::Lost) as u32;
+            e.lost_retransmits += (marked == Marked::LostAgain) as u32;
+        }
+    }
+
+    pub(super) fn check_reordering(&mut self, low: u64, sacked_end: u64) {
+        if low >= sacked_end {
+            return;
+        }
+        let metric = (sacked_end - low) as u32;
+        if metric > self.reordering && self.config.detection != Detection::Dupthresh {
+            self.reordering = metric.min(MAX_REORDERING);
+        }
+        self.rack.reord_seen = true;
+    }
+}

@@ -1,0 +1,210 @@
+//! What an ACK says, written onto the scoreboard: SACK blocks, DSACK, the cumulative point, RTT samples; and Linux's
+//! emulation of SACK counts for connections without SACK.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Segment, Span, Time};
+
+use super::{AckWork, Sender};
+use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
+
+impl Sender {
+    /// Apply SACK blocks (RFC 2018, RFC 2883 for a DSACK in front).
+    pub(super) fn process_sack(&mut self, now: Time, seg: &Segment, prior_una: u64, w: &mut AckWork) {
+        let abs = |edge: i32| (seg.ack as i64 + edge as i64).max(0) as u64;
+        for (i, block) in seg.sack.as_slice().iter().enumerate() {
+            let (start, end) = (abs(block.start), abs(block.end));
+            if i == 0 && self.is_dsack(seg, start, end) {
+                self.on_dsack(start, end, prior_una, w);
+                continue;
+            }
+            if start >= end || end > self.snd_nxt || end <= self.snd_una {
+                continue;
+            }
+            let a = self.board.at_or_after(start.max(self.snd_una), self.smss);
+            let mut b = self.board.at_or_after(end, self.smss);
+            if b > a && self.board.get(b - 1).end > end {
+                b -= 1; // a block that ends within a segment does not cover it
+            }
+            self.sack_range(now, a, b, w);
+        }
+        if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo_marker.is_some()) {
+            self.check_reordering(reord, self.board.sacked_end());
+            w.reord = None;
+        }
+    }
+
+    pub(super) fn is_dsack(&self, seg: &Segment, start: u64, end: u64) -> bool {
+        if start < seg.ack {
+            return true;
+        }
+        let second = seg.sack.as_slice().get(1);
+        second.is_some_and(|s| {
+            let base = seg.ack as i64;
+            start as i64 >= base + s.start as i64 && end as i64 <= base + s.end as i64
+        })
+    }
+
+    pub(super) fn on_dsack(&mut self, start: u64, end: u64, prior_una: u64, w: &mut AckWork) {
+        w.dsack = true;
+        self.stats.dsacks_received += 1;
+        self.rack.dsack_seen = true;
+        if self.tlp_retrans && self.tlp_high_seq == Some(end) {
+            w.dsack_tlp = true;
+        }
+        let Some(marker) = self.undo_marker else { return };
+        if self.undo_retrans > 0 && end > marker {
+            let segments = ((end - start).div_ceil(self.smss as u64)).max(1) as i64;
+            if end <= prior_una {
+                self.undo_retrans -= 1;
+            } else {
+                self.undo_retrans = (self.undo_retrans - segments).max(0);
+            }
+        }
+        if start >= self.snd_una {
+            let (a, b) = (self.board.at_or_after(start, self.smss), self.board.at_or_after(end, self.smss));
+            for n in a..b {
+                if self.board.get(n).is(RETRANS) {
+                    self.board.get_mut(n).flags &= !RETRANS;
+                    self.board.retrans_out -= 1;
+                }
+            }
+        }
+    }
+
+    pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, w: &mut AckWork) {
+        let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
+        let rack = &mut self.rack;
+        let mut delivered = 0u32;
+        self.board.add_sacked_range(a, b, |board, n| {
+            let s = *board.get(n);
+            if !board.mark_sacked(n) {
+                return;
+            }
+            rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, min_rtt);
+            if !s.is(EVER_RETRANS) {
+                if n < prior_end {
+                    w.reord = Some(w.reord.map_or(n, |r| r.min(n)));
+                }
+                w.orig_sack_acked |= s.end <= high_seq;
+                w.first_sackt.get_or_insert(s.xmit);
+                w.last_sackt = Some(s.xmit);
+            }
+            w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.delivered as u64));
+            delivered += 1;
+        });
+        if delivered > 0 {
+            w.data_sacked = true;
+            w.newly_sacked += delivered;
+            self.delivered += delivered as u64;
+        }
+    }
+
+    /// Remove what the ACK covers cumulatively (Linux `tcp_clean_rtx_queue`).
+    pub(super) fn clean_rtx_queue(
+        &mut self,
+        now: Time,
+        seg: &Segment,
+        prior_sacked_end: u64,
+        w: &mut AckWork,
+    ) {
+        if seg.ack > self.snd_una {
+            w.una_advanced = true;
+        }
+        let mut reord: Option<u64> = None;
+        let mut acked_all = true;
+        while let Some(head) = self.board.head() {
+            if head.end > seg.ack {
+                acked_all = false;
+                break;
+            }
+            let n = self.board.first;
+            let s = self.board.pop_head();
+            w.newly_acked += 1;
+            w.data_acked = true;
+            if s.is(EVER_RETRANS) {
+                w.retrans_data_acked |= s.is(RETRANS);
+            } else if !s.is(SACKED) {
+                w.first_ackt.get_or_insert(s.xmit);
+                w.last_ackt = Some(s.xmit);
+                reord.get_or_insert(n);
+                w.orig_sack_acked |= s.end <= self.high_seq;
+            }
+            if !s.is(SACKED) && self.sack {
+                self.delivered += 1;
+                w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.delivered as u64));
+                let spurious = s.is(EVER_RETRANS) && self.echo_before(seg, self.ts(s.xmit));
+                if !spurious {
+                    self.rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, self.rtt.min_rtt());
+                }
+            }
+        }
+        self.snd_una = self.snd_una.max(seg.ack);
+        if w.newly_acked > 0 {
+            w.set_timer = true;
+            if !self.sack {
+                self.remove_emulated_sacks(w.newly_acked);
+            } else if let Some(r) = reord {
+                if r < prior_sacked_end {
+                    self.check_reordering(r, prior_sacked_end);
+                }
+            }
+        } else if let (Some(first), false, Some(head)) = (w.first_sackt, acked_all, self.board.head()) {
+            // An RTT sample of data sent after the head's last transmission must not put the timeout off for ever.
+            w.set_timer = now.since(first) > now.since(head.xmit);
+        }
+    }
+
+    /// RTT samples: the oldest segment newly acknowledged, else SACKed, else the timestamp (Linux
+    /// `tcp_ack_update_rtt`; Karn's rule).
+    pub(super) fn update_rtt(&mut self, now: Time, seg: &Segment, w: &mut AckWork) {
+        let (mut rtt, mut newest) = (None, None);
+        if let (Some(first), Some(last), false) = (w.first_ackt, w.last_ackt, w.retrans_data_acked) {
+            rtt = Some(now - first);
+            newest = Some(now - last);
+        }
+        if let (Some(first), Some(last)) = (w.first_sackt, w.last_sackt) {
+            rtt = rtt.or(Some(now - first));
+            newest = Some(now - last);
+        }
+        if rtt.is_none() && w.data_acked && seg.has_ts && seg.ts_ecr > 0 {
+            let ms = self.ts(now).saturating_sub(seg.ts_ecr);
+            rtt = Some(Span::from_ms(ms as u64).max(Span::from_us(1)));
+            newest = rtt;
+        }
+        w.rtt = newest;
+        if let Some(rtt) = rtt {
+            if let Some(newest) = newest {
+                self.rtt.update_min(newest);
+            }
+            self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
+            self.stats.rtt_sum_ns += rtt.0 as u128;
+            self.stats.rtt_samples += 1;
+        }
+    }
+
+    // Emulation of SACK counts from duplicate ACKs (Linux `tcp_add_reno_sack` and kin; RFC 9937 §6.2 without SACK).
+
+    pub(super) fn add_emulated_sack(&mut self, num_dupack: u32) {
+        if self.sack || num_dupack == 0 {
+            return;
+        }
+        let prior = self.board.sacked_out;
+        let holes = self.board.lost_out.max(1).min(self.board.packets_out());
+        let sacked = (prior + num_dupack).min(self.board.packets_out() - holes);
+        self.board.set_emulated_sacked(sacked);
+        self.delivered += sacked.saturating_sub(prior) as u64;
+    }
+
+    pub(super) fn remove_emulated_sacks(&mut self, acked: u32) {
+        let sacked = self.board.sacked_out;
+        self.delivered += acked.saturating_sub(sacked).max(1) as u64;
+        let left = sacked.saturating_sub(acked - 1);
+        let holes = self.board.lost_out.max(1).min(self.board.packets_out());
+        self.board.set_emulated_sacked(left.min(self.board.packets_out() - holes));
+    }
+
+    /// Without SACK the state is held until something above high_seq is acknowledged (RFC 6582 §3.2 step 1).
+    pub(super) fn holds_for_non_sack(&self) -> bool {
+        !self.sack && self.snd_una == self.high_seq
+    }
+}

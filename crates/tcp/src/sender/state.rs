@@ -1,0 +1,348 @@
+//! The congestion states (Open, Disorder, CWR, Recovery, Loss) and the moves between them: Linux
+//! `tcp_fastretrans_alert` and what it calls. A reduction begins and ends here; the recovery rule does the arithmetic.
+
+use ackclock_cc::{CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
+use ackclock_core::trace::{CaState, Event, ExitCause, RecoverySummary};
+use ackclock_core::{Segment, Time};
+
+use super::{AckWork, Rexmit, Sender};
+use crate::config::Detection;
+use crate::scoreboard::{EVER_RETRANS, SACKED};
+
+impl Sender {
+    /// The congestion state machine (Linux `tcp_fastretrans_alert`). True if this ACK enters recovery.
+    pub(super) fn fast_retrans_alert(
+        &mut self,
+        now: Time,
+        seg: &Segment,
+        prior_una: u64,
+        w: &mut AckWork,
+    ) -> bool {
+        let num_dupack = (!w.una_advanced && !w.not_dup) as u32;
+        if !self.sack && self.board.packets_out() == 0 {
+            self.board.set_emulated_sacked(0);
+        }
+        // States that end when high_seq is acknowledged.
+        if self.ca_state == CaState::Open {
+            self.retrans_stamp = None;
+        } else if self.snd_una >= self.high_seq {
+            match self.ca_state {
+                CaState::Cwr if self.snd_una != self.high_seq => {
+                    self.end_reduction(now, ExitCause::FullAck);
+                    self.ca_state = CaState::Open;
+                }
+                CaState::Recovery => {
+                    if !self.sack {
+                        self.board.set_emulated_sacked(0);
+                    }
+                    let undone = self.try_undo_recovery(now, seg);
+                    if !undone && self.holds_for_non_sack() {
+                        return false;
+                    }
+                    if !undone {
+                        self.end_reduction(now, ExitCause::FullAck);
+                    }
+                    self.ca_state = CaState::Open;
+                }
+                _ => {}
+            }
+        }
+        match self.ca_state {
+            CaState::Recovery => {
+                if !w.una_advanced {
+                    self.add_emulated_sack(num_dupack);
+                } else if self.try_undo_partial(now, seg, w, prior_una) {
+                    return false;
+                }
+                if self.try_undo_dsack(now) {
+                    self.try_keep_open();
+                }
+                self.identify_loss(now, w);
+                if self.ca_state != CaState::Recovery {
+                    if !self.time_to_recover() {
+                        return false;
+                    }
+                    self.enter_recovery(now, w);
+                    self.rexmit = Rexmit::Lost;
+                    return true;
+                }
+            }
+            CaState::Loss => {
+                self.process_loss(now, seg, num_dupack, w);
+                self.identify_loss(now, w);
+                if !(self.ca_state == CaState::Open || w.lost_retrans) || self.ca_state == CaState::Loss {
+                    return false;
+                }
+                return self.try_enter(now, w);
+            }
+            _ => {
+                if !self.sack {
+                    if w.una_advanced {
+                        self.board.set_emulated_sacked(0);
+                    }
+                    self.add_emulated_sack(num_dupack);
+                }
+                self.count_dup_acks(w);
+                if self.ca_state <= CaState::Disorder {
+                    self.try_undo_dsack(now);
+                }
+                self.identify_loss(now, w);
+                return self.try_enter(now, w);
+            }
+        }
+        self.rexmit = Rexmit::Lost;
+        false
+    }
+
+    pub(super) fn try_enter(&mut self, now: Time, w: &AckWork) -> bool {
+        if !self.time_to_recover() {
+            if self.ca_state != CaState::Cwr {
+                self.try_keep_open();
+            }
+            return false;
+        }
+        self.enter_recovery(now, w);
+        self.rexmit = Rexmit::Lost;
+        true
+    }
+
+    /// RFC 6675 §2, §5: a duplicate ACK reports something new; a cumulative advance resets the count.
+    pub(super) fn count_dup_acks(&mut self, w: &AckWork) {
+        if w.una_advanced {
+            self.dup_acks = 0;
+        }
+        if w.data_sacked {
+            self.dup_acks += 1;
+        }
+    }
+
+    pub(super) fn time_to_recover(&self) -> bool {
+        self.board.lost_out > 0
+    }
+
+    /// An ACK in Loss: F-RTO (RFC 5682 §3.1 with SACK), undo, or the end of the episode.
+    pub(super) fn process_loss(&mut self, now: Time, seg: &Segment, num_dupack: u32, w: &AckWork) {
+        let recovered = self.snd_una >= self.high_seq;
+        if w.una_advanced && self.try_undo_loss(now, seg, false) {
+            return;
+        }
+        if self.frto {
+            // Step 3.b: data never retransmitted was delivered, so not everything was lost.
+            if w.orig_sack_acked && self.try_undo_loss(now, seg, true) {
+                return;
+            }
+            if self.snd_nxt > self.high_seq {
+                if w.data_sacked || num_dupack > 0 {
+                    self.frto = false; // step 3.a: the loss was real
+                }
+            } else if w.una_advanced && !recovered {
+                self.high_seq = self.snd_nxt;
+                if self.has_new_data() && self.window_room() {
+                    self.rexmit = Rexmit::New; // step 2.b
+                    return;
+                }
+                self.frto = false;
+            }
+        }
+        if recovered {
+            if !self.try_undo_recovery(now, seg) && self.holds_for_non_sack() {
+                return;
+            }
+            self.ca_state = CaState::Open;
+            self.undo_marker = None;
+            return;
+        }
+        if !self.sack {
+            if self.snd_nxt > self.high_seq {
+                self.add_emulated_sack(num_dupack);
+            } else if w.una_advanced {
+                self.board.set_emulated_sacked(0);
+            }
+        }
+        self.rexmit = Rexmit::Lost;
+    }
+
+    pub(super) fn try_keep_open(&mut self) {
+        let clear = self.board.sacked_out + self.board.lost_out + self.board.retrans_out == 0;
+        if clear && !self.any_retrans_done() {
+            self.retrans_stamp = None;
+        }
+        let state = if clear { CaState::Open } else { CaState::Disorder };
+        if state != self.ca_state {
+            self.ca_state = state;
+            self.high_seq = self.snd_nxt;
+        }
+    }
+
+    pub(super) fn any_retrans_done(&self) -> bool {
+        self.board.retrans_out > 0 || self.board.head().is_some_and(|h| h.is(EVER_RETRANS))
+    }
+
+    /// ssthresh as it would be remembered (Linux `tcp_current_ssthresh`).
+    pub(super) fn current_ssthresh(&self) -> u32 {
+        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
+            return self.window.ssthresh;
+        }
+        let cwnd = self.window.cwnd;
+        self.window.ssthresh.max((cwnd >> 1) + (cwnd >> 2))
+    }
+
+    pub(super) fn enter_recovery(&mut self, now: Time, w: &AckWork) {
+        let pipe = self.board.pipe();
+        let cwnd = self.window.cwnd;
+        self.init_undo();
+        if !matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.prior_ssthresh = self.current_ssthresh();
+            self.init_reduction(w.newly_acked, w.newly_sacked);
+        }
+        self.ca_state = CaState::Recovery;
+        self.stats.recoveries += 1;
+        self.high_rxt = self.board.first;
+        self.rescued = false;
+        self.force_head = self.rule.forces_first_retransmit();
+        self.episode = Some(Box::new(RecoverySummary {
+            flow: self.flow,
+            responder: self.responder,
+            t_enter: now,
+            t_exit: now,
+            pipe_enter: pipe,
+            ssthresh: self.window.ssthresh,
+            cwnd_enter: cwnd,
+            losses: self.board.lost_out,
+            retransmits: 0,
+            lost_retransmits: 0,
+            max_burst: 0,
+            acks: 0,
+            cwnd_before_exit: 0,
+            cwnd_after_exit: 0,
+            pipe_exit: 0,
+            srtt: self.rtt.srtt(),
+            cause: ExitCause::RunEnd,
+        }));
+        if self.records.is_some() {
+            self.record(now, Event::Enter, self.snd_una, 0, 0);
+        }
+    }
+
+    pub(super) fn init_reduction(&mut self, newly_acked: u32, newly_sacked: u32) {
+        let flight = self.board.packets_out();
+        self.high_seq = self.snd_nxt;
+        self.tlp_high_seq = None;
+        self.window.cwnd_cnt = 0;
+        self.window.prior_cwnd = self.window.cwnd;
+        let cwnd = self.window.cwnd;
+        self.window.ssthresh = self.cc.ssthresh(&self.window, flight);
+        self.rule.enter(&RecoveryEntry {
+            cwnd,
+            ssthresh: self.window.ssthresh,
+            flight_size: flight,
+            sacked: self.board.sacked_out,
+            newly_sacked,
+            newly_acked,
+            min_cwnd: self.cc.min_cwnd(self.window.ssthresh),
+        });
+    }
+
+    /// The reduction is complete (Linux `tcp_end_cwnd_reduction`; the rule says with which cwnd).
+    pub(super) fn end_reduction(&mut self, now: Time, cause: ExitCause) {
+        let before = self.window.cwnd;
+        if self.window.ssthresh < Window::INFINITE {
+            let exit = RecoveryExit {
+                cwnd: before,
+                ssthresh: self.window.ssthresh,
+                pipe: self.board.pipe(),
+                undone: false,
+            };
+            self.window.cwnd = self.rule.exit(&exit).max(1);
+        }
+        self.cwnd_stamp = now;
+        self.undo_marker = None;
+        self.finish_episode(now, before, cause);
+    }
+
+    pub(super) fn finish_episode(&mut self, now: Time, cwnd_before: u32, cause: ExitCause) {
+        let Some(mut e) = self.episode.take() else { return };
+        e.t_exit = now;
+        e.cwnd_before_exit = cwnd_before;
+        e.cwnd_after_exit = self.window.cwnd;
+        e.pipe_exit = self.board.pipe();
+        e.cause = cause;
+        self.recoveries.push(*e);
+        if self.records.is_some() {
+            self.record(now, Event::Exit, self.snd_una, 0, 0);
+        }
+    }
+
+    /// The run is over: an episode under way gets its line too.
+    pub fn finish(&mut self, now: Time) {
+        self.finish_episode(now, self.window.cwnd, ExitCause::RunEnd);
+    }
+
+    /// Linux `tcp_enter_loss`; RFC 5681 §3.1, RFC 6675 §5.1.
+    pub(super) fn enter_loss(&mut self, now: Time) {
+        let new_recovery = self.ca_state < CaState::Recovery;
+        let cwnd_before = self.window.cwnd;
+        self.timeout_mark_lost(now);
+        let first_of_window = self.ca_state <= CaState::Disorder
+            || self.high_seq <= self.snd_una
+            || (self.ca_state == CaState::Loss && self.retransmits == 0);
+        if first_of_window {
+            self.prior_ssthresh = self.current_ssthresh();
+            self.window.prior_cwnd = self.window.cwnd;
+            self.window.ssthresh = self.cc.ssthresh(&self.window, self.board.packets_out());
+            self.cc.on_rto();
+            self.init_undo();
+        }
+        self.window.cwnd = self.board.pipe() + 1;
+        self.window.cwnd_cnt = 0;
+        self.cwnd_stamp = now;
+        if self.ca_state <= CaState::Disorder && self.board.sacked_out >= self.config.dup_thresh {
+            self.reordering = self.reordering.min(self.config.dup_thresh);
+        }
+        self.finish_episode(now, cwnd_before, ExitCause::Rto);
+        self.ca_state = CaState::Loss;
+        self.high_seq = self.snd_nxt;
+        self.tlp_high_seq = None;
+        self.dup_acks = 0;
+        self.frto = self.config.frto && (new_recovery || self.retransmits > 0);
+    }
+
+    pub(super) fn timeout_mark_lost(&mut self, now: Time) {
+        let first = self.board.first;
+        if self.board.get(first).is(SACKED) {
+            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8)
+        }
+        if !self.sack {
+            self.board.set_emulated_sacked(0);
+        }
+        let spare_recent = self.sack && self.config.detection == Detection::Rack;
+        for n in first..self.board.next {
+            let s = self.board.get(n);
+            if spare_recent && n != first && s.xmit + self.rack.rtt > now {
+                continue; // RFC 8985 §6.3: sent too recently to be believed lost
+            }
+            self.mark_lost(n);
+        }
+        self.rexmit_hint = first;
+        self.mark_ptr = self.board.next;
+    }
+
+    /// Linux `tcp_process_tlp_ack`; RFC 8985 §7.4.
+    pub(super) fn process_tlp_ack(&mut self, now: Time, ack: u64, w: &AckWork) {
+        let Some(high) = self.tlp_high_seq else { return };
+        if ack < high {
+            return;
+        }
+        if !self.tlp_retrans || w.dsack_tlp {
+            self.tlp_high_seq = None;
+        } else if ack > high {
+            // The probe repaired a loss that nobody else saw: reduce once.
+            self.init_reduction(w.newly_acked, w.newly_sacked);
+            self.ca_state = CaState::Cwr;
+            self.end_reduction(now, ExitCause::FullAck);
+            self.try_keep_open();
+        } else if !(w.una_advanced || w.not_dup || w.data_sacked) {
+            self.tlp_high_seq = None;
+        }
+    }
+}

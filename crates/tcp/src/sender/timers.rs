@@ -1,0 +1,171 @@
+//! The one timer of a sender: RTO (RFC 6298 §5), tail loss probe (RFC 8985 §7), RACK's reordering window, delayed early
+//! retransmit. Armed as Linux arms it, so that the timeouts of a trace fall on the kernel's ticks.
+
+use ackclock_cc::{RecoveryAck, RecoveryRule};
+use ackclock_core::trace::{CaState, Event};
+use ackclock_core::{Span, Time};
+
+use super::{AckWork, Rexmit, Sender, TimerKind, TIMEOUT_MIN_TICKS};
+
+impl Sender {
+    pub(super) fn arm(&mut self, kind: TimerKind, at: Time) {
+        self.timer = kind;
+        self.deadline = at;
+    }
+
+    pub(super) fn disarm(&mut self) {
+        self.arm(TimerKind::None, Time::NEVER);
+    }
+
+    /// After a cumulative ACK: a loss probe where allowed, else the RTO (Linux `tcp_set_xmit_timer`).
+    pub(super) fn set_xmit_timer(&mut self, now: Time) {
+        if !self.schedule_probe(now, true) {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// Time left until the head's RTO, counted from its last transmission.
+    pub(super) fn rto_left(&self, now: Time) -> Option<Span> {
+        let head = self.board.head()?;
+        let due = head.xmit + self.rtt.rto();
+        (due > now).then(|| due - now)
+    }
+
+    pub(super) fn rearm_rto(&mut self, now: Time) {
+        if self.board.packets_out() == 0 {
+            self.disarm();
+            return;
+        }
+        let mut rto = self.rtt.rto();
+        if matches!(self.timer, TimerKind::Reorder | TimerKind::Tlp | TimerKind::Early) {
+            rto = self.rto_left(now).unwrap_or(Span(1));
+        }
+        self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
+    }
+
+    /// Tail loss probe (RFC 8985 §7.2; Linux `tcp_schedule_loss_probe`). `advancing`: the RTO would restart now.
+    pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
+        if !self.config.tlp
+            || self.board.packets_out() == 0
+            || !self.sack
+            || !matches!(self.ca_state, CaState::Open | CaState::Cwr)
+            || self.timer == TimerKind::Early
+        {
+            return false;
+        }
+        let mut pto = if self.rtt.has_sample() {
+            let srtt = self.rtt.srtt() * 2;
+            if self.board.packets_out() == 1 {
+                srtt + self.config.min_rto
+            } else {
+                srtt + self.ticks.span(TIMEOUT_MIN_TICKS)
+            }
+        } else {
+            self.config.initial_rto
+        };
+        if advancing {
+            pto = pto.min(self.rtt.rto());
+        } else if let Some(left) = self.rto_left(now) {
+            pto = pto.min(left);
+        }
+        self.arm(TimerKind::Tlp, self.ticks.expiry(now, pto));
+        true
+    }
+
+    /// The timer may be due.
+    pub fn on_timer(&mut self, now: Time) {
+        if now < self.deadline {
+            return;
+        }
+        let kind = self.timer;
+        self.burst = 0;
+        match kind {
+            TimerKind::None => self.disarm(),
+            TimerKind::Rto => self.on_rto(now),
+            TimerKind::Tlp => self.on_probe_timer(now),
+            TimerKind::Reorder => self.on_reorder_timer(now),
+            TimerKind::Early => {
+                self.disarm();
+                self.mark_first_unsacked();
+                if self.time_to_recover() {
+                    self.recover_from_timer(now);
+                }
+                self.rearm_rto(now);
+            }
+        }
+    }
+
+    pub(super) fn on_reorder_timer(&mut self, now: Time) {
+        let (prior_pipe, prior_lost) = (self.board.pipe(), self.lost);
+        self.timer = TimerKind::Reorder;
+        self.rack_detect(now);
+        if self.board.pipe() != prior_pipe || self.lost != prior_lost {
+            self.recover_from_timer(now);
+        }
+        self.rearm_rto(now);
+        if self.records.is_some() {
+            self.record(now, Event::ReoTimer, self.snd_una, 0, 0);
+        }
+    }
+
+    pub(super) fn recover_from_timer(&mut self, now: Time) {
+        if self.ca_state != CaState::Recovery {
+            let newly_lost = self.board.lost_out;
+            self.enter_recovery(now, &AckWork::default());
+            let ack = RecoveryAck {
+                delivered: 1, // Linux calls tcp_cwnd_reduction(sk, 1, ...) here
+                pipe: self.board.pipe(),
+                cwnd: self.window.cwnd,
+                ssthresh: self.window.ssthresh,
+                una_advanced: false,
+                newly_lost,
+                entering: true,
+                progress: true,
+            };
+            self.window.cwnd = self.rule.on_ack(&ack);
+        }
+        self.rexmit = Rexmit::Lost;
+        self.push = false;
+    }
+
+    pub(super) fn on_probe_timer(&mut self, now: Time) {
+        if self.tlp_high_seq.is_none() {
+            self.force_probe = true;
+        }
+        // rearm_rto must count from the head's transmission if no probe leaves, from now if one does: see `probe`.
+        if !self.force_probe {
+            self.rearm_rto(now);
+        } else {
+            self.deadline = Time::NEVER;
+        }
+    }
+
+    pub(super) fn on_rto(&mut self, now: Time) {
+        if self.board.packets_out() == 0 {
+            self.disarm();
+            return;
+        }
+        if self.retransmits >= self.config.data_retries as u32 {
+            self.failed = true;
+            self.disarm();
+            return;
+        }
+        match self.ca_state {
+            CaState::Open | CaState::Cwr => self.stats.rtos_open += 1,
+            CaState::Disorder => self.stats.rtos_disorder += 1,
+            CaState::Recovery => self.stats.rtos_recovery += 1,
+            CaState::Loss => self.stats.rtos_loss += 1,
+        }
+        self.stats.rtos += 1;
+        self.enter_loss(now);
+        self.retransmits += 1;
+        self.rtt.back_off();
+        self.force_head = true;
+        self.rexmit = Rexmit::Lost;
+        self.push = false;
+        self.arm(TimerKind::Rto, self.ticks.expiry(now, self.rtt.rto()));
+        if self.records.is_some() {
+            self.record(now, Event::Rto, self.snd_una, 0, 0);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What leaves, and in which order: lost segments first, then new data, then what RFC 6675 NextSeg allows beyond.
+
+use ackclock_cc::RecoveryRule;
+use ackclock_core::trace::{CaState, Event};
+use ackclock_core::{Flags, Segment, Time};
+
+use super::{Rexmit, Sender, TimerKind};
+use crate::scoreboard::{EVER_RETRANS, FIN, LOST, RETRANS, SACKED};
+
+impl Sender {
+    #[inline]
+    pub(super) fn has_new_data(&self) -> bool {
+        self.snd_nxt < self.write_end || (self.fin_wanted && !self.fin_sent)
+    }
+
+    #[inline]
+    pub(super) fn window_room(&self) -> bool {
+        self.snd_una + self.snd_wnd > self.snd_nxt
+    }
+
+    /// Next segment to leave, if any: lost ones first, then new data (RFC 6675 NextSeg).
+    pub fn poll(&mut self, now: Time) -> Option<Segment> {
+        if self.force_probe {
+            self.force_probe = false;
+            return self.probe(now);
+        }
+        if self.rexmit == Rexmit::Lost {
+            if let Some(seg) = self.next_lost(now) {
+                return Some(seg);
+            }
+            self.rexmit = Rexmit::None;
+        }
+        if self.push {
+            if let Some(seg) = self.next_new(now, false) {
+                return Some(seg);
+            }
+            self.after_push(now);
+            if self.rexmit == Rexmit::New {
+                self.rexmit = Rexmit::None;
+                if self.snd_nxt <= self.high_seq {
+                    self.frto = false;
+                    self.rexmit = Rexmit::Lost;
+                    return self.poll(now);
+                }
+            }
+            if self.config.next_seg_rules && self.ca_state == CaState::Recovery && !self.has_new_data() {
+                return self.next_seg_beyond(now);
+            }
+        }
+        None
+    }
+
+    /// A segment marked lost and not yet sent again (NextSeg rule 1; Linux `tcp_xmit_retransmit_queue`).
+    pub(super) fn next_lost(&mut self, now: Time) -> Option<Segment> {
+        let first = self.board.first;
+        if self.force_head {
+            self.force_head = false;
+            if first < self.board.next {
+                return Some(self.retransmit(now, first));
+            }
+        }
+        if self.board.retrans_out >= self.board.lost_out || self.board.pipe() >= self.window.cwnd {
+            return None;
+        }
+        let mut n = self.rexmit_hint.max(first);
+        while n < self.board.next {
+            let s = self.board.get(n);
+            if s.flags & (LOST | RETRANS | SACKED) == LOST {
+                self.rexmit_hint = n;
+                return Some(self.retransmit(now, n));
+            }
+            n += 1;
+        }
+        self.rexmit_hint = n;
+        None
+    }
+
+    /// NextSeg rules (3) and (4) of RFC 6675 §4: with no new data, what is not marked lost, then one rescue.
+    pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Segment> {
+        if self.board.pipe() >= self.window.cwnd {
+            return None;
+        }
+        let from = self.high_rxt.max(self.board.first);
+        if let Some(n) =
+            (from..self.board.sacked_end()).find(|&n| !self.board.get(n).is(SACKED | EVER_RETRANS))
+        {
+            return Some(self.retransmit(now, n));
+        }
+        if !self.rescued {
+            self.rescued = true;
+            let last = (self.board.first..self.board.next).rev().find(|&n| !self.board.get(n).is(SACKED))?;
+            return Some(self.retransmit(now, last));
+        }
+        None
+    }
+
+    pub(super) fn retransmit(&mut self, now: Time, n: u64) -> Segment {
+        if self.undo_retrans < 0 {
+            self.undo_retrans = 0;
+        }
+        self.undo_retrans += 1;
+        let stamp = self.ts(now);
+        self.retrans_stamp.get_or_insert(stamp);
+        self.high_rxt = self.high_rxt.max(n + 1);
+        let is_head = n == self.board.first;
+        let seg = self.resend(now, n, true);
+        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
+            self.rule.on_sent();
+        }
+        if is_head && self.timer != TimerKind::Reorder {
+            self.arm(TimerKind::Rto, self.ticks.expiry(now, self.rtt.rto()));
+        }
+        seg
+    }
+
+    pub(super) fn resend(&mut self, now: Time, n: u64, counts: bool) -> Segment {
+        self.board.retransmitted(n, now, self.delivered as u32, counts);
+        self.stats.retransmissions += 1;
+        let s = *self.board.get(n);
+        let seg = self.segment(now, n, s.start(), s.len - s.is(FIN) as u32, s.is(FIN), s.rexmit);
+        self.count_burst();
+        if let Some(e) = &mut self.episode {
+            e.retransmits += 1;
+        }
+        if self.records.is_some() {
+            let event = if counts { Event::Rtx } else { Event::Tlp };
+            self.record(now, event, s.start(), s.len, n);
+        }
+        seg
+    }
+
+    /// New data, if window, receiver and Nagle (in Minshall's form) allow. `probe`: one segment beyond cwnd.
+    pub(super) fn next_new(&mut self, now: Time, probe: bool) -> Option<Segment> {
+        let available = self.write_end.saturating_sub(self.snd_nxt);
+        let fin_only = available == 0 && self.fin_wanted && !self.fin_sent;
+        if available == 0 && !fin_only {
+            return None;
+        }
+        let outstanding = self.board.packets_out();
+        if outstanding == 0 {
+            self.restart_after_idle(now);
+        }
+        let in_flight = if self.config.limited_transmit || self.ca_state != CaState::Disorder {
+            self.board.pipe()
+        } else {
+            outstanding
+        };
+        if in_flight >= self.window.cwnd && !probe {
+            return None;
+        }
+        let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
+        let mut len = available.min(self.smss as u64);
+        if len > room {
+            if outstanding > 0 || room == 0 {
+                return None;
+            }
+            len = room; // a receiver with less than a segment of room gets what fits
+        }
+        let len = len as u32;
+        if len < self.smss && self.small_end > self.snd_una && !self.fin_wanted {
+            return None; // Minshall: one small segment in flight at most
+        }
+        let fin = self.fin_wanted && !self.fin_sent && len as u64 == available;
+        Some(self.send_new(now, len, fin))
+    }
+
+    pub(super) fn send_new(&mut self, now: Time, len: u32, fin: bool) -> Segment {
+        let start = self.snd_nxt;
+        let prior_out = self.board.packets_out();
+        self.snd_nxt += len as u64 + fin as u64;
+        self.fin_sent |= fin;
+        if len < self.smss && len > 0 {
+            self.small_end = self.snd_nxt;
+        }
+        let n = self.board.next;
+        self.board.push(self.snd_nxt, len + fin as u32, fin, now, self.delivered as u32);
+        let seg = self.segment(now, n, start, len, fin, 0);
+        if prior_out == 0 || self.timer == TimerKind::Tlp {
+            self.rearm_rto(now);
+        }
+        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
+            self.rule.on_sent();
+        }
+        self.pushed = true;
+        self.last_sent = now;
+        self.count_burst();
+        if self.records.is_some() {
+            self.record(now, Event::Send, start, len + fin as u32, n);
+        }
+        seg
+    }
+
+    pub(super) fn count_burst(&mut self) {
+        self.burst += 1;
+        if let Some(e) = &mut self.episode {
+            e.max_burst = e.max_burst.max(self.burst);
+        }
+    }
+
+    #[inline]
+    pub(super) fn segment(
+        &mut self,
+        now: Time,
+        n: u64,
+        start: u64,
+        len: u32,
+        fin: bool,
+        rexmit: u8,
+    ) -> Segment {
+        self.stats.data_segments_sent += (len > 0) as u64;
+        let mut flags = Flags::ACK;
+        if start + len as u64 == self.write_end {
+            flags |= Flags::PSH;
+        }
+        if fin {
+            flags |= Flags::FIN;
+        }
+        let ts_val = if self.config.timestamps { self.ts(now) } else { 0 };
+        let seg_no = if len > 0 { (n + 1) as u32 } else { 0 };
+        Segment {
+            seq: start,
+            len,
+            flags,
+            seg_no,
+            rexmit,
+            ts_val,
+            has_ts: self.config.timestamps,
+            ..Segment::default()
+        }
+    }
+
+    /// The tail loss probe itself: new data if possible, else the last segment (Linux `tcp_send_loss_probe`).
+    pub(super) fn probe(&mut self, now: Time) -> Option<Segment> {
+        self.tlp_retrans = false;
+        self.timer = TimerKind::None;
+        self.stats.tlps += 1;
+        let mut seg = self.next_new(now, true);
+        if seg.is_none() && self.board.packets_out() > 0 {
+            self.tlp_retrans = true;
+            seg = Some(self.resend(now, self.board.next - 1, false));
+        }
+        self.pushed = false;
+        self.tlp_high_seq = Some(self.snd_nxt);
+        self.timer = TimerKind::None;
+        self.rearm_rto(now);
+        seg
+    }
+}
