@@ -31,7 +31,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, stubs, docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python -m mypy.stubtest ackclock._engine
 	$(BIN)/python tools/reference.py --check
 
@@ -60,5 +60,5 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.packages
 	@touch $@
 
 $(VENV)/.engine: $(VENV)/.packages pyproject.toml $(RUST)
-	VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV="$(abspath $(VENV))" PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
 	@touch $@

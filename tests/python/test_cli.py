@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -96,8 +97,9 @@ def test_run_pcap(capsys, scenario_file, tmp_path):
         (["--set", "nothing"], ["--set", '"nothing"', "KEY=VALUE"]),
         (["--set", "flows.7.start=1 s"], ["flows.7", "0 to 0"]),
         (["--trace", "some"], ["--trace", '"some"', "none, flow, all"]),
-        (["--seed", "-1"], ["seed", "-1", "0 to"]),
-        (["--seed", "x"], ["--seed", "x"]),
+        (["--seed", "-1"], ["seed", "-1", "0 or more"]),
+        (["--seed", "x"], ["--seed", '"x"', "a whole number"]),
+        (["--seed", "9223372036854775808"], ["seed", "9223372036854775808", "0 to"]),
         (["--sede", "1"], ["--sede"]),
         (["--memory-limit", "4"], ["--memory-limit", '"4" without a unit', "GiB"]),
         (["--memory-limit", "1 byte"], ["may need", "allowed: 0.0 MiB"]),
@@ -139,7 +141,7 @@ def test_unknown_command_and_study(capsys):
     assert "nearest: prr" in refused(capsys, "study", "run", "pr")
     assert "nearest: prr" in refused(capsys, "study", "show", "prrr")
     assert "nearest: quick" in refused(capsys, "study", "run", "prr", "--scale", "quik")
-    refused(capsys, "study", "run", "prr", "--seeds", "1")
+    assert '"1"; allowed: a whole number, 2 or more' in refused(capsys, "study", "run", "prr", "--seeds", "1")
     refused(capsys, "study", "run", "prr", "--jobs", "0")
 
 
@@ -210,6 +212,17 @@ def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
     assert (code, out, err.strip()) == (130, "", "")
 
 
+def test_interrupt_while_the_engine_is_busy(scenario_file):
+    # 1000 hours of simulated time: far longer than the test waits.
+    argv = [sys.executable, "-m", "ackclock", "run", str(scenario_file), "--set", "duration=1000 h"]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err.strip()) == (130, "", "")
+
+
 def test_environment_that_cannot(capsys, monkeypatch, scenario_file):
     import ackclock
 
@@ -226,7 +239,7 @@ def python(*argv, **options):
 @pytest.mark.parametrize("code", ["import ackclock", "from ackclock.cli import main; main(['--help'])"])
 def test_start_is_light(code):
     heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "rich.table", "scipy", "ackclock._engine"]
-    done = python("-c", f"{code}\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules))")
+    done = python("-c", f"{code}\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)")
     assert done.returncode == 0, done.stderr
 
 

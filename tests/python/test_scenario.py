@@ -79,6 +79,18 @@ def test_stop_before_start(minimal):
         Scenario.from_dict(minimal)
 
 
+def test_flows_in_all_are_bounded(minimal):
+    minimal["flows"] = [{"count": 600_000}, {"count": 600_000}]
+    with pytest.raises(ScenarioError, match=r"^flows: found 1200000 flows in all; allowed: at most 1000000"):
+        Scenario.from_dict(minimal)
+
+
+def test_samples_are_bounded(minimal):
+    minimal |= {"duration": "1000 h", "record": {"sample_interval": "1 ns"}}
+    with pytest.raises(ScenarioError, match=r"^record\.sample_interval: found \"1 ns\", 3600000000000000 times"):
+        Scenario.from_dict(minimal)
+
+
 def test_stagger_beyond_the_end(minimal):
     minimal["flows"][0] |= {"count": 10, "stagger": "1 s"}
     with pytest.raises(ScenarioError, match=r"^flows\.0\.stagger: "):

@@ -36,8 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader (`| head`) has gone; keep the interpreter from complaining about it at exit.
+    except (BrokenPipeError, SystemExit):
+        # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except MemoryError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +17,24 @@ app = typer.Typer(
 study = typer.Typer(rich_markup_mode=None, help="Published experiments, run again, with a verdict on each claim.")
 app.add_typer(study, name="study")
 
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """Parser of an option; its message names value and bounds, which typer's own does not."""
+
+    def parse(text: str | int) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise typer.BadParameter(f'found "{text}"; allowed: a whole number, {least} or more')
+        return value
+
+    return parse
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Threads (default: one per CPU).")]
+Jobs = Annotated[int | None, typer.Option(parser=whole_number(1), metavar="N", help="Threads (default: one per CPU).")]
 
 
 @app.callback(invoke_without_command=True)
@@ -36,7 +53,7 @@ def _root(
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario (TOML).", show_default=False)],
-    seed: Annotated[int, typer.Option(help="Seed of every random stream.")] = 1,
+    seed: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Seed of every random stream.")] = 1,
     change: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a value: flows.0.congestion_control=reno. Repeatable."),
@@ -89,7 +106,10 @@ def study_show(
 def study_run(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
     scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
-    seeds: Annotated[int | None, typer.Option(min=2, help="Seeds of each cell, instead of the scale's.")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(2), metavar="N", help="Seeds of each cell, instead of the scale's."),
+    ] = None,
     jobs: Jobs = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the report here.")] = None,
     json: Json = False,

@@ -51,7 +51,7 @@ def run(
         _terminal.writable_folder(out)
     if pcap is not None:
         _terminal.writable_file(pcap, "--pcap")
-    result = ackclock.run(scenario, seed=seed, pcap=pcap, memory_limit=limit)
+    result = _terminal.interruptible(lambda: ackclock.run(scenario, seed=seed, pcap=pcap, memory_limit=limit))
     if out is not None:
         result.write(out)
     if as_json:

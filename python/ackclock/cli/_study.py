@@ -42,7 +42,8 @@ def run(name: str, *, scale: str, seeds: int | None, jobs: int | None, out: Path
     if out is not None:
         _terminal.writable_folder(out)
     with _terminal.progress() as progress:
-        result = found.run(scale=scale, seeds=seeds, jobs=jobs or _terminal.cpus(), progress=progress)
+        threads = jobs or _terminal.cpus()
+        result = _terminal.interruptible(lambda: found.run(scale=scale, seeds=seeds, jobs=threads, progress=progress))
         report = None if out is None else result.write(out)
     if as_json:
         _terminal.show_json(result.to_json())

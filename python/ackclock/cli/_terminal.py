@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -16,6 +18,7 @@ from ackclock.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+T = TypeVar("T")
 Progress = Callable[[str, float], None]
 
 
@@ -66,6 +69,20 @@ def _lines() -> Progress:
             typer.echo(f"{tenth * 10:4d} %  {text}", err=True)
 
     return tell
+
+
+def interruptible(work: Callable[[], T]) -> T:
+    """Do work beside the main thread, so that Ctrl-C ends the command even while the engine is busy."""
+    done: Future[T] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return done.result()
 
 
 def writable_folder(folder: Path) -> None:

@@ -54,7 +54,8 @@ def fidelity(*, as_json: bool, jobs: int | None) -> int:
     from ackclock import fidelity as comparison
 
     with _terminal.progress() as progress:
-        result = comparison.compare(jobs=jobs or _terminal.cpus(), progress=progress)
+        threads = jobs or _terminal.cpus()
+        result = _terminal.interruptible(lambda: comparison.compare(jobs=threads, progress=progress))
     if as_json:
         _terminal.show_json(result.to_json())
     else:

@@ -17,9 +17,16 @@ from ackclock.scenario._toml import to_toml
 from ackclock.scenario.flow import Flows
 from ackclock.scenario.network import Network
 from ackclock.scenario.record import Record
+from ackclock.scenario.workload import Population
 
 LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
+
+MOST_FLOWS = 1_000_000
+"""Flows, and clients of populations, of one run."""
+
+MOST_INTERVALS = 10**9
+"""Samples of one kind over a run."""
 
 
 class Scenario(Table):
@@ -78,8 +85,29 @@ class Scenario(Table):
                     found=quote(group.path),
                     allowed=one_of(group.path, paths) if paths else 'no path unless the topology is "graph"',
                 )
+        self._check_size(end)
         self.to_engine_json()  # what can only be judged when all is known, such as a queue in multiples of the BDP
         return self
+
+    def _check_size(self, end: int) -> None:
+        """Bounds that hold whatever the memory limit: what they let through can be estimated quickly and exactly."""
+        connections = [
+            group.count * (group.workload.clients if isinstance(group.workload, Population) else 1)
+            for group in self.flows
+        ]
+        if sum(connections) > MOST_FLOWS:
+            raise ScenarioError(
+                key="flows", found=f"{sum(connections)} flows in all", allowed=f"at most {MOST_FLOWS}, clients included"
+            )
+        for key in ("sample_interval", "queue_interval", "goodput_interval"):
+            text = getattr(self.record, key)
+            interval = nanoseconds(text)
+            if interval and end // interval > MOST_INTERVALS:
+                raise ScenarioError(
+                    key=f"record.{key}",
+                    found=f"{quote(text)}, {end // interval} times in {quote(self.duration)}",
+                    allowed=f"an interval that fits at most {MOST_INTERVALS} times into the duration",
+                )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Scenario:
