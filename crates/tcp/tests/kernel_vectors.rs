@@ -1,0 +1,157 @@
+//! What current Linux does in fast recovery, segment by segment: the four vectors observed through the kernel's public
+//! packetdrill suite (facts only; MSS 1000, initial window 10, CUBIC, so ssthresh 7), and limited transmit.
+
+use ackclock_core::packet::{Ecn, SynOptions};
+use ackclock_core::trace::CaState;
+use ackclock_core::{Flags, SackBlock, Segment, Span, Time};
+use ackclock_tcp::{Config, Connection};
+
+/// A server under test; segments are numbered from 0, 1000 bytes each.
+struct Server {
+    conn: Connection,
+    now: Time,
+}
+
+impl Server {
+    fn new(sack: bool) -> Server {
+        let config =
+            Config { smss: 1000, timestamps: false, sack, ..Config::profile("linux-6").expect("a profile") };
+        let mut s = Server { conn: Connection::responder(0, &config), now: Time(1) };
+        let syn = SynOptions { mss: 1000, wscale: 8, sack_permitted: sack };
+        s.conn.on_packet(
+            s.now,
+            &Segment { flags: Flags::SYN, syn, wnd: 32_792, ..Segment::default() },
+            Ecn::NotEct,
+        );
+        assert!(s.conn.poll_transmit(s.now).expect("SYN-ACK").flags.has(Flags::SYN));
+        s.now += Span::from_ms(100);
+        s.deliver(0, &[]);
+        s
+    }
+
+    /// What leaves now: "N7" new, "R0" again.
+    fn sent(&mut self) -> Vec<String> {
+        let mut sent = Vec::new();
+        while let Some(seg) = self.conn.poll_transmit(self.now) {
+            let letter = if seg.rexmit > 0 { "R" } else { "N" };
+            sent.push(format!("{letter}{}", (seg.seq - 1) / 1000));
+        }
+        sent
+    }
+
+    fn write(&mut self, segments: u64) -> Vec<String> {
+        self.conn.write(self.now, segments * 1000);
+        self.sent()
+    }
+
+    /// An ACK for all segments below `ack`, with SACK blocks of segments [a, b).
+    fn deliver(&mut self, ack: u64, sacks: &[(u64, u64)]) {
+        let mut seg =
+            Segment { seq: 1, ack: 1 + ack * 1000, flags: Flags::ACK, wnd: 257 << 8, ..Segment::default() };
+        for (a, b) in sacks {
+            let edge = |n: u64| ((n as i64 - ack as i64) * 1000) as i32;
+            seg.sack.push(SackBlock { start: edge(*a), end: edge(*b) });
+        }
+        self.conn.on_packet(self.now, &seg, Ecn::NotEct);
+    }
+
+    fn ack(&mut self, ack: u64, sacks: &[(u64, u64)]) -> String {
+        self.now += Span::from_ms(1);
+        self.deliver(ack, sacks);
+        self.sent().join(" ")
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.conn.info().cwnd
+    }
+    fn state(&self) -> CaState {
+        self.conn.info().ca_state
+    }
+}
+
+#[test]
+fn one_of_ten_lost() {
+    let mut s = Server::new(true);
+    assert_eq!(s.write(10).len(), 10);
+    s.now += Span::from_ms(100);
+    assert_eq!(s.ack(0, &[(1, 2)]), "");
+    assert_eq!(s.ack(0, &[(1, 3)]), "");
+    assert_eq!(s.ack(0, &[(1, 4)]), "R0");
+    assert_eq!((s.state(), s.cwnd(), s.conn.info().ssthresh), (CaState::Recovery, 7, 7));
+    assert!(s.write(7).is_empty());
+    for n in 4..10 {
+        assert_eq!(s.ack(0, &[(1, n + 1)]), format!("N{}", n + 6));
+    }
+    assert_eq!(s.ack(10, &[]), "N16");
+    assert_eq!((s.state(), s.cwnd()), (CaState::Open, 7));
+}
+
+#[test]
+fn the_first_four_of_ten_lost_and_nothing_more_to_send() {
+    let mut s = Server::new(true);
+    s.write(10);
+    s.now += Span::from_ms(100);
+    assert_eq!(s.ack(0, &[(4, 5)]), "");
+    assert_eq!(s.ack(0, &[(4, 6)]), "");
+    assert_eq!(s.ack(0, &[(4, 7)]), "R0");
+    assert_eq!(s.ack(0, &[(4, 8)]), "R1");
+    assert_eq!(s.ack(0, &[(4, 9)]), "R2");
+    assert_eq!(s.ack(0, &[(4, 10)]), "R3");
+    s.now += Span::from_ms(100);
+    for n in [1, 2, 3] {
+        assert_eq!(s.ack(n, &[(4, 10)]), "");
+    }
+    assert_eq!(s.ack(10, &[]), "");
+    assert_eq!((s.state(), s.cwnd()), (CaState::Open, 7));
+    assert_eq!(s.write(10).len(), 7); // cwnd = ssthresh on exit: the whole window at once
+}
+
+#[test]
+fn a_retransmission_is_lost_too() {
+    let mut s = Server::new(true);
+    assert_eq!(s.write(20).len(), 10);
+    s.now += Span::from_ms(100);
+    let steps =
+        [((4, 5), "N10"), ((4, 6), "N11"), ((4, 7), "R0"), ((4, 8), "R1"), ((4, 9), "R2"), ((4, 10), "R3")];
+    for (block, sent) in steps {
+        assert_eq!(s.ack(0, &[block]), sent);
+    }
+    s.now += Span::from_ms(100);
+    assert_eq!(s.ack(0, &[(4, 11)]), "N12");
+    assert_eq!(s.ack(0, &[(4, 12)]), "N13");
+    assert_eq!(s.ack(1, &[(4, 12)]), "N14 N15"); // SafeACK: slow start
+    assert_eq!(s.ack(1, &[(2, 4), (4, 12)]), "R1 N16"); // R1 now known lost: no extra segment
+    s.now += Span::from_ms(100);
+    assert_eq!(s.ack(1, &[(2, 13)]), "N17");
+    assert_eq!(s.ack(1, &[(2, 14)]), "N18");
+}
+
+#[test]
+fn data_sacked_below_snd_una_still_counts_as_delivered() {
+    let mut s = Server::new(true);
+    s.write(20);
+    s.now += Span::from_ms(100);
+    for n in 4..7 {
+        s.ack(0, &[(4, n + 1)]);
+    }
+    assert_eq!(s.state(), CaState::Recovery);
+    s.now += Span::from_ms(100);
+    s.ack(2, &[(4, 7)]);
+    // an ACK that was overtaken: its number is old, its SACK block is new
+    let before = s.conn.info().sacked;
+    s.ack(0, &[(4, 9)]);
+    assert_eq!(s.conn.info().sacked, before + 2);
+}
+
+#[test]
+fn limited_transmit_sends_one_new_segment_on_each_of_the_first_two_duplicate_acks() {
+    for sack in [true, false] {
+        let mut s = Server::new(sack);
+        s.write(20);
+        s.now += Span::from_ms(100);
+        let block = |n| if sack { vec![(1, n)] } else { vec![] };
+        assert_eq!(s.ack(0, &block(2)), "N10");
+        assert_eq!(s.ack(0, &block(3)), "N11");
+        assert_eq!(s.ack(0, &block(4)), "R0");
+    }
+}
