@@ -1,0 +1,17 @@
+"""Reports: a page as a value, written as one HTML file that works offline."""
+
+from ackclock.report.html import render, write
+from ackclock.report.page import Block, Cell, ClaimRow, EvidenceRow, Page, Prose, Section, Table
+
+__all__ = [
+    "Block",
+    "Cell",
+    "ClaimRow",
+    "EvidenceRow",
+    "Page",
+    "Prose",
+    "Section",
+    "Table",
+    "render",
+    "write",
+]

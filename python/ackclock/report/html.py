@@ -1,0 +1,96 @@
+"""Write a page as one HTML file that needs nothing else: figures and scripts are inside."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ackclock.plot import Figure
+from ackclock.report.page import Page, Prose, Section, Table
+
+Drawn = Mapping[str, bytes]
+"""SVG of figures that were drawn already, by name."""
+
+
+def write(page: Page, path: str | Path, *, drawn: Drawn | None = None) -> Path:
+    """Write `page`.
+
+    Parameters
+    ----------
+    page
+        The report.
+    path
+        The file.
+    drawn
+        Figures that need not be drawn again.
+
+    Returns
+    -------
+    Path
+        The same path.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render(page, drawn=drawn), encoding="utf-8")
+    return path
+
+
+def render(page: Page, *, drawn: Drawn | None = None) -> str:
+    """The HTML text; arguments as for `write`."""
+    from importlib.resources import files
+
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    source = files("ackclock.report").joinpath("page.html.j2").read_text(encoding="utf-8")
+    template = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    ).from_string(source)
+    interactive = any(f.interactive for f in page.figures)
+    return template.render(
+        page=page,
+        sections=[_section(s, drawn or {}) for s in page.sections],
+        plotly=Markup(_plotly()) if interactive else "",
+    )
+
+
+def _section(section: Section, drawn: Drawn) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    blocks: list[dict[str, Any]] = []
+    for block in section.blocks:
+        if isinstance(block, Figure):
+            blocks.append({"kind": "figure", **_figure(block, drawn)})
+        elif isinstance(block, Table):
+            blocks.append({"kind": "table", "table": block})
+        else:
+            assert isinstance(block, Prose)
+            blocks.append({"kind": "prose", "html": Markup(block.html)})
+    return {"title": section.title, "anchor": section.anchor, "blocks": blocks}
+
+
+def _figure(figure: Figure, drawn: Drawn) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    source = drawn[figure.name] if figure.name in drawn else figure.render()["svg"]
+    svg = base64.b64encode(source).decode()
+    data = None
+    if figure.interactive is not None:
+        text = json.dumps(figure.interactive(), separators=(",", ":"), allow_nan=False)
+        data = Markup(text.replace("</", "<\\/"))
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "caption": figure.caption,
+        "image": f"data:image/svg+xml;base64,{svg}",
+        "data": data,
+    }
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())

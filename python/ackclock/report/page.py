@@ -1,0 +1,172 @@
+"""A report as a value: claims, sections of text, tables and figures, scenarios, versions. Knows nothing of studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ackclock.plot import Figure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvidenceRow:
+    """One measured number of a claim, as text."""
+
+    label: str
+    value: str
+    interval: str
+    bound: str
+    seeds: str
+    verdict: str
+    symbol: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimRow:
+    """A claim with its verdict, as text.
+
+    Parameters
+    ----------
+    decisive
+        Index of the evidence that settles the verdict.
+    """
+
+    id: str
+    place: str
+    statement: str
+    reading: str
+    verdict: str
+    symbol: str
+    expected: str
+    reason: str
+    evidence: tuple[EvidenceRow, ...]
+    decisive: int | None
+
+    @property
+    def slug(self) -> str:
+        """The verdict as a CSS class."""
+        return self.verdict.replace(" ", "-")
+
+    @property
+    def shown(self) -> EvidenceRow | None:
+        """The evidence that settles the verdict."""
+        return None if self.decisive is None else self.evidence[self.decisive]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prose:
+    """A paragraph. Marked-up text of our own; nothing that a user wrote."""
+
+    html: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """A cell of a table.
+
+    Parameters
+    ----------
+    text
+        Its content.
+    kind
+        "head" for a row's name, "differs" and "agrees" for comparisons, "faint" for what matters less, else empty.
+    span
+        Rows that it covers.
+    """
+
+    text: str
+    kind: str = ""
+    span: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A table.
+
+    Parameters
+    ----------
+    caption
+        The point, and how to read it.
+    header
+        Column names with units.
+    rows
+        Cells; plain strings are ordinary cells.
+    dense
+        Narrow cells of equal width, for ack-by-ack tables.
+    """
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell | str, ...], ...]
+    dense: bool = False
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """Every cell as a Cell."""
+        return [[c if isinstance(c, Cell) else Cell(text=c) for c in row] for row in self.rows]
+
+
+Block = Prose | Table | Figure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A heading and what stands below it."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def anchor(self) -> str:
+        """Target of links."""
+        return "".join(c if c.isalnum() else "-" for c in self.title.lower())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """A whole report.
+
+    Parameters
+    ----------
+    title, summary
+        One line, one paragraph.
+    findings
+        What to take home, one sentence each.
+    publications
+        What is reproduced.
+    claims
+        The claims table.
+    sections
+        The body.
+    scenarios
+        Name -> TOML.
+    facts
+        Versions, seeds, digest: name -> value.
+    command
+        What to type to get the same result.
+    """
+
+    title: str
+    summary: str
+    findings: tuple[str, ...] = ()
+    publications: tuple[str, ...] = ()
+    claims: tuple[ClaimRow, ...] = ()
+    sections: tuple[Section, ...] = ()
+    scenarios: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def figures(self) -> Sequence[Figure]:
+        """Every figure, in order."""
+        return [b for s in self.sections for b in s.blocks if isinstance(b, Figure)]
+
+    @property
+    def tally(self) -> list[tuple[str, str, int]]:
+        """How many claims have each verdict: verdict, symbol, number."""
+        counts: dict[tuple[str, str], int] = {}
+        for claim in self.claims:
+            key = (claim.verdict, claim.symbol)
+            counts[key] = counts.get(key, 0) + 1
+        order = ["holds", "fails", "undecided", "not comparable"]
+        return sorted(((v, s, n) for (v, s), n in counts.items()), key=lambda row: order.index(row[0]))

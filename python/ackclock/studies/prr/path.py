@@ -1,0 +1,89 @@
+"""The path of the CS244'13 experiment, as a scenario: server, 1000 Mbit/s, switch, 1.2 Mbit/s, client.
+
+Sources: repository `gengyl08/cs244_pa3` for all parameters; `mininet/link.py` for what they do: TCLink sets rate, delay,
+loss and queue on both interfaces of a link, so each holds in each direction, for ACKs and SYNs too. netem's limit counts
+the packets in its delay line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ackclock.scenario import Scenario
+
+PAGES = (768, 7_680, 76_800, 768_000)
+"""Bytes of index1.html to index4.html."""
+
+PAGE_LABELS = {768: "0.75 KB", 7_680: "7.5 KB", 76_800: "75 KB", 768_000: "750 KB"}
+LOSSES = (0.01, 0.03)
+"""Loss of each link in each direction."""
+
+QUEUE = "100 packets"
+DELAY = "25 ms"
+
+
+def percent(loss: float) -> str:
+    """A loss probability in text."""
+    return f"{100 * loss:g} %"
+
+
+def network(loss: float = 0.0) -> dict[str, Any]:
+    """Both links of the path, each with `loss` in each direction.
+
+    Parameters
+    ----------
+    loss
+        Probability per link and direction.
+    """
+    queue = {"kind": "netem-limit", "limit": QUEUE}
+    lossy = {"loss": {"kind": "bernoulli", "p": loss}} if loss else {}
+    return {
+        "topology": "chain",
+        "access": {"rate": "1000 Mbit/s", "delay": DELAY, "queue": queue, **lossy},
+        "bottleneck": {"rate": "1.2 Mbit/s", "delay": DELAY, "queue": queue, **lossy},
+    }
+
+
+def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: Any) -> dict[str, Any]:
+    """A sender of the study: CUBIC, with the recovery rule and single settings of choice.
+
+    Parameters
+    ----------
+    profile
+        Host profile; "linux-3.2" has initial window 10, initial RTO 1 s, FACK with detection of lost retransmissions.
+    recovery
+        Rule, if not the profile's own.
+    **stack
+        Settings that differ from the profile.
+    """
+    made: dict[str, Any] = {"profile": profile, "congestion_control": "cubic"}
+    if recovery is not None:
+        made["recovery"] = recovery
+    if stack:
+        made["stack"] = stack
+    return made
+
+
+def fetch(page: int, loss: float, sender: dict[str, Any], *, name: str = "fetch") -> Scenario:
+    """One fetch of `page` bytes. The duration only ends what would never end."""
+    return Scenario.from_dict(
+        {
+            "name": name,
+            "duration": "1 h",
+            "network": network(loss),
+            "flows": [{**sender, "workload": {"kind": "fetch", "bytes": f"{page} bytes"}}],
+        }
+    )
+
+
+def long_flow(sender: dict[str, Any], *, duration: str = "200 s", name: str = "long flow") -> Scenario:
+    """The cwnd experiment: one bulk flow of Reno, no random loss, every ACK recorded."""
+    return Scenario.from_dict(
+        {
+            "name": name,
+            "duration": duration,
+            "network": network(),
+            "flows": [{**sender, "congestion_control": "reno", "workload": {"kind": "bulk"}}],
+            "record": {"trace": "flow", "drops": True},
+        }
+    )

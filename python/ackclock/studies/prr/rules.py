@@ -1,0 +1,28 @@
+"""The recovery rules that the study compares, and how each looks in every figure."""
+
+from __future__ import annotations
+
+from ackclock.plot import OKABE_ITO, Series
+
+RATE_HALVING = "rate-halving"
+RFC6675 = "rfc6675"
+CRB = "prr-crb"
+SSRB = "prr-ssrb"
+RFC9937 = "prr-rfc9937"
+LINUX_6 = "prr-linux-6"
+
+RULES = (RATE_HALVING, RFC6675, CRB, SSRB, RFC9937, LINUX_6)
+
+SERIES = {
+    RATE_HALVING: Series(label="rate halving", colour=OKABE_ITO["vermilion"], marker="s", dash=(0, (4, 2))),
+    RFC6675: Series(label="RFC 6675", colour=OKABE_ITO["orange"], marker="^", dash=(0, (1, 1.2))),
+    CRB: Series(label="PRR-CRB", colour=OKABE_ITO["sky"], marker="v", dash=(0, (6, 1.5, 1, 1.5))),
+    SSRB: Series(label="PRR-SSRB", colour=OKABE_ITO["blue"], marker="o", dash="-"),
+    RFC9937: Series(label="PRR RFC 9937", colour=OKABE_ITO["green"], marker="D", dash=(0, (8, 2))),
+    LINUX_6: Series(label="PRR Linux 6", colour=OKABE_ITO["purple"], marker="P", dash=(0, (3, 1, 1, 1, 1, 1))),
+}
+
+
+def label(rule: str) -> str:
+    """Name of a rule in text and figures."""
+    return SERIES[rule].label if rule in SERIES else rule

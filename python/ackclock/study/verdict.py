@@ -1,0 +1,100 @@
+"""Verdicts, and the one kind of predicate that leads to them: a range in which a measured interval lies or not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What a measurement says about a claim."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+    NOT_COMPARABLE = "not comparable"
+
+    @property
+    def symbol(self) -> str:
+        """One character, so that no reader depends on colour."""
+        return {"holds": "✓", "fails": "✗", "undecided": "?", "not comparable": "–"}[self.value]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Range:
+    """A set of values from `low` to `high`.
+
+    Parameters
+    ----------
+    low, high
+        Bounds in the unit of the evidence; infinite where open.
+    strict
+        Whether the bounds themselves lie outside.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    strict: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, int | float):
+            return False
+        if self.strict:
+            return self.low < value < self.high
+        return self.low <= value <= self.high
+
+    def judge(self, low: float, high: float) -> Verdict:
+        """Compare the interval from `low` to `high` with the range.
+
+        Inside: holds; wholly outside on one side: fails; otherwise undecided. An exact value is an interval of no
+        width, and is never undecided.
+        """
+        if math.isnan(low) or math.isnan(high):
+            return Verdict.UNDECIDED
+        if low in self and high in self:
+            return Verdict.HOLDS
+        below = high <= self.low if self.strict else high < self.low
+        above = low >= self.high if self.strict else low > self.high
+        return Verdict.FAILS if below or above else Verdict.UNDECIDED
+
+    def text(self, unit: str = "") -> str:
+        """Write the range as a reader would: `> 0 %`, `20 to 45 %`, `= 0`."""
+        tail = f" {unit}" if unit else ""
+        if self.low == self.high:
+            return f"= {self.low:g}{tail}"
+        if math.isinf(self.high):
+            return f"{'>' if self.strict else '≥'} {self.low:g}{tail}"
+        if math.isinf(self.low):
+            return f"{'<' if self.strict else '≤'} {self.high:g}{tail}"
+        return f"{self.low:g} to {self.high:g}{tail}"
+
+
+def above(bound: float) -> Range:
+    """More than `bound`."""
+    return Range(low=bound, strict=True)
+
+
+def below(bound: float) -> Range:
+    """Less than `bound`."""
+    return Range(high=bound, strict=True)
+
+
+def at_least(bound: float) -> Range:
+    """`bound` or more."""
+    return Range(low=bound)
+
+
+def at_most(bound: float) -> Range:
+    """`bound` or less."""
+    return Range(high=bound)
+
+
+def between(low: float, high: float) -> Range:
+    """From `low` to `high`, both included."""
+    return Range(low=low, high=high)
+
+
+def exactly(value: float) -> Range:
+    """The one value and no other."""
+    return Range(low=value, high=value)
