@@ -93,15 +93,19 @@ impl EventQueue {
             if first >= n {
                 break;
             }
-            let children = &heap[first..n.min(first + 4)];
-            let mut best = 0;
-            let mut best_key = children[0];
-            for (j, &k) in children.iter().enumerate().skip(1) {
-                if k < best_key {
-                    best = j;
-                    best_key = k;
+            // Four children, as a rule: a tournament without unpredictable branches.
+            let (best, best_key) = match heap.get(first..first + 4) {
+                Some(&[a, b, c, d]) => {
+                    let left = if b < a { (1, b) } else { (0, a) };
+                    let right = if d < c { (3, d) } else { (2, c) };
+                    if right.1 < left.1 {
+                        right
+                    } else {
+                        left
+                    }
                 }
-            }
+                _ => least(&heap[first..]),
+            };
             if key <= best_key {
                 break;
             }
@@ -110,6 +114,18 @@ impl EventQueue {
         }
         heap[i] = key;
     }
+}
+
+/// Index and value of the least of one to three keys.
+#[inline]
+fn least(keys: &[u128]) -> (usize, u128) {
+    let mut best = (0, keys[0]);
+    for (i, &key) in keys.iter().enumerate().skip(1) {
+        if key < best.1 {
+            best = (i, key);
+        }
+    }
+    best
 }
 
 #[cfg(test)]
