@@ -3,6 +3,18 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypedDict
 
+__all__ = [
+    "cpu_time",
+    "estimate_memory",
+    "ideal_path",
+    "peak_rss_bytes",
+    "registry",
+    "run",
+    "run_batch",
+    "version",
+    "yardstick",
+]
+
 _Column: TypeAlias = tuple[str, bytes | list[str]]
 
 class _Run(TypedDict):

@@ -24,13 +24,13 @@ impl Wire {
     /// Put a packet on the wire; `delivery` is at or after that of every packet pushed before.
     #[inline]
     pub(crate) fn push(&mut self, delivery: Time, packet: Packet) {
-        debug_assert!(self.in_order.back().map_or(true, |e| e.delivery <= delivery));
+        debug_assert!(self.in_order.back().is_none_or(|e| e.delivery <= delivery));
         self.in_order.push_back(Entry { delivery, packet });
     }
 
     /// Put a held-back packet on the wire; `delivery` is at or after that of every packet held back before.
     pub(crate) fn push_late(&mut self, delivery: Time, packet: Packet) {
-        debug_assert!(self.late.back().map_or(true, |e| e.delivery <= delivery));
+        debug_assert!(self.late.back().is_none_or(|e| e.delivery <= delivery));
         self.late.push_back(Entry { delivery, packet });
     }
 

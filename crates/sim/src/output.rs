@@ -195,7 +195,7 @@ fn drop_rows(drops: &[Dropped]) -> Table {
 
 fn acks(records: &[(u32, Vec<Record>)]) -> Table {
     let rows = || records.iter().flat_map(|(_, records)| records);
-    let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat(*idx).take(records.len()));
+    let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));
     let edge = |r: &Record, block: usize, end: bool| if end { r.sack[block].1 } else { r.sack[block].0 };
     // NaN where a deadline or a length of time is not set
     let when = |t: Time| seconds(t);
