@@ -12,7 +12,8 @@ ALLOWED = {
     "tcp": {"core", "cc"},
     "net": {"core"},
     "sim": {"core", "cc", "tcp", "net"},
-    "python": {"core", "cc", "tcp", "net", "sim"},
+    "script": {"core", "cc", "tcp"},
+    "python": {"core", "cc", "tcp", "net", "sim", "script"},
 }
 
 

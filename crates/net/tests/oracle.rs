@@ -81,11 +81,11 @@ impl Oracle {
         let bytes: u64 = self.waiting.iter().map(|p| p.bytes as u64).sum();
         let fits = match self.queue {
             QueueConfig::DropTail { limit_packets, limit_bytes } => {
-                idle || limit_packets.map_or(true, |n| self.waiting.len() < n as usize)
-                    && limit_bytes.map_or(true, |n| bytes + packet.bytes as u64 <= n)
+                idle || limit_packets.is_none_or(|n| self.waiting.len() < n as usize)
+                    && limit_bytes.is_none_or(|n| bytes + packet.bytes as u64 <= n)
             }
             QueueConfig::Codel { limit_packets, .. } => {
-                idle || limit_packets.map_or(true, |n| self.waiting.len() < n as usize)
+                idle || limit_packets.is_none_or(|n| self.waiting.len() < n as usize)
             }
             QueueConfig::NetemLimit { limit_packets } => {
                 self.waiting.len() + self.delay_line.len() + usize::from(!idle) < limit_packets as usize

@@ -1,7 +1,7 @@
 //! Queues: which packets a link refuses, marks or drops. One discipline, one file; a closed enum on the hot path.
 //!
 //! Disciplines that decide on arrival (drop-tail, netem-limit, RED) never hold a packet: its departure is computed
-//! when it arrives, and [`backlog::Backlog`] alone knows who still waits. CoDel decides at departure and holds them.
+//! when it arrives, and `backlog::Backlog` alone knows who still waits. CoDel decides at departure and holds them.
 
 pub(crate) mod backlog;
 pub(crate) mod codel;
