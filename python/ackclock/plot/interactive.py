@@ -24,7 +24,7 @@ def layout(*, x: str, y: str, height: int = 460, **more: Any) -> dict[str, Any]:
         "margin": {"l": 60, "r": 15, "t": 60, "b": 50},
         "hovermode": "closest",
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        "xaxis": {**axis, "title": {"text": x}},
+        "xaxis": {**axis, "title": {"text": x}, "rangemode": "tozero"},
         "yaxis": {**axis, "title": {"text": y}, "rangemode": "tozero"},
         **more,
     }
@@ -58,9 +58,9 @@ def switch(choices: Mapping[str, tuple[list[dict[str, Any]], list[dict[str, Any]
         line["visible"] = label == first
     figure: dict[str, Any] = {"data": data, "layout": layout(**base)}
     figure["layout"]["shapes"] = choices[first][1]
-    figure["layout"]["margin"] = {"l": 60, "r": 15, "t": 100, "b": 50}
+    figure["layout"]["margin"] = {"l": 60, "r": 15, "t": 95, "b": 50}
     figure["layout"]["updatemenus"] = [
-        {"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.32, "yanchor": "top", "showactive": True}
+        {"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.12, "yanchor": "bottom", "showactive": True}
     ]
     return figure
 
@@ -130,7 +130,12 @@ def sequence_lines(acks: pl.DataFrame, drops: pl.DataFrame | None = None) -> lis
             "y": _numbers(table["seq"] / 1000, 3),
             "text": label,
             "hovertemplate": "%{text}<br>%{x:.4f} s, %{y} kB<extra>" + name + "</extra>",
-            "marker": {"color": colour, "symbol": symbol, "size": size},
+            "marker": {
+                "color": colour,
+                "symbol": symbol,
+                "size": size,
+                "line": {"color": colour, "width": 2 * (symbol == "x-thin")},
+            },
         }
 
     lines = [
@@ -156,7 +161,7 @@ def sequence_lines(acks: pl.DataFrame, drops: pl.DataFrame | None = None) -> lis
         points(parts["rtx"], "retransmitted", OKABE_ITO["vermilion"], "triangle-up", 9),
     ]
     if drops is not None and drops.height:
-        lines.append(points(dropped_sends(acks, drops), "dropped by the network", OKABE_ITO["blue"], "x-thin-open", 10))
+        lines.append(points(dropped_sends(acks, drops), "dropped by the network", OKABE_ITO["blue"], "x-thin", 9))
     return lines
 
 

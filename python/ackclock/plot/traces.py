@@ -104,8 +104,8 @@ def sequence(acks: pl.DataFrame) -> dict[str, pl.DataFrame]:
         Tables "new", "rtx" (t_s, seq, len, seg_no, rexmit) and "ack" (t_s, seq).
     """
     columns = ["t_s", "seq", "len", "seg_no", "rexmit"]
-    # A FIN alone carries no data.
-    sent = acks.filter(pl.col("event").is_in(["send", "rtx"]) & (pl.col("len") > 0))
+    # A FIN counts as one byte; alone it is no data.
+    sent = acks.filter(pl.col("event").is_in(["send", "rtx"]) & (pl.col("len") > 1))
     return {
         "new": sent.filter(pl.col("rexmit") == 0).select(columns),
         "rtx": sent.filter(pl.col("rexmit") > 0).select(columns),

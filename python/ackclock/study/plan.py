@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ackclock.errors import InputError
+
 Progress = Callable[[str, float], None]
 """Told what is being done, and the share of the work done so far (0 to 1)."""
 
@@ -34,11 +36,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
-            raise ValueError(f"scale is {self.scale!r}; allowed: {', '.join(SCALES)}")
+            raise InputError(f"scale is {self.scale!r}; allowed: {', '.join(SCALES)}")
         if self.seeds is not None and self.seeds < 2:
-            raise ValueError(f"seeds is {self.seeds}; an interval needs at least 2")
+            raise InputError(f"seeds is {self.seeds}; an interval needs at least 2")
         if self.jobs < 1:
-            raise ValueError(f"jobs is {self.jobs}; at least 1 is needed")
+            raise InputError(f"jobs is {self.jobs}; at least 1 is needed")
 
     def count(self, *, quick: int, paper: int) -> int:
         """Number of seeds for a cell: the user's, or that of the scale."""

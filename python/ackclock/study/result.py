@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock import report
 from ackclock.errors import InputError
 from ackclock.study.claim import Outcome, Tables
-from ackclock.study.verdict import Verdict
+from ackclock.study.verdict import Verdict, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -197,15 +196,3 @@ def claim_row(outcome: Outcome) -> report.ClaimRow:
             for e in outcome.evidence
         ),
     )
-
-
-def number(value: float, unit: str = "") -> str:
-    """A measured number with three significant digits, whole numbers in full."""
-    if math.isnan(value):
-        return "no data"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:.3g}"
-    if "e" in text:
-        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6f}".rstrip("0")
-    return f"{text} {unit}" if unit else text

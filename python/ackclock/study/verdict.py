@@ -60,14 +60,28 @@ class Range:
 
     def text(self, unit: str = "") -> str:
         """Write the range as a reader would: `> 0 %`, `20 to 45 %`, `= 0`."""
-        tail = f" {unit}" if unit else ""
+        if math.isinf(self.low) and math.isinf(self.high):
+            return "anything"
         if self.low == self.high:
-            return f"= {self.low:g}{tail}"
+            return f"= {number(self.low, unit)}"
         if math.isinf(self.high):
-            return f"{'>' if self.strict else '≥'} {self.low:g}{tail}"
+            return f"{'>' if self.strict else '≥'} {number(self.low, unit)}"
         if math.isinf(self.low):
-            return f"{'<' if self.strict else '≤'} {self.high:g}{tail}"
-        return f"{self.low:g} to {self.high:g}{tail}"
+            return f"{'<' if self.strict else '≤'} {number(self.high, unit)}"
+        return f"{number(self.low)} to {number(self.high, unit)}"
+
+
+def number(value: float, unit: str = "") -> str:
+    """Write a number with three significant digits (whole numbers in full) and its unit."""
+    if math.isnan(value):
+        return "no data"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    digits = 0 if value == int(value) or abs(value) >= 1000 else 2 - math.floor(math.log10(abs(value)))
+    text = f"{value:.{min(max(digits, 0), 6)}f}".replace("-", "−")
+    if not unit:
+        return text
+    return f"{text} {unit[:-1]}" if text == "1" and unit.endswith("s") and len(unit) > 2 else f"{text} {unit}"
 
 
 def above(bound: float) -> Range:

@@ -187,11 +187,13 @@ def initial_rto(tables: Tables) -> Figure:
             threshold = total.min() + 2 * total.std()
             ax.axvspan(threshold, 1.05 * total.max(), color="#f7ead9", lw=0, zorder=0)
             group = two_sigma(total)
-            share = 100 * syn[group].mean() if group.any() else 0
+            about = f"{group.sum()} of {total.size}"
+            if group.any():
+                about += f", {100 * syn[group].mean():.0f} % of them SYN losses, mean {total[group].mean():.2f} s"
             ax.text(
                 threshold + 0.08,
                 1.02,
-                f'"with retransmission": {group.sum()} of {total.size}, {share:.0f} % of them SYN losses, mean {total[group].mean():.2f} s',
+                f'"with retransmission": {about}',
                 fontsize=8,
                 va="bottom",
             )
@@ -225,7 +227,8 @@ def noise(tables: Tables) -> Figure:
                 for i, b in enumerate(bars)
                 if np.isfinite(b)
             ]
-    table = pl.DataFrame(rows)
+    schema = {"page_bytes": pl.Int64, "fetches": pl.Int64, "repetition": pl.Int64, "bar_s": pl.Float64}
+    table = pl.DataFrame(rows, schema=schema)
 
     def draw() -> Any:
         figure, ax = new(7.0, 3.4)

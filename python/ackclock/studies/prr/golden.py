@@ -127,19 +127,16 @@ def run(plan: Plan) -> Data:
         for golden in pattern.episodes:
             summary = episode(golden.rule, pattern)
             for field, key in ASKED.items():
-                value = getattr(golden, field)
-                if value is None:
-                    continue
                 exact = float(summary[key])
-                # Durations are golden to the RTT; a segment more or less in front of the last one is 1/W of it.
-                computed = float(round(exact)) if field == "rtts" else exact
+                golden_value = getattr(golden, field)
                 episodes.append(
                     {
                         "pattern": pattern.name,
                         "rule": golden.rule,
                         "quantity": field,
-                        "golden": float(value),
-                        "computed": computed,
+                        "golden": None if golden_value is None else float(golden_value),
+                        # Durations are golden to the RTT; a segment more or less in front of the last one is 1/W of it.
+                        "computed": float(round(exact)) if field == "rtts" else exact,
                         "exact": exact,
                     }
                 )

@@ -15,7 +15,7 @@ from ackclock.studies.prr.figures_population import name_of
 from ackclock.studies.prr.path import LOSSES, PAGE_LABELS, PAGES
 from ackclock.studies.prr.published import GENERAL_REMARKS, PATTERNS, TABLES, PublishedTable
 from ackclock.studies.prr.rules import RATE_HALVING, RULES, SSRB, label
-from ackclock.study import StudyResult, Tables, Verdict
+from ackclock.study import StudyResult, Tables, Verdict, number
 
 
 def paragraph(text: str) -> Prose:
@@ -66,7 +66,7 @@ def sections(result: StudyResult) -> Sequence[Section]:
                     t,
                     "1-4",
                     "sequence-1-4",
-                    "Four losses of twenty: all repair them alike, but after rate halving the next 10 kB need two more round trips",
+                    "Four losses of twenty: all repair them alike, but after rate halving the next 10 kB take three flights, not one",
                     "Time-sequence of 20 kB sent at once and 10 kB more at 500 ms; 1.2 Mbit/s, RTT 100 ms, segments of 1000 bytes, "
                     "CUBIC; segments 1 to 4 lost. Shaded: congestion states. Dotted: everything acknowledged. Rate halving shrinks "
                     "the window to in flight + 1 as the response runs out, so that only three segments may leave at 500 ms; the other "
@@ -102,7 +102,7 @@ def sections(result: StudyResult) -> Sequence[Section]:
                     "The publication compared two kernels, 3.0 without and 3.2 with PRR, and sorted fetches by latency: those at least two "
                     'standard deviations above the fastest count as "with retransmission". Between these kernels the initial '
                     "retransmission timeout changed too, from 3 s to 1 s. A lost SYN or SYN-ACK waits for exactly this timeout, "
-                    "and at 1 % per link and direction 1 - 0.9801² = 3.9 % of all fetches lose one. These are the fetches that the "
+                    "and at 1 % per link and direction 1 − 0.9801² = 3.9 % of all fetches lose one. These are the fetches that the "
                     "2-sigma split picks out, since a repaired data loss costs a fraction of a second. So the bars compare 3 s with "
                     "1 s. Changing nothing but this one number on a sender with PRR moves the bars as published; changing nothing "
                     "but the rule leaves them where they are, up to 75 KB."
@@ -192,15 +192,13 @@ def episodes_table(tables: Tables) -> Table:
             head = (Cell(text=pattern.name, kind="head", span=len(pattern.episodes)),) if i == 0 else ()
             cells = []
             for key in names:
-                if key not in value:
-                    cells.append(Cell(text=""))
-                    continue
-                same = value[key]["computed"] == value[key]["golden"]
-                text = f"{value[key]['exact']:g}" + ("" if same else f" (expected {value[key]['golden']:g})")
+                v = value[key]
+                same = v["golden"] is None or v["computed"] == v["golden"]
+                text = f"{v['exact']:g}" + ("" if same else f" (expected {v['golden']:g})")
                 cells.append(Cell(text=text, kind="" if same else "differs"))
-            rows.append((*head, label(episode.rule), *cells))
+            rows.append((*head, Cell(text=label(episode.rule), kind="head"), *cells))
     return Table(
-        caption="Whole episodes on the ideal path (ssthresh W/2, three duplicate ACKs), segments. Only the golden numbers are shown.",
+        caption="Whole episodes on the ideal path (ssthresh W/2, three duplicate ACKs). Windows and bursts in segments; RFC 6937's rules set no window at the end.",
         header=("losses", "rule", *names.values()),
         rows=tuple(rows),
     )
@@ -233,9 +231,9 @@ def latency_table(tables: Tables) -> Table:
             "fetches",
             "data retransmitted",
             "SYN lost",
-            "no loss (s)",
-            "only SYN lost (s)",
-            *(f"{label(rule)} (s)" for rule in RULES),
+            "no loss",
+            "only SYN lost",
+            *(label(rule) for rule in RULES),
         ),
         rows=tuple(rows),
     )
@@ -252,10 +250,10 @@ def population_table(tables: Tables) -> Table:
             rows.append(
                 (
                     *head,
-                    name_of(r["arm"]),
+                    Cell(text=name_of(r["arm"]), kind="head"),
                     f"{r['recoveries']:,}",
                     f"{100 * r['share_above']:.0f} / {100 * r['share_at']:.0f} / {100 * r['share_below']:.0f}",
-                    " / ".join(str(int(r[q])) for q in ("exit_q05", "exit_q25", "exit_q50", "exit_q95")),
+                    " / ".join(number(r[q]) for q in ("exit_q05", "exit_q25", "exit_q50", "exit_q95")),
                     f"{r['median_rtts']:.1f} / {r['q90_rtts']:.1f}",
                     f"{100 * r['retransmission_rate']:.1f} %",
                     f"{r['retransmissions']:,}",
@@ -270,7 +268,7 @@ def population_table(tables: Tables) -> Table:
             "setting",
             "rule",
             "recoveries",
-            "pipe >/=/< ssthresh (%)",
+            "pipe > / = / < ssthresh (%)",
             "cwnd − ssthresh at the end, 5/25/50/95 %",
             "RTTs in recovery, 50/90 %",
             "retransmitted",

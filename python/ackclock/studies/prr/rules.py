@@ -23,6 +23,9 @@ SERIES = {
 }
 
 
+_OTHERS = {"prr-ub": "PRR-UB", "prr-linux-3.2": "PRR Linux 3.2"}
+
+
 def label(rule: str) -> str:
     """Name of a rule in text and figures."""
-    return SERIES[rule].label if rule in SERIES else rule
+    return SERIES[rule].label if rule in SERIES else _OTHERS[rule]

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from ackclock import studies
+from ackclock.studies.prr import golden, population, traces
+from ackclock.studies.prr.latency import paired
+from ackclock.studies.prr.published import PATTERNS, TABLES
+from ackclock.studies.prr.rules import LINUX_6, RATE_HALVING, RULES, SSRB
+from ackclock.study import Plan, Verdict
+
+
+@pytest.fixture(scope="module")
+def result():
+    return studies.get("prr").run(scale="quick", seeds=6, jobs=2)
+
+
+def test_the_name_is_offered():
+    with pytest.raises(studies.UnknownStudyError, match="nearest: prr"):
+        studies.get("pr")
+    with pytest.raises(KeyError):
+        studies.get("iw99")
+    assert "prr" in studies.names()
+
+
+def test_printed_tables_differ_only_where_known():
+    """RFC 6937 §3.1: the pipe row of PRR, shifted from ACK 5; RFC 9937 Figure 1: ACKs 19 and 20."""
+    found = set()
+    for table in TABLES:
+        for row in golden.compare(table):
+            for ack, differs in zip(table.acks, row.differs, strict=True):
+                if differs:
+                    found.add((table.place, row.rule.name, row.name, ack))
+                    assert row.rule.remark
+    shifted = {("RFC 6937 §3.1", "PRR", "pipe", ack) for ack in (5, 7, 9, 11, 13, 15, 17, 18)}
+    figure_1 = {
+        ("RFC 9937 §8, Figure 1", "PRR", name, ack)
+        for name, ack in (("cwnd", 19), ("pipe", 20), ("sent", 19), ("sent", 20))
+    }
+    assert found == shifted | figure_1
+
+
+def test_the_misprinted_row_is_the_computed_one_shifted():
+    table = TABLES[0]
+    pipe = next(row for row in golden.compare(table) if row.rule.name == "PRR" and row.name == "pipe")
+    assert pipe.printed[:4] == pipe.computed[:4]
+    assert pipe.printed[5:] == pipe.computed[4:-1]
+
+
+def test_printed_rows_are_as_wide_as_their_table():
+    for table in TABLES:
+        for rule in table.rules:
+            assert {len(cells) for cells in rule.rows.values()} == {len(table.acks)}
+
+
+def test_golden_episodes():
+    episodes = golden.run(Plan()).tables["tables.episodes"].filter(pl.col("golden").is_not_null())
+    assert episodes.height == 52
+    assert episodes.filter(pl.col("golden") != pl.col("computed")).is_empty()
+    assert {p.name for p in PATTERNS} == set(episodes["pattern"])
+
+
+def test_show():
+    study = studies.get("prr")
+    text = study.show()
+    for claim in study.claims:
+        assert f"  {claim.id}" in text
+    tables = study.show(tables=True)
+    assert "RFC 9937 §8, Figure 1" in tables
+    assert tables.count("differs") == 4
+    assert "shifted right by one" in tables
+
+
+def test_every_claim_is_complete():
+    study = studies.get("prr")
+    assert [c.id for c in study.claims] == [f"T{i}" for i in range(1, 11)] + [f"P{i}" for i in range(1, 10)]
+    for claim in study.claims:
+        assert claim.place
+        assert claim.statement.endswith(".")
+        if Verdict.FAILS in (claim.expected_at("quick"), claim.expected_at("paper")):
+            assert claim.note, f"{claim.id} needs a reason"
+
+
+def test_threads_change_nothing(result):
+    again = studies.get("prr").run(scale="quick", seeds=6, jobs=1)
+    assert again.digest == result.digest
+    assert again.to_json() == result.to_json()
+
+
+def test_exact_claims_hold_whatever_the_seeds(result):
+    for name in ("T1", "T2", "T4", "P7", "P8"):
+        assert result.outcome(name).verdict is Verdict.HOLDS
+
+
+def test_rules_meet_the_same_losses(result):
+    """Common random numbers: fetches without loss are equal, and so is what comes before the first recovery."""
+    t = result.tables["latency.fetches"]
+    for page in t["page"].unique():
+        for loss in t["loss"].unique():
+            x, y = paired(t, page, loss, RATE_HALVING, SSRB, "connect_s", hit=None)
+            assert (x == y).all()
+
+
+def test_every_cell_is_there(result):
+    t = result.tables["latency.fetches"]
+    cells = t.filter(pl.col("arm").is_in(RULES)).group_by("page", "loss", "arm").len()
+    assert cells.height == 4 * 2 * len(RULES)
+    assert set(cells["len"]) == {6}
+
+
+def test_progress_runs_to_the_end():
+    seen: list[tuple[str, float]] = []
+    plan = Plan(seeds=2, progress=lambda text, done: seen.append((text, done)))
+    population.run(plan)
+    shares = [done for _, done in seen]
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] <= shares[-1] <= 1
+
+
+def test_scripted_losses_hit_the_named_segments():
+    data = traces.run(Plan())
+    drops = data.tables["traces.drops"].filter(pl.col("pattern") == "1-4, 11-16")
+    assert set(drops["rule"]) == set(RULES)
+    for rule in RULES:
+        hit = drops.filter(pl.col("rule") == rule)
+        assert hit["seg_no"].to_list() == [1, 2, 3, 4, 11, 12, 13, 14, 15, 16]
+        assert set(hit["rexmit"]) == {0}
+
+
+def test_after_rate_halving_the_next_write_is_slow():
+    """IETF-84 slides: with nothing to send, rate halving ends with a window of 1 to 3."""
+    t = traces.run(Plan()).tables["traces.sequence"].filter(pl.col("pattern") == "1-4")
+
+    def sent_at_once(rule: str) -> int:
+        late = t.filter(
+            (pl.col("rule") == rule) & (pl.col("event") == "send") & (pl.col("len") > 1) & (pl.col("t_s") > 0.45)
+        )
+        return late.filter(pl.col("t_s") == late["t_s"].min()).height
+
+    assert sent_at_once(RATE_HALVING) <= 3
+    assert sent_at_once(SSRB) == sent_at_once(LINUX_6) == 10
+
+
+def test_report(result, tmp_path):
+    path = result.write(tmp_path / "out")
+    html = path.read_text(encoding="utf-8")
+    for claim in result.study.claims:
+        assert f'id="claim-{claim.id}"' in html
+    assert result.digest in html
+    assert "ackclock study run prr --scale quick --seeds 6" in html
+    figures = {p.suffix for p in (tmp_path / "out" / "figures").iterdir()}
+    assert {".pdf", ".png", ".svg", ".csv"} <= figures
+    claims = json.loads((tmp_path / "out" / "claims.json").read_text(encoding="utf-8"))
+    assert claims["study"] == "prr"
+    assert {"id", "statement", "verdict", "expected", "value", "interval", "bound", "seeds"} <= set(claims["claims"][0])
+
+
+def test_with_other_seeds_undecided_is_no_surprise(result):
+    for line in result.unexpected:
+        assert "undecided" not in line

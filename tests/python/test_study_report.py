@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import re
+
+from ackclock.plot import Figure, new
+from ackclock.report import Cell, ClaimRow, EvidenceRow, Page, Prose, Section, Table, render, write
+
+
+def claim(verdict: str = "not comparable") -> ClaimRow:
+    row = EvidenceRow(
+        label="gain", value="1 %", interval="0 to 2", bound="> 0 %", seeds="9", verdict="holds", symbol="✓"
+    )
+    return ClaimRow(
+        id="X1",
+        place="§1",
+        statement="a < b & c",
+        reading="",
+        verdict=verdict,
+        symbol="–",
+        expected="holds",
+        reason="because",
+        evidence=(row,),
+        decisive=0,
+    )
+
+
+def page(**more: object) -> Page:
+    def draw():
+        return new(2, 2)[0]
+
+    figure = Figure(
+        name="f",
+        title="the point",
+        caption="what <is> shown",
+        draw=draw,
+        data={},
+        interactive=lambda: {"data": [{"name": "</script><b>"}], "layout": {}},
+    )
+    table = Table(caption="t", header=("a", "b"), rows=((Cell(text="x", kind="differs", span=2), "1"), ("2",)))
+    sections = (Section(title="One, two", blocks=(Prose(html="<p>hello</p>"), table, figure)),)
+    return Page(title="T & U", summary="s", claims=(claim(),), sections=sections, scenarios={"s": 'name = "x"'}, **more)  # type: ignore[arg-type]
+
+
+def test_text_is_escaped_and_figures_are_inside():
+    html = render(page())
+    assert "a &lt; b &amp; c" in html
+    assert "T &amp; U" in html
+    assert "<p>hello</p>" in html
+    assert 'class="differs" rowspan="2"' in html
+    assert "data:image/svg+xml;base64," in html
+
+
+def test_json_cannot_end_its_script():
+    data = re.search(r'<script type="application/json" id="data-f">(.*?)</script>', render(page()), re.DOTALL)
+    assert data is not None
+    assert data[1].startswith('{"data":[{"name":"<\\/script>')
+
+
+def test_nothing_is_loaded_from_elsewhere():
+    html = render(page())
+    outside_of_scripts = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!#|data:)""", outside_of_scripts)
+    assert "@import" not in outside_of_scripts
+
+
+def test_plotly_is_there_once_and_only_if_needed():
+    assert render(page()).count("Plotly.newPlot(plot") == 1
+    assert "Plotly" not in render(Page(title="t", summary="s"))
+
+
+def test_tally_and_verdict_classes():
+    assert page().tally == [("not comparable", "–", 1)]
+    assert 'class="badge not-comparable"' in render(page())
+    assert "recorded: holds" in render(page())
+
+
+def test_drawn_figures_are_not_drawn_again(tmp_path):
+    def never():
+        raise AssertionError
+
+    figure = Figure(name="f", title="t", caption="c", draw=never, data={})
+    p = Page(title="t", summary="s", sections=(Section(title="x", blocks=(figure,)),))
+    path = write(p, tmp_path / "deep" / "report.html", drawn={"f": b"<svg/>"})
+    assert "PHN2Zy8+" in path.read_text(encoding="utf-8")

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+
+from ackclock.errors import InputError
+from ackclock.stats import mean_interval
+from ackclock.study import (
+    Claim,
+    Evidence,
+    Plan,
+    Range,
+    Verdict,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    conjunction,
+    exactly,
+    number,
+)
+
+HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("bound", "low", "high", "verdict"),
+    [
+        (above(0), 0.1, 0.2, HOLDS),
+        (above(0), -0.1, 0.2, UNDECIDED),
+        (above(0), -0.2, -0.1, FAILS),
+        (above(0), 0.0, 0.0, FAILS),  # an exact tie is no gain
+        (above(0), -1.0, 0.0, FAILS),
+        (at_least(0), 0.0, 0.0, HOLDS),
+        (at_least(0), 0.0, 1.0, HOLDS),
+        (below(3), 2.0, 3.0, UNDECIDED),
+        (at_most(3), 2.0, 3.0, HOLDS),
+        (between(20, 45), 20.0, 45.0, HOLDS),
+        (between(20, 45), 44.0, 46.0, UNDECIDED),
+        (between(20, 45), 10.0, 60.0, UNDECIDED),
+        (between(20, 45), 46.0, 60.0, FAILS),
+        (exactly(10), 10.0, 10.0, HOLDS),
+        (exactly(10), 9.0, 9.0, FAILS),
+        (exactly(10), 9.0, 11.0, UNDECIDED),
+        (above(0), math.nan, math.nan, UNDECIDED),
+        (above(0), -math.inf, math.inf, UNDECIDED),
+        (Range(), 1.0, 2.0, HOLDS),
+    ],
+)
+def test_judge(bound, low, high, verdict):
+    assert bound.judge(low, high) is verdict
+
+
+def test_bounds_as_text():
+    assert above(0).text("%") == "> 0 %"
+    assert between(-3, 3).text("%") == "−3 to 3 %"
+    assert exactly(1).text("segments") == "= 1 segment"
+    assert Range().text() == "anything"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (12345.6, "", "12346"),
+        (0.0224, "%", "0.0224 %"),
+        (-2.6449, "%", "−2.64 %"),
+        (10, "segments", "10 segments"),
+        (1.0, "ms", "1 ms"),
+        (math.nan, "s", "no data"),
+        (-math.inf, "s", "−∞"),
+        (1e-9, "", "0.000000"),
+    ],
+)
+def test_number(value, unit, text):
+    assert number(value, unit) == text
+
+
+def evidence(value: float, bound: Range, **more: object) -> Evidence:
+    return Evidence(label=str(value), value=value, bound=bound, **more)  # type: ignore[arg-type]
+
+
+def test_conjunction_and_decisive():
+    good, bad = evidence(1, above(0)), evidence(-1, above(0))
+    open_ = evidence(0.5, above(0), low=-1.0, high=2.0)
+    context = evidence(-5, above(0), weighs=False)
+    assert conjunction([good, good, context]) is HOLDS
+    assert conjunction([good, open_]) is UNDECIDED
+    assert conjunction([good, open_, bad]) is FAILS
+    assert conjunction([]) is UNDECIDED
+    assert conjunction([context]) is UNDECIDED
+
+    claim = Claim(
+        id="X1", place="here", statement="it is so", measure=lambda _: [context, good, open_, bad], expected=HOLDS
+    )
+    outcome = claim.judge({}, scale="quick")
+    assert outcome.verdict is FAILS
+    assert outcome.decisive is bad
+    shown = outcome.to_json()
+    assert shown["verdict"] == "fails"
+    assert shown["expected"] == "holds"
+    assert (shown["value"], shown["interval"], shown["bound"]) == (-1, None, "> 0")
+
+
+def test_not_comparable_keeps_its_numbers():
+    claim = Claim(
+        id="X1",
+        place="here",
+        statement="it is so",
+        measure=lambda t: [evidence(float(t["a"]["x"][0]), above(0))],
+        expected=Verdict.NOT_COMPARABLE,
+        not_comparable="no production servers here",
+    )
+    outcome = claim.judge({"a": pl.DataFrame({"x": [1.0]})}, scale="paper")
+    assert outcome.verdict is Verdict.NOT_COMPARABLE
+    assert outcome.to_json()["reason"] == "no production servers here"
+    assert outcome.to_json()["value"] == 1.0
+
+
+def test_expected_by_scale():
+    claim = Claim(id="X1", place="", statement="", measure=lambda _: [], expected={"quick": UNDECIDED, "paper": HOLDS})
+    assert claim.expected_at("quick") is UNDECIDED
+    assert claim.expected_at("paper") is HOLDS
+
+
+def test_evidence_of_an_estimate():
+    e = Evidence.of(mean_interval([1.0, 2.0, 3.0]), "mean", above(0), unit="ms", factor=1000)
+    assert e.value == 2000
+    assert e.seeds == 3
+    assert e.interval is not None
+    assert e.interval[0] < 0 < 2000 < e.interval[1]
+    assert e.verdict is UNDECIDED
+
+
+def test_json_has_no_nan():
+    e = evidence(math.nan, above(0), low=-math.inf, high=math.nan)
+    assert e.to_json()["value"] is None
+    assert e.to_json()["interval"] == [None, None]
+
+
+def test_plan():
+    seen: list[tuple[str, float]] = []
+    plan = Plan(scale="paper", progress=lambda text, done: seen.append((text, done)))
+    assert plan.count(quick=5, paper=50) == 50
+    assert Plan().count(quick=5, paper=50) == 5
+    assert Plan(seeds=7).count(quick=5, paper=50) == 7
+    plan.part(0.5, 1.0, "second").report("half way", 0.5)
+    assert seen == [("second: half way", 0.75)]
+
+
+@pytest.mark.parametrize("wrong", [{"scale": "huge"}, {"seeds": 1}, {"jobs": 0}])
+def test_plan_refuses(wrong):
+    with pytest.raises(InputError):
+        Plan(**wrong)
