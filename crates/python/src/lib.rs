@@ -112,7 +112,7 @@ fn run_batch<'py>(
 /// Upper estimate of the memory of one run, bytes.
 #[pyfunction]
 fn estimate_memory(py: Python<'_>, scenario_json: &str) -> PyResult<u64> {
-    guarded(py, || ackclock_sim::estimate_memory(&ackclock_sim::parse(scenario_json)?))?.map_err(refusal)
+    guarded(py, || Ok(ackclock_sim::estimate_memory(&ackclock_sim::parse(scenario_json)?)))?.map_err(refusal)
 }
 
 /// The ideal path of RFC 6937, ACK by ACK: {"rows": [...], "summary": {...}}.

@@ -6,72 +6,91 @@ use ackclock_core::trace::Record;
 use ackclock_core::Packet;
 use ackclock_tcp::Connection;
 
-use crate::build::build;
 use crate::capture::Captured;
-use crate::error::Error;
 use crate::flow::FetchRow;
 use crate::observe::{QueueRow, SampleRow};
-use crate::spec::{Distribution, FlowGroup, Link, Queue, Scenario, TraceLevel, Workload};
+use crate::spec::{Distribution, FlowGroup, Link, Queue, Scenario, Topology, TraceLevel, Workload};
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded.
-pub fn estimate_memory(scenario: &Scenario) -> Result<u64, Error> {
-    let built = build(scenario, 0)?;
-    let flows = built.app.flows.len() as u64;
-    let links = built.link_names.len() as u64;
+/// Nothing is built, so that a scenario beyond all bounds is refused at once; sums are floats, so that none overflows.
+pub fn estimate_memory(scenario: &Scenario) -> u64 {
+    let flows = flows(scenario);
+    let links = links(scenario, flows);
     let carried = carried(scenario);
 
-    let per_packet = (size_of::<Packet>() + 8) as u64 * GROWTH + SCOREBOARD_BYTES;
+    let per_packet = (size_of::<Packet>() + 8) as f64 * GROWTH + SCOREBOARD_BYTES;
     let network = held(scenario).min(carried) * per_packet + links * LINK_BYTES;
-    let connections = flows * (2 * size_of::<Connection>() as u64 + CONNECTION_BYTES);
+    let connections = flows * (2.0 * size_of::<Connection>() as f64 + CONNECTION_BYTES);
 
     let record = &scenario.record;
-    let rows = |interval: u64, each: u64, size: u64| match interval {
-        0 => 0,
-        ns => scenario.duration_ns / ns * each * size * COPIES,
+    let rows = |interval: u64, each: f64, size: usize| match interval {
+        0 => 0.0,
+        ns => scenario.duration_ns as f64 / ns as f64 * each * size as f64 * COPIES,
     };
     let traced = match record.trace {
-        TraceLevel::None => 0,
+        TraceLevel::None => 0.0,
         TraceLevel::Flow => carried.min(carried_by_flow_0(scenario)),
         TraceLevel::All => carried,
     };
-    let sampled = rows(record.sample_interval_ns, flows, size_of::<SampleRow>() as u64)
-        + rows(record.queue_interval_ns, links, size_of::<QueueRow>() as u64)
+    let sampled = rows(record.sample_interval_ns, flows, size_of::<SampleRow>())
+        + rows(record.queue_interval_ns, links, size_of::<QueueRow>())
         + rows(record.goodput_interval_ns, flows, 24);
     // a row for each transmission, and one for each ACK
-    let trace = traced * 2 * size_of::<Record>() as u64 * COPIES;
+    let trace = traced * 2.0 * size_of::<Record>() as f64 * COPIES;
     // data and ACKs, at both hosts
-    let capture = record.capture as u64 * carried * 4 * size_of::<Captured>() as u64;
-    let drops = record.drops as u64 * carried / 10 * size_of::<Packet>() as u64 * COPIES;
-    let fetches = fetches(scenario) * size_of::<FetchRow>() as u64 * COPIES;
-    Ok(BASE_BYTES + network + connections + sampled + trace + capture + drops + fetches)
+    let capture = record.capture as u8 as f64 * carried * 4.0 * size_of::<Captured>() as f64;
+    let drops = record.drops as u8 as f64 * carried / 10.0 * size_of::<Packet>() as f64 * COPIES;
+    let fetches = fetches(scenario) * size_of::<FetchRow>() as f64 * COPIES;
+    (BASE_BYTES + network + connections + sampled + trace + capture + drops + fetches) as u64
+}
+
+/// Flows of the run; each client of a population is one.
+fn flows(scenario: &Scenario) -> f64 {
+    let of = |group: &FlowGroup| match group.workload {
+        Workload::Population { clients, .. } => group.count as f64 * clients as f64,
+        _ => group.count as f64,
+    };
+    scenario.flows.iter().map(of).sum()
+}
+
+/// Links of the run, both directions, at most: edges and clients' paths belong to one flow each.
+fn links(scenario: &Scenario, flows: f64) -> f64 {
+    let shared = scenario.network.links.len() as f64 + 6.0;
+    match scenario.network.topology {
+        Topology::Chain | Topology::Graph => {
+            let own = scenario.flows.iter().filter(|g| matches!(g.workload, Workload::Population { .. }));
+            shared + own.map(|_| 4.0 * flows).sum::<f64>()
+        }
+        Topology::Dumbbell | Topology::Wishbone => shared + 4.0 * flows,
+    }
 }
 
 /// Most packets that the links of the scenario can hold at a time.
-fn held(scenario: &Scenario) -> u64 {
+fn held(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
     let back = [&network.reverse.access, &network.reverse.bottleneck, &network.reverse.egress];
-    let delay = |link: &Link| link.delay_ns + link.jitter_ns;
+    let delay = |link: &Link| link.delay_ns as f64 + link.jitter_ns as f64;
     let listed = || network.access_list.iter().chain(network.links.iter().map(|named| &named.link));
-    let rtt_ns = shape.into_iter().flatten().map(delay).sum::<u64>()
-        + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<u64>()
-        + listed().map(|link| 2 * delay(link)).sum::<u64>();
+    let rtt_ns = shape.into_iter().flatten().map(delay).sum::<f64>()
+        + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<f64>()
+        + listed().map(|link| 2.0 * delay(link)).sum::<f64>();
 
     // the other links cannot hold more than these let through, or the flows' own allowance below
     let shared = [&network.bottleneck, &network.reverse.bottleneck].into_iter().flatten();
-    let shared: u64 = shared.chain(listed()).map(|link| capacity(link, rtt_ns)).sum();
+    let shared: f64 = shared.chain(listed()).map(|link| capacity(link, rtt_ns)).sum();
     let own = |group: &FlowGroup| match &group.workload {
         Workload::Population { clients, queue_packets, bytes, .. } => {
-            let each = response_packets(bytes).min(*queue_packets as u64 + OWN_PATH_PACKETS);
-            *clients as u64 * group.count as u64 * each
+            let each = response_packets(bytes).min(*queue_packets as f64 + OWN_PATH_PACKETS);
+            *clients as f64 * group.count as f64 * each
         }
-        _ => group.count as u64 * OWN_PATH_PACKETS,
+        _ => group.count as f64 * OWN_PATH_PACKETS,
     };
-    shared + scenario.flows.iter().map(own).sum::<u64>()
+    shared + scenario.flows.iter().map(own).sum::<f64>()
 }
 
 /// Packets that wait at a link or fly because of it.
-fn capacity(link: &Link, rtt_ns: u64) -> u64 {
+fn capacity(link: &Link, rtt_ns: f64) -> f64 {
     let bdp = packets(link.rate_bps.unwrap_or(FASTEST_BPS), rtt_ns);
     let waiting = match link.queue {
         Some(
@@ -79,46 +98,46 @@ fn capacity(link: &Link, rtt_ns: u64) -> u64 {
             | Queue::NetemLimit { limit_packets: limit }
             | Queue::Codel { limit_packets: Some(limit), .. }
             | Queue::Red { limit_packets: limit, .. },
-        ) => limit as u64,
-        Some(Queue::DropTail { limit_bytes: Some(limit), .. }) => limit / LEAST_BYTES,
-        _ => 2 * bdp,
+        ) => limit as f64,
+        Some(Queue::DropTail { limit_bytes: Some(limit), .. }) => limit as f64 / LEAST_BYTES,
+        _ => 2.0 * bdp,
     };
-    2 * bdp + waiting
+    2.0 * bdp + waiting
 }
 
 /// Data packets that the run can carry at most: what the bottleneck lets through, or what the applications ask for.
-fn carried(scenario: &Scenario) -> u64 {
+fn carried(scenario: &Scenario) -> f64 {
     scenario.flows.iter().map(|group| carried_by(scenario, &group.workload, group.count)).sum()
 }
 
-fn carried_by_flow_0(scenario: &Scenario) -> u64 {
-    scenario.flows.first().map_or(0, |group| carried_by(scenario, &group.workload, 1))
+fn carried_by_flow_0(scenario: &Scenario) -> f64 {
+    scenario.flows.first().map_or(0.0, |group| carried_by(scenario, &group.workload, 1))
 }
 
-fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> u64 {
-    let count = count as u64;
+fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> f64 {
+    let count = count as f64;
     let network = &scenario.network;
     let slowest = network.bottleneck.iter().filter_map(|l| l.rate_bps).min();
     let graph = network.links.iter().filter_map(|l| l.link.rate_bps).max();
-    let link = packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns);
-    let payload = |bytes: u64| bytes / 1000 + 10;
+    let link = packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns as f64);
+    let payload = |bytes: u64| bytes as f64 / 1000.0 + 10.0;
     match workload {
         Workload::Bulk => link,
         Workload::Transfer { bytes } => (count * payload(*bytes)).min(link + count),
         Workload::Fetch { bytes, count: fetches, .. } => {
-            (count * *fetches as u64 * payload(*bytes)).min(link + count)
+            (count * *fetches as f64 * payload(*bytes)).min(link + count)
         }
         Workload::Throttled { rate_bps, .. } => {
-            (count * packets(*rate_bps, scenario.duration_ns)).min(link + count)
+            (count * packets(*rate_bps, scenario.duration_ns as f64)).min(link + count)
         }
         Workload::Population { clients, requests, bytes, .. } => {
-            count * *clients as u64 * *requests as u64 * response_packets(bytes)
+            count * *clients as f64 * *requests as f64 * response_packets(bytes)
         }
     }
 }
 
 /// Packets of one response, twice the mean.
-fn response_packets(bytes: &Distribution) -> u64 {
+fn response_packets(bytes: &Distribution) -> f64 {
     let mean = match bytes {
         &Distribution::Constant { value } => value,
         &Distribution::Uniform { low, high } => (low + high) / 2.0,
@@ -126,37 +145,37 @@ fn response_packets(bytes: &Distribution) -> u64 {
         &Distribution::Exponential { mean } => mean,
         Distribution::Choice { values } => values.iter().sum::<f64>() / values.len().max(1) as f64,
     };
-    (mean / 500.0) as u64 + 10
+    mean / 500.0 + 10.0
 }
 
-fn fetches(scenario: &Scenario) -> u64 {
+fn fetches(scenario: &Scenario) -> f64 {
     let of = |workload: &Workload| match workload {
-        Workload::Fetch { count, .. } => *count as u64,
-        Workload::Population { clients, requests, .. } => *clients as u64 * *requests as u64,
-        _ => 0,
+        Workload::Fetch { count, .. } => *count as f64,
+        Workload::Population { clients, requests, .. } => *clients as f64 * *requests as f64,
+        _ => 0.0,
     };
-    scenario.flows.iter().map(|group| group.count as u64 * of(&group.workload)).sum()
+    scenario.flows.iter().map(|group| group.count as f64 * of(&group.workload)).sum()
 }
 
 /// Full packets in `ns` at `bps`.
-fn packets(bps: u64, ns: u64) -> u64 {
-    (bps as u128 * ns as u128 / (1500 * 8 * 1_000_000_000)) as u64
+fn packets(bps: u64, ns: f64) -> f64 {
+    bps as f64 * ns / (1500.0 * 8.0 * 1e9)
 }
 
 /// A packet without payload.
-const LEAST_BYTES: u64 = 40;
+const LEAST_BYTES: f64 = 40.0;
 /// Program, tables' overhead, allocator.
-const BASE_BYTES: u64 = 8 << 20;
-const LINK_BYTES: u64 = 1024;
+const BASE_BYTES: f64 = (8 << 20) as f64;
+const LINK_BYTES: f64 = 1024.0;
 /// Buffers of a connection that exist even without packets.
-const CONNECTION_BYTES: u64 = 8 << 10;
+const CONNECTION_BYTES: f64 = (8 << 10) as f64;
 /// What sender and receiver remember of a packet in flight.
-const SCOREBOARD_BYTES: u64 = 256;
+const SCOREBOARD_BYTES: f64 = 256.0;
 /// A ring that grows is up to twice as large as needed, and thrice while it is copied.
-const GROWTH: u64 = 3;
+const GROWTH: f64 = 3.0;
 /// Rows, growth of their vector, and columns made of them.
-const COPIES: u64 = 3;
+const COPIES: f64 = 3.0;
 /// Packets on links of a flow's own.
-const OWN_PATH_PACKETS: u64 = 200;
+const OWN_PATH_PACKETS: f64 = 200.0;
 /// For links without a rate.
 const FASTEST_BPS: u64 = 10_000_000_000;
