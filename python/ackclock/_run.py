@@ -12,7 +12,7 @@ from typing import Any
 from ackclock import _engine
 from ackclock._results import Batch, Run
 from ackclock.errors import InputError, ScenarioError, UnavailableError
-from ackclock.scenario import Scenario
+from ackclock.scenario import CapturePoint, Scenario
 
 __all__ = ["MEMORY_LIMIT", "check_memory", "run", "run_batch"]
 
@@ -25,6 +25,7 @@ def run(
     *,
     seed: int = 1,
     pcap: str | Path | None = None,
+    pcap_at: CapturePoint = "sender",
     memory_limit: int = MEMORY_LIMIT,
 ) -> Run:
     """Simulate a scenario.
@@ -38,7 +39,9 @@ def run(
     seed
         0 to 2**63 - 1.
     pcap
-        Write every packet to this file (pcapng, nanosecond stamps).
+        Write the packets that one side sends and receives to this file (pcapng, nanosecond stamps).
+    pcap_at
+        The side: the hosts that send the data, or those that receive it.
     memory_limit
         Bytes; a run estimated to need more is refused before it starts.
 
@@ -66,7 +69,7 @@ def run(
     [100000]
     """
     _check_seed(seed)
-    text = scenario.to_engine_json(capture=pcap is not None)
+    text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, memory_limit)
     raw = _call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap)))
     return Run(

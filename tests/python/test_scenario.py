@@ -139,13 +139,13 @@ def test_bdp_counts_framing_and_the_way_back(minimal):
 
 def test_compiles_to_si_units(minimal):
     minimal["flows"][0] |= {"workload": {**FETCH, "pause": "2 s"}, "stack": {"min_rto": "200 ms", "beta": 0.7}}
-    compiled = json.loads(Scenario.from_dict(minimal).to_engine_json(capture=True))
+    compiled = json.loads(Scenario.from_dict(minimal).to_engine_json(capture="sender"))
     assert compiled["duration_ns"] == 2_000_000_000
     assert compiled["network"]["bottleneck"]["rate_bps"] == 10_000_000
     flow = compiled["flows"][0]
     assert flow["stack"] == {"min_rto_ns": 200_000_000, "beta_permille": 700}
     assert (flow["workload"]["bytes"], flow["workload"]["pause_ns"]) == (7680, 2_000_000_000)
-    assert compiled["record"]["capture"] is True
+    assert compiled["record"]["capture"] == "sender"
 
 
 def test_values_are_frozen_and_kept_as_written(minimal):

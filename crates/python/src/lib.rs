@@ -44,7 +44,7 @@ fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// One run; with `pcap`, every packet goes into that file.
+/// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file.
 #[pyfunction]
 #[pyo3(signature = (scenario_json, seed, pcap = None))]
 fn run<'py>(
@@ -54,8 +54,7 @@ fn run<'py>(
     pcap: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let output = guarded(py, || {
-        let mut scenario = ackclock_sim::parse(scenario_json)?;
-        scenario.record.capture |= pcap.is_some();
+        let scenario = ackclock_sim::parse(scenario_json)?;
         ackclock_sim::run(&scenario, seed)
     })?
     .map_err(refusal)?;

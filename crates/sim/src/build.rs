@@ -9,11 +9,11 @@ use crate::error::Error;
 use crate::flow::{ClientRow, Flow, Journal};
 use crate::hosts;
 use crate::observe::Observer;
-use crate::spec::{Scenario, TraceLevel, Workload};
+use crate::spec::{CapturePoint, Scenario, TraceLevel, Workload};
 use crate::topology::{Builder, Layout};
 use crate::workload::population::Population;
 use crate::workload::{Bulk, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transfer};
-use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS};
+use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
 /// A run that is ready to start.
 pub struct Built {
@@ -74,7 +74,12 @@ pub fn build(scenario: &Scenario, seed: u64) -> Result<Built, Error> {
         return Err(Error::value("network", format_args!("{} links", layout.links.len()), MAX_LINKS));
     }
 
-    let sinks = Sinks { capture: scenario.record.capture, drops: scenario.record.drops };
+    let capture = match scenario.record.capture {
+        CapturePoint::None => None,
+        CapturePoint::Sender => Some(SENDER as u8),
+        CapturePoint::Receiver => Some(RECEIVER as u8),
+    };
+    let sinks = Sinks { capture, drops: scenario.record.drops };
     let mut world = World::new(&layout.links, scenario.network.framing_bytes, seed, sinks);
     for [forward, backward] in &layout.routes {
         world.add_route(forward, backward);

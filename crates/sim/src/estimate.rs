@@ -9,7 +9,9 @@ use ackclock_tcp::Connection;
 use crate::capture::Captured;
 use crate::flow::FetchRow;
 use crate::observe::{QueueRow, SampleRow};
-use crate::spec::{Distribution, FlowGroup, Link, Queue, Scenario, Topology, TraceLevel, Workload};
+use crate::spec::{
+    CapturePoint, Distribution, FlowGroup, Link, Queue, Scenario, Topology, TraceLevel, Workload,
+};
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded.
 /// Nothing is built, so that a scenario beyond all bounds is refused at once; sums are floats, so that none overflows.
@@ -37,8 +39,9 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
         + rows(record.goodput_interval_ns, flows, 24);
     // a row for each transmission, and one for each ACK
     let trace = traced * 2.0 * size_of::<Record>() as f64 * COPIES;
-    // data and ACKs, at both hosts
-    let capture = record.capture as u8 as f64 * carried * 4.0 * size_of::<Captured>() as f64;
+    // data and ACKs
+    let capture =
+        (record.capture != CapturePoint::None) as u8 as f64 * carried * 2.0 * size_of::<Captured>() as f64;
     let drops = record.drops as u8 as f64 * carried / 10.0 * size_of::<Packet>() as f64 * COPIES;
     let fetches = fetches(scenario) * size_of::<FetchRow>() as f64 * COPIES;
     (BASE_BYTES + network + connections + sampled + trace + capture + drops + fetches) as u64

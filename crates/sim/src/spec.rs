@@ -206,6 +206,8 @@ pub enum Loss {
         #[serde(default)]
         offset: u64,
     },
+    /// Exactly the packets at these positions, counted from 0 over all that arrive.
+    Listed { packets: Vec<u64> },
     /// Exactly these transmissions.
     Scripted { drops: Vec<Drop> },
 }
@@ -406,8 +408,8 @@ fn population_queue() -> u32 {
 pub struct Record {
     /// Per-ACK trace: "none", "flow" (flow 0 only) or "all".
     pub trace: TraceLevel,
-    /// Capture of every packet at the hosts (pcapng).
-    pub capture: bool,
+    /// Capture of every packet at the hosts of one side (pcapng).
+    pub capture: CapturePoint,
     /// TCP_INFO-like samples of each open flow, ns; 0 = off.
     pub sample_interval_ns: u64,
     /// Queue occupancy samples, ns; 0 = off.
@@ -416,6 +418,17 @@ pub struct Record {
     pub goodput_interval_ns: u64,
     /// A row for each dropped packet.
     pub drops: bool,
+}
+
+/// Where packets are captured. One side at a time: what both see would look like retransmissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum CapturePoint {
+    #[default]
+    None,
+    Sender,
+    Receiver,
 }
 
 /// How much of the per-ACK trace is kept.

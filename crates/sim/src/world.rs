@@ -47,7 +47,7 @@ pub struct Dropped {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sinks {
     /// Every packet at the hosts.
-    pub capture: bool,
+    pub capture: Option<u8>,
     /// Every dropped packet.
     pub drops: bool,
 }
@@ -62,7 +62,7 @@ pub struct World {
     generations: Vec<u16>,
     free: Vec<u32>,
     opened: u32,
-    captured: Option<Vec<Captured>>,
+    captured: Option<(u8, Vec<Captured>)>,
 }
 
 impl World {
@@ -87,7 +87,7 @@ impl World {
             generations: Vec::new(),
             free: Vec::new(),
             opened: 0,
-            captured: sinks.capture.then(Vec::new),
+            captured: sinks.capture.map(|host| (host, Vec::new())),
         }
     }
 
@@ -241,7 +241,7 @@ impl World {
 
     /// Captured packets, if they were asked for.
     pub fn take_captured(&mut self) -> Vec<Captured> {
-        self.captured.take().unwrap_or_default()
+        self.captured.take().map(|(_, packets)| packets).unwrap_or_default()
     }
 
     fn end(&self, conn: ConnId, host: usize) -> &End {
@@ -285,9 +285,11 @@ impl World {
         let header = (seg.len as u64) << 32 ^ (packet.conn as u64);
         self.digest.fold(self.now.0 ^ header.rotate_left(20));
         self.digest.fold(seg.seq ^ seg.ack.rotate_left(32));
-        if let Some(captured) = &mut self.captured {
-            let host = host as u8;
-            captured.push(Captured { t: self.now, host, flow: end.flow, conn: end.ordinal, packet: *packet });
+        if let Some((at, captured)) = &mut self.captured {
+            if *at == host as u8 {
+                let (flow, conn) = (end.flow, end.ordinal);
+                captured.push(Captured { t: self.now, host: *at, flow, conn, packet: *packet });
+            }
         }
         end.tcp.on_packet(self.now, seg, packet.ecn);
         let (flow, watched) = (end.flow, end.watched);
@@ -322,9 +324,11 @@ impl World {
         while let Some(seg) = end.tcp.poll_transmit(self.now) {
             let bytes = seg.ip_bytes() + self.net.framing_bytes;
             let packet = Packet { seg, flow: end.flow, conn: end.conn, bytes, forward, ..Packet::default() };
-            if let Some(captured) = &mut self.captured {
-                let host = (index & 1) as u8;
-                captured.push(Captured { t: self.now, host, flow: end.flow, conn: end.ordinal, packet });
+            if let Some((at, captured)) = &mut self.captured {
+                if *at == (index & 1) as u8 {
+                    let (flow, conn) = (end.flow, end.ordinal);
+                    captured.push(Captured { t: self.now, host: *at, flow, conn, packet });
+                }
             }
             let first = self.net.first[end.flow as usize][forward as usize];
             self.net.offer(self.now, first, packet);

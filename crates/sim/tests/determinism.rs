@@ -16,7 +16,7 @@ fn same_seed_same_bits_another_seed_others() {
 
 #[test]
 fn recording_does_not_change_a_run() {
-    let all = r#"{"trace": "all", "capture": true, "drops": true, "sample_interval_ns": 10000000,
+    let all = r#"{"trace": "all", "capture": "sender", "drops": true, "sample_interval_ns": 10000000,
                   "queue_interval_ns": 7000000, "goodput_interval_ns": 300000000}"#;
     let plain = run(&dumbbell(20, 3, 5, 0.01, "{}"), 1).expect("runs");
     let watched = run(&dumbbell(20, 3, 5, 0.01, all), 1).expect("runs");

@@ -65,7 +65,8 @@ def run(
     trace: Annotated[
         str | None, typer.Option(metavar="none|flow|all", help="Record every ACK of no flow, flow 0, or all.")
     ] = None,
-    pcap: Annotated[Path | None, typer.Option(metavar="FILE", help="Capture every packet (pcapng).")] = None,
+    pcap: Annotated[Path | None, typer.Option(metavar="FILE", help="Capture one side's packets (pcapng).")] = None,
+    pcap_at: Annotated[str, typer.Option(metavar="sender|receiver", help="Side that --pcap captures.")] = "sender",
     memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more.")] = "4 GiB",
 ) -> None:
     """Simulate a scenario."""
@@ -79,6 +80,7 @@ def run(
         as_json=json,
         trace=trace,
         pcap=pcap,
+        pcap_at=pcap_at,
         memory_limit=memory_limit,
     )
 

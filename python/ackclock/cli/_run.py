@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ackclock import Run, Scenario
+    from ackclock.scenario import CapturePoint
 
 SHOWN = 20
 """Rows of a table on the terminal."""
@@ -29,6 +30,7 @@ def run(
     as_json: bool,
     trace: str | None,
     pcap: Path | None,
+    pcap_at: str,
     memory_limit: str,
 ) -> None:
     """Read, check everything that can be checked, run, print, write."""
@@ -49,9 +51,14 @@ def run(
             raise ScenarioError(key="--trace", found=error.found, allowed=error.allowed) from None
     if out is not None:
         _terminal.writable_folder(out)
+    if pcap_at not in ("sender", "receiver"):
+        raise InputError(f"--pcap-at: found {quote(pcap_at)}; allowed: sender, receiver")
     if pcap is not None:
         _terminal.writable_file(pcap, "--pcap")
-    result = _terminal.interruptible(lambda: ackclock.run(scenario, seed=seed, pcap=pcap, memory_limit=limit))
+    side: CapturePoint = "sender" if pcap_at == "sender" else "receiver"
+    result = _terminal.interruptible(
+        lambda: ackclock.run(scenario, seed=seed, pcap=pcap, pcap_at=side, memory_limit=limit)
+    )
     if out is not None:
         result.write(out)
     if as_json:

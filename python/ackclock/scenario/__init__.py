@@ -8,11 +8,11 @@ Examples
 
 from ackclock.scenario.flow import Flows, Stack
 from ackclock.scenario.link import Link, NamedLink, Reorder
-from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, NoLoss, Periodic, Scripted
+from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, Listed, NoLoss, Periodic, Scripted
 from ackclock.scenario.network import Network, Path, Reverse
 from ackclock.scenario.queue import Codel, DropTail, NetemLimit, Red
 from ackclock.scenario.record import Record
-from ackclock.scenario.scenario import Scenario, load
+from ackclock.scenario.scenario import CapturePoint, Scenario, load
 from ackclock.scenario.workload import (
     Bulk,
     Choice,
@@ -29,6 +29,7 @@ from ackclock.scenario.workload import (
 __all__ = [
     "Bernoulli",
     "Bulk",
+    "CapturePoint",
     "Choice",
     "Codel",
     "Constant",
@@ -39,6 +40,7 @@ __all__ = [
     "Flows",
     "GilbertElliott",
     "Link",
+    "Listed",
     "Lognormal",
     "NamedLink",
     "NetemLimit",

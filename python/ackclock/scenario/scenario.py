@@ -7,7 +7,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,9 @@ from ackclock.scenario.flow import Flows
 from ackclock.scenario.network import Network
 from ackclock.scenario.record import Record
 from ackclock.scenario.workload import Population
+
+CapturePoint = Literal["sender", "receiver"]
+"""Side whose packets are captured."""
 
 LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
@@ -133,17 +136,17 @@ class Scenario(Table):
         """The scenario as a file."""
         return to_toml(self.to_dict())
 
-    def to_engine_json(self, *, capture: bool = False) -> str:
+    def to_engine_json(self, *, capture: CapturePoint | None = None) -> str:
         """Compile to what the engine reads: JSON in whole nanoseconds, bits per second and bytes.
 
         Parameters
         ----------
         capture
-            Every packet will be captured.
+            Side whose packets will be captured.
         """
         record = self.record.engine()
-        if capture:
-            record["capture"] = True
+        if capture is not None:
+            record["capture"] = capture
         return json.dumps(
             {
                 "name": self.name,
