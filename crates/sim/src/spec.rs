@@ -206,8 +206,6 @@ pub enum Loss {
         #[serde(default)]
         offset: u64,
     },
-    /// Exactly the packets at these positions, counted from 0 over all that arrive.
-    Listed { packets: Vec<u64> },
     /// Exactly these transmissions.
     Scripted { drops: Vec<Drop> },
 }

@@ -179,7 +179,6 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
             loss_good: probability("loss_good", loss_good)?,
         },
         &spec::Loss::Periodic { every, offset } => LossConfig::Periodic { every, offset },
-        spec::Loss::Listed { packets } => LossConfig::Listed { packets: packets.clone() },
         spec::Loss::Scripted { drops } => {
             let drop = |d: &spec::Drop| ackclock_net::loss::Drop {
                 flow: d.flow,

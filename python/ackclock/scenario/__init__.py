@@ -8,7 +8,7 @@ Examples
 
 from ackclock.scenario.flow import Flows, Stack
 from ackclock.scenario.link import Link, NamedLink, Reorder
-from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, Listed, NoLoss, Periodic, Scripted
+from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, NoLoss, Periodic, Scripted
 from ackclock.scenario.network import Network, Path, Reverse
 from ackclock.scenario.queue import Codel, DropTail, NetemLimit, Red
 from ackclock.scenario.record import Record
@@ -40,7 +40,6 @@ __all__ = [
     "Flows",
     "GilbertElliott",
     "Link",
-    "Listed",
     "Lognormal",
     "NamedLink",
     "NetemLimit",

@@ -73,18 +73,6 @@ class Periodic(Table):
         return {"kind": self.kind, "every": self.every, "offset": self.offset}
 
 
-class Listed(Table):
-    """Exactly the packets at the listed positions are lost, data or not."""
-
-    kind: Literal["listed"]
-    packets: tuple[FromZero, ...]
-    """Positions in the order of arrival at the link, counted from 0."""
-
-    def engine(self) -> dict[str, Any]:
-        """As the engine reads it."""
-        return {"kind": self.kind, "packets": list(self.packets)}
-
-
 class Drop(Table):
     """Data segments that a scripted loss drops."""
 
@@ -116,7 +104,7 @@ class Scripted(Table):
 
 
 Loss = Annotated[
-    NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted,
+    NoLoss | Bernoulli | GilbertElliott | Periodic | Scripted,
     Field(discriminator="kind"),
-    tagged(NoLoss, Bernoulli, GilbertElliott, Periodic, Listed, Scripted),
+    tagged(NoLoss, Bernoulli, GilbertElliott, Periodic, Scripted),
 ]
