@@ -420,9 +420,9 @@ CLAIMS = (
         measure=t9,
         expected={"quick": Verdict.UNDECIDED, "paper": Verdict.FAILS},
         note=(
-            "The reversed plot is a matter of chance: it happens in four of ten reruns. Equal bars for 75 KB and 750 KB "
-            "are not: none of the reruns shows them, since moving 750 KB over 1.2 Mbit/s alone takes longer than the "
-            "initial RTO. The rerun must have differed in something else."
+            "The reversed plot is a matter of chance: it happens in a third of the reruns. Equal bars for 75 KB and "
+            "750 KB are not: hardly any rerun shows them, since moving 750 KB over 1.2 Mbit/s alone takes longer "
+            "than the initial RTO. The rerun must have differed in something else."
         ),
     ),
     Claim(

@@ -325,9 +325,9 @@ CLAIMS = (
         measure=p4,
         expected={"quick": Verdict.UNDECIDED, "paper": Verdict.FAILS},
         note=(
-            "The first half holds, with close to the published 3 %. The second does not: independent random loss hits a "
-            "retransmission in a burst no more often than any other, so nothing like the published 29 % more lost "
-            "retransmissions can appear. That excess must come from bursts that overflow queues or policers on the path."
+            "The first half holds, with close to the published 3 %. The second does not: independent random loss "
+            "hits a retransmission in a burst no more often than any other, and the sender even detects slightly "
+            "fewer. The published 29 % more must come from bursts that overflow queues or policers on the path."
         ),
     ),
     Claim(
@@ -363,10 +363,7 @@ CLAIMS = (
         reading="ideal path, window 20, segment 0 lost: at most 3 with rate halving, ssthresh with the others",
         measure=p8,
         expected=Verdict.HOLDS,
-        note=(
-            "in flight drains to nothing and takes cwnd along (the clamp to in flight + 1); ssthresh stays, and the flow "
-            "slow-starts. The time-sequence figures show what it costs the next write."
-        ),
+        note="Within one percent everywhere: both reach ssthresh; they differ in bursts, which this path absorbs.",
     ),
     Claim(
         id="P9",

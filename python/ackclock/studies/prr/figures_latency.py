@@ -268,7 +268,7 @@ def noise(tables: Tables) -> Figure:
 
     return Figure(
         name="noise",
-        title="With 100 fetches a bar rests on about six of them, and moves from rerun to rerun",
+        title="With 100 fetches a bar rests on a handful of them, and moves from rerun to rerun",
         caption=(
             "Each mark is one bar of the publication (kernel 3.0, 1 % loss) in one independent repetition of the experiment, with 100 or "
             "with 1000 fetches. Height within a row is scatter only; logarithmic axis."

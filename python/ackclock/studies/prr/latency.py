@@ -95,7 +95,7 @@ def run_kernels(plan: Plan) -> Data:
     for page in path.PAGES:
         for loss in path.LOSSES:
             large = page == path.PAGES[-1]
-            seeds = plan.count(quick=2000 if large else 10_000, paper=10_000 if large else 20_000)
+            seeds = plan.count(quick=2000 if large else 10_000, paper=20_000)
             for arm, settings in KERNELS.items():
                 cells.append(_cell(arm, page, loss, path.host(**settings), f"kernels {page} {loss}", seeds))
     return Cells(name="kernels", wanted={"fetches": FETCH_COLUMNS}).run(cells, plan)

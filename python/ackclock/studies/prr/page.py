@@ -255,11 +255,9 @@ def population_table(tables: Tables) -> Table:
                     f"{100 * r['share_above']:.0f} / {100 * r['share_at']:.0f} / {100 * r['share_below']:.0f}",
                     " / ".join(number(r[q]) for q in ("exit_q05", "exit_q25", "exit_q50", "exit_q95")),
                     f"{r['median_rtts']:.1f} / {r['q90_rtts']:.1f}",
-                    f"{100 * r['retransmission_rate']:.1f} %",
-                    f"{r['retransmissions']:,}",
+                    f"{r['retransmissions']:,} ({100 * r['retransmission_rate']:.1f} %)",
                     f"{r['lost_retransmits']:,}",
-                    f"{r['timeouts']:,}",
-                    f"{r['timeouts_in_recovery']:,}",
+                    f"{r['timeouts']:,} / {r['timeouts_in_recovery']:,}",
                 )
             )
     return Table(
@@ -271,11 +269,9 @@ def population_table(tables: Tables) -> Table:
             "pipe > / = / < ssthresh (%)",
             "cwnd − ssthresh at the end, 5/25/50/95 %",
             "RTTs in recovery, 50/90 %",
-            "retransmitted",
             "retransmissions",
             "lost again",
-            "timeouts",
-            "in recovery",
+            "timeouts / in recovery",
         ),
         rows=tuple(rows),
     )
