@@ -1,0 +1,328 @@
+//! What a packet script says. Numbers are as written: sequence numbers 32 bits wide, windows the raw 16 bits of the
+//! header, times as distances from the start or from the event before. What is relative to what is the player's task.
+
+use ackclock_core::{Flags, Span};
+
+use crate::error::Pos;
+
+/// A whole script. `--define` and its uses are already resolved.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Script {
+    /// `--name=value` lines, in order.
+    pub options: Vec<ScriptOption>,
+    /// A command before the first event.
+    pub init: Option<Command>,
+    /// The events, in order.
+    pub events: Vec<Event>,
+    /// A command after the last event, whether or not the script passed.
+    pub cleanup: Option<Command>,
+}
+
+/// `--name` or `--name=value`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScriptOption {
+    /// Where it stands.
+    pub at: Pos,
+    /// Name without the hyphens.
+    pub name: String,
+    /// Value without quotation marks.
+    pub value: Option<String>,
+}
+
+/// The text between back-quotes. It is read, never executed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Command {
+    /// Where it stands.
+    pub at: Pos,
+    /// Its text.
+    pub text: String,
+}
+
+/// Something at some time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// Where it stands.
+    pub at: Pos,
+    /// When it happens, or must happen.
+    pub time: When,
+    /// What happens.
+    pub action: Action,
+}
+
+/// Time of an event. Windows and [`When::Any`] stand only before expected packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// `t`: since the start of the script.
+    At(Span),
+    /// `+t`: since the end of the event before.
+    After(Span),
+    /// `a~b`: since the start of the script.
+    Between(Span, Span),
+    /// `+a~+b`: since the end of the event before.
+    AfterBetween(Span, Span),
+    /// `*`.
+    Any,
+}
+
+/// What an event does.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// `<`: the network delivers this to the stack.
+    Inject(Packet),
+    /// `>`: the stack must send this.
+    Expect(Packet),
+    /// The application calls the socket interface.
+    Call(Call),
+    /// A back-quoted command.
+    Command(String),
+    /// Text of a code block.
+    Code(String),
+}
+
+/// A packet.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub enum Packet {
+    Tcp(TcpPacket),
+    Icmp(IcmpPacket),
+    Udp(UdpPacket),
+}
+
+/// What is set, or checked, in the IP header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IpInfo {
+    /// ECN field alone.
+    pub ecn: Option<EcnMark>,
+    /// The whole type-of-service byte.
+    pub tos: Option<u8>,
+    /// Time to live.
+    pub ttl: Option<u8>,
+    /// IPv6 flow label.
+    pub flow_label: Option<u32>,
+}
+
+/// The words for the ECN field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EcnMark {
+    /// `noecn`.
+    NotEct,
+    /// `ect0`.
+    Ect0,
+    /// `ect1`.
+    Ect1,
+    /// `ce`.
+    Ce,
+    /// `ect01`: either ECT; on expectations only.
+    EitherEct,
+}
+
+/// A TCP segment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TcpPacket {
+    /// IP header.
+    pub ip: IpInfo,
+    /// Source and destination port.
+    pub ports: Option<(u16, u16)>,
+    /// Flags.
+    pub flags: TcpFlags,
+    /// Sequence numbers.
+    pub seq: SeqRange,
+    /// ACK number.
+    pub ack: Option<u32>,
+    /// Raw window field, never scaled; always present on injected packets.
+    pub win: Option<u16>,
+    /// Urgent pointer.
+    pub urg: Option<u16>,
+    /// Options.
+    pub options: TcpOptions,
+}
+
+/// `start:end(len)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SeqRange {
+    /// Number of the first byte, or of SYN or FIN.
+    pub start: u32,
+    /// `start + len`, modulo 2^32.
+    pub end: u32,
+    /// Payload bytes; SYN and FIN not counted.
+    pub len: u16,
+}
+
+/// Header flags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TcpFlags {
+    /// The eight flags of RFC 9293; ECE and CWR are compared only without `ace`.
+    pub bits: Flags,
+    /// The AE flag of AccECN (RFC 9768), compared only without `ace`.
+    pub ae: bool,
+    /// AE, CWR and ECE as one number, the ACE field of AccECN.
+    pub ace: Option<u8>,
+}
+
+/// Options of a segment.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TcpOptions {
+    /// `<...>`: not checked; on expectations only.
+    Any,
+    /// Exactly these, in this order, padding included; without a list in the script: none.
+    Exactly(Vec<TcpOption>),
+}
+
+impl Default for TcpOptions {
+    fn default() -> TcpOptions {
+        TcpOptions::Exactly(Vec::new())
+    }
+}
+
+/// One TCP option.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum TcpOption {
+    Nop,
+    Eol,
+    /// Bytes.
+    Mss(u16),
+    /// Shift.
+    WindowScale(u8),
+    SackPermitted,
+    /// Edges as written.
+    Sack(Vec<(u32, u32)>),
+    Timestamps {
+        val: u32,
+        ecr: u32,
+    },
+    /// `FO` (RFC 7413) or `FOEXP` (its experimental number); an empty cookie asks for one.
+    FastOpen {
+        experimental: bool,
+        cookie: Vec<u8>,
+    },
+    Md5([u8; 16]),
+    /// `ECN`: the AccECN option (RFC 9768 §3.2.3).
+    AccEcn(AccEcn),
+}
+
+/// Byte counters of the AccECN option, 24 bits each; a shorter option leaves out the last ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AccEcn {
+    /// Whether `e1b` leads (option kind 174) or `e0b` (172).
+    pub e1b_first: bool,
+    /// The leading one.
+    pub first: u32,
+    /// CE bytes.
+    pub ceb: Option<u32>,
+    /// The other ECT counter.
+    pub last: Option<u32>,
+}
+
+impl TcpOption {
+    /// Bytes on the wire.
+    pub fn bytes(&self) -> usize {
+        match self {
+            TcpOption::Nop | TcpOption::Eol => 1,
+            TcpOption::Mss(_) => 4,
+            TcpOption::WindowScale(_) => 3,
+            TcpOption::SackPermitted => 2,
+            TcpOption::Sack(blocks) => 2 + 8 * blocks.len(),
+            TcpOption::Timestamps { .. } => 10,
+            TcpOption::FastOpen { experimental, cookie } => 2 + 2 * *experimental as usize + cookie.len(),
+            TcpOption::Md5(_) => 18,
+            TcpOption::AccEcn(a) => 5 + 3 * (a.ceb.is_some() as usize + a.last.is_some() as usize),
+        }
+    }
+}
+
+/// An ICMP message about the connection.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct IcmpPacket {
+    /// IP header.
+    pub ip: IpInfo,
+    /// Type, by name: `unreachable`.
+    pub kind: String,
+    /// Code, by name: `frag_needed`.
+    pub code: Option<String>,
+    /// Next-hop MTU.
+    pub mtu: Option<u32>,
+    /// Identifier of an echo.
+    pub id: Option<u16>,
+    /// What it quotes of the packet that caused it.
+    pub quoted: Option<Quoted>,
+}
+
+/// The quoted part of a packet in an ICMP message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quoted {
+    /// Sequence numbers of a segment.
+    Tcp(SeqRange),
+    /// Payload bytes of a datagram.
+    Udp(u16),
+}
+
+/// A UDP datagram: of the language, but no part of a TCP's behaviour.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct UdpPacket {
+    /// IP header.
+    pub ip: IpInfo,
+    /// Source and destination port.
+    pub ports: Option<(u16, u16)>,
+    /// Payload bytes.
+    pub len: u16,
+}
+
+/// A call of the socket interface, and what it must return.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Call {
+    /// When it must return if it blocks; counted from the same instant as the event's own time.
+    pub until: Option<Span>,
+    /// Name.
+    pub name: String,
+    /// Arguments.
+    pub args: Vec<Expr>,
+    /// Value that it must return.
+    pub result: Expr,
+    /// Error that it must return, by name.
+    pub errno: Option<String>,
+}
+
+/// An expression.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Expr {
+    /// Decimal number.
+    Int(i64),
+    /// Hexadecimal number.
+    Hex(u64),
+    /// Name of a constant.
+    Word(String),
+    /// Strings side by side, escapes as written.
+    Text(Vec<String>),
+    /// `...`: anything, or filled in.
+    Ellipsis,
+    /// `a|b|c`.
+    Or(Vec<Expr>),
+    /// `field = value`; the field is a word or an application such as `msg_iov(2)`.
+    Assign(Box<Expr>, Box<Expr>),
+    /// `name(arguments)`: `htons(80)`.
+    Apply(String, Vec<Expr>),
+    /// `[a, b]`.
+    List(Vec<Expr>),
+    /// `{a, b}`; see [`crate::shape`].
+    Braces(Vec<Expr>),
+}
+
+impl Expr {
+    /// A plain number, if it is one.
+    pub fn number(&self) -> Option<i64> {
+        match self {
+            Expr::Int(n) => Some(*n),
+            Expr::Hex(n) => i64::try_from(*n).ok(),
+            _ => None,
+        }
+    }
+
+    /// A lone word, if it is one.
+    pub fn word(&self) -> Option<&str> {
+        match self {
+            Expr::Word(w) => Some(w),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! A script from a file, read no further than the limit.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::{Error, Pos};
+use crate::parser::Limits;
+
+/// The text of a script file. Bytes that are no UTF-8 become U+FFFD: in comments they are harmless, elsewhere the
+/// parser refuses them.
+pub fn read(path: &Path, limits: &Limits) -> Result<String, Error> {
+    let refuse = |why: String| Error::File { path: path.display().to_string(), why };
+    let file = File::open(path).map_err(|e| refuse(e.to_string()))?;
+    let kind = file.metadata().map_err(|e| refuse(e.to_string()))?;
+    if !kind.is_file() {
+        return Err(refuse("not a regular file".into())); // a pipe or a device may have no end
+    }
+    let mut bytes = Vec::new();
+    let limit = limits.bytes as u64;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| refuse(e.to_string()))?;
+    if bytes.len() as u64 > limit {
+        return Err(Error::Limit { at: Pos { line: 1, column: 1 }, what: "bytes of the file", limit });
+    }
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}

@@ -1,0 +1,22 @@
+//! Packet scripts: TCP's behaviour, segment by segment, in packetdrill's language.
+//!
+//! A script is a time-stamped list of what the application does, what the network delivers and what the stack must
+//! send. Here are the language and the set-up side: [`parse`] turns text into a [`Script`], [`Options`] and [`Setup`]
+//! say under which parameters it is to be played. Nothing in a script is ever executed by a shell.
+
+pub mod ast;
+pub mod error;
+pub mod file;
+mod lexer;
+pub mod options;
+mod parser;
+mod print;
+pub mod setup;
+pub mod shape;
+
+pub use ast::Script;
+pub use error::{Error, Pos};
+pub use file::read;
+pub use options::Options;
+pub use parser::{parse, Limits};
+pub use setup::Setup;

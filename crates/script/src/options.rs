@@ -1,0 +1,131 @@
+//! What the `--name=value` lines ask of the player.
+
+use ackclock_core::Span;
+
+use crate::ast::ScriptOption;
+use crate::error::Error;
+
+/// Named in a script, of no effect on a stack that has no addresses, no interpreter and no device.
+const IGNORED: &[&str] = &[
+    "bind_port",
+    "code_command",
+    "code_format",
+    "code_sockopt",
+    "connect_port",
+    "gateway_ip",
+    "gateway_linklocal_ip",
+    "is_anyip",
+    "local_ip",
+    "local_linklocal_ip",
+    "netmask_ip",
+    "non_fatal",
+    "persistent_tun_dev",
+    "remote_ip",
+    "speed",
+    "tun_dev",
+    "verbose",
+];
+
+/// Options of a script.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// `tolerance_usecs`: by how much times may differ.
+    pub tolerance: Span,
+    /// `tolerance_percent` in thousandths: the same as a share of the distance from the event before; the larger holds.
+    pub tolerance_permille: u32,
+    /// `tcp_ts_tick_usecs`: timestamps are compared, one tick being this long; none = not compared.
+    pub ts_tick: Option<Span>,
+    /// `tcp_ts_ecr_scaled`: an injected `ecr` that no live timestamp is known for is taken as it is.
+    pub ts_ecr_scaled: bool,
+    /// `strict_segments`: consecutive segments are not joined to meet an expectation.
+    pub strict_segments: bool,
+    /// `mtu` of the device, bytes.
+    pub mtu: Option<u32>,
+    /// `mss`: injected packets above this arrive as one aggregate of segments of this size.
+    pub gro_mss: Option<u16>,
+    /// `init_scripts`: paths, not read, only recognised by name.
+    pub init_scripts: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            tolerance: Span::from_us(4_000),
+            tolerance_permille: 125,
+            ts_tick: None,
+            ts_ecr_scaled: false,
+            strict_segments: false,
+            mtu: None,
+            gro_mss: None,
+            init_scripts: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// From the lines of a script, the last one of a name winning.
+    pub fn of(lines: &[ScriptOption]) -> Result<Options, Error> {
+        let mut options = Options::default();
+        for line in lines {
+            options.set(line)?;
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, line: &ScriptOption) -> Result<(), Error> {
+        let us = |n: u64| Span::from_us(n);
+        match line.name.as_str() {
+            "tolerance_usecs" => self.tolerance = us(number(line, 1_000_000_000)?),
+            "tolerance_percent" => self.tolerance_permille = permille(line)?,
+            "tcp_ts_tick_usecs" => {
+                self.ts_tick = Some(number(line, 1_000_000)?).filter(|n| *n > 0).map(us);
+            }
+            "tcp_ts_ecr_scaled" => self.ts_ecr_scaled = flag(line)?,
+            "strict_segments" => self.strict_segments = flag(line)?,
+            "mtu" => self.mtu = Some(number(line, 65_535)? as u32).filter(|n| *n > 0),
+            "mss" => self.gro_mss = Some(number(line, 65_535)? as u16).filter(|n| *n > 0),
+            "init_scripts" => {
+                let paths = line.value.as_deref().unwrap_or_default();
+                self.init_scripts = paths.split(',').filter(|p| !p.is_empty()).map(str::to_string).collect();
+            }
+            "ip_version" if line.value.as_deref() == Some("ipv4") => {}
+            "ip_version" => {
+                let version = line.value.as_deref().unwrap_or_default();
+                return Err(Error::unsupported(line.at, format_args!("--ip_version={version}")));
+            }
+            name if IGNORED.contains(&name) => {}
+            name => return Err(Error::unsupported(line.at, format_args!("option --{name}"))),
+        }
+        Ok(())
+    }
+}
+
+fn number(line: &ScriptOption, most: u64) -> Result<u64, Error> {
+    let text = line.value.as_deref().unwrap_or_default();
+    text.parse::<u64>().ok().filter(|n| *n <= most).ok_or_else(|| {
+        Error::value(
+            line.at,
+            &format!("--{}", line.name),
+            text,
+            format_args!("whole numbers from 0 to {most}"),
+        )
+    })
+}
+
+/// `12.5` -> 125.
+fn permille(line: &ScriptOption) -> Result<u32, Error> {
+    let text = line.value.as_deref().unwrap_or_default();
+    let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
+    match (whole.parse::<u32>(), tenths.parse::<u32>()) {
+        (Ok(whole), Ok(tenths)) if whole <= 100 && tenths <= 9 => Ok(10 * whole + tenths),
+        _ => Err(Error::value(line.at, "--tolerance_percent", text, "0 to 100, with one decimal at most")),
+    }
+}
+
+fn flag(line: &ScriptOption) -> Result<bool, Error> {
+    match line.value.as_deref() {
+        None | Some("1") => Ok(true),
+        Some("0") => Ok(false),
+        Some(text) => Err(Error::value(line.at, &format!("--{}", line.name), text, "nothing, 0 or 1")),
+    }
+}

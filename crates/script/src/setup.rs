@@ -1,0 +1,108 @@
+//! The set-up side: what the commands of a script would set on a real host, found by reading them. Nothing is executed;
+//! a command that is not recognised makes the script unsupported.
+
+mod recognise;
+mod route;
+mod shell;
+mod sysctl;
+
+use crate::error::{Error, Pos};
+pub use route::Route;
+pub use sysctl::{Refused, Sysctls};
+
+/// What stands between the stack and the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Qdisc {
+    /// A queue that never drops: pacing is the stack's own.
+    Fifo,
+    /// `fq`: pacing happens in the queue.
+    Fq,
+    /// `pfifo limit 0`: every packet is refused, and the stack is told so.
+    DropAll,
+}
+
+/// Parameters of CUBIC (Linux `/sys/module/tcp_cubic/parameters`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct CubicModule {
+    pub hystart: bool,
+    /// Bit 0: ACK train, bit 1: delay.
+    pub hystart_detect: u32,
+    pub hystart_low_window: u32,
+    pub initial_ssthresh: u32,
+    pub fast_convergence: bool,
+    pub tcp_friendliness: bool,
+}
+
+impl Default for CubicModule {
+    fn default() -> CubicModule {
+        CubicModule {
+            hystart: true,
+            hystart_detect: 3,
+            hystart_low_window: 16,
+            initial_ssthresh: 0,
+            fast_convergence: true,
+            tcp_friendliness: true,
+        }
+    }
+}
+
+/// The host that a script is played on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Setup {
+    /// `net.ipv4.tcp_*` and a few of `net.core`.
+    pub sysctls: Sysctls,
+    /// Queue of the device.
+    pub qdisc: Qdisc,
+    /// Route to the peer.
+    pub route: Route,
+    /// MTU of the device, bytes.
+    pub mtu: u32,
+    /// TCP segmentation offload of the device.
+    pub tso: bool,
+    /// Generic segmentation offload.
+    pub gso: bool,
+    /// Generic receive offload.
+    pub gro: bool,
+    /// CUBIC's parameters.
+    pub cubic: CubicModule,
+}
+
+impl Setup {
+    /// A host as it is when the kernel has booted.
+    pub fn kernel() -> Setup {
+        Setup {
+            sysctls: Sysctls::kernel(),
+            qdisc: Qdisc::Fifo,
+            route: Route::default(),
+            mtu: 1500,
+            tso: true,
+            gso: true,
+            gro: true,
+            cubic: CubicModule::default(),
+        }
+    }
+
+    /// The same after the defaults script that public suites start with.
+    pub fn suite() -> Setup {
+        Setup { sysctls: Sysctls::suite(), ..Setup::kernel() }
+    }
+
+    /// Take over what a command would set. Either all of it is recognised or nothing changes.
+    pub fn apply(&mut self, text: &str, at: Pos) -> Result<(), Error> {
+        let mut after = self.clone();
+        for simple in shell::split(text).map_err(|what| Error::unsupported(at, what))? {
+            recognise::command(&mut after, &simple).map_err(|refused| match refused {
+                Refused::Unknown(what) => Error::unsupported(at, what),
+                Refused::Value { what, found, allowed } => Error::value(at, &what, found, allowed),
+            })?;
+        }
+        *self = after;
+        Ok(())
+    }
+
+    /// Set one sysctl: `name=value`, with or without `net.ipv4.` before the name.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Refused> {
+        self.sysctls.set(name, value)
+    }
+}

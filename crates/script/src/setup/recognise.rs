@@ -1,0 +1,185 @@
+//! Which command it is, and what it would set.
+
+use super::shell::Simple;
+use super::sysctl::Refused;
+use super::{Qdisc, Route, Setup};
+
+type Outcome = Result<(), Refused>;
+
+/// Take over what one simple command would set.
+pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
+    let words: Vec<&str> = simple.words.iter().map(String::as_str).collect();
+    let (&name, args) = words.split_first().expect("invariant: a simple command has a word");
+    let base = name.rsplit('/').next().unwrap_or(name);
+    if let Some(file) = simple.output.as_deref().filter(|f| *f != "/dev/null") {
+        return match base {
+            "echo" | "printf" => write(setup, file, &args.join(" ")),
+            _ => Err(Refused::Unknown(format!("'{base}' into the file '{file}'"))),
+        };
+    }
+    match base {
+        "sysctl" => assignments(setup, args),
+        _ if base.starts_with("set_sysctls") => assignments(setup, args),
+        // Every script starts afresh, so there is nothing to restore.
+        _ if base.contains("sysctl_restore") => Ok(()),
+        "defaults.sh" => defaults(setup),
+        "source" | "." | "sh" | "bash" => match args {
+            [file] if file.rsplit('/').next() == Some("defaults.sh") => defaults(setup),
+            [file] if file.contains("sysctl_restore") => Ok(()),
+            _ => Err(Refused::Unknown(format!("'{}'", words.join(" ")))),
+        },
+        "tc" => qdisc(setup, args),
+        "ip" => ip(setup, &simple.words[1..]),
+        "ifconfig" => match args {
+            [_, "mtu", bytes] => mtu(setup, bytes),
+            _ => Err(Refused::Unknown(format!("'{}'", words.join(" ")))),
+        },
+        "ethtool" => offloads(setup, args),
+        "echo" | "printf" | ":" | "true" | "sync" | "cd" => Ok(()),
+        "set" if args.iter().all(|a| a.starts_with('-')) => Ok(()),
+        "modprobe"
+            if args.iter().all(|a| a.starts_with('-') || a.starts_with("tcp_") || a.starts_with("sch_")) =>
+        {
+            Ok(())
+        }
+        _ => Err(Refused::Unknown(format!("set-up command '{base}'"))),
+    }
+}
+
+fn defaults(setup: &mut Setup) -> Outcome {
+    *setup = Setup::suite();
+    Ok(())
+}
+
+/// `name=value ...`; flags are passed over, a name without a value only reads.
+fn assignments(setup: &mut Setup, args: &[&str]) -> Outcome {
+    for arg in args.iter().filter(|a| !a.starts_with('-')) {
+        if let Some((name, value)) = arg.split_once('=') {
+            setup.sysctls.set(name.trim(), value.trim())?;
+        }
+    }
+    Ok(())
+}
+
+fn write(setup: &mut Setup, file: &str, value: &str) -> Outcome {
+    if file.starts_with("/proc/sys/") {
+        return setup.sysctls.set(file, value.trim());
+    }
+    let Some(parameter) = file.strip_prefix("/sys/module/tcp_cubic/parameters/") else {
+        return Err(Refused::Unknown(format!("writing to '{file}'")));
+    };
+    let number: u32 = value.trim().parse().map_err(|_| Refused::value(parameter, value, "whole numbers"))?;
+    let cubic = &mut setup.cubic;
+    match parameter {
+        "hystart" => cubic.hystart = number != 0,
+        "hystart_detect" => cubic.hystart_detect = number,
+        "hystart_low_window" => cubic.hystart_low_window = number,
+        "initial_ssthresh" => cubic.initial_ssthresh = number,
+        "fast_convergence" => cubic.fast_convergence = number != 0,
+        "tcp_friendliness" => cubic.tcp_friendliness = number != 0,
+        _ => return Err(Refused::Unknown(format!("parameter '{parameter}' of tcp_cubic"))),
+    }
+    Ok(())
+}
+
+/// `tc qdisc VERB dev DEVICE root KIND ...`
+fn qdisc(setup: &mut Setup, args: &[&str]) -> Outcome {
+    let unknown = || Err(Refused::Unknown(format!("'tc {}'", args.join(" "))));
+    let Some(rest) = args.strip_prefix(&["qdisc"]) else { return unknown() };
+    let Some((verb, rest)) = rest.split_first() else { return unknown() };
+    if ["show", "ls", "list"].contains(verb) {
+        return Ok(());
+    }
+    let mut rest = rest.iter().copied().peekable();
+    let mut kind = None;
+    while let Some(word) = rest.next() {
+        match word {
+            "dev" | "handle" => {
+                rest.next();
+            }
+            "root" => {}
+            word => {
+                kind = Some(word);
+                break;
+            }
+        }
+    }
+    let options: Vec<&str> = rest.collect();
+    setup.qdisc = match (*verb, kind, &options[..]) {
+        ("del" | "delete", _, _) => Qdisc::Fifo,
+        ("add" | "replace" | "change", Some("fq"), []) => Qdisc::Fq,
+        ("add" | "replace" | "change", Some("pfifo"), ["limit", "0"]) => Qdisc::DropAll,
+        // A limit that scripts of a few packets do not reach.
+        ("add" | "replace" | "change", Some("pfifo"), []) => Qdisc::Fifo,
+        ("add" | "replace" | "change", Some("pfifo"), ["limit", n])
+            if n.parse::<u64>().is_ok_and(|n| n >= 1000) =>
+        {
+            Qdisc::Fifo
+        }
+        ("add" | "replace" | "change", Some("pfifo_fast" | "noqueue"), []) => Qdisc::Fifo,
+        _ => return unknown(),
+    };
+    Ok(())
+}
+
+fn ip(setup: &mut Setup, args: &[String]) -> Outcome {
+    let start = args.iter().position(|a| !a.starts_with('-')).unwrap_or(args.len());
+    let args = &args[start..];
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        [_, "show" | "list" | "ls" | "get", ..]
+        | ["tcp_metrics" | "tcpmetrics", "flush" | "del" | "delete", ..] => Ok(()),
+        ["route" | "ro" | "r", "add" | "change" | "replace" | "append", ..] => {
+            setup.route = Route::of(&args[2..])?;
+            Ok(())
+        }
+        ["route" | "ro" | "r", "del" | "delete" | "flush", ..] => {
+            setup.route = Route::default();
+            Ok(())
+        }
+        ["link" | "l", "set", ..] => match words.iter().position(|w| *w == "mtu") {
+            Some(at) => mtu(setup, words.get(at + 1).unwrap_or(&"")),
+            None if words.last() == Some(&"up") => Ok(()),
+            None => Err(Refused::Unknown(format!("'ip {}'", words.join(" ")))),
+        },
+        _ => Err(Refused::Unknown(format!("'ip {}'", words.join(" ")))),
+    }
+}
+
+fn mtu(setup: &mut Setup, bytes: &str) -> Outcome {
+    let allowed = "68 to 65535 bytes";
+    setup.mtu = bytes
+        .parse()
+        .ok()
+        .filter(|n| (68..=65_535).contains(n)) // RFC 791: every host forwards 68
+        .ok_or_else(|| Refused::value("mtu", bytes, allowed))?;
+    Ok(())
+}
+
+/// `ethtool -K DEVICE feature on|off ...`
+fn offloads(setup: &mut Setup, args: &[&str]) -> Outcome {
+    let features = match args {
+        ["-K" | "--offload" | "--features", _, features @ ..] => features,
+        ["-k" | "-i" | "-S" | "--show-features" | "--show-offload", ..] => return Ok(()),
+        _ => return Err(Refused::Unknown(format!("'ethtool {}'", args.join(" ")))),
+    };
+    for pair in features.chunks(2) {
+        let [feature, state] = pair else {
+            return Err(Refused::value(pair[0], "nothing", "on or off"));
+        };
+        let on = match *state {
+            "on" => true,
+            "off" => false,
+            other => return Err(Refused::value(feature, other, "on or off")),
+        };
+        match *feature {
+            "tso" | "tcp-segmentation-offload" | "tx-tcp-segmentation" => setup.tso = on,
+            "gso" | "generic-segmentation-offload" | "tx-generic-segmentation" => setup.gso = on,
+            "gro" | "generic-receive-offload" => setup.gro = on,
+            // Checksums and other receive offloads change nothing that a script sees.
+            "rx" | "tx" | "sg" | "lro" | "tx-checksumming" | "rx-checksumming" | "scatter-gather" => {}
+            other => return Err(Refused::Unknown(format!("offload '{other}'"))),
+        }
+    }
+    Ok(())
+}
