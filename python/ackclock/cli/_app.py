@@ -150,8 +150,12 @@ def bench(
 
 
 @app.command()
-def fidelity(json: Json = False, jobs: Jobs = None) -> int:
+def fidelity(
+    seeds: Annotated[int, typer.Option(parser=whole_number(2), metavar="N", help="Seeds of each lossy cell.")] = 40,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> int:
     """Compare the simulator with what a real Linux kernel did. Exit code 1 if something new misses."""
     from ackclock.cli import _tools
 
-    return _tools.fidelity(as_json=json, jobs=jobs)
+    return _tools.fidelity(seeds=seeds, jobs=jobs, as_json=json)

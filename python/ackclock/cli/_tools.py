@@ -49,13 +49,13 @@ def bench(*, as_json: bool, quick: bool) -> None:
         _terminal.show(result.table())
 
 
-def fidelity(*, as_json: bool, jobs: int | None) -> int:
+def fidelity(*, seeds: int, jobs: int | None, as_json: bool) -> int:
     """Compare and print."""
     from ackclock import fidelity as comparison
 
     with _terminal.progress() as progress:
         threads = jobs or _terminal.cpus()
-        result = _terminal.interruptible(lambda: comparison.compare(jobs=threads, progress=progress))
+        result = _terminal.interruptible(lambda: comparison.compare(seeds=seeds, jobs=threads, progress=progress))
     if as_json:
         _terminal.show_json(result.to_json())
     else:

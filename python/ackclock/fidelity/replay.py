@@ -1,0 +1,99 @@
+"""The kernel's own losses in the simulator.
+
+The kernel's netem drew its losses by position: the n-th packet on the way out is lost, whatever it is. A scripted loss names
+segments, and which segment is the n-th packet depends on all losses before it. So each loss is found by a probe: a run with
+the losses known so far, in which everything from the position in question on is lost; what goes first is the packet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ackclock._run import run
+from ackclock.errors import InputError
+from ackclock.fidelity.path import FRAMING, SAMPLE_MS, Path
+from ackclock.scenario import Scenario
+
+
+def bulk(path: Path, controller: str, positions: Sequence[int], *, seconds: int) -> Scenario:
+    """One bulk flow that loses the packets at these positions.
+
+    Parameters
+    ----------
+    path, controller, seconds
+        The run, as for `path.bulk`.
+    positions
+        Ascending, counted from 0 over all packets behind the bottleneck as the kernel sends them: SYN, ACK, data. Those
+        that the run does not reach are left out.
+
+    Raises
+    ------
+    InputError
+        If a position falls on a packet without data, which a script cannot name.
+    """
+    drops: list[dict[str, int]] = []
+    _, head = _first_lost(_scenario(path, controller, drops, seconds=1, passing=1)) or (0, 0)
+    # Here the first data may ride on the handshake's ACK; the kernel sends that ACK alone.
+    missing = KERNEL_HANDSHAKE - (1 if head > 0 else KERNEL_HANDSHAKE)
+    for position in positions:
+        if position < KERNEL_HANDSHAKE:
+            raise InputError(f"packet {position} carries no data; allowed: {KERNEL_HANDSHAKE} or more")
+        passing = position - missing - len(drops)
+        lost = _first_lost(_scenario(path, controller, drops, seconds=seconds, passing=passing))
+        if lost is None:
+            break
+        transmission, segment = lost
+        drops.append({"first": segment, "transmission": transmission})
+    return _scenario(path, controller, drops, seconds=seconds)
+
+
+KERNEL_HANDSHAKE = 2
+"""Packets on the way out before the first data: SYN and ACK."""
+
+PROBE = 2
+"""Number of the probe among the links."""
+
+EVERYTHING = 2**31
+"""More packets than any run has."""
+
+
+def _first_lost(probe: Scenario) -> tuple[int, int] | None:
+    """(transmission, number of the segment) of the first packet that the probe stopped; segment 0 carries no data."""
+    drops = run(probe).drops
+    first = drops.filter(drops["link"] == PROBE).head(1)
+    return None if first.height == 0 else (first["rexmit"][0], first["seg_no"][0])
+
+
+def _scenario(
+    path: Path, controller: str, drops: Sequence[dict[str, int]], *, seconds: int, passing: int = EVERYTHING
+) -> Scenario:
+    """The path with one more link at its end, which lets `passing` packets through and no more.
+
+    The links are the same in every run, the measured one too, so that events at the same instant keep their order.
+    """
+    delay = f"{path.rtt_ms * 500} us"
+    links = [
+        {
+            "name": "bottleneck",
+            "rate": f"{path.rate_bps} bit/s",
+            "queue": {"kind": "drop-tail", "limit": f"{path.queue_packets} packets"},
+        },
+        {"name": "way", "delay": delay, "loss": {"kind": "scripted", "drops": list(drops)}},
+        {"name": "probe", "loss": {"kind": "periodic", "every": 1, "offset": passing}},
+        {"name": "back", "delay": delay},
+    ]
+    measured = passing == EVERYTHING
+    return Scenario.from_dict(
+        {
+            "name": "fidelity",
+            "duration": f"{seconds * 10**9 + path.handshake_ns} ns",
+            "network": {
+                "topology": "graph",
+                "framing": f"{FRAMING} bytes",
+                "links": links,
+                "paths": [{"name": "path", "forward": ["bottleneck", "way", "probe"], "backward": ["back"]}],
+            },
+            "flows": [{"profile": "linux-6", "congestion_control": controller, "path": "path"}],
+            "record": {"sample_interval": f"{SAMPLE_MS} ms"} if measured else {"drops": True},
+        }
+    )

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ackclock import InputError, run
+from ackclock.cli import main
+from ackclock.fidelity import Bound, comparison, path, reference, replay, simulate
+from ackclock.fidelity.verdict import KNOWN, judge
+
+BOUND = Bound(relative=0.1)
+
+
+def verdict(kernel, simulator, bound=BOUND):
+    return judge("cell", "quantity", kernel=kernel, simulator=simulator, bound=bound).verdict
+
+
+def test_a_mean_within_the_bound_holds():
+    assert verdict([10.0, 10.0], [10.9]) == "holds"
+    assert verdict([10.0, 10.0], [11.1]) == "misses"
+    assert verdict([10.0, 10.0], [99.0], None) == "not judged"
+
+
+def test_spread_counts_where_the_data_cannot_tell():
+    blurred = [6.0, 14.0]  # standard error 4
+    assert verdict(blurred, [17.0]) == "holds within 2 SE"
+    assert verdict(blurred, [19.0]) == "misses"
+    sharp = [9.3, 10.7]  # standard error 0.7, below the bound of 1
+    assert verdict(sharp, [11.2]) == "misses"
+    assert verdict(sharp, [11.2], Bound(relative=0.1, or_spread=True)) == "holds within 2 SE"
+
+
+def test_known_misses_name_a_cell_and_a_cause():
+    cells = {cell.name: cell.bounds for cell in comparison.cells(seeds=2, jobs=1)}
+    for (cell, quantity), cause in KNOWN.items():
+        assert cells[cell][quantity] is not None
+        assert cause
+        row = judge(cell, quantity, kernel=[1.0, 1.0], simulator=[2.0], bound=BOUND)
+        assert (row.verdict, row.cause) == ("known miss", cause)
+
+
+def test_lost_packets_are_as_many_as_the_kernel_counted():
+    for row in reference.read("bulk_loss").to_dicts():
+        lost = reference.lost_packets(row["loss_pct"], row["seed"])
+        assert sum(position < row["fwd_pkts"] for position in lost) == row["loss_drops_fwd"]
+
+
+def test_every_measured_quantity_is_simulated():
+    kernel = reference.bulk("n1", "cubic")
+    simulator = simulate.bulk("n1", "cubic", phases_us=(0,))
+    assert set(kernel) == set(simulator) == set(comparison.BULK)
+    assert simulator[reference.CWND][0] == pytest.approx(kernel[reference.CWND][0], rel=0.05)
+
+
+def test_a_replay_loses_the_listed_packets():
+    positions = [100, 101, 300]
+    result = run(replay.bulk(path.N2, "reno", positions, seconds=1).set("record.drops", True))
+    way = result.links.row(1, named=True)
+    assert way["dropped_loss"] == 3
+    lost = result.drops.sort("t_s")["seg_no"].to_list()
+    assert lost[:2] == [99, 100]  # SYN and handshake ACK are packets 0 and 1
+    with pytest.raises(InputError, match="carries no data"):
+        replay.bulk(path.N2, "reno", [1], seconds=1)
+
+
+def test_command(monkeypatch, capsys):
+    def one(**settings):
+        return [cell for cell in every(**settings) if cell.name == "n1 reno"]
+
+    every = comparison.cells
+    monkeypatch.setattr(comparison, "cells", one)
+    assert main(["fidelity", "--json", "--seeds", "2", "--jobs", "1"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["profile"], shown["unexpected"]) == ("linux-6", [])
+    assert {row["verdict"] for row in shown["rows"]} == {"holds"}
+    assert main(["fidelity"]) == 0
+    assert "n1 reno" in capsys.readouterr().out
+
+    monkeypatch.setitem(comparison.BULK, reference.CWND, Bound(relative=1e-9))
+    assert main(["fidelity", "--json"]) == 1
+    streams = capsys.readouterr()
+    assert json.loads(streams.out)["unexpected"][0].startswith("n1 reno, mean cwnd")
+    assert "not as recorded" in streams.err
+    assert main(["fidelity", "--seeds", "1"]) == 2
+
+
+def test_table_for_the_docs():
+    row = judge("cell", "quantity", kernel=[2.0], simulator=[1.0], bound=BOUND)
+    table = comparison.Comparison(kernel="7", seeds=2, rows=(row,)).markdown().splitlines()
+    assert table[2] == "| cell | quantity | 2 ± 0 | 1 ± 0 | -50.00 % | 10 % | 0.00 % | misses |"
