@@ -82,6 +82,11 @@ pub struct Config {
     pub undo: bool,
     /// RFC 6675 NextSeg rules (3) and (4): retransmit beyond what is marked lost when there is no new data.
     pub next_seg_rules: bool,
+    /// Grow by ACKs instead of segments acknowledged (Linux before the stretch-ACK fixes of 2015).
+    pub count_acks: bool,
+    /// cwnd never exceeds what is in flight by more than `dup_thresh` after an ACK that is dubious (Linux up to 3.1
+    /// `tcp_moderate_cwnd`).
+    pub moderate_open: bool,
     /// Slow start again after an idle RTO (RFC 2861 as in Linux; RFC 5681 §4.1).
     pub idle_restart: bool,
     /// Keep cwnd as it is when the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
@@ -121,6 +126,7 @@ impl Config {
                 // TCP_TIMEOUT_INIT was 3 s before 3.1
                 initial_rto: Span::from_secs(3),
                 recovery: "rate-halving".into(),
+                moderate_open: true,
                 ..Config::linux_3_2()
             },
             "rfc" => Config::rfc(),
@@ -169,6 +175,8 @@ impl Config {
             frto: true,
             undo: true,
             next_seg_rules: false,
+            count_acks: false,
+            moderate_open: false,
             idle_restart: true,
             cwnd_validation: true,
             initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
@@ -189,6 +197,7 @@ impl Config {
             syn_retries: 5,
             sack_compression: false,
             tlp: false,
+            count_acks: true,
             recovery: "prr-linux-3.2".into(),
             ..Config::linux_6()
         }

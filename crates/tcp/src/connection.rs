@@ -96,6 +96,9 @@ pub struct Connection {
     syn_deadline: Time,
     has_ts: bool,
     sack: bool,
+    peer_mss: u32,
+    /// The ACK of the SYN-ACK leaves before any data (`connect` returns first).
+    ack_first: bool,
 }
 
 impl Connection {
@@ -124,6 +127,8 @@ impl Connection {
             syn_deadline: Time::NEVER,
             has_ts: config.timestamps,
             sack: config.sack,
+            peer_mss: 536, // RFC 9293 §3.7.1, until the peer says otherwise
+            ack_first: false,
             config: config.clone(),
         }
     }
@@ -204,6 +209,7 @@ impl Connection {
                 // The SYN-ACK was lost: answer again (Linux `tcp_check_req`).
                 self.syn_due = true;
                 self.syn_again = true;
+                self.arm_syn(now);
             }
             State::SynReceived if seg.flags.has(Flags::ACK) && seg.ack >= 1 => {
                 self.establish(now, seg);
@@ -213,6 +219,7 @@ impl Connection {
                 self.negotiate(seg);
                 self.establish(now, seg);
                 self.receiver.ack_now();
+                self.ack_first = true;
             }
             State::Established if syn => self.receiver.ack_now(),
             State::Done if seg.seq_len() > 0 => self.receiver.ack_now(),
@@ -223,6 +230,7 @@ impl Connection {
     fn negotiate(&mut self, seg: &Segment) {
         self.receiver.on_syn();
         self.has_ts &= seg.has_ts;
+        self.peer_mss = seg.syn.mss as u32;
         self.sack &= seg.syn.sack_permitted;
         self.receiver.negotiated(seg.syn.sack_permitted, seg.has_ts);
         self.receiver.ts_recent = seg.ts_val;
@@ -241,11 +249,13 @@ impl Connection {
         if self.syn_timeouts > 1 {
             self.sender.start_from_one();
         }
-        self.sender.established(now, seg.wnd, self.sack, self.config.payload(), rtt);
+        let smss = self.peer_mss.saturating_sub(12 * self.has_ts as u32).max(1);
+        self.sender.established(now, seg.wnd, self.sack, smss, rtt);
     }
 
     fn arm_syn(&mut self, now: Time) {
-        let linear = self.config.syn_linear_timeouts as u32;
+        // Only the SYN keeps its pace; the SYN-ACK backs off from the start.
+        let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts as u32 } else { 0 };
         let doublings = self.syn_timeouts.saturating_sub(linear).min(16);
         let rto = (self.config.initial_rto * (1 << doublings)).min(self.config.max_rto);
         self.syn_deadline = self.ticks.expiry(now, rto);
@@ -288,6 +298,9 @@ impl Connection {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         if self.state != State::Established {
             return self.poll_slow(now);
+        }
+        if std::mem::take(&mut self.ack_first) {
+            return Some(self.pure_ack(now));
         }
         if let Some(mut seg) = self.sender.poll(now) {
             self.receiver.on_data_sent(now);

@@ -157,7 +157,9 @@ impl Receiver {
         } else {
             self.pending = true;
             self.insert(start, end);
-            self.window.on_segment(seg.len);
+            if self.sack {
+                self.window.on_segment(seg.len); // without SACK a window update would hide the duplicate ACK
+            }
         }
         self.decide(now, seg, srtt);
     }

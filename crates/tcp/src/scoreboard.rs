@@ -228,26 +228,36 @@ impl Scoreboard {
         marked
     }
 
-    /// Take back every loss mark (undo). The segments stay out of the time-ordered list until sent again.
+    /// Take back every loss mark (undo), and put what was marked back into the time-ordered list. Differs: Linux leaves
+    /// segments marked by RACK out of its list until sent again. Work grows with the window; undo is rare.
     pub fn unmark_all_lost(&mut self) {
+        let mut by_time = Vec::with_capacity(self.packets_out() as usize);
         for n in self.first..self.next {
             self.get_mut(n).flags &= !LOST;
+            self.unlink(n);
+            if !self.get(n).is(SACKED) {
+                by_time.push((self.get(n).xmit, n));
+            }
         }
         self.lost_out = 0;
+        by_time.sort_unstable();
+        for (_, n) in by_time {
+            self.link_newest(n);
+        }
     }
 
-    /// Mark segment `n` SACKed; false if it already was.
-    pub fn mark_sacked(&mut self, n: u64) -> bool {
+    /// Mark segment `n` SACKed; false if it already was. A retransmission of a segment never marked lost is believed
+    /// still in flight by Linux (`tcp_sacktag_one`), not by RFC 6675 §4, whose pipe holds un-SACKed octets only.
+    pub fn mark_sacked(&mut self, n: u64, rfc_6675: bool) -> bool {
         let segment = self.get_mut(n);
         if segment.is(SACKED) {
             return false;
         }
         let flags = segment.flags;
         segment.flags |= SACKED;
-        // A retransmission of a segment never marked lost is believed still in flight (Linux `tcp_sacktag_one`).
-        if flags & LOST != 0 {
+        if flags & LOST != 0 || rfc_6675 {
             segment.flags &= !(LOST | RETRANS);
-            self.lost_out -= 1;
+            self.lost_out -= (flags & LOST != 0) as u32;
             self.retrans_out -= (flags & RETRANS != 0) as u32;
         }
         self.sacked_out += 1;

@@ -132,6 +132,10 @@ pub struct Sender {
     rexmit_hint: u64,
     high_rxt: u64,
     rescued: bool,
+    /// RescueRxt, as a segment number.
+    rescue_rxt: u64,
+    /// Forward acknowledgment is still trusted.
+    fack: bool,
 
     timer: TimerKind,
     deadline: Time,
@@ -206,6 +210,8 @@ impl Sender {
             rexmit_hint: 0,
             high_rxt: 0,
             rescued: false,
+            rescue_rxt: 0,
+            fack: true,
             timer: TimerKind::None,
             deadline: Time::NEVER,
             rexmit: Rexmit::None,
@@ -259,7 +265,7 @@ impl Sender {
 
     /// The application has nothing more to write than what was sent.
     pub fn stop_writing(&mut self) {
-        self.write_end = self.snd_nxt;
+        self.write_end = self.snd_nxt - self.fin_sent as u64;
     }
 
     /// FIN after all written data.
@@ -325,13 +331,14 @@ impl Sender {
     /// The life of one ACK: validate, scoreboard, RTT, loss detection and state, exactly one window rule, timers,
     /// one trace record. (Linux `tcp_ack`.)
     pub fn on_ack(&mut self, now: Time, seg: &Segment) {
-        if self.board.packets_out() == 0 && seg.ack == self.snd_una {
+        if self.board.packets_out() == 0 && seg.ack == self.snd_una && seg.sack.is_empty() {
             self.snd_wnd = seg.wnd as u64; // a receiver's half: nothing outstanding, nothing to learn
             self.push |= self.has_new_data();
             return;
         }
-        if seg.ack > self.snd_nxt {
-            return; // acknowledges what was never sent
+        let overtaken = seg.ack < self.snd_una && (seg.sack.is_empty() || !self.sack);
+        if seg.ack > self.snd_nxt || overtaken {
+            return; // acknowledges what was never sent, or nothing new
         }
         self.stats.acks_received += 1;
         let (prior_una, prior_delivered, prior_lost) = (self.snd_una, self.delivered, self.lost);
@@ -342,8 +349,10 @@ impl Sender {
             self.retransmits = 0;
         }
         if seg.ack >= self.snd_una {
-            w.not_dup = seg.len > 0 || seg.wnd as u64 != self.snd_wnd;
+            w.not_dup = seg.seq_len() > 0 || seg.wnd as u64 != self.snd_wnd;
             self.snd_wnd = seg.wnd as u64;
+        } else {
+            w.not_dup = true;
         }
 
         let prior_sacked_end = self.board.sacked_end();
@@ -352,6 +361,7 @@ impl Sender {
         }
         self.clean_rtx_queue(now, seg, prior_sacked_end, &mut w);
         self.update_rtt(now, seg, &mut w);
+        self.update_reo_wnd(&w);
         let sample = self.sample(now, prior_pipe, &w);
         let ssthresh = self.window.ssthresh;
         self.cc.on_sample(&mut self.window, &sample);
@@ -367,7 +377,8 @@ impl Sender {
         let dubious =
             w.data_sacked || w.dsack || !(w.not_dup || w.data_acked) || self.ca_state != CaState::Open;
         let mut entering = false;
-        if dubious && (self.board.packets_out() > 0 || w.una_advanced || self.ca_state != CaState::Open) {
+        let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
+        if dubious && (concerns || self.ca_state != CaState::Open) {
             entering = self.fast_retrans_alert(now, seg, prior_una, &mut w);
         }
         if w.set_timer {
@@ -377,7 +388,6 @@ impl Sender {
         let delivered = (self.delivered - prior_delivered) as u32;
         let newly_lost = (self.lost - prior_lost) as u32;
         self.control_window(&sample, delivered, newly_lost, entering, &w);
-        self.update_reo_wnd(&w);
         self.push = true;
         self.burst = 0;
         if let Some(e) = &mut self.episode {
@@ -404,6 +414,11 @@ impl Sender {
         }
     }
 
+    /// Kernels before 2015 counted ACKs where RFC 5681 allows segments; CUBIC corrected for delayed ACKs by itself.
+    fn counts_acks(&self) -> bool {
+        self.config.count_acks && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
+    }
+
     /// Exactly one rule sets the window (Linux `tcp_cong_control`).
     fn control_window(
         &mut self,
@@ -428,7 +443,8 @@ impl Sender {
             let reordered = self.reordering > self.config.dup_thresh;
             let grows = if reordered { w.data_acked || w.data_sacked } else { w.data_acked };
             if grows && delivered > 0 {
-                self.cc.on_ack(&mut self.window, &AckSample { acked: delivered, ..*sample });
+                let acked = if self.counts_acks() { 1 } else { delivered };
+                self.cc.on_ack(&mut self.window, &AckSample { acked, ..*sample });
                 self.cwnd_stamp = sample.now;
             }
         }

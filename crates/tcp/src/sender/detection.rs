@@ -32,7 +32,7 @@ impl Sender {
                         }
                     }
                 }
-                Detection::Fack => {
+                Detection::Fack if self.fack => {
                     let fackets = self.board.sacked_end() - self.board.first;
                     if self.board.sacked_out > 0
                         && (fackets > self.reordering as u64 || self.board.lost_out > 0)
@@ -44,7 +44,7 @@ impl Sender {
                         self.mark_lost_retransmits();
                     }
                 }
-                Detection::Dupthresh => {
+                Detection::Dupthresh | Detection::Fack => {
                     if let Some(top) = self.board.kth_highest_sacked(self.reordering as u64) {
                         self.mark_up_to(top);
                     } else if self.dup_acks >= self.reordering && self.ca_state < CaState::Recovery {
@@ -198,6 +198,7 @@ impl Sender {
         if metric > self.reordering && self.config.detection != Detection::Dupthresh {
             self.reordering = metric.min(MAX_REORDERING);
         }
+        self.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
         self.rack.reord_seen = true;
     }
 }

@@ -2,21 +2,30 @@
 //! emulation of SACK counts for connections without SACK.
 
 use ackclock_core::trace::CaState;
-use ackclock_core::{Segment, Span, Time};
+use ackclock_core::{SackBlock, Segment, Span, Time};
+use smallvec::SmallVec;
 
 use super::{AckWork, Sender};
+use crate::config::Detection;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 
 impl Sender {
     /// Apply SACK blocks (RFC 2018, RFC 2883 for a DSACK in front).
     pub(super) fn process_sack(&mut self, now: Time, seg: &Segment, prior_una: u64, w: &mut AckWork) {
-        let abs = |edge: i32| (seg.ack as i64 + edge as i64).max(0) as u64;
-        for (i, block) in seg.sack.as_slice().iter().enumerate() {
-            let (start, end) = (abs(block.start), abs(block.end));
-            if i == 0 && self.is_dsack(seg, start, end) {
+        let abs = |block: &SackBlock| {
+            let edge = |e: i32| (seg.ack as i64 + e as i64).max(0) as u64;
+            (edge(block.start), edge(block.end))
+        };
+        let mut blocks: SmallVec<[(u64, u64); 4]> = seg.sack.as_slice().iter().map(abs).collect();
+        if let Some(&(start, end)) = blocks.first() {
+            if self.is_dsack(seg, start, end) {
                 self.on_dsack(start, end, prior_una, w);
-                continue;
+                blocks.remove(0);
             }
+        }
+        // Ascending, so that two new blocks on one ACK do not look like reordering.
+        blocks.sort_unstable();
+        for (start, end) in blocks {
             if start >= end || end > self.snd_nxt || end <= self.snd_una {
                 continue;
             }
@@ -47,10 +56,11 @@ impl Sender {
     pub(super) fn on_dsack(&mut self, start: u64, end: u64, prior_una: u64, w: &mut AckWork) {
         w.dsack = true;
         self.stats.dsacks_received += 1;
-        self.rack.dsack_seen = true;
         if self.tlp_retrans && self.tlp_high_seq == Some(end) {
             w.dsack_tlp = true;
         }
+        // A DSACK without reordering, or of a timer-driven probe, says nothing about RACK's window.
+        self.rack.dsack_seen |= self.rack.reord_seen && !w.dsack_tlp;
         let Some(marker) = self.undo_marker else { return };
         if self.undo_retrans > 0 && end > marker {
             let segments = ((end - start).div_ceil(self.smss as u64)).max(1) as i64;
@@ -73,11 +83,12 @@ impl Sender {
 
     pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, w: &mut AckWork) {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
+        let rfc_6675 = self.config.next_seg_rules;
         let rack = &mut self.rack;
         let mut delivered = 0u32;
         self.board.add_sacked_range(a, b, |board, n| {
             let s = *board.get(n);
-            if !board.mark_sacked(n) {
+            if !board.mark_sacked(n, rfc_6675) {
                 return;
             }
             rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, min_rtt);
@@ -122,7 +133,7 @@ impl Sender {
             w.newly_acked += 1;
             w.data_acked = true;
             if s.is(EVER_RETRANS) {
-                w.retrans_data_acked |= s.is(RETRANS);
+                w.retrans_data_acked = true; // Karn: whichever transmission this is the echo of
             } else if !s.is(SACKED) {
                 w.first_ackt.get_or_insert(s.xmit);
                 w.last_ackt = Some(s.xmit);
@@ -150,7 +161,8 @@ impl Sender {
             }
         } else if let (Some(first), false, Some(head)) = (w.first_sackt, acked_all, self.board.head()) {
             // An RTT sample of data sent after the head's last transmission must not put the timeout off for ever.
-            w.set_timer = now.since(first) > now.since(head.xmit);
+            // (Linux since 4.x; RFC 6298 §5.3 restarts on cumulative ACKs only.)
+            w.set_timer = self.config.detection == Detection::Rack && first < head.xmit;
         }
     }
 
@@ -168,7 +180,7 @@ impl Sender {
         }
         if rtt.is_none() && w.data_acked && seg.has_ts && seg.ts_ecr > 0 {
             let ms = self.ts(now).saturating_sub(seg.ts_ecr);
-            rtt = Some(Span::from_ms(ms as u64).max(Span::from_us(1)));
+            rtt = Some(Span::from_ms(ms.max(1) as u64));
             newest = rtt;
         }
         w.rtt = newest;

@@ -7,7 +7,7 @@ use ackclock_core::{Segment, Time};
 
 use super::{AckWork, Rexmit, Sender};
 use crate::config::Detection;
-use crate::scoreboard::{EVER_RETRANS, SACKED};
+use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 
 impl Sender {
     /// The congestion state machine (Linux `tcp_fastretrans_alert`). True if this ACK enters recovery.
@@ -19,6 +19,9 @@ impl Sender {
         w: &mut AckWork,
     ) -> bool {
         let num_dupack = (!w.una_advanced && !w.not_dup) as u32;
+        if w.una_advanced {
+            self.dup_acks = 0; // RFC 6675 §5: in every state
+        }
         if !self.sack && self.board.packets_out() == 0 {
             self.board.set_emulated_sacked(0);
         }
@@ -70,10 +73,11 @@ impl Sender {
             CaState::Loss => {
                 self.process_loss(now, seg, num_dupack, w);
                 self.identify_loss(now, w);
-                if !(self.ca_state == CaState::Open || w.lost_retrans) || self.ca_state == CaState::Loss {
-                    return false;
+                // A retransmission lost again starts a new episode even in Loss (RACK sees it; FACK looks only in Recovery).
+                if self.ca_state == CaState::Open || (w.lost_retrans && self.time_to_recover()) {
+                    return self.try_enter(now, w);
                 }
-                return self.try_enter(now, w);
+                return false;
             }
             _ => {
                 if !self.sack {
@@ -98,6 +102,9 @@ impl Sender {
         if !self.time_to_recover() {
             if self.ca_state != CaState::Cwr {
                 self.try_keep_open();
+                if self.config.moderate_open {
+                    self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.reordering);
+                }
             }
             return false;
         }
@@ -106,11 +113,8 @@ impl Sender {
         true
     }
 
-    /// RFC 6675 §2, §5: a duplicate ACK reports something new; a cumulative advance resets the count.
+    /// RFC 6675 §2: a duplicate ACK reports something new.
     pub(super) fn count_dup_acks(&mut self, w: &AckWork) {
-        if w.una_advanced {
-            self.dup_acks = 0;
-        }
         if w.data_sacked {
             self.dup_acks += 1;
         }
@@ -149,7 +153,6 @@ impl Sender {
                 return;
             }
             self.ca_state = CaState::Open;
-            self.undo_marker = None;
             return;
         }
         if !self.sack {
@@ -199,7 +202,9 @@ impl Sender {
         self.stats.recoveries += 1;
         self.high_rxt = self.board.first;
         self.rescued = false;
-        self.force_head = self.rule.forces_first_retransmit();
+        self.rescue_rxt = self.board.first + 1;
+        let head_under_way = self.board.head().is_some_and(|h| h.is(RETRANS));
+        self.force_head = self.rule.forces_first_retransmit() && !head_under_way;
         self.episode = Some(Box::new(RecoverySummary {
             flow: self.flow,
             responder: self.responder,
@@ -256,7 +261,6 @@ impl Sender {
             self.window.cwnd = self.rule.exit(&exit).max(1);
         }
         self.cwnd_stamp = now;
-        self.undo_marker = None;
         self.finish_episode(now, before, cause);
     }
 
@@ -340,6 +344,7 @@ impl Sender {
             self.init_reduction(w.newly_acked, w.newly_sacked);
             self.ca_state = CaState::Cwr;
             self.end_reduction(now, ExitCause::FullAck);
+            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
             self.try_keep_open();
         } else if !(w.una_advanced || w.not_dup || w.data_sacked) {
             self.tlp_high_seq = None;

@@ -59,7 +59,8 @@ impl Sender {
                 return Some(self.retransmit(now, first));
             }
         }
-        if self.board.retrans_out >= self.board.lost_out || self.board.pipe() >= self.window.cwnd {
+        let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
+        if all_sent || self.board.pipe() >= self.window.cwnd {
             return None;
         }
         let mut n = self.rexmit_hint.max(first);
@@ -86,10 +87,14 @@ impl Sender {
         {
             return Some(self.retransmit(now, n));
         }
-        if !self.rescued {
+        self.high_rxt = self.high_rxt.max(self.board.sacked_end()); // nothing below is left to look at
+        if !self.rescued && self.board.first >= self.rescue_rxt {
             self.rescued = true;
             let last = (self.board.first..self.board.next).rev().find(|&n| !self.board.get(n).is(SACKED))?;
-            return Some(self.retransmit(now, last));
+            let high_rxt = self.high_rxt;
+            let seg = self.retransmit(now, last);
+            self.high_rxt = high_rxt; // rule (4): the rescue does not count
+            return Some(seg);
         }
         None
     }
@@ -116,6 +121,7 @@ impl Sender {
     pub(super) fn resend(&mut self, now: Time, n: u64, counts: bool) -> Segment {
         self.board.retransmitted(n, now, self.delivered as u32, counts);
         self.stats.retransmissions += 1;
+        self.last_sent = now;
         let s = *self.board.get(n);
         let seg = self.segment(now, n, s.start(), s.len - s.is(FIN) as u32, s.is(FIN), s.rexmit);
         self.count_burst();

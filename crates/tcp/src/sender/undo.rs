@@ -1,7 +1,7 @@
 //! Reductions that were a mistake: DSACK undo, Eifel by timestamps (RFC 3522), F-RTO's verdict (RFC 5682).
 //! Linux `tcp_may_undo` and kin.
 
-use ackclock_cc::CongestionControl;
+use ackclock_cc::{CongestionControl, RecoveryExit, RecoveryRule};
 use ackclock_core::trace::{CaState, Event, ExitCause};
 use ackclock_core::{Segment, Time};
 
@@ -46,6 +46,10 @@ impl Sender {
         if self.prior_ssthresh > 0 {
             self.window.cwnd = self.cc.undo_cwnd(&self.window);
             self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
+        }
+        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
+            let (cwnd, ssthresh, pipe) = (self.window.cwnd, self.window.ssthresh, self.board.pipe());
+            self.window.cwnd = self.rule.exit(&RecoveryExit { cwnd, ssthresh, pipe, undone: true }).max(1);
         }
         self.cwnd_stamp = now;
         self.undo_marker = None;
