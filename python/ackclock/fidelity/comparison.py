@@ -98,10 +98,12 @@ class Comparison:
         table.add_column("verdict")
         for before, row in zip((None, *self.rows), self.rows, strict=False):
             table.add_row("" if before and before.cell == row.cell else row.cell, *_cells(row))
-        table.caption = (
-            "mean ± standard deviation over seeds or starts; 2 SE: two standard errors of the kernel's mean, which count "
-            "for retransmissions, and where one of them exceeds the bound"
-        )
+        notes = [
+            "mean ± standard deviation over seeds or starts; 2 SE: two standard errors of the kernel's mean, which count for "
+            "retransmissions, and where one of them exceeds the bound"
+        ]
+        notes += [f"{row.cell}, {row.quantity}: {row.cause}" for row in self.rows if row.cause]
+        table.caption = "\n".join(notes)
         return table
 
     def markdown(self) -> str:

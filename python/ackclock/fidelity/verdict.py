@@ -96,8 +96,8 @@ class Row:
 
 
 _DRAWS = (
-    "five draws are few: the kernel's lost 0.093 % instead of 0.1 %, and late; with the same packets lost the simulator "
-    "holds the bound"
+    "five draws are few: the kernel's lost 0.093 % instead of 0.1 %; with the same packets lost the simulator holds the "
+    "bound"
 )
 
 KNOWN: dict[tuple[str, str], str] = {
