@@ -396,7 +396,7 @@ CLAIMS = (
         note=(
             "On this path the factor is 1.2 to 3, smaller for larger pages. It depends on page size and on what counts as "
             "a fetch with loss: in the publication's own 2-sigma groups it is the initial RTO that sets it, about 6 with "
-            "1 s and 17 with 3 s. The quoted 7 to 10 is from production servers, with other mixes of sizes and round-trip "
+            "1 s and 16 with 3 s. The quoted 7 to 10 is from production servers, with other mixes of sizes and round-trip "
             "times."
         ),
     ),
