@@ -1,0 +1,83 @@
+"""Runs the examples of the prose docs: `--check` says which printed outputs are no longer true, without it they are renewed.
+
+A block ```` ```toml name ```` or ```` ```python name ```` becomes a file; the lines of a ```` ```console ```` block that start with `$ ` are run,
+in order, in a folder that holds these files and the scenarios. Blocks that need a program which is not installed are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
+BLOCK = re.compile(r"```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<body>.*?)```", re.DOTALL)
+OPTIONAL = ("tshark",)
+
+
+def main() -> int:
+    check = "--check" in sys.argv[1:]
+    stale = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        renewed = run(text)
+        if renewed != text:
+            stale.append(page)
+            if not check:
+                page.write_text(renewed, encoding="utf-8")
+    for page in stale:
+        print(
+            f"{page.relative_to(ROOT)}: {'printed outputs are stale; `make docs` renews them' if check else 'renewed'}"
+        )
+    return 1 if check and stale else 0
+
+
+def run(text: str) -> str:
+    """The page with the outputs that its commands give now."""
+    environment = {
+        **os.environ,
+        "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "MPLBACKEND": "Agg",
+        "COLUMNS": "120",
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "scenarios").symlink_to(ROOT / "scenarios")
+
+        def renew(match: re.Match[str]) -> str:
+            if match["name"]:
+                (folder / match["name"]).write_text(match["body"], encoding="utf-8")
+            if match["language"] != "console":
+                return match[0]
+            commands = [line[2:] for line in match["body"].split("\n") if line.startswith("$ ")]
+            if any(tool in command and not shutil.which(tool) for command in commands for tool in OPTIONAL):
+                return match[0]
+            return "\n".join(["```console", *(output(c, folder, environment) for c in commands), "```"])
+
+        return BLOCK.sub(renew, text)
+
+
+def output(command: str, folder: Path, environment: dict[str, str]) -> str:
+    """A command and what it prints, without the warnings of programs that dislike being run as root."""
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    lines = [line.rstrip() for line in done.stdout.split("\n") if "Running as user" not in line]
+    printed = "\n".join(lines).rstrip()
+    return f"$ {command}\n{printed}" if printed else f"$ {command}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
