@@ -407,3 +407,6 @@ pub enum Marked {
     /// A retransmission is now believed lost.
     LostAgain,
 }
+
+#[cfg(test)]
+mod tests;

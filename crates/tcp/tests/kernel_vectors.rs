@@ -1,77 +1,20 @@
 //! What current Linux does in fast recovery, segment by segment: the four vectors observed through the kernel's public
 //! packetdrill suite (facts only; MSS 1000, initial window 10, CUBIC, so ssthresh 7), and limited transmit.
 
-use ackclock_core::packet::{Ecn, SynOptions};
+mod common;
+
 use ackclock_core::trace::CaState;
-use ackclock_core::{Flags, SackBlock, Segment, Span, Time};
-use ackclock_tcp::{Config, Connection};
+use ackclock_core::Span;
+use ackclock_tcp::Config;
+use common::server::Server;
 
-/// A server under test; segments are numbered from 0, 1000 bytes each.
-struct Server {
-    conn: Connection,
-    now: Time,
-}
-
-impl Server {
-    fn new(sack: bool) -> Server {
-        let config =
-            Config { smss: 1000, timestamps: false, sack, ..Config::profile("linux-6").expect("a profile") };
-        let mut s = Server { conn: Connection::responder(0, &config), now: Time(1) };
-        let syn = SynOptions { mss: 1000, wscale: 8, sack_permitted: sack };
-        s.conn.on_packet(
-            s.now,
-            &Segment { flags: Flags::SYN, syn, wnd: 32_792, ..Segment::default() },
-            Ecn::NotEct,
-        );
-        assert!(s.conn.poll_transmit(s.now).expect("SYN-ACK").flags.has(Flags::SYN));
-        s.now += Span::from_ms(100);
-        s.deliver(0, &[]);
-        s
-    }
-
-    /// What leaves now: "N7" new, "R0" again.
-    fn sent(&mut self) -> Vec<String> {
-        let mut sent = Vec::new();
-        while let Some(seg) = self.conn.poll_transmit(self.now) {
-            let letter = if seg.rexmit > 0 { "R" } else { "N" };
-            sent.push(format!("{letter}{}", (seg.seq - 1) / 1000));
-        }
-        sent
-    }
-
-    fn write(&mut self, segments: u64) -> Vec<String> {
-        self.conn.write(self.now, segments * 1000);
-        self.sent()
-    }
-
-    /// An ACK for all segments below `ack`, with SACK blocks of segments [a, b).
-    fn deliver(&mut self, ack: u64, sacks: &[(u64, u64)]) {
-        let mut seg =
-            Segment { seq: 1, ack: 1 + ack * 1000, flags: Flags::ACK, wnd: 257 << 8, ..Segment::default() };
-        for (a, b) in sacks {
-            let edge = |n: u64| ((n as i64 - ack as i64) * 1000) as i32;
-            seg.sack.push(SackBlock { start: edge(*a), end: edge(*b) });
-        }
-        self.conn.on_packet(self.now, &seg, Ecn::NotEct);
-    }
-
-    fn ack(&mut self, ack: u64, sacks: &[(u64, u64)]) -> String {
-        self.now += Span::from_ms(1);
-        self.deliver(ack, sacks);
-        self.sent().join(" ")
-    }
-
-    fn cwnd(&self) -> u32 {
-        self.conn.info().cwnd
-    }
-    fn state(&self) -> CaState {
-        self.conn.info().ca_state
-    }
+fn server(sack: bool) -> Server {
+    Server::new(&Config { sack, ..Config::profile("linux-6").expect("a profile") })
 }
 
 #[test]
 fn one_of_ten_lost() {
-    let mut s = Server::new(true);
+    let mut s = server(true);
     assert_eq!(s.write(10).len(), 10);
     s.now += Span::from_ms(100);
     assert_eq!(s.ack(0, &[(1, 2)]), "");
@@ -88,7 +31,7 @@ fn one_of_ten_lost() {
 
 #[test]
 fn the_first_four_of_ten_lost_and_nothing_more_to_send() {
-    let mut s = Server::new(true);
+    let mut s = server(true);
     s.write(10);
     s.now += Span::from_ms(100);
     assert_eq!(s.ack(0, &[(4, 5)]), "");
@@ -108,7 +51,7 @@ fn the_first_four_of_ten_lost_and_nothing_more_to_send() {
 
 #[test]
 fn a_retransmission_is_lost_too() {
-    let mut s = Server::new(true);
+    let mut s = server(true);
     assert_eq!(s.write(20).len(), 10);
     s.now += Span::from_ms(100);
     let steps =
@@ -128,7 +71,7 @@ fn a_retransmission_is_lost_too() {
 
 #[test]
 fn data_sacked_below_snd_una_still_counts_as_delivered() {
-    let mut s = Server::new(true);
+    let mut s = server(true);
     s.write(20);
     s.now += Span::from_ms(100);
     for n in 4..7 {
@@ -146,7 +89,7 @@ fn data_sacked_below_snd_una_still_counts_as_delivered() {
 #[test]
 fn limited_transmit_sends_one_new_segment_on_each_of_the_first_two_duplicate_acks() {
     for sack in [true, false] {
-        let mut s = Server::new(sack);
+        let mut s = server(sack);
         s.write(20);
         s.now += Span::from_ms(100);
         let block = |n| if sack { vec![(1, n)] } else { vec![] };

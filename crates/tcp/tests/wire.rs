@@ -1,104 +1,13 @@
 //! Two endpoints and a wire of constant delay that loses, reorders and duplicates at will: whatever happens to the
 //! packets, every byte arrives once and in order, and both ends close.
 
+mod common;
+
 use ackclock_core::packet::Ecn;
-use ackclock_core::rng::threshold;
-use ackclock_core::{Flags, Segment, Span, Stream, Time};
+use ackclock_core::{Flags, Time};
 use ackclock_tcp::{Config, Connection, Detection};
+use common::wire::{lost_if, Wire, CLIENT};
 use proptest::prelude::*;
-
-/// A wire with a queue-less constant delay each way.
-struct Wire {
-    ends: [Connection; 2],
-    /// (arrival, insertion number, to, segment)
-    flying: Vec<(Time, u64, usize, Segment)>,
-    inserted: u64,
-    now: Time,
-    delay: Span,
-    rng: Stream,
-    loss: u64,
-    reorder: u64,
-    duplicate: u64,
-    sent: u64,
-}
-
-impl Wire {
-    fn new(config: &Config, seed: u64, loss: f64, reorder: f64, duplicate: f64) -> Wire {
-        Wire {
-            ends: [Connection::initiator(0, config), Connection::responder(0, config)],
-            flying: Vec::new(),
-            inserted: 0,
-            now: Time::ZERO,
-            delay: Span::from_ms(20),
-            rng: Stream::new(seed, "wire"),
-            loss: threshold(loss),
-            reorder: threshold(reorder),
-            duplicate: threshold(duplicate),
-            sent: 0,
-        }
-    }
-
-    fn drain(&mut self, end: usize) {
-        while let Some(seg) = self.ends[end].poll_transmit(self.now) {
-            self.sent += 1;
-            if self.rng.chance(self.loss) {
-                continue;
-            }
-            let copies = 1 + self.rng.chance(self.duplicate) as u32;
-            for _ in 0..copies {
-                let late = if self.rng.chance(self.reorder) {
-                    Span::from_ms(self.rng.below(15))
-                } else {
-                    Span::ZERO
-                };
-                // 10 us apart, as on a link
-                let at = self.now + self.delay + late + Span::from_us(self.inserted % 100);
-                self.inserted += 1;
-                self.flying.push((at, self.inserted, 1 - end, seg));
-            }
-        }
-    }
-
-    /// One event; false when nothing is left to happen.
-    fn step(&mut self) -> bool {
-        let arrival = self.flying.iter().map(|f| (f.0, f.1)).min();
-        let timer = (0..2).map(|e| (self.ends[e].next_deadline(), e)).min().expect("two ends");
-        match arrival {
-            Some((at, no)) if at <= timer.0 => {
-                let i = self.flying.iter().position(|f| f.1 == no).expect("just found");
-                let (_, _, to, seg) = self.flying.swap_remove(i);
-                self.now = at;
-                self.ends[to].on_packet(at, &seg, Ecn::NotEct);
-                self.drain(to);
-            }
-            _ if timer.0 == Time::NEVER => return false,
-            _ => {
-                self.now = self.now.max(timer.0);
-                self.ends[timer.1].on_timer(self.now);
-                self.drain(timer.1);
-            }
-        }
-        true
-    }
-
-    fn run(&mut self, bytes: u64) {
-        self.ends[0].connect(self.now);
-        self.ends[0].write(self.now, bytes);
-        self.ends[0].close(self.now);
-        self.drain(0);
-        let mut closing = false;
-        for _ in 0..2_000_000 {
-            if !self.step() || self.ends.iter().all(Connection::is_done) {
-                break;
-            }
-            if self.ends[1].peer_closed() && !closing {
-                closing = true;
-                self.ends[1].close(self.now);
-                self.drain(1);
-            }
-        }
-    }
-}
 
 fn config(profile: &str, rule: &str, cc: &str) -> Config {
     let profile = Config::profile(profile).expect("a profile");
@@ -126,7 +35,7 @@ const CONTROLLERS: [&str; 3] = ["reno", "cubic", "cubic-rfc9438"];
 
 #[test]
 fn a_clean_wire_takes_the_handshake_and_the_rounds_of_slow_start() {
-    let mut wire = Wire::new(&config("linux-6", "prr-linux-6", "reno"), 1, 0.0, 0.0, 0.0);
+    let mut wire = Wire::random(&config("linux-6", "prr-linux-6", "reno"), 1, 0.0, 0.0, 0.0);
     wire.run(66 * 1448);
     assert!(wire.ends.iter().all(Connection::is_done));
     assert_eq!(wire.ends[1].received(), 66 * 1448);
@@ -141,7 +50,7 @@ fn every_rule_works_with_every_controller_and_profile() {
     for profile in PROFILES {
         for rule in RULES {
             for cc in CONTROLLERS {
-                let mut wire = Wire::new(&config(profile, rule, cc), 7, 0.03, 0.0, 0.0);
+                let mut wire = Wire::random(&config(profile, rule, cc), 7, 0.03, 0.0, 0.0);
                 wire.run(400_000);
                 assert_eq!(wire.ends[1].received(), 400_000, "{profile} {rule} {cc}");
                 assert!(wire.ends[0].stats().retransmissions > 0);
@@ -153,11 +62,10 @@ fn every_rule_works_with_every_controller_and_profile() {
 #[test]
 fn a_lost_syn_costs_the_initial_rto() {
     for (profile, ms) in [("linux-6", 1000), ("linux-3.0", 3000)] {
-        let mut wire = Wire::new(&config(profile, "prr-linux-6", "reno"), 1, 0.0, 0.0, 0.0);
-        wire.loss = u64::MAX;
+        let config = config(profile, "prr-linux-6", "reno");
+        let mut wire = Wire::new(&config, &config, |l| lost_if(l.from == CLIENT && l.index == 0));
         wire.ends[0].connect(wire.now);
         wire.drain(0);
-        wire.loss = 0;
         wire.ends[0].write(wire.now, 1000);
         while !wire.ends[0].is_established() {
             assert!(wire.step());
@@ -169,7 +77,7 @@ fn a_lost_syn_costs_the_initial_rto() {
 
 #[test]
 fn a_syn_that_never_arrives_fails() {
-    let mut wire = Wire::new(&Config::profile("linux-6").expect("profile"), 1, 1.0, 0.0, 0.0);
+    let mut wire = Wire::random(&Config::profile("linux-6").expect("profile"), 1, 1.0, 0.0, 0.0);
     wire.run(1000);
     assert!(wire.ends[0].has_failed());
 }
@@ -195,7 +103,7 @@ proptest! {
         config.sack = sack;
         config.timestamps = timestamps;
         config.detection = [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection];
-        let mut wire = Wire::new(&config, seed, loss, reorder, duplicate);
+        let mut wire = Wire::random(&config, seed, loss, reorder, duplicate);
         wire.run(bytes);
         prop_assert_eq!(wire.ends[1].received(), bytes);
         prop_assert!(wire.ends[1].peer_closed());
@@ -206,7 +114,7 @@ proptest! {
 fn a_segment_never_exceeds_what_the_peer_offered_and_syns_carry_their_options() {
     let config =
         Config { receive_buffer: 20_000, initial_rwnd: 10_000, ..config("linux-6", "prr-linux-6", "reno") };
-    let mut wire = Wire::new(&config, 3, 0.0, 0.0, 0.0);
+    let mut wire = Wire::random(&config, 3, 0.0, 0.0, 0.0);
     wire.ends[0].connect(wire.now);
     wire.ends[0].write(wire.now, 300_000);
     let syn = wire.ends[0].poll_transmit(wire.now).expect("a SYN");
@@ -215,7 +123,7 @@ fn a_segment_never_exceeds_what_the_peer_offered_and_syns_carry_their_options() 
     wire.drain(1);
     let mut right = 0;
     while wire.ends[1].received() < 300_000 && wire.step() {
-        for (_, _, to, seg) in &wire.flying {
+        for (to, seg) in wire.flying.values() {
             if *to == 0 && seg.flags.has(Flags::ACK) {
                 right = right.max(seg.ack + seg.wnd as u64);
             } else {

@@ -1,0 +1,440 @@
+//! The scoreboard against a model that recounts everything, and under a whole sender on a path that loses, reorders
+//! and duplicates.
+
+use std::collections::BTreeMap;
+
+use ackclock_core::rng::threshold;
+use ackclock_core::{Flags, Segment, Span, Stream, Time};
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::{Config, Detection, EarlyRetransmit};
+use crate::receiver::Receiver;
+use crate::sender::Sender;
+use crate::ticks::Ticks;
+
+const SMSS: u32 = 1000;
+
+/// Recount what the board keeps by increments. (Without SACK, sacked_out is an emulation and no segment is marked.)
+fn recount(board: &Scoreboard, sack: bool) {
+    let numbers = || board.first..board.next;
+    let count = |mask: u8| numbers().filter(|&n| board.get(n).is(mask)).count() as u32;
+    assert_eq!(board.lost_out, count(LOST));
+    assert_eq!(board.retrans_out, count(RETRANS));
+    if sack {
+        assert_eq!(board.sacked_out, count(SACKED));
+    }
+    assert!(board.packets_out() + board.retrans_out >= board.sacked_out + board.lost_out, "pipe below zero");
+
+    for pair in board.sacked.windows(2) {
+        assert!(pair[0].1 < pair[1].0, "{:?}", board.sacked);
+    }
+    let mut in_list = Vec::new();
+    let mut cursor = board.oldest_sent();
+    while let Some(n) = cursor {
+        assert!(board.get(n).is(LINKED) && in_list.len() < board.packets_out() as usize);
+        in_list.push(n);
+        cursor = board.sent_after(n);
+    }
+    assert!(in_list.windows(2).all(|w| board.get(w[0]).xmit <= board.get(w[1]).xmit), "order of {in_list:?}");
+    assert_eq!(in_list.len(), count(LINKED) as usize);
+
+    for n in numbers() {
+        let s = board.get(n);
+        assert!(s.flags & (SACKED | LOST) != SACKED | LOST, "{n} is both SACKed and lost");
+        assert_eq!(
+            board.sacked.iter().any(|r| r.0 <= n && n < r.1),
+            s.is(SACKED),
+            "{n} in {:?}",
+            board.sacked
+        );
+    }
+}
+
+// Against a model
+
+/// What an operation does is written here a second time, slowly.
+#[derive(Clone, Debug, Default)]
+struct Slow {
+    end: u64,
+    len: u32,
+    xmit: u64,
+    rexmit: u32,
+    sacked: bool,
+    lost: bool,
+    retrans: bool,
+    ever: bool,
+    fin: bool,
+    listed: bool,
+}
+
+#[derive(Default)]
+struct Model {
+    first: u64,
+    segments: Vec<Slow>,
+    /// Numbers in order of transmission.
+    list: Vec<u64>,
+}
+
+impl Model {
+    fn at(&mut self, n: u64) -> &mut Slow {
+        &mut self.segments[(n - self.first) as usize]
+    }
+    fn next(&self) -> u64 {
+        self.first + self.segments.len() as u64
+    }
+    fn unlist(&mut self, n: u64) {
+        self.at(n).listed = false;
+        self.list.retain(|&m| m != n);
+    }
+    fn list_last(&mut self, n: u64) {
+        self.unlist(n);
+        self.at(n).listed = true;
+        self.list.push(n);
+    }
+    fn count(&self, what: impl Fn(&Slow) -> bool) -> u32 {
+        self.segments.iter().filter(|s| what(s)).count() as u32
+    }
+    fn sacked_numbers(&self) -> Vec<u64> {
+        (self.first..self.next()).filter(|&n| self.segments[(n - self.first) as usize].sacked).collect()
+    }
+}
+
+/// Operations as the sender uses them; positions are taken modulo what is outstanding.
+#[derive(Clone, Debug)]
+enum Op {
+    Push { len: u32, fin: bool },
+    PopHead,
+    Sack { from: u64, segments: u64, rfc_6675: bool },
+    MarkLost(u64),
+    Retransmitted { which: u64, counts: bool },
+    UnmarkAllLost,
+    ForgetSacks,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => (1..=SMSS, 0..40u8).prop_map(|(len, fin)| {
+            // sizes mostly full, as at_or_after supposes
+            Op::Push { len: if len > SMSS / 4 { SMSS } else { len }, fin: fin == 0 }
+        }),
+        4 => Just(Op::PopHead),
+        5 => (any::<u64>(), 1..6u64, any::<bool>())
+            .prop_map(|(from, segments, rfc_6675)| Op::Sack { from, segments, rfc_6675 }),
+        4 => any::<u64>().prop_map(Op::MarkLost),
+        4 => (any::<u64>(), any::<bool>()).prop_map(|(which, counts)| Op::Retransmitted { which, counts }),
+        1 => Just(Op::UnmarkAllLost),
+        1 => Just(Op::ForgetSacks),
+    ]
+}
+
+fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
+    let out = model.segments.len() as u64;
+    let pick = |x: u64| model.first + x % out.max(1);
+    match *op {
+        Op::Push { len, fin } => {
+            let end = model.segments.last().map_or(board.first * SMSS as u64, |s| s.end) + len as u64;
+            board.push(end, len, fin, Time(now), now as u32);
+            model.segments.push(Slow { end, len, fin, xmit: now, ..Slow::default() });
+            model.list_last(model.next() - 1);
+        }
+        _ if out == 0 => {}
+        Op::PopHead => {
+            let popped = board.pop_head();
+            model.unlist(model.first);
+            let slow = model.segments.remove(0);
+            model.first += 1;
+            assert_eq!((popped.end, popped.len, popped.is(SACKED)), (slow.end, slow.len, slow.sacked));
+        }
+        Op::Sack { from, segments, rfc_6675 } => {
+            let a = pick(from);
+            let mut reported = Vec::new();
+            board.add_sacked_range(a, a + segments, |board, n| {
+                assert!(board.mark_sacked(n, rfc_6675));
+                reported.push(n);
+            });
+            let mut expected = Vec::new();
+            for n in a..(a + segments).min(model.next()) {
+                let s = model.at(n);
+                if s.sacked {
+                    continue;
+                }
+                expected.push(n);
+                s.sacked = true;
+                s.retrans &= !(s.lost || rfc_6675);
+                s.lost = false;
+                model.unlist(n);
+            }
+            assert_eq!(reported, expected, "each new one once, ascending");
+        }
+        Op::MarkLost(which) => {
+            let n = pick(which);
+            let s = model.at(n);
+            let expected = match (s.sacked, s.lost, s.retrans) {
+                (true, _, _) | (_, true, false) => Marked::No,
+                (_, false, _) => Marked::Lost,
+                (_, true, true) => Marked::LostAgain,
+            };
+            s.lost |= expected == Marked::Lost;
+            s.retrans &= expected != Marked::LostAgain;
+            if !s.sacked {
+                model.unlist(n);
+            }
+            assert_eq!(board.mark_lost(n), expected);
+        }
+        Op::Retransmitted { which, counts } => {
+            let n = pick(which);
+            board.retransmitted(n, Time(now), now as u32, counts);
+            let s = model.at(n);
+            s.xmit = now;
+            s.rexmit += 1;
+            s.ever = true;
+            s.retrans |= counts;
+            model.list_last(n);
+        }
+        Op::UnmarkAllLost => {
+            board.unmark_all_lost();
+            let mut by_time: Vec<(u64, u64)> = Vec::new();
+            for n in model.first..model.next() {
+                let s = model.at(n);
+                s.lost = false;
+                if !s.sacked {
+                    by_time.push((s.xmit, n));
+                }
+                model.unlist(n);
+            }
+            by_time.sort_unstable();
+            by_time.into_iter().for_each(|(_, n)| model.list_last(n));
+        }
+        Op::ForgetSacks => {
+            // The list stays as it is: whoever finds that the receiver reneged marks the segments lost.
+            board.forget_sacks();
+            model.segments.iter_mut().for_each(|s| s.sacked = false);
+        }
+    }
+}
+
+fn compare(board: &Scoreboard, model: &Model, probe: u64) {
+    recount(board, true);
+    assert_eq!((board.first, board.next), (model.first, model.next()));
+    assert_eq!(board.sacked_out, model.count(|s| s.sacked));
+    assert_eq!(board.lost_out, model.count(|s| s.lost));
+    assert_eq!(board.retrans_out, model.count(|s| s.retrans));
+    let pipe: u32 = model.segments.iter().map(|s| !(s.sacked || s.lost) as u32 + s.retrans as u32).sum();
+    assert_eq!(board.pipe(), pipe);
+    for (n, s) in (model.first..).zip(&model.segments) {
+        let b = board.get(n);
+        let flags = [
+            (s.sacked, SACKED),
+            (s.lost, LOST),
+            (s.retrans, RETRANS),
+            (s.ever, EVER_RETRANS),
+            (s.fin, FIN),
+            (s.listed, LINKED),
+        ];
+        let flags: u8 = flags.iter().map(|(on, flag)| if *on { *flag } else { 0 }).sum();
+        assert_eq!((b.end, b.len, b.xmit.0, b.flags), (s.end, s.len, s.xmit, flags), "segment {n}");
+        assert_eq!(b.rexmit as u32, s.rexmit.min(255));
+    }
+    let mut list = Vec::new();
+    let mut cursor = board.oldest_sent();
+    while let Some(n) = cursor {
+        list.push(n);
+        cursor = board.sent_after(n);
+    }
+    assert_eq!(list, model.list);
+
+    let sacked = model.sacked_numbers();
+    assert_eq!(board.sacked_end(), sacked.last().map_or(model.first, |n| n + 1));
+    for k in 1..=sacked.len() + 1 {
+        assert_eq!(board.kth_highest_sacked(k as u64), sacked.iter().rev().nth(k - 1).copied());
+    }
+    let Some(head) = board.head() else { return };
+    let (low, high) = (head.start(), model.segments.last().expect("a head").end);
+    let seq = low.saturating_sub(1) + probe % (high - low + 3);
+    let first_from = model.segments.iter().position(|s| s.end - s.len as u64 >= seq);
+    let expected = first_from.map_or(model.next(), |i| model.first + i as u64);
+    assert_eq!(board.at_or_after(seq, SMSS), expected, "at or after {seq}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn every_operation_does_what_the_model_says(
+        ops in prop::collection::vec((op(), 0..2u64, any::<u64>()), 1..150),
+        first in prop_oneof![Just(0), 1..100_000u64],
+    ) {
+        let mut board = Scoreboard { first, next: first, ..Scoreboard::default() };
+        let mut model = Model { first, ..Model::default() };
+        let mut now = 1;
+        for (op, passes, probe) in &ops {
+            now += passes; // bursts share their time
+            apply(&mut board, &mut model, op, now);
+            compare(&board, &model, *probe);
+        }
+    }
+}
+
+// Under a sender
+
+/// A sender of bulk data and its receiver; the board is recounted after everything that happens to the sender.
+struct Pair {
+    sender: Sender,
+    receiver: Receiver,
+    sack: bool,
+    timestamps: bool,
+    rfc_6675: bool,
+    now: Time,
+    /// By arrival and order of departure: whether to the sender, what.
+    flying: BTreeMap<(Time, u64), (bool, Segment)>,
+    departed: u64,
+    rng: Stream,
+    loss: u64,
+    reorder: u64,
+    duplicate: u64,
+}
+
+impl Pair {
+    fn check(&self) {
+        let board = &self.sender.board;
+        recount(board, self.sack);
+        for n in board.first..board.next {
+            let s = board.get(n);
+            assert!(s.is(SACKED | LOST | LINKED), "RACK would never see {n}: {s:?}");
+            assert!(!(self.rfc_6675 && s.is(SACKED) && s.is(RETRANS)), "{n} is SACKed and in the pipe");
+        }
+    }
+
+    fn depart(&mut self, to_sender: bool, seg: Segment) {
+        if self.rng.chance(self.loss) {
+            return;
+        }
+        for _ in 0..1 + self.rng.chance(self.duplicate) as u32 {
+            let late = if self.rng.chance(self.reorder) { self.rng.below(60) } else { 0 };
+            self.departed += 1;
+            let at = self.now + Span::from_ms(20 + late) + Span::from_us(100 * (self.departed % 16));
+            self.flying.insert((at, self.departed), (to_sender, seg));
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(seg) = self.sender.poll(self.now) {
+            self.check();
+            self.depart(false, seg);
+        }
+        if self.receiver.ack_due() {
+            let mut ack =
+                Segment { seq: 1, flags: Flags::ACK, has_ts: self.timestamps, ..Segment::default() };
+            self.receiver.stamp(&mut ack);
+            self.depart(true, ack);
+        }
+    }
+
+    /// One event; false when nothing is left to happen.
+    fn step(&mut self) -> bool {
+        let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
+        let timer = self.sender.deadline().min(self.receiver.deadline());
+        if arrival.min(timer) == Time::NEVER {
+            return false;
+        }
+        self.now = self.now.max(arrival.min(timer));
+        if arrival <= timer {
+            let (_, (to_sender, seg)) = self.flying.pop_first().expect("just seen");
+            if to_sender {
+                self.sender.on_ack(self.now, &seg);
+            } else {
+                let ts = self.sender.ts(self.now);
+                self.receiver.on_data(self.now, &seg, Span::ZERO, self.sender.rtt.rto(), ts);
+            }
+        } else {
+            self.sender.on_timer(self.now);
+            self.receiver.on_timer(self.now, self.sender.rtt.rto());
+        }
+        self.check();
+        self.drain();
+        self.check();
+        true
+    }
+}
+
+const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
+const RULES: [&str; 8] = [
+    "rfc6675",
+    "rate-halving",
+    "prr-ub",
+    "prr-crb",
+    "prr-ssrb",
+    "prr-rfc9937",
+    "prr-linux-3.2",
+    "prr-linux-6",
+];
+
+/// A profile with whatever can be combined with it.
+fn config() -> impl Strategy<Value = Config> {
+    let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
+    (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
+        recovery: RULES[rule].into(),
+        detection: [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection],
+        early_retransmit: [EarlyRetransmit::Off, EarlyRetransmit::Rfc5827, EarlyRetransmit::Delayed][early],
+        congestion_control: if on[0] { "reno" } else { "cubic" }.into(),
+        sack: on[1],
+        timestamps: on[2],
+        limited_transmit: on[3],
+        tlp: on[4],
+        frto: on[5],
+        undo: on[6],
+        next_seg_rules: on[7],
+        cwnd_validation: on[8],
+        smss: SMSS,
+        data_retries: 200,
+        max_rto: Span::from_secs(2),
+        ..Config::profile(PROFILES[profile]).expect("a profile")
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn the_board_of_a_sender_is_right_after_everything_that_happens(
+        config in config(),
+        seed in any::<u64>(),
+        loss in prop_oneof![Just(0.0), 0.0..0.25f64],
+        reorder in prop_oneof![Just(0.0), 0.0..0.3f64],
+        duplicate in prop_oneof![Just(0.0), 0.0..0.1f64],
+        segments in 1..120u64,
+    ) {
+        let ticks = Ticks::new(config.tick(), 0);
+        let mut pair = Pair {
+            sender: Sender::new(0, false, &config, ticks),
+            receiver: Receiver::new(&config, ticks),
+            sack: config.sack,
+            timestamps: config.timestamps,
+            rfc_6675: config.next_seg_rules,
+            now: Time(1),
+            flying: BTreeMap::new(),
+            departed: 0,
+            rng: Stream::new(seed, "path"),
+            loss: threshold(loss),
+            reorder: threshold(reorder),
+            duplicate: threshold(duplicate),
+        };
+        pair.receiver.on_syn();
+        pair.sender.established(pair.now, config.initial_rwnd, config.sack, SMSS, Some(Span::from_ms(40)));
+        pair.sender.write(segments * SMSS as u64 / 2);
+        pair.drain();
+        let mut steps = 0;
+        let mut wrote = false;
+        while pair.step() {
+            steps += 1;
+            prop_assert!(steps < 200_000, "it never ends");
+            if !wrote && pair.sender.acked() > 0 {
+                wrote = true;
+                pair.sender.write(segments * SMSS as u64 - segments * SMSS as u64 / 2);
+                pair.drain();
+            }
+        }
+        prop_assert_eq!(pair.sender.acked(), segments * SMSS as u64);
+    }
+}

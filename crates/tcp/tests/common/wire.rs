@@ -1,0 +1,175 @@
+//! Two ends and the path between them. The test decides over each segment as it leaves: lost, late, twice.
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::rng::threshold;
+use ackclock_core::{Segment, Span, Stream, Time};
+use ackclock_tcp::{Config, Connection};
+use std::collections::BTreeMap;
+
+/// The end that connects, and in most tests the one that sends data.
+pub const CLIENT: usize = 0;
+/// The end that listens.
+pub const SERVER: usize = 1;
+
+/// A segment about to leave.
+pub struct Leaving {
+    pub from: usize,
+    /// How many this end sent before it.
+    pub index: u64,
+    pub seg: Segment,
+    pub now: Time,
+}
+
+impl Leaving {
+    /// Whether it is the `rexmit`-th retransmission (0: the original) of the client's data segment `seg_no`, counted
+    /// from 1.
+    pub fn is(&self, seg_no: u32, rexmit: u8) -> bool {
+        self.from == CLIENT && self.seg.seg_no == seg_no && self.seg.rexmit == rexmit
+    }
+}
+
+/// Delay of each copy beyond the path's own; none: lost.
+pub type Copies = Vec<Span>;
+
+/// Lost, if so; else on time.
+pub fn lost_if(lost: bool) -> Copies {
+    if lost {
+        vec![]
+    } else {
+        vec![Span::ZERO]
+    }
+}
+
+/// Late by this much, if so; else on time.
+pub fn late_if(late: bool, by: Span) -> Copies {
+    vec![if late { by } else { Span::ZERO }]
+}
+
+/// Two ends, the same constant delay each way; data segments leave at least `gap` apart.
+pub struct Wire {
+    pub ends: [Connection; 2],
+    /// By arrival and order of departure: to whom, what.
+    pub flying: BTreeMap<(Time, u64), (usize, Segment)>,
+    pub now: Time,
+    pub delay: Span,
+    pub gap: Span,
+    /// Until when the link of each end is taken.
+    pub busy: [Time; 2],
+    fate: Box<dyn FnMut(&Leaving) -> Copies>,
+    sent: [u64; 2],
+    inserted: u64,
+}
+
+impl Wire {
+    /// 20 ms each way, no gap.
+    pub fn new(client: &Config, server: &Config, fate: impl FnMut(&Leaving) -> Copies + 'static) -> Wire {
+        Wire {
+            ends: [Connection::initiator(0, client), Connection::responder(0, server)],
+            flying: BTreeMap::new(),
+            now: Time::ZERO,
+            delay: Span::from_ms(20),
+            gap: Span::ZERO,
+            busy: [Time::ZERO; 2],
+            fate: Box::new(fate),
+            sent: [0; 2],
+            inserted: 0,
+        }
+    }
+
+    /// Both ends alike; segments are lost, reordered and duplicated with these probabilities.
+    pub fn random(config: &Config, seed: u64, loss: f64, reorder: f64, duplicate: f64) -> Wire {
+        let mut rng = Stream::new(seed, "wire");
+        let (loss, reorder, duplicate) = (threshold(loss), threshold(reorder), threshold(duplicate));
+        let mut inserted = 0;
+        Wire::new(config, config, move |_| {
+            if rng.chance(loss) {
+                return vec![];
+            }
+            let copies = 1 + rng.chance(duplicate) as u32;
+            (0..copies)
+                .map(|_| {
+                    let late = if rng.chance(reorder) { Span::from_ms(rng.below(15)) } else { Span::ZERO };
+                    inserted += 1;
+                    late + Span::from_us((inserted - 1) % 100) // not all at one instant
+                })
+                .collect()
+        })
+    }
+
+    pub fn drain(&mut self, end: usize) {
+        while let Some(seg) = self.ends[end].poll_transmit(self.now) {
+            let copies = (self.fate)(&Leaving { from: end, index: self.sent[end], seg, now: self.now });
+            self.sent[end] += 1;
+            for late in copies {
+                let gap = if seg.len > 0 { self.gap } else { Span::ZERO };
+                self.busy[end] = self.busy[end].max(self.now) + gap;
+                self.inserted += 1;
+                let at = self.busy[end] + self.delay + late;
+                self.flying.insert((at, self.inserted), (1 - end, seg));
+            }
+        }
+    }
+
+    /// When something happens next; `Time::NEVER` if nothing is left to happen.
+    fn next(&self) -> Time {
+        let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
+        self.ends.iter().map(Connection::next_deadline).fold(arrival, Time::min)
+    }
+
+    /// One event; false when nothing is left to happen.
+    pub fn step(&mut self) -> bool {
+        let next = self.next();
+        if next == Time::NEVER {
+            return false;
+        }
+        self.now = self.now.max(next);
+        if self.flying.keys().next().is_some_and(|k| k.0 <= next) {
+            let (_, (to, seg)) = self.flying.pop_first().expect("just seen");
+            self.ends[to].on_packet(self.now, &seg, Ecn::NotEct);
+            self.drain(to);
+        } else {
+            let end = if self.ends[CLIENT].next_deadline() <= next { CLIENT } else { SERVER };
+            self.ends[end].on_timer(self.now);
+            self.drain(end);
+        }
+        true
+    }
+
+    /// Everything that happens until `until`.
+    pub fn run_until(&mut self, until: Time) {
+        while self.next() <= until && self.step() {}
+        self.now = self.now.max(until);
+    }
+
+    /// Handshake; over at 100 ms.
+    pub fn connect(&mut self) {
+        self.ends[CLIENT].connect(self.now);
+        self.drain(CLIENT);
+        self.run_until(Time(100_000_000));
+    }
+
+    /// The client writes full segments.
+    pub fn write(&mut self, segments: u64) {
+        self.ends[CLIENT].write(self.now, segments * 1448);
+        self.drain(CLIENT);
+    }
+
+    /// Handshake, `bytes` from the client, both ends close.
+    pub fn run(&mut self, bytes: u64) {
+        self.ends[CLIENT].connect(self.now);
+        self.ends[CLIENT].write(self.now, bytes);
+        self.ends[CLIENT].close(self.now);
+        self.drain(CLIENT);
+        let mut closing = false;
+        for _ in 0..2_000_000 {
+            if !self.step() || self.ends.iter().all(Connection::is_done) {
+                break;
+            }
+            if self.ends[SERVER].peer_closed() && !closing {
+                closing = true;
+                self.ends[SERVER].close(self.now);
+                self.drain(SERVER);
+            }
+        }
+    }
+}
