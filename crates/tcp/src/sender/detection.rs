@@ -197,8 +197,8 @@ impl Sender {
         let metric = (sacked_end - low) as u32;
         if metric > self.reordering && self.config.detection != Detection::Dupthresh {
             self.reordering = metric.min(MAX_REORDERING);
+            self.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
         }
-        self.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
         self.rack.reord_seen = true;
     }
 }

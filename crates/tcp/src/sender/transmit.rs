@@ -88,7 +88,7 @@ impl Sender {
             return Some(self.retransmit(now, n));
         }
         self.high_rxt = self.high_rxt.max(self.board.sacked_end()); // nothing below is left to look at
-        if !self.rescued && self.board.first >= self.rescue_rxt {
+        if !self.rescued && self.board.first > self.rescue_rxt {
             self.rescued = true;
             let last = (self.board.first..self.board.next).rev().find(|&n| !self.board.get(n).is(SACKED))?;
             let high_rxt = self.high_rxt;
