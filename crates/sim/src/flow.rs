@@ -187,14 +187,14 @@ pub struct FetchCounts {
 }
 
 impl FetchCounts {
-    /// Read them.
-    pub fn read(world: &World, conn: ConnId) -> FetchCounts {
+    /// Read them; the client's retransmissions of its request were noted when the response was complete.
+    pub fn read(world: &World, conn: ConnId, request: Option<u64>) -> FetchCounts {
         let (server, client) = (world.tcp(conn, SENDER), world.tcp(conn, RECEIVER));
         let info = server.info();
         FetchCounts {
             syn_retransmissions: client.stats().syn_retransmissions,
             synack_retransmissions: server.stats().syn_retransmissions,
-            request_retransmissions: client.stats().retransmissions,
+            request_retransmissions: request.unwrap_or(client.stats().retransmissions),
             server: server.stats().clone(),
             cwnd_end: info.cwnd,
             ssthresh_end: info.ssthresh,

@@ -23,9 +23,6 @@ PHASES_US = (0, 137, 274)
 FETCHES = {7680: 300, 768_000: 100}
 """Fetches per seed by size, as in the data."""
 
-LATE_FIRST_BYTE_S = 0.3
-"""More than one RTT of 100 ms with the transmissions, and less than that with a timeout."""
-
 
 def bulk(network: str, controller: str, *, phases_us: tuple[int, ...] = PHASES_US) -> Values:
     """One flow without random loss, once per phase of its start against the tick."""
@@ -80,10 +77,7 @@ def fetches(size: int, *, seeds: int, jobs: int) -> Values:
         "data_retransmissions": "data_retrans",
     }
     done = rows.filter(pl.col("done")).rename(names).with_columns((1e3 * pl.col("total_s")).alias("total_ms"))
-    # The simulator counts the client's FIN with its request; the kernel's program read its counter before closing. Only
-    # a request sent again, never a FIN, puts the first byte off, by the least RTO at least.
-    late = pl.col("first_byte_s") - pl.col("connect_s") > LATE_FIRST_BYTE_S
-    return reference.summarise_fetches(done.with_columns(pl.col("request_retrans") * late))
+    return reference.summarise_fetches(done)
 
 
 def _one_flow(network: str, controller: str, *, start_us: int) -> Values:

@@ -54,6 +54,8 @@ struct Exchange {
     /// Bytes of the response written by the server; absent = the request is not there yet.
     written: Option<u64>,
     requested: bool,
+    /// Read before the client's FIN, which may be sent again too.
+    request_retransmissions: Option<u64>,
     counted: bool,
 }
 
@@ -82,7 +84,14 @@ impl Fetch {
             counts: FetchCounts::default(),
         });
         let conn = cx.connect(RECEIVER, idx);
-        self.open.push(Exchange { conn, row, written: None, requested: false, counted: false });
+        self.open.push(Exchange {
+            conn,
+            row,
+            written: None,
+            requested: false,
+            request_retransmissions: None,
+            counted: false,
+        });
         if let Some(timeout) = self.params.timeout {
             cx.wake(cx.now() + timeout);
         }
@@ -111,7 +120,8 @@ impl Fetch {
     fn drop_connection(&mut self, cx: &mut Context, at: usize) {
         let exchange = self.open.remove(at);
         if !exchange.counted {
-            cx.journal.fetches[exchange.row].counts = FetchCounts::read(cx.world, exchange.conn);
+            cx.journal.fetches[exchange.row].counts =
+                FetchCounts::read(cx.world, exchange.conn, exchange.request_retransmissions);
         }
         cx.retire(exchange.conn);
         if self.waiting && self.open.is_empty() {
@@ -184,6 +194,7 @@ impl Workload for Fetch {
                 cx.world.act(conn, RECEIVER, |tcp, now| tcp.write(now, bytes));
             } else if received >= self.params.bytes && row.completed == Time::NEVER {
                 row.completed = now;
+                exchange.request_retransmissions = Some(client.stats().retransmissions);
                 let last = row.idx + 1 == self.started;
                 cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
                 if last {
@@ -194,7 +205,7 @@ impl Workload for Fetch {
             let server = cx.world.tcp(conn, SENDER);
             if server.peer_closed() && !exchange.counted {
                 exchange.counted = true;
-                row.counts = FetchCounts::read(cx.world, conn);
+                row.counts = FetchCounts::read(cx.world, conn, exchange.request_retransmissions);
                 cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
             } else if exchange.written.is_none() && server.received() >= self.params.request_bytes {
                 self.respond(cx, at);
@@ -207,7 +218,8 @@ impl Workload for Fetch {
 
     fn finish(&mut self, cx: &mut Context) {
         for exchange in self.open.iter().filter(|e| !e.counted) {
-            cx.journal.fetches[exchange.row].counts = FetchCounts::read(cx.world, exchange.conn);
+            cx.journal.fetches[exchange.row].counts =
+                FetchCounts::read(cx.world, exchange.conn, exchange.request_retransmissions);
         }
     }
 }
