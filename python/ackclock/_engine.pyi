@@ -1,13 +1,14 @@
 """The simulator, compiled from `crates/python`. Text and numbers in, columns as raw little-endian buffers out."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 __all__ = [
     "cpu_time",
     "estimate_memory",
     "ideal_path",
     "peak_rss_bytes",
+    "play_script",
     "registry",
     "run",
     "run_batch",
@@ -29,6 +30,16 @@ class _IdealPath(TypedDict):
     rows: list[dict[str, Any]]
     summary: dict[str, Any]
 
+class _Played(TypedDict):
+    verdict: Literal["pass", "fail", "unsupported"]
+    line: int
+    expected: str | None
+    actual: str | None
+    unsupported: str | None
+    blocks: list[tuple[int, str, dict[str, int]]]
+    deviation_s: float
+    trace: list[str]
+
 def version() -> str: ...
 def registry() -> dict[str, list[tuple[str, str]]]: ...
 def run(scenario_json: str, seed: int, pcap: str | None = None) -> _Run: ...
@@ -47,6 +58,13 @@ def ideal_path(
     recover_fs: int | None = None,
     more_data: bool = True,
 ) -> _IdealPath: ...
+def play_script(
+    path: str,
+    profile: str,
+    hz: int,
+    tolerance_us: int | None = None,
+    sysctls: Sequence[tuple[str, str]] = [],
+) -> _Played: ...
 def yardstick(flows: int, packets: int) -> float: ...
 def cpu_time() -> float: ...
 def peak_rss_bytes() -> int: ...

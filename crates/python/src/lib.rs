@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::recovery::{self, Rule};
+use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
 use ackclock_sim::{Column, Error, Table};
 
@@ -15,7 +16,8 @@ use ackclock_sim::{Column, Error, Table};
 mod _engine {
     #[pymodule_export]
     use super::{
-        cpu_time, estimate_memory, ideal_path, peak_rss_bytes, registry, run, run_batch, version, yardstick,
+        cpu_time, estimate_memory, ideal_path, peak_rss_bytes, play_script, registry, run, run_batch,
+        version, yardstick,
     };
 }
 
@@ -176,6 +178,66 @@ fn ideal_path<'py>(
     let dict = PyDict::new(py);
     dict.set_item("rows", rows)?;
     dict.set_item("summary", summary)?;
+    Ok(dict)
+}
+
+/// Play a packet script from a file; its code blocks are handed out, with what the socket said at their times.
+#[pyfunction]
+#[pyo3(signature = (path, profile, hz, tolerance_us = None, sysctls = Vec::new()))]
+fn play_script<'py>(
+    py: Python<'py>,
+    path: &str,
+    profile: &str,
+    hz: u32,
+    tolerance_us: Option<u64>,
+    sysctls: Vec<(String, String)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let profile = ackclock_script::Profile {
+        name: profile.to_string(),
+        hz,
+        tolerance: tolerance_us.map(ackclock_core::Span::from_us),
+        sysctls,
+    };
+    let limits = ackclock_script::Limits::default();
+    let played = guarded(py, || {
+        let text = ackclock_script::read(std::path::Path::new(path), &limits)?;
+        ackclock_script::play(&ackclock_script::parse(&text, &[], &limits)?, &profile)
+    })?;
+    let dict = PyDict::new(py);
+    let outcome = match played {
+        Ok(outcome) => outcome,
+        Err(ackclock_script::Error::Unsupported { at, what }) => Outcome {
+            verdict: Verdict::Unsupported { line: at.line, what },
+            blocks: Vec::new(),
+            deviation: ackclock_core::Span::ZERO,
+            trace: Vec::new(),
+        },
+        Err(error @ ackclock_script::Error::File { .. }) => {
+            return Err(PyOSError::new_err(error.to_string()))
+        }
+        Err(error) => return Err(PyValueError::new_err(error.to_string())),
+    };
+    let (verdict, line, expected, actual, unsupported) = match outcome.verdict {
+        Verdict::Pass => ("pass", 0, None, None, None),
+        Verdict::Fail { line, expected, actual } => ("fail", line, Some(expected), Some(actual), None),
+        Verdict::Unsupported { line, what } => ("unsupported", line, None, None, Some(what)),
+    };
+    dict.set_item("verdict", verdict)?;
+    dict.set_item("line", line)?;
+    dict.set_item("expected", expected)?;
+    dict.set_item("actual", actual)?;
+    dict.set_item("unsupported", unsupported)?;
+    let blocks = PyList::empty(py);
+    for block in outcome.blocks {
+        let names = PyDict::new(py);
+        for (name, value) in block.names {
+            names.set_item(name, value)?;
+        }
+        blocks.append((block.line, block.text, names))?;
+    }
+    dict.set_item("blocks", blocks)?;
+    dict.set_item("deviation_s", outcome.deviation.as_secs())?;
+    dict.set_item("trace", outcome.trace)?;
     Ok(dict)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A script is a time-stamped list of what the application does, what the network delivers and what the stack must
 //! send. Here are the language and the set-up side: [`parse`] turns text into a [`Script`], [`Options`] and [`Setup`]
-//! say under which parameters it is to be played. Nothing in a script is ever executed by a shell.
+//! say under which parameters it is to be played, [`play`]
+//! plays it. Nothing in a script is ever executed by a shell.
 
 pub mod ast;
 pub mod error;
@@ -11,6 +12,7 @@ mod lexer;
 pub mod options;
 mod parser;
 mod print;
+pub mod runner;
 pub mod setup;
 pub mod shape;
 
@@ -19,4 +21,5 @@ pub use error::{Error, Pos};
 pub use file::read;
 pub use options::Options;
 pub use parser::{parse, Limits};
+pub use runner::{play, Outcome, Profile, Verdict};
 pub use setup::Setup;

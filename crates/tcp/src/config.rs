@@ -44,6 +44,17 @@ pub enum EarlyRetransmit {
     Delayed,
 }
 
+/// What an endpoint does with explicit congestion notification (RFC 3168; Linux `tcp_ecn`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EcnUse {
+    /// Nothing.
+    Off,
+    /// Agrees if the peer asks.
+    Accept,
+    /// Asks, and agrees.
+    Ask,
+}
+
 /// Everything that is constant for one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -93,8 +104,17 @@ pub struct Config {
     pub cwnd_validation: bool,
     /// First advertised window, bytes.
     pub initial_rwnd: u32,
+    /// Window that the first receive buffer holds, bytes; 0 = `initial_rwnd`.
+    pub first_buffer: u64,
     /// Greatest receive window, bytes.
     pub receive_buffer: u64,
+    /// Duplicates are reported (RFC 2883).
+    pub dsack: bool,
+    pub ecn: EcnUse,
+    /// PSH where Linux sets it, for those who look at it; otherwise on the last segment written so far.
+    pub push_marks: bool,
+    /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
+    pub explicit_reads: bool,
     /// Ticks per second of the host's timers; 0 = exact timers.
     pub hz: u32,
     /// Phase of the tick, ns: hosts are not switched on at time 0.
@@ -180,7 +200,12 @@ impl Config {
             idle_restart: true,
             cwnd_validation: true,
             initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
+            first_buffer: 0,
             receive_buffer: 64 << 20,
+            dsack: true,
+            ecn: EcnUse::Off,
+            push_marks: false,
+            explicit_reads: false,
             hz: 1000,
             tick_phase: 0,
             recovery: "prr-linux-6".into(),

@@ -5,7 +5,7 @@ use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::trace::{CaState, Record, RecoverySummary};
 use ackclock_core::{Flags, FlowId, Segment, Span, Time};
 
-use crate::config::Config;
+use crate::config::{Config, EcnUse};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::ticks::Ticks;
@@ -46,6 +46,8 @@ pub struct Stats {
     pub undos: u64,
     pub spurious_rtos: u64,
     pub dsacks_received: u64,
+    /// Times that reordering was seen.
+    pub reorderings: u64,
     pub hystart_exits: u64,
     pub hystart_exit_cwnd: u32,
     pub rtt_sum_ns: u128,
@@ -76,7 +78,35 @@ pub struct Info {
     pub bytes_acked: u64,
     pub total_retrans: u64,
     pub reordering: u32,
+    pub reorderings: u64,
     pub snd_wnd: u32,
+    pub smss: u32,
+    pub backoff: u8,
+    /// Timeouts in a row.
+    pub retransmits: u32,
+    /// Window probes in a row.
+    pub probes: u8,
+    /// Segments.
+    pub delivered: u64,
+    /// Bytes written and not yet sent.
+    pub unsent: u64,
+    /// Number of the kernel's state (`tcpi_state`).
+    pub tcp_state: u8,
+}
+
+/// Numbers of the kernel's states (Linux `tcp_states.h`).
+mod tcp_state {
+    pub const ESTABLISHED: u8 = 1;
+    pub const SYN_SENT: u8 = 2;
+    pub const SYN_RECV: u8 = 3;
+    pub const FIN_WAIT1: u8 = 4;
+    pub const FIN_WAIT2: u8 = 5;
+    pub const TIME_WAIT: u8 = 6;
+    pub const CLOSE: u8 = 7;
+    pub const CLOSE_WAIT: u8 = 8;
+    pub const LAST_ACK: u8 = 9;
+    pub const LISTEN: u8 = 10;
+    pub const CLOSING: u8 = 11;
 }
 
 /// One endpoint.
@@ -99,6 +129,12 @@ pub struct Connection {
     peer_mss: u32,
     /// The ACK of the SYN-ACK leaves before any data (`connect` returns first).
     ack_first: bool,
+    /// The peer's FIN had arrived when this end closed.
+    closed_last: bool,
+    /// An RST must leave.
+    reset_due: bool,
+    /// ECN is asked for, or agreed on.
+    ecn: bool,
 }
 
 impl Connection {
@@ -129,6 +165,9 @@ impl Connection {
             sack: config.sack,
             peer_mss: 536, // RFC 9293 §3.7.1, until the peer says otherwise
             ack_first: false,
+            closed_last: false,
+            reset_due: false,
+            ecn: config.ecn == EcnUse::Ask && !responder,
             config: config.clone(),
         }
     }
@@ -155,7 +194,44 @@ impl Connection {
     }
     /// FIN after all written data.
     pub fn close(&mut self, _now: Time) {
+        self.closed_last = self.receiver.fin_received();
         self.sender.close();
+    }
+    /// As [`Connection::write`]; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    pub fn write_marked(&mut self, _now: Time, bytes: u64, more: bool, record: bool) {
+        self.sender.write_marked(bytes, more, record);
+    }
+    /// The application takes up to `bytes` of what arrived in order; how many it got.
+    pub fn read(&mut self, _now: Time, bytes: u64) -> u64 {
+        self.receiver.read(bytes)
+    }
+    /// Payload bytes that wait for a [`Connection::read`].
+    pub fn readable(&self) -> u64 {
+        self.receiver.received() - self.receiver.taken()
+    }
+    /// TCP_NODELAY.
+    pub fn set_nodelay(&mut self, on: bool) {
+        self.sender.set_nodelay(on);
+    }
+    /// TCP_CORK.
+    pub fn set_cork(&mut self, on: bool) {
+        self.sender.set_cork(on);
+    }
+    /// How windows fit the header: the shift of window scaling, or none.
+    pub fn fit_header(&mut self, shift: Option<u8>) {
+        self.receiver.fit_header(shift);
+    }
+    /// Break the connection off: an RST leaves, nothing else.
+    pub fn reset(&mut self) {
+        self.reset_due = matches!(self.state, State::SynReceived | State::Established);
+        self.state = State::Failed;
+    }
+    /// ECN field of the IP packet that carries this segment (RFC 3168 §6.1: new data only).
+    pub fn mark_of(&self, seg: &Segment) -> Ecn {
+        match self.sender.ecn.on && seg.len > 0 && seg.rexmit == 0 {
+            true => Ecn::Ect0,
+            false => Ecn::NotEct,
+        }
     }
     /// Forget everything, without a word to the peer.
     pub fn abort(&mut self) {
@@ -164,11 +240,20 @@ impl Connection {
 
     /// A segment arrived.
     #[inline]
-    pub fn on_packet(&mut self, now: Time, seg: &Segment, _ecn: Ecn) {
+    pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
         if self.state != State::Established || seg.flags.has(Flags::SYN) || seg.flags.has(Flags::RST) {
             return self.on_packet_slow(now, seg);
         }
+        if self.sender.ecn.on {
+            self.on_marks(seg, ecn);
+        }
         self.on_established(now, seg);
+    }
+
+    #[cold]
+    fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
+        self.sender.ecn.echo = seg.flags.has(Flags::ECE);
+        self.receiver.on_marks(ecn == Ecn::Ce && seg.len > 0, seg.flags.has(Flags::CWR), seg.seq_len() > 0);
     }
 
     #[inline]
@@ -194,12 +279,14 @@ impl Connection {
     #[cold]
     fn on_packet_slow(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::RST) {
-            self.state = State::Failed;
+            self.on_reset(seg);
             return;
         }
         let syn = seg.flags.has(Flags::SYN);
         match self.state {
             State::Listen if syn && !seg.flags.has(Flags::ACK) => {
+                self.ecn =
+                    self.config.ecn != EcnUse::Off && seg.flags.has(Flags::ECE) && seg.flags.has(Flags::CWR);
                 self.negotiate(seg);
                 self.state = State::SynReceived;
                 self.syn_due = true;
@@ -216,6 +303,7 @@ impl Connection {
                 self.on_established(now, seg);
             }
             State::SynSent if syn && seg.flags.has(Flags::ACK) => {
+                self.ecn &= seg.flags.has(Flags::ECE) && !seg.flags.has(Flags::CWR);
                 self.negotiate(seg);
                 self.establish(now, seg);
                 self.receiver.ack_now();
@@ -223,6 +311,19 @@ impl Connection {
             }
             State::Established if syn => self.receiver.ack_now(),
             State::Done if seg.seq_len() > 0 => self.receiver.ack_now(),
+            _ => {}
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, RFC 5961 §3.2: only the exact next number resets; what else is in the window is challenged.
+    fn on_reset(&mut self, seg: &Segment) {
+        match self.state {
+            State::SynSent if seg.flags.has(Flags::ACK) && seg.ack == 1 => self.state = State::Failed,
+            State::SynSent | State::Listen | State::Closed => {}
+            _ if seg.seq == self.receiver.rcv_nxt => self.state = State::Failed,
+            _ if seg.seq > self.receiver.rcv_nxt && self.state == State::Established => {
+                self.receiver.ack_now()
+            }
             _ => {}
         }
     }
@@ -249,7 +350,10 @@ impl Connection {
         if self.syn_timeouts > 1 {
             self.sender.start_from_one();
         }
-        let smss = self.peer_mss.saturating_sub(12 * self.has_ts as u32).max(1);
+        self.sender.ecn.on = self.ecn;
+        // Options that were not agreed on leave their room to the payload.
+        let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
+        let smss = own.min(self.peer_mss.saturating_sub(12 * self.has_ts as u32)).max(1);
         self.sender.established(now, seg.wnd, self.sack, smss, rtt);
     }
 
@@ -334,6 +438,12 @@ impl Connection {
 
     #[cold]
     fn poll_slow(&mut self, now: Time) -> Option<Segment> {
+        if std::mem::take(&mut self.reset_due) {
+            let mut seg =
+                Segment { seq: self.sender.snd_nxt, flags: Flags::RST | Flags::ACK, ..Segment::default() };
+            self.receiver.stamp(&mut seg);
+            return Some(seg);
+        }
         if self.state == State::Done && self.receiver.ack_due() {
             return Some(self.pure_ack(now)); // the peer's FIN again: our last ACK was lost
         }
@@ -344,6 +454,8 @@ impl Connection {
         let again = std::mem::take(&mut self.syn_again);
         if again {
             self.sender.stats.syn_retransmissions += 1;
+            // Whoever drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
+            self.ecn &= self.state == State::SynReceived;
         }
         self.syn_tries += 1;
         if self.syn_tries == 1 {
@@ -362,8 +474,14 @@ impl Connection {
         self.receiver.stamp(&mut seg);
         if self.state == State::SynReceived {
             seg.flags |= Flags::ACK;
+            if self.ecn {
+                seg.flags |= Flags::ECE;
+            }
         } else {
             seg.ack = 0;
+            if self.ecn {
+                seg.flags |= Flags::ECE | Flags::CWR;
+            }
         }
         Some(seg)
     }
@@ -428,8 +546,53 @@ impl Connection {
             bytes_acked: s.acked(),
             total_retrans: s.stats.retransmissions,
             reordering: s.reordering(),
+            reorderings: s.stats.reorderings,
             snd_wnd: s.snd_wnd().min(u32::MAX as u64) as u32,
+            smss: s.smss(),
+            backoff: s.rtt.backoff().max(s.probes().1),
+            retransmits: s.retransmits(),
+            probes: s.probes().0,
+            delivered: s.delivered(),
+            unsent: (s.written() + 1).saturating_sub(s.snd_nxt),
+            tcp_state: self.tcp_state(),
         }
+    }
+
+    fn tcp_state(&self) -> u8 {
+        use tcp_state::*;
+        match self.state {
+            State::Closed | State::Failed => return CLOSE,
+            State::Listen => return LISTEN,
+            State::SynSent => return SYN_SENT,
+            State::SynReceived => return SYN_RECV,
+            State::Established | State::Done => {}
+        }
+        let (closed, acked) = (self.sender.closing(), self.sender.fin_acked());
+        match (closed, self.receiver.fin_received()) {
+            (false, false) => ESTABLISHED,
+            (false, true) => CLOSE_WAIT,
+            (true, false) if acked => FIN_WAIT2,
+            (true, false) => FIN_WAIT1,
+            (true, true) if self.closed_last => {
+                if acked {
+                    CLOSE
+                } else {
+                    LAST_ACK
+                }
+            }
+            (true, true) if acked => TIME_WAIT,
+            (true, true) => CLOSING,
+        }
+    }
+
+    /// Where the receiving half stands: next offset expected, bound of the window offered, size of the peer's segments.
+    pub fn receiving(&self) -> (u64, u64, u32) {
+        (self.receiver.rcv_nxt, self.receiver.offered(), self.receiver.rcv_mss())
+    }
+
+    /// Where the sending half stands: first offset not acknowledged, next one to send.
+    pub fn sending(&self) -> (u64, u64) {
+        (self.sender.snd_una, self.sender.snd_nxt)
     }
 
     /// Switch the per-ACK trace on or off.

@@ -52,6 +52,14 @@ pub struct Receiver {
     ts_now: u32,
     rcv_mss: u32,
     window: ReceiveWindow,
+    /// Reads are calls; how far they came.
+    explicit_reads: bool,
+    read: u64,
+    /// A pushed segment waits for its reader.
+    pushed: bool,
+    report_duplicates: bool,
+    /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
+    pub echo_marks: bool,
     ato: Span,
     last_data: Time,
     quick: u32,
@@ -88,6 +96,11 @@ impl Receiver {
             ts_now: 0,
             rcv_mss: 536,
             window: ReceiveWindow::new(config),
+            explicit_reads: config.explicit_reads,
+            read: 0,
+            pushed: false,
+            report_duplicates: config.dsack,
+            echo_marks: false,
             ato: Span::ZERO,
             last_data: Time::ZERO,
             quick: 0,
@@ -126,6 +139,59 @@ impl Receiver {
         self.rcv_nxt.saturating_sub(1) - self.fin_received() as u64
     }
 
+    /// Without window scaling the header has 16 bits; with it, the window is a multiple of its unit.
+    pub fn fit_header(&mut self, shift: Option<u8>) {
+        self.window.fit_header(shift);
+    }
+
+    /// The application takes up to `bytes`; how many it got. A read may send an ACK (Linux `tcp_cleanup_rbuf`).
+    pub fn read(&mut self, bytes: u64) -> u64 {
+        let taken = bytes.min(self.received() - self.read);
+        self.read += taken;
+        if self.mode == DelayedAck::Linux && self.pending {
+            let empty = self.read == self.received() && self.out_of_order.is_empty();
+            let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
+            if full || (taken > 0 && self.pushed && !self.pingpong && empty) {
+                self.now = true;
+            }
+        }
+        self.pushed &= self.read < self.received();
+        taken
+    }
+
+    /// Payload bytes taken by the application.
+    pub fn taken(&self) -> u64 {
+        self.read
+    }
+
+    /// Estimate of the peer's segment size.
+    pub fn rcv_mss(&self) -> u32 {
+        self.rcv_mss
+    }
+
+    /// Bound of the window offered now.
+    pub fn offered(&self) -> u64 {
+        self.window.offered()
+    }
+
+    /// A mark of congestion arrived, or the peer's word that it reduced (Linux `tcp_ecn_check_ce`,
+    /// `tcp_ecn_accept_cwr`).
+    pub fn on_marks(&mut self, ce: bool, cwr: bool, data: bool) {
+        if cwr {
+            self.echo_marks = false;
+            if data {
+                self.now = true;
+                self.pending = true;
+            }
+        }
+        if ce && !self.echo_marks {
+            self.echo_marks = true;
+            self.quick = self.quick.max(2);
+            self.pingpong = false;
+            self.ato = self.delack_timeout;
+        }
+    }
+
     /// A segment that takes sequence space arrived. The connection's smoothed RTT and RTO bound the delay of ACKs;
     /// `ts_now` is the timestamp clock.
     pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span, ts_now: u32) {
@@ -140,13 +206,13 @@ impl Receiver {
         }
         if end <= self.rcv_nxt {
             // A needless retransmission: report it, at once (RFC 2883; Linux `tcp_data_queue`).
-            self.dsack = self.sack.then_some((start, end));
+            self.dsack = self.reports().then_some((start, end));
             self.pending = true;
             self.now = true;
             self.enter_quickack();
         } else if start <= self.rcv_nxt {
             if start < self.rcv_nxt {
-                self.dsack = self.sack.then_some((start, self.rcv_nxt));
+                self.dsack = self.reports().then_some((start, self.rcv_nxt));
             }
             self.rcv_nxt = end;
             self.pending = true;
@@ -218,6 +284,10 @@ impl Receiver {
         self.quick = self.quick.max(quick);
     }
 
+    fn reports(&self) -> bool {
+        self.sack && self.report_duplicates
+    }
+
     fn enter_quickack(&mut self) {
         if self.mode == DelayedAck::Linux {
             self.incr_quickack();
@@ -250,7 +320,7 @@ impl Receiver {
         while j < self.out_of_order.len() && self.out_of_order[j].0 <= end {
             let known = self.out_of_order[j];
             if known.0 <= start && end <= known.1 {
-                self.dsack = self.sack.then_some((start, end));
+                self.dsack = self.reports().then_some((start, end));
                 self.now = true;
             }
             s = s.min(known.0);
@@ -298,7 +368,9 @@ impl Receiver {
                     && seg.len < self.rcv_mss
                     && seg.flags.has(ackclock_core::Flags::PSH)
                     && !gap
-                    && !self.pingpong;
+                    && !self.pingpong
+                    && !self.explicit_reads;
+                self.pushed |= seg.len > 0 && seg.flags.has(ackclock_core::Flags::PSH);
                 if full_frames || (self.quick > 0 && !self.pingpong) || pushed {
                     self.now = true;
                 }
@@ -397,6 +469,9 @@ impl Receiver {
     pub fn stamp(&mut self, seg: &mut Segment) {
         seg.ack = self.rcv_nxt;
         seg.wnd = self.window.advertise(self.rcv_nxt);
+        if self.echo_marks {
+            seg.flags |= ackclock_core::Flags::ECE;
+        }
         if self.timestamps {
             seg.ts_ecr = self.ts_recent;
         }

@@ -28,6 +28,9 @@ pub struct ReceiveWindow {
     space: u64,
     measured_from: u64,
     measured_at: Time,
+    /// Unit of the header's window less one, and its greatest value.
+    unit: u64,
+    header_max: u64,
 }
 
 impl ReceiveWindow {
@@ -38,7 +41,7 @@ impl ReceiveWindow {
             threshold: first,
             // A full segment fills its buffer better than the first estimate assumes, so the bound opens a little
             // with the first one (Linux `tcp_measure_rcv_mss`: 153/256 instead of 1/2).
-            clamp: (first * 6 / 5).min(config.receive_buffer),
+            clamp: (config.first_buffer.max(first) * 6 / 5).min(config.receive_buffer),
             most: config.receive_buffer,
             right: 0,
             rtt: Span::ZERO,
@@ -46,6 +49,8 @@ impl ReceiveWindow {
             space: FIRST_SPACE.min(first),
             measured_from: 1,
             measured_at: Time::ZERO,
+            unit: 0,
+            header_max: u32::MAX as u64,
         }
     }
 
@@ -57,8 +62,17 @@ impl ReceiveWindow {
     /// The window to put into a header.
     #[inline]
     pub fn advertise(&mut self, rcv_nxt: u64) -> u32 {
-        self.right = self.right.max(rcv_nxt + self.threshold);
-        (self.right - rcv_nxt).min(u32::MAX as u64) as u32
+        let offer = (self.threshold + self.unit) & !self.unit; // Linux `__tcp_select_window` rounds up
+        self.right = self.right.max(rcv_nxt + offer);
+        (self.right - rcv_nxt).min(self.header_max) as u32
+    }
+
+    /// What the header can express: with window scaling multiples of its unit, without it 16 bits.
+    pub fn fit_header(&mut self, shift: Option<u8>) {
+        match shift {
+            Some(shift) => self.unit = (1 << shift) - 1,
+            None => self.header_max = 65_535,
+        }
     }
 
     /// The receiver's own view of the RTT: a full segment that echoes a new timestamp (Linux

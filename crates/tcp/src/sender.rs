@@ -4,6 +4,8 @@
 //! decided in one function here, so that a trace can be held against the kernel's ACK by ACK.
 
 mod detection;
+mod ecn;
+mod push;
 mod rack;
 mod records;
 mod scoring;
@@ -12,6 +14,7 @@ mod timers;
 mod transmit;
 mod undo;
 mod validation;
+mod window_probe;
 
 use ackclock_cc::{AckSample, CongestionControl, Controller, RecoveryAck, RecoveryRule, Rule, Window};
 use ackclock_core::trace::{CaState, Record, RecoverySummary};
@@ -22,6 +25,8 @@ use crate::connection::Stats;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 use crate::ticks::Ticks;
+use ecn::EcnSender;
+use push::SendQueue;
 use rack::Rack;
 
 /// Linux TCP_RACK_RECOVERY_THRESH (RFC 8985 §6.2 step 4): recoveries without DSACK until reo_wnd shrinks again.
@@ -44,6 +49,8 @@ pub enum TimerKind {
     Reorder,
     /// Delayed early retransmit.
     Early,
+    /// Window probe.
+    Probe,
 }
 
 /// What may leave besides new data (Linux REXMIT_*).
@@ -109,7 +116,13 @@ pub struct Sender {
     fin_wanted: bool,
     fin_sent: bool,
     small_end: u64,
+    /// Marks of PSH, when they are wanted.
+    queue: Option<Box<SendQueue>>,
+    nodelay: bool,
+    cork: bool,
     sack: bool,
+    /// RFC 3168.
+    pub ecn: EcnSender,
 
     /// Congestion state.
     pub ca_state: CaState,
@@ -145,6 +158,9 @@ pub struct Sender {
     pushed: bool,
     force_head: bool,
     force_probe: bool,
+    force_window_probe: bool,
+    probes: u8,
+    probe_backoff: u8,
     burst: u32,
 
     is_cwnd_limited: bool,
@@ -190,7 +206,11 @@ impl Sender {
             fin_wanted: false,
             fin_sent: false,
             small_end: 0,
+            queue: config.push_marks.then(Box::default),
+            nodelay: false,
+            cork: false,
             sack: config.sack,
+            ecn: EcnSender::default(),
             ca_state: CaState::Open,
             high_seq: 0,
             undo_marker: None,
@@ -219,6 +239,9 @@ impl Sender {
             pushed: false,
             force_head: false,
             force_probe: false,
+            force_window_probe: false,
+            probes: 0,
+            probe_backoff: 0,
             burst: 0,
             is_cwnd_limited: false,
             max_packets_out: 0,
@@ -239,7 +262,7 @@ impl Sender {
     pub fn established(&mut self, now: Time, wnd: u32, sack: bool, smss: u32, rtt: Option<Span>) {
         self.snd_wnd = wnd as u64;
         self.sack &= sack;
-        self.smss = self.smss.min(smss);
+        self.smss = smss;
         self.cwnd_stamp = now;
         self.last_sent = now;
         match rtt {
@@ -259,7 +282,29 @@ impl Sender {
 
     /// The application wrote `bytes`.
     pub fn write(&mut self, bytes: u64) {
+        self.write_marked(bytes, false, false);
+    }
+
+    /// The same; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    pub fn write_marked(&mut self, bytes: u64, more: bool, record: bool) {
+        if let Some(queue) = &mut self.queue {
+            queue.offered(self.snd_wnd);
+            let smss = self.smss as u64;
+            queue.write(self.write_end, bytes, self.snd_una, self.snd_nxt, smss, more, record);
+        }
         self.write_end = self.write_end.saturating_add(bytes);
+        self.push = true;
+    }
+
+    /// TCP_NODELAY: small segments need not wait for ACKs.
+    pub fn set_nodelay(&mut self, on: bool) {
+        self.nodelay = on;
+        self.push = true;
+    }
+
+    /// TCP_CORK, and MSG_MORE until the next write: no small segments at all.
+    pub fn set_cork(&mut self, on: bool) {
+        self.cork = on;
         self.push = true;
     }
 
@@ -277,6 +322,11 @@ impl Sender {
     /// Whether our FIN was acknowledged.
     pub fn fin_acked(&self) -> bool {
         self.fin_sent && self.board.packets_out() == 0
+    }
+
+    /// Whether this end closed.
+    pub fn closing(&self) -> bool {
+        self.fin_wanted
     }
 
     /// Whether a FIN was sent.
@@ -300,6 +350,26 @@ impl Sender {
         self.reordering
     }
 
+    /// Payload of a full segment now.
+    pub fn smss(&self) -> u32 {
+        self.smss
+    }
+
+    /// Consecutive timeouts without an answer.
+    pub fn retransmits(&self) -> u32 {
+        self.retransmits
+    }
+
+    /// Segments delivered so far.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Window probes without an answer, and their back-off.
+    pub fn probes(&self) -> (u8, u8) {
+        (self.probes, self.probe_backoff)
+    }
+
     /// Peer's window.
     pub fn snd_wnd(&self) -> u64 {
         self.snd_wnd
@@ -308,6 +378,9 @@ impl Sender {
     /// Peer's window on its SYN.
     pub fn set_snd_wnd(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
+        if let Some(queue) = &mut self.queue {
+            queue.offered(wnd as u64);
+        }
     }
 
     fn note_hystart_exit(&mut self) {
@@ -334,6 +407,9 @@ impl Sender {
         if self.board.packets_out() == 0 && seg.ack == self.snd_una && seg.sack.is_empty() {
             self.snd_wnd = seg.wnd as u64; // a receiver's half: nothing outstanding, nothing to learn
             self.push |= self.has_new_data();
+            if self.timer == TimerKind::Probe {
+                self.on_probe_ack(now);
+            }
             return;
         }
         let overtaken = seg.ack < self.snd_una && (seg.sack.is_empty() || !self.sack);
@@ -374,10 +450,13 @@ impl Sender {
         }
         w.is_dup = w.data_sacked || (!w.una_advanced && !w.not_dup && self.board.packets_out() > 0);
         self.rexmit = Rexmit::None;
-        let dubious =
-            w.data_sacked || w.dsack || !(w.not_dup || w.data_acked) || self.ca_state != CaState::Open;
+        let dubious = w.data_sacked
+            || w.dsack
+            || self.ecn.echo
+            || !(w.not_dup || w.data_acked)
+            || self.ca_state != CaState::Open;
         let mut entering = false;
-        let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
+        let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack || self.ecn.echo;
         if dubious && (concerns || self.ca_state != CaState::Open) {
             entering = self.fast_retrans_alert(now, seg, prior_una, &mut w);
         }

@@ -150,6 +150,30 @@ def bench(
 
 
 @app.command()
+def script(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="FILE_OR_FOLDER...", help="Packet scripts (*.pkt).", show_default=False)
+    ],
+    profile: Annotated[str, typer.Option(metavar="NAME", help="Host profile.")] = "linux-6",
+    hz: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Timer ticks per second.")] = 1000,
+    tolerance: Annotated[
+        int | None, typer.Option(parser=whole_number(0), metavar="US", help="By how much times may differ.")
+    ] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SYSCTL=VALUE", help="Set a kernel parameter. Repeatable.")
+    ] = None,
+    json: Json = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show packets and printed text.")] = False,
+) -> int:
+    """Play packet scripts. Exit code 1 if one fails, 4 if one is unsupported and none fails."""
+    from ackclock.cli import _script
+
+    return _script.play(
+        paths, profile=profile, hz=hz, tolerance=tolerance, changes=change or [], as_json=json, verbose=verbose
+    )
+
+
+@app.command()
 def fidelity(
     seeds: Annotated[int, typer.Option(parser=whole_number(2), metavar="N", help="Seeds of each lossy cell.")] = 40,
     jobs: Jobs = None,

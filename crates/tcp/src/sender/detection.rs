@@ -200,5 +200,6 @@ impl Sender {
             self.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
         }
         self.rack.reord_seen = true;
+        self.stats.reorderings += 1;
     }
 }

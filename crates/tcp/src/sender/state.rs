@@ -18,6 +18,9 @@ impl Sender {
         prior_una: u64,
         w: &mut AckWork,
     ) -> bool {
+        if self.ecn.echo {
+            self.prior_ssthresh = 0; // a mark is no mistake: never undone
+        }
         let num_dupack = (!w.una_advanced && !w.not_dup) as u32;
         if w.una_advanced {
             self.dup_acks = 0; // RFC 6675 §5: in every state
@@ -100,6 +103,9 @@ impl Sender {
 
     pub(super) fn try_enter(&mut self, now: Time, w: &AckWork) -> bool {
         if !self.time_to_recover() {
+            if self.ecn.echo {
+                self.enter_cwr();
+            }
             if self.ca_state != CaState::Cwr {
                 self.try_keep_open();
                 if self.config.moderate_open {
@@ -233,6 +239,7 @@ impl Sender {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
         self.tlp_high_seq = None;
+        self.ecn.reduced();
         self.window.cwnd_cnt = 0;
         self.window.prior_cwnd = self.window.cwnd;
         let cwnd = self.window.cwnd;
@@ -306,6 +313,7 @@ impl Sender {
         self.finish_episode(now, cwnd_before, ExitCause::Rto);
         self.ca_state = CaState::Loss;
         self.high_seq = self.snd_nxt;
+        self.ecn.reduced();
         self.tlp_high_seq = None;
         self.dup_acks = 0;
         self.frto = self.config.frto && (new_recovery || self.retransmits > 0);

@@ -84,6 +84,7 @@ impl Sender {
             TimerKind::Rto => self.on_rto(now),
             TimerKind::Tlp => self.on_probe_timer(now),
             TimerKind::Reorder => self.on_reorder_timer(now),
+            TimerKind::Probe => self.on_window_probe_timer(now),
             TimerKind::Early => {
                 self.disarm();
                 self.mark_first_unsacked();

@@ -24,6 +24,10 @@ impl Sender {
             self.force_probe = false;
             return self.probe(now);
         }
+        if self.force_window_probe {
+            self.force_window_probe = false;
+            return self.window_probe(now);
+        }
         if self.rexmit == Rexmit::Lost {
             if let Some(seg) = self.next_lost(now) {
                 return Some(seg);
@@ -157,17 +161,26 @@ impl Sender {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let mut len = available.min(self.smss as u64);
         if len > room {
-            if outstanding > 0 || room == 0 {
+            if outstanding > 0 || room == 0 || self.queue.is_some() {
                 return None;
             }
-            len = room; // a receiver with less than a segment of room gets what fits
+            len = room; // a receiver with less than a segment of room gets what fits; Linux waits for its probe timer
+        }
+        if let Some(queue) = &self.queue {
+            len = queue.up_to_record(self.snd_nxt, len);
         }
         let len = len as u32;
-        if len < self.smss && self.small_end > self.snd_una && !self.fin_wanted {
-            return None; // Minshall: one small segment in flight at most
+        if len < self.smss && !self.fin_wanted && self.waits_for_more(outstanding) {
+            return None;
         }
         let fin = self.fin_wanted && !self.fin_sent && len as u64 == available;
         Some(self.send_new(now, len, fin))
+    }
+
+    /// A small segment waits: one in flight at most (Nagle's rule in Minshall's form), none under TCP_CORK.
+    #[inline]
+    fn waits_for_more(&self, outstanding: u32) -> bool {
+        self.cork || (!self.nodelay && outstanding > 0 && self.small_end > self.snd_una)
     }
 
     pub(super) fn send_new(&mut self, now: Time, len: u32, fin: bool) -> Segment {
@@ -180,7 +193,11 @@ impl Sender {
         }
         let n = self.board.next;
         self.board.push(self.snd_nxt, len + fin as u32, fin, now, self.delivered as u32);
-        let seg = self.segment(now, n, start, len, fin, 0);
+        let mut seg = self.segment(now, n, start, len, fin, 0);
+        if self.ecn.cwr_due && len > 0 {
+            self.ecn.cwr_due = false;
+            seg.flags |= Flags::CWR;
+        }
         if prior_out == 0 || self.timer == TimerKind::Tlp {
             self.rearm_rto(now);
         }
@@ -215,7 +232,12 @@ impl Sender {
     ) -> Segment {
         self.stats.data_segments_sent += (len > 0) as u64;
         let mut flags = Flags::ACK;
-        if start + len as u64 == self.write_end {
+        let end = start + len as u64;
+        let pushes = match &self.queue {
+            None => end == self.write_end,
+            Some(queue) => len > 0 && queue.pushes(end),
+        };
+        if pushes {
             flags |= Flags::PSH;
         }
         if fin {

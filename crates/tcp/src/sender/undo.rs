@@ -85,6 +85,7 @@ impl Sender {
             return false;
         }
         self.rack.reord_seen = true;
+        self.stats.reorderings += 1;
         if self.board.retrans_out > 0 {
             return true;
         }

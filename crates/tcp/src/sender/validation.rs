@@ -5,7 +5,7 @@ use ackclock_cc::CongestionControl;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-use super::Sender;
+use super::{Sender, TimerKind};
 
 impl Sender {
     /// Slow start again after an idle period (Linux `tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`).
@@ -47,6 +47,9 @@ impl Sender {
         let sent = std::mem::take(&mut self.pushed);
         if sent {
             self.schedule_probe(now, false);
+        }
+        if self.timer == TimerKind::None && self.has_new_data() && self.board.packets_out() == 0 {
+            self.arm_window_probe(now);
         }
         let limited = self.board.pipe() >= self.window.cwnd;
         if !(sent || (limited && self.has_new_data())) {

@@ -1,0 +1,332 @@
+//! Plays a script against the simulated stack in virtual time: injected packets and calls go in at their times, what the
+//! stack sends queues up, each expectation takes the next one. What cannot be played is `unsupported`, never a pass.
+
+mod call;
+mod compare;
+mod host;
+mod info;
+mod report;
+mod socket;
+mod stack;
+mod wire;
+
+use ackclock_core::{Span, Time};
+
+use crate::ast::{Action, Event, Packet, Script, TcpPacket, When};
+use crate::error::{Error, Pos};
+use crate::options::Options;
+use crate::setup::{Refused, Setup};
+pub use report::{Outcome, Snapshot, Verdict};
+use socket::Sockets;
+use stack::Stack;
+
+/// When scripts begin: late enough for every "since" of the stack, and a multiple of the timer wheel's coarsest buckets.
+const START: Time = Time(1_024_000_000_000);
+/// How long an expectation waits beyond its time.
+const PATIENCE: Span = Span::from_secs(2);
+/// Packets that one script may make the stack send.
+const MAX_PACKETS: usize = 100_000;
+
+/// Which stack, and what the command line asks for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Profile {
+    /// Host profile.
+    pub name: String,
+    /// Ticks per second.
+    pub hz: u32,
+    /// Tolerance instead of the script's.
+    pub tolerance: Option<Span>,
+    /// Kernel parameters set after the script's own.
+    pub sysctls: Vec<(String, String)>,
+}
+
+impl Default for Profile {
+    fn default() -> Profile {
+        Profile { name: "linux-6".into(), hz: 1000, tolerance: None, sysctls: Vec::new() }
+    }
+}
+
+/// Why playing stops before the end.
+#[derive(Debug)]
+enum Stop {
+    Fail {
+        line: u32,
+        expected: String,
+        actual: String,
+    },
+    Unsupported {
+        line: u32,
+        what: String,
+    },
+    /// No script that could be played.
+    Invalid(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        match error {
+            Error::Unsupported { at, what } => Stop::Unsupported { line: at.line, what },
+            other => Stop::Invalid(other),
+        }
+    }
+}
+
+fn unsupported<T>(line: u32, what: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Unsupported { line, what: what.into() })
+}
+
+fn fail<T>(line: u32, expected: impl ToString, actual: impl ToString) -> Result<T, Stop> {
+    Err(Stop::Fail { line, expected: expected.to_string(), actual: actual.to_string() })
+}
+
+/// Play a script. An error is one of the script's own text: an option or a parameter with a value out of its range.
+pub fn play(script: &Script, profile: &Profile) -> Result<Outcome, Error> {
+    let mut player = Player {
+        stack: Stack::new(START),
+        sockets: Sockets::default(),
+        options: Options::default(),
+        blocks: Vec::new(),
+        previous: START,
+        finished: START,
+        after_injection: false,
+        deviation: Span::ZERO,
+        pending: None,
+    };
+    let result = player.play(script, profile);
+    let verdict = match result {
+        Ok(()) => Verdict::Pass,
+        Err(Stop::Fail { line, expected, actual }) => Verdict::Fail { line, expected, actual },
+        Err(Stop::Unsupported { line, what }) => Verdict::Unsupported { line, what },
+        Err(Stop::Invalid(error)) => return Err(error),
+    };
+    Ok(Outcome { verdict, blocks: player.blocks, deviation: player.deviation, trace: player.stack.trace })
+}
+
+struct Player {
+    stack: Stack,
+    sockets: Sockets,
+    options: Options,
+    blocks: Vec<Snapshot>,
+    /// Scheduled time of the event before.
+    previous: Time,
+    /// When it finished.
+    finished: Time,
+    after_injection: bool,
+    deviation: Span,
+    /// A call that has not returned yet.
+    pending: Option<call::Blocking>,
+}
+
+/// When an event is due.
+#[derive(Clone, Copy)]
+struct Due {
+    from: Time,
+    to: Time,
+    tolerance: Span,
+    any: bool,
+}
+
+impl Player {
+    fn play(&mut self, script: &Script, profile: &Profile) -> Result<(), Stop> {
+        self.options = Options::of(&script.options)?;
+        if let Some(tolerance) = profile.tolerance {
+            self.options.tolerance = tolerance;
+        }
+        let setup = set_up(script, profile, &self.options)?;
+        self.stack.host = host::Host::new(setup, profile)?;
+        survey(script, &self.options, &self.stack.host)?;
+        for event in &script.events {
+            self.event(event)?;
+            if self.stack.sent > MAX_PACKETS {
+                return unsupported(event.at.line, format!("more than {MAX_PACKETS} packets"));
+            }
+        }
+        self.finish_call()
+    }
+
+    fn due(&self, time: When) -> Due {
+        let base = if self.after_injection { self.previous } else { self.finished };
+        let (from, to, any) = match time {
+            When::At(t) => (START + t, START + t, false),
+            When::After(t) => (base + t, base + t, false),
+            When::Between(a, b) => (START + a, START + b, false),
+            When::AfterBetween(a, b) => (base + a, base + b, false),
+            When::Any => (self.finished, self.finished, true),
+        };
+        let distance = match time {
+            When::After(t) | When::AfterBetween(t, _) => t,
+            _ => from.since(self.previous),
+        };
+        let share = Span((distance.0 as u128 * self.options.tolerance_permille as u128 / 1000) as u64);
+        Due { from, to, tolerance: share.max(self.options.tolerance), any }
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), Stop> {
+        let line = event.at.line;
+        let due = self.due(event.time);
+        let mut injected = false;
+        match &event.action {
+            Action::Expect(Packet::Tcp(p)) => {
+                self.expect(line, p, due)?;
+                self.previous = due.from;
+                self.finished = self.stack.now;
+                self.after_injection = false;
+                return Ok(());
+            }
+            Action::Call(_) => {
+                self.finish_call()?;
+                self.wait(due.from)?;
+            }
+            _ => self.wait(due.from)?,
+        }
+        self.in_time(line, due, self.stack.now, &event.action)?;
+        match &event.action {
+            Action::Inject(Packet::Tcp(p)) => {
+                let segment = wire::inbound(line, p, &mut self.stack, &self.options)?;
+                self.stack.note('<', p);
+                self.sockets.deliver(line, &mut self.stack, p, segment)?;
+                injected = true;
+            }
+            Action::Call(call) => self.call(event.at.line, call, event.time)?,
+            Action::Command(text) => {
+                // In the middle of a script only what changes nothing any more.
+                let mut setup = self.stack.host.setup.clone();
+                setup.apply(text, event.at)?;
+                if self.stack.conn.is_some() && setup != self.stack.host.setup {
+                    return unsupported(line, "a change of parameters after the connection began");
+                }
+                self.stack.host.change(setup, line)?;
+            }
+            Action::Code(text) => self.blocks.push(Snapshot {
+                line,
+                text: text.clone(),
+                names: self.stack.conn.as_ref().map(|c| info::names(c, &self.stack)).unwrap_or_default(),
+            }),
+            Action::Inject(_) | Action::Expect(_) => {
+                return unsupported(line, "a packet of another protocol")
+            }
+        }
+        self.poll_call()?;
+        self.previous = due.from;
+        self.finished = self.stack.now;
+        self.after_injection = injected;
+        Ok(())
+    }
+
+    fn in_time(&mut self, line: u32, due: Due, at: Time, what: &Action) -> Result<(), Stop> {
+        if at <= due.to + due.tolerance {
+            return Ok(());
+        }
+        let shown = match what {
+            Action::Code(_) => "code block".to_string(),
+            Action::Command(_) => "command".to_string(),
+            Action::Call(call) => call.to_string(),
+            Action::Inject(p) | Action::Expect(p) => p.to_string(),
+        };
+        fail(line, format!("{shown} at {}", clock(due.from)), format!("at {}", clock(at)))
+    }
+
+    /// Let time pass, a call that blocks returning on its way.
+    fn wait(&mut self, until: Time) -> Result<(), Stop> {
+        while self.stack.now < until {
+            self.stack.step(until);
+            self.poll_call()?;
+            if self.stack.sent > MAX_PACKETS {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, line: u32, wanted: &TcpPacket, due: Due) -> Result<(), Stop> {
+        let give_up = due.to.max(self.stack.now) + PATIENCE;
+        while self.stack.queue.is_empty() && self.stack.now < give_up {
+            self.stack.step(give_up);
+            self.poll_call()?;
+            if self.stack.sent > MAX_PACKETS {
+                break;
+            }
+        }
+        if self.stack.queue.is_empty() {
+            return fail(line, format!("{wanted} at {}", clock(due.from)), "nothing was sent");
+        }
+        let taken = compare::take(&mut self.stack.queue, wanted, self.options.strict_segments);
+        let shown = format!("{} at {}", taken.packet, clock(taken.at));
+        let differs = compare::differs(wanted, &taken);
+        if let Some(what) = differs {
+            return fail(line, format!("{wanted} at {}", clock(due.from)), format!("{shown} ({what})"));
+        }
+        let off = match due.any {
+            true => Span::ZERO,
+            false => due.from.since(taken.at).max(taken.at.since(due.to)),
+        };
+        if off > due.tolerance {
+            let window = if due.from == due.to { String::new() } else { format!("~{}", clock(due.to)) };
+            return fail(
+                line,
+                format!("{wanted} at {}{window}, within {}", clock(due.from), seconds(due.tolerance)),
+                format!("{shown} (off by {})", seconds(off)),
+            );
+        }
+        self.deviation = self.deviation.max(off);
+        compare::timestamps(line, wanted, &taken, &mut self.stack, &self.options)
+    }
+}
+
+/// Everything before the first event: the host's parameters.
+fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup, Stop> {
+    // Public suites begin with their defaults script, by option or by command; so does a script that names none.
+    let mut setup = Setup::suite();
+    if let Some(init) = &script.init {
+        setup.apply(&init.text, init.at)?;
+    }
+    for path in &options.init_scripts {
+        if path.rsplit('/').next() != Some("defaults.sh") {
+            return unsupported(1, format!("init script '{path}'"));
+        }
+    }
+    if let Some(mtu) = options.mtu {
+        setup.mtu = mtu;
+    }
+    for (name, value) in &profile.sysctls {
+        if let Err(refused) = setup.set(name, value) {
+            let at = Pos { line: 0, column: 0 };
+            return match refused {
+                Refused::Unknown(what) => unsupported(0, what),
+                Refused::Value { what, found, allowed } => {
+                    Err(Error::value(at, &what, found, allowed).into())
+                }
+            };
+        }
+    }
+    Ok(setup)
+}
+
+/// What cannot be played is found before anything is played.
+fn survey(script: &Script, options: &Options, host: &host::Host) -> Result<(), Stop> {
+    if options.gro_mss.is_some() {
+        return unsupported(1, "option --mss");
+    }
+    if options.strict_segments && (host.setup.tso || host.setup.gso) {
+        return unsupported(1, "option --strict_segments with segmentation offload");
+    }
+    for event in &script.events {
+        let line = event.at.line;
+        match &event.action {
+            Action::Inject(Packet::Tcp(p)) | Action::Expect(Packet::Tcp(p)) => wire::survey(line, p)?,
+            Action::Inject(_) | Action::Expect(_) => return unsupported(line, "packets other than TCP"),
+            Action::Call(call) => call::survey(line, call)?,
+            Action::Command(_) | Action::Code(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A time of the script.
+fn clock(at: Time) -> String {
+    seconds(at.since(START))
+}
+
+fn seconds(span: Span) -> String {
+    format!("{} s", crate::parser::seconds(span))
+}

@@ -1,0 +1,185 @@
+//! From what a script sets up to the stack's constants. What the stack does not have must stand as it is on the host
+//! that the stack imitates.
+
+use ackclock_cc::controller;
+use ackclock_core::Span;
+use ackclock_tcp::{Config, EcnUse};
+
+use super::{unsupported, Profile, Stop};
+use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
+
+/// Bytes of IP and TCP header.
+const HEADERS: u32 = 40;
+
+/// Options of one socket that shape its connection.
+#[derive(Clone, Debug, Default)]
+pub struct SocketOptions {
+    /// SO_RCVBUF as asked for.
+    pub receive_buffer: Option<u64>,
+    /// SO_SNDBUF as asked for.
+    pub send_buffer: Option<u64>,
+    /// TCP_MAXSEG.
+    pub max_segment: Option<u32>,
+    /// TCP_CONGESTION.
+    pub controller: Option<String>,
+    /// TCP_NODELAY.
+    pub nodelay: bool,
+    /// TCP_CORK.
+    pub cork: bool,
+}
+
+/// The host.
+pub struct Host {
+    pub setup: Setup,
+    base: Config,
+}
+
+impl Default for Host {
+    fn default() -> Host {
+        Host { setup: Setup::kernel(), base: Config::profile("linux-6").expect("invariant: a known profile") }
+    }
+}
+
+impl Host {
+    pub fn new(setup: Setup, profile: &Profile) -> Result<Host, Stop> {
+        let Some(base) = Config::profile(&profile.name) else {
+            return unsupported(0, format!("profile '{}'", profile.name));
+        };
+        let mut host = Host { setup: Setup::kernel(), base: Config { hz: profile.hz, ..base } };
+        host.change(setup, 1)?;
+        Ok(host)
+    }
+
+    pub fn change(&mut self, setup: Setup, line: u32) -> Result<(), Stop> {
+        if let Some(what) = not_modelled(&setup) {
+            return unsupported(line, what);
+        }
+        self.setup = setup;
+        Ok(())
+    }
+
+    /// MSS to advertise.
+    pub fn advmss(&self, socket: &SocketOptions) -> u32 {
+        let route = &self.setup.route;
+        let mtu = route.mtu.unwrap_or(self.setup.mtu).min(self.setup.mtu);
+        let mss = route.advmss.unwrap_or(mtu.saturating_sub(HEADERS)).min(mtu.saturating_sub(HEADERS));
+        mss.min(socket.max_segment.unwrap_or(u32::MAX)).max(1)
+    }
+
+    /// Shift of our windows (Linux `tcp_select_initial_window`).
+    pub fn shift(&self, socket: &SocketOptions) -> u8 {
+        let s = &self.setup.sysctls;
+        let space = match socket.receive_buffer {
+            Some(asked) => asked.min(s.rmem_max),
+            None => s.tcp_rmem[2].max(s.rmem_max),
+        };
+        (space.max(1).ilog2().saturating_sub(15)).min(14) as u8
+    }
+
+    /// Constants of a connection of this socket.
+    pub fn config(
+        &self,
+        line: u32,
+        socket: &SocketOptions,
+        timestamps: bool,
+        sack: bool,
+    ) -> Result<Config, Stop> {
+        let s = &self.setup.sysctls;
+        let name = socket.controller.clone().or(self.setup.route.congctl.clone());
+        let name = name.unwrap_or_else(|| s.tcp_congestion_control.clone());
+        if !controller::REGISTRY.iter().any(|(known, _)| *known == name) {
+            return unsupported(line, format!("congestion control '{name}'"));
+        }
+        let advmss = self.advmss(socket);
+        let buffer = match socket.receive_buffer {
+            Some(asked) => asked.min(s.rmem_max),
+            None => s.tcp_rmem[1] / 2, // window from buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
+        };
+        let mss = (advmss - 12 * timestamps as u32).max(1) as u64;
+        let mut offer = (buffer / mss * mss).clamp(1, 65_535);
+        if let Some(segments) = self.setup.route.initrwnd {
+            offer = offer.min(segments as u64 * mss);
+        }
+        Ok(Config {
+            smss: advmss.saturating_sub(12 * timestamps as u32).max(1),
+            iw: self.setup.route.initcwnd.unwrap_or(self.base.iw),
+            sack,
+            timestamps,
+            dup_thresh: s.tcp_reordering as u32,
+            min_rto: self.setup.route.rto_min.unwrap_or(Span::from_us(s.tcp_rto_min_us)),
+            max_rto: Span::from_ms(s.tcp_rto_max_ms),
+            syn_linear_timeouts: s.tcp_syn_linear_timeouts as u8,
+            syn_retries: s.tcp_syn_retries as u8,
+            data_retries: s.tcp_retries2 as u8,
+            sack_compression: self.base.sack_compression && s.tcp_comp_sack_nr > 0,
+            tlp: self.base.tlp && matches!(s.tcp_early_retrans, 3 | 4),
+            frto: s.tcp_frto > 0,
+            idle_restart: s.tcp_slow_start_after_idle > 0,
+            dsack: s.tcp_dsack > 0,
+            ecn: match s.tcp_ecn {
+                0 => EcnUse::Off,
+                1 => EcnUse::Ask,
+                _ => EcnUse::Accept,
+            },
+            initial_rwnd: offer as u32,
+            first_buffer: buffer,
+            receive_buffer: match socket.receive_buffer {
+                Some(_) => buffer,
+                None => (s.tcp_rmem[2] / 2).max(buffer),
+            },
+            push_marks: true,
+            explicit_reads: true,
+            tick_phase: self.base.tick().0 / 2,
+            congestion_control: name,
+            hystart: (!self.setup.cubic.hystart).then_some(false),
+            ..self.base.clone()
+        })
+    }
+}
+
+/// The first thing that the stack does not have.
+fn not_modelled(setup: &Setup) -> Option<String> {
+    let (s, k) = (&setup.sysctls, Sysctls::kernel());
+    let fixed = [
+        ("tcp_abort_on_overflow", s.tcp_abort_on_overflow, k.tcp_abort_on_overflow),
+        ("tcp_comp_sack_delay_ns", s.tcp_comp_sack_delay_ns, k.tcp_comp_sack_delay_ns),
+        ("tcp_comp_sack_slack_ns", s.tcp_comp_sack_slack_ns, k.tcp_comp_sack_slack_ns),
+        ("tcp_max_reordering", s.tcp_max_reordering, k.tcp_max_reordering),
+        ("tcp_min_rtt_wlen", s.tcp_min_rtt_wlen, k.tcp_min_rtt_wlen),
+        ("tcp_mtu_probing", s.tcp_mtu_probing, k.tcp_mtu_probing),
+        ("tcp_notsent_lowat", s.tcp_notsent_lowat, k.tcp_notsent_lowat),
+        ("tcp_pingpong_thresh", s.tcp_pingpong_thresh, k.tcp_pingpong_thresh),
+        ("tcp_recovery", s.tcp_recovery, k.tcp_recovery),
+        ("tcp_shrink_window", s.tcp_shrink_window, k.tcp_shrink_window),
+        ("tcp_thin_linear_timeouts", s.tcp_thin_linear_timeouts, k.tcp_thin_linear_timeouts),
+    ];
+    if let Some((name, value, _)) = fixed.iter().find(|(_, value, wanted)| value != wanted) {
+        return Some(format!("sysctl '{name}={value}'"));
+    }
+    if s.tcp_comp_sack_nr != 0 && s.tcp_comp_sack_nr != k.tcp_comp_sack_nr {
+        return Some(format!("sysctl 'tcp_comp_sack_nr={}'", s.tcp_comp_sack_nr));
+    }
+    if s.tcp_ecn > 2 {
+        return Some(format!("sysctl 'tcp_ecn={}' (accurate ECN)", s.tcp_ecn));
+    }
+    match setup.qdisc {
+        Qdisc::Fifo => {}
+        Qdisc::Fq => return Some("pacing in the device's queue (fq)".into()),
+        Qdisc::DropAll => return Some("a device that refuses every packet".into()),
+    }
+    let route = Route {
+        initcwnd: None,
+        initrwnd: None,
+        advmss: None,
+        mtu: None,
+        mtu_locked: false,
+        rto_min: None,
+        congctl: None,
+        ..setup.route.clone()
+    };
+    if route != Route::default() {
+        return Some("this metric of the route".into());
+    }
+    let cubic = CubicModule { hystart: true, ..setup.cubic };
+    (cubic != CubicModule::default()).then(|| "this parameter of tcp_cubic".into())
+}

@@ -1,0 +1,62 @@
+//! What the socket says of itself (TCP_INFO), in the kernel's names and units. A name that is missing here makes the
+//! script that asks for it unsupported.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::Span;
+use ackclock_tcp::{Connection, State};
+
+use super::stack::Stack;
+
+/// Linux TCPI_OPT_*.
+const OPT_TIMESTAMPS: i64 = 1;
+const OPT_SACK: i64 = 2;
+const OPT_WSCALE: i64 = 4;
+
+/// All names and their values.
+pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
+    let (i, stats) = (conn.info(), conn.stats());
+    let us = |s: Span| if s == Span::MAX { u32::MAX as i64 } else { s.as_us() as i64 };
+    let agreed = &stack.agreed;
+    let active = stack.active;
+    let options = OPT_TIMESTAMPS * agreed.timestamps as i64
+        + OPT_SACK * agreed.sack as i64
+        + OPT_WSCALE * agreed.shift.is_some() as i64;
+    let synchronized = !matches!(i.state, State::SynSent | State::SynReceived);
+    let mut names = vec![
+        ("tcpi_state", i.tcp_state as i64),
+        ("tcpi_ca_state", i.ca_state as i64),
+        ("tcpi_retransmits", i.retransmits as i64),
+        ("tcpi_probes", i.probes as i64),
+        ("tcpi_backoff", i.backoff as i64),
+        ("tcpi_snd_wscale", agreed.peer_shift.filter(|_| agreed.shift.is_some()).unwrap_or(0) as i64),
+        ("tcpi_rcv_wscale", agreed.shift.unwrap_or(0) as i64),
+        ("tcpi_rto", us(i.rto)),
+        ("tcpi_advmss", stack.advmss as i64),
+        ("tcpi_fackets", 0), // Linux 4.15 on
+        ("tcpi_rtt", us(i.srtt)),
+        ("tcpi_snd_ssthresh", i.ssthresh as i64),
+        ("tcpi_snd_cwnd", i.cwnd as i64),
+        ("tcpi_reordering", i.reordering as i64),
+        ("tcpi_reord_seen", i.reorderings as i64),
+        ("tcpi_total_retrans", (i.total_retrans + stats.syn_retransmissions) as i64),
+        ("tcpi_min_rtt", us(i.min_rtt)),
+        ("tcpi_notsent_bytes", i.unsent as i64),
+        ("tcpi_bytes_acked", (i.bytes_acked + active as u64) as i64),
+        ("tcpi_dsack_dups", stats.dsacks_received as i64),
+        ("tcpi_snd_wnd", i.snd_wnd as i64),
+        ("tcpi_options", options),
+    ];
+    if synchronized {
+        names.extend([
+            ("tcpi_snd_mss", i.smss as i64),
+            ("tcpi_unacked", i.unacked as i64),
+            ("tcpi_sacked", i.sacked as i64),
+            ("tcpi_lost", i.lost as i64),
+            ("tcpi_retrans", i.retrans as i64),
+            ("tcpi_delivered", i.delivered as i64 + 1), // the handshake's segment counts
+            ("tcpi_data_segs_out", stats.data_segments_sent as i64),
+        ]);
+    }
+    debug_assert!(CaState::Loss as i64 == 4, "the states have the kernel's numbers");
+    names
+}

@@ -1,0 +1,50 @@
+//! What playing a script comes to.
+
+use ackclock_core::Span;
+
+/// The answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Everything was as the script says, as far as packets and calls go; its code blocks are still to be evaluated.
+    Pass,
+    /// The first thing that differs.
+    Fail {
+        /// Line of the script.
+        line: u32,
+        /// What it says.
+        expected: String,
+        /// What was.
+        actual: String,
+    },
+    /// Not played, or not to its end.
+    Unsupported {
+        /// Line of the script; 0 = the command line.
+        line: u32,
+        /// Which construct.
+        what: String,
+    },
+}
+
+/// A code block, and what the socket said of itself at its time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// Line of the script.
+    pub line: u32,
+    /// The block.
+    pub text: String,
+    /// `tcpi_*` in the kernel's units.
+    pub names: Vec<(&'static str, i64)>,
+}
+
+/// A script that was played.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// The answer.
+    pub verdict: Verdict,
+    /// Code blocks up to the end, in order.
+    pub blocks: Vec<Snapshot>,
+    /// By how much the expected packet furthest from its time was off, within the tolerance.
+    pub deviation: Span,
+    /// Packets in both directions, a line each.
+    pub trace: Vec<String>,
+}

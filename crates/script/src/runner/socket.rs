@@ -1,0 +1,207 @@
+//! The sockets of a script: descriptors, the listener, and the one connection; what happens to a packet that no
+//! connection wants.
+
+use ackclock_core::{Flags, Segment};
+use ackclock_tcp::{Connection, State};
+
+use super::host::SocketOptions;
+use super::stack::{Agreed, Stack};
+use super::{unsupported, wire, Stop};
+use crate::ast::{SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
+
+/// What a descriptor stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Fresh,
+    Bound,
+    Listener,
+    Connection,
+}
+
+/// One descriptor.
+#[derive(Debug)]
+pub struct Socket {
+    pub fd: i64,
+    pub kind: Kind,
+    pub nonblocking: bool,
+    pub options: SocketOptions,
+}
+
+#[derive(Default)]
+pub struct Sockets {
+    pub open: Vec<Socket>,
+    /// The connection was accepted, or is the one that connected.
+    pub owned: bool,
+    /// The application closed it: nobody reads any more.
+    pub orphan: bool,
+    /// `connect` said so.
+    pub connected: bool,
+    /// It shut down its sending direction.
+    pub shut: bool,
+}
+
+impl Sockets {
+    pub fn get(&mut self, fd: i64) -> Option<&mut Socket> {
+        self.open.iter_mut().find(|s| s.fd == fd)
+    }
+
+    /// A packet arrives.
+    pub fn deliver(
+        &mut self,
+        line: u32,
+        stack: &mut Stack,
+        p: &TcpPacket,
+        segment: Segment,
+    ) -> Result<(), Stop> {
+        let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK | Flags::RST);
+        if stack.conn.as_ref().is_some_and(gone) && !(opens && self.listener().is_some()) {
+            refuse(stack, &segment);
+            return Ok(());
+        }
+        if stack.conn.is_none() || (opens && stack.conn.as_ref().is_some_and(gone)) {
+            return match self.listener() {
+                Some(options) if opens => self.open_passively(line, stack, p, &segment, options),
+                _ => {
+                    refuse(stack, &segment);
+                    Ok(())
+                }
+            };
+        }
+        if let Some(TcpState::SynSent) = stack.conn.as_ref().map(|c| c.state()) {
+            if segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) {
+                agree(stack, p);
+                self.on_agreed(stack);
+            } else if segment.flags.has(Flags::SYN) {
+                return unsupported(line, "a simultaneous open");
+            } else if segment.flags.has(Flags::ACK) && segment.ack != 1 {
+                refuse(stack, &segment);
+                return Ok(());
+            }
+        }
+        let (rcv_nxt, unheard) = {
+            let conn = stack.conn.as_ref().expect("invariant: checked above");
+            let info = conn.info();
+            (conn.receiving().0, self.orphan && matches!(info.tcp_state, 4 | 5 | 11))
+        };
+        // Data for a socket that was closed (RFC 1122 §4.2.2.13).
+        if unheard && segment.len > 0 && segment.seq + segment.len as u64 > rcv_nxt {
+            stack.conn = None;
+            refuse(stack, &segment);
+            return Ok(());
+        }
+        stack.deliver(&segment, wire::mark(p));
+        Ok(())
+    }
+
+    fn listener(&self) -> Option<SocketOptions> {
+        self.open.iter().find(|s| s.kind == Kind::Listener).map(|s| s.options.clone())
+    }
+
+    fn open_passively(
+        &mut self,
+        line: u32,
+        stack: &mut Stack,
+        p: &TcpPacket,
+        segment: &Segment,
+        options: SocketOptions,
+    ) -> Result<(), Stop> {
+        let s = &stack.host.setup.sysctls;
+        let timestamps = s.tcp_timestamps > 0 && segment.has_ts;
+        let mut config = stack.host.config(line, &options, timestamps, s.tcp_sack > 0)?;
+        config.syn_retries = s.tcp_synack_retries as u8;
+        stack.advmss = stack.host.advmss(&options);
+        let shift = stack.host.shift(&options);
+        stack.conn = Some(Connection::responder(0, &config));
+        (stack.agreed, stack.active) = (Agreed::default(), false);
+        (self.owned, self.orphan, self.shut, stack.error) = (false, false, false, None);
+        agree(stack, p);
+        if stack.agreed.shift.is_some() {
+            stack.agreed.shift = Some(shift);
+        }
+        self.on_agreed(stack);
+        let (nodelay, cork) = (options.nodelay, options.cork);
+        stack.act(|conn| {
+            conn.set_nodelay(nodelay);
+            conn.set_cork(cork);
+        });
+        stack.deliver(segment, wire::mark(p));
+        Ok(())
+    }
+
+    /// Connect: the SYN leaves.
+    pub fn open_actively(
+        &mut self,
+        line: u32,
+        stack: &mut Stack,
+        options: SocketOptions,
+    ) -> Result<(), Stop> {
+        let s = &stack.host.setup.sysctls;
+        let config = stack.host.config(line, &options, s.tcp_timestamps > 0, s.tcp_sack > 0)?;
+        stack.advmss = stack.host.advmss(&options);
+        stack.conn = Some(Connection::initiator(0, &config));
+        (stack.agreed, stack.active) = (Agreed::default(), true);
+        (self.owned, self.orphan, self.shut, stack.error) = (true, false, false, None);
+        // What we would use, until the SYN-ACK says no.
+        if s.tcp_window_scaling > 0 {
+            stack.agreed.shift = Some(stack.host.shift(&options));
+        }
+        let (now, nodelay, cork) = (stack.now, options.nodelay, options.cork);
+        stack.act(|conn| {
+            conn.set_nodelay(nodelay);
+            conn.set_cork(cork);
+            conn.connect(now);
+        });
+        Ok(())
+    }
+
+    fn on_agreed(&mut self, stack: &mut Stack) {
+        let shift = stack.agreed.shift;
+        stack.act(|conn| conn.fit_header(shift));
+    }
+}
+
+use State as TcpState;
+
+/// No connection any more for packets that arrive.
+fn gone(conn: &Connection) -> bool {
+    let info = conn.info();
+    conn.has_failed() || info.tcp_state == 7
+}
+
+/// What the peer's SYN or SYN-ACK agrees to.
+fn agree(stack: &mut Stack, p: &TcpPacket) {
+    let TcpOptions::Exactly(options) = &p.options else { return };
+    let s = &stack.host.setup.sysctls;
+    let shift = options.iter().find_map(|o| match o {
+        TcpOption::WindowScale(n) => Some((*n).min(14)),
+        _ => None,
+    });
+    let scales = s.tcp_window_scaling > 0 && shift.is_some();
+    let ours = stack.agreed.shift.unwrap_or(0);
+    stack.agreed = Agreed {
+        peer_shift: shift,
+        shift: scales.then_some(ours),
+        timestamps: s.tcp_timestamps > 0 && options.iter().any(|o| matches!(o, TcpOption::Timestamps { .. })),
+        sack: s.tcp_sack > 0 && options.contains(&TcpOption::SackPermitted),
+    };
+}
+
+/// RFC 9293 §3.5.2: an RST in answer.
+fn refuse(stack: &mut Stack, segment: &Segment) {
+    if segment.flags.has(Flags::RST) {
+        return;
+    }
+    let acked = segment.flags.has(Flags::ACK);
+    let seq = if acked { segment.ack as u32 } else { 0 };
+    let packet = TcpPacket {
+        flags: TcpFlags {
+            bits: if acked { Flags::RST } else { Flags::RST | Flags::ACK },
+            ..TcpFlags::default()
+        },
+        seq: SeqRange { start: seq, end: seq, len: 0 },
+        ack: (!acked).then_some((segment.seq + segment.seq_len()) as u32),
+        win: Some(0),
+        ..TcpPacket::default()
+    };
+    stack.capture(packet, ackclock_core::packet::Ecn::NotEct);
+}

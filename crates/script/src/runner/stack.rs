@@ -1,0 +1,123 @@
+//! The stack under test: one connection, the wire in front of it, and the clock.
+
+use std::collections::VecDeque;
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Segment, Time};
+use ackclock_tcp::{Connection, State};
+
+use super::host::Host;
+use super::{wire, START};
+use crate::ast::TcpPacket;
+
+/// Lines of the trace that are kept.
+const MAX_TRACE: usize = 10_000;
+
+/// A packet that the stack sent, in the words of the language.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    pub at: Time,
+    pub packet: TcpPacket,
+    pub ecn: Ecn,
+}
+
+/// What both ends agreed on, as far as the header needs it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Agreed {
+    /// Shift of the peer's windows, if it scales.
+    pub peer_shift: Option<u8>,
+    /// Shift of ours, once both scale.
+    pub shift: Option<u8>,
+    pub timestamps: bool,
+    pub sack: bool,
+}
+
+#[derive(Default)]
+pub struct Stack {
+    pub now: Time,
+    pub conn: Option<Connection>,
+    pub host: Host,
+    pub agreed: Agreed,
+    pub queue: VecDeque<Captured>,
+    pub sent: usize,
+    /// Timestamps: the script's, the stack's.
+    pub stamps: Vec<(u32, u32)>,
+    pub first_stamp: Option<(u32, u32)>,
+    pub trace: Vec<String>,
+    /// The error that the socket would report.
+    pub error: Option<&'static str>,
+    /// This end connected.
+    pub active: bool,
+    /// MSS that this end advertises.
+    pub advmss: u32,
+}
+
+impl Stack {
+    pub fn new(now: Time) -> Stack {
+        Stack { now, ..Stack::default() }
+    }
+
+    /// The next timer at or before `until`, or that time.
+    pub fn step(&mut self, until: Time) {
+        let deadline = self.conn.as_ref().map_or(Time::NEVER, Connection::next_deadline);
+        if deadline > until {
+            self.now = until;
+            return;
+        }
+        self.now = self.now.max(deadline);
+        let now = self.now;
+        self.act(|conn| conn.on_timer(now));
+    }
+
+    /// Do something to the connection; what it sends is captured.
+    pub fn act<T: Default>(&mut self, input: impl FnOnce(&mut Connection) -> T) -> T {
+        let Some(conn) = &mut self.conn else { return T::default() };
+        let failed = conn.has_failed();
+        let result = input(conn);
+        if !failed && conn.has_failed() {
+            self.error = Some("ETIMEDOUT"); // a reset is noted by whoever delivers it
+        }
+        self.drain();
+        result
+    }
+
+    pub fn deliver(&mut self, segment: &Segment, mark: Ecn) {
+        let now = self.now;
+        let before = self.conn.as_ref().map(|c| (c.state(), c.info().tcp_state, c.has_failed()));
+        self.act(|conn| conn.on_packet(now, segment, mark));
+        let Some((state, number, false)) = before else { return };
+        if self.conn.as_ref().is_some_and(Connection::has_failed) {
+            self.error = Some(match (state, number) {
+                (State::SynSent, _) => "ECONNREFUSED",
+                (_, 8) => "EPIPE", // CLOSE_WAIT
+                _ => "ECONNRESET",
+            });
+        }
+    }
+
+    fn drain(&mut self) {
+        let Some(mut conn) = self.conn.take() else { return };
+        while let Some(segment) = conn.poll_transmit(self.now) {
+            let ecn = conn.mark_of(&segment);
+            let packet = wire::outbound(&segment, self);
+            self.capture(packet, ecn);
+            if self.sent > super::MAX_PACKETS {
+                break;
+            }
+        }
+        self.conn = Some(conn);
+    }
+
+    pub fn capture(&mut self, packet: TcpPacket, ecn: Ecn) {
+        self.note('>', &packet);
+        self.sent += 1;
+        self.queue.push_back(Captured { at: self.now, packet, ecn });
+    }
+
+    pub fn note(&mut self, direction: char, packet: &TcpPacket) {
+        if self.trace.len() < MAX_TRACE {
+            let us = self.now.since(START).as_us();
+            self.trace.push(format!("{}.{:06} {direction} {packet}", us / 1_000_000, us % 1_000_000));
+        }
+    }
+}

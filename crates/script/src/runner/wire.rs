@@ -1,0 +1,169 @@
+//! Between the script's packets and the stack's segments: numbers relative to each side's first, raw windows, options
+//! in Linux's order, timestamps by their table.
+
+use ackclock_core::packet::{Ecn, SynOptions};
+use ackclock_core::{Flags, SackBlock, Segment};
+
+use super::stack::Stack;
+use super::{fail, unsupported, Stop};
+use crate::ast::{EcnMark, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
+use crate::options::Options;
+
+/// Refuse what no segment of the stack can carry.
+pub fn survey(line: u32, p: &TcpPacket) -> Result<(), Stop> {
+    if p.ports.is_some() {
+        return unsupported(line, "ports on a packet");
+    }
+    if p.flags.ae || p.flags.ace.is_some() {
+        return unsupported(line, "accurate ECN");
+    }
+    if p.flags.bits.has(Flags::URG) || p.urg.is_some_and(|n| n != 0) {
+        return unsupported(line, "urgent data");
+    }
+    if p.ip.ttl.is_some() || p.ip.flow_label.is_some() || p.ip.tos.is_some_and(|tos| tos > 3) {
+        return unsupported(line, "time to live, flow label or differentiated services");
+    }
+    let TcpOptions::Exactly(options) = &p.options else { return Ok(()) };
+    for option in options {
+        match option {
+            TcpOption::FastOpen { .. } => return unsupported(line, "TCP Fast Open"),
+            TcpOption::Md5(_) => return unsupported(line, "option md5"),
+            TcpOption::AccEcn(_) => return unsupported(line, "accurate ECN"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the network delivers.
+pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -> Result<Segment, Stop> {
+    let syn = p.flags.bits.has(Flags::SYN);
+    let (rcv_nxt, snd_una) = match &stack.conn {
+        Some(conn) => (conn.receiving().0, conn.sending().0),
+        None => (0, 0),
+    };
+    let list = match &p.options {
+        TcpOptions::Exactly(list) => list.as_slice(),
+        TcpOptions::Any => &[],
+    };
+    let scaled = stack.agreed.shift.is_some() && !syn;
+    let win = p.win.unwrap_or(0) as u32;
+    let mut segment = Segment {
+        seq: if syn { 0 } else { unwrap(line, rcv_nxt, p.seq.start)? },
+        ack: match p.ack {
+            Some(ack) => unwrap(line, snd_una, ack)?,
+            None => 0,
+        },
+        len: p.seq.len as u32,
+        flags: p.flags.bits,
+        wnd: if scaled { win << stack.agreed.peer_shift.unwrap_or(0) } else { win },
+        syn: SynOptions { mss: 536, ..SynOptions::default() }, // RFC 9293 §3.7.1: without the option
+        ..Segment::default()
+    };
+    if syn && p.seq.len > 0 {
+        return unsupported(line, "data on a SYN");
+    }
+    for option in list {
+        match option {
+            TcpOption::Mss(n) => segment.syn.mss = (*n).max(48), // Linux TCP_MIN_SND_MSS
+            TcpOption::WindowScale(n) => segment.syn.wscale = (*n).min(14),
+            TcpOption::SackPermitted => segment.syn.sack_permitted = true,
+            TcpOption::Sack(blocks) => {
+                for (start, end) in blocks {
+                    let edge = |e: u32| e.wrapping_sub(p.ack.unwrap_or(0)) as i32;
+                    segment.sack.push(SackBlock { start: edge(*start), end: edge(*end) });
+                }
+            }
+            TcpOption::Timestamps { val, ecr } => {
+                segment.has_ts = true;
+                segment.ts_val = *val;
+                segment.ts_ecr = echoed(line, *ecr, stack, options)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(segment)
+}
+
+/// The stack's timestamp that a script's echo stands for.
+fn echoed(line: u32, ecr: u32, stack: &Stack, options: &Options) -> Result<u32, Stop> {
+    if ecr == 0 {
+        return Ok(0);
+    }
+    match stack.stamps.iter().rev().find(|(script, _)| *script == ecr) {
+        Some((_, live)) => Ok(*live),
+        None if options.ts_ecr_scaled => match stack.first_stamp {
+            Some((script, live)) => Ok(live.wrapping_add(ecr.wrapping_sub(script))),
+            None => Ok(ecr),
+        },
+        None => fail(line, format!("the echo of a timestamp (ecr {ecr})"), "no packet carried it"),
+    }
+}
+
+/// A 32-bit number as an offset, next to one that is known.
+fn unwrap(line: u32, near: u64, number: u32) -> Result<u64, Stop> {
+    let offset = near as i64 + number.wrapping_sub(near as u32) as i32 as i64;
+    match u64::try_from(offset) {
+        Ok(offset) => Ok(offset),
+        Err(_) => unsupported(line, "a number before the first one of its side"),
+    }
+}
+
+/// ECN field of an injected packet.
+pub fn mark(p: &TcpPacket) -> Ecn {
+    match (p.ip.ecn, p.ip.tos) {
+        (Some(EcnMark::Ce), _) | (_, Some(3)) => Ecn::Ce,
+        (Some(EcnMark::Ect0), _) | (_, Some(2)) => Ecn::Ect0,
+        (Some(EcnMark::Ect1), _) | (_, Some(1)) => Ecn::Ect1,
+        _ => Ecn::NotEct,
+    }
+}
+
+/// What the stack sends, in the words of the language.
+pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
+    let agreed = &stack.agreed;
+    let syn = s.flags.has(Flags::SYN);
+    let win = if syn { s.wnd.min(65_535) } else { (s.wnd >> agreed.shift.unwrap_or(0)).min(65_535) };
+    let ack = s.flags.has(Flags::ACK).then_some(if syn { 1 } else { s.ack as u32 });
+    TcpPacket {
+        flags: TcpFlags { bits: s.flags, ..TcpFlags::default() },
+        seq: SeqRange { start: s.seq as u32, end: (s.seq as u32).wrapping_add(s.len), len: s.len as u16 },
+        ack,
+        win: Some(win as u16),
+        options: TcpOptions::Exactly(match syn {
+            true => syn_options(s, agreed.shift),
+            false => options(s),
+        }),
+        ..TcpPacket::default()
+    }
+}
+
+/// Linux `tcp_options_write`: MSS, SACK permitted and timestamps in one word, window scale.
+fn syn_options(s: &Segment, shift: Option<u8>) -> Vec<TcpOption> {
+    let mut list = vec![TcpOption::Mss(s.syn.mss)];
+    let timestamps = TcpOption::Timestamps { val: s.ts_val, ecr: s.ts_ecr };
+    match (s.has_ts, s.syn.sack_permitted) {
+        (true, true) => list.extend([TcpOption::SackPermitted, timestamps]),
+        (true, false) => list.extend([TcpOption::Nop, TcpOption::Nop, timestamps]),
+        (false, true) => list.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::SackPermitted]),
+        (false, false) => {}
+    }
+    if let Some(shift) = shift {
+        list.extend([TcpOption::Nop, TcpOption::WindowScale(shift)]);
+    }
+    list
+}
+
+fn options(s: &Segment) -> Vec<TcpOption> {
+    let mut list = Vec::new();
+    if s.has_ts {
+        list.extend([TcpOption::Nop, TcpOption::Nop]);
+        list.push(TcpOption::Timestamps { val: s.ts_val, ecr: s.ts_ecr });
+    }
+    if !s.sack.is_empty() {
+        let edge = |e: i32| (s.ack as u32).wrapping_add(e as u32);
+        let blocks = s.sack.as_slice().iter().map(|b| (edge(b.start), edge(b.end))).collect();
+        list.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::Sack(blocks)]);
+    }
+    list
+}

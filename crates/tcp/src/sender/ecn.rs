@@ -1,0 +1,35 @@
+//! Explicit congestion notification at the sender (RFC 3168 §6.1.2; Linux `tcp_enter_cwr`): an ACK with ECE reduces the
+//! window once per window, in state CWR, by the recovery rule; the next new segment says so with CWR.
+
+use ackclock_core::trace::CaState;
+
+use super::Sender;
+
+/// What the sender knows of marks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EcnSender {
+    /// Both ends agreed.
+    pub on: bool,
+    /// The ACK under way carries ECE.
+    pub echo: bool,
+    /// The next new segment carries CWR.
+    pub cwr_due: bool,
+}
+
+impl EcnSender {
+    /// The window was reduced, for whatever reason.
+    pub fn reduced(&mut self) {
+        self.cwr_due = self.on;
+    }
+}
+
+impl Sender {
+    pub(super) fn enter_cwr(&mut self) {
+        self.prior_ssthresh = 0;
+        if self.ca_state < CaState::Cwr {
+            self.undo_marker = None;
+            self.init_reduction(0, 0);
+            self.ca_state = CaState::Cwr;
+        }
+    }
+}

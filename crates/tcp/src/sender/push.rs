@@ -1,0 +1,132 @@
+//! Where PSH goes: Linux marks buffers of its send queue, not segments (`tcp_sendmsg_locked`, `tcp_mark_push`,
+//! `forced_push`). A buffer holds as many segments as one burst of the device; the last buffer of each write is marked,
+//! and a full one whenever half the largest window was queued since the last mark. What is cut off a buffer's front
+//! loses the mark, its tail keeps it, so the mark is a place in the stream. Optional: a simulation has no use for it.
+
+use std::collections::VecDeque;
+
+/// Linux `sk_gso_max_size`: 64 KiB less room for headers.
+const MAX_BUFFER: u64 = 65_536 - 320;
+
+#[derive(Debug)]
+struct Buffer {
+    end: u64,
+    push: bool,
+    /// MSG_EOR: nothing is appended, no segment crosses its end.
+    record: bool,
+}
+
+/// Buffers written and not yet acknowledged, in order.
+#[derive(Debug, Default)]
+pub(super) struct SendQueue {
+    buffers: VecDeque<Buffer>,
+    pushed: u64,
+    max_window: u64,
+}
+
+impl SendQueue {
+    /// The peer offered this window.
+    pub fn offered(&mut self, window: u64) {
+        self.max_window = self.max_window.max(window);
+    }
+
+    /// The application writes `bytes` after offset `at`. `more`: it said that more will follow (MSG_MORE); `record`: the
+    /// last byte ends a record (MSG_EOR).
+    #[allow(clippy::too_many_arguments)]
+    pub fn write(
+        &mut self,
+        at: u64,
+        bytes: u64,
+        snd_una: u64,
+        snd_nxt: u64,
+        smss: u64,
+        more: bool,
+        record: bool,
+    ) {
+        while self.buffers.front().is_some_and(|b| b.end <= snd_una) {
+            self.buffers.pop_front();
+        }
+        let half = self.max_window / 2;
+        let goal = (MAX_BUFFER.min(half.max(smss)) / smss).max(1) * smss;
+        let (mut written, end) = (at, at + bytes);
+        while written < end {
+            let open = self.buffers.back().is_some_and(|b| b.end > snd_nxt && !b.record);
+            let before = match self.buffers.len() {
+                0 => written,
+                1 if open => snd_nxt,
+                n if open => self.buffers[n - 2].end.max(snd_nxt),
+                _ => written,
+            };
+            let room = goal.saturating_sub(written - before);
+            if !open || room == 0 {
+                self.buffers.push_back(Buffer { end: written, push: false, record: false });
+            }
+            let room = if !open || room == 0 { goal } else { room };
+            let copied = room.min(end - written);
+            written += copied;
+            let last = self.buffers.back_mut().expect("invariant: there is an open buffer");
+            last.end = written;
+            if copied == room && written > self.pushed + half {
+                last.push = true;
+                self.pushed = written;
+            }
+        }
+        if let Some(last) = self.buffers.back_mut() {
+            if !more || written > self.pushed + half {
+                last.push = true;
+                self.pushed = written;
+            }
+            last.record |= record;
+        }
+    }
+
+    /// Whether a segment that ends at `end` carries PSH.
+    pub fn pushes(&self, end: u64) -> bool {
+        self.buffers.iter().any(|b| b.push && b.end == end)
+    }
+
+    /// Bytes from `start` on that one segment may take.
+    pub fn up_to_record(&self, start: u64, len: u64) -> u64 {
+        let end = self.buffers.iter().find(|b| b.record && b.end > start).map_or(u64::MAX, |b| b.end);
+        len.min(end - start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(window: u64) -> SendQueue {
+        let mut q = SendQueue::default();
+        q.offered(window);
+        q
+    }
+
+    fn marks(q: &SendQueue, up_to: u64) -> Vec<u64> {
+        (1..=up_to).map(|n| 1 + n * 1000).filter(|&end| q.pushes(end)).collect()
+    }
+
+    #[test]
+    fn a_write_ends_with_a_mark() {
+        let mut q = queue(1 << 20);
+        q.write(1, 10_000, 1, 1, 1000, false, false);
+        assert_eq!(marks(&q, 20), [10_001]);
+        q.write(10_001, 10_000, 1, 10_001, 1000, false, false);
+        assert_eq!(marks(&q, 20), [10_001, 20_001]);
+    }
+
+    #[test]
+    fn a_write_appended_to_what_was_not_sent_moves_the_mark() {
+        let mut q = queue(1 << 20);
+        q.write(1, 2_000, 1, 1, 1000, false, false);
+        q.write(2_001, 2_000, 1, 1, 1000, false, false);
+        assert_eq!(marks(&q, 20), [4_001]);
+    }
+
+    #[test]
+    fn half_the_largest_window_forces_one() {
+        let mut q = queue(32_792); // buffers of 16 segments
+        q.write(1, 40_000, 1, 1, 1000, false, false);
+        assert_eq!(marks(&q, 40), [32_001, 40_001]);
+    }
+}

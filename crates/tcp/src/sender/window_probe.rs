@@ -1,0 +1,58 @@
+//! Probes of a closed window, and of a corked segment that nothing pushes out (RFC 9293 §3.8.6.1; Linux
+//! `tcp_send_probe0`, `tcp_write_wakeup`): with nothing outstanding and data that may not leave, the timer runs at the
+//! RTO, doubling.
+
+use ackclock_core::{Flags, Segment, Time};
+
+use super::{Sender, TimerKind};
+
+impl Sender {
+    pub(super) fn arm_window_probe(&mut self, now: Time) {
+        let base = self.rtt.rto().max(self.config.min_rto);
+        let wait = (base * (1 << self.probe_backoff.min(30))).min(self.config.max_rto);
+        self.arm(TimerKind::Probe, self.ticks.expiry(now, wait));
+    }
+
+    /// An ACK while the timer runs: it starts anew, or ends when the window opened (Linux `tcp_ack_probe`).
+    pub(super) fn on_probe_ack(&mut self, now: Time) {
+        self.probes = 0;
+        let head = (self.write_end - self.snd_nxt).min(self.smss as u64);
+        if self.snd_nxt + head <= self.snd_una + self.snd_wnd {
+            self.probe_backoff = 0;
+            self.disarm();
+        } else {
+            self.arm_window_probe(now);
+        }
+    }
+
+    pub(super) fn on_window_probe_timer(&mut self, _now: Time) {
+        self.disarm();
+        if self.board.packets_out() > 0 || !self.has_new_data() {
+            self.probes = 0;
+        } else if self.probes >= self.config.data_retries {
+            self.failed = true;
+        } else {
+            self.force_window_probe = true;
+        }
+    }
+
+    pub(super) fn window_probe(&mut self, now: Time) -> Option<Segment> {
+        let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
+        let available = self.write_end - self.snd_nxt;
+        let len = available.min(room).min(self.smss as u64) as u32;
+        if len > 0 {
+            (self.probes, self.probe_backoff) = (0, 0);
+            let mut seg = self.send_new(now, len, false);
+            if (len as u64) < available {
+                seg.flags |= Flags::PSH;
+            }
+            return Some(seg);
+        }
+        self.probes += 1;
+        self.probe_backoff = (self.probe_backoff + 1).min(self.config.data_retries);
+        self.arm_window_probe(now);
+        let mut seg = self.segment(now, 0, self.snd_una - 1, 0, false, 0);
+        seg.flags = Flags::ACK;
+        Some(seg)
+    }
+}

@@ -1,0 +1,146 @@
+"""Play a packet script: the engine plays packets and calls, the code blocks are evaluated here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from ackclock.errors import InputError, one_of, quote
+from ackclock.script._blocks import Block, check, evaluate
+
+__all__ = ["Played", "find", "play"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Played:
+    """What a script came to.
+
+    Parameters
+    ----------
+    path
+        The file.
+    verdict
+        "unsupported" if the script holds what cannot be played.
+    line
+        Line of the script that decided; 0 if all passed, or if it was none of its lines.
+    expected, actual
+        Of a failure: what the script says, what was.
+    unsupported
+        Which construct.
+    deviation_s
+        By how much the expected packet furthest from its time was off, within the tolerance.
+    trace
+        Packets in both directions, a line each, up to the one that decided.
+    printed
+        What `print` was given in the code blocks.
+    """
+
+    path: str
+    verdict: Literal["pass", "fail", "unsupported"]
+    line: int = 0
+    expected: str | None = None
+    actual: str | None = None
+    unsupported: str | None = None
+    deviation_s: float = 0.0
+    trace: tuple[str, ...] = ()
+    printed: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, str | int | None]:
+        """For `ackclock script --json`."""
+        names = ("path", "verdict", "line", "expected", "actual", "unsupported")
+        return {name: getattr(self, name) for name in names}
+
+
+def find(paths: Sequence[Path]) -> list[Path]:
+    """The scripts among files and folders; those of a folder in order of their names.
+
+    Raises
+    ------
+    InputError
+        If a path does not exist, or a folder holds no script.
+    """
+    scripts: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*.pkt") if p.is_file())
+            if not inside:
+                raise InputError(f"{path}: found no script; allowed: a folder with *.pkt files")
+            scripts += inside
+        elif path.exists():
+            scripts.append(path)
+        else:
+            raise InputError(f"{path}: found nothing; allowed: a script or a folder of scripts")
+    return scripts
+
+
+def play(
+    path: str | Path,
+    *,
+    profile: str = "linux-6",
+    hz: int = 1000,
+    tolerance_us: int | None = None,
+    sysctls: Sequence[tuple[str, str]] = (),
+) -> Played:
+    """Play one script against the simulated stack, in virtual time.
+
+    Parameters
+    ----------
+    path
+        The file.
+    profile
+        Host profile.
+    hz
+        Timer ticks per second; 0 = exact timers.
+    tolerance_us
+        By how much times may differ, instead of what the script says (4000 if it says nothing).
+    sysctls
+        Kernel parameters set after the script's own.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not of the language, or a parameter is out of its range.
+    """
+    from ackclock import _engine
+
+    profiles = [name for name, _ in _engine.registry()["profiles"]]
+    if profile not in profiles:
+        raise InputError(f"--profile: found {quote(profile)}; allowed: {one_of(profile, profiles)}")
+    if hz > 10_000:
+        raise InputError(f"--hz: found {hz}; allowed: 0 to 10000")
+    try:
+        told = _engine.play_script(str(path), profile, hz, tolerance_us, list(sysctls))
+    except (ValueError, OSError) as error:
+        message = str(error)
+        raise InputError(message if isinstance(error, OSError) else f"{path}:{message}") from None
+    blocks = [Block(line=line, text=text, names=names) for line, text, names in told["blocks"]]
+    allowed = check(blocks)
+    outcome = allowed if allowed.verdict != "pass" else evaluate(blocks)
+    played = Played(
+        path=str(path),
+        verdict=told["verdict"],
+        line=told["line"],
+        expected=told["expected"],
+        actual=told["actual"],
+        unsupported=told["unsupported"],
+        deviation_s=told["deviation_s"],
+        trace=tuple(told["trace"]),
+        printed=outcome.printed,
+    )
+    if told["verdict"] == "unsupported" or outcome.verdict == "pass":
+        return played
+    # What a block may not hold is never played; else the first line that differs decides.
+    if told["verdict"] == "fail" and outcome.verdict == "fail" and outcome.line > told["line"]:
+        return played
+    if outcome.verdict == "unsupported":
+        return replace(
+            played,
+            verdict="unsupported",
+            line=outcome.line,
+            expected=None,
+            actual=None,
+            unsupported=outcome.message,
+        )
+    return replace(played, verdict="fail", line=outcome.line, expected=outcome.message, actual="it does not hold")
