@@ -192,10 +192,11 @@ impl Player {
                 // In the middle of a script only what changes nothing any more.
                 let mut setup = self.stack.host.setup.clone();
                 setup.apply(text, event.at)?;
-                if self.stack.conn.is_some() && setup != self.stack.host.setup {
+                let changes = setup != self.stack.host.setup;
+                self.stack.host.change(setup, line)?;
+                if changes && self.stack.conn.is_some() {
                     return unsupported(line, "a change of parameters after the connection began");
                 }
-                self.stack.host.change(setup, line)?;
             }
             Action::Code(text) => self.blocks.push(Snapshot {
                 line,

@@ -109,7 +109,7 @@ impl Sockets {
         let timestamps = s.tcp_timestamps > 0 && segment.has_ts;
         let mut config = stack.host.config(line, &options, timestamps, s.tcp_sack > 0)?;
         config.syn_retries = s.tcp_synack_retries as u8;
-        stack.advmss = stack.host.advmss(&options);
+        (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.initial_rwnd);
         let shift = stack.host.shift(&options);
         stack.conn = Some(Connection::responder(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), false);
@@ -137,7 +137,7 @@ impl Sockets {
     ) -> Result<(), Stop> {
         let s = &stack.host.setup.sysctls;
         let config = stack.host.config(line, &options, s.tcp_timestamps > 0, s.tcp_sack > 0)?;
-        stack.advmss = stack.host.advmss(&options);
+        (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.initial_rwnd);
         stack.conn = Some(Connection::initiator(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), true);
         (self.owned, self.orphan, self.shut, stack.error) = (true, false, false, None);

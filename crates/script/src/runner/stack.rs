@@ -48,6 +48,8 @@ pub struct Stack {
     pub error: Option<&'static str>,
     /// This end connected.
     pub active: bool,
+    /// Window of its SYN or SYN-ACK.
+    pub first_offer: u32,
     /// MSS that this end advertises.
     pub advmss: u32,
 }
@@ -64,6 +66,7 @@ impl Stack {
             self.now = until;
             return;
         }
+        debug_assert!(deadline >= self.now, "a timer that was due is due again");
         self.now = self.now.max(deadline);
         let now = self.now;
         self.act(|conn| conn.on_timer(now));

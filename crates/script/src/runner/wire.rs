@@ -123,7 +123,7 @@ pub fn mark(p: &TcpPacket) -> Ecn {
 pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     let agreed = &stack.agreed;
     let syn = s.flags.has(Flags::SYN);
-    let win = if syn { s.wnd.min(65_535) } else { (s.wnd >> agreed.shift.unwrap_or(0)).min(65_535) };
+    let win = if syn { stack.first_offer } else { (s.wnd >> agreed.shift.unwrap_or(0)).min(65_535) };
     let ack = s.flags.has(Flags::ACK).then_some(if syn { 1 } else { s.ack as u32 });
     TcpPacket {
         flags: TcpFlags { bits: s.flags, ..TcpFlags::default() },

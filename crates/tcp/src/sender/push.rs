@@ -20,6 +20,7 @@ struct Buffer {
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
     buffers: VecDeque<Buffer>,
+    /// Offset after the last mark; data begins at 1.
     pushed: u64,
     max_window: u64,
 }
@@ -47,6 +48,7 @@ impl SendQueue {
             self.buffers.pop_front();
         }
         let half = self.max_window / 2;
+        self.pushed = self.pushed.max(1);
         let goal = (MAX_BUFFER.min(half.max(smss)) / smss).max(1) * smss;
         let (mut written, end) = (at, at + bytes);
         while written < end {
