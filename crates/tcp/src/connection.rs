@@ -213,9 +213,9 @@ impl Connection {
     pub fn set_nodelay(&mut self, on: bool) {
         self.sender.set_nodelay(on);
     }
-    /// TCP_CORK.
-    pub fn set_cork(&mut self, on: bool) {
-        self.sender.set_cork(on);
+    /// TCP_CORK. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
+    pub fn set_cork(&mut self, on: bool, push: bool) {
+        self.sender.set_cork(on, push);
     }
     /// How windows fit the header: the shift of window scaling, or none.
     pub fn fit_header(&mut self, shift: Option<u8>) {

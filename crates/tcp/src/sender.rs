@@ -302,10 +302,10 @@ impl Sender {
         self.push = true;
     }
 
-    /// TCP_CORK, and MSG_MORE until the next write: no small segments at all.
-    pub fn set_cork(&mut self, on: bool) {
+    /// TCP_CORK: no small segments at all. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
+    pub fn set_cork(&mut self, on: bool, push: bool) {
         self.cork = on;
-        self.push = true;
+        self.push |= push;
     }
 
     /// The application has nothing more to write than what was sent.

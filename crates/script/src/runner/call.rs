@@ -148,7 +148,6 @@ impl Player {
 
     /// Do what a call does. `None`: it blocks, and nothing was done that must not be done again.
     fn answer(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {
-        let retry = self.pending_is(call);
         let fd = call.args.first().and_then(Expr::number);
         let name = call.name.as_str();
         if name == "socket" {
@@ -167,7 +166,7 @@ impl Player {
                 Some(Ok(0))
             }
             "accept" | "accept4" => return self.accept(line, call, kind, nonblocking),
-            "connect" => return self.connect(line, fd, nonblocking, retry),
+            "connect" => return self.connect(line, fd, nonblocking),
             "setsockopt" => Some(self.setsockopt(line, call, fd)?),
             "getsockopt" => Some(self.getsockopt(line, call, fd)?),
             "fcntl" => Some(self.fcntl(line, call, fd)?),
@@ -180,11 +179,6 @@ impl Player {
             "read" | "recv" | "recvfrom" => return self.read(line, call, kind, nonblocking),
             _ => return unsupported(line, format!("call '{name}'")),
         })
-    }
-
-    fn pending_is(&self, _call: &Call) -> bool {
-        // `poll_call` took the pending call out before it asks again; the connection then exists.
-        self.stack.conn.is_some()
     }
 
     fn socket(&mut self, line: u32, call: &Call) -> Result<Answer, Stop> {
@@ -238,13 +232,7 @@ impl Player {
         Ok(Some(Ok(fd)))
     }
 
-    fn connect(
-        &mut self,
-        line: u32,
-        fd: i64,
-        nonblocking: bool,
-        retry: bool,
-    ) -> Result<Option<Answer>, Stop> {
+    fn connect(&mut self, line: u32, fd: i64, nonblocking: bool) -> Result<Option<Answer>, Stop> {
         let socket = self.sockets.get(fd).expect("invariant: the caller looked it up");
         if socket.kind != Kind::Connection {
             if self.stack.conn.is_some() {
@@ -256,8 +244,6 @@ impl Player {
             if nonblocking {
                 return Ok(Some(Err("EINPROGRESS")));
             }
-        } else if !retry {
-            return unsupported(line, "a second connection");
         }
         let Some(conn) = &self.stack.conn else { return Ok(Some(Err("ECONNREFUSED"))) };
         Ok(match conn.state() {
@@ -299,7 +285,7 @@ impl Player {
             ("TCP_CORK", Some(on), _) => {
                 socket.options.cork = on != 0;
                 if live {
-                    self.stack.act(|conn| conn.set_cork(on != 0));
+                    self.stack.act(|conn| conn.set_cork(on != 0, true));
                 }
             }
             ("SO_SNDBUF", Some(n), _) if n >= 0 => socket.options.send_buffer = Some(n as u64),
@@ -387,7 +373,7 @@ impl Player {
             self.stack.conn = None;
         } else if unread {
             self.stack.act(|conn| conn.reset()); // RFC 1122 §4.2.2.13: data was lost
-        } else {
+        } else if !self.sockets.shut {
             self.stack.act(|conn| conn.close(now));
         }
         Ok(0)
@@ -397,13 +383,18 @@ impl Player {
         if kind != Kind::Connection || !self.stack.conn.as_ref().is_some_and(|c| c.is_established()) {
             return Ok(Err("ENOTCONN"));
         }
-        let how = call.args.get(1);
-        if !matches!(how.and_then(Expr::word), Some("SHUT_WR")) && how.and_then(Expr::number) != Some(1) {
-            return unsupported(line, "a shutdown of the receiving direction");
+        let (deaf, shut) = match call.args.get(1).map(|how| (how.word(), how.number())) {
+            Some((Some("SHUT_RD"), _) | (_, Some(0))) => (true, false),
+            Some((Some("SHUT_WR"), _) | (_, Some(1))) => (false, true),
+            Some((Some("SHUT_RDWR"), _) | (_, Some(2))) => (true, true),
+            _ => return unsupported(line, "this shutdown"),
+        };
+        self.sockets.deaf |= deaf;
+        if shut && !self.sockets.shut {
+            self.sockets.shut = true;
+            let now = self.stack.now;
+            self.stack.act(|conn| conn.close(now));
         }
-        self.sockets.shut = true;
-        let now = self.stack.now;
-        self.stack.act(|conn| conn.close(now));
         Ok(Ok(0))
     }
 
@@ -468,9 +459,10 @@ impl Player {
         let cork = self.sockets.open.iter().any(|s| s.kind == Kind::Connection && s.options.cork);
         if bytes > 0 {
             self.stack.act(|conn| {
-                conn.set_cork(cork || more);
+                conn.set_cork(cork || more, true);
                 conn.write_marked(now, bytes as u64, more, record);
             });
+            self.stack.act(|conn| conn.set_cork(cork, false));
         }
         Ok(Some(Ok(bytes)))
     }
@@ -502,7 +494,7 @@ impl Player {
         if let Some(error) = self.stack.error.take() {
             return Ok(Some(Err(if error == "EPIPE" { "ECONNRESET" } else { error })));
         }
-        if conn.peer_closed() || conn.has_failed() {
+        if conn.peer_closed() || conn.has_failed() || self.sockets.deaf {
             return Ok(Some(Ok(0)));
         }
         Ok((nonblocking || dontwait).then_some(Err("EAGAIN")))

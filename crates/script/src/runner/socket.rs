@@ -38,6 +38,8 @@ pub struct Sockets {
     pub connected: bool,
     /// It shut down its sending direction.
     pub shut: bool,
+    /// It shut down its receiving direction.
+    pub deaf: bool,
 }
 
 impl Sockets {
@@ -81,7 +83,7 @@ impl Sockets {
         let (rcv_nxt, unheard) = {
             let conn = stack.conn.as_ref().expect("invariant: checked above");
             let info = conn.info();
-            (conn.receiving().0, self.orphan && matches!(info.tcp_state, 4 | 5 | 11))
+            (conn.receiving().0, (self.orphan || self.deaf) && matches!(info.tcp_state, 4 | 5 | 11))
         };
         // Data for a socket that was closed (RFC 1122 §4.2.2.13).
         if unheard && segment.len > 0 && segment.seq + segment.len as u64 > rcv_nxt {
@@ -113,7 +115,7 @@ impl Sockets {
         let shift = stack.host.shift(&options);
         stack.conn = Some(Connection::responder(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), false);
-        (self.owned, self.orphan, self.shut, stack.error) = (false, false, false, None);
+        (self.owned, self.orphan, self.shut, self.deaf, stack.error) = (false, false, false, false, None);
         agree(stack, p);
         if stack.agreed.shift.is_some() {
             stack.agreed.shift = Some(shift);
@@ -122,7 +124,7 @@ impl Sockets {
         let (nodelay, cork) = (options.nodelay, options.cork);
         stack.act(|conn| {
             conn.set_nodelay(nodelay);
-            conn.set_cork(cork);
+            conn.set_cork(cork, true);
         });
         stack.deliver(segment, wire::mark(p));
         Ok(())
@@ -140,7 +142,7 @@ impl Sockets {
         (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.initial_rwnd);
         stack.conn = Some(Connection::initiator(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), true);
-        (self.owned, self.orphan, self.shut, stack.error) = (true, false, false, None);
+        (self.owned, self.orphan, self.shut, self.deaf, stack.error) = (true, false, false, false, None);
         // What we would use, until the SYN-ACK says no.
         if s.tcp_window_scaling > 0 {
             stack.agreed.shift = Some(stack.host.shift(&options));
@@ -148,7 +150,7 @@ impl Sockets {
         let (now, nodelay, cork) = (stack.now, options.nodelay, options.cork);
         stack.act(|conn| {
             conn.set_nodelay(nodelay);
-            conn.set_cork(cork);
+            conn.set_cork(cork, true);
             conn.connect(now);
         });
         Ok(())
