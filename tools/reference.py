@@ -58,7 +58,7 @@ def met(table: dict[str, Any]) -> list[str]:
 
 
 def section(name: str, table: dict[str, Any]) -> str:
-    about = table.get("description", "").split("Examples\n")[0].strip()
+    about = table.get("description", "").strip()
     lines = ["", f"## {name}", "", about, "", "| key | value | absent | meaning |", "| --- | --- | --- | --- |"]
     required = table.get("required", [])
     for key, value in table.get("properties", {}).items():
@@ -111,8 +111,11 @@ def kind(value: dict[str, Any]) -> str:
 def bounds(value: dict[str, Any]) -> str:
     low, high = value.get("minimum"), value.get("maximum")
     above, below = value.get("exclusiveMinimum"), value.get("exclusiveMaximum")
-    said = [f"{low} or more"] if low is not None and high is None else [f"{low} to {high}"] if low is not None else []
-    said += [f"above {above}"] if above is not None else []
+    said = [f"above {above}"] if above is not None else []
+    if low is not None:
+        said += [f"{low} or more" if high is None else f"{low} to {high}"]
+    elif high is not None:
+        said += [f"at most {high}"]
     said += [f"below {below}"] if below is not None else []
     return f" ({', '.join(said)})" if said else ""
 

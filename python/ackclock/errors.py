@@ -76,6 +76,8 @@ def quote(value: object) -> str:
         return "true" if value else "false"
     if value is None:
         return "nothing"
+    if isinstance(value, int) and abs(value) >= 10**60:
+        return "a whole number of more than 60 digits"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + '..."' if text.startswith('"') else text[:57] + "..."
 

@@ -51,7 +51,7 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Estimate:
     Parameters
     ----------
     values
-        Independent observations, shape (n,).
+        Independent observations, shape (n,). An infinite or undefined one leaves the interval without bounds.
     level
         Confidence level.
 
@@ -69,8 +69,11 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Estimate:
         return Estimate(
             value=float(x.mean()) if x.size else math.nan, low=-math.inf, high=math.inf, level=level, n=x.size
         )
+    with np.errstate(invalid="ignore"):  # an infinite value leaves the mean infinite or undefined
+        mean = float(x.mean())
+    if not math.isfinite(mean):
+        return Estimate(value=mean, low=-math.inf, high=math.inf, level=level, n=x.size)
     half = float(stats.t.ppf((1 + level) / 2, x.size - 1)) * float(x.std(ddof=1)) / math.sqrt(x.size)
-    mean = float(x.mean())
     return Estimate(value=mean, low=mean - half, high=mean + half, level=level, n=x.size)
 
 
@@ -89,7 +92,9 @@ def paired_difference(first: Values, second: Values, *, level: float = 0.95) -> 
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape:
         raise ValueError(f"{a.size} and {b.size} values; pairs need equally many")
-    return mean_interval(a - b, level=level)
+    with np.errstate(invalid="ignore"):
+        difference = a - b
+    return mean_interval(difference, level=level)
 
 
 def bootstrap_interval(
@@ -197,8 +202,10 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
     # x[k - 1] < quantile with probability P(Binomial(n, q) >= k).
     below = int(stats.binom.ppf((1 - level) / 2, n, q))
     above = int(stats.binom.ppf((1 + level) / 2, n, q)) + 1
+    with np.errstate(invalid="ignore"):  # between two infinite observations
+        value = float(np.quantile(x, q))
     return Estimate(
-        value=float(np.quantile(x, q)),
+        value=value,
         low=float(x[below - 1]) if below >= 1 else -math.inf,
         high=float(x[above - 1]) if above <= n else math.inf,
         level=level,

@@ -32,6 +32,8 @@ class Dimension:
         Greatest value that the engine computes with, in base units.
     shown
         The same as text.
+    indivisible
+        Whether there is no part of a base unit: half a packet is refused, half a nanosecond is rounded.
     """
 
     noun: str
@@ -39,6 +41,7 @@ class Dimension:
     example: str
     largest: int
     shown: str
+    indivisible: bool = False
 
 
 DURATION = Dimension(
@@ -90,6 +93,7 @@ SIZE = Dimension(
     example="64 KiB",
     largest=10**15,
     shown="1000000 GB",
+    indivisible=True,
 )
 """Base unit: bytes."""
 
@@ -99,6 +103,7 @@ PACKETS = Dimension(
     example="100 packets",
     largest=10**9,
     shown="1000000000 packets",
+    indivisible=True,
 )
 """Base unit: packets."""
 
@@ -113,9 +118,10 @@ BDP = Dimension(
 
 # Few digits and a short exponent: a hostile "1e999999999" must not become a number with as many digits.
 _QUANTITY = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,2})?)\s*(\D\S*)?\s*", re.ASCII)
+_OVERLONG = re.compile(r"\s*([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?\s*(\D\S*)?\s*", re.ASCII)
 
 
-def parse(value: object, *dimensions: Dimension, zero: bool = False) -> tuple[Fraction, Dimension]:
+def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool = False) -> tuple[Fraction, Dimension]:
     """Read a quantity.
 
     Parameters
@@ -126,6 +132,8 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False) -> tuple[Fr
         What it may be.
     zero
         Whether zero is allowed. Negative values never are.
+    parts
+        Whether parts of a packet or byte are allowed, as in a mean.
 
     Returns
     -------
@@ -142,15 +150,13 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False) -> tuple[Fr
     >>> parse("1.2 Mbit/s", RATE)[0]
     Fraction(1200000, 1)
     """
-    *nouns, last = (d.noun for d in dimensions)
-    allowed = f"{', '.join(nouns)} or {last}" if nouns else last
-    allowed += " with its unit written out" if zero else " above zero with its unit written out"
-    units = [unit for d in dimensions for unit in d.units]
-    examples = ", ".join(f'"{d.example}"' for d in dimensions)
-    allowed += f", e.g. {examples} (units: {', '.join(units)})"
+    allowed = describe(*dimensions, zero=zero)
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if match is None or match[2] is None:
-        raise ScenarioError(found=quote(value) + (" without a unit" if _is_number(value) else ""), allowed=allowed)
+        without = " without a unit" if _is_number(value) else ""
+        if isinstance(value, str) and not without:
+            _refuse_overlong(value, dimensions)
+        raise ScenarioError(found=quote(value) + without, allowed=allowed)
     number, unit = Fraction(match[1]), match[2]
     for dimension in dimensions:
         factor = dimension.units.get(unit)
@@ -160,15 +166,68 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False) -> tuple[Fr
         if result < 0 or (result == 0 and not zero):
             raise ScenarioError(found=quote(value), allowed=allowed)
         if result > dimension.largest:
-            raise ScenarioError(found=quote(value), allowed=f"{dimension.noun} of at most {dimension.shown}")
+            raise _too_large(value, dimension)
+        if dimension.indivisible and not parts and factor == 1 and result.denominator != 1:
+            base = unit if unit.endswith("s") else f"{unit}s" if unit != "B" else "bytes"
+            raise ScenarioError(found=quote(value), allowed=f"{dimension.noun} in whole {base}")
         if 0 < result < Fraction(1, 2) and dimension is not BDP:
-            raise ScenarioError(
-                found=quote(value), allowed=f"{dimension.noun} of at least 1 {next(iter(dimension.units))}"
-            )
+            raise _too_small(value, dimension)
         return result, dimension
+    units = [unit for d in dimensions for unit in d.units]
     near = nearest(unit, units)
     hint = f'; did you mean "{near}"?' if near else ""
     raise ScenarioError(found=f"{quote(value)} with the unit {quote(unit)}{hint}", allowed=allowed)
+
+
+def describe(*dimensions: Dimension, zero: bool = False) -> str:
+    """What `parse` takes, for messages."""
+    *nouns, last = (d.noun for d in dimensions)
+    kinds = f"{', '.join(nouns)} or {last}" if nouns else last
+    sign = "" if zero else " above zero"
+    examples = ", ".join(f'"{d.example}"' for d in dimensions)
+    units = ", ".join(unit for d in dimensions for unit in d.units)
+    return f"{kinds}{sign} with its unit written out, e.g. {examples} (units: {units})"
+
+
+def pattern(*dimensions: Dimension, zero: bool = False, parts: bool = False) -> str:
+    """Regular expression (ECMA 262) of what `parse` takes; near the greatest value it lets a little more through."""
+    fraction = r"(?:\.[0-9]+)?"
+    less = r"0+\.0*[1-9][0-9]*"
+    alternatives = []
+    for dimension in dimensions:
+        # Units of equal size share an alternative.
+        for factor in dict.fromkeys(dimension.units.values()):
+            names = "|".join(re.escape(name) for name, size in dimension.units.items() if size == factor)
+            digits = len(str(int(dimension.largest / factor)))
+            many = rf"0*[1-9][0-9]{{0,{digits - 1}}}"
+            plain = (
+                rf"{many}(?:\.0+)?"
+                if dimension.indivisible and not parts and factor == 1
+                else rf"{many}{fraction}|{less}"
+            )
+            large = "|".join(f"0?{e}" if e < 10 else str(e) for e in range(digits))
+            numbers = [
+                plain,
+                rf"{many}{fraction}[eE]\+?(?:{large})",
+                rf"{less}[eE]\+?[0-9]{{1,2}}",
+                rf"(?:0*[1-9][0-9]*{fraction}|{less})[eE]-[0-9]{{1,2}}",
+            ]
+            alternatives.append(rf"\+?(?:{'|'.join(numbers)})\s*(?:{names})")
+    if zero:
+        names = "|".join(re.escape(name) for d in dimensions for name in d.units)
+        alternatives.append(rf"[+-]?0+(?:\.0+)?(?:[eE][+-]?[0-9]{{1,2}})?\s*(?:{names})")
+    return rf"^\s*(?:{'|'.join(alternatives)})\s*$"
+
+
+SHARE_PATTERN = (
+    r"^\s*(?:[+-]?0+(?:\.0+)?(?:[eE][+-]?[0-9]{1,2})?"
+    r"|\+?0*100(?:\.0+)?"
+    r"|\+?0*[0-9]{1,2}(?:\.[0-9]+)?"
+    r"|\+?0*[0-9]{1,2}(?:\.[0-9]+)?[eE]\+?0?[0-2]"
+    r"|\+?0+\.[0-9]+[eE]\+?[0-9]{1,2}"
+    r"|\+?[0-9]+(?:\.[0-9]+)?[eE]-[0-9]{1,2})\s*%\s*$"
+)
+"""Regular expression (ECMA 262) of the percentages that `parse_share` takes."""
 
 
 def whole(value: object, dimension: Dimension) -> int:
@@ -194,19 +253,61 @@ def parse_share(value: object) -> float:
     >>> parse_share("1 %"), parse_share(0.25)
     (0.01, 0.25)
     """
-    error = ScenarioError(found=quote(value), allowed='0 to 1, or "0 %" to "100 %"')
     if isinstance(value, str):
         match = _QUANTITY.fullmatch(value)
-        if match is None or match[2] not in (None, "%"):
-            raise error
-        share = Fraction(match[1]) / (100 if match[2] else 1)
+        if match is None or match[2] != "%":
+            without = " without a unit" if _is_number(value) else ""
+            raise ScenarioError(found=quote(value) + without, allowed=SHARE)
+        share = Fraction(match[1]) / 100
     elif isinstance(value, int | float) and not isinstance(value, bool) and value == value:
         share = Fraction(value) if abs(value) <= 1 else Fraction(2)
     else:
-        raise error
+        raise ScenarioError(found=quote(value), allowed=SHARE)
     if not 0 <= share <= 1:
-        raise error
+        raise ScenarioError(found=quote(value), allowed=SHARE)
     return float(share)
+
+
+SHARE = 'a number from 0 to 1 without quotes, or "0 %" to "100 %"'
+"""What `parse_share` takes, for messages."""
+
+
+def _refuse_overlong(text: str, dimensions: tuple[Dimension, ...]) -> None:
+    """Tell why a number is refused that has more digits than are read."""
+    match = _OVERLONG.fullmatch(text)
+    if match is None:
+        return
+    sign, whole, fraction, exponent, unit = match.groups()
+    dimension = next((d for d in dimensions if unit in d.units), None)
+    figures = whole + (fraction or "")
+    if dimension is None or sign == "-" or not figures.strip("0"):
+        return
+    # Power of ten of the first figure that counts; an exponent of many digits says enough by its sign.
+    power = len(whole) - 1 - (len(figures) - len(figures.lstrip("0")))
+    if exponent is not None:
+        far = len(exponent.lstrip("+-0")) > 9
+        power += (-(10**9) if exponent.startswith("-") else 10**9) if far else int(exponent)
+    if power > 18:
+        raise _too_large(text, dimension)
+    if power < -18:
+        raise _too_small(text, dimension)
+    raise ScenarioError(
+        found=quote(text),
+        allowed=f"{dimension.noun} with at most 18 digits before and after the point and an exponent of at most two",
+    )
+
+
+def _too_large(value: object, dimension: Dimension) -> ScenarioError:
+    return ScenarioError(
+        found=f"{quote(value)}, which is too large", allowed=f"{dimension.noun} of at most {dimension.shown}"
+    )
+
+
+def _too_small(value: object, dimension: Dimension) -> ScenarioError:
+    return ScenarioError(
+        found=f"{quote(value)}, which is too small",
+        allowed=f"{dimension.noun} of at least 1 {next(iter(dimension.units))}",
+    )
 
 
 def _is_number(value: object) -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 
 import pytest
@@ -41,8 +42,8 @@ REFUSED = [
     ("flows.0.transport", "udp", ["flows.0.transport", '"udp"', "tcp"]),
     ("flows.0.start", "3 s", ["flows.0.start", '"3 s"', '"2 s"']),
     ("flows.0.start", "2 s", ["flows.0.start", '"2 s"', "below the duration"]),
-    ("flows.0.count", 0, ["flows.0.count", "found 0", "1 or more"]),
-    ("flows.0.count", 10_000_000, ["flows.0.count", "found 10000000", "at most 1000000"]),
+    ("flows.0.count", 0, ["flows.0.count", "found 0", "a whole number, 1 to 1000000"]),
+    ("flows.0.count", 10_000_000, ["flows.0.count", "found 10000000", "1 to 1000000"]),
     ("flows.0.count", "3", ["flows.0.count", '"3"', "a whole number"]),
     ("flows.0.workload", {"kind": "fetch"}, ["flows.0.workload.bytes", "nothing", "required"]),
     ("flows.0.workload", {**FETCH, "bytes": 7680}, ["flows.0.workload.bytes", "7680 without a unit", "KiB"]),
@@ -50,8 +51,8 @@ REFUSED = [
     ("flows.0.stack", {"tlp": "yes"}, ["flows.0.stack.tlp", '"yes"', "true or false"]),
     ("flows.0.stack", {"detection": "rak"}, ["flows.0.stack.detection", '"rak"', "nearest: rack"]),
     ("flows.0.path", "up", ["flows.0.path", '"up"', "graph"]),
-    ("flows.1.start", "1 s", ["flows.1", '"1"', "0 to 0"]),
-    ("flows", [], ["flows", "found 0", "at least 1"]),
+    ("flows.1.start", "1 s", ["flows.1", "found 1", "a position in the list, 0 (the list has 1 entry)"]),
+    ("flows", [], ["flows", "an empty list", "at least 1 entry"]),
     ("flows", 3, ["flows", "found 3", "a list"]),
     ("network", 3, ["network", "found 3", "a table"]),
     ("duration", "0 s", ["duration", '"0 s"', "above zero"]),
@@ -59,6 +60,77 @@ REFUSED = [
     ("record.trace", "al", ["record.trace", '"al"', "nearest: all"]),
     ("name", 3, ["name", "found 3", "text"]),
 ]  # fmt: skip
+
+
+QUEUE, LOSS = "network.bottleneck.queue", "network.bottleneck.loss"
+RED = {"kind": "red", "limit": "50 packets", "min": "5.5 packets", "max": "20 packets"}
+
+# Key that is set, value, the whole line.
+LINES = [
+    (LOSS, {"kind": "bernoulli", "p": "1"}, f'{LOSS}.p: found "1" without a unit; allowed: a number from 0 to 1 without quotes, or "0 %" to "100 %"'),
+    (LOSS, {"kind": "scripted", "drops": []}, f"{LOSS}.drops: found an empty list; allowed: a list with at least 1 entry"),
+    (LOSS, {"kind": "scripted", "drops": [{"first": 5, "last": 1}]}, f"{LOSS}.drops.0.last: found 1; allowed: 5 (first) or more"),
+    (LOSS, {"kind": "scripted", "drops": [{"first": 5, "flow": 7}]}, f"{LOSS}.drops.0.flow: found 7; allowed: 0, the only flow"),
+    (QUEUE, {**RED, "max": "5 packets"}, f'{QUEUE}.min: found "5.5 packets"; allowed: less than max, "5 packets"'),
+    (QUEUE, {**RED, "limit": "4 packets"}, f'{QUEUE}.limit: found "4 packets"; allowed: at least min, "5.5 packets"'),
+    (QUEUE, {"kind": "codel", "target": "200 ms"}, f'{QUEUE}.target: found "200 ms"; allowed: at most the interval of "100 ms"'),
+    (QUEUE, {"kind": "codel", "interval": "1 ms"}, f'{QUEUE}.interval: found "1 ms"; allowed: at least the target of "5 ms"'),
+    (f"{QUEUE}.limit", "1.5 packets", f'{QUEUE}.limit: found "1.5 packets"; allowed: a number of packets in whole packets'),
+    (f"{QUEUE}.limit", "1e-9 BDP", f'{QUEUE}.limit: found "1e-9 BDP", which is less than half a packet; allowed: 1 to 1000000000 packets (1 BDP is 33.3 packets)'),
+    (f"{QUEUE}.limit", "1 byte", f'{QUEUE}.limit: found "1 byte"; allowed: at least 1500 bytes (one full packet)'),
+    ("network.framing", "1.5 bytes", 'network.framing: found "1.5 bytes"; allowed: a size in whole bytes'),
+    ("network.framing", "1 GB", 'network.framing: found "1 GB"; allowed: at most "65535 bytes"'),
+    ("network.reverse.bottleneck", {"queue": {"kind": "drop-tail", "limit": "39 bytes"}}, 'network.reverse.bottleneck.queue.limit: found "39 bytes"; allowed: at least 40 bytes (one ACK)'),
+    ("flows.0.stack", {"sack": False, "detection": "rack"}, 'flows.0.stack.detection: found "rack" with sack = false; allowed: "dupthresh", no detection, or sack = true'),
+    ("flows.0.stack.smss", "64 KiB", 'flows.0.stack.smss: found "64 KiB"; allowed: "64 bytes" to "65000 bytes"'),
+    ("flows.0.stack.beta", float("nan"), "flows.0.stack.beta: found nan; allowed: a number, 0.001 to 0.999"),
+    ("flows.0.stack.beta", 0.0001, "flows.0.stack.beta: found 0.0001; allowed: a number, 0.001 to 0.999"),
+    ("flows.0.count", True, "flows.0.count: found true; allowed: a whole number, 1 to 1000000"),
+    ("flows.0.count", 10**5000, "flows.0.count: found a whole number of more than 60 digits; allowed: a whole number, 1 to 1000000"),
+    ("flows.count", 2, 'flows.count: found "count"; allowed: a position in the list before the key, 0 (the list has 1 entry)'),
+    ("flows.00.count", 2, 'flows.00: found "00"; allowed: a position in the list without leading zeros, 0 (the list has 1 entry)'),
+    ("flows..count", 2, 'found the key "flows..count"; allowed: a dotted path, e.g. "flows.0.congestion_control"'),
+    ("", 2, 'found the key ""; allowed: a dotted path, e.g. "flows.0.congestion_control"'),
+    (3, 3, 'found the key 3; allowed: a dotted path, e.g. "flows.0.congestion_control"'),
+    ("duration", "1e300 s", 'duration: found "1e300 s", which is too large; allowed: a duration of at most 1000 h'),
+    ("duration", "1e-300 s", 'duration: found "1e-300 s", which is too small; allowed: a duration of at least 1 ns'),
+    ("network.bottleneck.loss", {"kind": "periodic"}, f"{LOSS}.every: found nothing; allowed: a whole number, 1 to 2147483648; this key is required"),
+    ("network.bottleneck.loss", {"kind": "bernoulli"}, f'{LOSS}.p: found nothing; allowed: a number from 0 to 1 without quotes, or "0 %" to "100 %"; this key is required'),
+    ("flows.0.workload", {"kind": "population", "clients": 2}, 'flows.0.workload.rtt: found nothing; allowed: a table with a "kind" (constant, uniform, lognormal, exponential, choice); this key is required'),
+    ("network", {"topology": "graph", "links": [{}]}, "network.links.0.name: found nothing; allowed: text in quotes; this key is required"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value", "line"), LINES, ids=[line.partition(";")[0] for *_, line in LINES])
+def test_refusal_in_one_line(minimal, key, value, line):
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(minimal).set(key, value)
+    assert str(caught.value) == line
+
+
+def test_a_byte_limit_holds_one_packet_of_the_segment_size(minimal):
+    scenario = Scenario.from_dict(minimal).set("flows.0.stack", {"smss": "64 bytes"})
+    scenario.set(f"{QUEUE}.limit", "116 bytes")
+    with pytest.raises(ScenarioError, match=r"at least 116 bytes \(one full packet\)"):
+        scenario.set(f"{QUEUE}.limit", "115 bytes")
+
+
+def test_scripted_drops_reach_the_last_flow(minimal):
+    scenario = Scenario.from_dict(minimal).set("flows.0.count", 3)
+    scenario.set(LOSS, {"kind": "scripted", "drops": [{"first": 5, "flow": 2}]})
+    with pytest.raises(ScenarioError, match=r"found 3; allowed: 0 to 2, the numbers of the flows"):
+        scenario.set(LOSS, {"kind": "scripted", "drops": [{"first": 5, "flow": 3}]})
+
+
+def test_without_sack_the_profile_chooses_the_detection(minimal):
+    assert Scenario.from_dict(minimal).set("flows.0.stack", {"sack": False}).flows[0].stack.detection is None
+
+
+@pytest.mark.parametrize(("values", "found"), [(None, "nothing"), ([], "a list"), (3, "3"), ("x.toml", '"x.toml"')])
+def test_what_is_no_table(values, found):
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(values)
+    assert str(caught.value) == f"found {found}; allowed: a table with the keys of a scenario file"
 
 
 @pytest.mark.parametrize(("key", "value", "parts"), REFUSED, ids=[f"{k}={v}" for k, v, _ in REFUSED])
@@ -179,6 +251,115 @@ def test_schema_accepts_what_the_package_accepts():
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) == {"duration", "network", "flows"}
     assert "reno" in schema["$defs"]["Flows"]["properties"]["congestion_control"]["enum"]
+
+
+def test_schema_names_itself():
+    schema = Scenario.model_json_schema()
+    assert list(schema)[:2] == ["$schema", "$id"]
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    for word in ("ackclock run", "unit", "64 to 65000 bytes", "join several keys"):
+        assert word in schema["description"]
+
+
+def matches(schema, node, value):
+    """As much of JSON Schema as the schema uses."""
+    if "$ref" in node:
+        return matches(schema, schema["$defs"][node["$ref"].rsplit("/", 1)[-1]], value)
+    for union in ("anyOf", "oneOf"):
+        if union in node and not any(matches(schema, option, value) for option in node[union]):
+            return False
+    if "const" in node and value != node["const"]:
+        return False
+    if "enum" in node and value not in node["enum"]:
+        return False
+    kinds = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+        "null": type(None),
+    }
+    if "type" in node and not isinstance(value, kinds[node["type"]]):
+        return False
+    if isinstance(value, dict):
+        known = node.get("properties", {})
+        return (
+            (node.get("additionalProperties", True) or set(value) <= set(known))
+            and set(node.get("required", [])) <= set(value)
+            and all(matches(schema, known[key], entry) for key, entry in value.items() if key in known)
+        )
+    if isinstance(value, list):
+        return len(value) >= node.get("minItems", 0) and all(matches(schema, node["items"], entry) for entry in value)
+    if isinstance(value, str):
+        return "pattern" not in node or re.search(node["pattern"], value) is not None
+    if isinstance(value, int | float):
+        above = node.get("exclusiveMinimum")
+        return node.get("minimum", value) <= value <= node.get("maximum", value) and (above is None or value > above)
+    return True
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.toml")), ids=lambda p: p.stem)
+def test_schema_takes_every_scenario(path):
+    schema = Scenario.model_json_schema()
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    assert matches(schema, schema, values)
+    assert not matches(schema, schema, {**values, "dura": 1})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("duration", "-1 s"),
+        ("duration", "0 s"),
+        ("duration", "1e13 s"),
+        ("duration", "2 S"),
+        (LOSS, {"kind": "bernoulli", "p": "101 %"}),
+        (LOSS, {"kind": "bernoulli", "p": "1"}),
+        (LOSS, {"kind": "scripted", "drops": []}),
+        ("flows.0.count", 0),
+        ("flows.0.stack.beta", 1.0),
+        ("flows.0.stack.smss", "-5 bytes"),
+        (f"{QUEUE}.limit", "1.5 packets"),
+        (f"{QUEUE}.limit", "0 BDP"),
+    ],
+)
+def test_schema_refuses_what_the_package_refuses(minimal, key, value):
+    schema = Scenario.model_json_schema()
+    scenario = Scenario.from_dict(minimal)
+    with pytest.raises(ScenarioError):
+        scenario.set(key, value)
+    here = minimal
+    *parents, last = key.split(".")
+    for part in parents:
+        here = here[int(part)] if isinstance(here, list) else here.setdefault(part, {})
+    assert matches(schema, schema, scenario.to_dict() | {"flows": list(map(dict, scenario.to_dict()["flows"]))})
+    here[last] = value
+    assert not matches(schema, schema, minimal)
+
+
+def test_a_byte_order_mark_is_no_statement(tmp_path, minimal):
+    path = tmp_path / "bom.toml"
+    path.write_text(Scenario.from_dict(minimal).to_toml(), encoding="utf-8-sig")
+    assert load(path) == Scenario.from_dict(minimal)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('duration = "1 s"\nname = "x"\nduration = "2 s"\n', 'the key "duration" is given twice, again at line 3'),
+        ("[network]\nlinks = []\nlinks = [\n 1,\n]\n", 'the key "links" is given twice, again at line 5'),
+        ("[network]\n[record]\n[network]\n", 'the key "network" is given twice, again at line 3'),
+        ("name = " + "1" * 10_000, "a number with too many digits"),
+    ],
+)
+def test_invalid_toml_names_the_place(tmp_path, text, reason):
+    path = tmp_path / "x.toml"
+    path.write_text(text, encoding="utf-8")
+    assert refused_file(path) == (
+        f"{path}: found no valid TOML ({reason}); allowed: a readable TOML file in UTF-8 of at most 1 MiB"
+    )
 
 
 def refused_file(path):

@@ -55,3 +55,13 @@ def test_quantile_interval_covers_as_promised(q):
 
 def test_quantile_beyond_the_sample_is_unbounded():
     assert quantile_interval([1, 2, 3], 0.99).high == math.inf
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_observations_bound_nothing():
+    for values in ([1, math.inf], [math.inf, math.inf], [-math.inf, math.inf], [1, math.nan]):
+        e = mean_interval(values)
+        assert not math.isfinite(e.value)
+        assert (e.low, e.high, e.n) == (-math.inf, math.inf, 2)
+    assert math.isnan(paired_difference([1, math.inf], [1, math.inf]).value)
+    assert quantile_interval([math.inf] * 3, 0.5).n == 3

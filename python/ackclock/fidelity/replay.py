@@ -8,6 +8,7 @@ the losses known so far, in which everything from the position in question on is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ackclock._run import run
 from ackclock.errors import InputError
@@ -72,16 +73,18 @@ def _scenario(
     The links are the same in every run, the measured one too, so that events at the same instant keep their order.
     """
     delay = f"{path.rtt_ms * 500} us"
-    links = [
+    links: list[dict[str, Any]] = [
         {
             "name": "bottleneck",
             "rate": f"{path.rate_bps} bit/s",
             "queue": {"kind": "drop-tail", "limit": f"{path.queue_packets} packets"},
         },
-        {"name": "way", "delay": delay, "loss": {"kind": "scripted", "drops": list(drops)}},
+        {"name": "way", "delay": delay},
         {"name": "probe", "loss": {"kind": "periodic", "every": 1, "offset": passing}},
         {"name": "back", "delay": delay},
     ]
+    if drops:
+        links[1]["loss"] = {"kind": "scripted", "drops": list(drops)}
     measured = passing == EVERYTHING
     return Scenario.from_dict(
         {

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    Strict,
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from ackclock import units
@@ -48,11 +50,31 @@ class Table(BaseModel):
                     raise ScenarioError(
                         key=str(key), found=f"an unknown key{hint}", allowed=", ".join(cls.model_fields)
                     )
+            for key, field in cls.model_fields.items():
+                if field.is_required() and key not in data:
+                    raise ScenarioError(key=key, found="nothing", allowed=f"{_expected(field)}; this key is required")
         return data
 
     def written(self) -> dict[str, Any]:
         """The keys that were given, as plain values."""
         return self.model_dump(exclude_unset=True)
+
+
+def _expected(field: FieldInfo) -> str:
+    """What a key takes, for messages."""
+    for mark in field.metadata:
+        if isinstance(mark, Quantity | Share | Number | Registered):
+            return mark.expected()
+    kind = field.annotation
+    if get_origin(kind) is Literal:
+        return ", ".join(f'"{name}"' for name in get_args(kind))
+    if get_origin(kind) in (Union, UnionType):
+        kinds = [get_args(table.model_fields["kind"].annotation)[0] for table in get_args(kind)]
+        return f'a table with a "kind" ({", ".join(kinds)})'
+    if get_origin(kind) is tuple:
+        inner = get_args(kind)[0]
+        return "a list of tables" if isinstance(inner, type) and issubclass(inner, Table) else "a list"
+    return "a table" if isinstance(kind, type) and issubclass(kind, Table) else "text in quotes"
 
 
 def _explain(error: ErrorDetails, data: Mapping[str, Any]) -> ScenarioError:
@@ -64,13 +86,9 @@ def _explain(error: ErrorDetails, data: Mapping[str, Any]) -> ScenarioError:
         return cause.within(key)
     found = quote(error["input"])
     match error["type"]:
-        case "missing":
-            return ScenarioError(key=key, found="nothing", allowed="a value; this key is required")
         case "literal_error":
             names = [name.strip("'") for name in str(context["expected"]).replace(" or ", ", ").split(", ")]
             return ScenarioError(key=key, found=found, allowed=one_of(str(error["input"]), names))
-        case "int_type" | "int_parsing" | "int_from_float":
-            allowed = "a whole number"
         case "bool_type" | "bool_parsing":
             allowed = "true or false"
         case "string_type":
@@ -80,16 +98,9 @@ def _explain(error: ErrorDetails, data: Mapping[str, Any]) -> ScenarioError:
         case "model_type" | "model_attributes_type" | "dict_type":
             allowed = "a table"
         case "too_short":
-            allowed = f"at least {context['min_length']} of them"
-            found = str(context["actual_length"])
-        case "greater_than_equal":
-            allowed = f"{context['ge']} or more"
-        case "greater_than":
-            allowed = f"above {context['gt']}"
-        case "less_than_equal":
-            allowed = f"at most {context['le']}"
-        case "less_than":
-            allowed = f"below {context['lt']}"
+            least, actual = context["min_length"], context["actual_length"]
+            found = f"a list of {actual}" if actual else "an empty list"
+            allowed = f"a list with at least {least} entr{'y' if least == 1 else 'ies'}"
         case _:
             allowed = error["msg"].removeprefix("Input should be ")
     return ScenarioError(key=key, found=found, allowed=allowed)
@@ -128,24 +139,94 @@ def tagged(*tables: type[Table]) -> BeforeValidator:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Annotation of a text with a unit."""
+    """Annotation of a text with a unit.
+
+    Parameters
+    ----------
+    dimensions
+        What it may be.
+    zero, parts
+        As in `units.parse`.
+    least, most
+        Bounds as text, where they are narrower than those of the only dimension.
+    example
+        How to write one, where the dimension's example would be out of place.
+    """
 
     dimensions: tuple[Dimension, ...]
     zero: bool = False
+    parts: bool = False
+    least: str | None = None
+    most: str | None = None
+    example: str | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._check)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        names = [unit for d in self.dimensions for unit in d.units]
         return {
             "type": "string",
-            "pattern": r"^\s*[+]?[0-9.eE+-]+\s*(" + "|".join(names) + r")\s*$",
-            "examples": [d.example for d in self.dimensions],
+            "pattern": units.pattern(*self.dimensions, zero=self.zero, parts=self.parts),
+            "examples": [self.example] if self.example else [d.example for d in self.dimensions],
         }
 
+    def expected(self) -> str:
+        """What it takes, for messages."""
+        return units.describe(*self.dimensions, zero=self.zero)
+
     def _check(self, value: object) -> object:
-        units.parse(value, *self.dimensions, zero=self.zero)
+        base, dimension = units.parse(value, *self.dimensions, zero=self.zero, parts=self.parts)
+        low = 0 if self.least is None else units.whole(self.least, dimension)
+        high = dimension.largest if self.most is None else units.whole(self.most, dimension)
+        if not low <= base <= high:
+            bounds = f'"{self.least}" to "{self.most}"' if self.least else f'at most "{self.most}"'
+            raise ScenarioError(found=quote(value), allowed=bounds)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """Annotation of a number without a unit.
+
+    Parameters
+    ----------
+    low, high
+        Bounds, both allowed unless `above`.
+    whole
+        Whether it counts something.
+    above
+        Whether `low` itself is refused.
+    """
+
+    low: float
+    high: float
+    whole: bool = True
+    above: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {
+            "type": "integer" if self.whole else "number",
+            "exclusiveMinimum" if self.above else "minimum": self.low,
+            "maximum": self.high,
+        }
+
+    def expected(self) -> str:
+        """What it takes, for messages."""
+        noun = "a whole number" if self.whole else "a number"
+        return f"{noun} above {self.low} and up to {self.high}" if self.above else f"{noun}, {self.low} to {self.high}"
+
+    def _check(self, value: object) -> object:
+        kinds = int if self.whole else int | float
+        if (
+            not isinstance(value, kinds)
+            or isinstance(value, bool)
+            or not self.low <= value <= self.high
+            or (self.above and value == self.low)
+        ):
+            raise ScenarioError(found=quote(value), allowed=self.expected())
         return value
 
 
@@ -158,9 +239,16 @@ class Share:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {
-            "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "pattern": "%"}],
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": 1},
+                {"type": "string", "pattern": units.SHARE_PATTERN},
+            ],
             "examples": ["1 %", 0.01],
         }
+
+    def expected(self) -> str:
+        """What it takes, for messages."""
+        return units.SHARE
 
     def _check(self, value: object) -> object:
         units.parse_share(value)
@@ -178,6 +266,10 @@ class Registered:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"type": "string", "enum": self.names()}
+
+    def expected(self) -> str:
+        """What it takes, for messages."""
+        return ", ".join(self.names())
 
     def names(self) -> list[str]:
         """Every name registered."""
@@ -197,12 +289,15 @@ PositiveDuration = Annotated[str, Quantity((units.DURATION,))]
 Rate = Annotated[str, Quantity((units.RATE,))]
 Size = Annotated[str, Quantity((units.SIZE,))]
 SizeOrZero = Annotated[str, Quantity((units.SIZE,), zero=True)]
+SegmentSize = Annotated[str, Quantity((units.SIZE,), least="64 bytes", most="65000 bytes", example="1448 bytes")]
+Framing = Annotated[str, Quantity((units.SIZE,), zero=True, most="65535 bytes", example="14 bytes")]
 Packets = Annotated[str, Quantity((units.PACKETS,))]
 PacketLimit = Annotated[str, Quantity((units.PACKETS, units.BDP))]
+MeanPackets = Annotated[str, Quantity((units.PACKETS, units.BDP), parts=True)]
 QueueLimit = Annotated[str, Quantity((units.PACKETS, units.SIZE, units.BDP))]
 Probability = Annotated[float | str, Share()]
-Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
-Flag = Annotated[bool, Field(strict=True)]
+Count = Annotated[int, Number(1, 1_000_000)]
+Flag = Annotated[bool, Strict()]
 
 
 def nanoseconds(value: str) -> int:

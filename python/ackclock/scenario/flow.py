@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import model_validator
 
+from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
     Count,
     Duration,
     Flag,
+    Number,
     PositiveDuration,
     Registered,
+    SegmentSize,
     Size,
     Table,
     byte_count,
@@ -24,16 +27,16 @@ from ackclock.scenario.workload import Bulk, Workload
 class Stack(Table):
     """Settings of a host that override its profile; every one absent: as in the profile."""
 
-    smss: Size | None = None
-    """Payload of a full segment."""
-    initial_window: Annotated[int, Field(strict=True, ge=1, le=65535)] | None = None
+    smss: SegmentSize | None = None
+    """Payload of a full segment, options taken off: 64 to 65000 bytes."""
+    initial_window: Annotated[int, Number(1, 65535)] | None = None
     """Segments."""
     sack: Flag | None = None
     """Selective acknowledgements."""
     timestamps: Flag | None = None
     """TCP timestamps."""
     detection: Literal["dupthresh", "fack", "rack"] | None = None
-    """How losses are detected."""
+    """How losses are detected; "fack" and "rack" need SACK."""
     initial_rto: PositiveDuration | None = None
     """Retransmission timeout before the first RTT sample."""
     min_rto: PositiveDuration | None = None
@@ -56,12 +59,22 @@ class Stack(Table):
     """The receiver joins SACKs that follow each other closely."""
     receive_buffer: Size | None = None
     """Greatest receive window."""
-    beta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    beta: Annotated[float, Number(0.001, 0.999, whole=False)] | None = None
     """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
     hystart: Flag | None = None
     """HyStart, where the controller has a choice."""
-    hz: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = None
+    hz: Annotated[int, Number(1, 1_000_000)] | None = None
     """Ticks of the kernel's clock per second."""
+
+    @model_validator(mode="after")
+    def _detection_has_what_it_needs(self) -> Stack:
+        if self.sack is False and self.detection in ("fack", "rack"):
+            raise ScenarioError(
+                key="detection",
+                found=f"{quote(self.detection)} with sack = false",
+                allowed='"dupthresh", no detection, or sack = true',
+            )
+        return self
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from ackclock.scenario._base import Probability, Table, tagged, without_none
+from ackclock.errors import ScenarioError
+from ackclock.scenario._base import Number, Probability, Table, tagged, without_none
 from ackclock.units import parse_share
 
-Ordinal = Annotated[int, Field(strict=True, ge=1, le=2**31)]
-FromZero = Annotated[int, Field(strict=True, ge=0, le=2**31)]
+Ordinal = Annotated[int, Number(1, 2**31)]
+FromZero = Annotated[int, Number(0, 2**31)]
 
 
 class NoLoss(Table):
@@ -82,8 +83,14 @@ class Drop(Table):
     """First segment, counted from 1 in the order of first transmission."""
     last: Ordinal | None = None
     """Last segment; absent: the first one only."""
-    transmission: Annotated[int, Field(strict=True, ge=0, le=255)] = 0
+    transmission: Annotated[int, Number(0, 255)] = 0
     """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Drop:
+        if self.last is not None and self.last < self.first:
+            raise ScenarioError(key="last", found=str(self.last), allowed=f"{self.first} (first) or more")
+        return self
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""
@@ -95,7 +102,7 @@ class Scripted(Table):
     """Exactly the listed transmissions are lost."""
 
     kind: Literal["scripted"]
-    drops: tuple[Drop, ...]
+    drops: Annotated[tuple[Drop, ...], Field(min_length=1)]
     """The list."""
 
     def engine(self) -> dict[str, Any]:

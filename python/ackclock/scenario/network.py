@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from ackclock.errors import ScenarioError, one_of, quote
-from ackclock.scenario._base import SizeOrZero, Table, bits_per_second, byte_count, nanoseconds, without_none
+from ackclock.scenario._base import Framing, Table, bits_per_second, byte_count, nanoseconds, without_none
 from ackclock.scenario.link import Link, NamedLink
 
 MTU = 1500
@@ -47,7 +47,7 @@ class Network(Table):
 
     topology: Literal["chain", "dumbbell", "wishbone", "graph"] = "chain"
     """Shape."""
-    framing: SizeOrZero = "0 bytes"
+    framing: Framing = "0 bytes"
     """What links charge on top of the IP packet (14 bytes for Ethernet without FCS)."""
     access: Link | None = None
     """Sender's link; absent: the sender sits on the bottleneck."""
@@ -118,6 +118,10 @@ class Network(Table):
                 for j, name in enumerate(listed):
                     if name not in known:
                         raise ScenarioError(key=f"paths.{i}.{way}.{j}", found=quote(name), allowed=one_of(name, known))
+                    if name in listed[:j]:
+                        raise ScenarioError(
+                            key=f"paths.{i}.{way}.{j}", found=f"{quote(name)} twice", allowed="each link once"
+                        )
 
     def path(self, name: str | None) -> tuple[list[Link], list[Link]]:
         """Links of the first flow's way out and back.

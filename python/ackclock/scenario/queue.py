@@ -5,12 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ackclock import units
 from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
     Flag,
+    MeanPackets,
     PacketLimit,
     PositiveDuration,
     Probability,
@@ -20,6 +21,10 @@ from ackclock.scenario._base import (
     tagged,
     without_none,
 )
+
+CODEL_TARGET = "5 ms"
+CODEL_INTERVAL = "100 ms"
+"""RFC 8289 §4.4."""
 
 
 class DropTail(Table):
@@ -64,6 +69,20 @@ class Codel(Table):
     ecn: Flag = False
     """Mark packets that can be marked instead of dropping them."""
 
+    @model_validator(mode="after")
+    def _target_within_interval(self) -> Codel:
+        target, interval = self.target or CODEL_TARGET, self.interval or CODEL_INTERVAL
+        if nanoseconds(target) > nanoseconds(interval):
+            key, found = ("target", target) if self.target else ("interval", interval)
+            raise ScenarioError(
+                key=key,
+                found=quote(found),
+                allowed=f"at most the interval of {quote(interval)}"
+                if self.target
+                else f"at least the target of {quote(target)}",
+            )
+        return self
+
     def engine(self, bdp: Fraction) -> dict[str, Any]:
         """As the engine reads it; `bdp` in packets."""
         return without_none(
@@ -81,9 +100,9 @@ class Red(Table):
     kind: Literal["red"]
     limit: PacketLimit
     """Packets or multiples of the bandwidth-delay product."""
-    min: PacketLimit
+    min: MeanPackets
     """Mean queue at which drops begin."""
-    max: PacketLimit
+    max: MeanPackets
     """Mean queue at which the drop probability reaches `max_p`; above it the probability rises to 1 at twice `max`."""
     max_p: Probability | None = None
     """Drop probability at `max`; absent: 10 %."""
@@ -94,11 +113,17 @@ class Red(Table):
 
     def engine(self, bdp: Fraction) -> dict[str, Any]:
         """As the engine reads it; `bdp` in packets."""
+        limit = _packets(self.limit, bdp)
+        low, high = _share_of_packets("min", self.min, bdp), _share_of_packets("max", self.max, bdp)
+        if low >= high:
+            raise ScenarioError(key="min", found=quote(self.min), allowed=f"less than max, {quote(self.max)}")
+        if limit < low:
+            raise ScenarioError(key="limit", found=quote(self.limit), allowed=f"at least min, {quote(self.min)}")
         return without_none(
             kind=self.kind,
-            limit_packets=_packets(self.limit, bdp),
-            min_packets=float(_share_of_packets("min", self.min, bdp)),
-            max_packets=float(_share_of_packets("max", self.max, bdp)),
+            limit_packets=limit,
+            min_packets=float(low),
+            max_packets=float(high),
             max_p=None if self.max_p is None else units.parse_share(self.max_p),
             weight=None if self.weight is None else units.parse_share(self.weight),
             ecn=self.ecn,
@@ -111,7 +136,7 @@ Queue = Annotated[
 
 
 def _share_of_packets(key: str, limit: str, bdp: Fraction) -> Fraction:
-    value, dimension = units.parse(limit, units.PACKETS, units.BDP)
+    value, dimension = units.parse(limit, units.PACKETS, units.BDP, parts=True)
     if dimension is not units.BDP:
         return value
     if bdp == 0:
@@ -124,5 +149,11 @@ def _share_of_packets(key: str, limit: str, bdp: Fraction) -> Fraction:
 
 
 def _packets(limit: str, bdp: Fraction) -> int:
-    # A small multiple of a small BDP is still a queue of one packet.
-    return max(1, units.round_half_up(_share_of_packets("limit", limit, bdp)))
+    packets = units.round_half_up(_share_of_packets("limit", limit, bdp))
+    if not 1 <= packets <= units.PACKETS.largest:
+        raise ScenarioError(
+            key="limit",
+            found=f"{quote(limit)}, which is {'less than half a packet' if packets < 1 else f'{packets} packets'}",
+            allowed=f"1 to {units.PACKETS.largest} packets (1 BDP is {float(bdp):.3g} packets)",
+        )
+    return packets

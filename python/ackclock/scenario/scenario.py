@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -11,11 +12,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from ackclock import units
 from ackclock.errors import InputError, ScenarioError, one_of, quote
-from ackclock.scenario._base import PositiveDuration, Table, nanoseconds
+from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
 from ackclock.scenario._toml import to_toml
 from ackclock.scenario.flow import Flows
-from ackclock.scenario.network import Network
+from ackclock.scenario.link import Link
+from ackclock.scenario.loss import Scripted
+from ackclock.scenario.network import MTU, Network
+from ackclock.scenario.queue import DropTail
 from ackclock.scenario.record import Record
 from ackclock.scenario.workload import Population
 
@@ -30,6 +35,19 @@ MOST_FLOWS = 1_000_000
 
 MOST_INTERVALS = 10**9
 """Samples of one kind over a run."""
+
+HEADERS = 52
+"""Bytes of the headers of IPv4 and TCP, timestamps included."""
+
+SMALLEST_ACK = 40
+"""Bytes of an ACK without options."""
+
+
+SCHEMA_ABOUT = (
+    "A network, its hosts and flows, and what to record. The schema knows each key and how its value is written. "
+    "What a pattern cannot say is checked by `ackclock run`: the exact range and unit of each quantity (smss, for "
+    "instance, is 64 to 65000 bytes), and rules that join several keys."
+)
 
 
 class Scenario(Table):
@@ -89,6 +107,8 @@ class Scenario(Table):
                     allowed=one_of(group.path, paths) if paths else 'no path unless the topology is "graph"',
                 )
         self._check_size(end)
+        self._check_scripts()
+        self._check_byte_limits()
         self.to_engine_json()  # what can only be judged when all is known, such as a queue in multiples of the BDP
         return self
 
@@ -112,6 +132,55 @@ class Scenario(Table):
                     allowed=f"an interval that fits at most {MOST_INTERVALS} times into the duration",
                 )
 
+    def _links(self) -> list[tuple[str, Link, bool]]:
+        """Every link with its key, and whether it is known to carry data rather than ACKs."""
+        net = self.network
+        out = [
+            ("access", net.access),
+            *((f"access_list.{i}", x) for i, x in enumerate(net.access_list)),
+            ("bottleneck", net.bottleneck),
+            ("egress", net.egress),
+        ]
+        data = {name for path in net.paths for name in path.forward}
+        back = [(f"reverse.{key}", link) for key, link in net.reverse]
+        return [
+            *((f"network.{key}", link, True) for key, link in out if link is not None),
+            *((f"network.{key}", link, False) for key, link in back if link is not None),
+            *((f"network.links.{i}", link, link.name in data) for i, link in enumerate(net.links)),
+        ]
+
+    def _check_scripts(self) -> None:
+        """A scripted loss of a flow that does not exist would drop nothing, silently."""
+        flows = sum(
+            group.count * (group.workload.clients if isinstance(group.workload, Population) else 1)
+            for group in self.flows
+        )
+        for key, link, _ in self._links():
+            if not isinstance(link.loss, Scripted):
+                continue
+            for i, drop in enumerate(link.loss.drops):
+                if drop.flow >= flows:
+                    raise ScenarioError(
+                        key=f"{key}.loss.drops.{i}.flow",
+                        found=str(drop.flow),
+                        allowed=f"0 to {flows - 1}, the numbers of the flows" if flows > 1 else "0, the only flow",
+                    )
+
+    def _check_byte_limits(self) -> None:
+        """A queue that cannot hold one packet would be no queue, silently."""
+        full = min(MTU if group.stack.smss is None else byte_count(group.stack.smss) + HEADERS for group in self.flows)
+        for key, link, data in self._links():
+            queue = link.queue
+            if not isinstance(queue, DropTail) or queue.limit is None:
+                continue
+            limit, dimension = units.parse(queue.limit, units.PACKETS, units.SIZE, units.BDP)
+            least = full if data else SMALLEST_ACK
+            if dimension is units.SIZE and limit < least:
+                packet = "one full packet" if data else "one ACK"
+                raise ScenarioError(
+                    key=f"{key}.queue.limit", found=quote(queue.limit), allowed=f"at least {least} bytes ({packet})"
+                )
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Scenario:
         """Make a scenario of plain values.
@@ -126,7 +195,25 @@ class Scenario(Table):
         ScenarioError
             One line: the key, what was found, what is allowed.
         """
+        if not isinstance(values, Mapping):
+            raise ScenarioError(found=quote(values), allowed="a table with the keys of a scenario file")
         return cls(**{str(key): value for key, value in values.items()})
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """JSON Schema of a scenario file (2020-12).
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As pydantic's.
+        """
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": "urn:ackclock:scenario",
+            **super().model_json_schema(*args, **kwargs),
+            "description": SCHEMA_ABOUT,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The keys that were given, as plain values."""
@@ -172,28 +259,42 @@ class Scenario(Table):
         ScenarioError
             If there is no such key, or the value is not allowed there.
         """
+        parts = key.split(".") if isinstance(key, str) else []
+        if not all(part and part == part.strip() for part in parts) or not parts:
+            raise ScenarioError(
+                found=f"the key {quote(key)}", allowed='a dotted path, e.g. "flows.0.congestion_control"'
+            )
         values = _mutable(self.to_dict())
         here: Any = values
-        parts = key.split(".")
         for depth, part in enumerate(parts):
             place = ".".join(parts[: depth + 1])
+            index: Any = part
             if isinstance(here, list):
-                if not (part.isascii() and part.isdecimal() and int(part) < len(here)):
-                    raise ScenarioError(
-                        key=place,
-                        found=quote(part),
-                        allowed=f"0 to {len(here) - 1}" if here else "nothing; the list is empty",
-                    )
-                index: Any = int(part)
-            elif isinstance(here, dict):
-                index = part
-            else:
+                index = _position(here, part, place)
+            elif not isinstance(here, dict):
                 raise ScenarioError(key=place, found=f"a key below {quote(here)}", allowed="keys of tables and lists")
             if depth == len(parts) - 1:
                 here[index] = _mutable(value)
             else:
                 here = here.setdefault(index, {}) if isinstance(here, dict) else here[index]
         return Scenario.from_dict(values)
+
+
+def _position(entries: list[Any], part: str, place: str) -> int:
+    """A part of a dotted path as a position in a list."""
+    last = len(entries) - 1
+    if last < 0:
+        raise ScenarioError(key=place, found=quote(part), allowed="nothing; the list is empty")
+    held = f"the list has {last + 1} entr{'ies' if last else 'y'}"
+    known = f"0 to {last}" if last else "0"
+    if not re.fullmatch(r"0|[1-9][0-9]{0,8}", part):
+        wanted = "a position in the list before the key"
+        if re.fullmatch(r"[0-9]+", part):
+            wanted = "a position in the list without leading zeros" if part[0] == "0" else "a position in the list"
+        raise ScenarioError(key=place, found=quote(part), allowed=f"{wanted}, {known} ({held})")
+    if int(part) > last:
+        raise ScenarioError(key=place, found=part, allowed=f"a position in the list, {known} ({held})")
+    return int(part)
 
 
 def load(path: str | Path) -> Scenario:
@@ -219,7 +320,8 @@ def load(path: str | Path) -> Scenario:
             )
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=source, found=f"{status.st_size} bytes", allowed=allowed)
-        text = Path(path).read_bytes().decode()
+        # Editors on Windows begin UTF-8 with a byte order mark.
+        text = Path(path).read_bytes().decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise ScenarioError(
             source=source, found=f"a byte that is not UTF-8 at offset {error.start}", allowed=allowed
@@ -232,12 +334,33 @@ def load(path: str | Path) -> Scenario:
     try:
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        reason = "too many nested values" if isinstance(error, RecursionError) else str(error)
-        raise ScenarioError(source=source, found=f"no valid TOML ({reason})", allowed=allowed) from None
+        raise ScenarioError(
+            source=source, found=f"no valid TOML ({_why_invalid(error, text)})", allowed=allowed
+        ) from None
     try:
         return Scenario.from_dict(values)
     except ScenarioError as error:
         raise error.read_from(source) from None
+
+
+def _why_invalid(error: Exception, text: str) -> str:
+    """What the reader of TOML complains about, in words that help to find it."""
+    if isinstance(error, RecursionError):
+        return "too many nested values"
+    if not isinstance(error, tomllib.TOMLDecodeError):
+        return "a number with too many digits"
+    said = str(error)
+    line = re.search(r"at line (\d+)", said)
+    if line is None or not said.startswith(("Cannot overwrite a value", "Cannot declare")):
+        return said
+    # The reader stops behind what is there twice; its key is the nearest one above.
+    above = text.splitlines()[: int(line[1])]
+    header = re.match(r"\s*\[+([^\[\]]+)\]", above[-1]) if above else None
+    keys = re.findall(r"""^\s*([\w.\-"']+)\s*=|[{,]\s*([\w.\-"']+)\s*=""", "\n".join(above), re.MULTILINE)
+    if header is None and not keys:
+        return said
+    key = header[1] if header else next(filter(None, keys[-1]))
+    return f'the key "{key}" is given twice, again at line {line[1]}'
 
 
 def _mutable(value: Any) -> Any:

@@ -12,6 +12,7 @@ from ackclock.scenario._base import (
     Count,
     Duration,
     Flag,
+    Number,
     Packets,
     PositiveDuration,
     Quantity,
@@ -27,7 +28,7 @@ from ackclock.scenario._base import (
 )
 from ackclock.units import Dimension
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Positive = Annotated[float, Number(0, 1_000_000, whole=False, above=True)]
 
 
 class Bulk(Table):
@@ -114,7 +115,15 @@ class _AnyQuantity(Quantity):
         return value
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        return {"anyOf": [{"type": "string"}, {"type": "number"}]}
+        return {
+            "anyOf": [
+                {"type": "string", "pattern": r"^\s*(?:\+?[0-9]|-0)"},
+                {"type": "number", "minimum": 0, "maximum": 1},
+            ]
+        }
+
+    def expected(self) -> str:
+        return "an amount with its unit written out"
 
 
 Amount = Annotated[str | float, _AnyQuantity(())]
@@ -229,7 +238,7 @@ def _drawn(distribution: Table, dimension: Dimension | None, key: str) -> dict[s
         try:
             if dimension is None:
                 return units.parse_share(value)
-            base, _ = units.parse(value, dimension)
+            base, _ = units.parse(value, dimension, parts=True)
             return float(base / (10**9 if dimension is units.DURATION else 1))
         except ScenarioError as error:
             raise error.within(f"{key}.{name}") from None
