@@ -202,8 +202,8 @@ impl Connection {
         self.sender.write_marked(bytes, more, record);
     }
     /// The application takes up to `bytes` of what arrived in order; how many it got.
-    pub fn read(&mut self, _now: Time, bytes: u64) -> u64 {
-        self.receiver.read(bytes)
+    pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
+        self.receiver.read(now, bytes)
     }
     /// Payload bytes that wait for a [`Connection::read`].
     pub fn readable(&self) -> u64 {

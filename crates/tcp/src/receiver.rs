@@ -145,9 +145,13 @@ impl Receiver {
     }
 
     /// The application takes up to `bytes`; how many it got. A read may send an ACK (Linux `tcp_cleanup_rbuf`).
-    pub fn read(&mut self, bytes: u64) -> u64 {
+    pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = bytes.min(self.received() - self.read);
         self.read += taken;
+        self.window.on_drained(now, 1 + self.read, self.beyond());
+        if self.window.hold(self.received() - self.read, self.rcv_nxt) && taken > 0 && !self.fin_received() {
+            self.ack_now();
+        }
         if self.mode == DelayedAck::Linux && self.pending {
             let empty = self.read == self.received() && self.out_of_order.is_empty();
             let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
@@ -249,7 +253,11 @@ impl Receiver {
         self.rcv_mss = self.rcv_mss.max(seg.len);
         self.window.measure_rtt(seg, self.ts_now);
         let grew = self.window.on_segment(seg.len);
-        self.window.on_drained(now, self.rcv_nxt, self.beyond());
+        if self.explicit_reads {
+            self.window.hold(self.received() - self.read, self.rcv_nxt);
+        } else {
+            self.window.on_drained(now, self.rcv_nxt, self.beyond());
+        }
         if self.mode != DelayedAck::Linux {
             return;
         }

@@ -31,6 +31,8 @@ pub struct ReceiveWindow {
     /// Unit of the header's window less one, and its greatest value.
     unit: u64,
     header_max: u64,
+    /// Bytes that wait for the application.
+    held: u64,
 }
 
 impl ReceiveWindow {
@@ -51,6 +53,7 @@ impl ReceiveWindow {
             measured_at: Time::ZERO,
             unit: 0,
             header_max: u32::MAX as u64,
+            held: 0,
         }
     }
 
@@ -62,9 +65,28 @@ impl ReceiveWindow {
     /// The window to put into a header.
     #[inline]
     pub fn advertise(&mut self, rcv_nxt: u64) -> u32 {
-        let offer = (self.threshold + self.unit) & !self.unit; // Linux `__tcp_select_window` rounds up
-        self.right = self.right.max(rcv_nxt + offer);
+        self.right = self.right.max(rcv_nxt + self.offer());
         (self.right - rcv_nxt).min(self.header_max) as u32
+    }
+
+    /// Linux `__tcp_select_window`: rounded up to the header's unit; what waits for the application takes room, and the
+    /// last sixteenth of the buffer is never offered.
+    fn offer(&self) -> u64 {
+        let mut room = self.threshold;
+        if self.held > 0 {
+            let free = self.clamp.saturating_sub(self.held);
+            room = if free < self.clamp / 16 { 0 } else { room.min(free) };
+        }
+        (room + self.unit) & !self.unit
+    }
+
+    /// So many bytes wait for the application. True if they leave a window at least twice as wide as the one offered,
+    /// which is worth an ACK (Linux `tcp_cleanup_rbuf`).
+    pub fn hold(&mut self, bytes: u64, rcv_nxt: u64) -> bool {
+        self.held = bytes;
+        let now = self.right.saturating_sub(rcv_nxt);
+        let offer = self.offer();
+        2 * now <= self.clamp && offer > 0 && offer >= 2 * now
     }
 
     /// What the header can express: with window scaling multiples of its unit, without it 16 bits.
