@@ -6,8 +6,8 @@ say() {
   echo "ackclock needs $*" >&2
   exit 3
 }
-newer() { # newer HAVE NEED
-  [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
+newer() { # newer HAVE NEED: not older than NEED
+  "$python" -c 'import re, sys; have, need = ([int(n) for n in re.findall(r"\d+", v)[:3]] for v in sys.argv[1:]); sys.exit(have < need)' "$1" "$2"
 }
 
 python=${PYTHON:-python3}
@@ -18,7 +18,9 @@ command -v "$python" >/dev/null 2>&1 ||
 "$python" -c 'import ensurepip, venv' 2>/dev/null ||
   say "Python's venv module: install it with \`apt install python3-venv\`"
 rust="a Rust toolchain (>= $rust_needed): install it from https://rustup.rs, or with \`apt install cargo\` where that is new enough"
-have=$(cargo --version 2>/dev/null | cut -d ' ' -f 2)
+have=$(cargo --version 2>/dev/null)
+have=${have#cargo }
+have=${have%% *}
 [ -n "$have" ] || say "$rust"
 newer "$have" "$rust_needed" || say "$rust; found cargo $have"
 command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 ||

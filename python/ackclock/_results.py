@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackclock._files import staged
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +22,20 @@ __all__ = ["Batch", "Run"]
 
 Columns = Mapping[str, tuple[str, Any]]
 """Column name -> (type, buffer), as the engine hands tables over."""
+
+TABLES = (
+    "flows",
+    "fetches",
+    "recoveries",
+    "links",
+    "goodput",
+    "samples",
+    "queue_samples",
+    "drops",
+    "acks",
+    "clients",
+)
+"""Every table that a run can leave."""
 
 _NUMPY = {"f8": "<f8", "i8": "<i8", "u4": "<u4", "u1": "u1", "bool": "?"}
 
@@ -129,15 +145,31 @@ class Run(_Result):
 
     def summary(self) -> dict[str, Any]:
         """Plain values, as `ackclock run --json` prints them."""
-        flows = [{"id": row.pop("flow"), **row} for row in self.flows.to_dicts()]
+        flows = [{"id": row.pop("flow"), **row} for row in map(_nanoseconds, self.flows.to_dicts())]
         queues = [
             {"id": row.pop("link"), "drops": row["dropped_queue"] + row["dropped_loss"], **row}
-            for row in self.links.to_dicts()
+            for row in map(_nanoseconds, self.links.to_dicts())
         ]
-        return {"digest": self.digest, "seed": self.seed, "engine": self.engine, "flows": flows, "queues": queues}
+        about: dict[str, Any] = {"digest": self.digest, "seed": self.seed, "engine": self.engine, "flows": flows}
+        if any(group.workload.kind in ("fetch", "population") for group in self.scenario.flows):
+            about["fetches"] = self._fetches()
+        return {**about, "queues": queues}
+
+    def _fetches(self) -> dict[str, Any]:
+        """Fetches begun and completed, and the latency of those completed; null without any."""
+        done = self.fetches.filter(self.fetches["done"]) if self.fetches.height else self.fetches
+        shares = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+        total: dict[str, Any] = dict.fromkeys([*shares, "mean"])
+        if done.height:
+            total = {name: done["total_s"].quantile(share, "linear") for name, share in shares.items()}
+            total["mean"] = done["total_s"].mean()
+        return {"started": self.fetches.height, "done": done.height, "total_s": _nanoseconds(total, every=True)}
 
     def write(self, folder: str | Path) -> Path:
         """Write every table that has rows as Parquet, and `run.json` with summary, provenance and scenario.
+
+        All of them or, if one cannot be written, none. A former run in the same folder is replaced: tables of its that
+        this run does not have are removed. Files with other names stay.
 
         Parameters
         ----------
@@ -152,14 +184,18 @@ class Run(_Result):
         Raises
         ------
         InputError
-            If it cannot be written.
+            If it cannot be written, or holds files with the names of ours that no run has written.
         """
         folder = Path(folder)
+        check_folder(folder)
         about = {**self.summary(), "provenance": dict(self.provenance), "scenario": self.scenario.to_dict()}
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._write_tables(folder)
-            (folder / "run.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+            with staged(folder) as part:
+                self._write_tables(part)
+                (part / "run.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+                written = {path.name for path in part.iterdir()}
+            for name in sorted(names() - written):
+                (folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
         return folder
@@ -179,6 +215,44 @@ class Batch(_Result):
 
     seeds: Sequence[int]
     digests: Sequence[str]
+
+
+def _nanoseconds(row: Mapping[str, Any], *, every: bool = False) -> dict[str, Any]:
+    """Times rounded to the engine's nanoseconds: 60.0, not 60.00000000000001."""
+    return {
+        key: round(value * 1e9) / 1e9
+        if isinstance(value, float) and (every or key.endswith("_s")) and abs(value) < 1e12
+        else value
+        for key, value in row.items()
+    }
+
+
+def names() -> set[str]:
+    """Names of all files that a run can write into its folder."""
+    return {"run.json", *(f"{table}.parquet" for table in TABLES)}
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder in which a run would overwrite or remove what no run has written.
+
+    Raises
+    ------
+    InputError
+        If there is such a file.
+    """
+    taken = sorted(name for name in names() if os.path.lexists(folder / name))
+    if taken and not _is_ours(folder / "run.json"):
+        raise InputError(
+            f"{folder}: found {taken[0]}, which no run has written; allowed: a folder without it, or that of a run"
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        about = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(about, dict) and {"digest", "engine", "provenance", "scenario"} <= set(about)
 
 
 def _series(name: str, kind: str, buffer: Any) -> pl.Series:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import platform
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex, cast, get_args
 
 from ackclock import _engine
 from ackclock._results import Batch, Run
-from ackclock.errors import InputError, ScenarioError, UnavailableError
+from ackclock.errors import InputError, ScenarioError, UnavailableError, quote
 from ackclock.scenario import CapturePoint, Scenario
 
 __all__ = ["MEMORY_LIMIT", "check_memory", "run", "run_batch"]
 
 MEMORY_LIMIT = 4 * 2**30
 """Bytes that a run may be estimated to need, unless the caller says otherwise."""
+
+MOST_SEED = 2**63 - 1
 
 
 def run(
@@ -68,7 +73,10 @@ def run(
     >>> run(scenario).flows["bytes_acked"].to_list()
     [100000]
     """
-    _check_seed(seed)
+    _check_scenario(scenario)
+    seed = _check_whole("seed", seed, 0, MOST_SEED)
+    if pcap_at not in get_args(CapturePoint):
+        raise InputError(f"pcap_at: found {quote(pcap_at)}; allowed: {', '.join(get_args(CapturePoint))}")
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, memory_limit)
     raw = _call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap)))
@@ -105,13 +113,12 @@ def run_batch(
     Batch
         The tables of all runs, with a leading column `seed`.
     """
-    seeds = list(seeds)
-    for seed in seeds:
-        _check_seed(seed)
-    if jobs < 1:
-        raise InputError(f"jobs is {jobs}; allowed: 1 or more")
+    _check_scenario(scenario)
+    seeds = _check_seeds(seeds)
+    jobs = _check_whole("jobs", jobs, 1)
+    jobs = min(jobs, max(len(seeds), 1))
     text = scenario.to_engine_json()
-    check_memory(text, memory_limit, runs=min(jobs, max(len(seeds), 1)))
+    check_memory(text, memory_limit, runs=jobs)
     raw = _call(lambda: _engine.run_batch(text, seeds, jobs, progress))
     return Batch(
         scenario=scenario,
@@ -136,19 +143,63 @@ def check_memory(engine_json: str, limit: int, *, runs: int = 1) -> None:
     """
     needed = _call(lambda: _engine.estimate_memory(engine_json)) * runs
     if needed > limit:
+        much, little = _sizes(needed, limit)
+        at_once, fewer = (f" for {runs} runs at a time", "run fewer at a time, ") if runs > 1 else ("", "")
         raise ScenarioError(
-            found=f"a scenario that may need {_gib(needed)} of memory",
-            allowed=f"{_gib(limit)} (record less, make it shorter, or raise the memory limit)",
+            key="memory_limit",
+            found=f"a scenario that may need {much} of memory{at_once}",
+            allowed=f"{little} ({fewer}record less, make it shorter, or raise the limit)",
         )
 
 
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB" if size >= 2**30 / 10 else f"{size / 2**20:.1f} MiB"
+def _sizes(large: int, small: int) -> tuple[str, str]:
+    """Both sizes for people, with as many digits as it takes to tell them apart."""
+    for digits in (1, 3, 6):
+        texts = (_size(large, digits), _size(small, digits))
+        if texts[0] != texts[1]:
+            return texts
+    return f"{large} bytes", f"{small} bytes"
 
 
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed is {seed}; allowed: 0 to {2**63 - 1}")
+def _size(size: int, digits: int) -> str:
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 2**power:
+            return f"{size / 2**power:.{digits}f} {unit}"
+    return f"{size} byte{'' if size == 1 else 's'}"
+
+
+def _check_scenario(scenario: object) -> None:
+    if not isinstance(scenario, Scenario):
+        raise InputError(
+            f"scenario: found {quote(scenario)}; allowed: a Scenario, as load() and Scenario.from_dict() make it"
+        )
+
+
+def _check_seeds(seeds: Iterable[int]) -> list[int]:
+    if not isinstance(seeds, Iterable) or isinstance(seeds, str):
+        raise InputError(f"seeds: found {quote(seeds)}; allowed: a list of whole numbers")
+    checked = [_check_whole("seed", seed, 0, MOST_SEED) for seed in seeds]
+    if not checked:
+        raise InputError("seeds: found an empty list; allowed: one seed or more")
+    if len(set(checked)) < len(checked):
+        twice = next(seed for seed, times in Counter(checked).items() if times > 1)
+        raise InputError(f"seeds: found {twice} more than once; allowed: each seed once")
+    return checked
+
+
+def _check_whole(name: str, value: object, low: int, high: int | None = None) -> int:
+    try:
+        number = None if isinstance(value, bool) else operator.index(cast("SupportsIndex", value))
+    except TypeError:
+        number = None
+    if number is None or number < low or (high is not None and number > high):
+        bounds = f"{low} or more" if high is None else f"{low} to {high}"
+        raise InputError(f"{name}: found {quote(value)}; allowed: a whole number, {bounds}")
+    return number
+
+
+_REFUSAL = re.compile(r"([\w.\[\]-]+): found (.*), allowed: (.*)", re.DOTALL)
+"""How the engine tells that it refuses a value."""
 
 
 def _call(work: Callable[[], Any]) -> Any:
@@ -160,6 +211,11 @@ def _call(work: Callable[[], Any]) -> Any:
     except MemoryError:
         raise UnavailableError("out of memory; record less, or make the scenario shorter") from None
     except ValueError as error:
+        refused = _REFUSAL.fullmatch(str(error))
+        if refused is not None:
+            place, found, allowed = refused.groups()
+            key = re.sub(r"\[(\d+)\]", r".\1", place)
+            raise ScenarioError(key=key, found=found, allowed=allowed) from None
         raise ScenarioError(
             found=f"a scenario that the engine refuses ({error})", allowed="see `ackclock schema`"
         ) from None

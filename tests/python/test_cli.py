@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 
 from ackclock.cli import main
+from ackclock.study.plan import MOST_SEEDS
 
 
 def call(capsys, *argv):
@@ -95,14 +96,23 @@ def test_run_pcap(capsys, scenario_file, tmp_path):
         ),
         (["--set", "network.bottleneck.rate=5"], ["--set: network.bottleneck.rate", "5 without a unit"]),
         (["--set", "nothing"], ["--set", '"nothing"', "KEY=VALUE"]),
-        (["--set", "flows.7.start=1 s"], ["flows.7", "0 to 0"]),
+        (["--set", "flows.7.start=1 s"], ["flows.7", "found 7"]),
         (["--trace", "some"], ["--trace", '"some"', "none, flow, all"]),
-        (["--seed", "-1"], ["seed", "-1", "0 or more"]),
+        (["--seed", "-1"], ["--seed: found", '"-1"', "0 to 9223372036854775807"]),
+        (["--seed", "1_000"], ["--seed: found", '"1_000"', "a whole number"]),
+        (["--seed", "\u0661"], ["--seed: found", "a whole number"]),
         (["--seed", "x"], ["--seed", '"x"', "a whole number"]),
-        (["--seed", "9223372036854775808"], ["seed", "9223372036854775808", "0 to"]),
-        (["--sede", "1"], ["--sede"]),
+        (["--seed", "9223372036854775808"], ["--seed: found", "9223372036854775808", "0 to 9223372036854775807"]),
+        (["--sede", "1"], ['option: found "--sede"', "nearest: --seed"]),
+        (["--seed"], ["--seed: found nothing"]),
+        (["second"], ['argument: found "second"', "allowed: ackclock run [OPTIONS] FILE"]),
+        (["--set", "flows.00.count=1"], ["--set", '"00"', "leading zeros"]),
+        (["--pcap-at", "receiver"], ["--pcap-at", "--pcap FILE"]),
+        (["--out", ""], ["--out", 'found ""']),
+        (["--pcap", ""], ["--pcap", 'found ""']),
+        (["--pcap", "-"], ["--pcap", "./-"]),
         (["--memory-limit", "4"], ["--memory-limit", '"4" without a unit', "GiB"]),
-        (["--memory-limit", "1 byte"], ["may need", "allowed: 0.0 MiB"]),
+        (["--memory-limit", "1 byte"], ["--memory-limit: found", "may need", "allowed: 1 byte "]),
     ],
 )
 def test_bad_options(capsys, scenario_file, argv, parts):
@@ -133,16 +143,23 @@ def test_refused_runs_leave_nothing(capsys, scenario_file, tmp_path):
 
 def test_missing_file(capsys):
     assert "absent.toml" in refused(capsys, "run", "absent.toml")
-    refused(capsys, "run")
+    assert "FILE: found nothing; allowed: ackclock run" in refused(capsys, "run")
 
 
 def test_unknown_command_and_study(capsys):
-    refused(capsys, "rnu")
+    assert 'command: found "rnu"; allowed: run, ' in refused(capsys, "rnu")
+    assert "command: found nothing; allowed: list, show, run" in refused(capsys, "study")
+    assert 'argument: found "x"; allowed: ackclock schema' in refused(capsys, "schema", "x")
     assert "nearest: prr" in refused(capsys, "study", "run", "pr")
     assert "nearest: prr" in refused(capsys, "study", "show", "prrr")
     assert "nearest: quick" in refused(capsys, "study", "run", "prr", "--scale", "quik")
-    assert '"1"; allowed: a whole number, 2 or more' in refused(capsys, "study", "run", "prr", "--seeds", "1")
-    refused(capsys, "study", "run", "prr", "--jobs", "0")
+    assert '"1"; allowed: a whole number, 2 to 500' in refused(capsys, "study", "run", "prr", "--seeds", "1")
+    for number in ("0", "257", "9" * 20):
+        assert "1 to 256" in refused(capsys, "study", "run", "prr", "--jobs", number)
+        assert "1 to 256" in refused(capsys, "fidelity", "--jobs", number)
+    for number in ("501", "1" + 30 * "0", "9" * 9999):
+        assert f"2 to {MOST_SEEDS}" in refused(capsys, "study", "run", "prr", "--seeds", number)
+    assert "2 to 1000" in refused(capsys, "fidelity", "--seeds", "9" * 20)
 
 
 def test_list_and_schema(capsys):

@@ -6,7 +6,10 @@ import polars as pl
 import pytest
 from conftest import ROOT
 
-from ackclock import InputError, Scenario, ScenarioError, load, run, run_batch
+from ackclock import InputError, Scenario, ScenarioError, _run, load, run, run_batch
+from ackclock._files import staged
+from ackclock._results import TABLES
+from ackclock._run import check_memory
 from ackclock.metrics import capacity_bps, goodput_bps, jain, sample_mean, utilisation
 
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
@@ -120,13 +123,69 @@ def test_written_folder(minimal, tmp_path):
 
 def test_bounds(minimal):
     scenario = Scenario.from_dict(minimal)
-    with pytest.raises(ScenarioError, match=r"may need .* allowed: 0\.0 MiB"):
+    with pytest.raises(ScenarioError, match=r"may need .* allowed: 1 byte "):
         run(scenario, memory_limit=1)
     for seed in (-1, 2**63):
-        with pytest.raises(InputError, match="seed"):
+        with pytest.raises(InputError, match=f"seed: found {seed}; allowed: a whole number, 0 to {2**63 - 1}"):
             run(scenario, seed=seed)
     with pytest.raises(InputError, match="jobs"):
         run_batch(scenario, [1], jobs=0)
+
+
+def test_sizes_in_messages_differ(minimal, monkeypatch):
+    text = Scenario.from_dict(minimal).to_engine_json()
+    for needed, limit, says in (
+        (2**32 + 1, 2**32, "4294967297 bytes of memory; allowed: 4294967296 bytes"),
+        (2**32 + 2**24, 2**32, "4.016 GiB of memory; allowed: 4.000 GiB"),
+        (3 * 2**40, 2**10, "3.0 TiB of memory; allowed: 1.0 KiB"),
+    ):
+        monkeypatch.setattr(_run._engine, "estimate_memory", lambda text, needed=needed: needed)
+        with pytest.raises(ScenarioError, match=f"may need {says} "):
+            check_memory(text, limit)
+    with pytest.raises(ScenarioError, match=r"for 2 runs at a time; .*run fewer at a time"):
+        check_memory(text, 2**40, runs=2)
+
+
+def test_more_threads_than_seeds(minimal):
+    assert len(run_batch(Scenario.from_dict(minimal), [1, 2], jobs=10**30).digests) == 2
+
+
+def test_a_second_run_in_the_same_folder_replaces_the_first(minimal, tmp_path):
+    loud = Scenario.from_dict(minimal | {"record": {"trace": "all", "drops": True}})
+    run(loud).write(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    assert (tmp_path / "acks.parquet").exists()
+    run(Scenario.from_dict(minimal)).write(tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert "notes.txt" in left
+    assert not {"acks.parquet", "drops.parquet"} & left
+
+
+@pytest.mark.parametrize("name", ["drops.parquet", "run.json"])
+def test_files_of_others_are_not_touched(minimal, tmp_path, name):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(InputError, match=f"found {name}, which no run has written"):
+        run(Scenario.from_dict(minimal)).write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_all_files_or_none(tmp_path):
+    def fill(folder):
+        with staged(folder) as part:
+            (part / "deep").mkdir()
+            (part / "deep" / "a").write_text("new")
+            if folder.name == "bad":
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "x" / "bad")
+    assert list(tmp_path.iterdir()) == []
+    fill(tmp_path / "good")
+    assert sorted(p.name for p in (tmp_path / "good").rglob("*")) == ["a", "deep"]
+
+
+def test_every_table_is_known(minimal):
+    assert set(run(Scenario.from_dict(minimal)).tables) <= set(TABLES)
 
 
 def test_a_trace_that_cannot_fit_is_refused(minimal):

@@ -22,6 +22,8 @@ from ackclock.study import (
     exactly,
     number,
 )
+from ackclock.study.plan import MOST_SEEDS
+from ackclock.study.verdict import interval
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 
@@ -154,3 +156,15 @@ def test_plan():
 def test_plan_refuses(wrong):
     with pytest.raises(InputError):
         Plan(**wrong)
+
+
+def test_an_interval_without_data_says_so_once():
+    assert interval(math.nan, math.nan) == "no data"
+    assert interval(1.25, 3) == "1.25 to 3"
+
+
+def test_seeds_of_a_plan_are_bounded():
+    for seeds in (1, MOST_SEEDS + 1, 10**30):
+        with pytest.raises(InputError, match=f"allowed: 2 .* to {MOST_SEEDS}"):
+            Plan(seeds=seeds)
+    assert Plan(seeds=MOST_SEEDS).seeds == MOST_SEEDS

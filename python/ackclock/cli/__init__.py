@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ackclock.cli._app import app
 from ackclock.errors import AckclockError
@@ -28,18 +29,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0; 1 if a verdict or check differs from what is recorded; 2 for bad input; 3 if the environment cannot do it.
     """
+    _prepare_streams()
     try:
+        if sys.stdout is None:
+            return _fail("standard output: found closed; allowed: open", 3)
         result = app(args=None if argv is None else list(argv), prog_name="ackclock", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except AckclockError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        return 130
+        return _interrupted()
     except (BrokenPipeError, SystemExit):
         # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _discard(1)
         return 0
+    except OSError as error:
+        if error.filename is not None:
+            return _unforeseen(error)
+        # Files name themselves in their errors; a stream does not.
+        _discard(1)
+        return _fail(f"standard output: cannot be written ({(error.strerror or str(error)).lower()})", 3)
     except MemoryError:
         return _fail("out of memory", 3)
     except ModuleNotFoundError as error:
@@ -50,10 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _unforeseen(error: Exception) -> int:
     if type(error).__name__ == "Abort":
-        return 130
-    explain = getattr(error, "format_message", None)
-    if explain is not None:  # a usage error of typer, which names the option and what is allowed
-        return _fail(str(explain()).replace("\n", " ").strip(), int(getattr(error, "exit_code", 2)))
+        return _interrupted()
+    if hasattr(error, "format_message"):
+        from ackclock.cli._usage import explain
+
+        return _fail(explain(error), int(getattr(error, "exit_code", 2)))
     if os.environ.get("ACKCLOCK_DEBUG") == "1":
         raise error
     text = str(error).splitlines()[0] if str(error) else ""
@@ -63,5 +74,37 @@ def _unforeseen(error: Exception) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"ackclock: {message}\n")
+    try:
+        sys.stderr.write(f"ackclock: {message}\n")
+        sys.stderr.flush()
+    except OSError:  # nobody can be told; the exit code still says it
+        _discard(2)
     return code
+
+
+def _interrupted() -> int:
+    terminal = sys.modules.get("ackclock.cli._terminal")
+    if terminal is not None and terminal.busy():
+        # The engine still computes in its thread, which the interpreter cannot end in an orderly way.
+        with suppress(OSError):
+            sys.stderr.flush()
+        os._exit(130)
+    return 130
+
+
+def _prepare_streams() -> None:
+    """Take what the caller of the process did to the streams: closed ones, encodings that lack our signs."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:  # else the next file to be opened would get this number, and what is printed
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+
+
+def _discard(stream: int) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

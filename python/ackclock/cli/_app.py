@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ackclock.errors import InputError, quote
 
 app = typer.Typer(
     add_completion=False,
@@ -18,23 +21,31 @@ study = typer.Typer(rich_markup_mode=None, help="Published experiments, run agai
 app.add_typer(study, name="study")
 
 
-def whole_number(least: int) -> Callable[[str], int]:
+def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
     """Parser of an option; its message names value and bounds, which typer's own does not."""
 
     def parse(text: str | int) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least:
-            raise typer.BadParameter(f'found "{text}"; allowed: a whole number, {least} or more')
+        plain = str(text)
+        # `int` also takes blanks, underscores and the digits of other scripts.
+        value = int(plain) if re.fullmatch("-?[0-9]{1,30}", plain) else least - 1
+        if not least <= value <= most:
+            raise typer.BadParameter(f"found {quote(plain)}; allowed: a whole number, {least} to {most}")
         return value
 
     return parse
 
 
+def _path(text: str | None, option: str) -> Path | None:
+    if text in ("", "-"):
+        raise InputError(f'{option}: found {quote(text)}; allowed: a name in the file system (one that is "-": ./-)')
+    return None if text is None else Path(text)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
-Jobs = Annotated[int | None, typer.Option(parser=whole_number(1), metavar="N", help="Threads (default: one per CPU).")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(parser=whole_number(1, 256), metavar="N", help="Threads, at most 256 (default: one per CPU)."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -53,20 +64,28 @@ def _root(
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario (TOML).", show_default=False)],
-    seed: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Seed of every random stream.")] = 1,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of every random stream.")
+    ] = 1,
     change: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a value: flows.0.congestion_control=reno. Repeatable."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the tables (Parquet) and run.json here.")
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Write the tables (Parquet) and run.json here, in place of those of a former run."
+        ),
     ] = None,
     json: Json = False,
     trace: Annotated[
         str | None, typer.Option(metavar="none|flow|all", help="Record every ACK of no flow, flow 0, or all.")
     ] = None,
-    pcap: Annotated[Path | None, typer.Option(metavar="FILE", help="Capture one side's packets (pcapng).")] = None,
-    pcap_at: Annotated[str, typer.Option(metavar="sender|receiver", help="Side that --pcap captures.")] = "sender",
+    pcap: Annotated[str | None, typer.Option(metavar="FILE", help="Capture one side's packets (pcapng).")] = None,
+    pcap_at: Annotated[
+        str | None,
+        typer.Option(metavar="sender|receiver", help="Side that --pcap captures (default: sender)."),
+    ] = None,
     memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more.")] = "4 GiB",
 ) -> None:
     """Simulate a scenario."""
@@ -76,10 +95,10 @@ def run(
         file=file,
         seed=seed,
         changes=change or [],
-        out=out,
+        out=_path(out, "--out"),
         as_json=json,
         trace=trace,
-        pcap=pcap,
+        pcap=_path(pcap, "--pcap"),
         pcap_at=pcap_at,
         memory_limit=memory_limit,
     )
@@ -110,16 +129,18 @@ def study_run(
     scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
     seeds: Annotated[
         int | None,
-        typer.Option(parser=whole_number(2), metavar="N", help="Seeds of each cell, instead of the scale's."),
+        typer.Option(
+            parser=whole_number(2, 500), metavar="N", help="Seeds of each cell, 2 to 500, instead of the scale's."
+        ),
     ] = None,
     jobs: Jobs = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the report here.")] = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="Write the report here.")] = None,
     json: Json = False,
 ) -> int:
     """Run a study. Exit code 1 if a verdict differs from the recorded one."""
     from ackclock.cli import _study
 
-    return _study.run(name, scale=scale, seeds=seeds, jobs=jobs, out=out, as_json=json)
+    return _study.run(name, scale=scale, seeds=seeds, jobs=jobs, out=_path(out, "--out"), as_json=json)
 
 
 @app.command("list")
@@ -175,7 +196,9 @@ def script(
 
 @app.command()
 def fidelity(
-    seeds: Annotated[int, typer.Option(parser=whole_number(2), metavar="N", help="Seeds of each lossy cell.")] = 40,
+    seeds: Annotated[
+        int, typer.Option(parser=whole_number(2, 1000), metavar="N", help="Seeds of each lossy cell, 2 to 1000.")
+    ] = 40,
     jobs: Jobs = None,
     json: Json = False,
 ) -> int:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackclock._files import staged
+from ackclock._results import check_folder, names
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, ScenarioError, quote
 
@@ -30,7 +33,7 @@ def run(
     as_json: bool,
     trace: str | None,
     pcap: Path | None,
-    pcap_at: str,
+    pcap_at: str | None,
     memory_limit: str,
 ) -> None:
     """Read, check everything that can be checked, run, print, write."""
@@ -51,14 +54,26 @@ def run(
             raise ScenarioError(key="--trace", found=error.found, allowed=error.allowed) from None
     if out is not None:
         _terminal.writable_folder(out)
-    if pcap_at not in ("sender", "receiver"):
+        try:
+            check_folder(out)
+        except InputError as error:
+            raise InputError(f"--out {error}") from None
+    if pcap_at not in (None, "sender", "receiver"):
         raise InputError(f"--pcap-at: found {quote(pcap_at)}; allowed: sender, receiver")
+    if pcap_at is not None and pcap is None:
+        raise InputError(f"--pcap-at: found {quote(pcap_at)} without --pcap; allowed: together with --pcap FILE")
     if pcap is not None:
-        _terminal.writable_file(pcap, "--pcap")
-    side: CapturePoint = "sender" if pcap_at == "sender" else "receiver"
-    result = _terminal.interruptible(
-        lambda: ackclock.run(scenario, seed=seed, pcap=pcap, pcap_at=side, memory_limit=limit)
-    )
+        _check_capture(pcap, out)
+    side: CapturePoint = "receiver" if pcap_at == "receiver" else "sender"
+    with _capture(pcap) as captured:
+        try:
+            result = _terminal.interruptible(
+                lambda: ackclock.run(scenario, seed=seed, pcap=captured, pcap_at=side, memory_limit=limit)
+            )
+        except ScenarioError as error:
+            if error.key != "memory_limit":
+                raise
+            raise ScenarioError(key="--memory-limit", found=error.found, allowed=error.allowed) from None
     if out is not None:
         result.write(out)
     if as_json:
@@ -66,9 +81,33 @@ def run(
         return
     _terminal.show(*_tables(result))
     _terminal.show(f"seed {result.seed}, engine {result.engine}, digest {result.digest}")
-    for path in (out, pcap):
-        if path is not None:
-            _terminal.show(f"written: {path}")
+    for written in (out, pcap):
+        if written is not None:
+            _terminal.show(f"written: {written}")
+
+
+def _check_capture(pcap: Path, out: Path | None) -> None:
+    place = pcap.resolve()
+    if out is not None:
+        folder = out.resolve()
+        if place == folder:
+            raise InputError(f"--pcap {pcap}: found the folder of --out; allowed: a file of its own")
+        if place.parent == folder and place.name in names():
+            raise InputError(f"--pcap {pcap}: found a file that --out writes; allowed: another name")
+        if place.parent == folder and not folder.exists():
+            return  # made with the folder, which can be
+    _terminal.writable_file(pcap, "--pcap")
+
+
+@contextmanager
+def _capture(pcap: Path | None) -> Iterator[Path | None]:
+    """Where the engine writes: beside the file, which gets its name only when it is whole."""
+    if pcap is None or (pcap.exists() and not pcap.is_file()):  # devices and pipes are written as they are
+        yield pcap
+        return
+    place = pcap.resolve()
+    with staged(place.parent) as part:
+        yield part / place.name
 
 
 def change(scenario: Scenario, text: str) -> Scenario:
@@ -76,6 +115,9 @@ def change(scenario: Scenario, text: str) -> Scenario:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise InputError(f"--set: found {quote(text)}; allowed: KEY=VALUE, e.g. flows.0.congestion_control=reno")
+    for part in key.strip().split("."):
+        if part.isdecimal() and part != str(int(part[:20])):
+            raise InputError(f"--set: {key.strip()}: found {quote(part)}; allowed: a position without leading zeros")
     try:
         return scenario.set(key.strip(), _value(value.strip()))
     except ScenarioError as error:

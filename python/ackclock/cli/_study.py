@@ -52,7 +52,7 @@ def run(name: str, *, scale: str, seeds: int | None, jobs: int | None, out: Path
         if report is not None:
             typer.echo(f"report: {report}")
     for line in result.unexpected:
-        typer.echo(f"ackclock: not as recorded: {line}", err=True)
+        _terminal.warn(f"ackclock: not as recorded: {line}")
     return 1 if result.unexpected else 0
 
 

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,21 +16,46 @@ import typer
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 T = TypeVar("T")
 Progress = Callable[[str, float], None]
 
+WIDE = 140
+"""Columns of a table that goes to a file or a pipe."""
+
+_workers: list[threading.Thread] = []
+
 
 def show(*parts: RenderableType) -> None:
-    """Print renderables to standard output; wide enough for tables when it is no terminal."""
+    """Print renderables to standard output.
+
+    Where that is no terminal: as wide as COLUMNS says or tables need, and without blanks at the ends of lines.
+    """
+    console = _console()
+    if console.is_terminal:
+        for part in parts:
+            console.print(part, highlight=False)
+        return
+    columns = os.environ.get("COLUMNS", "")
+    console = _console(width=int(columns) if columns.isascii() and columns.isdecimal() and int(columns) > 0 else WIDE)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part, highlight=False)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def warn(text: str) -> None:
+    """Print a line to standard error; if that cannot be written, go on without."""
+    with suppress(OSError):
+        typer.echo(text, err=True)
+
+
+def _console(*, stderr: bool = False, width: int | None = None) -> Console:
     from rich.console import Console
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(console.width, 140))
-    for part in parts:
-        console.print(part, highlight=False)
+    # rich keeps bold and dim under NO_COLOR; no-color.org asks for no escapes at all.
+    return Console(stderr=stderr, width=width, color_system=None if os.environ.get("NO_COLOR") else "auto")
 
 
 def show_json(value: Any) -> None:
@@ -43,9 +68,7 @@ def show_json(value: Any) -> None:
 @contextmanager
 def progress() -> Iterator[Progress]:
     """A bar on a terminal, plain lines otherwise; on standard error either way."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
+    console = _console(stderr=True)
     if not console.is_terminal:
         yield _lines()
         return
@@ -66,7 +89,7 @@ def _lines() -> Progress:
         tenth = int(done * 10 + 1e-9)
         if tenth > told:
             told = tenth
-            typer.echo(f"{tenth * 10:4d} %  {text}", err=True)
+            warn(f"{tenth * 10:4d} %  {text}".rstrip())
 
     return tell
 
@@ -81,8 +104,18 @@ def interruptible(work: Callable[[], T]) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    threading.Thread(target=call, daemon=True).start()
+    worker = threading.Thread(target=call, daemon=True)
+    _workers.append(worker)
+    worker.start()
+    # In slices, because the signal may reach another thread, and then wakes nobody here.
+    while worker.is_alive():
+        worker.join(0.1)
     return done.result()
+
+
+def busy() -> bool:
+    """Whether interrupted work still runs in its thread."""
+    return any(worker.is_alive() for worker in _workers)
 
 
 def writable_folder(folder: Path) -> None:

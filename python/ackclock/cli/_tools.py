@@ -61,5 +61,5 @@ def fidelity(*, seeds: int, jobs: int | None, as_json: bool) -> int:
     else:
         _terminal.show(result.table())
     for line in result.unexpected:
-        typer.echo(f"ackclock: not as recorded: {line}", err=True)
+        _terminal.warn(f"ackclock: not as recorded: {line}")
     return 1 if result.unexpected else 0

@@ -12,6 +12,9 @@ Progress = Callable[[str, float], None]
 
 SCALES = ("quick", "paper")
 
+MOST_SEEDS = 500
+"""Largest number of seeds of each cell: a study keeps the tables of all of them, and 500 populations take 3 GiB."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
@@ -37,8 +40,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
             raise InputError(f"scale is {self.scale!r}; allowed: {', '.join(SCALES)}")
-        if self.seeds is not None and self.seeds < 2:
-            raise InputError(f"seeds is {self.seeds}; an interval needs at least 2")
+        if self.seeds is not None and not 2 <= self.seeds <= MOST_SEEDS:
+            raise InputError(f"seeds is {self.seeds}; allowed: 2 (an interval needs them) to {MOST_SEEDS} (memory)")
         if self.jobs < 1:
             raise InputError(f"jobs is {self.jobs}; at least 1 is needed")
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import report
+from ackclock._files import staged
 from ackclock.errors import InputError
 from ackclock.study.claim import Outcome, Tables
-from ackclock.study.verdict import Verdict, number
+from ackclock.study.verdict import Verdict, interval, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -96,7 +97,7 @@ class StudyResult:
                 o.claim.statement,
                 Text(verdict, style=colours[o.verdict.value]),
                 f"{e.label}: {number(e.value, e.unit)}" if e else "",
-                "" if e is None else "exact" if e.interval is None else " to ".join(number(x) for x in e.interval),
+                "" if e is None else "exact" if e.interval is None else interval(*e.interval),
                 e.bound.text(e.unit) if e else "",
                 (str(e.seeds) if e.seeds else "–") if e else "",
             )
@@ -109,7 +110,7 @@ class StudyResult:
         ----------
         folder
             Created if absent. Gets `report.html`, `claims.json`, `figures/` (PDF, PNG, SVG, and the data of each figure as
-            CSV or Parquet) and `tables/` (Parquet).
+            CSV or Parquet) and `tables/` (Parquet); all of them or none.
 
         Returns
         -------
@@ -123,15 +124,17 @@ class StudyResult:
         """
         folder = Path(folder)
         try:
-            (folder / "tables").mkdir(parents=True, exist_ok=True)
-            for name, table in self.tables.items():
-                table.write_parquet(folder / "tables" / f"{name}.parquet")
-            (folder / "claims.json").write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
-            page = self.page()
-            drawn = {figure.name: figure.write(folder / "figures")["svg"] for figure in page.figures}
-            return report.write(page, folder / "report.html", drawn=drawn)
+            with staged(folder) as part:
+                (part / "tables").mkdir()
+                for name, table in self.tables.items():
+                    table.write_parquet(part / "tables" / f"{name}.parquet")
+                (part / "claims.json").write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+                page = self.page()
+                drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
+                report.write(page, part / "report.html", drawn=drawn)
         except OSError as error:
             raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        return folder / "report.html"
 
     def page(self) -> report.Page:
         """The report as a value."""
@@ -187,7 +190,7 @@ def claim_row(outcome: Outcome) -> report.ClaimRow:
             report.EvidenceRow(
                 label=e.label,
                 value=number(e.value, e.unit),
-                interval="exact" if e.interval is None else " to ".join(number(x) for x in e.interval),
+                interval="exact" if e.interval is None else interval(*e.interval),
                 bound=e.bound.text(e.unit) if e.weighs else "(for context)",
                 seeds=f"{e.seeds:,}" if e.seeds else "–",
                 verdict=e.verdict.value if e.weighs else "",

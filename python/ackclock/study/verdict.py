@@ -84,6 +84,13 @@ def number(value: float, unit: str = "") -> str:
     return f"{text} {unit[:-1]}" if text == "1" and unit.endswith("s") and len(unit) > 2 else f"{text} {unit}"
 
 
+def interval(low: float, high: float) -> str:
+    """Write an interval: `1.2 to 3.4`, or that there is none."""
+    if math.isnan(low) or math.isnan(high):
+        return "no data"
+    return f"{number(low)} to {number(high)}"
+
+
 def above(bound: float) -> Range:
     """More than `bound`."""
     return Range(low=bound, strict=True)

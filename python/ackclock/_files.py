@@ -1,0 +1,74 @@
+"""Folders that get all of their files or none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["staged"]
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """Collect files beside their place, and move them there only if all of them could be written.
+
+    Parameters
+    ----------
+    folder
+        Created if absent, and removed again if the body fails.
+
+    Yields
+    ------
+    Path
+        An empty folder to write into; its tree is laid over `folder` at the end.
+    """
+    missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    part: Path | None = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".ackclock-", dir=folder))
+        yield part
+        with _uninterrupted():
+            for file in sorted(path for path in part.rglob("*") if path.is_file()):
+                place = folder / file.relative_to(part)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(place)
+    except BaseException:
+        _remove(part)
+        for path in missing:
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+        raise
+    _remove(part)
+
+
+def _remove(part: Path | None) -> None:
+    if part is not None:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back for the moment that the moves take."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = False
+
+    def remember(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed and callable(before):
+        signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,51 @@
+"""Usage errors of typer in the style of our own: what was asked, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ackclock.errors import one_of, quote
+
+
+def explain(error: Exception) -> str:
+    """One line for an error that typer raised about the arguments."""
+    text = " ".join(str(error.format_message()).split()).rstrip(".")  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    if "allowed:" in text:
+        return re.sub("^Invalid value for '([^']*)'", r"\1", text)
+    kind = type(error).__name__
+    if kind == "BadOptionUsage":
+        wants = "requires" in text
+        option = getattr(error, "option_name", "option")
+        return f"{option}: found {'nothing' if wants else 'a value'}; allowed: {'a value' if wants else 'no value'}"
+    if context is None:
+        return text
+    command = context.command
+    if kind == "NoSuchOption":
+        found = str(getattr(error, "option_name", ""))
+        options = [name for p in command.params if not _is_argument(p) for name in (*p.opts, *p.secondary_opts)]
+        return f"option: found {quote(found)}; allowed: {one_of(found, [*options, '--help'])}"
+    if kind == "MissingParameter":
+        param = getattr(error, "param", None)
+        name = getattr(param, "metavar", None) or getattr(param, "name", None) or "argument"
+        return f"{name}: found nothing; allowed: {_usage(context)}"
+    if hasattr(command, "list_commands"):
+        names = command.list_commands(context)
+        if text.startswith("No such command"):
+            found = text.removeprefix("No such command '").partition("'. Did you mean")[0].removesuffix("'")
+            return f"command: found {quote(found)}; allowed: {one_of(found, names)}"
+        if text.startswith("Missing command"):
+            return f"command: found nothing; allowed: {', '.join(names)}"
+    if "extra argument" in text:
+        return f"argument: found {quote(text.partition('(s) (')[2].removesuffix(')'))}; allowed: {_usage(context)}"
+    return f"{text}; allowed: {_usage(context)}"
+
+
+def _is_argument(param: Any) -> bool:
+    return bool(param.param_type_name == "argument")
+
+
+def _usage(context: Any) -> str:
+    pieces = context.command.collect_usage_pieces(context)
+    return " ".join([context.command_path, *(piece.strip("{}") for piece in pieces)])
