@@ -62,8 +62,8 @@ def play_script(
     path: str,
     profile: str,
     hz: int,
-    tolerance_us: int | None = None,
-    sysctls: Sequence[tuple[str, str]] = [],
+    tolerance_us: int | None,
+    sysctls: Sequence[tuple[str, str]],
 ) -> _Played: ...
 def yardstick(flows: int, packets: int) -> float: ...
 def cpu_time() -> float: ...

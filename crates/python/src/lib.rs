@@ -183,7 +183,7 @@ fn ideal_path<'py>(
 
 /// Play a packet script from a file; its code blocks are handed out, with what the socket said at their times.
 #[pyfunction]
-#[pyo3(signature = (path, profile, hz, tolerance_us = None, sysctls = Vec::new()))]
+#[pyo3(signature = (path, profile, hz, tolerance_us, sysctls))]
 fn play_script<'py>(
     py: Python<'py>,
     path: &str,
