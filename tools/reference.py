@@ -13,7 +13,8 @@ HEAD = """# Scenario keys
 
 A scenario is a TOML file, or the same keys given to `ackclock.Scenario`. Quantities carry their unit: `"1.2 Mbit/s"`,
 `"25 ms"`, `"100 packets"`, `"64 KiB"`, `"1.5 BDP"`, `"1 %"`. A BDP is the bottleneck's rate times flow 0's round-trip
-propagation delay, in packets of 1500 bytes plus framing, rounded. `ackclock schema` prints the same as JSON Schema, `ackclock
+propagation delay, in packets of 1500 bytes plus framing, rounded. Bytes and packets are whole; a probability is a
+percentage or a number from 0 to 1 without quotes. `ackclock schema` prints the same as JSON Schema, `ackclock
 list` says what each name stands for. This page is written by `make docs`.
 """
 

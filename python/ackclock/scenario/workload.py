@@ -134,7 +134,7 @@ class Constant(Table):
 
     kind: Literal["constant"]
     value: Amount
-    """The value, with its unit."""
+    """The value, with its unit; a bare number only for a loss."""
 
 
 class Uniform(Table):
@@ -142,9 +142,9 @@ class Uniform(Table):
 
     kind: Literal["uniform"]
     low: Amount
-    """Least value, with its unit."""
+    """Least value, with its unit; a bare number only for a loss."""
     high: Amount
-    """Greatest value, with its unit."""
+    """Greatest value, with its unit; a bare number only for a loss."""
 
 
 class Lognormal(Table):
@@ -152,7 +152,7 @@ class Lognormal(Table):
 
     kind: Literal["lognormal"]
     median: Amount
-    """Median, with its unit."""
+    """Median, with its unit; a bare number only for a loss."""
     sigma: Positive
     """Standard deviation of the natural logarithm."""
 
@@ -162,7 +162,7 @@ class Exponential(Table):
 
     kind: Literal["exponential"]
     mean: Amount
-    """Mean, with its unit."""
+    """Mean, with its unit; a bare number only for a loss."""
 
 
 class Choice(Table):
@@ -170,7 +170,7 @@ class Choice(Table):
 
     kind: Literal["choice"]
     values: Annotated[tuple[Amount, ...], Field(min_length=1)]
-    """The values, with their units."""
+    """The values, with their units; bare numbers only for a loss."""
 
 
 Distribution = Annotated[
