@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from ackclock import studies
-from ackclock.studies.prr import golden, population, traces
+from ackclock.studies.prr import figures_latency, figures_traces, golden, population, traces
 from ackclock.studies.prr.latency import paired
 from ackclock.studies.prr.published import PATTERNS, TABLES
-from ackclock.studies.prr.rules import LINUX_6, RATE_HALVING, RULES, SSRB
+from ackclock.studies.prr.rules import LINUX_6, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
 from ackclock.study import Plan, Verdict
 
 
@@ -142,6 +142,50 @@ def test_after_rate_halving_the_next_write_is_slow():
 
     assert sent_at_once(RATE_HALVING) <= 3
     assert sent_at_once(SSRB) == sent_at_once(LINUX_6) == 10
+
+
+def test_the_enlarged_recovery_shows_what_its_heading_says(result):
+    """Rate halving goes on reducing in a long recovery, to half of ssthresh with Reno; PRR stops at ssthresh."""
+    r = result.tables["traces.long_recoveries"]
+    idx = figures_traces.farthest_below(result.tables)
+    rh, prr = (r.filter(pl.col("arm") == arm).row(idx, named=True) for arm in ("without PRR", "with PRR"))
+    assert rh["cwnd_before_exit"] < 0.6 * rh["ssthresh"]
+    assert prr["cwnd_before_exit"] == prr["ssthresh"]
+    figure = figures_traces.long_flow(result.tables)
+    assert f"leaves {rh['cwnd_before_exit']} segments" in figure.title
+    assert figure.title.endswith(f"PRR {prr['cwnd_before_exit']}")
+
+
+def test_headings_of_time_sequences_come_from_the_traces(result):
+    sent = figures_traces.next_write(result.tables, "1-4")
+    last = figures_traces.last_repair(result.tables, "1-4, 11-16")
+    titles = {f.name: f.title for f in result.page().figures}
+    assert sent[RATE_HALVING] < min(n for rule, n in sent.items() if rule != RATE_HALVING)
+    assert f"{sent[RATE_HALVING]} segments leave at once after rate halving" in titles["sequence-1-4"]
+    assert f"{1000 * last[SSRB]:.0f} ms after the first with PRR-SSRB" in titles["sequence-1-4-11-16"]
+
+
+@pytest.mark.parametrize(
+    ("more", "low", "high", "text"),
+    [
+        (28.9, 26.5, 31.3, "29 % more timeouts"),
+        (-1.67, -3.4, -0.1, "1.7 % fewer timeouts"),
+        (-1.67, -3.4, 0.03, "about as many timeouts"),
+        (float("nan"), float("nan"), float("nan"), "about as many timeouts"),
+    ],
+)
+def test_a_difference_in_words_follows_its_interval(more, low, high, text):
+    assert figures_latency.compared(more, low, high, "timeouts") == text
+
+
+def test_findings_name_the_rules_and_what_stays_open(result):
+    text = "\n".join(result.page().findings)
+    for rule in (SSRB, RFC9937, LINUX_6, RFC6675):
+        assert label(rule) in text
+    for claim in result.study.claims:
+        if claim.expected_at("quick") is Verdict.UNDECIDED:
+            paper = claim.expected_at("paper")
+            assert f"{claim.id} {'stays undecided' if paper is Verdict.UNDECIDED else paper}" in text
 
 
 def test_report(result, tmp_path):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from ackclock.plot import Figure, new
+from ackclock.plot import Figure, interactive, new
 from ackclock.report import Cell, ClaimRow, EvidenceRow, Page, Prose, Section, Table, render, write
 
 
@@ -72,6 +72,19 @@ def test_tally_and_verdict_classes():
     assert page().tally == [("not comparable", "–", 1)]
     assert 'class="badge not-comparable"' in render(page())
     assert "recorded: holds" in render(page())
+
+
+def test_numbers_carry_their_headings_to_narrow_screens():
+    html = render(page())
+    for head, value in (("95 % interval", "0 to 2"), ("asked", "&gt; 0 %"), ("samples", "9")):
+        assert html.count(f'<td data-head="{head}">{value}</td>') == 2
+    assert ">seeds<" not in html
+    assert "@media screen and (max-width: 700px)" in html
+
+
+def test_interactive_figures_follow_the_width_of_the_page():
+    assert interactive.layout(x="t", y="y")["autosize"] is True
+    assert "responsive: true" in render(page())
 
 
 def test_drawn_figures_are_not_drawn_again(tmp_path):

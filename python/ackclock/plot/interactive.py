@@ -20,6 +20,7 @@ def layout(*, x: str, y: str, height: int = 460, **more: Any) -> dict[str, Any]:
         "font": _FONT,
         "paper_bgcolor": "#ffffff",
         "plot_bgcolor": "#ffffff",
+        "autosize": True,
         "height": height,
         "margin": {"l": 60, "r": 15, "t": 60, "b": 50},
         "hovermode": "closest",

@@ -10,7 +10,13 @@ from ackclock.plot import Figure
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvidenceRow:
-    """One measured number of a claim, as text."""
+    """One measured number of a claim, as text.
+
+    Parameters
+    ----------
+    seeds
+        Number of independent samples behind it; the report's column is headed "samples".
+    """
 
     label: str
     value: str

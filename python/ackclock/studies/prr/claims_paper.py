@@ -315,9 +315,7 @@ CLAIMS = (
         reading="pairs of 75 KB fetches at 3 %",
         measure=p3,
         expected={"quick": Verdict.UNDECIDED, "paper": Verdict.HOLDS},
-        note=(
-            "Published: 5 % more. The effect grows with page size: nearly a third more for 750 KB at 3 %, none shown at 1 %."
-        ),
+        note=("Published: 5 % more. The effect grows with page size: 29 % more for 750 KB at 3 %, none shown at 1 %."),
     ),
     Claim(
         id="P4",

@@ -10,7 +10,7 @@ import polars as pl
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.studies.prr import population as pop
 from ackclock.studies.prr.latency import HALF
-from ackclock.studies.prr.rules import RULES, SERIES, SSRB
+from ackclock.studies.prr.rules import RATE_HALVING, RULES, SERIES, SSRB
 from ackclock.study import Tables
 
 _PARTS = {
@@ -29,6 +29,12 @@ def name_of(arm: str) -> str:
 def starts(tables: Tables) -> Figure:
     """Shares of recoveries by pipe against ssthresh at the start."""
     table = pop.summary(tables)
+    below = {
+        setting: 100 * rows["share_below"][0]
+        for setting in pop.SETTINGS
+        for rows in (table.filter((pl.col("setting") == setting) & (pl.col("arm") == SSRB)),)
+        if rows.height
+    }
 
     def draw() -> Any:
         figure, axes = new(7.6, 3.4, ncols=2, sharey=True)
@@ -53,9 +59,15 @@ def starts(tables: Tables) -> Figure:
 
     return Figure(
         name="population-start",
-        title="Many recoveries start with less in flight than the target: there the reduction bound decides, not the proportional part",
+        title=(
+            "With PRR-SSRB "
+            + " and ".join(
+                f"{share:.0f} % of the recoveries of the {setting} population" for setting, share in below.items()
+            )
+            + " start with pipe below ssthresh"
+        ),
         caption=(
-            "pipe against ssthresh on the ACK that begins recovery, in percent of recoveries, for two populations of clients. The "
+            "Below ssthresh the reduction bound decides, above it the proportional part. Shown is pipe against ssthresh on the ACK that begins recovery, in percent of recoveries, for two populations of clients. The "
             "last row has a multiplicative decrease of 0.5 instead of CUBIC's 0.7. Published for Google's Web servers: 32 % below."
         ),
         draw=draw,
@@ -74,6 +86,10 @@ def ends(tables: Tables) -> Figure:
         .len()
         .sort("setting", "arm", "slack")
     )
+
+    def short(setting: str, arm: str) -> float:
+        rows = table.filter((pl.col("setting") == setting) & (pl.col("arm") == arm))
+        return 100 * float(rows.filter(pl.col("slack") < 0)["len"].sum()) / max(float(rows["len"].sum()), 1.0)
 
     def draw() -> Any:
         figure, axes = new(7.6, 3.6, ncols=2, sharey=True)
@@ -96,7 +112,11 @@ def ends(tables: Tables) -> Figure:
 
     return Figure(
         name="population-end",
-        title="Rate halving ends recovery below its target more often than any other rule",
+        title="Recoveries that end below ssthresh: "
+        + "; ".join(
+            f"{setting}, {short(setting, RATE_HALVING):.0f} % with rate halving, {short(setting, SSRB):.0f} % with PRR-SSRB"
+            for setting in pop.SETTINGS
+        ),
         caption=(
             "cwnd - ssthresh just before recovery ends, as a cumulative share of recoveries (those ended by a timeout included). A "
             "curve that jumps at 0 is a rule that reaches what the congestion controller asked for. Short Web responses run out of "

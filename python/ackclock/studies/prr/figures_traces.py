@@ -51,20 +51,33 @@ def long_flow(tables: Tables) -> Figure:
     """Window of the 200 s Reno flow with and without PRR, whole and around one recovery."""
     t = tables["traces.long"]
     arms = ("without PRR", "with PRR")
-    windows = {arm: _zoom(tables, arm) for arm in arms}
+    idx = farthest_below(tables)
+    shown = {arm: _recovery(tables, arm, idx) for arm in arms}
+    start = min(r["t_enter_s"] for r in shown.values()) - 0.4
+    stop = max(r["t_exit_s"] for r in shown.values()) + 1.6
 
     def draw() -> Any:
         figure, axes = new(7.6, 5.0, nrows=2, ncols=2, sharey="col", width_ratios=(1.6, 1))
         for row, arm in zip(axes, arms, strict=True):
             acks = t.filter(pl.col("arm") == arm)
-            start, stop = windows[arm]
             traces.draw_windows(row[0], acks)
             row[0].set(title=f"Reno, {arm}: 200 s", ylabel="segments")
             traces.draw_windows(row[1], acks, start_s=start, stop_s=stop)
-            row[1].set(title="one recovery", xlim=(start, stop))
+            end = shown[arm]
+            row[1].annotate(
+                f"{end['cwnd_before_exit']}",
+                (end["t_exit_s"], end["cwnd_before_exit"]),
+                (-3, -4),
+                textcoords="offset points",
+                ha="right",
+                va="top",
+                fontsize=8,
+            )
+            row[1].set(title=f"{arm}: recovery {idx + 1}", xlim=(start, stop))
         for ax in axes[-1]:
             ax.set_xlabel("time (s)")
-        axes[0][0].set_ylim(bottom=0)
+        for ax in axes[0]:
+            ax.set_ylim(bottom=0)
         axes[0][1].legend(loc="upper right")
         return figure
 
@@ -78,12 +91,18 @@ def long_flow(tables: Tables) -> Figure:
     columns = ["arm", "t_s", "event", "cwnd", "pipe", "ssthresh", "ca_state"]
     return Figure(
         name="long-flow",
-        title="Rate halving overshoots: it takes Reno to a quarter of the window and slow-starts back; PRR stops at ssthresh",
+        title=(
+            f"Of a window of {shown[arms[0]]['cwnd_enter']} (ssthresh {shown[arms[0]]['ssthresh']}) rate halving leaves "
+            f"{shown[arms[0]]['cwnd_before_exit']} segments at the end of recovery {idx + 1}, PRR "
+            f"{shown[arms[1]]['cwnd_before_exit']}"
+        ),
         caption=(
             "cwnd, pipe and ssthresh of one Reno flow, 1.2 Mbit/s, RTT 100 ms, queue 100 packets, no random loss; one sender, "
-            "only the recovery rule differs. Shaded: recovery. Right: one recovery from congestion avoidance. Rate halving goes on "
-            "reducing, one segment for every second ACK, for as long as recovery lasts; its lower bound with Reno is half of "
-            "ssthresh. The study saw only cwnd, from tcp_probe; pipe and ssthresh show why it moves."
+            f"only the recovery rule differs. Shaded: recovery. Right: recovery {idx + 1} of {_recoveries(tables, arms[0]).height}, the one that rate "
+            f"halving ends farthest below ssthresh ({shown[arms[0]]['losses']} losses); the number is cwnd at its end. "
+            f"{_others(tables, arms[0], idx)} Rate halving goes on reducing, one segment for every second ACK, for as long as "
+            "recovery lasts; its lower bound with Reno is half of ssthresh. PRR has ssthresh as its target. The study saw only "
+            "cwnd, from tcp_probe; pipe and ssthresh show why it moves."
         ),
         draw=draw,
         data={"trace": t.select(columns)},
@@ -91,26 +110,63 @@ def long_flow(tables: Tables) -> Figure:
     )
 
 
-def _zoom(tables: Tables, arm: str) -> tuple[float, float]:
-    """Span around a recovery from congestion avoidance: the third of the flow, or the last."""
-    r = tables["traces.long_recoveries"].filter(pl.col("arm") == arm)
-    if not r.height:
-        return (0.0, 10.0)
-    row = r.row(min(2, r.height - 1), named=True)
-    margin = 0.35 * (row["t_exit_s"] - row["t_enter_s"])
-    return (row["t_enter_s"] - margin, row["t_exit_s"] + margin)
+def farthest_below(tables: Tables) -> int:
+    """Index of the recovery that rate halving ends farthest below ssthresh."""
+    r = _recoveries(tables, "without PRR")
+    below = r["ssthresh"].cast(pl.Int64) - r["cwnd_before_exit"].cast(pl.Int64)
+    return int(below.arg_max() or 0)
+
+
+def _recoveries(tables: Tables, arm: str) -> pl.DataFrame:
+    return tables["traces.long_recoveries"].filter(pl.col("arm") == arm).sort("t_enter_s")
+
+
+def _recovery(tables: Tables, arm: str, idx: int) -> dict[str, Any]:
+    r = _recoveries(tables, arm)
+    return r.row(min(idx, r.height - 1), named=True)
+
+
+def _others(tables: Tables, arm: str, idx: int) -> str:
+    """One sentence on how the other recoveries of an arm end."""
+    r = _recoveries(tables, arm).with_row_index("k").filter(pl.col("k") != idx)
+    at = r.filter(pl.col("cwnd_before_exit") == pl.col("ssthresh")).height
+    return f"Of its {r.height} other recoveries {at} end at ssthresh."
+
+
+SHOWN = (RATE_HALVING, RFC6675, SSRB, RFC9937)
+"""Rules of the time-sequence figures; the interactive ones have all."""
+
+
+def next_write(tables: Tables, pattern: str) -> dict[str, int]:
+    """Segments that leave at once when the next 10 kB are written, by rule."""
+    t = tables["traces.sequence"].filter(pl.col("pattern") == pattern)
+    late = t.filter((pl.col("event") == "send") & (pl.col("len") > 1) & (pl.col("t_s") > 0.45))
+    return {
+        rule: own.filter(pl.col("t_s") == own["t_s"].min()).height
+        for rule in RULES
+        for own in (late.filter(pl.col("rule") == rule),)
+    }
+
+
+def last_repair(tables: Tables, pattern: str) -> dict[str, float]:
+    """When the last of the lost segments is retransmitted, seconds after the first one, by rule."""
+    t = tables["traces.sequence"].filter((pl.col("pattern") == pattern) & (pl.col("event") == "rtx"))
+    return {
+        rule: float(own.max() - own.min())  # type: ignore[operator,arg-type]
+        for rule in RULES
+        for own in (t.filter((pl.col("rule") == rule) & (pl.col("rexmit") == 1))["t_s"],)
+    }
 
 
 def sequences(tables: Tables, pattern: str, name: str, title: str, caption: str) -> Figure:
     """Time-sequence of one loss pattern for the four families of rules."""
     t = tables["traces.sequence"].filter(pl.col("pattern") == pattern)
     drops = tables["traces.drops"].filter(pl.col("pattern") == pattern)
-    shown = (RATE_HALVING, RFC6675, SSRB, RFC9937)
 
     def draw() -> Any:
         figure, axes = new(7.6, 5.6, nrows=2, ncols=2, sharex=True, sharey=True)
-        end = max(_finished(t.filter(pl.col("rule") == rule)) for rule in shown)
-        for ax, rule in zip(axes.flat, shown, strict=True):
+        end = max(_finished(t.filter(pl.col("rule") == rule)) for rule in SHOWN)
+        for ax, rule in zip(axes.flat, SHOWN, strict=True):
             acks = t.filter(pl.col("rule") == rule)
             traces.draw_sequence(ax, acks, drops=drops.filter(pl.col("rule") == rule))
             done = _finished(acks)
