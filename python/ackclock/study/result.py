@@ -84,7 +84,7 @@ class StudyResult:
             "measured": {"ratio": 2},
             "95 % interval": {"justify": "right"},
             "asked": {"justify": "right"},
-            "seeds": {"justify": "right"},
+            "samples": {"justify": "right"},
         }.items():
             table.add_column(name, **options)  # type: ignore[arg-type]
         for o in self.outcomes:
