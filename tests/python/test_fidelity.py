@@ -22,10 +22,11 @@ def test_a_mean_within_the_bound_holds():
     assert verdict([10.0, 10.0], [99.0], None) == "not judged"
 
 
-def test_spread_counts_where_the_data_cannot_tell():
+def test_spread_counts_only_where_the_bound_says_so():
     blurred = [6.0, 14.0]  # standard error 4
-    assert verdict(blurred, [17.0]) == "holds within 2 SE"
-    assert verdict(blurred, [19.0]) == "misses"
+    assert verdict(blurred, [17.0]) == "misses"
+    assert verdict(blurred, [17.0], Bound(relative=0.1, or_spread=True)) == "holds within 2 SE"
+    assert verdict(blurred, [19.0], Bound(relative=0.1, or_spread=True)) == "misses"
     sharp = [9.3, 10.7]  # standard error 0.7, below the bound of 1
     assert verdict(sharp, [11.2]) == "misses"
     assert verdict(sharp, [11.2], Bound(relative=0.1, or_spread=True)) == "holds within 2 SE"

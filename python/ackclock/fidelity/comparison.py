@@ -100,7 +100,7 @@ class Comparison:
             table.add_row("" if before and before.cell == row.cell else row.cell, *_cells(row))
         notes = [
             "mean ± standard deviation over seeds or starts; 2 SE: two standard errors of the kernel's mean, which count for "
-            "retransmissions, and where one of them exceeds the bound"
+            "retransmissions only"
         ]
         notes += [f"{row.cell}, {row.quantity}: {row.cause}" for row in self.rows if row.cause]
         table.caption = "\n".join(notes)
