@@ -172,8 +172,6 @@ pub struct Packet {
     pub conn: u32,
     /// Bytes that links charge: IP packet plus the scenario's framing.
     pub bytes: u32,
-    /// Position on its way: index into the path's list of links.
-    pub hop: u8,
     /// True along the path (from the host that sends the data to the one that receives it), false on the way back.
     pub forward: bool,
     /// ECN field.

@@ -458,7 +458,7 @@ impl Sender {
         let mut entering = false;
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack || self.ecn.echo;
         if dubious && (concerns || self.ca_state != CaState::Open) {
-            entering = self.fast_retrans_alert(now, seg, prior_una, &mut w);
+            entering = self.fast_retrans_alert(now, seg, &mut w);
         }
         if w.set_timer {
             self.set_xmit_timer(now);

@@ -106,16 +106,7 @@ fn ideal(rule: &str, window: u32, lost: &[u32]) -> Vec<Row> {
     table.rows[..rows].iter().map(|r| (r.cwnd, r.pipe, r.sent.clone())).collect()
 }
 
-const RULES: [&str; 8] = [
-    "rfc6675",
-    "rate-halving",
-    "prr-ub",
-    "prr-crb",
-    "prr-ssrb",
-    "prr-rfc9937",
-    "prr-linux-3.2",
-    "prr-linux-6",
-];
+const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
 #[test]
 fn one_loss_of_twenty_rfc_9937_figure_1() {
@@ -147,16 +138,16 @@ proptest! {
 
     #[test]
     fn the_sender_sends_what_the_rule_says(
-        rule in 0..8usize,
+        rule in 0..RULES.len(),
         window in 5u32..60,
         losses in prop::collection::btree_set(1u32..60, 0..20),
     ) {
         // the first segment is lost, so that no ACK advances before recovery
         let mut lost = vec![0];
         lost.extend(losses.into_iter().filter(|&l| l < window));
-        let expected = ideal(RULES[rule], window, &lost);
-        let got = play(RULES[rule], window, &lost, expected.len());
-        prop_assert_eq!(&got[..], &expected[..got.len()], "{} W {} lost {:?}", RULES[rule], window, lost);
+        let expected = ideal(RULES[rule].0, window, &lost);
+        let got = play(RULES[rule].0, window, &lost, expected.len());
+        prop_assert_eq!(&got[..], &expected[..got.len()], "{} W {} lost {:?}", RULES[rule].0, window, lost);
         prop_assert_eq!(got.len(), expected.len());
     }
 }

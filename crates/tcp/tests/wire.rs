@@ -21,16 +21,7 @@ fn config(profile: &str, rule: &str, cc: &str) -> Config {
 }
 
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
-const RULES: [&str; 8] = [
-    "rfc6675",
-    "rate-halving",
-    "prr-ub",
-    "prr-crb",
-    "prr-ssrb",
-    "prr-rfc9937",
-    "prr-linux-3.2",
-    "prr-linux-6",
-];
+const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 const CONTROLLERS: [&str; 3] = ["reno", "cubic", "cubic-rfc9438"];
 
 #[test]
@@ -48,7 +39,7 @@ fn a_clean_wire_takes_the_handshake_and_the_rounds_of_slow_start() {
 #[test]
 fn every_rule_works_with_every_controller_and_profile() {
     for profile in PROFILES {
-        for rule in RULES {
+        for (rule, _) in RULES {
             for cc in CONTROLLERS {
                 let mut wire = Wire::random(&config(profile, rule, cc), 7, 0.03, 0.0, 0.0);
                 wire.run(400_000);
@@ -89,7 +80,7 @@ proptest! {
     fn every_byte_arrives_once_whatever_the_wire_does(
         seed in any::<u64>(),
         profile in 0..4usize,
-        rule in 0..8usize,
+        rule in 0..RULES.len(),
         cc in 0..3usize,
         sack in any::<bool>(),
         timestamps in any::<bool>(),
@@ -99,7 +90,7 @@ proptest! {
         duplicate in 0.0..0.1f64,
         bytes in 1u64..200_000,
     ) {
-        let mut config = config(PROFILES[profile], RULES[rule], CONTROLLERS[cc]);
+        let mut config = config(PROFILES[profile], RULES[rule].0, CONTROLLERS[cc]);
         config.sack = sack;
         config.timestamps = timestamps;
         config.detection = [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection];

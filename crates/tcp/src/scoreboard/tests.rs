@@ -359,22 +359,13 @@ impl Pair {
 }
 
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
-const RULES: [&str; 8] = [
-    "rfc6675",
-    "rate-halving",
-    "prr-ub",
-    "prr-crb",
-    "prr-ssrb",
-    "prr-rfc9937",
-    "prr-linux-3.2",
-    "prr-linux-6",
-];
+const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
 /// A profile with whatever can be combined with it.
 fn config() -> impl Strategy<Value = Config> {
     let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
     (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
-        recovery: RULES[rule].into(),
+        recovery: RULES[rule].0.into(),
         detection: [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection],
         early_retransmit: [EarlyRetransmit::Off, EarlyRetransmit::Rfc5827, EarlyRetransmit::Delayed][early],
         congestion_control: if on[0] { "reno" } else { "cubic" }.into(),

@@ -11,13 +11,7 @@ use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 
 impl Sender {
     /// The congestion state machine (Linux `tcp_fastretrans_alert`). True if this ACK enters recovery.
-    pub(super) fn fast_retrans_alert(
-        &mut self,
-        now: Time,
-        seg: &Segment,
-        prior_una: u64,
-        w: &mut AckWork,
-    ) -> bool {
+    pub(super) fn fast_retrans_alert(&mut self, now: Time, seg: &Segment, w: &mut AckWork) -> bool {
         if self.ecn.echo {
             self.prior_ssthresh = 0; // a mark is no mistake: never undone
         }
@@ -57,7 +51,7 @@ impl Sender {
             CaState::Recovery => {
                 if !w.una_advanced {
                     self.add_emulated_sack(num_dupack);
-                } else if self.try_undo_partial(now, seg, w, prior_una) {
+                } else if self.try_undo_partial(now, seg, w) {
                     return false;
                 }
                 if self.try_undo_dsack(now) {

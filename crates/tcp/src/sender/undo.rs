@@ -74,13 +74,7 @@ impl Sender {
     }
 
     /// A partial ACK that the original filled: stop retransmitting, undo when nothing sent again is in flight.
-    pub(super) fn try_undo_partial(
-        &mut self,
-        now: Time,
-        seg: &Segment,
-        w: &AckWork,
-        _prior_una: u64,
-    ) -> bool {
+    pub(super) fn try_undo_partial(&mut self, now: Time, seg: &Segment, w: &AckWork) -> bool {
         if !(self.config.undo && w.una_advanced && self.undo_marker.is_some() && self.packet_delayed(seg)) {
             return false;
         }
