@@ -9,20 +9,11 @@ import polars as pl
 
 from ackclock.stats import Estimate, mean_interval, proportion_interval
 from ackclock.studies.prr import latency as lat
-from ackclock.studies.prr.estimates import (
-    NOTHING,
-    Z95,
-    Array,
-    bootstrap,
-    gain,
-    group_b_mean,
-    minus,
-    quotient,
-    two_sigma,
-)
 from ackclock.studies.prr.path import LOSSES, PAGE_LABELS, PAGES, percent
 from ackclock.studies.prr.rules import CRB, RATE_HALVING, RFC9937, SSRB, label
+from ackclock.studies.prr.split import group_b_mean, two_sigma
 from ackclock.study import Claim, Evidence, Range, Tables, Verdict, above, at_least, at_most, below, between, exactly
+from ackclock.study.estimates import NOTHING, Z95, Array, bootstrap, gain, minus, quotient
 
 LOW, HIGH = LOSSES
 _NO_BOUND = Range()

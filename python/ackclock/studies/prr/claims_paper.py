@@ -10,10 +10,10 @@ import polars as pl
 from ackclock.stats import Estimate, quantile_interval
 from ackclock.studies.prr import latency as lat
 from ackclock.studies.prr.claims_blog import HIGH, LOW, rule_gain, where
-from ackclock.studies.prr.estimates import Array, gain, minus, percent_more, ratio
 from ackclock.studies.prr.path import LOSSES, PAGE_LABELS, PAGES, percent
 from ackclock.studies.prr.rules import CRB, RATE_HALVING, RFC6675, RFC9937, SSRB, label
 from ackclock.study import Claim, Evidence, Tables, Verdict, above, at_most, below, between, exactly
+from ackclock.study.estimates import Array, gain, minus, percent_more, ratio
 
 MIDDLE, LARGE = PAGES[2], PAGES[3]
 HALF_ARM = f"{SSRB}, {lat.HALF}"

@@ -12,10 +12,11 @@ from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.stats import mean_interval
 from ackclock.studies.prr import latency as lat
 from ackclock.studies.prr.claims_blog import group_sizes, reruns
-from ackclock.studies.prr.estimates import bootstrap, gain, group_b_mean, percent_more, two_sigma
 from ackclock.studies.prr.path import LOSSES, PAGE_LABELS, PAGES, percent
 from ackclock.studies.prr.rules import RATE_HALVING, RFC6675, RULES, SERIES, SSRB
+from ackclock.studies.prr.split import group_b_mean, two_sigma
 from ackclock.study import Tables
+from ackclock.study.estimates import bootstrap, gain, percent_more
 
 LOW, HIGH = LOSSES
 

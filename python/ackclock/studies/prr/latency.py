@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from ackclock.studies.prr import path
-from ackclock.studies.prr.estimates import Array
 from ackclock.studies.prr.rules import RATE_HALVING, RULES, SSRB
-from ackclock.studies.prr.simulate import Cell, Cells
 from ackclock.study import Data, Plan, Tables
+from ackclock.study.cells import Cell, Cells
+from ackclock.study.estimates import Array
 
 FETCH_COLUMNS = (
     "connect_s",

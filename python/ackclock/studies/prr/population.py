@@ -15,8 +15,8 @@ from ackclock.scenario import Scenario
 from ackclock.studies.prr import path
 from ackclock.studies.prr.latency import FETCH_COLUMNS, HALF, RECOVERY_COLUMNS
 from ackclock.studies.prr.rules import RULES, SSRB
-from ackclock.studies.prr.simulate import Cell, Cells
 from ackclock.study import Data, Plan, Tables
+from ackclock.study.cells import Cell, Cells
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "Web": {

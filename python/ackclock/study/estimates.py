@@ -1,5 +1,5 @@
-"""Ratios and bootstraps that `ackclock.stats` does not have, for pairs of arms that met the same losses; the split of
-the publication. Every interval is at 95 %.
+"""Ratios and bootstraps that `ackclock.stats` does not have, for pairs of arms that met the same losses and arrivals.
+Every interval is at 95 %.
 """
 
 from __future__ import annotations
@@ -106,23 +106,3 @@ def bootstrap(
         return NOTHING
     low, high = np.quantile(values, [0.025, 0.975])
     return Estimate(value=point, low=float(low), high=float(high), level=0.95, n=n)
-
-
-def two_sigma(total_s: Array) -> NDArray[np.bool_]:
-    """The publication's "with retransmission": at least two standard deviations above the least.
-
-    The script measures from the minimum and with the population's standard deviation (the text says from the average).
-    Works on the last axis.
-    """
-    least = total_s.min(axis=-1, keepdims=True)
-    sigma = total_s.std(axis=-1, keepdims=True)
-    mask: NDArray[np.bool_] = (total_s - least >= 2 * sigma) & (sigma > 0)
-    return mask
-
-
-def group_b_mean(total_s: Array) -> Array:
-    """Mean of the publication's group "with retransmission", along the last axis; NaN where it is empty."""
-    mask = two_sigma(total_s)
-    count = mask.sum(axis=-1)
-    total: Array = np.where(mask, total_s, 0.0).sum(axis=-1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

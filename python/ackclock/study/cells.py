@@ -11,7 +11,8 @@ import polars as pl
 
 from ackclock import run_batch
 from ackclock.scenario import Scenario
-from ackclock.study import Data, Plan
+from ackclock.study.plan import Plan
+from ackclock.study.study import Data
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
