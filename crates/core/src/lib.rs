@@ -3,6 +3,7 @@
 
 pub mod digest;
 pub mod event;
+pub mod pacing;
 pub mod packet;
 pub mod rng;
 pub mod time;
@@ -11,6 +12,7 @@ pub mod units;
 
 pub use digest::Digest;
 pub use event::EventQueue;
+pub use pacing::{CatchUp, Pacer};
 pub use packet::{Flags, FlowId, Packet, SackBlock, SackList, Segment};
 pub use rng::Stream;
 pub use time::{Span, Time};

@@ -1,0 +1,96 @@
+//! What becomes of a paced sender's lateness: the policy that a host lays down and that a paced sender keeps to.
+//!
+//! A paced sender has a next send time, `due`, and an interval between packets. Its host may let it run late: the
+//! processor was taken away, or its timers fire only at ticks. How the sender goes on decides between a burst and a
+//! hole in its rate, so it is a policy of its own, the same for every transport:
+//!
+//! ```text
+//! while due <= now { send one packet; due = policy.following(due, now, interval) }
+//! ```
+//!
+//! Sources: PCC's own sender takes the next send time from the actual one, so lateness is lost ([`CatchUp::None`]);
+//! its build without busy waiting repays it by sends back to back ([`CatchUp::Full`]). A kernel with coarse timers
+//! sends at each tick what fell due since the one before.
+
+use crate::time::{Span, Time};
+
+/// How much lateness is made up by packets back to back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CatchUp {
+    /// None: the next packet leaves one interval after the late one.
+    #[default]
+    None,
+    /// At most this many packets' worth.
+    Burst(u32),
+    /// All of it.
+    Full,
+}
+
+/// How a host treats its paced senders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pacer {
+    /// Period of the clock that wakes the sender; zero = exact. Lateness below a tick is always made up, for else the
+    /// tick, not the sender, would set the rate.
+    pub tick: Span,
+    /// What of longer lateness is made up.
+    pub catch_up: CatchUp,
+}
+
+impl Pacer {
+    /// When the packet after one that was due at `due` and leaves at `now` is due. A sender that had nothing to send
+    /// at `due` is not late: it passes `now` for both.
+    #[inline]
+    pub fn following(&self, due: Time, now: Time, interval: Span) -> Time {
+        let late = now.since(due);
+        if late <= self.tick {
+            return due + interval;
+        }
+        match self.catch_up {
+            CatchUp::None => now + interval,
+            CatchUp::Burst(packets) => {
+                let made_up = interval * packets as u64;
+                due.max(Time(now.0.saturating_sub(made_up.0))) + interval
+            }
+            CatchUp::Full => due + interval,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets sent at `wake` by a sender that was due at `due`, and the next send time.
+    fn burst(pacer: Pacer, mut due: Time, wake: Time, interval: Span) -> (u32, Time) {
+        let mut sent = 0;
+        while due <= wake {
+            due = pacer.following(due, wake, interval);
+            sent += 1;
+        }
+        (sent, due)
+    }
+
+    #[test]
+    fn what_a_stall_of_ten_intervals_becomes() {
+        let interval = Span(120);
+        let after =
+            |catch_up| burst(Pacer { tick: Span::ZERO, catch_up }, Time(1_200), Time(2_400), interval);
+        assert_eq!(after(CatchUp::None), (1, Time(2_520)));
+        assert_eq!(after(CatchUp::Burst(0)), (1, Time(2_520)));
+        assert_eq!(after(CatchUp::Burst(3)), (4, Time(2_520)));
+        assert_eq!(after(CatchUp::Full), (11, Time(2_520)));
+    }
+
+    #[test]
+    fn ticks_keep_the_rate_whatever_the_policy() {
+        for catch_up in [CatchUp::None, CatchUp::Burst(1), CatchUp::Full] {
+            let pacer = Pacer { tick: Span(1_000), catch_up };
+            let (mut due, mut sent) = (Time(0), 0);
+            for tick in 0..1_000u64 {
+                let (n, next) = burst(pacer, due, Time(tick * 1_000), Span(130));
+                (due, sent) = (next, sent + n);
+            }
+            assert_eq!(sent, 1 + 999 * 1_000 / 130, "{catch_up:?}");
+        }
+    }
+}
