@@ -107,7 +107,7 @@ impl Observer {
     fn sample_flows(&mut self, world: &World, flows: &[Flow]) {
         let t = world.now();
         for flow in flows {
-            let Some(&(conn, _)) = flow.open.last() else { continue };
+            let Some(&(conn, _)) = flow.open.iter().max_by_key(|&&(_, idx)| idx) else { continue };
             let info = world.tcp(conn, SENDER).info();
             self.samples.push(SampleRow {
                 t,

@@ -8,7 +8,10 @@ pub mod population;
 mod throttled;
 mod transfer;
 
+use std::rc::Rc;
+
 use ackclock_core::Time;
+use ackclock_tcp::Config;
 
 use crate::flow::{Flow, Journal};
 use crate::world::{ConnId, World};
@@ -63,8 +66,15 @@ impl Context<'_> {
 
     /// Open a connection from host `initiator`, for fetch `idx` (0 if the flow has only one), and send the SYN.
     pub fn connect(&mut self, initiator: usize, idx: u32) -> ConnId {
+        let config = self.flow.config.clone();
+        self.connect_with(&config, initiator, idx)
+    }
+
+    /// The same with other settings than the flow's.
+    pub fn connect_with(&mut self, config: &Rc<Config>, initiator: usize, idx: u32) -> ConnId {
         let flow = &mut *self.flow;
-        let conn = self.world.open(flow.id, initiator, &flow.config, flow.traced);
+        let conn = self.world.open(flow.id, initiator, config, flow.traced);
+        self.world.notes(conn).place = flow.open.len() as u32;
         flow.open.push((conn, idx));
         self.world.act(conn, initiator, |tcp, now| tcp.connect(now));
         conn
@@ -85,8 +95,12 @@ impl Context<'_> {
 
     /// Take a connection out of the world and keep what it left.
     pub fn retire(&mut self, conn: ConnId) {
-        let at = self.flow.open.iter().position(|&(c, _)| c == conn).expect("invariant: open");
-        let (_, idx) = self.flow.open.remove(at);
+        let at = self.world.notes(conn).place as usize;
+        let (removed, idx) = self.flow.open.swap_remove(at);
+        debug_assert_eq!(removed, conn);
+        if let Some(&(moved, _)) = self.flow.open.get(at) {
+            self.world.notes(moved).place = at as u32;
+        }
         let mut ends = self.world.retire(conn);
         self.flow.closed.add(&ends[0], &ends[1]);
         self.flow.failed |= ends.iter().any(|tcp| tcp.has_failed());

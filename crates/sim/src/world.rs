@@ -4,6 +4,8 @@
 //! packets: those lie in the links' rings. An event takes the top entry's place; whatever it schedules first is
 //! written over that entry, so that a link passing a packet on costs one sift instead of a pop and a push.
 
+use std::rc::Rc;
+
 use ackclock_core::event::MAX_EVENT_ID;
 use ackclock_core::{Digest, EventQueue, FlowId, Packet, Stream, Time};
 use ackclock_net::{Link, LinkConfig, Refused};
@@ -59,7 +61,7 @@ pub struct World {
     digest: Digest,
     net: Net,
     ends: Vec<Option<End>>,
-    generations: Vec<u16>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
     opened: u32,
     captured: Option<(u8, Vec<Captured>)>,
@@ -84,7 +86,7 @@ impl World {
                 drops: sinks.drops.then(Vec::new),
             },
             ends: Vec::new(),
-            generations: Vec::new(),
+            slots: Vec::new(),
             free: Vec::new(),
             opened: 0,
             captured: sinks.capture.map(|host| (host, Vec::new())),
@@ -167,20 +169,16 @@ impl World {
     }
 
     /// A new connection of `flow`, opened from `initiator`; both ends are watched.
-    pub fn open(&mut self, flow: FlowId, initiator: usize, config: &Config, traced: bool) -> ConnId {
+    pub fn open(&mut self, flow: FlowId, initiator: usize, config: &Rc<Config>, traced: bool) -> ConnId {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.generations.push(0);
+            self.slots.push(Slot::default());
             self.ends.extend([None, None]);
-            self.generations.len() as u32 - 1
+            self.slots.len() as u32 - 1
         });
         assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
-        let conn = ConnId((self.generations[slot as usize] as u32) << SLOT_BITS | slot);
+        let conn = ConnId((self.slots[slot as usize].generation as u32) << SLOT_BITS | slot);
         for host in [SENDER, RECEIVER] {
-            let mut tcp = if host == initiator {
-                Connection::initiator(flow, config)
-            } else {
-                Connection::responder(flow, config)
-            };
+            let mut tcp = Connection::sharing(flow, config, host != initiator);
             tcp.set_trace(traced && host == SENDER);
             self.ends[2 * slot as usize + host] = Some(End {
                 armed: [Time::NEVER; 2],
@@ -203,10 +201,16 @@ impl World {
             debug_assert_eq!(end.conn, conn.0);
             end.tcp
         });
-        let generation = &mut self.generations[slot as usize];
+        let generation = &mut self.slots[slot as usize].generation;
         *generation = (*generation + 1) & GENERATION_MASK;
         self.free.push(slot);
         ends
+    }
+
+    /// What the flow and its workload noted about a connection, so that neither has to search for it.
+    #[inline]
+    pub fn notes(&mut self, conn: ConnId) -> &mut Notes {
+        &mut self.slots[(conn.0 & SLOT_MASK) as usize].notes
     }
 
     /// One end of a connection.
@@ -231,7 +235,7 @@ impl World {
 
     /// Connections open now, and slots ever used.
     pub fn occupancy(&self) -> (usize, usize) {
-        (self.generations.len() - self.free.len(), self.generations.len())
+        (self.slots.len() - self.free.len(), self.slots.len())
     }
 
     /// Rows of dropped packets, if they were asked for.
@@ -418,6 +422,22 @@ impl Next {
             }
         }
     }
+}
+
+/// Where others keep what they know about a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notes {
+    /// Position among the open connections of its flow.
+    pub place: u32,
+    /// Position in a table of the workload.
+    pub entry: u32,
+}
+
+/// A place for a connection, used again and again.
+#[derive(Default)]
+struct Slot {
+    generation: u16,
+    notes: Notes,
 }
 
 /// One end of a connection.

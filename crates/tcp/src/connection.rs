@@ -1,6 +1,8 @@
 //! One endpoint of a connection: handshake and close around a [`Sender`](crate::sender::Sender) and a
 //! [`Receiver`](crate::receiver::Receiver). (RFC 9293; Linux where the profile says so.)
 
+use std::rc::Rc;
+
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::trace::{CaState, Record, RecoverySummary};
 use ackclock_core::{Flags, FlowId, Segment, Span, Time};
@@ -112,7 +114,7 @@ mod tcp_state {
 /// One endpoint.
 pub struct Connection {
     state: State,
-    config: Config,
+    config: Rc<Config>,
     ticks: Ticks,
     sender: Sender,
     receiver: Receiver,
@@ -140,15 +142,17 @@ pub struct Connection {
 impl Connection {
     /// The end that sends the SYN.
     pub fn initiator(flow: FlowId, config: &Config) -> Connection {
-        Connection::new(flow, config, State::Closed, false)
+        Connection::sharing(flow, &Rc::new(config.clone()), false)
     }
 
     /// The end that listens.
     pub fn responder(flow: FlowId, config: &Config) -> Connection {
-        Connection::new(flow, config, State::Listen, true)
+        Connection::sharing(flow, &Rc::new(config.clone()), true)
     }
 
-    fn new(flow: FlowId, config: &Config, state: State, responder: bool) -> Connection {
+    /// One end or the other, with settings that it shares with other connections.
+    pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
+        let state = if responder { State::Listen } else { State::Closed };
         let ticks = Ticks::new(config.tick(), config.tick_phase);
         Connection {
             state,

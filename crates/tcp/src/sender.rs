@@ -16,6 +16,8 @@ mod undo;
 mod validation;
 mod window_probe;
 
+use std::rc::Rc;
+
 use ackclock_cc::{AckSample, CongestionControl, Controller, RecoveryAck, RecoveryRule, Rule, Window};
 use ackclock_core::trace::{CaState, Record, RecoverySummary};
 use ackclock_core::{FlowId, Segment, Span, Time};
@@ -94,7 +96,7 @@ struct AckWork {
 pub struct Sender {
     flow: FlowId,
     responder: bool,
-    config: Config,
+    config: Rc<Config>,
     ticks: Ticks,
     smss: u32,
     /// Window, controller and rule.
@@ -183,7 +185,7 @@ pub struct Sender {
 
 impl Sender {
     /// A sender before its handshake.
-    pub fn new(flow: FlowId, responder: bool, config: &Config, ticks: Ticks) -> Sender {
+    pub fn new(flow: FlowId, responder: bool, config: &Rc<Config>, ticks: Ticks) -> Sender {
         let cc = Controller::by_name_with(&config.congestion_control, config.beta_permille, config.hystart)
             .expect("invariant: the caller checked the controller's name");
         let rule = Rule::by_name(&config.recovery).expect("invariant: the caller checked the rule's name");

@@ -398,7 +398,7 @@ proptest! {
     ) {
         let ticks = Ticks::new(config.tick(), 0);
         let mut pair = Pair {
-            sender: Sender::new(0, false, &config, ticks),
+            sender: Sender::new(0, false, &std::rc::Rc::new(config.clone()), ticks),
             receiver: Receiver::new(&config, ticks),
             sack: config.sack,
             timestamps: config.timestamps,
