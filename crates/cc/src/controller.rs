@@ -4,8 +4,10 @@ mod cubic;
 mod hystart;
 mod reno;
 
+use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
+pub use crate::rate::RateSample;
 use crate::window::Window;
 pub use cubic::{Cubic, CubicForm, CubicParams};
 pub use hystart::{HyStart, HyStartExit};
@@ -16,16 +18,25 @@ pub use reno::Reno;
 pub struct AckSample {
     /// Time of arrival.
     pub now: Time,
-    /// Segments delivered by this ACK: cumulatively acknowledged or newly SACKed.
+    /// Segments that count for growth: `delivered`, or 1 in a stack that counts ACKs.
     pub acked: u32,
+    /// Segments delivered by this ACK: cumulatively acknowledged or newly SACKed, each once.
+    pub delivered: u32,
+    /// Bytes by which the cumulative ACK advanced.
+    pub acked_bytes: u64,
+    /// Segments newly marked lost, retransmissions found lost included. 0 in `on_sample`, which comes before loss
+    /// detection.
+    pub newly_lost: u32,
     /// RTT of the most recently sent segment that this ACK covers, if none of them was retransmitted.
     pub rtt: Option<Span>,
-    /// Smoothed RTT.
+    /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
     /// Least RTT of the connection.
     pub min_rtt: Span,
     /// Segments in flight before this ACK.
     pub prior_in_flight: u32,
+    /// Segments in flight after it; in `on_sample` before loss detection.
+    pub in_flight: u32,
     /// First unacknowledged offset after this ACK.
     pub snd_una: u64,
     /// Next offset to send.
@@ -37,10 +48,22 @@ pub struct AckSample {
     pub paced: bool,
     /// Payload of a full segment, bytes.
     pub smss: u32,
+    /// The ACK echoes a mark of congestion (ECE).
+    pub ece: bool,
+    /// Segments of `delivered` that the echo speaks of: all of them under ECE, else none.
+    pub delivered_ce: u32,
+    /// Congestion state: in `on_sample` before this ACK, in the other hooks after it.
+    pub ca_state: CaState,
+    /// Duplicate ACK in the sense of RFC 6675 §2.
+    pub is_dup: bool,
+    /// Delivery rate, where the controller asks for it and this ACK gives a sample.
+    pub rate: Option<RateSample>,
 }
 
 /// The contract of a congestion controller. It never sees single losses and keeps no recovery state: the recovery
-/// rule takes the window from where it is to [`CongestionControl::ssthresh`].
+/// rule takes the window from where it is to [`CongestionControl::ssthresh`]. On each ACK the order is `on_sample`,
+/// then what the congestion states ask for (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack`
+/// and `on_control`.
 pub trait CongestionControl {
     /// RTT sample and delivery of every ACK, in every state, before `on_ack` (Linux `pkts_acked`). Optional.
     fn on_sample(&mut self, _window: &mut Window, _ack: &AckSample) {}
@@ -53,8 +76,20 @@ pub trait CongestionControl {
     /// changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
 
-    /// A retransmission timeout collapsed the window (after `ssthresh`). Optional.
-    fn on_rto(&mut self) {}
+    /// A retransmission timeout: `ssthresh` is set, the window about to collapse (Linux CA_EVENT_LOSS). Optional.
+    fn on_rto(&mut self, _window: &mut Window, _now: Time) {}
+
+    /// The congestion state becomes `state`, which may be the state it is (Linux `set_state`). Optional.
+    fn on_state(&mut self, _window: &mut Window, _state: CaState, _now: Time) {}
+
+    /// A reduction ended and the rule has set the window (Linux CA_EVENT_COMPLETE_CWR). Optional.
+    fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
+
+    /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
+    /// Optional.
+    fn on_ecn(&mut self, _window: &mut Window, _ack: &AckSample) -> bool {
+        true
+    }
 
     /// The reduction was a mistake: the window to go back to, in segments.
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
@@ -62,13 +97,41 @@ pub trait CongestionControl {
     }
 
     /// Transmission starts anew after `idle` with nothing in flight. Optional.
-    fn on_tx_start(&mut self, _now: Time, _idle: Span) {}
+    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {}
 
     /// Least window of Linux's rate halving, given ssthresh, if it differs from ssthresh (the `min_cwnd` hook of
     /// kernels before 3.2).
     fn min_cwnd(&self, ssthresh: u32) -> u32 {
         ssthresh
     }
+
+    /// Whether the controller sets window and pacing rate on every ACK by itself (Linux `cong_control`): neither the
+    /// recovery rule nor `on_ack` is called then, `on_control` instead. Constant for a connection.
+    fn controls(&self) -> bool {
+        false
+    }
+
+    /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if `controls`.
+    fn on_control(&mut self, _window: &mut Window, _ack: &AckSample) {}
+
+    /// Whether [`AckSample::rate`] is wanted; it costs a stamp per segment. Constant for a connection.
+    fn wants_rate(&self) -> bool {
+        false
+    }
+
+    /// Whether the sender must pace by [`Window::pacing_rate`] whatever the stack is set to. Constant.
+    fn wants_pacing(&self) -> bool {
+        false
+    }
+
+    /// Whether the receiver has to echo each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
+    /// Constant.
+    fn wants_exact_ecn(&self) -> bool {
+        false
+    }
+
+    /// The connection's seed, for a controller that draws random numbers. Called once, before anything else.
+    fn seed(&mut self, _seed: u64) {}
 }
 
 /// A user's own controller, boxed.
@@ -162,17 +225,45 @@ impl CongestionControl for Controller {
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
         dispatch!(self, c => c.ssthresh(window, in_flight))
     }
-    fn on_rto(&mut self) {
-        dispatch!(self, c => c.on_rto())
+    fn on_rto(&mut self, window: &mut Window, now: Time) {
+        dispatch!(self, c => c.on_rto(window, now))
+    }
+    fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
+        dispatch!(self, c => c.on_state(window, state, now))
+    }
+    fn on_recovered(&mut self, window: &mut Window, now: Time) {
+        dispatch!(self, c => c.on_recovered(window, now))
+    }
+    fn on_ecn(&mut self, window: &mut Window, ack: &AckSample) -> bool {
+        dispatch!(self, c => c.on_ecn(window, ack))
     }
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
         dispatch!(self, c => c.undo_cwnd(window))
     }
-    fn on_tx_start(&mut self, now: Time, idle: Span) {
-        dispatch!(self, c => c.on_tx_start(now, idle))
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
+        dispatch!(self, c => c.on_tx_start(window, now, idle))
     }
     fn min_cwnd(&self, ssthresh: u32) -> u32 {
         dispatch!(self, c => c.min_cwnd(ssthresh))
+    }
+    fn controls(&self) -> bool {
+        dispatch!(self, c => c.controls())
+    }
+    #[inline]
+    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
+        dispatch!(self, c => c.on_control(window, ack))
+    }
+    fn wants_rate(&self) -> bool {
+        dispatch!(self, c => c.wants_rate())
+    }
+    fn wants_pacing(&self) -> bool {
+        dispatch!(self, c => c.wants_pacing())
+    }
+    fn wants_exact_ecn(&self) -> bool {
+        dispatch!(self, c => c.wants_exact_ecn())
+    }
+    fn seed(&mut self, seed: u64) {
+        dispatch!(self, c => c.seed(seed))
     }
 }
 
@@ -185,15 +276,24 @@ pub(crate) mod tests {
         AckSample {
             now: Time(now_ns),
             acked,
+            delivered: acked,
+            acked_bytes: u64::from(acked) * 1448,
+            newly_lost: 0,
             rtt: None,
             srtt: Span::from_ms(100),
             min_rtt: Span::from_ms(100),
             prior_in_flight: 0,
+            in_flight: 0,
             snd_una: 0,
             snd_nxt: 0,
             cwnd_limited: true,
             paced: false,
             smss: 1448,
+            ece: false,
+            delivered_ce: 0,
+            ca_state: CaState::Open,
+            is_dup: false,
+            rate: None,
         }
     }
 

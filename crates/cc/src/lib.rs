@@ -3,9 +3,11 @@
 
 pub mod controller;
 pub mod ideal;
+pub mod rate;
 pub mod recovery;
 pub mod window;
 
 pub use controller::{AckSample, CongestionControl, Controller};
+pub use rate::RateSample;
 pub use recovery::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule, Rule};
 pub use window::Window;

@@ -13,15 +13,27 @@ pub struct Window {
     pub cwnd_clamp: u32,
     /// cwnd at the last reduction (W; Linux `prior_cwnd`).
     pub prior_cwnd: u32,
+    /// Rate at which a controller wants segments to leave, bytes/s; [`Window::UNPACED`] where it sets none.
+    pub pacing_rate: u64,
 }
 
 impl Window {
     /// ssthresh before the first reduction (Linux TCP_INFINITE_SSTHRESH).
     pub const INFINITE: u32 = 0x7fff_ffff;
 
+    /// No pacing rate.
+    pub const UNPACED: u64 = u64::MAX;
+
     /// A window that starts at `iw` segments.
     pub fn new(iw: u32) -> Window {
-        Window { cwnd: iw, ssthresh: Window::INFINITE, cwnd_cnt: 0, cwnd_clamp: u32::MAX, prior_cwnd: iw }
+        Window {
+            cwnd: iw,
+            ssthresh: Window::INFINITE,
+            cwnd_cnt: 0,
+            cwnd_clamp: u32::MAX,
+            prior_cwnd: iw,
+            pacing_rate: Window::UNPACED,
+        }
     }
 
     /// RFC 5681 §3.1, as Linux decides it: below ssthresh.

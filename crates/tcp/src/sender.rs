@@ -3,6 +3,7 @@
 //! Names are those of the RFCs and of Linux. Windows are counted in segments. What Linux decides in one function is
 //! decided in one function here, so that a trace can be held against the kernel's ACK by ACK.
 
+mod delivery;
 mod detection;
 mod ecn;
 mod push;
@@ -27,6 +28,7 @@ use crate::connection::Stats;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 use crate::ticks::Ticks;
+use delivery::DeliveryRate;
 use ecn::EcnSender;
 use push::SendQueue;
 use rack::Rack;
@@ -102,6 +104,9 @@ pub struct Sender {
     /// Window, controller and rule.
     pub window: Window,
     cc: Controller,
+    /// The controller sets the window by itself.
+    controls: bool,
+    rates: Option<Box<DeliveryRate>>,
     rule: Rule,
     /// Outstanding segments.
     pub board: Scoreboard,
@@ -197,6 +202,8 @@ impl Sender {
             ticks,
             smss: config.payload(),
             window: Window::new(config.iw),
+            controls: cc.controls(),
+            rates: cc.wants_rate().then(Box::default),
             cc,
             rule,
             board: Scoreboard::default(),
@@ -289,6 +296,7 @@ impl Sender {
 
     /// The same; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
     pub fn write_marked(&mut self, bytes: u64, more: bool, record: bool) {
+        self.check_app_limited();
         if let Some(queue) = &mut self.queue {
             queue.offered(self.snd_wnd);
             let smss = self.smss as u64;
@@ -440,7 +448,8 @@ impl Sender {
         self.clean_rtx_queue(now, seg, prior_sacked_end, &mut w);
         self.update_rtt(now, seg, &mut w);
         self.update_reo_wnd(&w);
-        let sample = self.sample(now, prior_pipe, &w);
+        let mut sample =
+            self.sample(now, prior_pipe, prior_una, (self.delivered - prior_delivered) as u32, &w);
         let ssthresh = self.window.ssthresh;
         self.cc.on_sample(&mut self.window, &sample);
         if self.window.ssthresh != ssthresh {
@@ -460,7 +469,7 @@ impl Sender {
         let mut entering = false;
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack || self.ecn.echo;
         if dubious && (concerns || self.ca_state != CaState::Open) {
-            entering = self.fast_retrans_alert(now, seg, &mut w);
+            entering = self.fast_retrans_alert(now, seg, &sample, &mut w);
         }
         if w.set_timer {
             self.set_xmit_timer(now);
@@ -468,7 +477,9 @@ impl Sender {
 
         let delivered = (self.delivered - prior_delivered) as u32;
         let newly_lost = (self.lost - prior_lost) as u32;
-        self.control_window(&sample, delivered, newly_lost, entering, &w);
+        sample.delivered = delivered;
+        sample.newly_lost = newly_lost;
+        self.control_window(&mut sample, entering, &w);
         self.push = true;
         self.burst = 0;
         if let Some(e) = &mut self.episode {
@@ -479,19 +490,37 @@ impl Sender {
         }
     }
 
-    fn sample(&self, now: Time, prior_in_flight: u32, w: &AckWork) -> AckSample {
+    /// What the controller is told first; loss detection adds to it.
+    #[inline]
+    fn sample(
+        &self,
+        now: Time,
+        prior_in_flight: u32,
+        prior_una: u64,
+        delivered: u32,
+        w: &AckWork,
+    ) -> AckSample {
         AckSample {
             now,
-            acked: 0,
+            acked: delivered,
+            delivered,
+            acked_bytes: self.snd_una - prior_una,
+            newly_lost: 0,
             rtt: w.rtt,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             prior_in_flight,
+            in_flight: self.board.pipe(),
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             cwnd_limited: self.cwnd_limited(),
             paced: false,
             smss: self.smss,
+            ece: self.ecn.echo,
+            delivered_ce: if self.ecn.echo { delivered } else { 0 },
+            ca_state: self.ca_state,
+            is_dup: !w.una_advanced && !w.not_dup,
+            rate: None,
         }
     }
 
@@ -501,15 +530,18 @@ impl Sender {
     }
 
     /// Exactly one rule sets the window (Linux `tcp_cong_control`).
-    fn control_window(
-        &mut self,
-        sample: &AckSample,
-        delivered: u32,
-        newly_lost: u32,
-        entering: bool,
-        w: &AckWork,
-    ) {
-        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
+    fn control_window(&mut self, sample: &mut AckSample, entering: bool, w: &AckWork) {
+        let (delivered, newly_lost) = (sample.delivered, sample.newly_lost);
+        sample.in_flight = self.board.pipe();
+        sample.ca_state = self.ca_state;
+        sample.is_dup = w.is_dup;
+        sample.delivered_ce = if sample.ece { delivered } else { 0 };
+        if self.rates.is_some() {
+            self.sample_rate(sample);
+        }
+        if self.controls {
+            self.cc.on_control(&mut self.window, sample);
+        } else if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             self.window.cwnd = self.rule.on_ack(&RecoveryAck {
                 delivered,
                 pipe: self.board.pipe(),
@@ -524,8 +556,8 @@ impl Sender {
             let reordered = self.reordering > self.config.dup_thresh;
             let grows = if reordered { w.data_acked || w.data_sacked } else { w.data_acked };
             if grows && delivered > 0 {
-                let acked = if self.counts_acks() { 1 } else { delivered };
-                self.cc.on_ack(&mut self.window, &AckSample { acked, ..*sample });
+                sample.acked = if self.counts_acks() { 1 } else { delivered };
+                self.cc.on_ack(&mut self.window, sample);
                 self.cwnd_stamp = sample.now;
             }
         }

@@ -131,7 +131,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_rto(&mut self) {
+    fn on_rto(&mut self, _window: &mut Window, _now: Time) {
         self.delay_min = 0;
         self.hystart.reset();
         match &mut self.curve {
@@ -140,7 +140,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_tx_start(&mut self, now: Time, idle: Span) {
+    fn on_tx_start(&mut self, _window: &mut Window, now: Time, idle: Span) {
         match &mut self.curve {
             Curve::Kernel(curve) => curve.shift(now, idle),
             Curve::Rfc(curve) => curve.shift(now, idle),

@@ -2,6 +2,7 @@
 //! window once per window, in state CWR, by the recovery rule; the next new segment says so with CWR.
 
 use ackclock_core::trace::CaState;
+use ackclock_core::Time;
 
 use super::Sender;
 
@@ -24,12 +25,12 @@ impl EcnSender {
 }
 
 impl Sender {
-    pub(super) fn enter_cwr(&mut self) {
+    pub(super) fn enter_cwr(&mut self, now: Time) {
         self.prior_ssthresh = 0;
         if self.ca_state < CaState::Cwr {
             self.undo_marker = None;
             self.init_reduction(0, 0);
-            self.ca_state = CaState::Cwr;
+            self.set_state(now, CaState::Cwr);
         }
     }
 }

@@ -85,6 +85,7 @@ impl Sender {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
         let rfc_6675 = self.config.next_seg_rules;
         let rack = &mut self.rack;
+        let mut rates = self.rates.as_deref_mut();
         let mut delivered = 0u32;
         self.board.add_sacked_range(a, b, |board, n| {
             let s = *board.get(n);
@@ -92,6 +93,9 @@ impl Sender {
                 return;
             }
             rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, min_rtt);
+            if let Some(rates) = rates.as_deref_mut() {
+                rates.on_delivered(n, s.xmit, s.end);
+            }
             if !s.is(EVER_RETRANS) {
                 if n < prior_end {
                     w.reord = Some(w.reord.map_or(n, |r| r.min(n)));
@@ -139,6 +143,9 @@ impl Sender {
                 w.last_ackt = Some(s.xmit);
                 reord.get_or_insert(n);
                 w.orig_sack_acked |= s.end <= self.high_seq;
+            }
+            if let (Some(rates), false) = (&mut self.rates, s.is(SACKED)) {
+                rates.on_delivered(n, s.xmit, s.end);
             }
             if !s.is(SACKED) && self.sack {
                 self.delivered += 1;

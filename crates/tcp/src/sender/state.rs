@@ -1,7 +1,7 @@
 //! The congestion states (Open, Disorder, CWR, Recovery, Loss) and the moves between them: Linux
 //! `tcp_fastretrans_alert` and what it calls. A reduction begins and ends here; the recovery rule does the arithmetic.
 
-use ackclock_cc::{CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
+use ackclock_cc::{AckSample, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
 use ackclock_core::trace::{CaState, Event, ExitCause, RecoverySummary};
 use ackclock_core::{Segment, Time};
 
@@ -11,7 +11,13 @@ use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 
 impl Sender {
     /// The congestion state machine (Linux `tcp_fastretrans_alert`). True if this ACK enters recovery.
-    pub(super) fn fast_retrans_alert(&mut self, now: Time, seg: &Segment, w: &mut AckWork) -> bool {
+    pub(super) fn fast_retrans_alert(
+        &mut self,
+        now: Time,
+        seg: &Segment,
+        sample: &AckSample,
+        w: &mut AckWork,
+    ) -> bool {
         if self.ecn.echo {
             self.prior_ssthresh = 0; // a mark is no mistake: never undone
         }
@@ -29,7 +35,7 @@ impl Sender {
             match self.ca_state {
                 CaState::Cwr if self.snd_una != self.high_seq => {
                     self.end_reduction(now, ExitCause::FullAck);
-                    self.ca_state = CaState::Open;
+                    self.set_state(now, CaState::Open);
                 }
                 CaState::Recovery => {
                     if !self.sack {
@@ -42,7 +48,7 @@ impl Sender {
                     if !undone {
                         self.end_reduction(now, ExitCause::FullAck);
                     }
-                    self.ca_state = CaState::Open;
+                    self.set_state(now, CaState::Open);
                 }
                 _ => {}
             }
@@ -55,7 +61,7 @@ impl Sender {
                     return false;
                 }
                 if self.try_undo_dsack(now) {
-                    self.try_keep_open();
+                    self.try_keep_open(now);
                 }
                 self.identify_loss(now, w);
                 if self.ca_state != CaState::Recovery {
@@ -72,7 +78,7 @@ impl Sender {
                 self.identify_loss(now, w);
                 // A retransmission lost again starts a new episode even in Loss (RACK sees it; FACK looks only in Recovery).
                 if self.ca_state == CaState::Open || (w.lost_retrans && self.time_to_recover()) {
-                    return self.try_enter(now, w);
+                    return self.try_enter(now, sample, w);
                 }
                 return false;
             }
@@ -88,20 +94,20 @@ impl Sender {
                     self.try_undo_dsack(now);
                 }
                 self.identify_loss(now, w);
-                return self.try_enter(now, w);
+                return self.try_enter(now, sample, w);
             }
         }
         self.rexmit = Rexmit::Lost;
         false
     }
 
-    pub(super) fn try_enter(&mut self, now: Time, w: &AckWork) -> bool {
+    pub(super) fn try_enter(&mut self, now: Time, sample: &AckSample, w: &AckWork) -> bool {
         if !self.time_to_recover() {
-            if self.ecn.echo {
-                self.enter_cwr();
+            if self.ecn.echo && self.cc.on_ecn(&mut self.window, sample) {
+                self.enter_cwr(now);
             }
             if self.ca_state != CaState::Cwr {
-                self.try_keep_open();
+                self.try_keep_open(now);
                 if self.config.moderate_open {
                     self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.reordering);
                 }
@@ -152,7 +158,7 @@ impl Sender {
             if !self.try_undo_recovery(now, seg) && self.holds_for_non_sack() {
                 return;
             }
-            self.ca_state = CaState::Open;
+            self.set_state(now, CaState::Open);
             return;
         }
         if !self.sack {
@@ -165,14 +171,21 @@ impl Sender {
         self.rexmit = Rexmit::Lost;
     }
 
-    pub(super) fn try_keep_open(&mut self) {
+    /// Every change of state passes here, so that the controller is told (Linux `tcp_set_ca_state`).
+    #[inline]
+    pub(super) fn set_state(&mut self, now: Time, state: CaState) {
+        self.cc.on_state(&mut self.window, state, now);
+        self.ca_state = state;
+    }
+
+    pub(super) fn try_keep_open(&mut self, now: Time) {
         let clear = self.board.sacked_out + self.board.lost_out + self.board.retrans_out == 0;
         if clear && !self.any_retrans_done() {
             self.retrans_stamp = None;
         }
         let state = if clear { CaState::Open } else { CaState::Disorder };
         if state != self.ca_state {
-            self.ca_state = state;
+            self.set_state(now, state);
             self.high_seq = self.snd_nxt;
         }
     }
@@ -198,7 +211,7 @@ impl Sender {
             self.prior_ssthresh = self.current_ssthresh();
             self.init_reduction(w.newly_acked, w.newly_sacked);
         }
-        self.ca_state = CaState::Recovery;
+        self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
         self.high_rxt = self.board.first;
         self.rescued = false;
@@ -252,7 +265,7 @@ impl Sender {
     /// The reduction is complete (Linux `tcp_end_cwnd_reduction`; the rule says with which cwnd).
     pub(super) fn end_reduction(&mut self, now: Time, cause: ExitCause) {
         let before = self.window.cwnd;
-        if self.window.ssthresh < Window::INFINITE {
+        if self.window.ssthresh < Window::INFINITE && !self.controls {
             let exit = RecoveryExit {
                 cwnd: before,
                 ssthresh: self.window.ssthresh,
@@ -261,6 +274,7 @@ impl Sender {
             };
             self.window.cwnd = self.rule.exit(&exit).max(1);
         }
+        self.cc.on_recovered(&mut self.window, now);
         self.cwnd_stamp = now;
         self.finish_episode(now, before, cause);
     }
@@ -295,7 +309,7 @@ impl Sender {
             self.prior_ssthresh = self.current_ssthresh();
             self.window.prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.cc.ssthresh(&self.window, self.board.packets_out());
-            self.cc.on_rto();
+            self.cc.on_rto(&mut self.window, now);
             self.init_undo();
         }
         self.window.cwnd = self.board.pipe() + 1;
@@ -305,7 +319,7 @@ impl Sender {
             self.reordering = self.reordering.min(self.config.dup_thresh);
         }
         self.finish_episode(now, cwnd_before, ExitCause::Rto);
-        self.ca_state = CaState::Loss;
+        self.set_state(now, CaState::Loss);
         self.high_seq = self.snd_nxt;
         self.ecn.reduced();
         self.tlp_high_seq = None;
@@ -344,10 +358,12 @@ impl Sender {
         } else if ack > high {
             // The probe repaired a loss that nobody else saw: reduce once.
             self.init_reduction(w.newly_acked, w.newly_sacked);
-            self.ca_state = CaState::Cwr;
+            self.set_state(now, CaState::Cwr);
             self.end_reduction(now, ExitCause::FullAck);
-            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
-            self.try_keep_open();
+            if !self.controls {
+                self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+            }
+            self.try_keep_open(now);
         } else if !(w.una_advanced || w.not_dup || w.data_sacked) {
             self.tlp_high_seq = None;
         }

@@ -113,6 +113,11 @@ impl Sender {
         if self.ca_state != CaState::Recovery {
             let newly_lost = self.board.lost_out;
             self.enter_recovery(now, &AckWork::default());
+            if self.controls {
+                self.rexmit = Rexmit::Lost;
+                self.push = false;
+                return;
+            }
             let ack = RecoveryAck {
                 delivered: 1, // Linux calls tcp_cwnd_reduction(sk, 1, ...) here
                 pipe: self.board.pipe(),

@@ -124,6 +124,7 @@ impl Sender {
 
     pub(super) fn resend(&mut self, now: Time, n: u64, counts: bool) -> Segment {
         self.board.retransmitted(n, now, self.delivered as u32, counts);
+        self.stamp(now, n, true);
         self.stats.retransmissions += 1;
         self.last_sent = now;
         let s = *self.board.get(n);
@@ -193,6 +194,7 @@ impl Sender {
         }
         let n = self.board.next;
         self.board.push(self.snd_nxt, len + fin as u32, fin, now, self.delivered as u32);
+        self.stamp(now, n, false);
         let mut seg = self.segment(now, n, start, len, fin, 0);
         if self.ecn.cwr_due && len > 0 {
             self.ecn.cwr_due = false;

@@ -47,7 +47,7 @@ impl Sender {
             self.window.cwnd = self.cc.undo_cwnd(&self.window);
             self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
         }
-        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
+        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) && !self.controls {
             let (cwnd, ssthresh, pipe) = (self.window.cwnd, self.window.ssthresh, self.board.pipe());
             self.window.cwnd = self.rule.exit(&RecoveryExit { cwnd, ssthresh, pipe, undone: true }).max(1);
         }
@@ -84,8 +84,8 @@ impl Sender {
             return true;
         }
         self.undo_reduction(now, true);
-        self.ca_state = CaState::Open;
-        self.try_keep_open();
+        self.set_state(now, CaState::Open);
+        self.try_keep_open(now);
         false
     }
 
@@ -94,7 +94,7 @@ impl Sender {
         if self.config.undo && self.undo_marker.is_some() && self.undo_retrans == 0 {
             self.rack.reo_wnd_persist = REO_WND_PERSIST.min(self.rack.reo_wnd_persist + 1);
             self.undo_reduction(now, false);
-            self.ca_state = CaState::Open;
+            self.set_state(now, CaState::Open);
             return true;
         }
         false
@@ -109,7 +109,7 @@ impl Sender {
         self.stats.spurious_rtos += frto as u64;
         self.retransmits = 0;
         if frto || self.sack {
-            self.ca_state = CaState::Open;
+            self.set_state(now, CaState::Open);
         }
         true
     }

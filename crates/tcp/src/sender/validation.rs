@@ -14,9 +14,9 @@ impl Sender {
         if self.last_sent == Time::ZERO || self.snd_nxt == 1 {
             return;
         }
-        self.cc.on_tx_start(now, idle);
+        self.cc.on_tx_start(&mut self.window, now, idle);
         let rto = self.rtt.rto();
-        if !self.config.idle_restart || idle <= rto || rto == Span::ZERO {
+        if !self.config.idle_restart || self.controls || idle <= rto || rto == Span::ZERO {
             return;
         }
         let restart = self.config.iw.min(self.window.cwnd);
@@ -70,7 +70,7 @@ impl Sender {
             return;
         }
         self.cwnd_used = self.cwnd_used.max(packets_out);
-        if self.config.idle_restart && now.since(self.cwnd_stamp) >= self.rtt.rto() {
+        if self.config.idle_restart && !self.controls && now.since(self.cwnd_stamp) >= self.rtt.rto() {
             if self.ca_state == CaState::Open {
                 let used = self.cwnd_used.max(self.config.iw);
                 if used < self.window.cwnd {

@@ -1,0 +1,268 @@
+//! Delivery rate: a stamp for each segment in flight, and a sample for each ACK (draft-cheng-iccrg-delivery-rate-
+//! estimation §3; Linux `tcp_rate_skb_sent`, `tcp_rate_skb_delivered`, `tcp_rate_gen`, `tcp_rate_check_app_limited`).
+//! Kept only for controllers that ask. Stamps lie beside the scoreboard, in a ring of their own, so that nobody else
+//! carries them. Counts are segments, as in Linux.
+
+use ackclock_cc::{AckSample, RateSample};
+use ackclock_core::{Span, Time};
+
+use super::Sender;
+
+/// What is remembered of a segment's last transmission.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamp {
+    /// P.delivered.
+    delivered: u64,
+    /// P.delivered_time.
+    delivered_time: Time,
+    /// P.first_sent_time: transmission of the newest segment delivered when this one left.
+    first_sent: Time,
+    /// P.lost.
+    lost: u64,
+    delivered_ce: u64,
+    /// P.tx_in_flight.
+    in_flight: u32,
+    app_limited: bool,
+    retrans: bool,
+}
+
+/// The newest segment that the ACK under way covers.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    stamp: Stamp,
+    xmit: Time,
+    end: u64,
+}
+
+/// Estimator of one connection.
+#[derive(Debug, Default)]
+pub(super) struct DeliveryRate {
+    ring: Vec<Stamp>,
+    delivered_time: Time,
+    first_sent: Time,
+    /// C.app_limited: the sender is application-limited until so many segments are delivered.
+    app_limited: u64,
+    newest: Option<Newest>,
+    /// Segments delivered under ECE.
+    delivered_ce: u64,
+}
+
+/// Counters of the sender at the moment of an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counts {
+    pub delivered: u64,
+    pub lost: u64,
+    pub in_flight: u32,
+    pub packets_out: u32,
+}
+
+impl DeliveryRate {
+    #[inline]
+    fn slot(&self, n: u64) -> usize {
+        n as usize & (self.ring.len() - 1)
+    }
+
+    /// Segment `n` leaves; `counts` as they are after it, `alone` if nothing else was outstanding.
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Time, n: u64, retrans: bool, alone: bool, counts: Counts) {
+        if counts.packets_out as usize > self.ring.len() {
+            self.grow(n, counts.packets_out);
+        }
+        if alone {
+            self.first_sent = now;
+            self.delivered_time = now;
+        }
+        let slot = self.slot(n);
+        self.ring[slot] = Stamp {
+            delivered: counts.delivered,
+            delivered_time: self.delivered_time,
+            first_sent: self.first_sent,
+            lost: counts.lost,
+            delivered_ce: self.delivered_ce,
+            in_flight: counts.in_flight,
+            app_limited: self.app_limited > 0,
+            retrans,
+        };
+    }
+
+    /// Room for more stamps; `n` is the segment about to be stamped, the newest one or one of those outstanding.
+    fn grow(&mut self, n: u64, packets_out: u32) {
+        let size = (packets_out as usize).next_power_of_two().max(64);
+        let mut ring = vec![Stamp::default(); size];
+        let old = self.ring.len() as u64;
+        for k in n.saturating_sub(old)..n + 1 {
+            if old > 0 {
+                ring[k as usize & (size - 1)] = self.ring[k as usize & (old as usize - 1)];
+            }
+        }
+        self.ring = ring;
+    }
+
+    /// Segment `n`, last sent at `xmit`, is delivered for the first time.
+    #[inline]
+    pub(super) fn on_delivered(&mut self, n: u64, xmit: Time, end: u64) {
+        if self.newest.is_some_and(|newest| (xmit, end) < (newest.xmit, newest.end)) {
+            return;
+        }
+        let stamp = self.ring[self.slot(n)];
+        self.newest = Some(Newest { stamp, xmit, end });
+    }
+
+    /// The sample of an ACK that delivered `delivered` segments, loss detection done.
+    pub(super) fn sample(
+        &mut self,
+        now: Time,
+        delivered: u32,
+        ece: bool,
+        small: bool,
+        min_rtt: Span,
+        counts: Counts,
+    ) -> Option<RateSample> {
+        if self.app_limited > 0 && counts.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        if ece {
+            self.delivered_ce += u64::from(delivered);
+        }
+        if delivered > 0 {
+            self.delivered_time = now;
+        }
+        let Newest { stamp, xmit, .. } = self.newest.take()?;
+        self.first_sent = xmit;
+        let send_elapsed = xmit.since(stamp.first_sent);
+        let ack_elapsed = now.since(stamp.delivered_time);
+        let interval = send_elapsed.max(ack_elapsed);
+        let low = |x: u64| x.min(u64::from(u32::MAX)) as u32;
+        Some(RateSample {
+            delivered: low(counts.delivered - stamp.delivered),
+            interval: if interval < min_rtt { Span::ZERO } else { interval },
+            send_elapsed,
+            ack_elapsed,
+            prior_delivered: stamp.delivered,
+            prior_time: stamp.delivered_time,
+            total_delivered: counts.delivered,
+            delivered_ce: low(self.delivered_ce - stamp.delivered_ce),
+            lost: low(counts.lost - stamp.lost),
+            tx_in_flight: stamp.in_flight,
+            is_app_limited: stamp.app_limited,
+            is_retrans: stamp.retrans,
+            is_ack_delayed: small && delivered == 1,
+        })
+    }
+}
+
+impl Sender {
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            delivered: self.delivered,
+            lost: self.lost,
+            in_flight: self.board.pipe(),
+            packets_out: self.board.packets_out(),
+        }
+    }
+
+    /// Give the ACK's sample its delivery rate.
+    pub(super) fn sample_rate(&mut self, sample: &mut AckSample) {
+        let (counts, min_rtt) = (self.counts(), self.rtt.min_rtt());
+        let small = sample.acked_bytes < u64::from(self.smss);
+        if let Some(rates) = &mut self.rates {
+            sample.rate = rates.sample(sample.now, sample.delivered, sample.ece, small, min_rtt, counts);
+        }
+    }
+
+    /// Segment `n` was just sent.
+    #[inline]
+    pub(super) fn stamp(&mut self, now: Time, n: u64, retrans: bool) {
+        if self.rates.is_none() {
+            return;
+        }
+        let counts = self.counts();
+        let alone = !retrans && counts.packets_out == 1;
+        if let Some(rates) = &mut self.rates {
+            rates.on_sent(now, n, retrans, alone, counts);
+        }
+    }
+
+    /// The application is about to write: what it wrote so far did not fill the window (draft §3.4, Linux
+    /// `tcp_rate_check_app_limited`).
+    pub(super) fn check_app_limited(&mut self) {
+        let unsent = self.write_end.saturating_sub(self.snd_nxt);
+        let pipe = self.board.pipe();
+        let idle = unsent < u64::from(self.smss)
+            && pipe < self.window.cwnd
+            && self.board.lost_out <= self.board.retrans_out;
+        if let (Some(rates), true) = (&mut self.rates, idle) {
+            rates.app_limited = (self.delivered + u64::from(pipe)).max(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(t: u64) -> Time {
+        Time(t * 1_000_000)
+    }
+    fn counts(delivered: u64, packets_out: u32) -> Counts {
+        Counts { delivered, lost: 0, in_flight: packets_out, packets_out }
+    }
+
+    /// Ten segments 1 ms apart on a 100 ms path, ACKed 1 ms apart: the tenth delivers nine more segments than were
+    /// delivered at the first ACK... over the time of the flight.
+    #[test]
+    fn the_rate_of_a_flight_is_what_was_delivered_over_the_longer_of_the_two_times() {
+        let mut rates = DeliveryRate::default();
+        for n in 0..10 {
+            rates.on_sent(ms(n), n, false, n == 0, counts(0, n as u32 + 1));
+        }
+        for n in 0..10 {
+            rates.on_delivered(n, ms(n), n + 1);
+            let sample = rates
+                .sample(ms(100 + n), 1, false, false, Span::from_ms(100), counts(n + 1, 9))
+                .expect("one");
+            assert_eq!(sample.delivered, n as u32 + 1);
+            // all were stamped when nothing had been delivered and the first had been sent at 0
+            assert_eq!(sample.ack_elapsed, Span::from_ms(100 + n));
+            assert_eq!(sample.send_elapsed, Span::from_ms(n));
+        }
+        // the next flight, sent ACK-clocked, measures one segment per ms
+        for n in 10..20 {
+            rates.on_sent(ms(90 + n), n, false, false, counts(n - 9, 10));
+        }
+        for n in 10..20_u64 {
+            rates.on_delivered(n, ms(90 + n), n + 1);
+            let sample = rates
+                .sample(ms(190 + n), 1, false, false, Span::from_ms(100), counts(n + 1, 9))
+                .expect("one");
+            if n == 19 {
+                assert_eq!((sample.delivered, sample.interval), (10, Span::from_ms(100)));
+            }
+        }
+        assert_eq!(
+            rates.sample(ms(300), 0, false, false, Span::ZERO, counts(20, 0)),
+            None,
+            "nothing delivered"
+        );
+    }
+
+    #[test]
+    fn an_interval_shorter_than_the_least_rtt_is_no_sample() {
+        let mut rates = DeliveryRate::default();
+        rates.on_sent(ms(0), 0, false, true, counts(0, 1));
+        rates.on_delivered(0, ms(0), 1);
+        let sample = rates.sample(ms(50), 1, false, false, Span::from_ms(60), counts(1, 0)).expect("one");
+        assert_eq!(sample.segments_per_second(), None);
+    }
+
+    #[test]
+    fn stamps_survive_growth() {
+        let mut rates = DeliveryRate::default();
+        for n in 0..1000 {
+            rates.on_sent(ms(n), n, false, n == 0, counts(n, n as u32 + 1));
+        }
+        for n in 0..1000 {
+            assert_eq!(rates.ring[rates.slot(n)].delivered, n);
+        }
+    }
+}
