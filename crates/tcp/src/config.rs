@@ -113,6 +113,9 @@ pub struct Config {
     pub ecn: EcnUse,
     /// PSH where Linux sets it, for those who look at it; otherwise on the last segment written so far.
     pub push_marks: bool,
+    /// Least number of segments of one packet for the device, as far as `push_marks` looks at packets (Linux
+    /// `tcp_min_tso_segs`).
+    pub min_tso_segments: u32,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
     pub explicit_reads: bool,
     /// Ticks per second of the host's timers; 0 = exact timers.
@@ -205,6 +208,7 @@ impl Config {
             dsack: true,
             ecn: EcnUse::Off,
             push_marks: false,
+            min_tso_segments: 2,
             explicit_reads: false,
             hz: 1000,
             tick_phase: 0,

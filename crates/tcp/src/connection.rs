@@ -418,6 +418,12 @@ impl Connection {
         self.receiver.ack_due().then(|| self.pure_ack(now))
     }
 
+    /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told under
+    /// `push_marks`.
+    pub fn continues(&self) -> bool {
+        self.sender.continues()
+    }
+
     fn timestamped(&self, mut seg: Segment) -> Segment {
         if !self.has_ts {
             (seg.has_ts, seg.ts_val, seg.ts_ecr) = (false, 0, 0);

@@ -6,6 +6,7 @@
 mod delivery;
 mod detection;
 mod ecn;
+mod packets;
 mod push;
 mod rack;
 mod records;

@@ -128,6 +128,7 @@ impl Host {
                 None => (s.tcp_rmem[2] / 2).max(buffer),
             },
             push_marks: true,
+            min_tso_segments: s.tcp_min_tso_segs as u32,
             explicit_reads: true,
             tick_phase: self.base.tick().0 / 2,
             congestion_control: name,

@@ -102,7 +102,11 @@ impl Stack {
         let Some(mut conn) = self.conn.take() else { return };
         while let Some(segment) = conn.poll_transmit(self.now) {
             let ecn = conn.mark_of(&segment);
-            let packet = wire::outbound(&segment, self);
+            let mut packet = wire::outbound(&segment, self);
+            while self.host.setup.tso && conn.continues() {
+                let Some(next) = conn.poll_transmit(self.now) else { break };
+                wire::append(&mut packet, &next);
+            }
             self.capture(packet, ecn);
             if self.sent > super::MAX_PACKETS {
                 break;

@@ -138,6 +138,13 @@ pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     }
 }
 
+/// One more segment of the same packet: the device of the real host would cut it.
+pub fn append(packet: &mut TcpPacket, next: &Segment) {
+    packet.flags.bits = Flags(packet.flags.bits.0 | next.flags.0);
+    packet.seq.len += next.len as u16;
+    packet.seq.end = packet.seq.end.wrapping_add(next.len);
+}
+
 /// Linux `tcp_options_write`: MSS, SACK permitted and timestamps in one word, window scale.
 fn syn_options(s: &Segment, shift: Option<u8>) -> Vec<TcpOption> {
     let mut list = vec![TcpOption::Mss(s.syn.mss)];

@@ -23,6 +23,14 @@ pub(super) struct SendQueue {
     /// Offset after the last mark; data begins at 1.
     pushed: u64,
     max_window: u64,
+    /// Where the packet that is being sent ends, new data or a retransmission.
+    pub packet_end: u64,
+    /// Where the segment sent last ends.
+    pub segment_end: u64,
+    /// The packet holds more than one segment.
+    pub packet_pushes: bool,
+    /// Ends of the packets sent and not yet acknowledged.
+    ends: VecDeque<u64>,
 }
 
 impl SendQueue {
@@ -82,9 +90,34 @@ impl SendQueue {
         }
     }
 
+    /// End of the buffer that holds the byte at `start`, and whether nothing is queued behind it.
+    pub fn buffer_at(&self, start: u64) -> Option<(u64, bool)> {
+        let n = self.buffers.partition_point(|b| b.end <= start);
+        self.buffers.get(n).map(|b| (b.end, n + 1 == self.buffers.len()))
+    }
+
+    /// New data up to `end` leaves as one packet.
+    pub fn sent_up_to(&mut self, end: u64, snd_una: u64) {
+        while self.ends.front().is_some_and(|&e| e <= snd_una) {
+            self.ends.pop_front();
+        }
+        self.ends.push_back(end);
+    }
+
+    /// Whether a packet was begun that the byte at `start` continues.
+    pub fn continues_at(&self, start: u64) -> bool {
+        self.segment_end == start && start < self.packet_end
+    }
+
+    /// End of the packet that the byte at `start` was sent in.
+    pub fn sent_in(&self, start: u64) -> u64 {
+        let n = self.ends.partition_point(|&e| e <= start);
+        self.ends.get(n).copied().unwrap_or(start)
+    }
+
     /// Whether a segment that ends at `end` carries PSH.
     pub fn pushes(&self, end: u64) -> bool {
-        self.buffers.iter().any(|b| b.push && b.end == end)
+        (self.packet_pushes && end == self.packet_end) || self.buffers.iter().any(|b| b.push && b.end == end)
     }
 
     /// Bytes from `start` on that one segment may take.

@@ -60,6 +60,7 @@ impl Sender {
         if self.force_head {
             self.force_head = false;
             if first < self.board.next {
+                self.begin_retransmission(first, true);
                 return Some(self.retransmit(now, first));
             }
         }
@@ -72,6 +73,7 @@ impl Sender {
             let s = self.board.get(n);
             if s.flags & (LOST | RETRANS | SACKED) == LOST {
                 self.rexmit_hint = n;
+                self.begin_retransmission(n, false);
                 return Some(self.retransmit(now, n));
             }
             n += 1;
@@ -175,12 +177,15 @@ impl Sender {
             return None;
         }
         let fin = self.fin_wanted && !self.fin_sent && len as u64 == available;
+        if self.queue.is_some() {
+            self.begin_packet(len, probe);
+        }
         Some(self.send_new(now, len, fin))
     }
 
     /// A small segment waits: one in flight at most (Nagle's rule in Minshall's form), none under TCP_CORK.
     #[inline]
-    fn waits_for_more(&self, outstanding: u32) -> bool {
+    pub(super) fn waits_for_more(&self, outstanding: u32) -> bool {
         self.cork || (!self.nodelay && outstanding > 0 && self.small_end > self.snd_una)
     }
 
@@ -235,9 +240,12 @@ impl Sender {
         self.stats.data_segments_sent += (len > 0) as u64;
         let mut flags = Flags::ACK;
         let end = start + len as u64;
-        let pushes = match &self.queue {
+        let pushes = match &mut self.queue {
             None => end == self.write_end,
-            Some(queue) => len > 0 && queue.pushes(end),
+            Some(queue) => {
+                queue.segment_end = end;
+                len > 0 && queue.pushes(end)
+            }
         };
         if pushes {
             flags |= Flags::PSH;
@@ -267,6 +275,7 @@ impl Sender {
         let mut seg = self.next_new(now, true);
         if seg.is_none() && self.board.packets_out() > 0 {
             self.tlp_retrans = true;
+            self.begin_retransmission(self.board.next - 1, true);
             seg = Some(self.resend(now, self.board.next - 1, false));
         }
         self.pushed = false;
