@@ -62,6 +62,8 @@ pub fn config(group: &FlowGroup, index: usize) -> Result<Config, Error> {
     set(&mut config.sack_compression, stack.sack_compression);
     set(&mut config.receive_buffer, stack.receive_buffer);
     set(&mut config.hz, stack.hz);
+    set(&mut config.pacing.on, stack.pacing);
+    set(&mut config.pacing.initial_window, stack.pace_initial_window);
     set(&mut config.initial_rto, stack.initial_rto_ns.map(Span));
     set(&mut config.min_rto, stack.min_rto_ns.map(Span));
     config.beta_permille = stack.beta_permille.or(config.beta_permille);

@@ -294,6 +294,8 @@ pub struct Stack {
     pub beta_permille: Option<u32>,
     pub hystart: Option<bool>,
     pub hz: Option<u32>,
+    pub pacing: Option<bool>,
+    pub pace_initial_window: Option<bool>,
 }
 
 /// A distribution to draw from.

@@ -55,6 +55,35 @@ pub enum EcnUse {
     Ask,
 }
 
+/// When departures wait for a rate (Linux `sk_pacing_status`; the formula is in `sender/pacing.rs`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pacing {
+    /// Every segment after the first ten waits for the pacing rate.
+    pub on: bool,
+    /// The initial window is spread over the RTT of the handshake.
+    pub initial_window: bool,
+    /// The rate is computed even if nothing waits for it: bursts and TCP_INFO need it.
+    pub measured: bool,
+    /// Share of cwnd per srtt while cwnd is below half of ssthresh, percent (Linux `tcp_pacing_ss_ratio`).
+    pub ss_percent: u32,
+    /// The same from there on (Linux `tcp_pacing_ca_ratio`).
+    pub ca_percent: u32,
+    /// Bound of the rate, bytes/s (SO_MAX_PACING_RATE).
+    pub most: u64,
+}
+
+impl Pacing {
+    /// Nothing waits.
+    pub const OFF: Pacing = Pacing {
+        on: false,
+        initial_window: false,
+        measured: false,
+        ss_percent: 200,
+        ca_percent: 120,
+        most: u64::MAX,
+    };
+}
+
 /// Everything that is constant for one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -111,6 +140,7 @@ pub struct Config {
     /// Duplicates are reported (RFC 2883).
     pub dsack: bool,
     pub ecn: EcnUse,
+    pub pacing: Pacing,
     /// PSH where Linux sets it, for those who look at it; otherwise on the last segment written so far.
     pub push_marks: bool,
     /// Least number of segments of one packet for the device, as far as `push_marks` looks at packets (Linux
@@ -207,6 +237,7 @@ impl Config {
             receive_buffer: 64 << 20,
             dsack: true,
             ecn: EcnUse::Off,
+            pacing: Pacing::OFF,
             push_marks: false,
             min_tso_segments: 2,
             explicit_reads: false,

@@ -92,6 +92,9 @@ pub struct Info {
     pub delivered: u64,
     /// Bytes written and not yet sent.
     pub unsent: u64,
+    /// Pacing rate and its bound, bytes/s; `u64::MAX` = unlimited.
+    pub pacing_rate: u64,
+    pub max_pacing_rate: u64,
     /// Number of the kernel's state (`tcpi_state`).
     pub tcp_state: u8,
 }
@@ -220,6 +223,10 @@ impl Connection {
     /// TCP_CORK. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.sender.set_cork(on, push);
+    }
+    /// SO_MAX_PACING_RATE, bytes/s; `u64::MAX` = no limit. A limit turns pacing on.
+    pub fn set_max_pacing_rate(&mut self, most: u64) {
+        self.sender.set_max_pacing_rate(most);
     }
     /// How windows fit the header: the shift of window scaling, or none.
     pub fn fit_header(&mut self, shift: Option<u8>) {
@@ -564,6 +571,8 @@ impl Connection {
             probes: s.probes().0,
             delivered: s.delivered(),
             unsent: (s.written() + 1).saturating_sub(s.snd_nxt),
+            pacing_rate: s.pacing_rate().0,
+            max_pacing_rate: s.pacing_rate().1,
             tcp_state: self.tcp_state(),
         }
     }

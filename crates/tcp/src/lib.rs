@@ -11,5 +11,5 @@ mod scoreboard;
 mod sender;
 mod ticks;
 
-pub use config::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, RtoStyle, PROFILES};
+pub use config::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Pacing, RtoStyle, PROFILES};
 pub use connection::{Connection, Info, State, Stats};

@@ -6,6 +6,7 @@
 mod delivery;
 mod detection;
 mod ecn;
+mod pacing;
 mod packets;
 mod push;
 mod rack;
@@ -31,6 +32,7 @@ use crate::scoreboard::Scoreboard;
 use crate::ticks::Ticks;
 use delivery::DeliveryRate;
 use ecn::EcnSender;
+use pacing::Pacer;
 use push::SendQueue;
 use rack::Rack;
 
@@ -129,6 +131,10 @@ pub struct Sender {
     nodelay: bool,
     cork: bool,
     sack: bool,
+    /// Present where a pacing rate is of interest.
+    pacer: Option<Box<Pacer>>,
+    /// A segment waits for its departure.
+    pace_at: Time,
     /// RFC 3168.
     pub ecn: EcnSender,
 
@@ -205,7 +211,6 @@ impl Sender {
             window: Window::new(config.iw),
             controls: cc.controls(),
             rates: cc.wants_rate().then(Box::default),
-            cc,
             rule,
             board: Scoreboard::default(),
             rtt,
@@ -220,6 +225,9 @@ impl Sender {
             nodelay: false,
             cork: false,
             sack: config.sack,
+            pacer: Pacer::wanted(config, cc.wants_pacing()),
+            cc,
+            pace_at: Time::NEVER,
             ecn: EcnSender::default(),
             ca_state: CaState::Open,
             high_seq: 0,
@@ -282,6 +290,7 @@ impl Sender {
             }
             None => self.rtt.fall_back(self.config.fallback_rto),
         }
+        self.begin_pacing(rtt);
         self.push = true;
     }
 
@@ -353,7 +362,7 @@ impl Sender {
     /// Deadline of the timer.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.deadline
+        self.deadline.min(self.pace_at)
     }
 
     /// RACK's reordering degree, for TCP_INFO.
@@ -481,6 +490,7 @@ impl Sender {
         sample.delivered = delivered;
         sample.newly_lost = newly_lost;
         self.control_window(&mut sample, entering, &w);
+        self.update_pacing();
         self.push = true;
         self.burst = 0;
         if let Some(e) = &mut self.episode {
@@ -515,7 +525,7 @@ impl Sender {
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             cwnd_limited: self.cwnd_limited(),
-            paced: false,
+            paced: self.paced(),
             smss: self.smss,
             ece: self.ecn.echo,
             delivered_ce: if self.ecn.echo { delivered } else { 0 },

@@ -33,6 +33,11 @@ impl Ticks {
         Span(n * self.tick)
     }
 
+    /// Whole ticks in `span`; all of it without ticks.
+    pub fn floor(&self, span: Span) -> Span {
+        Span(span.0 - span.0.checked_rem(self.tick).unwrap_or(0))
+    }
+
     /// When a timer armed now for `after` fires.
     #[inline]
     pub fn expiry(&self, now: Time, after: Span) -> Time {

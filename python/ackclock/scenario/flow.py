@@ -65,6 +65,10 @@ class Stack(Table):
     """HyStart, where the controller has a choice."""
     hz: Annotated[int, Number(1, 1_000_000)] | None = None
     """Ticks of the kernel's clock per second."""
+    pacing: Flag | None = None
+    """Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later."""
+    pace_initial_window: Flag | None = None
+    """The initial window is spread over the RTT of the handshake."""
 
     @model_validator(mode="after")
     def _detection_has_what_it_needs(self) -> Stack:
@@ -98,6 +102,8 @@ class Stack(Table):
             beta_permille=None if self.beta is None else round(self.beta * 1000),
             hystart=self.hystart,
             hz=self.hz,
+            pacing=self.pacing,
+            pace_initial_window=self.pace_initial_window,
         )
 
 

@@ -60,6 +60,7 @@ pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
     let known = match call.name.as_str() {
         "setsockopt" => ["SO_SNDBUF", "SO_RCVBUF", "TCP_NODELAY", "TCP_CORK", "TCP_MAXSEG", "TCP_CONGESTION"]
             .iter()
+            .chain(["SO_MAX_PACING_RATE"].iter())
             .chain(IGNORED_OPTIONS)
             .any(|known| option == Some(known)),
         "getsockopt" => matches!(option, Some("SO_ERROR" | "TCP_NODELAY" | "TCP_CORK" | "TCP_MAXSEG")),
@@ -290,6 +291,16 @@ impl Player {
             }
             ("SO_SNDBUF", Some(n), _) if n >= 0 => socket.options.send_buffer = Some(n as u64),
             ("SO_RCVBUF", Some(n), _) if n >= 0 && !live => socket.options.receive_buffer = Some(n as u64),
+            ("SO_MAX_PACING_RATE", Some(n), _) => {
+                let most = match n as u32 {
+                    u32::MAX => u64::MAX, // four bytes of ones: no limit
+                    rate => rate as u64,
+                };
+                socket.options.max_pacing_rate = (most != u64::MAX).then_some(most);
+                if live {
+                    self.stack.act(|conn| conn.set_max_pacing_rate(most));
+                }
+            }
             ("TCP_MAXSEG", Some(n), _) if !live => match n {
                 88..=32_767 => socket.options.max_segment = Some(n as u32), // Linux TCP_MIN_MSS, MAX_TCP_WINDOW
                 _ => return Ok(Err("EINVAL")),

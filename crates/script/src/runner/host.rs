@@ -3,7 +3,7 @@
 
 use ackclock_cc::controller;
 use ackclock_core::Span;
-use ackclock_tcp::{Config, EcnUse};
+use ackclock_tcp::{Config, EcnUse, Pacing};
 
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
@@ -26,6 +26,8 @@ pub struct SocketOptions {
     pub nodelay: bool,
     /// TCP_CORK.
     pub cork: bool,
+    /// SO_MAX_PACING_RATE, bytes/s.
+    pub max_pacing_rate: Option<u64>,
 }
 
 /// The host.
@@ -127,6 +129,14 @@ impl Host {
                 Some(_) => buffer,
                 None => (s.tcp_rmem[2] / 2).max(buffer),
             },
+            pacing: Pacing {
+                on: self.setup.qdisc == Qdisc::Fq || socket.max_pacing_rate.is_some(),
+                initial_window: false,
+                measured: true,
+                ss_percent: s.tcp_pacing_ss_ratio as u32,
+                ca_percent: s.tcp_pacing_ca_ratio as u32,
+                most: socket.max_pacing_rate.unwrap_or(u64::MAX),
+            },
             push_marks: true,
             min_tso_segments: s.tcp_min_tso_segs as u32,
             explicit_reads: true,
@@ -164,8 +174,7 @@ fn not_modelled(setup: &Setup) -> Option<String> {
         return Some(format!("sysctl 'tcp_ecn={}' (accurate ECN)", s.tcp_ecn));
     }
     match setup.qdisc {
-        Qdisc::Fifo => {}
-        Qdisc::Fq => return Some("pacing in the device's queue (fq)".into()),
+        Qdisc::Fifo | Qdisc::Fq => {}
         Qdisc::DropAll => return Some("a device that refuses every packet".into()),
     }
     let route = Route {

@@ -44,6 +44,8 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         ("tcpi_bytes_acked", (i.bytes_acked + active as u64) as i64),
         ("tcpi_dsack_dups", stats.dsacks_received as i64),
         ("tcpi_snd_wnd", i.snd_wnd as i64),
+        ("tcpi_pacing_rate", i.pacing_rate as i64), // -1 = unlimited, as the kernel's 64 bits read
+        ("tcpi_max_pacing_rate", i.max_pacing_rate as i64),
         ("tcpi_options", options),
     ];
     if synchronized {

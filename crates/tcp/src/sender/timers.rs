@@ -40,6 +40,7 @@ impl Sender {
         if matches!(self.timer, TimerKind::Reorder | TimerKind::Tlp | TimerKind::Early) {
             rto = self.rto_left(now).unwrap_or(Span(1));
         }
+        let rto = rto + self.pacing_delay(now);
         self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
     }
 
@@ -68,12 +69,16 @@ impl Sender {
         } else if let Some(left) = self.rto_left(now) {
             pto = pto.min(left);
         }
+        let pto = pto + self.pacing_delay(now);
         self.arm(TimerKind::Tlp, self.ticks.expiry(now, pto));
         true
     }
 
     /// The timer may be due.
     pub fn on_timer(&mut self, now: Time) {
+        if self.pace_at <= now {
+            self.on_pacing_timer();
+        }
         if now < self.deadline {
             return;
         }

@@ -65,7 +65,7 @@ impl Sender {
             }
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
-        if all_sent || self.board.pipe() >= self.window.cwnd {
+        if all_sent || self.board.pipe() >= self.window.cwnd || self.pacing_holds(now) {
             return None;
         }
         let mut n = self.rexmit_hint.max(first);
@@ -84,7 +84,7 @@ impl Sender {
 
     /// NextSeg rules (3) and (4) of RFC 6675 §4: with no new data, what is not marked lost, then one rescue.
     pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Segment> {
-        if self.board.pipe() >= self.window.cwnd {
+        if self.board.pipe() >= self.window.cwnd || self.pacing_holds(now) {
             return None;
         }
         let from = self.high_rxt.max(self.board.first);
@@ -119,7 +119,8 @@ impl Sender {
             self.rule.on_sent();
         }
         if is_head && self.timer != TimerKind::Reorder {
-            self.arm(TimerKind::Rto, self.ticks.expiry(now, self.rtt.rto()));
+            let rto = self.rtt.rto() + self.pacing_delay(now);
+            self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
         }
         seg
     }
@@ -152,6 +153,9 @@ impl Sender {
         let outstanding = self.board.packets_out();
         if outstanding == 0 {
             self.restart_after_idle(now);
+        }
+        if self.pacing_holds(now) {
+            return None;
         }
         let in_flight = if self.config.limited_transmit || self.ca_state != CaState::Disorder {
             self.board.pipe()
@@ -238,6 +242,9 @@ impl Sender {
         rexmit: u8,
     ) -> Segment {
         self.stats.data_segments_sent += (len > 0) as u64;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.sent(now, len, self.stats.data_segments_sent);
+        }
         let mut flags = Flags::ACK;
         let end = start + len as u64;
         let pushes = match &mut self.queue {

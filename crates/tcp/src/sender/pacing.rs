@@ -1,0 +1,228 @@
+//! Pacing: each segment may leave when the one before it has had its time at the pacing rate (Linux `tcp_pacing_check`,
+//! `tcp_update_skb_after_send`, `tcp_update_pacing_rate`). The rate is the controller's (`Window::pacing_rate`), else
+//! cwnd per srtt times 200 % while cwnd is below half of ssthresh, 120 % from there on.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `rate` | Linux `sk_pacing_rate`, bytes/s; `u64::MAX` = unlimited |
+//! | `next` | Linux `tcp_wstamp_ns`: earliest departure of the next segment |
+//!
+//! The connection's first ten segments leave unpaced, as in Linux, unless the initial window is paced over the RTT of the
+//! handshake. Differs: the queue discipline `fq` is played by the same clock, at the sender instead of behind it.
+
+use ackclock_cc::Window;
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
+use super::{Rexmit, Sender};
+use crate::config::{Config, Pacing};
+
+/// Segments that leave unpaced at the start of a connection (Linux, after the original `fq`).
+const EXEMPT: u64 = 10;
+/// No limit.
+const UNLIMITED: u64 = Window::UNPACED;
+
+/// The pacing clock of one sender.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    config: Pacing,
+    /// bytes/s.
+    pub rate: u64,
+    next: Time,
+    /// The window of the handshake is out, and no ACK came yet.
+    first_window: bool,
+}
+
+impl Pacer {
+    /// None where neither departures nor the size of bursts depend on a rate.
+    pub fn wanted(config: &Config, by_controller: bool) -> Option<Box<Pacer>> {
+        let p = Pacing { on: config.pacing.on || by_controller, ..config.pacing };
+        (p.on || p.initial_window || p.measured).then(|| Box::new(Pacer::new(p)))
+    }
+
+    pub fn new(config: Pacing) -> Pacer {
+        Pacer { config, rate: config.most, next: Time::ZERO, first_window: false }
+    }
+
+    /// Departures wait for the rate.
+    #[inline]
+    pub fn paces(&self) -> bool {
+        self.config.on || self.first_window
+    }
+
+    /// When the next segment may leave, if that is later than now.
+    #[inline]
+    pub fn holds(&self, now: Time) -> Option<Time> {
+        (self.paces() && self.next > now).then_some(self.next)
+    }
+
+    /// `len` bytes leave at `now`; `segments` left before, or with them.
+    pub fn sent(&mut self, now: Time, len: u32, segments: u64) {
+        let prior = self.next;
+        self.next = prior.max(now);
+        let exempt = segments < EXEMPT && !self.config.initial_window;
+        if !self.paces() || exempt || self.rate == UNLIMITED || self.rate == 0 {
+            return;
+        }
+        // What left late has up to half of its time back.
+        let wait = (len as u64 * 1_000_000_000).checked_div(self.rate).unwrap_or(0);
+        let credit = self.next - prior;
+        self.next += Span(wait - credit.0.min(wait / 2));
+    }
+
+    /// The handshake is over: `rtt` was its RTT, if it had one.
+    fn begin(&mut self, window: &Window, smss: u32, rtt: Option<Span>) {
+        let Some(rtt) = rtt.filter(|rtt| *rtt > Span::ZERO && self.config.initial_window) else { return };
+        self.first_window = true;
+        self.rate = rate(smss, window.cwnd, 100, rtt).min(self.config.most);
+    }
+
+    /// The window changed.
+    fn update(&mut self, window: &Window, smss: u32, packets_out: u32, srtt: Span) {
+        self.first_window = false;
+        self.rate = match window.pacing_rate {
+            UNLIMITED => {
+                let slow_start = window.cwnd < window.ssthresh / 2;
+                let percent = if slow_start { self.config.ss_percent } else { self.config.ca_percent };
+                rate(smss, window.cwnd.max(packets_out), percent, srtt)
+            }
+            rate => rate,
+        }
+        .min(self.config.most);
+    }
+}
+
+/// `percent` of `segments` per `srtt`, bytes/s, in the kernel's arithmetic: srtt in eighths of a microsecond.
+fn rate(smss: u32, segments: u32, percent: u32, srtt: Span) -> u64 {
+    let bytes = (smss as u64 * 80_000).saturating_mul(percent as u64).saturating_mul(segments as u64);
+    match srtt.0 / 125 {
+        0 => bytes,
+        eighths => bytes / eighths,
+    }
+}
+
+impl Sender {
+    /// The handshake is over; `rtt` was its RTT.
+    pub(super) fn begin_pacing(&mut self, rtt: Option<Span>) {
+        self.update_pacing();
+        if let Some(pacer) = &mut self.pacer {
+            pacer.begin(&self.window, self.smss, rtt);
+        }
+    }
+
+    /// After an ACK: the rate follows the window (Linux end of `tcp_cong_control`).
+    #[inline]
+    pub(super) fn update_pacing(&mut self) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.update(&self.window, self.smss, self.board.packets_out(), self.rtt.srtt());
+        }
+    }
+
+    /// Whether departures wait for the rate.
+    #[inline]
+    pub(super) fn paced(&self) -> bool {
+        self.pacer.as_ref().is_some_and(|p| p.paces())
+    }
+
+    /// Nothing may leave yet; the timer is set.
+    #[inline]
+    pub(super) fn pacing_holds(&mut self, now: Time) -> bool {
+        let held = self.pacer.as_ref().and_then(|p| p.holds(now));
+        if let Some(at) = held {
+            self.pace_at = at;
+        }
+        held.is_some()
+    }
+
+    /// The pacing clock allows the next departure (Linux `tcp_tsq_write`).
+    pub(super) fn on_pacing_timer(&mut self) {
+        self.pace_at = Time::NEVER;
+        self.push = true;
+        if self.ca_state >= CaState::Recovery && self.board.lost_out > self.board.retrans_out {
+            self.rexmit = Rexmit::Lost;
+        }
+    }
+
+    /// Timers start when the last segment really leaves (Linux `tcp_pacing_delay`), in whole ticks.
+    pub(super) fn pacing_delay(&self, now: Time) -> Span {
+        match &self.pacer {
+            Some(p) if p.paces() => self.ticks.floor(p.next.since(now)),
+            _ => Span::ZERO,
+        }
+    }
+
+    /// SO_MAX_PACING_RATE, bytes/s: a limit turns pacing on.
+    pub fn set_max_pacing_rate(&mut self, most: u64) {
+        let config = self.config.pacing;
+        let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(config)));
+        pacer.config.most = most;
+        pacer.config.on |= most != UNLIMITED;
+        pacer.rate = pacer.rate.min(most);
+    }
+
+    /// Pacing rate and its bound, bytes/s.
+    pub fn pacing_rate(&self) -> (u64, u64) {
+        self.pacer.as_ref().map_or((UNLIMITED, self.config.pacing.most), |p| (p.rate, p.config.most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pacer(initial_window: bool) -> Pacer {
+        Pacer::new(Pacing { on: true, initial_window, ..Pacing::OFF })
+    }
+
+    fn window(cwnd: u32, ssthresh: u32) -> Window {
+        Window { ssthresh, ..Window::new(cwnd) }
+    }
+
+    #[test]
+    fn the_rate_is_twice_the_window_in_slow_start_and_a_fifth_more_later() {
+        let mut p = pacer(false);
+        let rtt = Span::from_ms(100);
+        p.update(&window(10, Window::INFINITE), 1448, 10, rtt);
+        assert_eq!(p.rate, 2 * 10 * 1448 * 10);
+        p.update(&window(10, 20), 1448, 10, rtt); // cwnd < ssthresh / 2 no more
+        assert_eq!(p.rate, 12 * 10 * 1448);
+        p.update(&window(10, 20), 1448, 20, rtt); // packets_out counts where it is larger
+        assert_eq!(p.rate, 12 * 20 * 1448);
+        p.update(&Window { pacing_rate: 777, ..window(10, 20) }, 1448, 20, rtt);
+        assert_eq!(p.rate, 777);
+    }
+
+    #[test]
+    fn ten_segments_leave_at_once_and_the_rest_in_their_time() {
+        let mut p = pacer(false);
+        p.rate = 1_000_000;
+        let now = Time(5_000_000);
+        for n in 1..=9 {
+            p.sent(now, 1000, n);
+            assert_eq!(p.holds(now), None);
+        }
+        p.sent(now, 1000, 10);
+        assert_eq!(p.holds(now), Some(now + Span::from_ms(1)));
+        // a departure 400 us late has them back, one that is 10 ms late has back half of its own time only
+        p.sent(now + Span::from_us(1_400), 1000, 11);
+        assert_eq!(p.holds(now), Some(now + Span::from_us(2_000)));
+        p.sent(now + Span::from_ms(12), 1000, 12);
+        assert_eq!(p.next, now + Span::from_us(12_500));
+    }
+
+    #[test]
+    fn the_first_window_is_spread_over_the_handshakes_rtt() {
+        let mut p = pacer(true);
+        p.config.on = false;
+        p.begin(&window(10, Window::INFINITE), 1000, Some(Span::from_ms(100)));
+        for n in 1..=10 {
+            let now = p.next.max(Time(1_000_000_000));
+            p.sent(now, 1000, n);
+        }
+        // the first has up to half of its time for nothing: nobody was late
+        let spread = p.next.since(Time(1_000_000_000));
+        assert_eq!(spread, Span::from_us(95_000));
+        p.update(&window(20, Window::INFINITE), 1000, 10, Span::from_ms(100));
+        assert!(!p.paces(), "only the first window was to be paced");
+    }
+}

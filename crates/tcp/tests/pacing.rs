@@ -1,0 +1,96 @@
+//! Departures of a paced sender: when each segment leaves, against the formula of the pacing rate.
+
+mod common;
+
+use ackclock_core::Span;
+use ackclock_tcp::{Config, Pacing};
+use common::server::{Server, RTT};
+
+fn config(pacing: Pacing) -> Config {
+    let base = Config::profile("linux-6").expect("a profile");
+    Config { congestion_control: "reno".into(), tlp: false, pacing, ..base }
+}
+
+fn paced() -> Pacing {
+    Pacing { on: true, ..Pacing::OFF }
+}
+
+/// Departures from now until nothing more leaves before `until`: microseconds from now, and what left.
+fn departures(s: &mut Server, until: Span) -> Vec<(u64, String)> {
+    let (from, end) = (s.now, s.now + until);
+    let mut all: Vec<(u64, String)> = s.sent().into_iter().map(|sent| (0, sent)).collect();
+    while s.conn.next_deadline() < end {
+        let sent = s.timer();
+        all.extend(sent.split_whitespace().map(|one| (s.now.since(from).as_us(), one.to_string())));
+    }
+    s.now = end;
+    all
+}
+
+#[test]
+fn slow_start_is_paced_at_twice_the_window_per_rtt_linux_tcp_update_pacing_rate() {
+    let mut s = Server::new(&config(paced()));
+    s.conn.write(s.now, 100_000);
+    let first = departures(&mut s, RTT);
+    assert_eq!(first.len(), 10);
+    assert!(first.iter().all(|(at, _)| *at == 0), "the first ten are not paced");
+    // cwnd 20, srtt 100 ms: 400 segments per second; the first departure has half of its time back
+    s.deliver(10, &[]);
+    let second = departures(&mut s, RTT);
+    let expected: Vec<u64> = (0..20).map(|n| if n == 0 { 0 } else { n * 2_500 - 1_250 }).collect();
+    assert_eq!(second.iter().map(|(at, _)| *at).collect::<Vec<_>>(), expected);
+    assert_eq!(second[19].1, "N29");
+}
+
+#[test]
+fn the_initial_window_is_spread_over_the_handshakes_rtt() {
+    let mut s = Server::new(&config(Pacing { initial_window: true, ..Pacing::OFF }));
+    s.conn.write(s.now, 100_000);
+    let first = departures(&mut s, RTT);
+    // one each tenth of the RTT; the first has half of its time back
+    let expected: Vec<u64> = (0..10).map(|n| if n == 0 { 0 } else { n * 10_000 - 5_000 }).collect();
+    assert_eq!(first.iter().map(|(at, _)| *at).collect::<Vec<_>>(), expected);
+    s.deliver(10, &[]);
+    assert!(departures(&mut s, RTT).iter().all(|(at, _)| *at == 0), "the second window is not paced");
+}
+
+#[test]
+fn a_bound_of_the_rate_turns_pacing_on_so_max_pacing_rate() {
+    let mut s = Server::new(&config(Pacing { measured: true, ..Pacing::OFF }));
+    s.write(10);
+    s.conn.set_max_pacing_rate(100_000);
+    s.now += RTT;
+    s.conn.write(s.now, 5_000);
+    s.deliver(10, &[]);
+    let times: Vec<u64> = departures(&mut s, RTT).iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [0, 5_000, 15_000, 25_000, 35_000]);
+    assert_eq!((s.info().pacing_rate, s.info().max_pacing_rate), (100_000, 100_000));
+}
+
+#[test]
+fn retransmissions_are_paced_too_linux_tcp_xmit_retransmit_queue() {
+    let mut s = Server::new(&config(paced()));
+    s.conn.write(s.now, 20_000);
+    departures(&mut s, RTT);
+    s.deliver(10, &[]);
+    departures(&mut s, RTT);
+    s.deliver(10, &[(15, 20)]); // five lost
+    let sent = departures(&mut s, RTT);
+    let rexmits: Vec<u64> = sent.iter().filter(|(_, s)| s.starts_with('R')).map(|(at, _)| *at).collect();
+    assert!(rexmits.len() > 2, "{sent:?}");
+    assert!(rexmits.windows(2).all(|pair| pair[1] >= pair[0] + 1_000), "{rexmits:?}");
+}
+
+#[test]
+fn off_means_off() {
+    let mut plain = Server::new(&config(Pacing::OFF));
+    let mut measured = Server::new(&config(Pacing { measured: true, ..Pacing::OFF }));
+    for s in [&mut plain, &mut measured] {
+        s.write(100);
+        s.now += RTT;
+    }
+    assert_eq!(plain.ack(10, &[]), measured.ack(10, &[]));
+    assert_eq!(plain.info().pacing_rate, u64::MAX);
+    assert_eq!(measured.info().pacing_rate, 2 * 20 * 1_000 * 1_000_000 / 100_125);
+    // srtt grew by 1/8 ms
+}
