@@ -2,6 +2,7 @@
 //! schema. No I/O, no clock, no knowledge of any protocol or network element.
 
 pub mod digest;
+pub mod distribution;
 pub mod event;
 pub mod pacing;
 pub mod packet;
@@ -11,6 +12,7 @@ pub mod trace;
 pub mod units;
 
 pub use digest::Digest;
+pub use distribution::Distribution;
 pub use event::EventQueue;
 pub use pacing::{CatchUp, Pacer};
 pub use packet::{Flags, FlowId, Packet, SackBlock, SackList, Segment};

@@ -3,6 +3,7 @@
 //! A [`Link`] is loss model -> queue -> rate -> propagation delay, in this order. For every link, at every instant:
 //! arrivals = delivered + dropped + held.
 
+pub mod capacity;
 pub mod jitter;
 pub mod link;
 pub mod loss;
@@ -11,6 +12,7 @@ pub mod reorder;
 mod transmitter;
 mod wire;
 
+pub use capacity::CapacityConfig;
 pub use link::{Counters, Link, LinkConfig};
 pub use loss::LossConfig;
 pub use queue::{QueueConfig, Refused};

@@ -11,6 +11,7 @@
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
+use crate::capacity::{Capacity, CapacityConfig};
 use crate::jitter::Jitter;
 use crate::loss::{Loss, LossConfig};
 use crate::queue::backlog::Backlog;
@@ -36,6 +37,8 @@ pub struct LinkConfig {
     pub jitter: Span,
     /// Packets held back so that others overtake.
     pub reorder: Option<Reorder>,
+    /// How the capacity varies, and the delay and the loss with it; `None` = it does not.
+    pub capacity: Option<CapacityConfig>,
 }
 
 impl LinkConfig {
@@ -49,6 +52,7 @@ impl LinkConfig {
             loss: LossConfig::None,
             jitter: Span::ZERO,
             reorder: None,
+            capacity: None,
         }
     }
 }
@@ -74,8 +78,12 @@ pub struct Counters {
     pub mean_packets: f64,
     /// Most packets that waited.
     pub max_packets: u32,
-    /// Time spent transmitting.
+    /// Time spent transmitting; zero on a link that follows a trace.
     pub busy: Span,
+    /// Delivery opportunities so far, on a link that follows a trace.
+    pub opportunities: u64,
+    /// Those of which at least some was used, the ones already given to packets that wait included.
+    pub opportunities_used: u64,
 }
 
 /// A unidirectional link.
@@ -90,6 +98,7 @@ pub struct Link {
     wire: Wire,
     jitter: Option<Jitter>,
     reorder: Option<Chooser>,
+    capacity: Option<Box<Capacity>>,
     arrivals: u64,
     dropped_loss: u64,
     refused: u64,
@@ -105,7 +114,7 @@ impl Link {
     /// An idle link at the start of a run. Its random streams are those of `<name>.loss`, `<name>.queue`,
     /// `<name>.jitter` and `<name>.reorder` in a run with this seed.
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
-        let stream = |part| component_stream(seed, &config.name, part);
+        let stream = |part: &str| component_stream(seed, &config.name, part);
         Link {
             next: Time::NEVER,
             busy_until: Time::ZERO,
@@ -117,6 +126,10 @@ impl Link {
             wire: Wire::default(),
             jitter: Jitter::new(config.jitter, stream("jitter")),
             reorder: Chooser::new(config.reorder, stream("reorder")),
+            capacity: config
+                .capacity
+                .as_ref()
+                .map(|c| Box::new(Capacity::new(c, config.rate, config.delay, stream))),
             arrivals: 0,
             dropped_loss: 0,
             refused: 0,
@@ -138,7 +151,7 @@ impl Link {
     #[inline]
     pub fn offer(&mut self, now: Time, mut packet: Packet) -> Result<(), Refused> {
         self.arrivals += 1;
-        if self.loss.drops(&packet) {
+        if self.loss.drops(&packet) || self.capacity.as_mut().is_some_and(|c| c.drops(now)) {
             self.dropped_loss += 1;
             return Err(Refused::Loss);
         }
@@ -146,7 +159,10 @@ impl Link {
             return self.offer_held(now, packet);
         }
         self.backlog.advance(now);
-        let tx = self.transmitter.time(packet.bytes);
+        let tx = match &mut self.capacity {
+            None => self.transmitter.time(packet.bytes),
+            Some(capacity) => capacity.typical(now, packet.bytes),
+        };
         let busy_until = self.busy_until;
         let (backlog, wire) = (&self.backlog, &self.wire);
         match self.queue.admit(&Arrival { now, packet: &packet, tx, busy_until, backlog, wire }) {
@@ -160,11 +176,15 @@ impl Link {
                 return Err(why);
             }
         }
-        let start = now.max(busy_until);
+        let earliest = now.max(busy_until);
+        let (start, end) = match &mut self.capacity {
+            None => (earliest, earliest + tx),
+            Some(capacity) => capacity.transmit(earliest, packet.bytes),
+        };
         if start > now {
             self.backlog.push(now, start, packet.bytes);
         }
-        self.transmit(start, tx, packet);
+        self.transmit(start, end, packet);
         Ok(())
     }
 
@@ -222,6 +242,8 @@ impl Link {
             }
             _ => (self.backlog.area(now), self.backlog.max(), 0, 0, 0),
         };
+        let (opportunities, opportunities_used) =
+            self.capacity.as_ref().map_or((0, 0), |capacity| capacity.opportunities(now));
         Counters {
             arrivals: self.arrivals,
             dropped_loss: self.dropped_loss,
@@ -234,6 +256,8 @@ impl Link {
             max_packets,
             // Beyond `now` the transmitter works without a pause.
             busy: self.transmission.saturating_sub(self.busy_until.since(now)),
+            opportunities,
+            opportunities_used,
         }
     }
 
@@ -245,10 +269,13 @@ impl Link {
 
     /// Fix a packet's departure and delivery.
     #[inline]
-    fn transmit(&mut self, start: Time, tx: Span, packet: Packet) {
-        self.busy_until = start + tx;
-        self.transmission = self.transmission + tx;
-        let mut delivery = self.busy_until + self.delay;
+    fn transmit(&mut self, start: Time, end: Time, packet: Packet) {
+        self.busy_until = end;
+        self.transmission = self.transmission + (end - start);
+        let mut delivery = match &mut self.capacity {
+            None => end + self.delay,
+            Some(capacity) => capacity.delivery(end),
+        };
         if let Some(jitter) = &mut self.jitter {
             delivery = jitter.apply(delivery);
         }
@@ -287,8 +314,11 @@ impl Link {
                 return;
             }
             if let Some(packet) = codel.dequeue(start) {
-                let tx = self.transmitter.time(packet.bytes);
-                self.transmit(start, tx, packet);
+                let (start, end) = match &mut self.capacity {
+                    None => (start, start + self.transmitter.time(packet.bytes)),
+                    Some(capacity) => capacity.transmit(start, packet.bytes),
+                };
+                self.transmit(start, end, packet);
             }
             self.next = self.wire.next().min(self.next_departure());
         }
@@ -297,9 +327,10 @@ impl Link {
     /// The next start of a transmission in a queue that holds its packets.
     fn next_departure(&self) -> Time {
         match &self.queue {
-            Queue::Codel(codel) => {
-                codel.head_arrival().map_or(Time::NEVER, |arrival| arrival.max(self.busy_until))
-            }
+            Queue::Codel(codel) => codel.head_arrival().map_or(Time::NEVER, |arrival| {
+                let earliest = arrival.max(self.busy_until);
+                self.capacity.as_ref().map_or(earliest, |capacity| capacity.start(earliest))
+            }),
             _ => Time::NEVER,
         }
     }

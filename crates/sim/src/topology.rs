@@ -211,7 +211,7 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
     };
     let rate = spec.rate_bps.map_or(Rate::INFINITE, Rate);
     let (delay, jitter) = (Span(spec.delay_ns), Span(spec.jitter_ns));
-    Ok(LinkConfig { name, rate, delay, queue, loss, jitter, reorder })
+    Ok(LinkConfig { name, rate, delay, queue, loss, jitter, reorder, capacity: None })
 }
 
 type Pair<'a> = Option<(&'a spec::Link, &'a spec::Link)>;

@@ -1,0 +1,81 @@
+//! Distributions that a component draws from, with a stream of its own.
+
+use crate::rng::Stream;
+
+/// What a random quantity looks like, in whatever unit its owner counts.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Distribution {
+    /// Always the same.
+    Constant { value: f64 },
+    /// Uniform between two values.
+    Uniform { low: f64, high: f64 },
+    /// ln X is normal; `median` = exp(mu).
+    Lognormal { median: f64, sigma: f64 },
+    /// Exponential.
+    Exponential { mean: f64 },
+    /// Each value equally likely.
+    Choice { values: Vec<f64> },
+}
+
+impl Distribution {
+    /// Whether every parameter is finite and not negative, and a choice has something to choose from.
+    pub fn is_drawable(&self) -> bool {
+        let fine = |x: f64| x.is_finite() && x >= 0.0;
+        match self {
+            &Distribution::Constant { value } => fine(value),
+            &Distribution::Uniform { low, high } => fine(low) && fine(high) && low <= high,
+            &Distribution::Lognormal { median, sigma } => fine(median) && fine(sigma),
+            &Distribution::Exponential { mean } => fine(mean),
+            Distribution::Choice { values } => !values.is_empty() && values.iter().all(|&v| fine(v)),
+        }
+    }
+
+    /// The next value. Each kind takes a fixed number of values from the stream.
+    pub fn draw(&self, stream: &mut Stream) -> f64 {
+        match self {
+            &Distribution::Constant { value } => value,
+            &Distribution::Uniform { low, high } => low + (high - low) * stream.unit(),
+            &Distribution::Lognormal { median, sigma } => median * libm::exp(sigma * stream.normal()),
+            &Distribution::Exponential { mean } => mean * stream.exponential(),
+            Distribution::Choice { values } => values[stream.below(values.len() as u64) as usize],
+        }
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        match self {
+            &Distribution::Constant { value } => value,
+            &Distribution::Uniform { low, high } => (low + high) / 2.0,
+            &Distribution::Lognormal { median, sigma } => median * libm::exp(sigma * sigma / 2.0),
+            &Distribution::Exponential { mean } => mean,
+            Distribution::Choice { values } => values.iter().sum::<f64>() / values.len().max(1) as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_have_the_mean_of_their_distribution() {
+        let all = [
+            Distribution::Constant { value: 3.0 },
+            Distribution::Uniform { low: 1.0, high: 4.0 },
+            Distribution::Lognormal { median: 2.0, sigma: 0.5 },
+            Distribution::Exponential { mean: 5.0 },
+            Distribution::Choice { values: vec![1.0, 2.0, 9.0] },
+        ];
+        for distribution in all {
+            let mut stream = Stream::new(3, "test");
+            let n = 100_000;
+            let mean = (0..n).map(|_| distribution.draw(&mut stream)).sum::<f64>() / n as f64;
+            assert!((mean / distribution.mean() - 1.0).abs() < 0.02, "{distribution:?}: {mean}");
+            assert!(distribution.is_drawable());
+        }
+        assert!(!Distribution::Uniform { low: 2.0, high: 1.0 }.is_drawable());
+        assert!(!Distribution::Choice { values: vec![] }.is_drawable());
+        assert!(!Distribution::Exponential { mean: f64::NAN }.is_drawable());
+    }
+}

@@ -1,0 +1,314 @@
+//! Rate, delay and loss that change in steps: listed, or drawn anew at fixed intervals.
+//!
+//! A packet's transmission goes on through a change of rate, at the new rate. The delay is that of the instant at
+//! which its transmission ends, the loss that of its arrival. Differs: a packet that a shorter delay would let overtake
+//! arrives together with its predecessor (dummynet's pipes keep their order, netem's do not); deliberate overtaking
+//! is the business of `reorder`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ackclock_core::rng::threshold;
+use ackclock_core::{Distribution, Rate, Span, Stream, Time};
+
+use super::CapacityConfig;
+
+/// One entry of a list of changes: what holds from `at` on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Since the start of the run, or of the cycle.
+    pub at: Span,
+    /// Zero: nothing is transmitted.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Span,
+    /// Probability that an arriving packet is lost.
+    pub loss: f64,
+}
+
+/// What holds until an instant.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    until: Time,
+    rate: Rate,
+    delay: Span,
+    loss: u64,
+}
+
+enum Source {
+    Steps { steps: Arc<[Step]>, repeat: Option<Span>, next: usize, cycle: Time },
+    Random { every: Span, rate: Rate, delay: Span, drawn: [Option<(Distribution, Stream)>; 3] },
+}
+
+pub(crate) struct Schedule {
+    source: Source,
+    /// Phases from the latest arrival to the last transmission settled.
+    phases: VecDeque<Phase>,
+    /// Phase in which the transmission settled last ended.
+    cursor: usize,
+    stream: Stream,
+    last_delivery: Time,
+}
+
+impl Schedule {
+    pub(crate) fn new(
+        config: &CapacityConfig,
+        rate: Rate,
+        delay: Span,
+        stream: impl Fn(&str) -> Stream,
+    ) -> Schedule {
+        let source = match config {
+            CapacityConfig::Steps { steps, repeat } => {
+                assert!(steps.first().is_some_and(|s| s.at == Span::ZERO), "invariant: begins at zero");
+                Source::Steps { steps: steps.clone(), repeat: *repeat, next: 0, cycle: Time::ZERO }
+            }
+            CapacityConfig::Random { every, rate: drawn, delay: delays, loss } => {
+                assert!(*every > Span::ZERO, "invariant: intervals are positive");
+                // a stream for each, so that one more distribution leaves the others' values as they are
+                let own = |d: &Option<Distribution>, part| d.clone().map(|d| (d, stream(part)));
+                let drawn = [own(drawn, "rate"), own(delays, "delay"), own(loss, "loss_share")];
+                Source::Random { every: *every, rate, delay, drawn }
+            }
+            CapacityConfig::Trace(_) => unreachable!("invariant: a trace is no schedule"),
+        };
+        let mut schedule = Schedule {
+            source,
+            phases: VecDeque::new(),
+            cursor: 0,
+            stream: stream("schedule"),
+            last_delivery: Time::ZERO,
+        };
+        schedule.extend();
+        schedule
+    }
+
+    /// Whether a packet that arrives at `now` is lost.
+    pub(crate) fn drops(&mut self, now: Time) -> bool {
+        self.advance(now);
+        let loss = self.phases[0].loss;
+        loss > 0 && self.stream.chance(loss)
+    }
+
+    /// The rate at `now`.
+    pub(crate) fn rate(&mut self, now: Time) -> Rate {
+        self.advance(now);
+        Rate(self.phases[0].rate.0.max(1))
+    }
+
+    /// The end of a transmission that begins at `start`; `Time::NEVER` if the rate stays zero.
+    pub(crate) fn transmit(&mut self, start: Time, bytes: u32) -> Time {
+        let (mut at, mut bit_ns) = (start, bytes as u128 * 8_000_000_000);
+        loop {
+            while self.phases[self.cursor].until <= at {
+                if at == Time::NEVER {
+                    return at;
+                }
+                self.cursor += 1;
+                if self.cursor == self.phases.len() {
+                    self.extend();
+                }
+            }
+            let phase = &self.phases[self.cursor];
+            if phase.rate == Rate::INFINITE {
+                return at;
+            }
+            let rate = phase.rate.0 as u128;
+            let left = (phase.until - at).0 as u128;
+            if rate > 0 {
+                let needed = (bit_ns + rate / 2) / rate; // as Rate::tx_time
+                if needed <= left {
+                    return at + Span(needed as u64);
+                }
+            }
+            bit_ns = bit_ns.saturating_sub(rate * left);
+            at = phase.until;
+        }
+    }
+
+    /// Arrival at the far end after a transmission settled last, which ends at `end`.
+    pub(crate) fn delivery(&mut self, end: Time) -> Time {
+        self.last_delivery = self.last_delivery.max(end + self.phases[self.cursor].delay);
+        self.last_delivery
+    }
+
+    /// Forget what lies behind `now`.
+    fn advance(&mut self, now: Time) {
+        while self.phases[0].until <= now {
+            if self.phases.len() == 1 {
+                self.extend();
+            }
+            self.phases.pop_front();
+            self.cursor = self.cursor.saturating_sub(1);
+        }
+    }
+
+    /// One more phase.
+    fn extend(&mut self) {
+        let phase = match &mut self.source {
+            Source::Steps { steps, repeat, next, cycle } => {
+                let step = steps[*next];
+                let until = match (steps.get(*next + 1), *repeat) {
+                    (Some(following), _) => *cycle + following.at,
+                    (None, Some(period)) => *cycle + period,
+                    (None, None) => Time::NEVER,
+                };
+                *next += 1;
+                if *next == steps.len() {
+                    (*next, *cycle) = (0, until);
+                }
+                Phase { until, rate: step.rate, delay: step.delay, loss: threshold(step.loss) }
+            }
+            Source::Random { every, rate, delay, drawn } => {
+                let from = self.phases.back().map_or(Time::ZERO, |p| p.until);
+                let [rates, delays, losses] = drawn;
+                let draw = |d: &mut Option<(Distribution, Stream)>| d.as_mut().map(|(d, s)| d.draw(s));
+                Phase {
+                    until: from + *every,
+                    rate: draw(rates).map_or(*rate, |bps| Rate((bps as u64).clamp(1, u64::MAX - 1))),
+                    delay: draw(delays).map_or(*delay, |s| Span((s.clamp(0.0, 3600.0) * 1e9) as u64)),
+                    loss: draw(losses).map_or(0, |p| threshold(p.min(1.0))),
+                }
+            }
+        };
+        self.phases.push_back(phase);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Link, LinkConfig};
+    use ackclock_core::Packet;
+    use proptest::prelude::*;
+
+    const MBIT: u64 = 1_000_000;
+
+    fn step(ms: u64, mbit: u64, delay_ms: u64, loss: f64) -> Step {
+        Step { at: Span::from_ms(ms), rate: Rate(mbit * MBIT), delay: Span::from_ms(delay_ms), loss }
+    }
+
+    fn link(steps: &[Step], repeat: Option<Span>) -> Link {
+        let capacity = Some(CapacityConfig::Steps { steps: steps.into(), repeat });
+        Link::new(&LinkConfig { capacity, ..LinkConfig::new("l", Rate(1), Span::ZERO) }, 1)
+    }
+
+    fn deliveries(link: &mut Link) -> Vec<u64> {
+        let mut all = Vec::new();
+        while link.next_event() != Time::NEVER {
+            let now = link.next_event();
+            all.extend(std::iter::from_fn(|| link.poll(now)).map(|_| now.0 / 1000));
+        }
+        all
+    }
+
+    #[test]
+    fn a_transmission_goes_on_at_the_new_rate_and_order_is_kept() {
+        // 12 Mb/s: 1 ms a packet. From 2.5 ms on 1.2 Mb/s, and a delay of nothing instead of 20 ms.
+        let mut link = link(&[step(0, 12, 20, 0.0), step(3, 12, 20, 0.0)], None);
+        let packet = Packet { bytes: 1500, ..Packet::default() };
+        for _ in 0..3 {
+            link.offer(Time::ZERO, packet).expect("no limit");
+        }
+        assert_eq!(deliveries(&mut link), [21_000, 22_000, 23_000]);
+
+        let mut changing = super::tests::link(
+            &[step(0, 12, 20, 0.0), Step { at: Span::from_us(2_500), ..step(0, 1, 0, 0.0) }],
+            None,
+        );
+        for _ in 0..4 {
+            changing.offer(Time::ZERO, packet).expect("no limit");
+        }
+        // third packet: half of it at 12 Mb/s, 6000 bits at 1 Mb/s = 6 ms: ends at 8.5 ms, delivered then but not
+        // ahead of the second (22 ms)
+        assert_eq!(deliveries(&mut changing), [21_000, 22_000, 22_000, 22_000]);
+        for i in 0..2 {
+            changing.offer(Time(1_000_000_000 + i), packet).expect("no limit");
+        }
+        assert_eq!(deliveries(&mut changing), [1_012_000, 1_024_000]);
+    }
+
+    #[test]
+    fn outages_end_or_last() {
+        let packet = Packet { bytes: 1500, ..Packet::default() };
+        let mut cyclic = link(&[step(0, 12, 0, 0.0), step(10, 0, 0, 0.0)], Some(Span::from_ms(50)));
+        for _ in 0..12 {
+            cyclic.offer(Time::ZERO, packet).expect("no limit");
+        }
+        let expected: Vec<u64> = (1..=10).chain(51..=52).map(|ms| ms * 1000).collect();
+        assert_eq!(deliveries(&mut cyclic), expected);
+
+        let mut dead = link(&[step(0, 12, 0, 0.0), step(10, 0, 0, 0.0)], None);
+        for _ in 0..12 {
+            dead.offer(Time::ZERO, packet).expect("no limit");
+        }
+        assert_eq!(deliveries(&mut dead).len(), 10);
+        assert_eq!(dead.counters(Time(1_000_000_000)).held, 2);
+    }
+
+    #[test]
+    fn the_loss_is_that_of_the_arrival() {
+        let mut link = link(&[step(0, 100, 0, 1.0), step(10, 100, 0, 0.0), step(20, 100, 0, 0.5)], None);
+        let packet = Packet { bytes: 100, ..Packet::default() };
+        let mut lost = [0; 3];
+        for i in 0..3000u64 {
+            lost[(i / 1000) as usize] += link.offer(Time(i * 10_000), packet).is_err() as u32;
+        }
+        assert_eq!(lost[..2], [1000, 0]);
+        assert!((430..570).contains(&lost[2]), "{lost:?}");
+        assert_eq!(link.counters(Time(30_000_000)).dropped_loss, lost.iter().sum::<u32>() as u64);
+    }
+
+    #[test]
+    fn values_are_drawn_anew_at_intervals_and_apart() {
+        let rate = Distribution::Uniform { low: 10e6, high: 100e6 };
+        let delay = Distribution::Uniform { low: 0.01, high: 0.1 };
+        let rates = |delay: Option<Distribution>| {
+            let config = CapacityConfig::Random {
+                every: Span::from_secs(5),
+                rate: Some(rate.clone()),
+                delay,
+                loss: None,
+            };
+            let mut schedule =
+                Schedule::new(&config, Rate(1), Span::ZERO, |part| Stream::new(7, &format!("l.{part}")));
+            (0..200u64).map(|i| schedule.rate(Time(i * 1_000_000_000)).0).collect::<Vec<_>>()
+        };
+        let with = rates(Some(delay));
+        assert_eq!(with, rates(None), "one more distribution leaves the others' values");
+        assert!(with
+            .chunks(5)
+            .all(|c| c.iter().all(|r| *r == c[0] && (10_000_000..100_000_000).contains(r))));
+        assert!(with.chunks(5).zip(with.chunks(5).skip(1)).all(|(a, b)| a[0] != b[0]));
+    }
+
+    proptest! {
+        /// A schedule that never changes anything is a constant link.
+        #[test]
+        fn equal_steps_are_a_constant_link(
+            rate in 1_000_000u64..10_000_000_000,
+            delay in 0u64..100_000,
+            at in prop::collection::vec(1u64..100_000, 0..20),
+            arrivals in prop::collection::vec((0u64..20_000, 40u32..1600), 1..100),
+        ) {
+            let mut times: Vec<u64> = at.into_iter().chain([0]).collect();
+            times.sort_unstable();
+            times.dedup();
+            let steps: Vec<Step> = times
+                .iter()
+                .map(|&at| Step { at: Span(at), rate: Rate(rate), delay: Span(delay), loss: 0.0 })
+                .collect();
+            let plain = LinkConfig::new("l", Rate(rate), Span(delay));
+            let capacity = Some(CapacityConfig::Steps { steps: steps.into(), repeat: Some(Span(150_000)) });
+            let mut a = Link::new(&plain, 1);
+            let mut b = Link::new(&LinkConfig { capacity, ..plain }, 1);
+            let mut t = 0;
+            for (gap, bytes) in arrivals {
+                t += gap;
+                let packet = Packet { bytes, ..Packet::default() };
+                prop_assert_eq!(a.offer(Time(t), packet), b.offer(Time(t), packet));
+                // a packet cut by a change may end a nanosecond earlier or later: rates are bits, times nanoseconds
+                prop_assert!(a.next_event().0.abs_diff(b.next_event().0) <= 2);
+            }
+        }
+    }
+}

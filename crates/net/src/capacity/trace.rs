@@ -1,0 +1,305 @@
+//! A Mahimahi trace (Netravali et al., USENIX ATC 2015; LinkShell): each line of the file is a millisecond at which
+//! one packet's worth of bytes may leave. At its end the trace begins again, its last time stamp being the period.
+//!
+//! Rules: an opportunity that finds nothing to send is lost. A packet smaller than an opportunity leaves the rest to
+//! those that wait behind it; a larger one takes several. Packets that arrive at the instant of an opportunity can use
+//! it.
+//!
+//! Differs: an opportunity is 1500 bytes of the link's own counting unless said otherwise; Mahimahi's 1504 is the same
+//! packet with the header of its tunnel.
+
+use std::sync::Arc;
+
+use ackclock_core::{Span, Time};
+
+const MS: u64 = 1_000_000;
+
+/// A trace, millisecond by millisecond.
+#[derive(Debug, PartialEq)]
+pub struct Trace {
+    /// Opportunities in the very first millisecond; later cycles add those of the last one to it.
+    first: u32,
+    /// Opportunities in each millisecond of a later cycle.
+    cycle: Vec<u32>,
+    /// By millisecond of the cycle: the next one, it included, that has opportunities; the period if none.
+    next: Vec<u32>,
+    total: u64,
+    bytes: u32,
+}
+
+impl Trace {
+    /// From the number of opportunities in each millisecond, the first and the last included, and the bytes of one.
+    /// `None` if it lasts no time or offers nothing.
+    pub fn new(counts: &[u32], bytes: u32) -> Option<Trace> {
+        let (&last, head) = counts.split_last()?;
+        let &first = head.first()?;
+        let total = counts.iter().map(|&c| c as u64).sum::<u64>();
+        if total == 0 || bytes == 0 {
+            return None;
+        }
+        let mut cycle = head.to_vec();
+        cycle[0] = first.checked_add(last)?;
+        let mut next = vec![0; cycle.len()];
+        let mut following = cycle.len() as u32;
+        for (ms, &count) in cycle.iter().enumerate().rev() {
+            if count > 0 {
+                following = ms as u32;
+            }
+            next[ms] = following;
+        }
+        Some(Trace { first, cycle, next, total, bytes })
+    }
+
+    /// Length of a cycle.
+    pub fn period(&self) -> Span {
+        Span(self.cycle.len() as u64 * MS)
+    }
+
+    /// Mean rate, bit/s.
+    pub fn mean_bps(&self) -> f64 {
+        self.total as f64 * self.bytes as f64 * 8_000.0 / self.cycle.len() as f64
+    }
+
+    /// Opportunities in millisecond `ms` of the run.
+    fn count(&self, ms: u64) -> u32 {
+        if ms == 0 {
+            return self.first;
+        }
+        self.cycle[(ms % self.cycle.len() as u64) as usize]
+    }
+
+    /// The first millisecond of the run from `ms` on that has opportunities.
+    fn seek(&self, ms: u64) -> u64 {
+        if ms == 0 && self.first > 0 {
+            return 0;
+        }
+        let period = self.cycle.len() as u64;
+        let mut ms = ms.max(1);
+        loop {
+            let at = ms % period;
+            let next = self.next[at as usize] as u64;
+            if next < period {
+                return ms - at + next;
+            }
+            ms += period - at;
+        }
+    }
+
+    /// Opportunities up to and including millisecond `ms` of the run.
+    fn elapsed(&self, ms: u64) -> u64 {
+        let period = self.cycle.len() as u64;
+        let (whole, part) = ((ms + 1) / period, (ms + 1) % period);
+        let beginning: u64 = self.cycle[..part as usize].iter().map(|&c| c as u64).sum();
+        // the very first millisecond lacks what the end of a cycle before it would have added
+        whole * self.total + beginning - (self.cycle[0] - self.first) as u64
+    }
+}
+
+/// Where the transmitter stands.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    /// Millisecond of the opportunity in use.
+    ms: u64,
+    /// Of its opportunities, how many were taken, that in use included.
+    taken: u32,
+    /// Bytes left of the one in use.
+    left: u32,
+    used: u64,
+}
+
+/// A trace that is replayed.
+pub(crate) struct Replay {
+    trace: Arc<Trace>,
+    cursor: Cursor,
+    pub(crate) delay: Span,
+}
+
+impl Replay {
+    pub(crate) fn new(trace: Arc<Trace>, delay: Span) -> Replay {
+        Replay { trace, cursor: Cursor { ms: 0, taken: 0, left: 0, used: 0 }, delay }
+    }
+
+    /// Mean time between opportunities.
+    pub(crate) fn typical(&self) -> Span {
+        Span(self.trace.period().0 / self.trace.total)
+    }
+
+    /// The opportunity with which a packet begins that may go from `earliest` on.
+    pub(crate) fn start(&self, earliest: Time) -> Time {
+        self.take(earliest, 1).1
+    }
+
+    /// First and last opportunity that such a packet takes; they are used up.
+    pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> (Time, Time) {
+        let (cursor, start) = self.take(earliest, bytes);
+        self.cursor = cursor;
+        (start, Time(cursor.ms * MS))
+    }
+
+    /// Opportunities up to `now`, and those used by packets that have gone.
+    pub(crate) fn opportunities(&self, now: Time) -> (u64, u64) {
+        (self.trace.elapsed(now.0 / MS), self.cursor.used)
+    }
+
+    fn take(&self, earliest: Time, bytes: u32) -> (Cursor, Time) {
+        let mut cursor = self.cursor;
+        let earliest = earliest.0.div_ceil(MS);
+        let (mut wanted, mut start) = (bytes, None);
+        if earliest <= cursor.ms && cursor.left > 0 {
+            let part = wanted.min(cursor.left);
+            (cursor.left, wanted) = (cursor.left - part, wanted - part);
+            start = Some(cursor.ms);
+        }
+        while wanted > 0 {
+            if cursor.ms < earliest {
+                (cursor.ms, cursor.taken) = (self.trace.seek(earliest), 0);
+            } else if cursor.taken == self.trace.count(cursor.ms) {
+                (cursor.ms, cursor.taken) = (self.trace.seek(cursor.ms + 1), 0);
+            }
+            cursor.taken += 1;
+            cursor.used += 1;
+            let part = wanted.min(self.trace.bytes);
+            wanted -= part;
+            cursor.left = self.trace.bytes - part;
+            start = start.or(Some(cursor.ms));
+        }
+        (cursor, Time(start.unwrap_or(cursor.ms) * MS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CapacityConfig, Link, LinkConfig, QueueConfig};
+    use ackclock_core::{Packet, Rate};
+    use proptest::prelude::*;
+
+    /// Times of the first opportunities, straight from the lines of a file.
+    fn opportunities(lines: &[u64], until: u64) -> Vec<u64> {
+        let period = *lines.last().expect("a line");
+        let mut all = Vec::new();
+        for cycle in 0.. {
+            if cycle * period > until {
+                return all;
+            }
+            all.extend(lines.iter().map(|t| cycle * period + t).filter(|&t| t <= until));
+        }
+        all
+    }
+
+    fn counts(lines: &[u64]) -> Vec<u32> {
+        let mut counts = vec![0; *lines.last().expect("a line") as usize + 1];
+        for &t in lines {
+            counts[t as usize] += 1;
+        }
+        counts
+    }
+
+    fn link(lines: &[u64], queue: QueueConfig) -> Link {
+        let trace = Arc::new(Trace::new(&counts(lines), 1500).expect("a trace"));
+        let capacity = Some(CapacityConfig::Trace(trace));
+        let plain = LinkConfig::new("l", Rate::INFINITE, Span::from_ms(7));
+        Link::new(&LinkConfig { capacity, queue, ..plain }, 1)
+    }
+
+    fn lines() -> impl Strategy<Value = Vec<u64>> {
+        prop::collection::vec(0u64..40, 1..60).prop_map(|mut lines| {
+            lines.sort_unstable();
+            if lines.last() == Some(&0) {
+                lines.push(1);
+            }
+            lines
+        })
+    }
+
+    proptest! {
+        /// Oracle: a list of opportunities, and a queue served at each of them.
+        #[test]
+        fn replayed_exactly(
+            lines in lines(),
+            arrivals in prop::collection::vec((0u64..3_000_000, 1u32..4000), 1..120),
+            codel in any::<bool>(),
+        ) {
+            let queue = match codel {
+                // a target that is never exceeded: a queue that holds its packets
+                true => QueueConfig::Codel {
+                    limit_packets: None, target: Span::from_secs(99), interval: Span::from_secs(99), ecn: false },
+                false => QueueConfig::UNLIMITED,
+            };
+            let mut link = link(&lines, queue);
+            let (mut t, mut got, mut offered) = (0, Vec::new(), Vec::new());
+            for (i, (gap, bytes)) in arrivals.into_iter().enumerate() {
+                t += gap;
+                while link.next_event() < Time(t) {
+                    let now = link.next_event();
+                    got.extend(std::iter::from_fn(|| link.poll(now)).map(|p| (now.0, p.conn)));
+                }
+                link.offer(Time(t), Packet { bytes, conn: i as u32, ..Packet::default() }).expect("no limit");
+                offered.push((t, bytes));
+            }
+            while link.next_event() != Time::NEVER {
+                let now = link.next_event();
+                got.extend(std::iter::from_fn(|| link.poll(now)).map(|p| (now.0, p.conn)));
+            }
+
+            let mut expected = Vec::new();
+            let (mut head, mut sent) = (0, 0);
+            let (mut elapsed, mut used) = (0, 0);
+            for at in opportunities(&lines, 2_000_000) {
+                if head == offered.len() {
+                    break;
+                }
+                elapsed += 1;
+                let mut room = 1500;
+                while head < offered.len() && offered[head].0 <= at * MS && room > 0 {
+                    used += (room == 1500) as u64;
+                    let part = room.min(offered[head].1 - sent);
+                    (room, sent) = (room - part, sent + part);
+                    if sent == offered[head].1 {
+                        expected.push((at * MS + 7 * MS, head as u32));
+                        (head, sent) = (head + 1, 0);
+                    }
+                }
+            }
+            prop_assert_eq!(&got, &expected);
+            let end = expected.last().expect("something was sent").0 - 7 * MS;
+            let c = link.counters(Time(end + 7 * MS));
+            prop_assert_eq!(c.opportunities_used, used);
+            // all of the last millisecond are counted, those behind the last packet too
+            let last = opportunities(&lines, end / MS + 7).len() as u64;
+            prop_assert_eq!(c.opportunities, last);
+            prop_assert!(elapsed <= last);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_gets_every_opportunity_from_1_to_1000_mbit() {
+        for mbit in [1u64, 12, 1000] {
+            // mbit/s in packets of 12000 bits, as a file over 600 ms
+            let lines: Vec<u64> = (1..=50 * mbit).map(|i| (i * 12).div_ceil(mbit)).collect();
+            assert_eq!(lines.last(), Some(&600));
+            let mut link = link(&lines, QueueConfig::UNLIMITED);
+            for _ in 0..100 * mbit {
+                link.offer(Time::ZERO, Packet { bytes: 1500, ..Packet::default() }).expect("no limit");
+            }
+            let mut times = Vec::new();
+            while link.next_event() != Time::NEVER {
+                let now = link.next_event();
+                times.extend(std::iter::from_fn(|| link.poll(now)).map(|_| now.0 / MS - 7));
+            }
+            assert_eq!(times, opportunities(&lines, 1200), "{mbit}");
+            let c = link.counters(Time(1_200 * MS));
+            assert_eq!((c.opportunities, c.opportunities_used), (100 * mbit, 100 * mbit));
+        }
+    }
+
+    #[test]
+    fn refuses_what_offers_nothing() {
+        for bad in [&[][..], &[5], &[0, 0], &[0, 0, 0]] {
+            assert_eq!(Trace::new(bad, 1500), None, "{bad:?}");
+        }
+        assert_eq!(Trace::new(&[0, 1], 0), None);
+        let trace = Trace::new(&[0, 1, 0, 1], 1500).expect("fine");
+        assert_eq!((trace.period(), trace.mean_bps()), (Span::from_ms(3), 8_000_000.0));
+    }
+}
