@@ -81,7 +81,11 @@ def run(
     check_memory(text, memory_limit)
     raw = _call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap)))
     return Run(
-        scenario=scenario, seed=seed, digest=raw["digest"], tables=raw["tables"], provenance=_provenance(text, seed)
+        scenario=scenario,
+        seed=seed,
+        digest=raw["digest"],
+        tables=raw["tables"],
+        provenance=_provenance(scenario, text, seed),
     )
 
 
@@ -125,7 +129,7 @@ def run_batch(
         seeds=tuple(seeds),
         digests=tuple(raw["digests"]),
         tables=raw["tables"],
-        provenance=_provenance(text, seeds),
+        provenance=_provenance(scenario, text, seeds),
     )
 
 
@@ -221,6 +225,13 @@ def _call(work: Callable[[], Any]) -> Any:
         ) from None
 
 
-def _provenance(text: str, seed: int | list[int]) -> dict[str, Any]:
+def _provenance(scenario: Scenario, text: str, seed: int | list[int]) -> dict[str, Any]:
     key = hashlib.sha256(json.dumps([text, seed, _engine.version()]).encode()).hexdigest()
-    return {"engine": _engine.version(), "python": platform.python_version(), "machine": platform.machine(), "key": key}
+    about = {
+        "engine": _engine.version(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "key": key,
+    }
+    inputs = scenario.inputs()
+    return {**about, "inputs": inputs} if inputs else about

@@ -293,7 +293,8 @@ impl Link {
     #[inline(never)]
     fn offer_held(&mut self, now: Time, packet: Packet) -> Result<(), Refused> {
         self.serve(now);
-        let busy = self.busy_until > now;
+        let earliest = now.max(self.busy_until);
+        let busy = self.capacity.as_ref().map_or(earliest, |capacity| capacity.start(earliest)) > now;
         let Queue::Codel(codel) = &mut self.queue else { unreachable!("invariant: checked by the caller") };
         if busy && codel.is_full() {
             self.refused += 1;

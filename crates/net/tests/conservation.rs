@@ -1,10 +1,13 @@
 //! For every combination of mechanisms, at every instant: arrivals = delivered + dropped + held; what was told to the
 //! caller is what was counted; a run repeats bit for bit.
 
+use std::sync::Arc;
+
 use ackclock_core::packet::Ecn;
-use ackclock_core::{Packet, Rate, Segment, Span, Time};
+use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
+use ackclock_net::capacity::{Step, Trace};
 use ackclock_net::loss::Drop;
-use ackclock_net::{Counters, Link, LinkConfig, LossConfig, QueueConfig, Refused, Reorder};
+use ackclock_net::{CapacityConfig, Counters, Link, LinkConfig, LossConfig, QueueConfig, Refused, Reorder};
 use proptest::prelude::*;
 
 fn queue() -> impl Strategy<Value = QueueConfig> {
@@ -47,6 +50,28 @@ fn loss() -> impl Strategy<Value = LossConfig> {
     ]
 }
 
+fn capacity() -> impl Strategy<Value = Option<CapacityConfig>> {
+    let drawn = |low: f64, high: f64| Some(Distribution::Uniform { low, high });
+    let step = |at, rate, delay, loss| Step { at: Span(at), rate: Rate(rate), delay: Span(delay), loss };
+    prop_oneof![
+        4 => Just(None),
+        1 => (1u64..200_000).prop_map(move |every| Some(CapacityConfig::Random {
+            every: Span(every),
+            rate: drawn(1e6, 1e10),
+            delay: drawn(0.0, 1e-4),
+            loss: drawn(0.0, 0.5),
+        })),
+        1 => (1u64..100_000, 0u64..10_000_000_000).prop_map(move |(at, rate)| Some(CapacityConfig::Steps {
+            steps: [step(0, 8_000_000_000, 9_000, 0.0), step(at, rate, 0, 0.1)].into(),
+            repeat: Some(Span(at + 50_000)),
+        })),
+        1 => prop::collection::vec(0u32..50, 1..5).prop_map(|mut counts| {
+            counts.push(1);
+            Some(CapacityConfig::Trace(Arc::new(Trace::new(&counts, 1500).expect("offers something"))))
+        }),
+    ]
+}
+
 fn link() -> impl Strategy<Value = LinkConfig> {
     let rate = prop_oneof![
         Just(Rate(8_000_000_000)),
@@ -58,12 +83,13 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         (0.0..1.0, 0u64..20_000)
             .prop_map(|(probability, extra_delay)| Reorder { probability, extra_delay: Span(extra_delay) }),
     );
-    (rate, 0u64..30_000, queue(), loss(), jitter, reorder).prop_map(
-        |(rate, delay, queue, loss, jitter, reorder)| LinkConfig {
+    (rate, 0u64..30_000, queue(), loss(), jitter, reorder, capacity()).prop_map(
+        |(rate, delay, queue, loss, jitter, reorder, capacity)| LinkConfig {
             queue,
             loss,
             jitter: Span(jitter),
             reorder,
+            capacity,
             ..LinkConfig::new("l", rate, Span(delay))
         },
     )

@@ -30,11 +30,12 @@ fn version() -> &'static str {
 /// Names that a scenario may use, and one line about each.
 #[pyfunction]
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all: [(&str, &[(&str, &str)]); 7] = [
+    let all: [(&str, &[(&str, &str)]); 8] = [
         ("controllers", ackclock_cc::controller::REGISTRY),
         ("recovery", recovery::REGISTRY),
         ("queues", ackclock_net::queue::REGISTRY),
         ("losses", ackclock_net::loss::REGISTRY),
+        ("capacities", ackclock_net::capacity::REGISTRY),
         ("profiles", ackclock_tcp::PROFILES),
         ("workloads", ackclock_sim::workload::REGISTRY),
         ("topologies", ackclock_sim::topology::REGISTRY),

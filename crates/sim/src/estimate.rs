@@ -10,7 +10,7 @@ use crate::capture::Captured;
 use crate::flow::FetchRow;
 use crate::observe::{QueueRow, SampleRow};
 use crate::spec::{
-    CapturePoint, Distribution, FlowGroup, Link, Queue, Scenario, Topology, TraceLevel, Workload,
+    Capacity, CapturePoint, Distribution, FlowGroup, Link, Queue, Scenario, Topology, TraceLevel, Workload,
 };
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded.
@@ -73,7 +73,7 @@ fn held(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
     let back = [&network.reverse.access, &network.reverse.bottleneck, &network.reverse.egress];
-    let delay = |link: &Link| link.delay_ns as f64 + link.jitter_ns as f64;
+    let delay = |link: &Link| longest_delay_ns(link) + link.jitter_ns as f64;
     let listed = || network.access_list.iter().chain(network.links.iter().map(|named| &named.link));
     let rtt_ns = shape.into_iter().flatten().map(delay).sum::<f64>()
         + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<f64>()
@@ -92,9 +92,47 @@ fn held(scenario: &Scenario) -> f64 {
     shared + scenario.flows.iter().map(own).sum::<f64>()
 }
 
+/// The greatest rate that a link has for long, bit/s; `None` = infinite.
+fn peak_bps(link: &Link) -> Option<u64> {
+    match &link.capacity {
+        None => link.rate_bps,
+        Some(Capacity::Schedule { steps, .. }) => {
+            steps.iter().filter_map(|s| s.rate_bps).chain(link.rate_bps).max()
+        }
+        Some(Capacity::Random { rate_bps: None, .. }) => link.rate_bps,
+        Some(Capacity::Random { rate_bps: Some(drawn), .. }) => Some(greatest(drawn) as u64),
+        Some(Capacity::Mahimahi { counts, opportunity_bytes }) => {
+            let total: u64 = counts.iter().map(|&c| c as u64).sum();
+            Some(total * *opportunity_bytes as u64 * 8000 / (counts.len() as u64).max(2))
+        }
+    }
+}
+
+fn longest_delay_ns(link: &Link) -> f64 {
+    let own = link.delay_ns as f64;
+    match &link.capacity {
+        Some(Capacity::Schedule { steps, .. }) => {
+            steps.iter().filter_map(|s| s.delay_ns).fold(own, |longest, ns| longest.max(ns as f64))
+        }
+        Some(Capacity::Random { delay_s: Some(drawn), .. }) => greatest(drawn) * 1e9,
+        _ => own,
+    }
+}
+
+/// What a distribution hardly ever exceeds.
+fn greatest(distribution: &Distribution) -> f64 {
+    match distribution {
+        &Distribution::Constant { value } => value,
+        &Distribution::Uniform { high, .. } => high,
+        &Distribution::Lognormal { median, sigma } => median * libm::exp(4.0 * sigma),
+        &Distribution::Exponential { mean } => 10.0 * mean,
+        Distribution::Choice { values } => values.iter().copied().fold(0.0, f64::max),
+    }
+}
+
 /// Packets that wait at a link or fly because of it.
 fn capacity(link: &Link, rtt_ns: f64) -> f64 {
-    let bdp = packets(link.rate_bps.unwrap_or(FASTEST_BPS), rtt_ns);
+    let bdp = packets(peak_bps(link).unwrap_or(FASTEST_BPS), rtt_ns);
     let waiting = match link.queue {
         Some(
             Queue::DropTail { limit_packets: Some(limit), .. }
@@ -120,8 +158,8 @@ fn carried_by_flow_0(scenario: &Scenario) -> f64 {
 fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> f64 {
     let count = count as f64;
     let network = &scenario.network;
-    let slowest = network.bottleneck.iter().filter_map(|l| l.rate_bps).min();
-    let graph = network.links.iter().filter_map(|l| l.link.rate_bps).max();
+    let slowest = network.bottleneck.iter().filter_map(peak_bps).min();
+    let graph = network.links.iter().filter_map(|l| peak_bps(&l.link)).max();
     let link = packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns as f64);
     let payload = |bytes: u64| bytes as f64 / 1000.0 + 10.0;
     match workload {

@@ -145,6 +145,8 @@ fn links(world: &mut World, names: Vec<String>) -> Table {
         .f8("mean_packets", rows().map(|c| c.mean_packets))
         .u4("max_packets", rows().map(|c| c.max_packets))
         .span("busy_s", rows().map(|c| c.busy))
+        .i8("opportunities", rows().map(|c| c.opportunities))
+        .i8("opportunities_used", rows().map(|c| c.opportunities_used))
 }
 
 fn goodput(rows: &[GoodputRow]) -> Table {

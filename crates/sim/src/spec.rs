@@ -118,6 +118,48 @@ pub struct Link {
     /// Packets that overtake: this share gets no jitter and skips `reorder_by_ns` of the delay.
     #[serde(default)]
     pub reorder: Option<Reorder>,
+    /// How rate, delay and loss vary; absent = they do not.
+    #[serde(default)]
+    pub capacity: Option<Capacity>,
+}
+
+/// A varying capacity.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Capacity {
+    /// Changes at listed times; up to the first the link is as its own keys say.
+    Schedule {
+        steps: Vec<CapacityStep>,
+        #[serde(default)]
+        repeat_ns: Option<u64>,
+    },
+    /// Drawn anew at intervals.
+    Random {
+        every_ns: u64,
+        #[serde(default)]
+        rate_bps: Option<Distribution>,
+        #[serde(default)]
+        delay_s: Option<Distribution>,
+        #[serde(default)]
+        loss: Option<Distribution>,
+    },
+    /// Delivery opportunities in each millisecond of a trace, the first and the last included.
+    Mahimahi { counts: Vec<u32>, opportunity_bytes: u32 },
+}
+
+/// A change; what is absent stays as it was.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct CapacityStep {
+    pub at_ns: u64,
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
+    #[serde(default)]
+    pub delay_ns: Option<u64>,
+    #[serde(default)]
+    pub loss: Option<f64>,
 }
 
 /// Reordering: a share of packets is held back.
@@ -322,6 +364,19 @@ pub enum Distribution {
     Choice {
         values: Vec<f64>,
     },
+}
+
+impl From<&Distribution> for ackclock_core::Distribution {
+    fn from(spec: &Distribution) -> ackclock_core::Distribution {
+        use ackclock_core::Distribution as Core;
+        match spec {
+            &Distribution::Constant { value } => Core::Constant { value },
+            &Distribution::Uniform { low, high } => Core::Uniform { low, high },
+            &Distribution::Lognormal { median, sigma } => Core::Lognormal { median, sigma },
+            &Distribution::Exponential { mean } => Core::Exponential { mean },
+            Distribution::Choice { values } => Core::Choice { values: values.clone() },
+        }
+    }
 }
 
 /// What the application does.

@@ -6,6 +6,8 @@ Examples
 >>> scenario = load("scenarios/cubic-100m.toml")  # doctest: +SKIP
 """
 
+from ackclock.scenario.capacity import Mahimahi, Random, Schedule, Step
+from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 from ackclock.scenario.flow import Flows, Stack
 from ackclock.scenario.link import Link, NamedLink, Reorder
 from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, NoLoss, Periodic, Scripted
@@ -15,15 +17,10 @@ from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
 from ackclock.scenario.workload import (
     Bulk,
-    Choice,
-    Constant,
-    Exponential,
     Fetch,
-    Lognormal,
     Population,
     Throttled,
     Transfer,
-    Uniform,
 )
 
 __all__ = [
@@ -41,6 +38,7 @@ __all__ = [
     "GilbertElliott",
     "Link",
     "Lognormal",
+    "Mahimahi",
     "NamedLink",
     "NetemLimit",
     "Network",
@@ -48,13 +46,16 @@ __all__ = [
     "Path",
     "Periodic",
     "Population",
+    "Random",
     "Record",
     "Red",
     "Reorder",
     "Reverse",
     "Scenario",
+    "Schedule",
     "Scripted",
     "Stack",
+    "Step",
     "Throttled",
     "Transfer",
     "Uniform",

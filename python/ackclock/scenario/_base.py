@@ -287,6 +287,7 @@ class Registered:
 Duration = Annotated[str, Quantity((units.DURATION,), zero=True)]
 PositiveDuration = Annotated[str, Quantity((units.DURATION,))]
 Rate = Annotated[str, Quantity((units.RATE,))]
+RateOrZero = Annotated[str, Quantity((units.RATE,), zero=True)]
 Size = Annotated[str, Quantity((units.SIZE,))]
 SizeOrZero = Annotated[str, Quantity((units.SIZE,), zero=True)]
 SegmentSize = Annotated[str, Quantity((units.SIZE,), least="64 bytes", most="65000 bytes", example="1448 bytes")]
@@ -297,6 +298,7 @@ MeanPackets = Annotated[str, Quantity((units.PACKETS, units.BDP), parts=True)]
 QueueLimit = Annotated[str, Quantity((units.PACKETS, units.SIZE, units.BDP))]
 Probability = Annotated[float | str, Share()]
 Count = Annotated[int, Number(1, 1_000_000)]
+Positive = Annotated[float, Number(0, 1_000_000, whole=False, above=True)]
 Flag = Annotated[bool, Strict()]
 
 

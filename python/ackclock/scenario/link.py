@@ -5,6 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from pydantic import model_validator
+
+from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
     Duration,
     PositiveDuration,
@@ -15,6 +18,7 @@ from ackclock.scenario._base import (
     nanoseconds,
     without_none,
 )
+from ackclock.scenario.capacity import Capacity, Mahimahi, Schedule
 from ackclock.scenario.loss import Loss
 from ackclock.scenario.queue import Queue
 from ackclock.units import parse_share
@@ -48,6 +52,35 @@ class Link(Table):
     """Random extra delay, uniform from zero to this; order is kept."""
     reorder: Reorder | None = None
     """Reordering; absent: none."""
+    capacity: Capacity | None = None
+    """How rate, delay and loss vary in time; absent: they do not."""
+
+    @model_validator(mode="after")
+    def _one_capacity(self) -> Link:
+        if isinstance(self.capacity, Mahimahi) and self.rate is not None:
+            raise ScenarioError(
+                key="rate", found=f'{quote(self.rate)} with a capacity of kind "mahimahi"', allowed="no rate"
+            )
+        if isinstance(self.capacity, Schedule):
+            rates = [bits_per_second(step.rate) for step in self.capacity.steps if step.rate is not None]
+            if self.rate is None and rates and nanoseconds(self.capacity.steps[0].at) > 0:
+                raise ScenarioError(
+                    key="rate", found="nothing", allowed="a rate up to the first step, or a step at 0 s with one"
+                )
+            begins = self.rate is not None and nanoseconds(self.capacity.steps[0].at) > 0
+            if self.capacity.repeat is not None and rates and not any(rates) and not begins:
+                raise ScenarioError(
+                    key="capacity.steps", found="no rate but zero, again and again", allowed="a rate above zero"
+                )
+        return self
+
+    def mean_bps(self) -> int | None:
+        """Rate, that of a trace being its mean; None if it is infinite."""
+        if isinstance(self.capacity, Mahimahi):
+            return self.capacity.mean_bps()
+        if self.rate is None and isinstance(self.capacity, Schedule) and self.capacity.steps[0].rate is not None:
+            return bits_per_second(self.capacity.steps[0].rate)
+        return None if self.rate is None else bits_per_second(self.rate)
 
     def engine(self, bdp: Fraction) -> dict[str, Any]:
         """As the engine reads it; `bdp` in packets."""
@@ -58,6 +91,7 @@ class Link(Table):
             loss=None if self.loss is None else self.loss.engine(),
             jitter_ns=nanoseconds(self.jitter),
             reorder=None if self.reorder is None else self.reorder.engine(),
+            capacity=None if self.capacity is None else self.capacity.engine(),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from ackclock.errors import ScenarioError, one_of, quote
-from ackclock.scenario._base import Framing, Table, bits_per_second, byte_count, nanoseconds, without_none
+from ackclock.scenario._base import Framing, Table, byte_count, nanoseconds, without_none
 from ackclock.scenario.link import Link, NamedLink
 
 MTU = 1500
@@ -79,7 +79,7 @@ class Network(Table):
             raise ScenarioError(
                 key="bottleneck", found="nothing", allowed=f"a link; topology {quote(self.topology)} needs it"
             )
-        if self.bottleneck.rate is None:
+        if self.bottleneck.mean_bps() is None:
             raise ScenarioError(
                 key="bottleneck.rate", found="nothing", allowed='a rate with its unit, e.g. "1.2 Mbit/s"'
             )
@@ -151,10 +151,10 @@ class Network(Table):
 
     def bottleneck_bps(self, path: str | None = None) -> int | None:
         """Rate of the bottleneck: the one so named, or the slowest link of a graph's path; None if all are infinite."""
-        if self.bottleneck is not None and self.bottleneck.rate is not None:
-            return bits_per_second(self.bottleneck.rate)
-        rates = [bits_per_second(link.rate) for link in self.path(path)[0] if link.rate is not None]
-        return min(rates, default=None)
+        if self.bottleneck is not None and (rate := self.bottleneck.mean_bps()) is not None:
+            return rate
+        rates = [link.mean_bps() for link in self.path(path)[0]]
+        return min((rate for rate in rates if rate is not None), default=None)
 
     def bdp_packets(self, path: str | None = None) -> Fraction:
         """Bandwidth-delay product in full packets as the links charge them (0 if no link has a rate)."""

@@ -223,6 +223,13 @@ class Scenario(Table):
         """The scenario as a file."""
         return to_toml(self.to_dict())
 
+    def inputs(self) -> dict[str, str]:
+        """Files that the scenario reads, such as traces, with their SHA-256."""
+        found: dict[str, str] = {}
+        for _, link, _ in self._links():
+            found |= {} if link.capacity is None else link.capacity.inputs()
+        return found
+
     def to_engine_json(self, *, capture: CapturePoint | None = None) -> str:
         """Compile to what the engine reads: JSON in whole nanoseconds, bits per second and bytes.
 
@@ -338,9 +345,21 @@ def load(path: str | Path) -> Scenario:
             source=source, found=f"no valid TOML ({_why_invalid(error, text)})", allowed=allowed
         ) from None
     try:
-        return Scenario.from_dict(values)
+        return Scenario.from_dict(_anchored(values, Path(path).parent))
     except ScenarioError as error:
         raise error.read_from(source) from None
+
+
+def _anchored(value: Any, folder: Path) -> Any:
+    """Names of files that a scenario reads, relative to its own folder."""
+    if isinstance(value, list):
+        return [_anchored(entry, folder) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    name = value.get("file")
+    if value.get("kind") == "mahimahi" and isinstance(name, str) and name:
+        return {**value, "file": str(folder / name)}
+    return {key: _anchored(entry, folder) for key, entry in value.items()}
 
 
 def _why_invalid(error: Exception, text: str) -> str:

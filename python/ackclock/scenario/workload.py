@@ -7,15 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from ackclock import units
-from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
     Count,
     Duration,
     Flag,
-    Number,
     Packets,
+    Positive,
     PositiveDuration,
-    Quantity,
     Rate,
     Size,
     SizeOrZero,
@@ -26,9 +24,8 @@ from ackclock.scenario._base import (
     tagged,
     without_none,
 )
+from ackclock.scenario.distribution import Distribution, drawn
 from ackclock.units import Dimension
-
-Positive = Annotated[float, Number(0, 1_000_000, whole=False, above=True)]
 
 
 class Bulk(Table):
@@ -108,78 +105,6 @@ class Throttled(Table):
         )
 
 
-class _AnyQuantity(Quantity):
-    """A duration, rate, size or probability: the key that holds the distribution says which."""
-
-    def _check(self, value: object) -> object:
-        return value
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        return {
-            "anyOf": [
-                {"type": "string", "pattern": r"^\s*(?:\+?[0-9]|-0)"},
-                {"type": "number", "minimum": 0, "maximum": 1},
-            ]
-        }
-
-    def expected(self) -> str:
-        return "an amount with its unit written out"
-
-
-Amount = Annotated[str | float, _AnyQuantity(())]
-
-
-class Constant(Table):
-    """Always the same."""
-
-    kind: Literal["constant"]
-    value: Amount
-    """The value, with its unit; a bare number only for a loss."""
-
-
-class Uniform(Table):
-    """Uniform between two values."""
-
-    kind: Literal["uniform"]
-    low: Amount
-    """Least value, with its unit; a bare number only for a loss."""
-    high: Amount
-    """Greatest value, with its unit; a bare number only for a loss."""
-
-
-class Lognormal(Table):
-    """The logarithm is normally distributed."""
-
-    kind: Literal["lognormal"]
-    median: Amount
-    """Median, with its unit; a bare number only for a loss."""
-    sigma: Positive
-    """Standard deviation of the natural logarithm."""
-
-
-class Exponential(Table):
-    """Exponential."""
-
-    kind: Literal["exponential"]
-    mean: Amount
-    """Mean, with its unit; a bare number only for a loss."""
-
-
-class Choice(Table):
-    """Each value equally likely."""
-
-    kind: Literal["choice"]
-    values: Annotated[tuple[Amount, ...], Field(min_length=1)]
-    """The values, with their units; bare numbers only for a loss."""
-
-
-Distribution = Annotated[
-    Constant | Uniform | Lognormal | Exponential | Choice,
-    Field(discriminator="kind"),
-    tagged(Constant, Uniform, Lognormal, Exponential, Choice),
-]
-
-
 class Population(Table):
     """Clients, each alone on a path of its own whose properties are drawn once; one fetch at a time."""
 
@@ -204,7 +129,7 @@ class Population(Table):
     @model_validator(mode="after")
     def _dimensions(self) -> Population:
         for key, dimension in _DRAWN.items():
-            _drawn(getattr(self, key), dimension, key)
+            drawn(getattr(self, key), dimension, key)
         return self
 
     def engine(self) -> dict[str, Any]:
@@ -213,10 +138,10 @@ class Population(Table):
             kind=self.kind,
             clients=self.clients,
             requests=self.requests,
-            rtt_s=_drawn(self.rtt, units.DURATION, "rtt"),
-            rate_bps=_drawn(self.rate, units.RATE, "rate"),
-            loss=_drawn(self.loss, None, "loss"),
-            bytes=_drawn(self.bytes, units.SIZE, "bytes"),
+            rtt_s=drawn(self.rtt, units.DURATION, "rtt"),
+            rate_bps=drawn(self.rate, units.RATE, "rate"),
+            loss=drawn(self.loss, None, "loss"),
+            bytes=drawn(self.bytes, units.SIZE, "bytes"),
             queue_packets=units.whole(self.queue, units.PACKETS),
             throttle=self.throttle,
         )
@@ -229,28 +154,3 @@ Workload = Annotated[
 ]
 
 _DRAWN: dict[str, Dimension | None] = {"rtt": units.DURATION, "rate": units.RATE, "loss": None, "bytes": units.SIZE}
-
-
-def _drawn(distribution: Table, dimension: Dimension | None, key: str) -> dict[str, Any]:
-    """A distribution as the engine reads it; errors name the key."""
-
-    def number(name: str, value: object) -> float:
-        try:
-            if dimension is None:
-                return units.parse_share(value)
-            base, _ = units.parse(value, dimension, parts=True)
-            return float(base / (10**9 if dimension is units.DURATION else 1))
-        except ScenarioError as error:
-            raise error.within(f"{key}.{name}") from None
-
-    result: dict[str, Any] = {}
-    for name, value in distribution:
-        if name == "values":
-            result[name] = [number(f"values.{i}", v) for i, v in enumerate(value)]
-        else:
-            result[name] = value if name in ("kind", "sigma") else number(name, value)
-    if result["kind"] == "uniform" and result["low"] > result["high"]:
-        raise ScenarioError(
-            key=f"{key}.low", found=quote(distribution.written()["low"]), allowed="a value not above high"
-        )
-    return result

@@ -18,7 +18,7 @@ use trace::Replay;
 
 /// Every way in which a link's capacity can vary: its name in a scenario, and what it does.
 pub const REGISTRY: &[(&str, &str)] = &[
-    ("steps", "rate, delay and loss change at listed times, once or in a cycle"),
+    ("schedule", "rate, delay and loss change at listed times, once or in a cycle"),
     ("random", "rate, delay and loss are drawn anew at fixed intervals"),
     ("mahimahi", "packets leave at the delivery opportunities of a Mahimahi trace, which repeats"),
 ];

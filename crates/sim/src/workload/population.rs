@@ -81,24 +81,11 @@ impl Population<'_> {
 }
 
 fn drawable(distribution: &Distribution) -> bool {
-    let fine = |x: f64| x.is_finite() && x >= 0.0;
-    match distribution {
-        &Distribution::Constant { value } => fine(value),
-        &Distribution::Uniform { low, high } => fine(low) && fine(high) && low <= high,
-        &Distribution::Lognormal { median, sigma } => fine(median) && fine(sigma),
-        &Distribution::Exponential { mean } => fine(mean),
-        Distribution::Choice { values } => !values.is_empty() && values.iter().all(|&v| fine(v)),
-    }
+    ackclock_core::Distribution::from(distribution).is_drawable()
 }
 
 fn draw(distribution: &Distribution, stream: &mut Stream) -> f64 {
-    match distribution {
-        &Distribution::Constant { value } => value,
-        &Distribution::Uniform { low, high } => low + (high - low) * stream.unit(),
-        &Distribution::Lognormal { median, sigma } => median * libm::exp(sigma * stream.normal()),
-        &Distribution::Exponential { mean } => mean * stream.exponential(),
-        Distribution::Choice { values } => values[stream.below(values.len() as u64) as usize],
-    }
+    ackclock_core::Distribution::from(distribution).draw(stream)
 }
 
 /// As for a plain fetch.
