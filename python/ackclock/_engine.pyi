@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 __all__ = [
+    "check_controller",
+    "controller_options",
     "cpu_time",
     "estimate_memory",
     "ideal_path",
@@ -15,6 +17,9 @@ __all__ = [
     "version",
     "yardstick",
 ]
+
+def check_controller(name: str, options: dict[str, Any]) -> tuple[str, str, str] | None: ...
+def controller_options() -> dict[str, list[tuple[str, str, str, str]]]: ...
 
 _Column: TypeAlias = tuple[str, bytes | list[str]]
 

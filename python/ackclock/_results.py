@@ -34,6 +34,7 @@ TABLES = (
     "drops",
     "acks",
     "clients",
+    "controllers",
 )
 """Every table that a run can leave."""
 
@@ -110,6 +111,11 @@ class _Result:
     def clients(self) -> pl.DataFrame:
         """One row per client of a population: what it drew."""
         return self._frame("clients")
+
+    @cached_property
+    def controllers(self) -> pl.DataFrame:
+        """The controllers' own variables, a row per ACK (`record.controller`); null where one has no such variable."""
+        return self._frame("controllers")
 
     def _frame(self, name: str) -> pl.DataFrame:
         import polars as pl

@@ -1,7 +1,10 @@
-//! Congestion controllers: the contract, the closed set of built-in ones, and the registry of their names.
+//! Congestion controllers: the contract. The closed set of built-in ones and their names are in `registry.rs`, each
+//! controller in a file of its own.
 
 mod cubic;
 mod hystart;
+pub mod options;
+mod registry;
 mod reno;
 
 use ackclock_core::trace::CaState;
@@ -11,7 +14,12 @@ pub use crate::rate::RateSample;
 use crate::window::Window;
 pub use cubic::{Cubic, CubicForm, CubicParams};
 pub use hystart::{HyStart, HyStartExit};
+pub use options::{Options, Parameter, Refusal, Value};
+pub use registry::{Controller, Custom, Entry, Shared, ENTRIES, REGISTRY};
 pub use reno::Reno;
+
+/// Most variables that a controller may show in a trace.
+pub const MAX_VARS: usize = 8;
 
 /// What one ACK tells a controller.
 #[derive(Clone, Copy, Debug)]
@@ -130,67 +138,21 @@ pub trait CongestionControl {
         false
     }
 
-    /// The connection's seed, for a controller that draws random numbers. Called once, before anything else.
+    /// Names of the variables that `vars` gives, at most [`MAX_VARS`]. Constant.
+    fn var_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Variables for the trace, in the order of `var_names`; what is unknown is left as it is (NaN).
+    fn vars(&self, _values: &mut [f64]) {}
+
+    /// Whether the controller draws random numbers. Constant.
+    fn wants_seed(&self) -> bool {
+        false
+    }
+
+    /// The connection's seed. Called once, before anything else, if `wants_seed`.
     fn seed(&mut self, _seed: u64) {}
-}
-
-/// A user's own controller, boxed.
-pub type Custom = Box<dyn CongestionControl + Send>;
-
-/// Every built-in controller, and one variant for a user's own.
-#[allow(missing_docs)]
-pub enum Controller {
-    Reno(Reno),
-    Cubic(Cubic),
-    Custom(Custom),
-}
-
-/// Name and one line for each built-in controller.
-pub const REGISTRY: &[(&str, &str)] = &[
-    ("reno", "NewReno: slow start, one segment per RTT, halve on loss (RFC 5681; counts segments as Linux does)"),
-    ("cubic", "CUBIC with HyStart as in current Linux (RFC 9438 names the algorithm; integer arithmetic of the kernel)"),
-    ("cubic-rfc9438", "CUBIC in the form of RFC 9438: real arithmetic, no HyStart"),
-];
-
-impl Controller {
-    /// The controller called `name`, if there is one.
-    pub fn by_name(name: &str) -> Option<Controller> {
-        Controller::by_name_with(name, None, None)
-    }
-
-    /// The controller called `name` with a factor of reduction (thousandths of the window that are left) and HyStart
-    /// as given; `None` keeps what the name stands for. Reno has no HyStart and ignores that choice.
-    pub fn by_name_with(name: &str, beta_permille: Option<u32>, hystart: Option<bool>) -> Option<Controller> {
-        let cubic = |params: CubicParams| {
-            let beta = beta_permille.map_or(params.beta, beta_from_permille);
-            let hystart = hystart.unwrap_or(params.hystart);
-            Controller::Cubic(Cubic::new(CubicParams { beta, hystart, ..params }))
-        };
-        Some(match name {
-            "reno" => Controller::Reno(
-                beta_permille.map_or_else(Reno::default, |b| Reno { beta: beta_from_permille(b) }),
-            ),
-            "cubic" => cubic(CubicParams::LINUX),
-            "cubic-rfc9438" => cubic(CubicParams::RFC9438),
-            _ => return None,
-        })
-    }
-
-    /// How HyStart last ended slow start, and cwnd at that moment.
-    pub fn hystart_exit(&self) -> Option<(HyStartExit, u32)> {
-        match self {
-            Controller::Cubic(c) => c.hystart.exit,
-            _ => None,
-        }
-    }
-
-    /// How often HyStart ended slow start.
-    pub fn hystart_exits(&self) -> u32 {
-        match self {
-            Controller::Cubic(c) => c.hystart.exits,
-            _ => 0,
-        }
-    }
 }
 
 /// Nearest 1/1024, never none nor all of the window.
@@ -201,70 +163,6 @@ fn beta_from_permille(permille: u32) -> u32 {
 /// `cwnd` times `beta` / 1024.
 fn scale(cwnd: u32, beta: u32) -> u32 {
     ((u64::from(cwnd) * u64::from(beta)) >> 10) as u32
-}
-
-macro_rules! dispatch {
-    ($self:ident, $c:ident => $e:expr) => {
-        match $self {
-            Controller::Reno($c) => $e,
-            Controller::Cubic($c) => $e,
-            Controller::Custom($c) => $e,
-        }
-    };
-}
-
-impl CongestionControl for Controller {
-    #[inline]
-    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
-        dispatch!(self, c => c.on_sample(window, ack))
-    }
-    #[inline]
-    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        dispatch!(self, c => c.on_ack(window, ack))
-    }
-    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
-        dispatch!(self, c => c.ssthresh(window, in_flight))
-    }
-    fn on_rto(&mut self, window: &mut Window, now: Time) {
-        dispatch!(self, c => c.on_rto(window, now))
-    }
-    fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
-        dispatch!(self, c => c.on_state(window, state, now))
-    }
-    fn on_recovered(&mut self, window: &mut Window, now: Time) {
-        dispatch!(self, c => c.on_recovered(window, now))
-    }
-    fn on_ecn(&mut self, window: &mut Window, ack: &AckSample) -> bool {
-        dispatch!(self, c => c.on_ecn(window, ack))
-    }
-    fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        dispatch!(self, c => c.undo_cwnd(window))
-    }
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
-        dispatch!(self, c => c.on_tx_start(window, now, idle))
-    }
-    fn min_cwnd(&self, ssthresh: u32) -> u32 {
-        dispatch!(self, c => c.min_cwnd(ssthresh))
-    }
-    fn controls(&self) -> bool {
-        dispatch!(self, c => c.controls())
-    }
-    #[inline]
-    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
-        dispatch!(self, c => c.on_control(window, ack))
-    }
-    fn wants_rate(&self) -> bool {
-        dispatch!(self, c => c.wants_rate())
-    }
-    fn wants_pacing(&self) -> bool {
-        dispatch!(self, c => c.wants_pacing())
-    }
-    fn wants_exact_ecn(&self) -> bool {
-        dispatch!(self, c => c.wants_exact_ecn())
-    }
-    fn seed(&mut self, seed: u64) {
-        dispatch!(self, c => c.seed(seed))
-    }
 }
 
 #[cfg(test)]
@@ -302,7 +200,7 @@ pub(crate) mod tests {
         for (name, _) in REGISTRY {
             assert!(Controller::by_name(name).is_some(), "{name}");
         }
-        assert!(Controller::by_name("bbr").is_none());
+        assert!(Controller::by_name("bbrr").is_none());
     }
 
     #[test]
@@ -310,10 +208,12 @@ pub(crate) mod tests {
         for (name, permille, want) in
             [("reno", 700, 70), ("cubic", 500, 50), ("cubic-rfc9438", 500, 50), ("cubic", 1_000, 99)]
         {
-            let mut c = Controller::by_name_with(name, Some(permille), None).expect("registered");
+            let shared = Shared { beta_permille: Some(permille), hystart: None };
+            let mut c = Controller::build(name, &Options::new(), shared).expect("registered");
             assert_eq!(c.ssthresh(&Window::new(100), 100), want, "{name} {permille}");
         }
-        let Some(Controller::Cubic(c)) = Controller::by_name_with("cubic", None, Some(false)) else {
+        let shared = Shared { beta_permille: None, hystart: Some(false) };
+        let Ok(Controller::Cubic(c)) = Controller::build("cubic", &Options::new(), shared) else {
             panic!("cubic");
         };
         assert_eq!(c.params, CubicParams { hystart: false, ..CubicParams::LINUX });

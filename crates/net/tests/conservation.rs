@@ -22,6 +22,8 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
                 QueueConfig::Codel { limit_packets, target: Span(target), interval: Span(interval), ecn }
             }
         ),
+        (limit(), 0u32..20)
+            .prop_map(|(limit_packets, mark_packets)| QueueConfig::Threshold { limit_packets, mark_packets }),
         (0u32..40, 0.0..5.0, 0.0..10.0, 0.0..1.0, 0.001..1.0, any::<bool>()).prop_map(
             |(limit_packets, min_packets, width, max_p, weight, ecn)| QueueConfig::Red {
                 limit_packets,

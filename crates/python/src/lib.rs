@@ -4,8 +4,9 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
 
+use ackclock_cc::controller::{Controller, Options, Shared, Value};
 use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::recovery::{self, Rule};
 use ackclock_script::{Outcome, Verdict};
@@ -16,8 +17,8 @@ use ackclock_sim::{Column, Error, Table};
 mod _engine {
     #[pymodule_export]
     use super::{
-        cpu_time, estimate_memory, ideal_path, peak_rss_bytes, play_script, registry, run, run_batch,
-        version, yardstick,
+        check_controller, controller_options, cpu_time, estimate_memory, ideal_path, peak_rss_bytes,
+        play_script, registry, run, run_batch, version, yardstick,
     };
 }
 
@@ -45,6 +46,36 @@ fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict.set_item(kind, entries.to_vec())?;
     }
     Ok(dict)
+}
+
+/// The options of each controller that has any: name, what it takes, default, and one line.
+#[pyfunction]
+fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for entry in ackclock_cc::controller::ENTRIES.iter().filter(|entry| !entry.parameters.is_empty()) {
+        let parameters: Vec<(&str, String, &str, &str)> =
+            entry.parameters.iter().map(|p| (p.name, p.kind.to_string(), p.default, p.about)).collect();
+        dict.set_item(entry.name, parameters)?;
+    }
+    Ok(dict)
+}
+
+/// What is wrong with a controller's options, if anything: option, what was found, what is allowed.
+#[pyfunction]
+fn check_controller(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Option<(String, String, String)>> {
+    let mut values = Options::new();
+    for (key, value) in options {
+        let value = if let Ok(flag) = value.cast::<PyBool>() {
+            Value::Flag(flag.is_true())
+        } else if let Ok(text) = value.extract::<String>() {
+            Value::Text(text)
+        } else {
+            Value::Number(value.extract()?)
+        };
+        values.insert(key.extract()?, value);
+    }
+    let refused = Controller::build(name, &values, Shared::default()).err();
+    Ok(refused.map(|refusal| (refusal.option, refusal.found, refusal.allowed)))
 }
 
 /// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file.

@@ -7,7 +7,7 @@ use ackclock_core::{Rate, Span, Time};
 use crate::app::App;
 use crate::error::Error;
 use crate::flow::{ClientRow, Flow, Journal};
-use crate::hosts;
+use crate::hosts::{self, Customs};
 use crate::observe::Observer;
 use crate::spec::{CapturePoint, Scenario, TraceLevel, Workload};
 use crate::topology::{Builder, Layout};
@@ -28,7 +28,7 @@ pub struct Built {
 }
 
 /// Build the run, or say what is wrong with the scenario.
-pub fn build(scenario: &Scenario, seed: u64) -> Result<Built, Error> {
+pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built, Error> {
     if scenario.duration_ns == 0 {
         return Err(Error::value("duration_ns", 0, "a positive number of nanoseconds"));
     }
@@ -39,7 +39,7 @@ pub fn build(scenario: &Scenario, seed: u64) -> Result<Built, Error> {
     let (mut flows, mut drivers) = (Vec::new(), Vec::new());
 
     for (g, group) in scenario.flows.iter().enumerate() {
-        let config = Rc::new(hosts::config(group, g)?);
+        let config = Rc::new(hosts::config(group, g, customs)?);
         check_workload(&group.workload, g)?;
         let stop = end.min(group.stop_ns.map_or(end, Time));
         let members = match &group.workload {
@@ -59,6 +59,12 @@ pub fn build(scenario: &Scenario, seed: u64) -> Result<Built, Error> {
                 TraceLevel::Flow => id == 0,
                 TraceLevel::All => true,
             };
+            let watched = match scenario.record.controller {
+                TraceLevel::None => false,
+                TraceLevel::Flow => id == 0,
+                TraceLevel::All => true,
+            };
+            flow.controller_trace = watched.then_some(Span(scenario.record.controller_interval_ns));
             flows.push(flow);
             if let Some(population) = population(&group.workload) {
                 let (row, params) = population.client(id, seed, &mut layout);

@@ -4,7 +4,7 @@ use std::mem::size_of;
 
 use ackclock_core::trace::Record;
 use ackclock_core::Packet;
-use ackclock_tcp::Connection;
+use ackclock_tcp::{Connection, VarsRow};
 
 use crate::capture::Captured;
 use crate::flow::FetchRow;
@@ -39,12 +39,23 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
         + rows(record.goodput_interval_ns, flows, 24);
     // a row for each transmission, and one for each ACK
     let trace = traced * 2.0 * size_of::<Record>() as f64 * COPIES;
+    let vars = match record.controller {
+        TraceLevel::None => 0.0,
+        TraceLevel::Flow => 1.0,
+        TraceLevel::All => flows,
+    };
+    let vars = match record.controller_interval_ns {
+        0 if vars > 1.0 => carried,
+        0 => vars * carried.min(carried_by_flow_0(scenario)),
+        ns => carried.min(vars * scenario.duration_ns as f64 / ns as f64),
+    };
+    let vars = vars * size_of::<VarsRow>() as f64 * COPIES;
     // data and ACKs
     let capture =
         (record.capture != CapturePoint::None) as u8 as f64 * carried * 2.0 * size_of::<Captured>() as f64;
     let drops = record.drops as u8 as f64 * carried / 10.0 * size_of::<Packet>() as f64 * COPIES;
     let fetches = fetches(scenario) * size_of::<FetchRow>() as f64 * COPIES;
-    (BASE_BYTES + network + connections + sampled + trace + capture + drops + fetches) as u64
+    (BASE_BYTES + network + connections + sampled + trace + vars + capture + drops + fetches) as u64
 }
 
 /// Flows of the run; each client of a population is one.
@@ -138,6 +149,7 @@ fn capacity(link: &Link, rtt_ns: f64) -> f64 {
             Queue::DropTail { limit_packets: Some(limit), .. }
             | Queue::NetemLimit { limit_packets: limit }
             | Queue::Codel { limit_packets: Some(limit), .. }
+            | Queue::Threshold { limit_packets: Some(limit), .. }
             | Queue::Red { limit_packets: limit, .. },
         ) => limit as f64,
         Some(Queue::DropTail { limit_bytes: Some(limit), .. }) => limit as f64 / LEAST_BYTES,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
-use ackclock_tcp::{Config, Connection, Stats};
+use ackclock_tcp::{Config, Connection, Stats, VarsTrace};
 
 use crate::world::{ConnId, World, RECEIVER, SENDER};
 
@@ -18,6 +18,8 @@ pub struct Flow {
     pub config: Rc<Config>,
     /// Whether the sender writes a trace.
     pub traced: bool,
+    /// Least time between two rows of its controller's variables, if they are recorded.
+    pub controller_trace: Option<Span>,
     /// When it starts.
     pub start: Time,
     /// Whether it has.
@@ -48,6 +50,7 @@ impl Flow {
             group,
             config,
             traced: false,
+            controller_trace: None,
             start,
             started: false,
             stop,
@@ -220,17 +223,22 @@ pub struct Journal {
     pub fetches: Vec<FetchRow>,
     /// Trace of closed connections, with the number of the fetch.
     pub records: Vec<(u32, Vec<Record>)>,
+    /// Controllers' variables of closed connections, with flow and number of the fetch.
+    pub vars: Vec<(FlowId, u32, VarsTrace)>,
     /// Recoveries of closed connections, with the number of the fetch.
     pub recoveries: Vec<(u32, RecoverySummary)>,
 }
 
 impl Journal {
     /// Take over what a connection wrote down.
-    pub fn keep(&mut self, now: Time, idx: u32, ends: &mut [Connection; 2]) {
+    pub fn keep(&mut self, now: Time, flow: FlowId, idx: u32, ends: &mut [Connection; 2]) {
         ends[SENDER].finish(now);
         let records = ends[SENDER].take_records();
         if !records.is_empty() {
             self.records.push((idx, records));
+        }
+        if let Some(vars) = ends[SENDER].take_controller_trace() {
+            self.vars.push((flow, idx, *vars));
         }
         self.recoveries.extend(ends[SENDER].take_recoveries().into_iter().map(|r| (idx, r)));
     }

@@ -1,19 +1,23 @@
 //! From a flow group to the settings of its hosts: the profile, and what the scenario changes in it.
 
+use std::collections::BTreeMap;
+
+use ackclock_cc::controller::{Options, Shared, Value};
+use ackclock_cc::{CongestionControl, Controller};
 use ackclock_core::Span;
-use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, PROFILES};
+use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Maker, PROFILES};
 
 use crate::error::Error;
-use crate::spec::FlowGroup;
+use crate::spec::{FlowGroup, OptionValue};
 
 /// Settings of both hosts of the flows of `group`, the `index`-th.
-pub fn config(group: &FlowGroup, index: usize) -> Result<Config, Error> {
+pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Config, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
     let mut config = Config::profile(&group.profile)
         .ok_or_else(|| Error::name(place("profile"), &group.profile, PROFILES))?;
 
-    config.congestion_control =
-        known(place("congestion_control"), &group.congestion_control, ackclock_cc::controller::REGISTRY)?;
+    config.congestion_control = group.congestion_control.clone();
+    config.controller_options = options(group);
     if let Some(recovery) = &group.recovery {
         config.recovery = known(place("recovery"), recovery, ackclock_cc::recovery::REGISTRY)?;
     }
@@ -68,7 +72,69 @@ pub fn config(group: &FlowGroup, index: usize) -> Result<Config, Error> {
     set(&mut config.min_rto, stack.min_rto_ns.map(Span));
     config.beta_permille = stack.beta_permille.or(config.beta_permille);
     config.hystart = stack.hystart.or(config.hystart);
+    controller(&mut config, group, index, customs)?;
+    config.ecn = match stack.ecn.as_deref() {
+        None if config.exact_ecn => EcnUse::Ask,
+        None => config.ecn,
+        Some("off") => EcnUse::Off,
+        Some("accept") => EcnUse::Accept,
+        Some("ask") => EcnUse::Ask,
+        Some(name) => {
+            return Err(Error::value(place("stack.ecn"), format_args!("{name:?}"), "off, accept, ask"))
+        }
+    };
     Ok(config)
+}
+
+/// Users' own controllers, by name.
+pub type Customs = BTreeMap<String, Maker>;
+
+/// What the name of a user's own controller begins with in a scenario.
+pub const CUSTOM: &str = "custom:";
+
+fn options(group: &FlowGroup) -> Options {
+    let value = |value: &OptionValue| match value {
+        OptionValue::Flag(on) => Value::Flag(*on),
+        OptionValue::Number(x) => Value::Number(*x),
+        OptionValue::Text(text) => Value::Text(text.clone()),
+    };
+    group.congestion_control_options.iter().map(|(key, v)| (key.clone(), value(v))).collect()
+}
+
+/// Check name and options of the controller by making one, and note what it needs of the hosts.
+fn controller(config: &mut Config, group: &FlowGroup, index: usize, customs: &Customs) -> Result<(), Error> {
+    let place = |field: &str| format!("flows[{index}].{field}");
+    let made = if let Some(name) = group.congestion_control.strip_prefix(CUSTOM) {
+        let Some(maker) = customs.get(name) else {
+            let known: Vec<&str> = customs.keys().map(String::as_str).collect();
+            let allowed = match known.is_empty() {
+                true => "names of controllers that are given to the run (none is)".to_string(),
+                false => known.join(", "),
+            };
+            return Err(Error::value(place("congestion_control"), format_args!("{name:?}"), allowed));
+        };
+        if let Some(option) = config.controller_options.keys().next() {
+            let place = place(&format!("congestion_control_options.{option}"));
+            return Err(Error::value(place, "an option", "none for a controller of one's own"));
+        }
+        config.custom_controller = Some(maker.clone());
+        config.controller()
+    } else {
+        let shared = Shared { beta_permille: config.beta_permille, hystart: config.hystart };
+        Controller::build(&config.congestion_control, &config.controller_options, shared).map_err(
+            |refusal| {
+                let place = match refusal.option.as_str() {
+                    "" => place("congestion_control"),
+                    option => place(&format!("congestion_control_options.{option}")),
+                };
+                Error::value(place, refusal.found, refusal.allowed)
+            },
+        )?
+    };
+    config.controller_vars = made.var_names();
+    config.exact_ecn = made.wants_exact_ecn();
+    config.controller_draws = made.wants_seed();
+    Ok(())
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {

@@ -23,6 +23,7 @@ pub mod yardstick;
 pub use batch::{run_batch, Batch};
 pub use error::Error;
 pub use estimate::estimate_memory;
-pub use run::{parse, run, Output};
+pub use hosts::Customs;
+pub use run::{parse, run, run_with, Output};
 pub use spec::Scenario;
 pub use table::{Column, Table};

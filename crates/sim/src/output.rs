@@ -1,9 +1,11 @@
 //! The tables of a run, one function each. Times in seconds from the start of the run, windows in segments, sizes in
 //! bytes; NaN = did not happen.
 
+use ackclock_cc::Window;
 use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySummary};
-use ackclock_core::{Span, Time};
+use ackclock_core::{FlowId, Span, Time};
 use ackclock_net::Refused;
+use ackclock_tcp::{VarsRow, VarsTrace};
 
 use crate::build::Built;
 use crate::flow::{ClientRow, FetchRow, Flow};
@@ -16,6 +18,7 @@ pub fn tables(mut built: Built) -> Vec<Table> {
     let journal = &mut built.app.journal;
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
     journal.recoveries.sort_by_key(|(idx, r)| (r.flow, *idx, r.t_enter));
+    journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
     journal.records.sort_by_key(|(idx, records)| (records[0].flow, *idx));
     let observer = &built.app.observer;
     let drops = built.world.take_drops();
@@ -30,6 +33,7 @@ pub fn tables(mut built: Built) -> Vec<Table> {
         drop_rows(&drops),
         acks(&journal.records),
         clients(&built.clients),
+        controllers(&built.app.flows, &journal.vars),
     ]
 }
 
@@ -252,6 +256,38 @@ fn acks(records: &[(u32, Vec<Record>)]) -> Table {
         .span("reo_wnd_s", rows().map(|r| r.reo_wnd))
         .f8("deadline_s", rows().map(|r| when(r.deadline)))
         .u4("idx", idx)
+}
+
+/// The controllers' variables: one column for each name that any of them has, NaN in the rows of the others.
+fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
+    let rows =
+        || traces.iter().flat_map(|(flow, idx, trace)| trace.rows.iter().map(move |r| (*flow, *idx, r)));
+    let pacing = |r: &VarsRow| match r.pacing_rate {
+        Window::UNPACED => f64::NAN,
+        rate => rate as f64 * 8.0,
+    };
+    let mut table = Table::new("controllers")
+        .time("t_s", rows().map(|(_, _, r)| r.t))
+        .u4("flow", rows().map(|(flow, _, _)| flow))
+        .u4("idx", rows().map(|(_, idx, _)| idx))
+        .u4("ack_no", rows().map(|(_, _, r)| r.ack_no))
+        .u4("cwnd", rows().map(|(_, _, r)| r.cwnd))
+        .u4("ssthresh", rows().map(|(_, _, r)| r.ssthresh))
+        .f8("pacing_bps", rows().map(|(_, _, r)| pacing(r)));
+    let mut names: Vec<&'static str> = Vec::new();
+    for name in flows.iter().filter(|f| f.controller_trace.is_some()).flat_map(|f| f.config.controller_vars) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let column = traces.iter().flat_map(|(_, _, trace)| {
+            let at = trace.names.iter().position(|n| *n == name);
+            trace.rows.iter().map(move |r| at.map_or(f64::NAN, |at| r.values[at]))
+        });
+        table = table.f8(name, column);
+    }
+    table
 }
 
 fn clients(clients: &[ClientRow]) -> Table {

@@ -1,10 +1,11 @@
 //! One run: scenario and seed in, tables out.
 
-use ackclock_core::{Digest, Time};
+use ackclock_core::{Digest, Span, Time};
 
 use crate::build::build;
 use crate::capture::Captured;
 use crate::error::Error;
+use crate::hosts::Customs;
 use crate::output;
 use crate::spec::Scenario;
 use crate::table::Table;
@@ -28,9 +29,31 @@ impl Output {
 
 /// Run the scenario with this seed. A pure function: same arguments, same bits.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
-    let mut built = build(scenario, seed)?;
+    run_with(scenario, seed, &Customs::new(), || false)
+}
+
+/// The same with a user's own controllers; now and then `stop` is asked whether one of them has failed, and if so the
+/// run ends with [`Error::Stopped`].
+pub fn run_with(
+    scenario: &Scenario,
+    seed: u64,
+    customs: &Customs,
+    stop: impl Fn() -> bool,
+) -> Result<Output, Error> {
+    let mut built = build(scenario, seed, customs)?;
     built.app.begin(&mut built.world);
-    built.world.run(&mut built.app, Time(scenario.duration_ns));
+    let end = Time(scenario.duration_ns);
+    if !customs.is_empty() {
+        let mut until = Time::ZERO;
+        while until < end {
+            until = (until + SLICE).min(end);
+            built.world.run(&mut built.app, until);
+            if stop() {
+                return Err(Error::Stopped);
+            }
+        }
+    }
+    built.world.run(&mut built.app, end);
     built.app.finish(&mut built.world);
     Ok(Output {
         digest: built.world.digest(),
@@ -38,6 +61,9 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
         tables: output::tables(built),
     })
 }
+
+/// How often a run with users' own controllers looks whether one has failed.
+const SLICE: Span = Span::from_ms(10);
 
 /// Read a scenario.
 pub fn parse(json: &str) -> Result<Scenario, Error> {
@@ -55,7 +81,7 @@ mod tests {
             "flows": [{"profile": "linux-6", "congestion_control": "cubic",
                        "workload": {"kind": "fetch", "bytes": 3000, "count": 5000}}]}"#;
         let scenario = parse(json).expect("reads");
-        let mut built = build(&scenario, 1).expect("valid");
+        let mut built = build(&scenario, 1, &Customs::new()).expect("valid");
         built.app.begin(&mut built.world);
         built.world.run(&mut built.app, Time(scenario.duration_ns));
         let fetches = built.app.journal.fetches.len();

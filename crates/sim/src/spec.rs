@@ -1,6 +1,8 @@
 //! The scenario as the engine reads it: JSON with SI units in whole nanoseconds, bits per second and bytes. The Python
 //! front validates and explains; here unknown keys and impossible values are refused once more, tersely.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 /// A whole scenario.
@@ -197,6 +199,12 @@ pub enum Queue {
         #[serde(default)]
         ecn: bool,
     },
+    /// Marks (or drops) what arrives while so many packets wait.
+    Threshold {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        mark_packets: u32,
+    },
     /// RED (Floyd, Jacobson 1993), gentle.
     Red {
         limit_packets: u32,
@@ -281,6 +289,9 @@ pub struct FlowGroup {
     pub profile: String,
     /// Congestion controller's registry name.
     pub congestion_control: String,
+    /// Options of the controller.
+    #[serde(default)]
+    pub congestion_control_options: BTreeMap<String, OptionValue>,
     /// Recovery rule's registry name; absent = the profile's.
     #[serde(default)]
     pub recovery: Option<String>,
@@ -301,6 +312,16 @@ pub struct FlowGroup {
     /// Graph: name of the path; absent = the first.
     #[serde(default)]
     pub path: Option<String>,
+}
+
+/// Value of a controller's option.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum OptionValue {
+    Flag(bool),
+    Number(f64),
+    Text(String),
 }
 
 fn one_flow() -> u32 {
@@ -338,6 +359,8 @@ pub struct Stack {
     pub hz: Option<u32>,
     pub pacing: Option<bool>,
     pub pace_initial_window: Option<bool>,
+    /// "off", "accept" or "ask"; absent: as the profile and the controller want it.
+    pub ecn: Option<String>,
 }
 
 /// A distribution to draw from.
@@ -463,6 +486,10 @@ fn population_queue() -> u32 {
 pub struct Record {
     /// Per-ACK trace: "none", "flow" (flow 0 only) or "all".
     pub trace: TraceLevel,
+    /// The controllers' own variables, a row per ACK: "none", "flow" (flow 0 only) or "all".
+    pub controller: TraceLevel,
+    /// Least time between two such rows of a flow, ns.
+    pub controller_interval_ns: u64,
     /// Capture of every packet at the hosts of one side (pcapng).
     pub capture: CapturePoint,
     /// TCP_INFO-like samples of each open flow, ns; 0 = off.

@@ -198,6 +198,9 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
         Some(spec::Queue::DropTail { limit_packets, limit_bytes }) => {
             QueueConfig::DropTail { limit_packets, limit_bytes }
         }
+        Some(spec::Queue::Threshold { limit_packets, mark_packets }) => {
+            QueueConfig::Threshold { limit_packets, mark_packets }
+        }
         Some(spec::Queue::NetemLimit { limit_packets }) => QueueConfig::NetemLimit { limit_packets },
         Some(spec::Queue::Codel { limit_packets, target_ns, interval_ns, ecn }) => {
             QueueConfig::Codel { limit_packets, target: Span(target_ns), interval: Span(interval_ns), ecn }

@@ -14,7 +14,7 @@ use ackclock_core::Time;
 use ackclock_tcp::Config;
 
 use crate::flow::{Flow, Journal};
-use crate::world::{ConnId, World};
+use crate::world::{ConnId, World, SENDER};
 pub use bulk::Bulk;
 pub use fetch::{Fetch, FetchParams, Pace};
 pub use throttled::{Throttled, ThrottledParams};
@@ -76,6 +76,16 @@ impl Context<'_> {
         let conn = self.world.open(flow.id, initiator, config, flow.traced);
         self.world.notes(conn).place = flow.open.len() as u32;
         flow.open.push((conn, idx));
+        if flow.controller_trace.is_some() || config.controller_draws {
+            let seed = self.world.seed_of(&format!("controller.{}.{idx}", flow.id));
+            let trace = flow.controller_trace;
+            self.world.act(conn, SENDER, |tcp, _| {
+                tcp.seed_controller(seed);
+                if let Some(interval) = trace {
+                    tcp.trace_controller(interval);
+                }
+            });
+        }
         self.world.act(conn, initiator, |tcp, now| tcp.connect(now));
         conn
     }
@@ -104,7 +114,7 @@ impl Context<'_> {
         let mut ends = self.world.retire(conn);
         self.flow.closed.add(&ends[0], &ends[1]);
         self.flow.failed |= ends.iter().any(|tcp| tcp.has_failed());
-        self.journal.keep(self.world.now(), idx, &mut ends);
+        self.journal.keep(self.world.now(), self.flow.id, idx, &mut ends);
     }
 }
 

@@ -158,6 +158,11 @@ impl World {
         }
     }
 
+    /// The seed of a component of this run.
+    pub fn seed_of(&self, name: &str) -> u64 {
+        Stream::new(self.seed, name).next_u64()
+    }
+
     /// Wake `flow` at `at`.
     pub fn wake(&mut self, flow: FlowId, at: Time) {
         self.net.agenda.add(at.max(self.now), flow << KIND_BITS | WAKE);
@@ -327,7 +332,8 @@ impl World {
         let forward = index & 1 == SENDER;
         while let Some(seg) = end.tcp.poll_transmit(self.now) {
             let bytes = seg.ip_bytes() + self.net.framing_bytes;
-            let packet = Packet { seg, flow: end.flow, conn: end.conn, bytes, forward, ..Packet::default() };
+            let ecn = end.tcp.mark_of(&seg);
+            let packet = Packet { seg, flow: end.flow, conn: end.conn, bytes, forward, ecn };
             if let Some((at, captured)) = &mut self.captured {
                 if *at == (index & 1) as u8 {
                     let (flow, conn) = (end.flow, end.ordinal);

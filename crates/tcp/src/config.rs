@@ -1,5 +1,10 @@
 //! Host profiles: named sets of constants, and what a scenario may change in them. Each value names its source.
 
+use std::fmt;
+use std::sync::Arc;
+
+use ackclock_cc::controller::{Custom, Options, Shared};
+use ackclock_cc::Controller;
 use ackclock_core::Span;
 
 /// How losses are detected.
@@ -84,6 +89,36 @@ impl Pacing {
     };
 }
 
+/// Makes a user's own controllers, one for each connection.
+#[derive(Clone)]
+pub struct Maker(Arc<dyn Fn() -> Custom + Send + Sync>);
+
+impl Maker {
+    /// A maker that calls `make`.
+    pub fn new(make: impl Fn() -> Custom + Send + Sync + 'static) -> Maker {
+        Maker(Arc::new(make))
+    }
+
+    /// A new controller.
+    pub fn make(&self) -> Custom {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Maker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Maker")
+    }
+}
+
+impl PartialEq for Maker {
+    fn eq(&self, other: &Maker) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Maker {}
+
 /// Everything that is constant for one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -156,6 +191,16 @@ pub struct Config {
     pub recovery: String,
     /// Registry name of the controller.
     pub congestion_control: String,
+    /// What the controller is given; it knows these options.
+    pub controller_options: Options,
+    /// A user's own controller; takes the place of `congestion_control`.
+    pub custom_controller: Option<Maker>,
+    /// Names of the controller's variables.
+    pub controller_vars: &'static [&'static str],
+    /// The controller draws random numbers and is given a seed.
+    pub controller_draws: bool,
+    /// Marks are echoed one by one and every data segment is sent ECN-capable (RFC 8257).
+    pub exact_ecn: bool,
     /// Multiplicative decrease in thousandths, where the controller has the choice.
     pub beta_permille: Option<u32>,
     pub hystart: Option<bool>,
@@ -193,6 +238,20 @@ impl Config {
             0 => 1460 - 12 * self.timestamps as u32,
             smss => smss,
         }
+    }
+
+    /// A controller for a new connection.
+    ///
+    /// # Panics
+    ///
+    /// If name or options are unknown; whoever fills the configuration has checked them.
+    pub fn controller(&self) -> Controller {
+        if let Some(maker) = &self.custom_controller {
+            return Controller::Custom(maker.make());
+        }
+        let shared = Shared { beta_permille: self.beta_permille, hystart: self.hystart };
+        Controller::build(&self.congestion_control, &self.controller_options, shared)
+            .expect("invariant: the caller checked the controller's name and options")
     }
 
     /// Length of a timer tick; zero = exact timers.
@@ -245,6 +304,11 @@ impl Config {
             tick_phase: 0,
             recovery: "prr-linux-6".into(),
             congestion_control: "cubic".into(),
+            controller_options: Options::new(),
+            custom_controller: None,
+            controller_vars: &[],
+            controller_draws: false,
+            exact_ecn: false,
             beta_permille: None,
             hystart: None,
         }

@@ -9,7 +9,7 @@ use ackclock_core::{Flags, FlowId, Segment, Span, Time};
 
 use crate::config::{Config, EcnUse};
 use crate::receiver::Receiver;
-use crate::sender::Sender;
+use crate::sender::{Sender, VarsTrace};
 use crate::ticks::Ticks;
 
 /// Where the connection stands.
@@ -237,9 +237,10 @@ impl Connection {
         self.reset_due = matches!(self.state, State::SynReceived | State::Established);
         self.state = State::Failed;
     }
-    /// ECN field of the IP packet that carries this segment (RFC 3168 §6.1: new data only).
+    /// ECN field of the IP packet that carries this segment (RFC 3168 §6.1: new data only; Linux under DCTCP: all data).
+    #[inline]
     pub fn mark_of(&self, seg: &Segment) -> Ecn {
-        match self.sender.ecn.on && seg.len > 0 && seg.rexmit == 0 {
+        match self.sender.ecn.on && seg.len > 0 && (seg.rexmit == 0 || self.config.exact_ecn) {
             true => Ecn::Ect0,
             false => Ecn::NotEct,
         }
@@ -617,6 +618,18 @@ impl Connection {
     /// Switch the per-ACK trace on or off.
     pub fn set_trace(&mut self, on: bool) {
         self.sender.records = on.then(Vec::new);
+    }
+    /// Write the controller's variables down, at most one row in `interval`.
+    pub fn trace_controller(&mut self, interval: Span) {
+        self.sender.trace_vars(interval);
+    }
+    /// Take the trace of the controller's variables.
+    pub fn take_controller_trace(&mut self) -> Option<Box<VarsTrace>> {
+        self.sender.vars.take()
+    }
+    /// The seed of the controller's random numbers.
+    pub fn seed_controller(&mut self, seed: u64) {
+        self.sender.seed(seed);
     }
     /// Drain the trace.
     pub fn take_records(&mut self) -> Vec<Record> {

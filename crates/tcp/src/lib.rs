@@ -11,5 +11,8 @@ mod scoreboard;
 mod sender;
 mod ticks;
 
-pub use config::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Pacing, RtoStyle, PROFILES};
+pub use config::{
+    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Maker, Pacing, RtoStyle, PROFILES,
+};
 pub use connection::{Connection, Info, State, Stats};
+pub use sender::{VarsRow, VarsTrace};

@@ -26,6 +26,15 @@ const COMPRESS_SLACK: Span = Span::from_us(100);
 /// Linux TCP_DELACK_MAX.
 const DELACK_MAX: Span = Span::from_ms(200);
 
+/// Exact echo of marks: each ACK tells the mark of what it acknowledges (RFC 8257 §3.2).
+#[derive(Clone, Copy, Debug, Default)]
+struct ExactEcho {
+    /// DCTCP.CE: whether the last data segment was marked.
+    ce: bool,
+    /// An ACK that must leave first: number, and the mark of what it acknowledges.
+    before: Option<(u64, bool)>,
+}
+
 /// Receiver state of one endpoint. Offsets as in [`Segment`].
 #[derive(Debug)]
 pub struct Receiver {
@@ -60,6 +69,7 @@ pub struct Receiver {
     report_duplicates: bool,
     /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
     pub echo_marks: bool,
+    exact: Option<ExactEcho>,
     ato: Span,
     last_data: Time,
     quick: u32,
@@ -101,6 +111,7 @@ impl Receiver {
             pushed: false,
             report_duplicates: config.dsack,
             echo_marks: false,
+            exact: config.exact_ecn.then(ExactEcho::default),
             ato: Span::ZERO,
             last_data: Time::ZERO,
             quick: 0,
@@ -181,6 +192,15 @@ impl Receiver {
     /// A mark of congestion arrived, or the peer's word that it reduced (Linux `tcp_ecn_check_ce`,
     /// `tcp_ecn_accept_cwr`).
     pub fn on_marks(&mut self, ce: bool, cwr: bool, data: bool) {
+        if let Some(exact) = &mut self.exact {
+            if data && exact.ce != ce {
+                // the state changes: what waits for an ACK is acknowledged with the former one (RFC 8257 §3.2)
+                exact.before = self.pending.then_some((self.rcv_nxt, exact.ce));
+                exact.ce = ce;
+                self.now = true;
+            }
+            return;
+        }
         if cwr {
             self.echo_marks = false;
             if data {
@@ -463,7 +483,7 @@ impl Receiver {
     /// Whether a pure ACK must leave now.
     #[inline]
     pub fn ack_due(&self) -> bool {
-        self.now || self.early.is_some()
+        self.now || self.early.is_some() || self.exact.is_some_and(|e| e.before.is_some())
     }
 
     /// Make an ACK due now (handshake, challenge).
@@ -477,6 +497,19 @@ impl Receiver {
     pub fn stamp(&mut self, seg: &mut Segment) {
         seg.ack = self.rcv_nxt;
         seg.wnd = self.window.advertise(self.rcv_nxt);
+        if let Some(exact) = &mut self.exact {
+            let before = exact.before.take();
+            if before.map_or(exact.ce, |(_, ce)| ce) {
+                seg.flags |= ackclock_core::Flags::ECE;
+            }
+            if let Some((ack, _)) = before {
+                seg.ack = ack;
+                if self.timestamps {
+                    seg.ts_ecr = self.ts_recent;
+                }
+                return; // what is due for the latest arrival is still due
+            }
+        }
         if self.echo_marks {
             seg.flags |= ackclock_core::Flags::ECE;
         }

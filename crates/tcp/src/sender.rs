@@ -17,6 +17,7 @@ mod timers;
 mod transmit;
 mod undo;
 mod validation;
+mod vars;
 mod window_probe;
 
 use std::rc::Rc;
@@ -35,6 +36,7 @@ use ecn::EcnSender;
 use pacing::Pacer;
 use push::SendQueue;
 use rack::Rack;
+pub use vars::{VarsRow, VarsTrace};
 
 /// Linux TCP_RACK_RECOVERY_THRESH (RFC 8985 §6.2 step 4): recoveries without DSACK until reo_wnd shrinks again.
 const REO_WND_PERSIST: u8 = 16;
@@ -188,6 +190,8 @@ pub struct Sender {
     pub stats: Stats,
     /// Per-ACK trace, when wanted.
     pub records: Option<Vec<Record>>,
+    /// Trace of the controller's variables, when wanted.
+    pub vars: Option<Box<VarsTrace>>,
     /// Finished episodes of recovery.
     pub recoveries: Vec<RecoverySummary>,
     episode: Option<Box<RecoverySummary>>,
@@ -198,8 +202,7 @@ pub struct Sender {
 impl Sender {
     /// A sender before its handshake.
     pub fn new(flow: FlowId, responder: bool, config: &Rc<Config>, ticks: Ticks) -> Sender {
-        let cc = Controller::by_name_with(&config.congestion_control, config.beta_permille, config.hystart)
-            .expect("invariant: the caller checked the controller's name");
+        let cc = config.controller();
         let rule = Rule::by_name(&config.recovery).expect("invariant: the caller checked the rule's name");
         let rtt =
             Rtt::new(config.rto_style, config.initial_rto, config.min_rto, config.max_rto, config.tick());
@@ -269,11 +272,22 @@ impl Sender {
             last_sent: Time::ZERO,
             stats: Stats::default(),
             records: None,
+            vars: None,
             recoveries: Vec::new(),
             episode: None,
             failed: false,
             config: config.clone(),
         }
+    }
+
+    /// The seed of the controller's random numbers.
+    pub fn seed(&mut self, seed: u64) {
+        self.cc.seed(seed);
+    }
+
+    /// Write the controller's variables down, one row per ACK but at most one in `interval`.
+    pub fn trace_vars(&mut self, interval: Span) {
+        self.vars = Some(Box::new(VarsTrace::new(self.cc.var_names(), interval)));
     }
 
     /// The handshake is over: what both sides can do, the peer's window, the segment size.
@@ -498,6 +512,9 @@ impl Sender {
         }
         if self.records.is_some() {
             self.record_ack(now, seg, cwnd_before, prior_pipe, prior_una, delivered, newly_lost, &w);
+        }
+        if let Some(vars) = &mut self.vars {
+            vars.record(now, self.stats.acks_received as u32, &self.window, &self.cc);
         }
     }
 

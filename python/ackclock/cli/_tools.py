@@ -21,13 +21,23 @@ def names(*, as_json: bool) -> None:
 
     registry = _engine.registry()
     if as_json:
-        _terminal.show_json({kind: dict(entries) for kind, entries in registry.items()})
+        options = {
+            controller: {
+                name: {"takes": takes, "default": default, "about": about} for name, takes, default, about in known
+            }
+            for controller, known in _engine.controller_options().items()
+        }
+        _terminal.show_json({**{kind: dict(entries) for kind, entries in registry.items()}, "options": options})
         return
     width = max(len(name) for entries in registry.values() for name, _ in entries)
     for kind, entries in registry.items():
         typer.echo(f"{kind}:")
         for name, line in entries:
             typer.echo(f"  {name:<{width}}  {line}")
+    typer.echo("options of controllers (congestion_control_options):")
+    for controller, options in _engine.controller_options().items():
+        for name, takes, default, about in options:
+            typer.echo(f"  {controller + ': ' + name:<{width}}  {about} ({takes}; {default})")
 
 
 def schema() -> None:

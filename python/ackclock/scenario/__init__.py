@@ -12,7 +12,7 @@ from ackclock.scenario.flow import Flows, Stack
 from ackclock.scenario.link import Link, NamedLink, Reorder
 from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, NoLoss, Periodic, Scripted
 from ackclock.scenario.network import Network, Path, Reverse
-from ackclock.scenario.queue import Codel, DropTail, NetemLimit, Red
+from ackclock.scenario.queue import Codel, DropTail, NetemLimit, Red, Threshold
 from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
 from ackclock.scenario.workload import (
@@ -56,6 +56,7 @@ __all__ = [
     "Scripted",
     "Stack",
     "Step",
+    "Threshold",
     "Throttled",
     "Transfer",
     "Uniform",

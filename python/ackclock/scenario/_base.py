@@ -257,15 +257,25 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """Annotation of a name in one of the engine's registries."""
+    """Annotation of a name in one of the engine's registries, or behind `own`, of a user's own making.
+
+    Parameters
+    ----------
+    kind
+        Registry.
+    own
+        What a user's own names begin with.
+    """
 
     kind: str
+    own: str | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._check)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "string", "enum": self.names()}
+        known: dict[str, Any] = {"type": "string", "enum": self.names()}
+        return known if self.own is None else {"anyOf": [known, {"type": "string", "pattern": f"^{self.own}.+"}]}
 
     def expected(self) -> str:
         """What it takes, for messages."""
@@ -279,9 +289,37 @@ class Registered:
 
     def _check(self, value: object) -> object:
         names = self.names()
+        if self.own is not None and isinstance(value, str) and value.startswith(self.own) and value != self.own:
+            return value
         if value not in names:
             raise ScenarioError(found=quote(value), allowed=one_of(str(value), names))
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Annotation of a table of options, whose names only the engine knows."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": {"type": ["boolean", "number", "string"]}}
+
+    def _check(self, value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise ScenarioError(found=quote(value), allowed="a table of options")
+        for key, given in value.items():
+            if not isinstance(given, bool | int | float | str) or given != given or abs(_size(given)) > MOST_OPTION:
+                raise ScenarioError(key=str(key), found=quote(given), allowed="true, false, a number or text in quotes")
+        return dict(value)
+
+
+MOST_OPTION = 1e15
+
+
+def _size(given: bool | float | str) -> float:
+    return 0.0 if isinstance(given, str) else given
 
 
 Duration = Annotated[str, Quantity((units.DURATION,), zero=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
@@ -12,6 +12,7 @@ from ackclock.scenario._base import (
     Duration,
     Flag,
     Number,
+    Options,
     PositiveDuration,
     Registered,
     SegmentSize,
@@ -63,6 +64,8 @@ class Stack(Table):
     """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
     hystart: Flag | None = None
     """HyStart, where the controller has a choice."""
+    ecn: Literal["off", "accept", "ask"] | None = None
+    """Explicit congestion notification: never, if the peer asks, or ask for it."""
     hz: Annotated[int, Number(1, 1_000_000)] | None = None
     """Ticks of the kernel's clock per second."""
     pacing: Flag | None = None
@@ -101,10 +104,15 @@ class Stack(Table):
             receive_buffer=None if self.receive_buffer is None else byte_count(self.receive_buffer),
             beta_permille=None if self.beta is None else round(self.beta * 1000),
             hystart=self.hystart,
+            ecn=self.ecn,
             hz=self.hz,
             pacing=self.pacing,
             pace_initial_window=self.pace_initial_window,
         )
+
+
+OWN = "custom:"
+"""What the name of a user's own controller begins with."""
 
 
 class Flows(Table):
@@ -116,8 +124,10 @@ class Flows(Table):
     """Transport protocol."""
     profile: Annotated[str, Registered("profiles")] = "linux-6"
     """Host profile."""
-    congestion_control: Annotated[str, Registered("controllers")] = "cubic"
-    """Congestion controller."""
+    congestion_control: Annotated[str, Registered("controllers", own=OWN)] = "cubic"
+    """Congestion controller; "custom:NAME" is one that is given to the run."""
+    congestion_control_options: Annotated[dict[str, bool | float | str], Options()] = Field(default_factory=dict)
+    """Options of the controller, by name; see `ackclock list`."""
     recovery: Annotated[str, Registered("recovery")] | None = None
     """Recovery rule; absent: the profile's."""
     stack: Stack = Stack()
@@ -133,12 +143,29 @@ class Flows(Table):
     path: str | None = None
     """Graph: name of the path; absent: the first."""
 
+    @model_validator(mode="after")
+    def _options_are_the_controllers(self) -> Flows:
+        if self.congestion_control_options and self.congestion_control.startswith(OWN):
+            raise ScenarioError(
+                key="congestion_control_options",
+                found=f"options of {quote(self.congestion_control)}",
+                allowed="none for a controller of one's own; give them to its class",
+            )
+        from ackclock import _engine
+
+        refused = _engine.check_controller(self.congestion_control, dict(self.congestion_control_options))
+        if refused is not None and not self.congestion_control.startswith(OWN):
+            option, found, allowed = refused
+            raise ScenarioError(key=f"congestion_control_options.{option}", found=found, allowed=allowed)
+        return self
+
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""
         return without_none(
             count=self.count,
             profile=self.profile,
             congestion_control=self.congestion_control,
+            congestion_control_options=dict(self.congestion_control_options),
             recovery=self.recovery,
             stack=self.stack.engine(),
             workload=self.workload.engine(),

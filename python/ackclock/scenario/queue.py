@@ -94,6 +94,24 @@ class Codel(Table):
         )
 
 
+class Threshold(Table):
+    """Marks every packet that arrives while at least `mark` wait (DCTCP's switch); what cannot be marked passes."""
+
+    kind: Literal["threshold"]
+    mark: PacketLimit
+    """Packets that wait from which on arrivals are marked: packets or multiples of the bandwidth-delay product."""
+    limit: PacketLimit | None = None
+    """Packets or multiples of the bandwidth-delay product; absent: unlimited."""
+
+    def engine(self, bdp: Fraction) -> dict[str, Any]:
+        """As the engine reads it; `bdp` in packets."""
+        mark = _packets(self.mark, bdp, key="mark")
+        limit = None if self.limit is None else _packets(self.limit, bdp)
+        if limit is not None and mark > limit:
+            raise ScenarioError(key="mark", found=quote(self.mark), allowed=f"at most the limit of {quote(self.limit)}")
+        return without_none(kind=self.kind, limit_packets=limit, mark_packets=mark)
+
+
 class Red(Table):
     """RED (Floyd and Jacobson 1993), gentle: drops at random as the mean queue grows."""
 
@@ -131,7 +149,9 @@ class Red(Table):
 
 
 Queue = Annotated[
-    DropTail | NetemLimit | Codel | Red, Field(discriminator="kind"), tagged(DropTail, NetemLimit, Codel, Red)
+    DropTail | NetemLimit | Codel | Threshold | Red,
+    Field(discriminator="kind"),
+    tagged(DropTail, NetemLimit, Codel, Threshold, Red),
 ]
 
 
@@ -148,11 +168,11 @@ def _share_of_packets(key: str, limit: str, bdp: Fraction) -> Fraction:
     return value * bdp
 
 
-def _packets(limit: str, bdp: Fraction) -> int:
-    packets = units.round_half_up(_share_of_packets("limit", limit, bdp))
+def _packets(limit: str, bdp: Fraction, *, key: str = "limit") -> int:
+    packets = units.round_half_up(_share_of_packets(key, limit, bdp))
     if not 1 <= packets <= units.PACKETS.largest:
         raise ScenarioError(
-            key="limit",
+            key=key,
             found=f"{quote(limit)}, which is {'less than half a packet' if packets < 1 else f'{packets} packets'}",
             allowed=f"1 to {units.PACKETS.largest} packets (1 BDP is {float(bdp):.3g} packets)",
         )

@@ -12,6 +12,10 @@ class Record(Table):
 
     trace: Literal["none", "flow", "all"] = "none"
     """The record of every ACK, transmission and timer: none, of flow 0, or of all flows."""
+    controller: Literal["none", "flow", "all"] = "none"
+    """The controllers' own variables, a row per ACK: of none, of flow 0, or of all flows."""
+    controller_interval: Duration = "0 s"
+    """Least time between two such rows of a flow; "0 s": every ACK."""
     sample_interval: Duration = "0 s"
     """Between samples of each open flow (cwnd, ssthresh, RTT, state)."""
     queue_interval: Duration = "0 s"
@@ -25,6 +29,8 @@ class Record(Table):
         """As the engine reads it."""
         return {
             "trace": self.trace,
+            "controller": self.controller,
+            "controller_interval_ns": nanoseconds(self.controller_interval),
             "sample_interval_ns": nanoseconds(self.sample_interval),
             "queue_interval_ns": nanoseconds(self.queue_interval),
             "goodput_interval_ns": nanoseconds(self.goodput_interval),

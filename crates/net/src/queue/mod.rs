@@ -8,6 +8,7 @@ pub(crate) mod codel;
 mod drop_tail;
 mod netem_limit;
 mod red;
+mod threshold;
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Packet, Span, Stream, Time};
@@ -18,12 +19,14 @@ use codel::Codel;
 use drop_tail::DropTail;
 use netem_limit::NetemLimit;
 use red::Red;
+use threshold::Threshold;
 
 /// Every queue: its name in a scenario, and what it does.
 pub const REGISTRY: &[(&str, &str)] = &[
     ("drop-tail", "first in, first out; refuses what exceeds a limit in packets or bytes"),
     ("netem-limit", "as Linux netem's limit: packets in transmission and in the delay line count too"),
     ("codel", "CoDel (RFC 8289): drops or marks at departure while the sojourn time stays above a target"),
+    ("threshold", "marks every packet that arrives while at least so many wait (DCTCP's switch, RFC 8257)"),
     ("red", "RED (Floyd, Jacobson 1993), gentle: drops or marks at random by the average queue length"),
 ];
 
@@ -52,6 +55,13 @@ pub enum QueueConfig {
         interval: Span,
         /// Mark ECN-capable packets instead of dropping them.
         ecn: bool,
+    },
+    /// Marking at a threshold.
+    Threshold {
+        /// Most packets that wait; `None` = no limit.
+        limit_packets: Option<u32>,
+        /// K: packets that wait from which on arrivals are marked.
+        mark_packets: u32,
     },
     /// RED.
     Red {
@@ -126,6 +136,7 @@ impl Arrival<'_> {
 pub(crate) enum Queue {
     DropTail(DropTail),
     NetemLimit(NetemLimit),
+    Threshold(Threshold),
     Red(Box<Red>),
     Codel(Box<Codel>),
 }
@@ -140,6 +151,9 @@ impl Queue {
             QueueConfig::NetemLimit { limit_packets } => Queue::NetemLimit(NetemLimit::new(limit_packets)),
             QueueConfig::Codel { limit_packets, target, interval, ecn } => {
                 Queue::Codel(Box::new(Codel::new(limit_packets, target, interval, ecn)))
+            }
+            QueueConfig::Threshold { limit_packets, mark_packets } => {
+                Queue::Threshold(Threshold::new(limit_packets, mark_packets))
             }
             QueueConfig::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn } => {
                 let parameters = red::Parameters {
@@ -161,6 +175,7 @@ impl Queue {
         match self {
             Queue::DropTail(queue) => queue.admit(arrival),
             Queue::NetemLimit(queue) => queue.admit(arrival),
+            Queue::Threshold(queue) => queue.admit(arrival),
             Queue::Red(queue) => queue.admit(arrival),
             Queue::Codel(_) => unreachable!("invariant: CoDel decides at departure"),
         }

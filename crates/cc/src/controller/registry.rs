@@ -1,0 +1,197 @@
+//! The closed set of controllers and the registry of their names.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
+use super::cubic::{Cubic, CubicParams};
+use super::hystart::HyStartExit;
+use super::options::{Checked, Options, Parameter, Refusal};
+use super::reno::Reno;
+use super::{beta_from_permille, AckSample, CongestionControl};
+use crate::window::Window;
+
+/// A user's own controller, boxed.
+pub type Custom = Box<dyn CongestionControl + Send>;
+
+/// What a stack may set for every controller that has the choice; `None` keeps what the controller's name stands for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shared {
+    /// Thousandths of the window that a reduction leaves (Reno, CUBIC).
+    pub beta_permille: Option<u32>,
+    /// HyStart (CUBIC).
+    pub hystart: Option<bool>,
+}
+
+/// A built-in controller.
+pub struct Entry {
+    /// Its name in a scenario.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// The options that it takes.
+    pub parameters: &'static [Parameter],
+    make: fn(&Checked, Shared) -> Controller,
+}
+
+/// Every built-in controller.
+pub const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "reno",
+        about: "NewReno: slow start, one segment per RTT, halve on loss (RFC 5681; counts segments as Linux does)",
+        parameters: &[],
+        make: |_, shared| {
+            Controller::Reno(
+                shared.beta_permille.map_or_else(Reno::default, |b| Reno { beta: beta_from_permille(b) }),
+            )
+        },
+    },
+    Entry {
+        name: "cubic",
+        about: "CUBIC with HyStart as in current Linux (RFC 9438 names the algorithm; integer arithmetic of the kernel)",
+        parameters: &[],
+        make: |_, shared| cubic(CubicParams::LINUX, shared),
+    },
+    Entry {
+        name: "cubic-rfc9438",
+        about: "CUBIC in the form of RFC 9438: real arithmetic, no HyStart",
+        parameters: &[],
+        make: |_, shared| cubic(CubicParams::RFC9438, shared),
+    },
+];
+
+fn cubic(params: CubicParams, shared: Shared) -> Controller {
+    let beta = shared.beta_permille.map_or(params.beta, beta_from_permille);
+    let hystart = shared.hystart.unwrap_or(params.hystart);
+    Controller::Cubic(Cubic::new(CubicParams { beta, hystart, ..params }))
+}
+
+/// Name and one line for each built-in controller.
+pub const REGISTRY: &[(&str, &str)] = &NAMES;
+
+const NAMES: [(&str, &str); ENTRIES.len()] = {
+    let mut names = [("", ""); ENTRIES.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = (ENTRIES[i].name, ENTRIES[i].about);
+        i += 1;
+    }
+    names
+};
+
+/// Every built-in controller, and one variant for a user's own.
+#[allow(missing_docs)]
+pub enum Controller {
+    Reno(Reno),
+    Cubic(Cubic),
+    Custom(Custom),
+}
+
+impl Controller {
+    /// The controller called `name`, if there is one.
+    pub fn by_name(name: &str) -> Option<Controller> {
+        Controller::build(name, &Options::new(), Shared::default()).ok()
+    }
+
+    /// The controller called `name` with these options.
+    pub fn build(name: &str, options: &Options, shared: Shared) -> Result<Controller, Refusal> {
+        let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
+            let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+            return Err(Refusal {
+                option: String::new(),
+                found: format!("{name:?}"),
+                allowed: names.join(", "),
+            });
+        };
+        let checked = Checked::new(name, options, entry.parameters)?;
+        Ok((entry.make)(&checked, shared))
+    }
+
+    /// How HyStart last ended slow start, and cwnd at that moment.
+    pub fn hystart_exit(&self) -> Option<(HyStartExit, u32)> {
+        match self {
+            Controller::Cubic(c) => c.hystart.exit,
+            _ => None,
+        }
+    }
+
+    /// How often HyStart ended slow start.
+    pub fn hystart_exits(&self) -> u32 {
+        match self {
+            Controller::Cubic(c) => c.hystart.exits,
+            _ => 0,
+        }
+    }
+}
+
+macro_rules! dispatch {
+    ($self:ident, $c:ident => $e:expr) => {
+        match $self {
+            Controller::Reno($c) => $e,
+            Controller::Cubic($c) => $e,
+            Controller::Custom($c) => $e,
+        }
+    };
+}
+
+impl CongestionControl for Controller {
+    #[inline]
+    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+        dispatch!(self, c => c.on_sample(window, ack))
+    }
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        dispatch!(self, c => c.on_ack(window, ack))
+    }
+    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
+        dispatch!(self, c => c.ssthresh(window, in_flight))
+    }
+    fn on_rto(&mut self, window: &mut Window, now: Time) {
+        dispatch!(self, c => c.on_rto(window, now))
+    }
+    fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
+        dispatch!(self, c => c.on_state(window, state, now))
+    }
+    fn on_recovered(&mut self, window: &mut Window, now: Time) {
+        dispatch!(self, c => c.on_recovered(window, now))
+    }
+    fn on_ecn(&mut self, window: &mut Window, ack: &AckSample) -> bool {
+        dispatch!(self, c => c.on_ecn(window, ack))
+    }
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        dispatch!(self, c => c.undo_cwnd(window))
+    }
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
+        dispatch!(self, c => c.on_tx_start(window, now, idle))
+    }
+    fn min_cwnd(&self, ssthresh: u32) -> u32 {
+        dispatch!(self, c => c.min_cwnd(ssthresh))
+    }
+    fn controls(&self) -> bool {
+        dispatch!(self, c => c.controls())
+    }
+    #[inline]
+    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
+        dispatch!(self, c => c.on_control(window, ack))
+    }
+    fn wants_rate(&self) -> bool {
+        dispatch!(self, c => c.wants_rate())
+    }
+    fn wants_pacing(&self) -> bool {
+        dispatch!(self, c => c.wants_pacing())
+    }
+    fn wants_exact_ecn(&self) -> bool {
+        dispatch!(self, c => c.wants_exact_ecn())
+    }
+    fn var_names(&self) -> &'static [&'static str] {
+        dispatch!(self, c => c.var_names())
+    }
+    fn vars(&self, values: &mut [f64]) {
+        dispatch!(self, c => c.vars(values))
+    }
+    fn wants_seed(&self) -> bool {
+        dispatch!(self, c => c.wants_seed())
+    }
+    fn seed(&mut self, seed: u64) {
+        dispatch!(self, c => c.seed(seed))
+    }
+}

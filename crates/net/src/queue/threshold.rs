@@ -1,0 +1,67 @@
+//! Marking at a threshold: an ECN-capable packet that arrives while at least K packets wait is marked; one that is not
+//! ECN-capable only meets the limit. The switch of DCTCP (Alizadeh et al., "Data center TCP", SIGCOMM 2010, §3.1;
+//! RFC 8257 §3.1: RED with both thresholds at K and the instantaneous queue).
+
+use super::{ecn_capable, Arrival, Refused, Verdict};
+
+pub(crate) struct Threshold {
+    limit_packets: u32,
+    mark_packets: u32,
+}
+
+impl Threshold {
+    pub(crate) fn new(limit_packets: Option<u32>, mark_packets: u32) -> Threshold {
+        Threshold { limit_packets: limit_packets.unwrap_or(u32::MAX), mark_packets }
+    }
+
+    #[inline]
+    pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
+        let waiting = arrival.backlog.len();
+        if waiting >= self.limit_packets && !arrival.finds_link_idle() {
+            return Verdict::Refuse(Refused::QueueFull);
+        }
+        match waiting >= self.mark_packets && ecn_capable(arrival.packet) {
+            true => Verdict::Mark,
+            false => Verdict::Accept,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Link, LinkConfig, QueueConfig};
+    use ackclock_core::packet::Ecn;
+    use ackclock_core::{Packet, Rate, Span, Time};
+
+    fn marked(ecn: Ecn) -> (Vec<bool>, usize) {
+        let config = LinkConfig {
+            queue: QueueConfig::Threshold { limit_packets: Some(8), mark_packets: 5 },
+            ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO)
+        };
+        let mut link = Link::new(&config, 1);
+        let packet = Packet { bytes: 1500, ecn, ..Packet::default() };
+        let passed = (0..20).filter(|_| link.offer(Time::ZERO, packet).is_ok()).count();
+        let mut marks = Vec::new();
+        while link.next_event() != Time::NEVER {
+            let at = link.next_event();
+            while let Some(packet) = link.poll(at) {
+                marks.push(packet.ecn == Ecn::Ce);
+            }
+        }
+        (marks, passed)
+    }
+
+    #[test]
+    fn of_a_burst_those_that_find_five_waiting_are_marked() {
+        // one in transmission, five wait unmarked, the last three are marked, the rest dropped
+        let (marks, passed) = marked(Ecn::Ect0);
+        assert_eq!(passed, 9);
+        assert_eq!(marks, [false, false, false, false, false, false, true, true, true]);
+    }
+
+    #[test]
+    fn what_cannot_be_marked_meets_the_limit_only() {
+        let (marks, passed) = marked(Ecn::NotEct);
+        assert_eq!((marks, passed), (vec![false; 9], 9));
+    }
+}

@@ -1,0 +1,51 @@
+//! The controller's own variables over time: what it estimates, and from what. Reads the controller and changes nothing.
+
+use ackclock_cc::controller::MAX_VARS;
+use ackclock_cc::{CongestionControl, Controller, Window};
+use ackclock_core::{Span, Time};
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct VarsRow {
+    /// When.
+    pub t: Time,
+    /// ACKs received so far, that of this row included.
+    pub ack_no: u32,
+    /// cwnd after it, segments.
+    pub cwnd: u32,
+    /// ssthresh after it, segments.
+    pub ssthresh: u32,
+    /// Pacing rate after it, bytes/s.
+    pub pacing_rate: u64,
+    /// The variables, in the order of their names; NaN = unknown.
+    pub values: [f64; MAX_VARS],
+}
+
+/// The rows of one sender.
+#[derive(Clone, Debug)]
+pub struct VarsTrace {
+    /// Names of the variables.
+    pub names: &'static [&'static str],
+    /// The rows.
+    pub rows: Vec<VarsRow>,
+    interval: Span,
+    next: Time,
+}
+
+impl VarsTrace {
+    pub(super) fn new(names: &'static [&'static str], interval: Span) -> VarsTrace {
+        VarsTrace { names, rows: Vec::new(), interval, next: Time::ZERO }
+    }
+
+    #[cold]
+    pub(super) fn record(&mut self, now: Time, ack_no: u32, window: &Window, cc: &Controller) {
+        if now < self.next {
+            return;
+        }
+        self.next = now + self.interval;
+        let mut values = [f64::NAN; MAX_VARS];
+        cc.vars(&mut values[..self.names.len().min(MAX_VARS)]);
+        let &Window { cwnd, ssthresh, pacing_rate, .. } = window;
+        self.rows.push(VarsRow { t: now, ack_no, cwnd, ssthresh, pacing_rate, values });
+    }
+}
