@@ -11,8 +11,6 @@ mod scoreboard;
 mod sender;
 mod ticks;
 
-pub use config::{
-    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Maker, Pacing, RtoStyle, PROFILES,
-};
+pub use config::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Maker, Pacing, RtoStyle, PROFILES};
 pub use connection::{Connection, Info, State, Stats};
 pub use sender::{VarsRow, VarsTrace};
