@@ -5,7 +5,7 @@
 //! hole in its rate, so it is a policy of its own, the same for every transport:
 //!
 //! ```text
-//! while due <= now { send one packet; due = policy.following(due, now, interval) }
+//! while policy.release(due) <= now { send one packet; due = policy.following(due, now, interval) }
 //! ```
 //!
 //! Sources: PCC's own sender takes the next send time from the actual one, so lateness is lost ([`CatchUp::None`]);
@@ -37,6 +37,12 @@ pub struct Pacer {
 }
 
 impl Pacer {
+    /// When a packet that is due at `due` may leave: at the clock's next tick.
+    #[inline]
+    pub fn release(&self, due: Time) -> Time {
+        due.round_up(self.tick)
+    }
+
     /// When the packet after one that was due at `due` and leaves at `now` is due. A sender that had nothing to send
     /// at `due` is not late: it passes `now` for both.
     #[inline]

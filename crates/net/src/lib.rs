@@ -4,6 +4,7 @@
 //! arrivals = delivered + dropped + held.
 
 pub mod capacity;
+pub mod host;
 pub mod jitter;
 pub mod link;
 pub mod loss;
@@ -13,6 +14,7 @@ mod transmitter;
 mod wire;
 
 pub use capacity::CapacityConfig;
+pub use host::{Host, HostConfig};
 pub use link::{Counters, Link, LinkConfig};
 pub use loss::LossConfig;
 pub use queue::{QueueConfig, Refused};

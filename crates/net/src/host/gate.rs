@@ -1,0 +1,112 @@
+//! The gate: a host whose processor is taken away at times, as happens to a virtual machine on a shared processor.
+//! While the gate is closed, the host neither receives nor sends, and its timers do not fire; what came up in the
+//! meantime is done when it opens.
+//!
+//! On-times and off-times are drawn in turn. The first on-time is cut at a random point, so that hosts with fixed times
+//! are not in step.
+
+use ackclock_core::{Distribution, Span, Stream, Time};
+
+/// Distributions of the times, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateConfig {
+    /// How long the host runs.
+    pub on: Distribution,
+    /// How long it does not.
+    pub off: Distribution,
+}
+
+/// A gate. Asked with times that never decrease.
+pub(crate) struct Gate {
+    config: GateConfig,
+    stream: Stream,
+    open: bool,
+    /// When that changes.
+    until: Time,
+    stalled: Span,
+    stalls: u64,
+    longest: Span,
+    /// Length of the off-time under way, or of the last one.
+    length: Span,
+}
+
+impl Gate {
+    pub(crate) fn new(config: GateConfig, mut stream: Stream) -> Gate {
+        let first = seconds(config.on.draw(&mut stream) * stream.unit());
+        let (stalled, longest, length) = (Span::ZERO, Span::ZERO, Span::ZERO);
+        Gate { config, stream, open: true, until: Time::ZERO + first, stalled, stalls: 0, longest, length }
+    }
+
+    /// When it opens, if it is closed at `now`.
+    pub(crate) fn closed_until(&mut self, now: Time) -> Option<Time> {
+        while self.until <= now {
+            self.open = !self.open;
+            let times = if self.open { &self.config.on } else { &self.config.off };
+            // at least a nanosecond, so that time goes on whatever is drawn
+            let length = seconds(times.draw(&mut self.stream)).0.max(1);
+            self.until += Span(length);
+            if !self.open {
+                self.length = Span(length);
+                self.stalled = self.stalled + self.length;
+                self.stalls += 1;
+                self.longest = self.longest.max(self.length);
+            }
+        }
+        (!self.open).then_some(self.until)
+    }
+
+    /// Time closed up to `now`, number of times, longest of them.
+    pub(crate) fn stalled(&mut self, now: Time) -> (Span, u64, Span) {
+        let to_come = self.closed_until(now).map_or(Span::ZERO, |until| until - now);
+        (self.stalled.saturating_sub(to_come), self.stalls, self.longest)
+    }
+}
+
+fn seconds(s: f64) -> Span {
+    Span((s.clamp(0.0, 1e6) * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(on: Distribution, off: Distribution) -> Gate {
+        Gate::new(GateConfig { on, off }, Stream::new(5, "test"))
+    }
+
+    #[test]
+    fn shares_are_those_of_the_means() {
+        let ms = |ms: f64| Distribution::Constant { value: ms * 1e-3 };
+        // Xen's credit scheduler: on for one to three ticks of 10 ms, off for the slice of a competitor, 30 ms
+        let xen = Distribution::Choice { values: vec![0.01, 0.02, 0.03] };
+        let end = Time(1_000_000_000_000);
+        for (on, off, share) in [
+            (ms(30.0), ms(30.0), 0.5),
+            (Distribution::Exponential { mean: 0.1 }, ms(5.0), 5.0 / 105.0),
+            (xen, ms(30.0), 30.0 / 50.0),
+        ] {
+            let mut gate = gate(on, off);
+            let (stalled, stalls, longest) = gate.stalled(end);
+            assert!((stalled.as_secs() / 1000.0 - share).abs() < 0.02, "{share}: {stalled:?}");
+            assert!(stalls > 1000 && longest <= Span::from_ms(30));
+        }
+    }
+
+    /// Oracle: asked at every millisecond, or only now and then, it says the same.
+    #[test]
+    fn it_does_not_matter_who_asks_when() {
+        let make =
+            || gate(Distribution::Exponential { mean: 0.02 }, Distribution::Exponential { mean: 0.01 });
+        let (mut often, mut rarely) = (make(), make());
+        for ms in 0..100_000u64 {
+            let now = Time(ms * 1_000_000);
+            let closed = often.closed_until(now);
+            assert!(closed.is_none_or(|until| until > now));
+            if ms % 997 == 0 {
+                assert_eq!(closed, rarely.closed_until(now));
+            }
+        }
+        let end = Time(100_000_000_000);
+        assert_eq!(often.stalled(end), rarely.stalled(end));
+    }
+}

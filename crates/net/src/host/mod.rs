@@ -1,0 +1,222 @@
+//! Hosts that are not perfect: a processor that is taken away or too small, a card that interrupts now and then, clocks
+//! that tick. A host that is not described is perfect and costs nothing.
+//!
+//! | file | mechanism |
+//! |---|---|
+//! | `gate.rs` | the processor is taken away (virtual machines) |
+//! | `cpu.rs` | n processes on k cores, cost of a packet |
+//! | `nic.rs` | interrupt coalescing on the way in, batches on the way out |
+//! | `departures.rs` | the noise that came of it |
+//!
+//! What a paced sender does about its lateness is [`ackclock_core::Pacer`]. Several flows, senders and receivers, can
+//! live on one host: then they freeze together and share its cores and its card.
+
+mod cpu;
+mod departures;
+mod gate;
+mod nic;
+
+use ackclock_core::{Pacer, Packet, Span, Stream, Time};
+
+pub use cpu::CpuConfig;
+pub use departures::Departures;
+pub use gate::GateConfig;
+pub use nic::Batching;
+
+use cpu::Cpu;
+use gate::Gate;
+use nic::Ring;
+
+/// A host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostConfig {
+    /// Name, unique in the run: random streams are derived from it.
+    pub name: String,
+    /// When the processor is taken away.
+    pub gate: Option<GateConfig>,
+    /// While it is, the links of the network stand still as well: they are emulated in the same machine.
+    pub emulates_links: bool,
+    /// Processor; `None` = as many cores as needed, and packets cost nothing.
+    pub cpu: Option<CpuConfig>,
+    /// From the card to the processes.
+    pub receive: Batching,
+    /// From the processes to the line.
+    pub transmit: Batching,
+    /// What becomes of the lateness of paced senders.
+    pub pacer: Pacer,
+}
+
+/// A direction through the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// To the processes.
+    In,
+    /// To the line.
+    Out,
+}
+
+/// Whether a process may do something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permit {
+    /// Now.
+    Now,
+    /// Not before.
+    At(Time),
+    /// When the scheduler says so.
+    InTurn,
+}
+
+/// What a host measured.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct HostSums {
+    /// Time without a processor.
+    pub stalled: Span,
+    pub stalls: u64,
+    pub longest_stall: Span,
+    /// Time that processes waited for a core, all together.
+    pub waited: Span,
+    /// Interrupts of a card that coalesces them, packets that came by them, most by one.
+    pub interrupts: u64,
+    pub interrupt_packets: u64,
+    pub largest_interrupt: u32,
+    /// The same for batches that left.
+    pub batches: u64,
+    pub batch_packets: u64,
+    pub largest_batch: u32,
+}
+
+/// A host at work. Its processes are numbers; whoever owns it asks before each step of one.
+pub struct Host {
+    name: String,
+    gate: Option<Gate>,
+    scheduler: Option<Cpu>,
+    cpu: CpuConfig,
+    rings: [Option<Ring>; 2],
+    pacer: Pacer,
+    emulates_links: bool,
+}
+
+impl Host {
+    /// A host at the start of a run. The gate's random stream is that of `<name>.gate` in a run with this seed.
+    pub fn new(config: &HostConfig, seed: u64) -> Host {
+        let free = CpuConfig {
+            cores: 0,
+            slice: Span::ZERO,
+            send: Span::ZERO,
+            receive: Span::ZERO,
+            busy_wait: false,
+        };
+        let cpu = config.cpu.unwrap_or(free);
+        let stream = || Stream::new(seed, &format!("{}.gate", config.name));
+        Host {
+            name: config.name.clone(),
+            gate: config.gate.clone().map(|gate| Gate::new(gate, stream())),
+            scheduler: (cpu.cores > 0).then(|| Cpu::new(cpu.cores, cpu.slice)),
+            cpu,
+            rings: [Ring::new(config.receive), Ring::new(config.transmit)],
+            pacer: config.pacer,
+            emulates_links: config.emulates_links,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What becomes of the lateness of paced senders.
+    pub fn pacer(&self) -> Pacer {
+        self.pacer
+    }
+
+    /// What packets cost.
+    pub fn cpu(&self) -> &CpuConfig {
+        &self.cpu
+    }
+
+    /// Whether `process`, which has something to do, may do it.
+    pub fn permit(&mut self, now: Time, process: u32) -> Permit {
+        if let Some(open) = self.gate.as_mut().and_then(|gate| gate.closed_until(now)) {
+            return Permit::At(open);
+        }
+        let runs = self.scheduler.as_mut().is_none_or(|cpu| cpu.wake(now, process));
+        if runs {
+            Permit::Now
+        } else {
+            Permit::InTurn
+        }
+    }
+
+    /// `process` has nothing to do, or is gone: the one that runs in its place, if any.
+    pub fn release(&mut self, now: Time, process: u32) -> Option<u32> {
+        self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
+    }
+
+    /// When the scheduler wants [`Host::rotate`]; `Time::NEVER` if nobody waits for a core.
+    pub fn slice_end(&self) -> Time {
+        self.scheduler.as_ref().map_or(Time::NEVER, Cpu::due)
+    }
+
+    /// A slice may be over: the process that runs in place of another. Again until `None`.
+    pub fn rotate(&mut self, now: Time) -> Option<u32> {
+        self.scheduler.as_mut().and_then(|cpu| cpu.rotate(now))
+    }
+
+    /// Until when the network's links stand still.
+    pub fn links_stand_until(&mut self, now: Time) -> Option<Time> {
+        match &mut self.gate {
+            Some(gate) if self.emulates_links => gate.closed_until(now),
+            _ => None,
+        }
+    }
+
+    /// Whether the network's links can stand still.
+    pub fn emulates_links(&self) -> bool {
+        self.emulates_links && self.gate.is_some()
+    }
+
+    /// Whether packets in this direction wait in the card.
+    pub fn batches(&self, direction: Direction) -> bool {
+        self.rings[direction as usize].is_some()
+    }
+
+    /// A packet comes to the card. The time at which it wants [`Host::hand_over`], if that is new.
+    pub fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> Option<Time> {
+        self.ring(direction).push(now, packet)
+    }
+
+    /// How many packets the card hands over at `now`.
+    pub fn hand_over(&mut self, now: Time, direction: Direction) -> u32 {
+        self.rings[direction as usize].as_mut().map_or(0, |ring| ring.begin(now))
+    }
+
+    /// The next of these.
+    pub fn take(&mut self, direction: Direction) -> Packet {
+        self.ring(direction).take()
+    }
+
+    /// What it measured up to `now`.
+    pub fn sums(&mut self, now: Time) -> HostSums {
+        let (stalled, stalls, longest_stall) =
+            self.gate.as_mut().map_or((Span::ZERO, 0, Span::ZERO), |gate| gate.stalled(now));
+        let [(interrupts, interrupt_packets, largest_interrupt), (batches, batch_packets, largest_batch)] =
+            [0, 1].map(|i| self.rings[i].as_ref().map_or((0, 0, 0), Ring::sums));
+        HostSums {
+            stalled,
+            stalls,
+            longest_stall,
+            waited: self.scheduler.as_ref().map_or(Span::ZERO, |cpu| cpu.waited(now)),
+            interrupts,
+            interrupt_packets,
+            largest_interrupt,
+            batches,
+            batch_packets,
+            largest_batch,
+        }
+    }
+
+    fn ring(&mut self, direction: Direction) -> &mut Ring {
+        self.rings[direction as usize].as_mut().expect("invariant: asked only where packets wait")
+    }
+}
