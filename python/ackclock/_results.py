@@ -35,6 +35,7 @@ TABLES = (
     "acks",
     "clients",
     "controllers",
+    "datagrams",
 )
 """Every table that a run can leave."""
 
@@ -116,6 +117,15 @@ class _Result:
     def controllers(self) -> pl.DataFrame:
         """The controllers' own variables, a row per ACK (`record.controller`); null where one has no such variable."""
         return self._frame("controllers")
+
+    @cached_property
+    def datagrams(self) -> pl.DataFrame:
+        """One row per flow of plain datagrams: sent, lost, one-way delay, jitter.
+
+        `lost` counts the numbers below the largest that did not arrive, `jitter_s` is the estimator of RFC 3550 at the
+        end of the run; the quantiles of the delay are exact to 1/64.
+        """
+        return self._frame("datagrams")
 
     def _frame(self, name: str) -> pl.DataFrame:
         import polars as pl

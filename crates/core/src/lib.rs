@@ -1,6 +1,7 @@
 //! Ground floor of ackclock: integer time and units, the event queue, random streams, the packet and the trace
 //! schema. No I/O, no clock, no knowledge of any protocol or network element.
 
+pub mod datagram;
 pub mod digest;
 pub mod distribution;
 pub mod event;
@@ -11,11 +12,12 @@ pub mod time;
 pub mod trace;
 pub mod units;
 
+pub use datagram::{Datagram, DatagramEndpoint};
 pub use digest::Digest;
 pub use distribution::Distribution;
 pub use event::EventQueue;
 pub use pacing::{CatchUp, Pacer};
-pub use packet::{Flags, FlowId, Packet, SackBlock, SackList, Segment};
+pub use packet::{Flags, FlowId, Header, Packet, SackBlock, SackList, Segment};
 pub use rng::Stream;
 pub use time::{Span, Time};
 pub use units::Rate;

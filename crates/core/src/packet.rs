@@ -3,6 +3,8 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
+use crate::datagram::Datagram;
+
 /// Number of a flow in the run.
 pub type FlowId = u32;
 
@@ -161,11 +163,67 @@ pub enum Ecn {
     Ce = 3,
 }
 
+/// What stands behind the IP header.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Header {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A UDP datagram.
+    Datagram(Datagram),
+}
+
+impl Default for Header {
+    fn default() -> Self {
+        Header::Tcp(Segment::default())
+    }
+}
+
+impl From<Segment> for Header {
+    #[inline]
+    fn from(seg: Segment) -> Header {
+        Header::Tcp(seg)
+    }
+}
+
+impl Header {
+    /// IPv4 packet size.
+    #[inline]
+    pub fn ip_bytes(&self) -> u32 {
+        match self {
+            Header::Tcp(seg) => seg.ip_bytes(),
+            Header::Datagram(datagram) => datagram.ip_bytes(),
+        }
+    }
+
+    /// Payload bytes.
+    #[inline]
+    pub fn payload(&self) -> u32 {
+        match self {
+            Header::Tcp(seg) => seg.len,
+            Header::Datagram(Datagram::Data(data)) => data.len,
+            Header::Datagram(Datagram::Report(_)) => 0,
+        }
+    }
+
+    /// The piece of data it carries and which transmission of it this is: the ordinal of the segment or piece, counted
+    /// from 1 in order of first transmission, 0 without data; 0 the original, 1 the first retransmission, ...
+    #[inline]
+    pub fn ordinal(&self) -> (u32, u8) {
+        match self {
+            Header::Tcp(seg) => (seg.seg_no, seg.rexmit),
+            Header::Datagram(Datagram::Data(data)) => {
+                ((data.chunk + (data.len > 0) as u64) as u32, data.rexmit)
+            }
+            Header::Datagram(Datagram::Report(_)) => (0, 0),
+        }
+    }
+}
+
 /// A packet in the network.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Packet {
-    /// TCP header and payload length.
-    pub seg: Segment,
+    /// TCP segment or datagram, and its payload's length.
+    pub header: Header,
     /// The flow it belongs to, as in the tables.
     pub flow: FlowId,
     /// The connection it belongs to: a flow that fetches again and again opens many, one after another.

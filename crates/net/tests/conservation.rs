@@ -133,9 +133,10 @@ fn run(config: &LinkConfig, arrivals: &[(u64, u32, bool)], seed: u64) -> Outcome
         }
         let seg = Segment { seg_no: i as u32 + 1, len: bytes, ..Segment::default() };
         let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
-        match link
-            .offer(Time(t), Packet { seg, bytes, ecn, conn: i as u32, forward: true, ..Packet::default() })
-        {
+        match link.offer(
+            Time(t),
+            Packet { header: seg.into(), bytes, ecn, conn: i as u32, forward: true, ..Packet::default() },
+        ) {
             Ok(()) => {}
             Err(Refused::Loss) => out.dropped_loss += 1,
             Err(Refused::QueueFull | Refused::Aqm) => out.dropped_queue += 1,

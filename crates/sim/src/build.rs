@@ -1,7 +1,5 @@
 //! From a scenario and a seed to a world and its application.
 
-use std::rc::Rc;
-
 use ackclock_core::{Rate, Span, Time};
 
 use crate::app::App;
@@ -12,7 +10,7 @@ use crate::observe::Observer;
 use crate::spec::{CapturePoint, Scenario, TraceLevel, Workload};
 use crate::topology::{Builder, Layout};
 use crate::workload::population::Population;
-use crate::workload::{Bulk, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transfer};
+use crate::workload::{Bulk, Datagrams, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transfer};
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
 /// A run that is ready to start.
@@ -39,7 +37,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let (mut flows, mut drivers) = (Vec::new(), Vec::new());
 
     for (g, group) in scenario.flows.iter().enumerate() {
-        let config = Rc::new(hosts::config(group, g, customs)?);
+        let config = hosts::transport(group, g, customs)?;
         check_workload(&group.workload, g)?;
         let stop = end.min(group.stop_ns.map_or(end, Time));
         let members = match &group.workload {
@@ -119,6 +117,9 @@ fn driver(workload: &Workload) -> Driver {
                 total: bytes,
             }))
         }
+        Workload::ConstantRate { .. } | Workload::OnOff { .. } | Workload::Voice { .. } => {
+            Driver::Datagrams(Datagrams::default())
+        }
         Workload::Population { .. } => unreachable!("invariant: its clients are built one by one"),
     }
 }
@@ -148,6 +149,16 @@ fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
         }
         Err(Error::value(format_args!("{place}.{field}"), 0, "at least 1"))
     };
+    let payload = |bytes: u32| {
+        if (1..=MAX_PAYLOAD).contains(&bytes) {
+            return Ok(());
+        }
+        Err(Error::value(
+            format_args!("{place}.payload_bytes"),
+            bytes,
+            format_args!("1 to {MAX_PAYLOAD} bytes"),
+        ))
+    };
     match workload {
         Workload::Bulk => Ok(()),
         Workload::Transfer { bytes } => positive("bytes", *bytes),
@@ -161,6 +172,20 @@ fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
             positive("chunk_bytes", *chunk_bytes)?;
             positive("bytes", bytes.unwrap_or(1))
         }
+        Workload::ConstantRate { rate_bps, payload_bytes } => {
+            positive("rate_bps", *rate_bps)?;
+            payload(*payload_bytes)
+        }
+        Workload::OnOff { rate_bps, payload_bytes, on_ns, off_ns, .. } => {
+            positive("rate_bps", *rate_bps)?;
+            positive("on_ns", *on_ns)?;
+            positive("off_ns", *off_ns)?;
+            payload(*payload_bytes)
+        }
+        Workload::Voice { interval_ns, payload_bytes } => {
+            positive("interval_ns", *interval_ns)?;
+            payload(*payload_bytes)
+        }
         Workload::Population { requests, throttle, .. } => {
             positive("requests", *requests as u64)?;
             if let Some(times) = throttle.filter(|t| !(t.is_finite() && *t > 0.0)) {
@@ -170,3 +195,6 @@ fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
         }
     }
 }
+
+/// Payload of the largest datagram, bytes: 65535 of the IP packet less its headers.
+const MAX_PAYLOAD: u32 = 65_507;

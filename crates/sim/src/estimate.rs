@@ -2,6 +2,7 @@
 
 use std::mem::size_of;
 
+use ackclock_core::datagram::UDP_IP_BYTES;
 use ackclock_core::trace::Record;
 use ackclock_core::Packet;
 use ackclock_tcp::{Connection, VarsRow};
@@ -182,6 +183,14 @@ fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> f64 {
         }
         Workload::Throttled { rate_bps, .. } => {
             (count * packets(*rate_bps, scenario.duration_ns as f64)).min(link + count)
+        }
+        Workload::ConstantRate { rate_bps, payload_bytes }
+        | Workload::OnOff { rate_bps, payload_bytes, .. } => {
+            let each = (*payload_bytes as f64 + UDP_IP_BYTES as f64) * 8e9;
+            count * *rate_bps as f64 * scenario.duration_ns as f64 / each
+        }
+        Workload::Voice { interval_ns, .. } => {
+            count * scenario.duration_ns as f64 / (*interval_ns).max(1) as f64
         }
         Workload::Population { clients, requests, bytes, .. } => {
             count * *clients as f64 * *requests as f64 * response_packets(bytes)

@@ -1,11 +1,11 @@
 //! A flow of the run: its connections now open, the sums over those already closed, and its milestones.
 
-use std::rc::Rc;
-
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
-use ackclock_tcp::{Config, Connection, Stats, VarsTrace};
+use ackclock_tcp::{Connection, Stats, VarsTrace};
 
+use crate::transport::{DatagramEnd, Transport, TransportConfig};
+use crate::udp::Received;
 use crate::world::{ConnId, World, RECEIVER, SENDER};
 
 /// A flow.
@@ -14,8 +14,8 @@ pub struct Flow {
     pub id: FlowId,
     /// The group it belongs to.
     pub group: u32,
-    /// Settings of both its hosts.
-    pub config: Rc<Config>,
+    /// Its transport, and settings of both its hosts.
+    pub config: TransportConfig,
     /// Whether the sender writes a trace.
     pub traced: bool,
     /// Least time between two rows of its controller's variables, if they are recorded.
@@ -44,7 +44,7 @@ pub struct Flow {
 
 impl Flow {
     /// A flow that has not started.
-    pub fn new(id: FlowId, group: u32, config: Rc<Config>, start: Time, stop: Time) -> Flow {
+    pub fn new(id: FlowId, group: u32, config: TransportConfig, start: Time, stop: Time) -> Flow {
         Flow {
             id,
             group,
@@ -64,14 +64,14 @@ impl Flow {
         }
     }
 
-    /// Bytes acknowledged to the sending host so far.
+    /// Bytes acknowledged to the sending host so far (received, where nobody acknowledges).
     pub fn acked(&self, world: &World) -> u64 {
-        self.closed.acked + self.open.iter().map(|&(conn, _)| world.tcp(conn, SENDER).acked()).sum::<u64>()
+        self.closed.acked + self.open.iter().map(|&(conn, _)| world.delivered(conn)).sum::<u64>()
     }
 
     /// Retransmissions of the sending host so far.
     pub fn retransmissions(&self, world: &World) -> u64 {
-        let open = self.open.iter().map(|&(conn, _)| world.tcp(conn, SENDER).stats().retransmissions);
+        let open = self.open.iter().map(|&(conn, _)| world.transport(conn, SENDER).sent().1);
         self.closed.retransmissions + open.sum::<u64>()
     }
 }
@@ -133,7 +133,20 @@ impl Default for Sums {
 
 impl Sums {
     /// Add what one connection did.
-    pub fn add(&mut self, sender: &Connection, receiver: &Connection) {
+    pub fn add(&mut self, sender: &Transport, receiver: &Transport) {
+        match (sender, receiver) {
+            (Transport::Tcp(sender), Transport::Tcp(receiver)) => self.add_tcp(sender, receiver),
+            _ => {
+                self.acked += Transport::delivered([sender, receiver]);
+                let (packets, retransmissions) = sender.sent();
+                self.sent_packets += packets;
+                self.retransmissions += retransmissions;
+                self.failed |= sender.has_failed() || receiver.has_failed();
+            }
+        }
+    }
+
+    fn add_tcp(&mut self, sender: &Connection, receiver: &Connection) {
         let stats = sender.stats();
         self.acked += sender.acked();
         self.sent_packets += stats.data_segments_sent;
@@ -227,19 +240,37 @@ pub struct Journal {
     pub vars: Vec<(FlowId, u32, VarsTrace)>,
     /// Recoveries of closed connections, with the number of the fetch.
     pub recoveries: Vec<(u32, RecoverySummary)>,
+    /// Plain datagram flows.
+    pub datagrams: Vec<DatagramRow>,
+}
+
+/// What became of a plain datagram flow.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct DatagramRow {
+    pub flow: FlowId,
+    pub sent: u64,
+    pub received: Received,
 }
 
 impl Journal {
     /// Take over what a connection wrote down.
-    pub fn keep(&mut self, now: Time, flow: FlowId, idx: u32, ends: &mut [Connection; 2]) {
-        ends[SENDER].finish(now);
-        let records = ends[SENDER].take_records();
-        if !records.is_empty() {
-            self.records.push((idx, records));
+    pub fn keep(&mut self, now: Time, flow: FlowId, idx: u32, ends: &mut [Transport; 2]) {
+        if let Some(sender) = ends[SENDER].tcp_mut() {
+            sender.finish(now);
+            let records = sender.take_records();
+            if !records.is_empty() {
+                self.records.push((idx, records));
+            }
+            if let Some(vars) = sender.take_controller_trace() {
+                self.vars.push((flow, idx, *vars));
+            }
+            self.recoveries.extend(sender.take_recoveries().into_iter().map(|r| (idx, r)));
         }
-        if let Some(vars) = ends[SENDER].take_controller_trace() {
-            self.vars.push((flow, idx, *vars));
+        let ends = [ends[SENDER].datagram(), ends[RECEIVER].datagram()];
+        if let [Some(DatagramEnd::Source(source)), Some(DatagramEnd::Sink(sink))] = ends {
+            let row = DatagramRow { flow, sent: source.sent(), received: sink.received().clone() };
+            self.datagrams.push(row);
         }
-        self.recoveries.extend(ends[SENDER].take_recoveries().into_iter().map(|r| (idx, r)));
     }
 }

@@ -1,16 +1,45 @@
 //! From a flow group to the settings of its hosts: the profile, and what the scenario changes in it.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use ackclock_cc::controller::{Options, Shared, Value};
 use ackclock_cc::{CongestionControl, Controller};
-use ackclock_core::Span;
+use ackclock_core::{Rate, Span};
 use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Maker, PROFILES};
 
 use crate::error::Error;
-use crate::spec::{FlowGroup, OptionValue};
+use crate::spec::{FlowGroup, OptionValue, Workload};
+use crate::transport::TransportConfig;
+use crate::udp::{OnOff, Periods, SourceParams};
 
-/// Settings of both hosts of the flows of `group`, the `index`-th.
+/// Transport of the flows of `group`, the `index`-th, and settings of its hosts.
+pub fn transport(group: &FlowGroup, index: usize, customs: &Customs) -> Result<TransportConfig, Error> {
+    Ok(match source(&group.workload) {
+        Some(source) => TransportConfig::Udp(Rc::new(source)),
+        None => TransportConfig::Tcp(Rc::new(config(group, index, customs)?)),
+    })
+}
+
+/// What a workload over plain datagrams sends; absent = it needs a transport that delivers.
+fn source(workload: &Workload) -> Option<SourceParams> {
+    Some(match *workload {
+        Workload::ConstantRate { rate_bps, payload_bytes } => {
+            SourceParams { payload: payload_bytes, rate: Rate(rate_bps), on_off: None }
+        }
+        Workload::OnOff { rate_bps, payload_bytes, on_ns, off_ns, exponential } => {
+            let periods = if exponential { Periods::Exponential } else { Periods::Fixed };
+            let on_off = Some(OnOff { on: Span(on_ns), off: Span(off_ns), periods });
+            SourceParams { payload: payload_bytes, rate: Rate(rate_bps), on_off }
+        }
+        Workload::Voice { interval_ns, payload_bytes } => {
+            SourceParams::every(Span(interval_ns), payload_bytes)
+        }
+        _ => return None,
+    })
+}
+
+/// Settings of both TCP hosts of the flows of `group`, the `index`-th.
 pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Config, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
     let mut config = Config::profile(&group.profile)

@@ -16,6 +16,8 @@ pub mod run;
 pub mod spec;
 pub mod table;
 pub mod topology;
+pub mod transport;
+pub mod udp;
 pub mod workload;
 pub mod world;
 pub mod yardstick;

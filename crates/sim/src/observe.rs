@@ -108,7 +108,8 @@ impl Observer {
         let t = world.now();
         for flow in flows {
             let Some(&(conn, _)) = flow.open.iter().max_by_key(|&&(_, idx)| idx) else { continue };
-            let info = world.tcp(conn, SENDER).info();
+            let Some(tcp) = world.transport(conn, SENDER).tcp() else { continue };
+            let info = tcp.info();
             self.samples.push(SampleRow {
                 t,
                 flow: flow.id,

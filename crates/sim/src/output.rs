@@ -8,9 +8,10 @@ use ackclock_net::Refused;
 use ackclock_tcp::{VarsRow, VarsTrace};
 
 use crate::build::Built;
-use crate::flow::{ClientRow, FetchRow, Flow};
+use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow};
 use crate::observe::{GoodputRow, QueueRow, SampleRow};
 use crate::table::{seconds, Table};
+use crate::udp::Received;
 use crate::world::{Dropped, World};
 
 /// Every table, in a fixed order.
@@ -34,6 +35,7 @@ pub fn tables(mut built: Built) -> Vec<Table> {
         acks(&journal.records),
         clients(&built.clients),
         controllers(&built.app.flows, &journal.vars),
+        datagrams(&mut journal.datagrams),
     ]
 }
 
@@ -192,8 +194,8 @@ fn drop_rows(drops: &[Dropped]) -> Table {
         .time("t_s", rows().map(|d| d.t))
         .u4("link", rows().map(|d| d.link))
         .u4("flow", rows().map(|d| d.packet.flow))
-        .u4("seg_no", rows().map(|d| d.packet.seg.seg_no))
-        .u1("rexmit", rows().map(|d| d.packet.seg.rexmit))
+        .u4("seg_no", rows().map(|d| d.packet.header.ordinal().0))
+        .u1("rexmit", rows().map(|d| d.packet.header.ordinal().1))
         .flag("forward", rows().map(|d| d.packet.forward))
         .u4("bytes", rows().map(|d| d.packet.bytes))
         .text("reason", &["loss", "queue", "aqm"], rows().map(reason))
@@ -275,7 +277,8 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
         .u4("ssthresh", rows().map(|(_, _, r)| r.ssthresh))
         .f8("pacing_bps", rows().map(|(_, _, r)| pacing(r)));
     let mut names: Vec<&'static str> = Vec::new();
-    for name in flows.iter().filter(|f| f.controller_trace.is_some()).flat_map(|f| f.config.controller_vars) {
+    let recorded = flows.iter().filter(|f| f.controller_trace.is_some()).filter_map(|f| f.config.tcp());
+    for name in recorded.flat_map(|config| config.controller_vars) {
         if !names.contains(name) {
             names.push(name);
         }
@@ -288,6 +291,35 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
         table = table.f8(name, column);
     }
     table
+}
+
+fn datagrams(flows: &mut [DatagramRow]) -> Table {
+    flows.sort_by_key(|row| row.flow);
+    let rows = || flows.iter();
+    let received = || flows.iter().map(|row| &row.received);
+    let share = |n: u64, of: u64| if of == 0 { f64::NAN } else { n as f64 / of as f64 };
+    let mean = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
+    let seen = |r: &Received, delay: Span| if r.packets == 0 { f64::NAN } else { delay.as_secs() };
+    let quantile = |r: &Received, share: f64| r.delay_quantile(share).map_or(f64::NAN, Span::as_secs);
+    Table::new("datagrams")
+        .u4("flow", rows().map(|row| row.flow))
+        .i8("sent", rows().map(|row| row.sent))
+        .i8("received", received().map(|r| r.packets))
+        .i8("lost", received().map(Received::lost))
+        .f8("loss_rate", received().map(|r| share(r.lost(), r.expected)))
+        .i8("reordered", received().map(|r| r.reordered))
+        .i8("bytes_received", received().map(|r| r.bytes))
+        .f8("mean_delay_s", received().map(|r| mean(r.delay_sum_ns, r.packets)))
+        .f8("min_delay_s", received().map(|r| seen(r, r.delay_min)))
+        .f8("p50_delay_s", received().map(|r| quantile(r, 0.5)))
+        .f8("p95_delay_s", received().map(|r| quantile(r, 0.95)))
+        .f8("p99_delay_s", received().map(|r| quantile(r, 0.99)))
+        .f8("max_delay_s", received().map(|r| seen(r, r.delay_max)))
+        .f8(
+            "mean_delay_variation_s",
+            received().map(|r| mean(r.variation_sum_ns, r.packets.saturating_sub(1))),
+        )
+        .f8("jitter_s", received().map(|r| seen(r, r.jitter())))
 }
 
 fn clients(clients: &[ClientRow]) -> Table {

@@ -448,6 +448,34 @@ pub enum Workload {
         #[serde(default)]
         bytes: Option<u64>,
     },
+    /// UDP datagrams at a constant rate until the flow's stop.
+    ConstantRate {
+        /// bit/s of IP packets.
+        rate_bps: u64,
+        /// UDP payload, bytes.
+        payload_bytes: u32,
+    },
+    /// As constant-rate, in on-periods separated by silence.
+    OnOff {
+        /// bit/s of IP packets in an on-period.
+        rate_bps: u64,
+        /// UDP payload, bytes.
+        payload_bytes: u32,
+        /// Mean length of an on-period, ns.
+        on_ns: u64,
+        /// Mean length of the silence, ns.
+        off_ns: u64,
+        /// Exponentially distributed lengths; else all equal.
+        #[serde(default)]
+        exponential: bool,
+    },
+    /// A datagram of `payload_bytes` every `interval_ns`, until the flow's stop.
+    Voice {
+        /// Between datagrams, ns.
+        interval_ns: u64,
+        /// UDP payload, bytes.
+        payload_bytes: u32,
+    },
     /// `clients` clients, each alone on a path of its own with RTT, rate, loss and response size drawn once; each
     /// does one fetch at a time, `requests` in all on one connection each.
     Population {

@@ -2,6 +2,7 @@
 //! registry of names.
 
 mod bulk;
+mod datagrams;
 mod fetch;
 mod one_way;
 pub mod population;
@@ -14,8 +15,10 @@ use ackclock_core::Time;
 use ackclock_tcp::Config;
 
 use crate::flow::{Flow, Journal};
+use crate::transport::{Transport, TransportConfig};
 use crate::world::{ConnId, World, SENDER};
 pub use bulk::Bulk;
+pub use datagrams::Datagrams;
 pub use fetch::{Fetch, FetchParams, Pace};
 pub use throttled::{Throttled, ThrottledParams};
 pub use transfer::Transfer;
@@ -26,6 +29,9 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("transfer", "a given number of bytes, then close"),
     ("fetch", "connect, request, response, close, one after another; the client sits at the receiving end"),
     ("throttled", "a chunk of bytes at fixed intervals, as video servers write"),
+    ("constant-rate", "UDP datagrams of one size at a constant rate"),
+    ("on-off", "UDP datagrams at a constant rate in periods separated by silence"),
+    ("voice", "a telephone call over UDP: 50 small packets per second"),
     (
         "population",
         "clients with a path of their own each, drawn from distributions, that fetch one after another",
@@ -67,19 +73,25 @@ impl Context<'_> {
     /// Open a connection from host `initiator`, for fetch `idx` (0 if the flow has only one), and send the SYN.
     pub fn connect(&mut self, initiator: usize, idx: u32) -> ConnId {
         let config = self.flow.config.clone();
-        self.connect_with(&config, initiator, idx)
+        self.open(&config, initiator, idx)
     }
 
-    /// The same with other settings than the flow's.
+    /// The same over TCP with other settings than the flow's.
     pub fn connect_with(&mut self, config: &Rc<Config>, initiator: usize, idx: u32) -> ConnId {
+        self.open(&TransportConfig::Tcp(config.clone()), initiator, idx)
+    }
+
+    fn open(&mut self, config: &TransportConfig, initiator: usize, idx: u32) -> ConnId {
         let flow = &mut *self.flow;
         let conn = self.world.open(flow.id, initiator, config, flow.traced);
         self.world.notes(conn).place = flow.open.len() as u32;
         flow.open.push((conn, idx));
-        if flow.controller_trace.is_some() || config.controller_draws {
+        let draws = config.tcp().is_some_and(|tcp| tcp.controller_draws);
+        if flow.controller_trace.is_some() || draws {
             let seed = self.world.seed_of(&format!("controller.{}.{idx}", flow.id));
             let trace = flow.controller_trace;
-            self.world.act(conn, SENDER, |tcp, _| {
+            self.world.act(conn, SENDER, |transport, _| {
+                let Some(tcp) = transport.tcp_mut() else { return };
                 tcp.seed_controller(seed);
                 if let Some(interval) = trace {
                     tcp.trace_controller(interval);
@@ -98,7 +110,7 @@ impl Context<'_> {
 
     /// Note the first establishment.
     pub fn note_established(&mut self, conn: ConnId, host: usize) {
-        if self.flow.established == Time::NEVER && self.world.tcp(conn, host).is_established() {
+        if self.flow.established == Time::NEVER && self.world.transport(conn, host).is_established() {
             self.flow.established = self.now();
         }
     }
@@ -113,7 +125,7 @@ impl Context<'_> {
         }
         let mut ends = self.world.retire(conn);
         self.flow.closed.add(&ends[0], &ends[1]);
-        self.flow.failed |= ends.iter().any(|tcp| tcp.has_failed());
+        self.flow.failed |= ends.iter().any(Transport::has_failed);
         self.journal.keep(self.world.now(), self.flow.id, idx, &mut ends);
     }
 }
@@ -125,6 +137,7 @@ pub enum Driver {
     Transfer(Transfer),
     Fetch(Fetch),
     Throttled(Throttled),
+    Datagrams(Datagrams),
 }
 
 macro_rules! dispatch {
@@ -134,6 +147,7 @@ macro_rules! dispatch {
             Driver::Transfer($w) => $e,
             Driver::Fetch($w) => $e,
             Driver::Throttled($w) => $e,
+            Driver::Datagrams($w) => $e,
         }
     };
 }

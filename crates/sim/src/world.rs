@@ -4,14 +4,13 @@
 //! packets: those lie in the links' rings. An event takes the top entry's place; whatever it schedules first is
 //! written over that entry, so that a link passing a packet on costs one sift instead of a pop and a push.
 
-use std::rc::Rc;
-
 use ackclock_core::event::MAX_EVENT_ID;
-use ackclock_core::{Digest, EventQueue, FlowId, Packet, Stream, Time};
+use ackclock_core::{Digest, EventQueue, FlowId, Header, Packet, Stream, Time};
 use ackclock_net::{Link, LinkConfig, Refused};
-use ackclock_tcp::{Config, Connection};
+use ackclock_tcp::Connection;
 
 use crate::capture::Captured;
+use crate::transport::{Transport, TransportConfig};
 
 /// The host that sends the data: packets on their way forward leave here.
 pub const SENDER: usize = 0;
@@ -174,7 +173,7 @@ impl World {
     }
 
     /// A new connection of `flow`, opened from `initiator`; both ends are watched.
-    pub fn open(&mut self, flow: FlowId, initiator: usize, config: &Rc<Config>, traced: bool) -> ConnId {
+    pub fn open(&mut self, flow: FlowId, initiator: usize, config: &TransportConfig, traced: bool) -> ConnId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.ends.extend([None, None]);
@@ -182,16 +181,16 @@ impl World {
         });
         assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
         let conn = ConnId((self.slots[slot as usize].generation as u32) << SLOT_BITS | slot);
-        for host in [SENDER, RECEIVER] {
-            let mut tcp = Connection::sharing(flow, config, host != initiator);
-            tcp.set_trace(traced && host == SENDER);
+        let pair = Transport::pair(config, flow, initiator, self.seed);
+        for (host, mut transport) in pair.into_iter().enumerate() {
+            transport.set_trace(traced && host == SENDER);
             self.ends[2 * slot as usize + host] = Some(End {
                 armed: [Time::NEVER; 2],
                 flow,
                 conn: conn.0,
                 ordinal: self.opened,
                 watched: true,
-                tcp,
+                transport,
             });
         }
         self.opened += 1;
@@ -199,12 +198,12 @@ impl World {
     }
 
     /// Take a connection out of the world; packets of it that are still on their way vanish on arrival.
-    pub fn retire(&mut self, conn: ConnId) -> [Connection; 2] {
+    pub fn retire(&mut self, conn: ConnId) -> [Transport; 2] {
         let slot = conn.0 & SLOT_MASK;
         let ends = [SENDER, RECEIVER].map(|host| {
             let end = self.ends[2 * slot as usize + host].take().expect("invariant: retired once");
             debug_assert_eq!(end.conn, conn.0);
-            end.tcp
+            end.transport
         });
         let generation = &mut self.slots[slot as usize].generation;
         *generation = (*generation + 1) & GENERATION_MASK;
@@ -220,8 +219,19 @@ impl World {
 
     /// One end of a connection.
     #[inline]
+    pub fn transport(&self, conn: ConnId, host: usize) -> &Transport {
+        &self.end(conn, host).transport
+    }
+
+    /// One end of a TCP connection.
+    #[inline]
     pub fn tcp(&self, conn: ConnId, host: usize) -> &Connection {
-        &self.end(conn, host).tcp
+        self.transport(conn, host).tcp().expect("invariant: asked by workloads that run over TCP only")
+    }
+
+    /// Payload bytes that have verifiably arrived: those acknowledged, or, where nobody acknowledges, those received.
+    pub fn delivered(&self, conn: ConnId) -> u64 {
+        Transport::delivered([SENDER, RECEIVER].map(|host| self.transport(conn, host)))
     }
 
     /// Whether anything happening at this end is reported to the application.
@@ -231,10 +241,10 @@ impl World {
     }
 
     /// Let the application act on one end, then send what the end has to send.
-    pub fn act(&mut self, conn: ConnId, host: usize, action: impl FnOnce(&mut Connection, Time)) {
+    pub fn act(&mut self, conn: ConnId, host: usize, action: impl FnOnce(&mut Transport, Time)) {
         let index = end_index(conn, host);
         let now = self.now;
-        action(&mut self.ends[index].as_mut().expect("invariant: open").tcp, now);
+        action(&mut self.ends[index].as_mut().expect("invariant: open").transport, now);
         self.flush(index);
     }
 
@@ -290,17 +300,21 @@ impl World {
         let Some(end) = self.ends[index].as_mut().filter(|end| end.conn == packet.conn) else {
             return; // a closed connection answers nothing
         };
-        let seg = &packet.seg;
-        let header = (seg.len as u64) << 32 ^ (packet.conn as u64);
+        let header = (packet.header.payload() as u64) << 32 ^ (packet.conn as u64);
         self.digest.fold(self.now.0 ^ header.rotate_left(20));
-        self.digest.fold(seg.seq ^ seg.ack.rotate_left(32));
+        match &packet.header {
+            Header::Tcp(seg) => self.digest.fold(seg.seq ^ seg.ack.rotate_left(32)),
+            Header::Datagram(datagram) => {
+                datagram.fingerprint().iter().for_each(|&word| self.digest.fold(word))
+            }
+        }
         if let Some((at, captured)) = &mut self.captured {
             if *at == host as u8 {
                 let (flow, conn) = (end.flow, end.ordinal);
                 captured.push(Captured { t: self.now, host: *at, flow, conn, packet: *packet });
             }
         }
-        end.tcp.on_packet(self.now, seg, packet.ecn);
+        end.transport.on_packet(self.now, packet);
         let (flow, watched) = (end.flow, end.watched);
         self.flush(index);
         if watched {
@@ -315,11 +329,11 @@ impl World {
             return; // superseded, or of an earlier connection
         };
         end.armed = [end.armed[1], Time::NEVER];
-        if end.tcp.next_deadline() > now {
+        if end.transport.next_deadline() > now {
             end.arm(index, &mut self.net.agenda);
             return; // the deadline moved on since the entry was made
         }
-        end.tcp.on_timer(now);
+        end.transport.on_timer(now);
         let (conn, flow) = (ConnId(end.conn), end.flow);
         self.flush(index);
         app.progress(self, conn, flow, index & 1);
@@ -330,10 +344,9 @@ impl World {
     fn flush(&mut self, index: usize) {
         let end = self.ends[index].as_mut().expect("invariant: open");
         let forward = index & 1 == SENDER;
-        while let Some(seg) = end.tcp.poll_transmit(self.now) {
-            let bytes = seg.ip_bytes() + self.net.framing_bytes;
-            let ecn = end.tcp.mark_of(&seg);
-            let packet = Packet { seg, flow: end.flow, conn: end.conn, bytes, forward, ecn };
+        while let Some((header, ecn)) = end.transport.poll_transmit(self.now) {
+            let bytes = header.ip_bytes() + self.net.framing_bytes;
+            let packet = Packet { header, flow: end.flow, conn: end.conn, bytes, forward, ecn };
             if let Some((at, captured)) = &mut self.captured {
                 if *at == (index & 1) as u8 {
                     let (flow, conn) = (end.flow, end.ordinal);
@@ -448,7 +461,7 @@ struct Slot {
 
 /// One end of a connection.
 struct End {
-    tcp: Connection,
+    transport: Transport,
     /// Times of its entries in the queue, the earlier first. When the deadline moves ahead of the entry, a second one
     /// goes in front; a third would make the last one forgotten, and it dies on arrival.
     armed: [Time; 2],
@@ -462,7 +475,7 @@ impl End {
     /// See that an entry at or ahead of the deadline is in the queue.
     #[inline]
     fn arm(&mut self, index: usize, agenda: &mut Agenda) {
-        let deadline = self.tcp.next_deadline();
+        let deadline = self.transport.next_deadline();
         if deadline < self.armed[0] {
             self.armed = [deadline, self.armed[0]];
             agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);

@@ -7,6 +7,7 @@ Examples
 """
 
 from ackclock.scenario.capacity import Mahimahi, Random, Schedule, Step
+from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 from ackclock.scenario.flow import Flows, Stack
 from ackclock.scenario.link import Link, NamedLink, Reorder
@@ -30,6 +31,7 @@ __all__ = [
     "Choice",
     "Codel",
     "Constant",
+    "ConstantRate",
     "Drop",
     "DropTail",
     "Exponential",
@@ -43,6 +45,7 @@ __all__ = [
     "NetemLimit",
     "Network",
     "NoLoss",
+    "OnOff",
     "Path",
     "Periodic",
     "Population",
@@ -60,5 +63,6 @@ __all__ = [
     "Throttled",
     "Transfer",
     "Uniform",
+    "Voice",
     "load",
 ]

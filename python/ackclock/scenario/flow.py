@@ -22,6 +22,7 @@ from ackclock.scenario._base import (
     nanoseconds,
     without_none,
 )
+from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.workload import Bulk, Workload
 
 
@@ -120,8 +121,8 @@ class Flows(Table):
 
     count: Count = 1
     """How many."""
-    transport: Literal["tcp"] = "tcp"
-    """Transport protocol."""
+    transport: Literal["tcp", "udp"] | None = None
+    """Transport protocol; absent: as the workload needs."""
     profile: Annotated[str, Registered("profiles")] = "linux-6"
     """Host profile."""
     congestion_control: Annotated[str, Registered("controllers", own=OWN)] = "cubic"
@@ -157,6 +158,26 @@ class Flows(Table):
         if refused is not None and not self.congestion_control.startswith(OWN):
             option, found, allowed = refused
             raise ScenarioError(key=f"congestion_control_options.{option}", found=found, allowed=allowed)
+        return self
+
+    @model_validator(mode="after")
+    def _transport_fits(self) -> Flows:
+        plain = isinstance(self.workload, ConstantRate | OnOff | Voice)
+        needed = "udp" if plain else "tcp"
+        if self.transport not in (None, needed):
+            raise ScenarioError(
+                key="transport",
+                found=f"{quote(self.transport)} with a workload of kind {quote(self.workload.kind)}",
+                allowed=f'"{needed}", or no transport',
+            )
+        if plain:
+            for key in ("congestion_control", "recovery", "stack", "profile"):
+                if key in self.model_fields_set:
+                    raise ScenarioError(
+                        key=key,
+                        found=f"a setting of TCP with a workload of kind {quote(self.workload.kind)}",
+                        allowed=f"no {key}: plain datagrams know none",
+                    )
         return self
 
     def engine(self) -> dict[str, Any]:

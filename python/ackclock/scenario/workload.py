@@ -24,6 +24,7 @@ from ackclock.scenario._base import (
     tagged,
     without_none,
 )
+from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Distribution, drawn
 from ackclock.units import Dimension
 
@@ -148,9 +149,9 @@ class Population(Table):
 
 
 Workload = Annotated[
-    Bulk | Transfer | Fetch | Throttled | Population,
+    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice,
     Field(discriminator="kind"),
-    tagged(Bulk, Transfer, Fetch, Throttled, Population),
+    tagged(Bulk, Transfer, Fetch, Throttled, Population, ConstantRate, OnOff, Voice),
 ]
 
 _DRAWN: dict[str, Dimension | None] = {"rtt": units.DURATION, "rate": units.RATE, "loss": None, "bytes": units.SIZE}

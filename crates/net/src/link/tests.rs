@@ -86,7 +86,7 @@ fn scripted_losses_hit_the_segments_named() {
     let mut link = Link::new(&LinkConfig { loss, ..LinkConfig::new("l", Rate::INFINITE, Span::ZERO) }, 1);
     for seg_no in 1..=4 {
         let seg = Segment { seg_no, len: 1448, ..Segment::default() };
-        let fate = link.offer(Time::ZERO, Packet { seg, forward: true, ..packet(seg_no) });
+        let fate = link.offer(Time::ZERO, Packet { header: seg.into(), forward: true, ..packet(seg_no) });
         assert_eq!(fate.is_err(), seg_no == 2 || seg_no == 3);
     }
 }

@@ -1,7 +1,7 @@
 //! Scripted loss: exactly the listed transmissions are lost, for experiments that prescribe which segments are.
 //!
 //! Only data segments on their way forward are named by a script; pure ACKs, SYNs and the whole way back pass. A
-//! segment is named by its ordinal, counted from 1 in order of first transmission, so a script means the same under
+//! segment (or piece of data of a datagram) is named by its ordinal, counted from 1 in order of first transmission, so a script means the same under
 //! every controller and every timing.
 
 use ackclock_core::{FlowId, Packet};
@@ -41,15 +41,15 @@ impl Scripted {
     }
 
     pub(crate) fn drops(&self, packet: &Packet) -> bool {
-        let seg = &packet.seg;
-        if seg.len == 0 || !packet.forward {
+        if !packet.forward || packet.header.payload() == 0 {
             return false;
         }
-        let wanted = (packet.flow, seg.rexmit, seg.seg_no);
+        let (ordinal, rexmit) = packet.header.ordinal();
+        let wanted = (packet.flow, rexmit, ordinal);
         let after = self.drops.partition_point(|d| key(d) <= wanted);
         self.drops[..after]
             .last()
-            .is_some_and(|d| (d.flow, d.transmission) == (packet.flow, seg.rexmit) && seg.seg_no <= d.last)
+            .is_some_and(|d| (d.flow, d.transmission) == (packet.flow, rexmit) && ordinal <= d.last)
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     fn packet(flow: FlowId, seg_no: u32, rexmit: u8) -> Packet {
         let seg = Segment { seg_no, rexmit, len: 1448, ..Segment::default() };
-        Packet { seg, flow, forward: true, ..Packet::default() }
+        Packet { header: seg.into(), flow, forward: true, ..Packet::default() }
     }
 
     #[test]
@@ -75,7 +75,8 @@ mod tests {
         assert!(model.drops(&data));
         assert!(!model.drops(&packet(0, 5, 1)) && !model.drops(&packet(1, 5, 0)));
         assert!(!model.drops(&Packet { forward: false, ..data }));
-        assert!(!model.drops(&Packet { seg: Segment { len: 0, ..data.seg }, ..data }));
+        let empty = Segment { seg_no: 5, ..Segment::default() };
+        assert!(!model.drops(&Packet { header: empty.into(), ..data }));
     }
 
     proptest! {

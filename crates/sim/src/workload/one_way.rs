@@ -55,11 +55,11 @@ impl OneWay {
             return;
         }
         cx.note_established(conn, SENDER);
-        if host == RECEIVER && self.total.is_none() && cx.world.tcp(conn, RECEIVER).peer_closed() {
-            self.total = Some(cx.world.tcp(conn, RECEIVER).received());
+        if host == RECEIVER && self.total.is_none() && cx.world.transport(conn, RECEIVER).peer_closed() {
+            self.total = Some(cx.world.transport(conn, RECEIVER).received());
             cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
         }
-        let (sender, receiver) = (cx.world.tcp(conn, SENDER), cx.world.tcp(conn, RECEIVER));
+        let (sender, receiver) = (cx.world.transport(conn, SENDER), cx.world.transport(conn, RECEIVER));
         if cx.flow.completed == Time::NEVER && self.total.is_some_and(|total| sender.acked() >= total) {
             cx.flow.completed = cx.now();
             cx.flow.stop = cx.flow.stop.min(cx.now());

@@ -1,0 +1,132 @@
+//! Datagrams: what transports over UDP put into a packet, and the contract of their endpoints. Plain traffic (constant
+//! rate, voice) sends data only; a rate-based transport (PCC) gets reports back.
+
+use crate::time::{Span, Time};
+
+/// Bytes of the IPv4 and the UDP header.
+pub const UDP_IP_BYTES: u32 = 28;
+
+/// A datagram.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Datagram {
+    /// From the side that sends the data.
+    Data(Data),
+    /// From the other side: what arrived.
+    Report(Report),
+}
+
+/// Payload on its way forward.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Data {
+    /// Number of the datagram, counted from 0 in order of transmission; never used twice.
+    pub number: u64,
+    /// Number of the piece of data, counted from 0; a retransmission carries the same piece under a new number.
+    pub chunk: u64,
+    /// When it was sent, by the sender's clock.
+    pub sent: Time,
+    /// Payload bytes.
+    pub len: u32,
+    /// Bytes of the transport's own header behind UDP's.
+    pub header: u16,
+    /// Which transmission of the piece it is: 0 the original.
+    pub rexmit: u8,
+    /// What it is for.
+    pub kind: DataKind,
+}
+
+/// What a data datagram is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum DataKind {
+    /// Payload.
+    #[default]
+    Payload = 0,
+    /// The last piece of payload: nothing follows.
+    Last = 1,
+    /// Opens a connection, without payload.
+    Hello = 2,
+    /// Tells an end that has all data already that there is no more, without payload.
+    Close = 3,
+}
+
+/// Words of [`Report::received`].
+pub const REPORT_WORDS: usize = 4;
+
+/// What has arrived, in the manner of SACK. It covers the [`Report::SPAN`] numbers below the largest, so that it says
+/// again what an earlier report, perhaps lost, had said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Every piece of data below this one has arrived.
+    pub next_chunk: u64,
+    /// Largest datagram number that arrived.
+    pub largest: u64,
+    /// From the arrival of `largest` to this report.
+    pub held: Span,
+    /// Bit `i % 64` of word `i / 64`: datagram `largest - 1 - i` arrived.
+    pub received: [u64; REPORT_WORDS],
+    /// Datagrams that this report is the first to name.
+    pub fresh: u32,
+    /// Bytes behind the UDP header.
+    pub len: u32,
+}
+
+impl Report {
+    /// Numbers below the largest that a report covers.
+    pub const SPAN: u64 = 64 * REPORT_WORDS as u64;
+}
+
+impl Datagram {
+    /// IPv4 packet size.
+    #[inline]
+    pub fn ip_bytes(&self) -> u32 {
+        match self {
+            Datagram::Data(data) => UDP_IP_BYTES + data.header as u32 + data.len,
+            Datagram::Report(report) => UDP_IP_BYTES + report.len,
+        }
+    }
+
+    /// Two words that tell it from others, for digests.
+    #[inline]
+    pub fn fingerprint(&self) -> [u64; 2] {
+        match self {
+            Datagram::Data(d) => [
+                d.number ^ d.chunk.rotate_left(32),
+                (d.len as u64) << 16 | (d.rexmit as u64) << 8 | d.kind as u64,
+            ],
+            Datagram::Report(r) => {
+                let bits = r.received.iter().fold(0u64, |sum, &word| sum.rotate_left(13) ^ word);
+                [r.largest ^ r.next_chunk.rotate_left(32), bits ^ (r.len as u64) << 48]
+            }
+        }
+    }
+}
+
+/// One end of a transport over datagrams. Told the time, never asks for it; polled for datagrams and for the next
+/// deadline. It may be called later than its deadline (a busy host): what it does about that is its own affair.
+pub trait DatagramEndpoint {
+    /// A datagram of the peer arrived.
+    fn on_packet(&mut self, now: Time, datagram: &Datagram);
+
+    /// The deadline has come.
+    fn on_timer(&mut self, now: Time);
+
+    /// The next datagram to send now; asked until there is none.
+    fn poll_transmit(&mut self, now: Time) -> Option<Datagram>;
+
+    /// When [`on_timer`](Self::on_timer) wants to be called; `Time::NEVER` if only an arrival can change anything.
+    fn next_deadline(&self) -> Time;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_on_the_wire() {
+        // PCC over UDT: 1500 bytes of IP = 20 + 8 + 16 + 1456; voice: 160 bytes of G.711 and 12 of RTP
+        let pcc = Datagram::Data(Data { len: 1456, header: 16, ..Data::default() });
+        assert_eq!(pcc.ip_bytes(), 1500);
+        assert_eq!(Datagram::Data(Data { len: 172, ..Data::default() }).ip_bytes(), 200);
+        assert_eq!(Datagram::Report(Report { len: 32, ..Report::default() }).ip_bytes(), 60);
+    }
+}
