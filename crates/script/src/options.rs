@@ -21,6 +21,7 @@ const IGNORED: &[&str] = &[
     "non_fatal",
     "persistent_tun_dev",
     "remote_ip",
+    "send_omit_free",
     "speed",
     "tun_dev",
     "verbose",
@@ -41,6 +42,8 @@ pub struct Options {
     pub strict_segments: bool,
     /// `mtu` of the device, bytes.
     pub mtu: Option<u32>,
+    /// `ip_version=ipv6`: a header of 40 bytes; the suites' runners then give the device 1520.
+    pub ipv6: bool,
     /// `mss`: injected packets above this arrive as one aggregate of segments of this size.
     pub gro_mss: Option<u16>,
     /// `init_scripts`: paths, not read, only recognised by name.
@@ -56,6 +59,7 @@ impl Default for Options {
             ts_ecr_scaled: false,
             strict_segments: false,
             mtu: None,
+            ipv6: false,
             gro_mss: None,
             init_scripts: Vec::new(),
         }
@@ -88,11 +92,13 @@ impl Options {
                 let paths = line.value.as_deref().unwrap_or_default();
                 self.init_scripts = paths.split(',').filter(|p| !p.is_empty()).map(str::to_string).collect();
             }
-            "ip_version" if line.value.as_deref() == Some("ipv4") => {}
-            "ip_version" => {
-                let version = line.value.as_deref().unwrap_or_default();
-                return Err(Error::unsupported(line.at, format_args!("--ip_version={version}")));
-            }
+            "ip_version" => match line.value.as_deref().unwrap_or_default() {
+                "ipv4" | "ipv4-mapped-ipv6" => self.ipv6 = false,
+                "ipv6" => self.ipv6 = true,
+                version => {
+                    return Err(Error::value(line.at, "--ip_version", version, "ipv4, ipv4-mapped-ipv6, ipv6"))
+                }
+            },
             name if IGNORED.contains(&name) => {}
             name => return Err(Error::unsupported(line.at, format_args!("option --{name}"))),
         }

@@ -278,6 +278,12 @@ impl Player {
 fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup, Stop> {
     // Public suites begin with their defaults script, by option or by command; so does a script that names none.
     let mut setup = Setup::suite();
+    if options.ipv6 {
+        (setup.ip_header, setup.mtu) = (40, 1520);
+    }
+    if let Some(mtu) = options.mtu {
+        setup.mtu = mtu;
+    }
     if let Some(init) = &script.init {
         setup.apply(&init.text, init.at)?;
     }
@@ -285,9 +291,6 @@ fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup
         if path.rsplit('/').next() != Some("defaults.sh") {
             return unsupported(1, format!("init script '{path}'"));
         }
-    }
-    if let Some(mtu) = options.mtu {
-        setup.mtu = mtu;
     }
     for (name, value) in &profile.sysctls {
         if let Err(refused) = setup.set(name, value) {

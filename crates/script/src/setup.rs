@@ -58,6 +58,8 @@ pub struct Setup {
     pub route: Route,
     /// MTU of the device, bytes.
     pub mtu: u32,
+    /// Bytes of the IP header: 20, or 40 of IPv6.
+    pub ip_header: u32,
     /// TCP segmentation offload of the device.
     pub tso: bool,
     /// Generic segmentation offload.
@@ -76,6 +78,7 @@ impl Setup {
             qdisc: Qdisc::Fifo,
             route: Route::default(),
             mtu: 1500,
+            ip_header: 20,
             tso: true,
             gso: true,
             gro: true,

@@ -8,8 +8,8 @@ use ackclock_tcp::{Config, EcnUse, Pacing};
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
 
-/// Bytes of IP and TCP header.
-const HEADERS: u32 = 40;
+/// Bytes of the TCP header without options.
+const TCP_HEADER: u32 = 20;
 
 /// Options of one socket that shape its connection.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +64,8 @@ impl Host {
     pub fn advmss(&self, socket: &SocketOptions) -> u32 {
         let route = &self.setup.route;
         let mtu = route.mtu.unwrap_or(self.setup.mtu).min(self.setup.mtu);
-        let mss = route.advmss.unwrap_or(mtu.saturating_sub(HEADERS)).min(mtu.saturating_sub(HEADERS));
+        let room = mtu.saturating_sub(self.setup.ip_header + TCP_HEADER);
+        let mss = route.advmss.unwrap_or(room).min(room);
         mss.min(socket.max_segment.unwrap_or(u32::MAX)).max(1)
     }
 

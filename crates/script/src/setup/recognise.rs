@@ -47,7 +47,7 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
 }
 
 fn defaults(setup: &mut Setup) -> Outcome {
-    *setup = Setup::suite();
+    *setup = Setup { mtu: setup.mtu, ip_header: setup.ip_header, ..Setup::suite() };
     Ok(())
 }
 

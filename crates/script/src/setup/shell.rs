@@ -51,10 +51,26 @@ pub fn split(text: &str) -> Result<Vec<Simple>, String> {
                     match chars.next() {
                         Some('"') => break,
                         Some('\\') => word.extend(chars.next()),
+                        Some('$') if chars.peek() == Some(&'(') => {
+                            let rest: String = chars.clone().collect();
+                            let (value, used) = arithmetic(&rest)?;
+                            for _ in 0..used {
+                                chars.next();
+                            }
+                            word.push_str(&value.to_string());
+                        }
                         Some(c) => word.push(c),
                         None => return Err("shell text with an open quotation mark".into()),
                     }
                 }
+            }
+            '$' if chars.peek() == Some(&'(') => {
+                let rest: String = chars.clone().collect();
+                let (value, used) = arithmetic(&rest)?;
+                for _ in 0..used {
+                    chars.next();
+                }
+                word.get_or_insert_with(String::new).push_str(&value.to_string());
             }
             '\\' => match chars.next() {
                 Some('\n') | None => {}
@@ -76,6 +92,13 @@ pub fn split(text: &str) -> Result<Vec<Simple>, String> {
             }
             ';' | '\n' | '&' | '|' => {
                 let double = chars.next_if_eq(&c).is_some();
+                let rest: String = chars.clone().take_while(|c| !";&|\n".contains(*c)).collect();
+                if c == '|' && double && matches!(rest.trim(), "true" | ":") {
+                    // `|| true`: whatever it came to
+                    end_word(&mut word, &mut current, &mut redirect);
+                    end_command(&mut all, &mut current);
+                    continue;
+                }
                 if c == '|' || (c == '&' && !double) {
                     return Err(format!("shell operator '{}'", String::from(c).repeat(1 + double as usize)));
                 }
@@ -89,6 +112,54 @@ pub fn split(text: &str) -> Result<Vec<Simple>, String> {
     end_word(&mut word, &mut current, &mut redirect);
     end_command(&mut all, &mut current);
     Ok(all)
+}
+
+/// The value of `((...))` at the front of a text that follows a `$`, and how many characters it takes: whole numbers,
+/// `+ - * /`, parentheses.
+fn arithmetic(text: &str) -> Result<(i64, usize), String> {
+    let refuse = || "shell substitution '$('".to_string();
+    let inner = text.strip_prefix("((").ok_or_else(refuse)?;
+    let end = inner.find("))").ok_or_else(refuse)?;
+    // A closing parenthesis of the expression may stand right before the two of the substitution.
+    let end = end + inner[end..].chars().take_while(|c| *c == ')').count() - 2;
+    let body: Vec<char> = inner[..end].chars().filter(|c| !c.is_whitespace()).collect();
+    let mut at = 0;
+    let value = sum(&body, &mut at, 0).filter(|_| at == body.len()).ok_or_else(refuse)?;
+    Ok((value, 2 + inner[..end].chars().count() + 2))
+}
+
+fn sum(text: &[char], at: &mut usize, depth: usize) -> Option<i64> {
+    let mut value = product(text, at, depth)?;
+    while let Some(sign @ ('+' | '-')) = text.get(*at) {
+        *at += 1;
+        let next = product(text, at, depth)?;
+        value = if *sign == '+' { value.checked_add(next)? } else { value.checked_sub(next)? };
+    }
+    Some(value)
+}
+
+fn product(text: &[char], at: &mut usize, depth: usize) -> Option<i64> {
+    let mut value = factor(text, at, depth)?;
+    while let Some(sign @ ('*' | '/')) = text.get(*at) {
+        *at += 1;
+        let next = factor(text, at, depth)?;
+        value = if *sign == '*' { value.checked_mul(next)? } else { value.checked_div(next)? };
+    }
+    Some(value)
+}
+
+fn factor(text: &[char], at: &mut usize, depth: usize) -> Option<i64> {
+    const MAX_DEPTH: usize = 16;
+    if text.get(*at) == Some(&'(') && depth < MAX_DEPTH {
+        *at += 1;
+        let value = sum(text, at, depth + 1)?;
+        (text.get(*at) == Some(&')')).then_some(())?;
+        *at += 1;
+        return Some(value);
+    }
+    let digits: String = text[*at..].iter().take_while(|c| c.is_ascii_digit()).collect();
+    *at += digits.len();
+    digits.parse().ok()
 }
 
 fn end_command(all: &mut Vec<Simple>, current: &mut Simple) {
@@ -121,6 +192,18 @@ mod tests {
         let seen: Vec<(usize, Option<&str>)> =
             all.iter().map(|s| (s.words.len(), s.output.as_deref())).collect();
         assert_eq!(seen, [(2, Some("/x/y")), (1, Some("/dev/null")), (2, None), (1, None)]);
+    }
+
+    #[test]
+    fn arithmetic_is_done() {
+        assert_eq!(
+            words("a \"1 $((15*1024*1024))\" $((1+2*(3+4)-6/2)) x$((7))y"),
+            [vec!["a", "1 15728640", "12", "x7y"]]
+        );
+        for text in ["$((1/0))", "$((9223372036854775807+1))", "$(ls)", "$((a))", "$((1", "$(((1)"] {
+            assert!(split(text).is_err(), "{text}");
+        }
+        assert_eq!(words("a || true; b"), [vec!["a"], vec!["true"], vec!["b"]]);
     }
 
     #[test]

@@ -97,6 +97,7 @@ sysctls! {
         tcp_ecn: 5, 2, suite 0;
         tcp_ecn_fallback: BOOL, 1;
         tcp_ecn_option: 3, 2;
+        tcp_ecn_option_beacon: 3, 3;
         tcp_fack: BYTE, 0;
         tcp_fastopen: INT, 1;
         tcp_fin_timeout: INT, 60;
@@ -158,6 +159,8 @@ sysctls! {
     }
     words {
         tcp_congestion_control: "cubic";
+        // Switches of the stack that no kernel has: `ackclock.recovery`.
+        recovery: "";
     }
 }
 
@@ -169,6 +172,8 @@ const IGNORED: &[&str] = &[
     "net.core.optmem_max",
     "net.core.somaxconn",
     "net.ipv4.tcp_allowed_congestion_control",
+    "net.ipv4.tcp_fastopen_blackhole_timeout_sec",
+    "net.ipv4.tcp_fastopen_key",
     "net.ipv4.tcp_fwmark_accept",
     "net.ipv4.tcp_max_orphans",
     "net.ipv4.tcp_max_syn_backlog",
@@ -181,12 +186,13 @@ impl Sysctls {
     /// Set one parameter: `tcp_sack`, `net.ipv4.tcp_sack`, or its path below `/proc/sys`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let dotted = name.strip_prefix("/proc/sys/").unwrap_or(name).replace('/', ".");
-        let local = dotted.strip_prefix("net.ipv4.").or_else(|| {
+        let local = dotted.strip_prefix("net.ipv4.").filter(|n| *n != "recovery").or_else(|| {
             dotted.strip_prefix("net.core.").filter(|n| n.starts_with("rmem_") || n.starts_with("wmem_"))
         });
+        let local = local.or_else(|| dotted.strip_prefix("ackclock.").filter(|n| *n == "recovery"));
         let known = match local {
             Some(local) => self.set_known(local, value)?,
-            None if !dotted.contains('.') => self.set_known(&dotted, value)?,
+            None if !dotted.contains('.') && dotted != "recovery" => self.set_known(&dotted, value)?,
             None => false,
         };
         let ignored = || dotted.starts_with("net.ipv4.conf.") || dotted.starts_with("net.ipv6.");
@@ -205,12 +211,20 @@ fn numbers<const N: usize>(name: &str, text: &str, most: u64) -> Result<[u64; N]
     let mut values = [0; N];
     let mut parts = text.split_whitespace();
     for value in &mut values {
-        *value = parts.next().and_then(|t| t.parse().ok()).filter(|v| *v <= most).ok_or_else(refuse)?;
+        *value = parts.next().and_then(|t| number(t)).filter(|v| *v <= most).ok_or_else(refuse)?;
     }
     if parts.next().is_some() {
         return Err(refuse());
     }
     Ok(values)
+}
+
+/// Decimal, or hexadecimal after `0x`.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
 }
 
 fn word(name: &str, text: &str) -> Result<String, Refused> {
