@@ -96,7 +96,12 @@ impl Options {
                 "ipv4" | "ipv4-mapped-ipv6" => self.ipv6 = false,
                 "ipv6" => self.ipv6 = true,
                 version => {
-                    return Err(Error::value(line.at, "--ip_version", version, "ipv4, ipv4-mapped-ipv6, ipv6"))
+                    return Err(Error::value(
+                        line.at,
+                        "--ip_version",
+                        version,
+                        "ipv4, ipv4-mapped-ipv6, ipv6",
+                    ))
                 }
             },
             name if IGNORED.contains(&name) => {}

@@ -3,8 +3,10 @@
 
 mod call;
 mod compare;
+mod constant;
 mod host;
 mod info;
+mod notices;
 mod report;
 mod socket;
 mod stack;
@@ -91,6 +93,8 @@ pub fn play(script: &Script, profile: &Profile) -> Result<Outcome, Error> {
         after_injection: false,
         deviation: Span::ZERO,
         pending: None,
+        call_began: START,
+        wake: Time::NEVER,
     };
     let result = player.play(script, profile);
     let verdict = match result {
@@ -115,6 +119,10 @@ struct Player {
     deviation: Span,
     /// A call that has not returned yet.
     pending: Option<call::Blocking>,
+    /// When the call under way began.
+    call_began: Time,
+    /// When it wants to be looked at, whatever happens.
+    wake: Time,
 }
 
 /// When an event is due.
@@ -207,7 +215,7 @@ impl Player {
                 return unsupported(line, "a packet of another protocol")
             }
         }
-        self.poll_call()?;
+        self.settle()?;
         self.previous = due.from;
         self.finished = self.stack.now;
         self.after_injection = injected;
@@ -227,11 +235,25 @@ impl Player {
         fail(line, format!("{shown} at {}", clock(due.from)), format!("at {}", clock(at)))
     }
 
+    /// Let the next thing happen, but none after `until`; a call that blocks may return on its way.
+    fn step(&mut self, until: Time) -> Result<(), Stop> {
+        let wake = if self.pending.is_some() && self.wake > self.stack.now { self.wake } else { Time::NEVER };
+        self.stack.step(until.min(wake));
+        self.settle()
+    }
+
+    /// The stack did something: what became of writes, and of the call that waits.
+    fn settle(&mut self) -> Result<(), Stop> {
+        if let Some(conn) = &self.stack.conn {
+            self.sockets.notices.update(self.stack.now, conn);
+        }
+        self.poll_call()
+    }
+
     /// Let time pass, a call that blocks returning on its way.
     fn wait(&mut self, until: Time) -> Result<(), Stop> {
         while self.stack.now < until {
-            self.stack.step(until);
-            self.poll_call()?;
+            self.step(until)?;
             if self.stack.sent > MAX_PACKETS {
                 return Ok(());
             }
@@ -242,8 +264,7 @@ impl Player {
     fn expect(&mut self, line: u32, wanted: &TcpPacket, due: Due) -> Result<(), Stop> {
         let give_up = due.to.max(self.stack.now) + PATIENCE;
         while self.stack.queue.is_empty() && self.stack.now < give_up {
-            self.stack.step(give_up);
-            self.poll_call()?;
+            self.step(give_up)?;
             if self.stack.sent > MAX_PACKETS {
                 break;
             }

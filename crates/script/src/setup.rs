@@ -6,6 +6,8 @@ mod route;
 mod shell;
 mod sysctl;
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Pos};
 pub use route::Route;
 pub use sysctl::{Refused, Sysctls};
@@ -68,6 +70,8 @@ pub struct Setup {
     pub gro: bool,
     /// CUBIC's parameters.
     pub cubic: CubicModule,
+    /// Files of zeros that were written, by path; bytes. They exist only here.
+    pub files: BTreeMap<String, u64>,
 }
 
 impl Setup {
@@ -83,6 +87,7 @@ impl Setup {
             gso: true,
             gro: true,
             cubic: CubicModule::default(),
+            files: BTreeMap::new(),
         }
     }
 

@@ -156,12 +156,14 @@ fn options_of_a_script() {
             ts_ecr_scaled: true,
             strict_segments: true,
             mtu: Some(1400),
+            ipv6: false,
             gro_mss: Some(500),
             init_scripts: vec!["a.sh".into(), "defaults.sh".into()],
         }
     );
     assert_eq!(of("--tcp_ts_tick_usecs=0").unwrap().ts_tick, None);
-    assert!(of("--ip_version=ipv6").unwrap_err().is_unsupported());
+    assert!(of("--ip_version=ipv6").unwrap().ipv6);
+    assert!(of("--ip_version=ipv5").is_err());
     assert!(of("--wire_server").unwrap_err().is_unsupported());
     assert!(matches!(of("--tolerance_usecs=soon").unwrap_err(), Error::Value { .. }));
 }

@@ -26,6 +26,16 @@ pub struct SocketOptions {
     pub nodelay: bool,
     /// TCP_CORK.
     pub cork: bool,
+    /// SO_ZEROCOPY.
+    pub zerocopy: bool,
+    /// TCP_INQ.
+    pub inq: bool,
+    /// TCP_NOTSENT_LOWAT, bytes.
+    pub notsent_lowat: Option<u64>,
+    /// SO_TIMESTAMPING: its flags, and bytes of the stream that its keys do not count.
+    pub stamping: Option<(i64, u64)>,
+    /// SO_LINGER, seconds.
+    pub linger: Option<i64>,
     /// SO_MAX_PACING_RATE, bytes/s.
     pub max_pacing_rate: Option<u64>,
 }

@@ -4,7 +4,9 @@
 use ackclock_core::{Flags, Segment};
 use ackclock_tcp::{Connection, State};
 
+use super::call::{Epoll, Other};
 use super::host::SocketOptions;
+use super::notices::Notices;
 use super::stack::{Agreed, Stack};
 use super::{unsupported, wire, Stop};
 use crate::ast::{SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
@@ -25,6 +27,14 @@ pub struct Socket {
     pub kind: Kind,
     pub nonblocking: bool,
     pub options: SocketOptions,
+    /// Which connection of the script, if it is one.
+    pub generation: u32,
+}
+
+impl Socket {
+    pub fn new(fd: i64, kind: Kind, nonblocking: bool) -> Socket {
+        Socket { fd, kind, nonblocking, options: SocketOptions::default(), generation: 0 }
+    }
 }
 
 #[derive(Default)]
@@ -40,11 +50,34 @@ pub struct Sockets {
     pub shut: bool,
     /// It shut down its receiving direction.
     pub deaf: bool,
+    /// A socket listens since the last connection began: the next SYN opens a new one.
+    pub listening: bool,
+    /// Connections so far; calls concern the newest.
+    pub generation: u32,
+    pub notices: Notices,
+    pub epolls: Vec<Epoll>,
+    /// Files and pipes.
+    pub others: Vec<(i64, Other)>,
+    /// Bytes in each pipe.
+    pub pipes: Vec<i64>,
 }
 
 impl Sockets {
     pub fn get(&mut self, fd: i64) -> Option<&mut Socket> {
         self.open.iter_mut().find(|s| s.fd == fd)
+    }
+
+    /// A new descriptor; one of the same number is gone.
+    pub fn put(&mut self, socket: Socket) {
+        self.open.retain(|s| s.fd != socket.fd);
+        self.open.push(socket);
+    }
+
+    fn begin(&mut self, owned: bool) {
+        self.generation += 1;
+        self.notices = Notices::default();
+        (self.owned, self.orphan, self.shut, self.deaf, self.connected) = (owned, false, false, false, false);
+        self.listening = false;
     }
 
     /// A packet arrives.
@@ -56,6 +89,11 @@ impl Sockets {
         segment: Segment,
     ) -> Result<(), Stop> {
         let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK | Flags::RST);
+        if opens && self.listening {
+            if let Some(options) = self.listener() {
+                return self.open_passively(line, stack, p, &segment, options);
+            }
+        }
         if stack.conn.as_ref().is_some_and(gone) && !(opens && self.listener().is_some()) {
             refuse(stack, &segment);
             return Ok(());
@@ -115,7 +153,8 @@ impl Sockets {
         let shift = stack.host.shift(&options);
         stack.conn = Some(Connection::responder(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), false);
-        (self.owned, self.orphan, self.shut, self.deaf, stack.error) = (false, false, false, false, None);
+        self.begin(false);
+        stack.restart();
         agree(stack, p);
         if stack.agreed.shift.is_some() {
             stack.agreed.shift = Some(shift);
@@ -138,13 +177,15 @@ impl Sockets {
         options: SocketOptions,
     ) -> Result<(), Stop> {
         let s = &stack.host.setup.sysctls;
+        let scales = s.tcp_window_scaling > 0;
         let config = stack.host.config(line, &options, s.tcp_timestamps > 0, s.tcp_sack > 0)?;
         (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.initial_rwnd);
         stack.conn = Some(Connection::initiator(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), true);
-        (self.owned, self.orphan, self.shut, self.deaf, stack.error) = (true, false, false, false, None);
+        self.begin(true);
+        stack.restart();
         // What we would use, until the SYN-ACK says no.
-        if s.tcp_window_scaling > 0 {
+        if scales {
             stack.agreed.shift = Some(stack.host.shift(&options));
         }
         let (now, nodelay, cork) = (stack.now, options.nodelay, options.cork);

@@ -59,6 +59,13 @@ impl Stack {
         Stack { now, ..Stack::default() }
     }
 
+    /// A connection begins: what the one before sent or met is nobody's any more.
+    pub fn restart(&mut self) {
+        self.queue.clear();
+        self.stamps.clear();
+        (self.first_stamp, self.error) = (None, None);
+    }
+
     /// The next timer at or before `until`, or that time.
     pub fn step(&mut self, until: Time) {
         let deadline = self.conn.as_ref().map_or(Time::NEVER, Connection::next_deadline);

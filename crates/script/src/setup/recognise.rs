@@ -35,6 +35,27 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
             _ => Err(Refused::Unknown(format!("'{}'", words.join(" ")))),
         },
         "ethtool" => offloads(setup, args),
+        "rm" => match args {
+            ["-f", path] if scratch(path) => {
+                setup.files.remove(*path);
+                Ok(())
+            }
+            _ => Err(Refused::Unknown(format!("'{}'", words.join(" ")))),
+        },
+        "dd" => zeros(setup, args),
+        "truncate" | "fallocate" => match args {
+            ["-s" | "-l", bytes, path] if scratch(path) => match bytes.parse() {
+                Ok(bytes) => {
+                    setup.files.insert(path.to_string(), bytes);
+                    Ok(())
+                }
+                Err(_) => Err(Refused::Unknown(format!("'{}'", words.join(" ")))),
+            },
+            _ => Err(Refused::Unknown(format!("'{}'", words.join(" ")))),
+        },
+        // Counters since now; asking for one needs a pipe, which is refused.
+        "nstat" if args.iter().all(|a| a.starts_with('-')) => Ok(()),
+        "sleep" => Err(Refused::Unknown("set-up command 'sleep'".into())),
         "echo" | "printf" | ":" | "true" | "sync" | "cd" => Ok(()),
         "set" if args.iter().all(|a| a.starts_with('-')) => Ok(()),
         "modprobe"
@@ -43,6 +64,25 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
             Ok(())
         }
         _ => Err(Refused::Unknown(format!("set-up command '{base}'"))),
+    }
+}
+
+/// A place for files of a script's own.
+fn scratch(path: &str) -> bool {
+    path.starts_with("/tmp/") && !path.contains("..")
+}
+
+/// `dd if=/dev/zero of=FILE bs=N count=N`
+fn zeros(setup: &mut Setup, args: &[&str]) -> Outcome {
+    let of = |name: &str| args.iter().find_map(|a| a.strip_prefix(name)?.strip_prefix('='));
+    let number = |name: &str, default: u64| of(name).map_or(Some(default), |n| n.parse().ok());
+    let bytes = number("bs", 512).zip(number("count", 1)).and_then(|(a, b)| a.checked_mul(b));
+    match (of("if"), of("of").filter(|p| scratch(p)), bytes) {
+        (Some("/dev/zero"), Some(path), Some(bytes)) => {
+            setup.files.insert(path.to_string(), bytes);
+            Ok(())
+        }
+        _ => Err(Refused::Unknown(format!("'dd {}'", args.join(" ")))),
     }
 }
 

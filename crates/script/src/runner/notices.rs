@@ -1,0 +1,111 @@
+//! A socket's error queue: what became of writes. MSG_ZEROCOPY tells when the data may be reused, SO_TIMESTAMPING when
+//! the last byte of a write was queued, sent and acknowledged. (Linux `Documentation/networking/msg_zerocopy.rst`,
+//! `timestamping.rst`.)
+
+use std::collections::VecDeque;
+
+use ackclock_core::Time;
+use ackclock_tcp::Connection;
+
+/// Linux SOF_TIMESTAMPING_*.
+pub const TX_SOFTWARE: i64 = 1 << 1;
+pub const TX_SCHED: i64 = 1 << 8;
+pub const TX_ACK: i64 = 1 << 9;
+/// Linux SCM_TSTAMP_*.
+pub const SND: i64 = 0;
+pub const SCHED: i64 = 1;
+pub const ACK: i64 = 2;
+
+/// One entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// The data of these calls may be reused. A device that is read by a program copies, so it was no zero copy.
+    Zerocopy { first: u32, last: u32 },
+    /// The byte `key` reached this stage.
+    Stamp { at: Time, stage: i64, key: u32 },
+}
+
+/// A write that something is to be told of.
+#[derive(Debug)]
+struct Watched {
+    /// Bytes of the stream up to its end.
+    end: u64,
+    zerocopy: Option<u32>,
+    /// Wanted stages, and the key of its last byte.
+    stamps: i64,
+    key: u32,
+    sent: bool,
+}
+
+/// The queue.
+#[derive(Debug, Default)]
+pub struct Notices {
+    queue: VecDeque<Notice>,
+    watched: Vec<Watched>,
+    zerocopies: u32,
+    /// Entries so far, for edges.
+    pub pushed: u64,
+}
+
+impl Notices {
+    /// A write was made; the stream is now `end` bytes long.
+    pub fn wrote(&mut self, end: u64, zerocopy: bool, stamps: i64, key: u32) {
+        let zerocopy = zerocopy.then(|| {
+            self.zerocopies += 1;
+            self.zerocopies - 1
+        });
+        if zerocopy.is_some() || stamps & (TX_SOFTWARE | TX_SCHED | TX_ACK) != 0 {
+            self.watched.push(Watched { end, zerocopy, stamps, key, sent: false });
+        }
+    }
+
+    /// The connection may have sent, or heard, something.
+    pub fn update(&mut self, now: Time, conn: &Connection) {
+        let (sent, acked) = (conn.sending().1 - 1, conn.acked());
+        let mut watched = std::mem::take(&mut self.watched);
+        for w in &mut watched {
+            if !w.sent && sent >= w.end {
+                w.sent = true;
+                for (wanted, stage) in [(TX_SCHED, SCHED), (TX_SOFTWARE, SND)] {
+                    if w.stamps & wanted != 0 {
+                        self.push(Notice::Stamp { at: now, stage, key: w.key });
+                    }
+                }
+            }
+            if acked >= w.end {
+                if w.stamps & TX_ACK != 0 {
+                    self.push(Notice::Stamp { at: now, stage: ACK, key: w.key });
+                }
+                if let Some(n) = w.zerocopy {
+                    self.reusable(n);
+                }
+            }
+        }
+        watched.retain(|w| acked < w.end);
+        self.watched = watched;
+    }
+
+    fn push(&mut self, notice: Notice) {
+        self.pushed += 1;
+        self.queue.push_back(notice);
+    }
+
+    /// One more call; it joins the entry before if that waits still (Linux `skb_zerocopy_notify_extend`).
+    fn reusable(&mut self, n: u32) {
+        self.pushed += 1;
+        match self.queue.back_mut() {
+            Some(Notice::Zerocopy { last, .. }) if *last + 1 == n => *last = n,
+            _ => self.queue.push_back(Notice::Zerocopy { first: n, last: n }),
+        }
+    }
+
+    /// The oldest entry.
+    pub fn take(&mut self) -> Option<Notice> {
+        self.queue.pop_front()
+    }
+
+    /// Whether something waits.
+    pub fn any(&self) -> bool {
+        !self.queue.is_empty()
+    }
+}
