@@ -36,6 +36,9 @@ TABLES = (
     "clients",
     "controllers",
     "datagrams",
+    "transactions",
+    "transaction_summary",
+    "transaction_times",
 )
 """Every table that a run can leave."""
 
@@ -126,6 +129,23 @@ class _Result:
         end of the run; the quantiles of the delay are exact to 1/64.
         """
         return self._frame("datagrams")
+
+    @cached_property
+    def transactions(self) -> pl.DataFrame:
+        """One row per transaction (unless `record.transactions` is "summary"): times since the client came."""
+        return self._frame("transactions")
+
+    @cached_property
+    def transaction_summary(self) -> pl.DataFrame:
+        """One row per flow group and initial window: transactions begun, completed, failed, incomplete at the end and
+        turned away; completion times, whose quantiles are known to within 0.4 %.
+        """
+        return self._frame("transaction_summary")
+
+    @cached_property
+    def transaction_times(self) -> pl.DataFrame:
+        """Histogram of completion times per flow group and initial window: bins that are not empty."""
+        return self._frame("transaction_times")
 
     def _frame(self, name: str) -> pl.DataFrame:
         import polars as pl

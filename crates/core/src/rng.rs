@@ -57,6 +57,22 @@ impl Stream {
     }
 }
 
+/// A family of streams, one for each number: what the k-th thing draws does not depend on what the others drew.
+#[derive(Clone, Debug)]
+pub struct Family(u64);
+
+impl Family {
+    /// The family of component `name` in a run with this seed.
+    pub fn new(seed: u64, name: &str) -> Family {
+        Family(Stream::new(seed, name).next_u64())
+    }
+
+    /// The stream of the `k`-th.
+    pub fn member(&self, k: u64) -> Stream {
+        Stream(Xoshiro256PlusPlus::seed_from_u64(mix(self.0 ^ mix(k))))
+    }
+}
+
 /// The integer threshold of a probability, for [`Stream::chance`]: no float decides an order of events.
 pub fn threshold(p: f64) -> u64 {
     if p >= 1.0 {
@@ -83,6 +99,19 @@ mod tests {
         assert_eq!(draw(1, "link.0.loss"), draw(1, "link.0.loss"));
         assert_ne!(draw(1, "link.0.loss"), draw(1, "link.1.loss"));
         assert_ne!(draw(1, "link.0.loss"), draw(2, "link.0.loss"));
+    }
+
+    #[test]
+    fn members_of_a_family_repeat_and_differ() {
+        let family = Family::new(1, "x");
+        assert_eq!(family.member(3).next_u64(), Family::new(1, "x").member(3).next_u64());
+        let mut first: Vec<u64> = (0..1000).map(|k| family.member(k).next_u64()).collect();
+        first.sort_unstable();
+        first.dedup();
+        assert_eq!(first.len(), 1000);
+        assert_ne!(family.member(0).next_u64(), Family::new(2, "x").member(0).next_u64());
+        let mean = (0..100_000).map(|k| family.member(k).unit()).sum::<f64>() / 1e5;
+        assert!((mean - 0.5).abs() < 0.005, "{mean}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From a scenario and a seed to a world and its application.
 
-use ackclock_core::{Rate, Span, Time};
+use ackclock_core::rng::Family;
+use ackclock_core::{Rate, Span, Stream, Time};
 
 use crate::app::App;
 use crate::error::Error;
@@ -9,8 +10,12 @@ use crate::hosts::{self, Customs};
 use crate::observe::Observer;
 use crate::spec::{CapturePoint, Scenario, TraceLevel, Workload};
 use crate::topology::{Builder, Layout};
+use crate::transport::TransportConfig;
 use crate::workload::population::Population;
-use crate::workload::{Bulk, Datagrams, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transfer};
+use crate::workload::transactions::{Offered, Place, Plan};
+use crate::workload::{
+    Arrivals, Bulk, Datagrams, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transactions, Transfer,
+};
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
 /// A run that is ready to start.
@@ -35,6 +40,9 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let mut builder = Builder::new(&scenario.network);
     let mut clients = Vec::new();
     let (mut flows, mut drivers) = (Vec::new(), Vec::new());
+    let mut journal = Journal::default();
+    journal.transactions.level = scenario.record.transactions;
+    let mut offered = Offered::default();
 
     for (g, group) in scenario.flows.iter().enumerate() {
         let config = hosts::transport(group, g, customs)?;
@@ -48,6 +56,16 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             let allowed = format!("1 to {MAX_SLOTS} flows in all");
             return Err(Error::value(format_args!("flows[{g}].count"), members, allowed));
         }
+        let transactions = match &group.workload {
+            Workload::Transactions(spec) => {
+                let place = Place { group, index: g, network: &scenario.network };
+                let TransportConfig::Tcp(config) = &config else {
+                    unreachable!("invariant: plain datagrams have workloads of their own")
+                };
+                Some(Plan::lay(spec, &place, config, &mut journal.transactions.tallies, &mut offered)?)
+            }
+            _ => None,
+        };
         for i in 0..members {
             let id = flows.len() as u32;
             let start = Time(group.start_ns) + Span(group.stagger_ns) * i;
@@ -70,10 +88,19 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
                 drivers.push(Driver::Fetch(Fetch::new(params)));
             } else {
                 builder.route(&mut layout, group.path.as_deref())?;
-                drivers.push(driver(&group.workload));
+                drivers.push(match &transactions {
+                    None => driver(&group.workload),
+                    Some((plan, process)) => {
+                        let arrivals = Stream::new(seed, &format!("transactions.{id}.arrivals"));
+                        let draws = Family::new(seed, &format!("transactions.{id}"));
+                        let arrivals = Arrivals::new(process.clone(), arrivals, start);
+                        Driver::Transactions(Box::new(Transactions::new(plan.clone(), arrivals, draws)))
+                    }
+                });
             }
         }
     }
+    offered.check()?;
     if layout.links.len() > MAX_LINKS {
         return Err(Error::value("network", format_args!("{} links", layout.links.len()), MAX_LINKS));
     }
@@ -89,7 +116,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
         world.add_route(forward, backward);
     }
     let observer = Observer::new(&scenario.record, flows.len());
-    let app = App { flows, drivers, journal: Journal::default(), observer };
+    let app = App { flows, drivers, journal, observer };
     let link_names = layout.links.into_iter().map(|l| l.name).collect();
     Ok(Built { world, app, link_names, clients })
 }
@@ -120,7 +147,9 @@ fn driver(workload: &Workload) -> Driver {
         Workload::ConstantRate { .. } | Workload::OnOff { .. } | Workload::Voice { .. } => {
             Driver::Datagrams(Datagrams::default())
         }
-        Workload::Population { .. } => unreachable!("invariant: its clients are built one by one"),
+        Workload::Population { .. } | Workload::Transactions(_) => {
+            unreachable!("invariant: built by the caller")
+        }
     }
 }
 
@@ -160,7 +189,7 @@ fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
         ))
     };
     match workload {
-        Workload::Bulk => Ok(()),
+        Workload::Bulk | Workload::Transactions(_) => Ok(()), // the latter where it is laid out
         Workload::Transfer { bytes } => positive("bytes", *bytes),
         Workload::Fetch { bytes, request_bytes, count, .. } => {
             positive("bytes", *bytes)?;

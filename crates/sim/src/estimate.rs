@@ -11,8 +11,10 @@ use crate::capture::Captured;
 use crate::flow::FetchRow;
 use crate::observe::{QueueRow, SampleRow};
 use crate::spec::{
-    Capacity, CapturePoint, Distribution, FlowGroup, Link, Queue, Scenario, Topology, TraceLevel, Workload,
+    Arrivals, Capacity, CapturePoint, Distribution, FlowGroup, Link, Queue, Scenario, Topology, TraceLevel,
+    TransactionLevel, Workload,
 };
+use crate::tally::TransactionRow;
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded.
 /// Nothing is built, so that a scenario beyond all bounds is refused at once; sums are floats, so that none overflows.
@@ -56,7 +58,9 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
         (record.capture != CapturePoint::None) as u8 as f64 * carried * 2.0 * size_of::<Captured>() as f64;
     let drops = record.drops as u8 as f64 * carried / 10.0 * size_of::<Packet>() as f64 * COPIES;
     let fetches = fetches(scenario) * size_of::<FetchRow>() as f64 * COPIES;
-    (BASE_BYTES + network + connections + sampled + trace + vars + capture + drops + fetches) as u64
+    let transactions = transactions(scenario);
+    (BASE_BYTES + network + connections + sampled + trace + vars + capture + drops + fetches + transactions)
+        as u64
 }
 
 /// Flows of the run; each client of a population is one.
@@ -176,7 +180,7 @@ fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> f64 {
     let link = packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns as f64);
     let payload = |bytes: u64| bytes as f64 / 1000.0 + 10.0;
     match workload {
-        Workload::Bulk => link,
+        Workload::Bulk | Workload::Transactions(_) => link,
         Workload::Transfer { bytes } => (count * payload(*bytes)).min(link + count),
         Workload::Fetch { bytes, count: fetches, .. } => {
             (count * *fetches as f64 * payload(*bytes)).min(link + count)
@@ -198,16 +202,49 @@ fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> f64 {
     }
 }
 
+/// Rows of transactions, and the connections that they have open.
+fn transactions(scenario: &Scenario) -> f64 {
+    let duration_s = scenario.duration_ns as f64 * 1e-9;
+    let network = &scenario.network;
+    let listed = network.links.iter().filter_map(|l| l.link.rate_bps).max();
+    let bps = network.bottleneck.as_ref().and_then(|l| l.rate_bps).or(listed).unwrap_or(FASTEST_BPS) as f64;
+    let of = |group: &FlowGroup| {
+        let Workload::Transactions(spec) = &group.workload else { return 0.0 };
+        let each = spec.objects.map_or(spec.batch as f64 * spec.requests as f64, f64::from);
+        let clients_per_s = match &spec.arrivals {
+            &Arrivals::Poisson { rate_per_s: Some(rate), .. } => rate,
+            &Arrivals::Poisson { load, .. } => {
+                load.unwrap_or(1.0) * bps / (8.0 * each * mean(&spec.bytes).max(1.0))
+            }
+            &Arrivals::Periodic { interval_ns } => group.count as f64 * 1e9 / interval_ns.max(1) as f64,
+            Arrivals::At { times_ns } => group.count as f64 * times_ns.len() as f64 / duration_s,
+        };
+        let most = spec.count.map_or(f64::INFINITY, |count| count as f64 * each / spec.batch.max(1) as f64);
+        let all = (clients_per_s * each * duration_s).min(most);
+        let rows = match scenario.record.transactions {
+            TransactionLevel::Rows => all * size_of::<TransactionRow>() as f64 * COPIES,
+            TransactionLevel::Summary => 0.0,
+        };
+        let limit = spec.max_open.map_or(f64::INFINITY, f64::from);
+        let open = (clients_per_s * spec.batch as f64 * OPEN_S).min(all).min(limit);
+        rows + open * (2.0 * size_of::<Connection>() as f64 + CONNECTION_BYTES)
+    };
+    scenario.flows.iter().map(of).sum()
+}
+
 /// Packets of one response, twice the mean.
 fn response_packets(bytes: &Distribution) -> f64 {
-    let mean = match bytes {
+    mean(bytes) / 500.0 + 10.0
+}
+
+fn mean(bytes: &Distribution) -> f64 {
+    match bytes {
         &Distribution::Constant { value } => value,
         &Distribution::Uniform { low, high } => (low + high) / 2.0,
         &Distribution::Lognormal { median, sigma } => median * libm::exp(sigma * sigma / 2.0),
         &Distribution::Exponential { mean } => mean,
         Distribution::Choice { values } => values.iter().sum::<f64>() / values.len().max(1) as f64,
-    };
-    mean / 500.0 + 10.0
+    }
 }
 
 fn fetches(scenario: &Scenario) -> f64 {
@@ -239,5 +276,7 @@ const GROWTH: f64 = 3.0;
 const COPIES: f64 = 3.0;
 /// Packets on links of a flow's own.
 const OWN_PATH_PACKETS: f64 = 200.0;
+/// Ours: how long a transaction's connection is open, on a path as slow as those of our studies.
+const OPEN_S: f64 = 30.0;
 /// For links without a rate.
 const FASTEST_BPS: u64 = 10_000_000_000;

@@ -4,6 +4,7 @@ use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_tcp::{Connection, Stats, VarsTrace};
 
+use crate::tally::TransactionLog;
 use crate::transport::{DatagramEnd, Transport, TransportConfig};
 use crate::udp::Received;
 use crate::world::{ConnId, World, RECEIVER, SENDER};
@@ -240,6 +241,8 @@ pub struct Journal {
     pub vars: Vec<(FlowId, u32, VarsTrace)>,
     /// Recoveries of closed connections, with the number of the fetch.
     pub recoveries: Vec<(u32, RecoverySummary)>,
+    /// Transactions.
+    pub transactions: TransactionLog,
     /// Plain datagram flows.
     pub datagrams: Vec<DatagramRow>,
 }

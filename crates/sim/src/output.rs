@@ -11,6 +11,7 @@ use crate::build::Built;
 use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow};
 use crate::observe::{GoodputRow, QueueRow, SampleRow};
 use crate::table::{seconds, Table};
+use crate::tally::{Tally, TransactionRow};
 use crate::udp::Received;
 use crate::world::{Dropped, World};
 
@@ -18,6 +19,7 @@ use crate::world::{Dropped, World};
 pub fn tables(mut built: Built) -> Vec<Table> {
     let journal = &mut built.app.journal;
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
+    journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
     journal.recoveries.sort_by_key(|(idx, r)| (r.flow, *idx, r.t_enter));
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
     journal.records.sort_by_key(|(idx, records)| (records[0].flow, *idx));
@@ -36,6 +38,9 @@ pub fn tables(mut built: Built) -> Vec<Table> {
         clients(&built.clients),
         controllers(&built.app.flows, &journal.vars),
         datagrams(&mut journal.datagrams),
+        transactions(&journal.transactions.rows),
+        transaction_summary(&journal.transactions.tallies),
+        transaction_times(&journal.transactions.tallies),
     ]
 }
 
@@ -330,4 +335,71 @@ fn clients(clients: &[ClientRow]) -> Table {
         .i8("rate_bps", rows().map(|c| c.rate_bps))
         .f8("loss", rows().map(|c| c.loss))
         .i8("bytes", rows().map(|c| c.bytes))
+}
+
+fn transactions(transactions: &[TransactionRow]) -> Table {
+    let rows = || transactions.iter();
+    let since =
+        |r: &TransactionRow, t: Time| if t == Time::NEVER { f64::NAN } else { (t - r.arrival).as_secs() };
+    let connect = |r: &TransactionRow| if r.request > 0 { f64::NAN } else { since(r, r.connected) };
+    Table::new("transactions")
+        .u4("flow", rows().map(|r| r.flow))
+        .u4("idx", rows().map(|r| r.idx))
+        .u4("batch", rows().map(|r| r.batch))
+        .u4("request", rows().map(|r| r.request))
+        .u4("initial_window", rows().map(|r| r.iw))
+        .time("arrival_s", rows().map(|r| r.arrival))
+        .f8("connect_s", rows().map(connect))
+        .f8("first_byte_s", rows().map(|r| since(r, r.first_byte)))
+        .f8("total_s", rows().map(|r| since(r, r.completed)))
+        .i8("bytes", rows().map(|r| r.bytes))
+        .flag("done", rows().map(|r| r.completed != Time::NEVER))
+        .flag("failed", rows().map(|r| r.failed))
+        .i8("segments_sent", rows().map(|r| r.counts.segments_sent))
+        .i8("retransmissions", rows().map(|r| r.counts.retransmissions))
+        .i8("rtos", rows().map(|r| r.counts.rtos))
+        .i8("syn_retransmissions", rows().map(|r| r.counts.syn_retransmissions))
+        .i8("synack_retransmissions", rows().map(|r| r.counts.synack_retransmissions))
+}
+
+fn transaction_summary(tallies: &[Tally]) -> Table {
+    let rows = || tallies.iter();
+    let quantile = |p: f64| rows().map(move |t| t.times.quantile(p).unwrap_or(Span::MAX));
+    let ended = |t: &Tally, span: Span| if t.completed == 0 { Span::MAX } else { span };
+    Table::new("transaction_summary")
+        .u4("group", rows().map(|t| t.group))
+        .u4("initial_window", rows().map(|t| t.iw))
+        .i8("started", rows().map(|t| t.started))
+        .i8("completed", rows().map(|t| t.completed))
+        .i8("failed", rows().map(|t| t.failed))
+        .i8("incomplete", rows().map(|t| t.incomplete()))
+        .i8("refused", rows().map(|t| t.refused))
+        .u4("max_open", rows().map(|t| t.max_open))
+        .i8("bytes", rows().map(|t| t.bytes))
+        .i8("offered_bytes", rows().map(|t| t.offered_bytes))
+        .f8("mean_s", rows().map(|t| t.mean_s()))
+        .f8("std_s", rows().map(|t| t.deviation_s()))
+        .span("min_s", rows().map(|t| t.least))
+        .span("p50_s", quantile(0.5))
+        .span("p95_s", quantile(0.95))
+        .span("p99_s", quantile(0.99))
+        .span("p999_s", quantile(0.999))
+        .span("max_s", rows().map(|t| ended(t, t.most)))
+        .f8("mean_connect_s", rows().map(|t| t.mean_connect_s()))
+        .i8("segments_sent", rows().map(|t| t.counts.segments_sent))
+        .i8("retransmissions", rows().map(|t| t.counts.retransmissions))
+        .i8("rtos", rows().map(|t| t.counts.rtos))
+        .i8("syn_retransmissions", rows().map(|t| t.counts.syn_retransmissions))
+        .i8("synack_retransmissions", rows().map(|t| t.counts.synack_retransmissions))
+}
+
+fn transaction_times(tallies: &[Tally]) -> Table {
+    let bins: Vec<_> = tallies.iter().flat_map(|t| t.times.bins().map(move |bin| (t, bin))).collect();
+    let rows = || bins.iter();
+    Table::new("transaction_times")
+        .u4("group", rows().map(|(t, _)| t.group))
+        .u4("initial_window", rows().map(|(t, _)| t.iw))
+        .span("low_s", rows().map(|(_, bin)| bin.0))
+        .span("high_s", rows().map(|(_, bin)| bin.1))
+        .i8("count", rows().map(|(_, bin)| bin.2))
 }

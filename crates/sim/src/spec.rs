@@ -499,6 +499,93 @@ pub enum Workload {
         #[serde(default)]
         throttle: Option<f64>,
     },
+    /// Clients come and go: see [`Transactions`].
+    Transactions(Box<Transactions>),
+}
+
+/// Clients at the receiving end come, open `batch` connections at once, ask, read, close. The group's flows are
+/// client-server pairs that share arrivals, limits and number of transactions equally.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transactions {
+    /// Bytes of a response.
+    pub bytes: Distribution,
+    /// Bytes of a request.
+    #[serde(default = "request_bytes")]
+    pub request_bytes: u64,
+    /// When clients come.
+    pub arrivals: Arrivals,
+    /// Connections that a client opens at once.
+    #[serde(default = "one_flow")]
+    pub batch: u32,
+    /// Requests on each connection, one after another.
+    #[serde(default = "one_flow")]
+    pub requests: u32,
+    /// From the end of a response to the next request on the connection, s.
+    #[serde(default = "no_time")]
+    pub think_s: Distribution,
+    /// Responses that the connections of a client fetch together, whoever is free taking the next; replaces
+    /// `requests`.
+    #[serde(default)]
+    pub objects: Option<u32>,
+    /// Connections of the group in all; absent = until the flows stop.
+    #[serde(default)]
+    pub count: Option<u64>,
+    /// Most connections of the group that are open at a time; a client who comes then is turned away.
+    #[serde(default)]
+    pub max_open: Option<u32>,
+    /// Initial windows to draw from, with their probabilities; empty = the stack's.
+    #[serde(default)]
+    pub initial_window_mix: Vec<(u32, f64)>,
+    /// Whether all connections of a client draw the same initial window.
+    #[serde(default)]
+    pub mix_by_batch: bool,
+    /// Which end closes first.
+    #[serde(default)]
+    pub close: CloseFirst,
+}
+
+/// When clients of [`Transactions`] come.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// Intervals are exponential. Either is given.
+    Poisson {
+        /// Clients per second, over all flows of the group.
+        #[serde(default)]
+        rate_per_s: Option<f64>,
+        /// Share of the bottleneck that the responses ask for.
+        #[serde(default)]
+        load: Option<f64>,
+        /// Whether all packets of the data direction count in `load`, or data packets alone.
+        #[serde(default)]
+        count_all_packets: bool,
+    },
+    /// At equal intervals, the first at the flow's start.
+    Periodic {
+        /// Interval, ns.
+        interval_ns: u64,
+    },
+    /// At these times after the flow's start, in order, ns.
+    At {
+        /// The times.
+        times_ns: Vec<u64>,
+    },
+}
+
+/// Which end of a connection closes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CloseFirst {
+    /// The server, as soon as it has written the last response.
+    #[default]
+    Server,
+    /// The client, as soon as it has read the last response.
+    Client,
+}
+
+fn no_time() -> Distribution {
+    Distribution::Constant { value: 0.0 }
 }
 
 fn request_bytes() -> u64 {
@@ -526,6 +613,8 @@ pub struct Record {
     pub queue_interval_ns: u64,
     /// Goodput per flow and interval, ns; 0 = off.
     pub goodput_interval_ns: u64,
+    /// Transactions: a row for each, or their summary alone.
+    pub transactions: TransactionLevel,
     /// A row for each dropped packet.
     pub drops: bool,
 }
@@ -539,6 +628,16 @@ pub enum CapturePoint {
     None,
     Sender,
     Receiver,
+}
+
+/// How much of transactions is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum TransactionLevel {
+    #[default]
+    Rows,
+    Summary,
 }
 
 /// How much of the per-ACK trace is kept.

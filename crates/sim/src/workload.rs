@@ -1,12 +1,14 @@
 //! Workloads: what the application of a flow does. One file each; this one holds the contract, the closed set and the
 //! registry of names.
 
+mod arrivals;
 mod bulk;
 mod datagrams;
 mod fetch;
 mod one_way;
 pub mod population;
 mod throttled;
+pub mod transactions;
 mod transfer;
 
 use std::rc::Rc;
@@ -17,10 +19,12 @@ use ackclock_tcp::Config;
 use crate::flow::{Flow, Journal};
 use crate::transport::{Transport, TransportConfig};
 use crate::world::{ConnId, World, SENDER};
+pub use arrivals::Arrivals;
 pub use bulk::Bulk;
 pub use datagrams::Datagrams;
 pub use fetch::{Fetch, FetchParams, Pace};
 pub use throttled::{Throttled, ThrottledParams};
+pub use transactions::Transactions;
 pub use transfer::Transfer;
 
 /// Name and one line for each workload.
@@ -35,6 +39,10 @@ pub const REGISTRY: &[(&str, &str)] = &[
     (
         "population",
         "clients with a path of their own each, drawn from distributions, that fetch one after another",
+    ),
+    (
+        "transactions",
+        "clients who come and go: Poisson, periodic or given arrivals, one connection each or several at once",
     ),
 ];
 
@@ -138,6 +146,7 @@ pub enum Driver {
     Fetch(Fetch),
     Throttled(Throttled),
     Datagrams(Datagrams),
+    Transactions(Box<Transactions>),
 }
 
 macro_rules! dispatch {
@@ -148,6 +157,7 @@ macro_rules! dispatch {
             Driver::Fetch($w) => $e,
             Driver::Throttled($w) => $e,
             Driver::Datagrams($w) => $e,
+            Driver::Transactions($w) => $e,
         }
     };
 }

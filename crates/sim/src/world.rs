@@ -21,6 +21,13 @@ pub const RECEIVER: usize = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnId(u32);
 
+impl ConnId {
+    /// Tells it from all that are open.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// What runs on the hosts. The world calls it after the protocol has answered.
 pub trait Application {
     /// Something arrived or expired at a watched end of `conn`.
@@ -246,6 +253,11 @@ impl World {
         let now = self.now;
         action(&mut self.ends[index].as_mut().expect("invariant: open").transport, now);
         self.flush(index);
+    }
+
+    /// Whether connections may be opened that nothing else limits.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.slots.len() < MAX_SLOTS as usize / 2
     }
 
     /// Connections open now, and slots ever used.

@@ -521,6 +521,10 @@ impl Connection {
     pub fn peer_closed(&self) -> bool {
         self.receiver.fin_received()
     }
+    /// The application has closed this end.
+    pub fn is_closing(&self) -> bool {
+        self.sender.closing()
+    }
     /// Payload bytes that the application wrote so far.
     pub fn written(&self) -> u64 {
         self.sender.written()

@@ -17,14 +17,20 @@ from ackclock.scenario.queue import Codel, DropTail, NetemLimit, Red, Threshold
 from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
 from ackclock.scenario.workload import (
+    At,
     Bulk,
     Fetch,
+    InitialWindow,
+    Poisson,
     Population,
+    Regular,
     Throttled,
+    Transactions,
     Transfer,
 )
 
 __all__ = [
+    "At",
     "Bernoulli",
     "Bulk",
     "CapturePoint",
@@ -38,6 +44,7 @@ __all__ = [
     "Fetch",
     "Flows",
     "GilbertElliott",
+    "InitialWindow",
     "Link",
     "Lognormal",
     "Mahimahi",
@@ -48,10 +55,12 @@ __all__ = [
     "OnOff",
     "Path",
     "Periodic",
+    "Poisson",
     "Population",
     "Random",
     "Record",
     "Red",
+    "Regular",
     "Reorder",
     "Reverse",
     "Scenario",
@@ -61,6 +70,7 @@ __all__ = [
     "Step",
     "Threshold",
     "Throttled",
+    "Transactions",
     "Transfer",
     "Uniform",
     "Voice",

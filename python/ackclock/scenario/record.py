@@ -22,6 +22,8 @@ class Record(Table):
     """Between samples of each queue's occupancy."""
     goodput_interval: Duration = "0 s"
     """Length of the intervals over which each flow's goodput is counted."""
+    transactions: Literal["rows", "summary"] = "rows"
+    """A row for each transaction, or sums and a histogram alone, whose size does not grow with their number."""
     drops: Flag = False
     """A row for each dropped packet."""
 
@@ -34,5 +36,6 @@ class Record(Table):
             "sample_interval_ns": nanoseconds(self.sample_interval),
             "queue_interval_ns": nanoseconds(self.queue_interval),
             "goodput_interval_ns": nanoseconds(self.goodput_interval),
+            "transactions": self.transactions,
             "drops": self.drops,
         }

@@ -1,0 +1,100 @@
+//! A histogram of fixed size for lengths of time: 128 bins for each power of two, so that a value is known to within
+//! 0.8 % (its bin's middle to within 0.4 %), whatever its magnitude. What it holds does not grow with what it counts.
+
+use ackclock_core::Span;
+
+/// Bins of each power of two, as a power of two.
+const FINE_BITS: u32 = 7;
+const FINE: u64 = 1 << FINE_BITS;
+
+/// Counts by length of time.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    /// Grows with the greatest value, to at most 7424 bins.
+    bins: Vec<u64>,
+    total: u64,
+}
+
+impl Histogram {
+    /// Count a value.
+    pub fn add(&mut self, value: Span) {
+        let bin = bin_of(value.0);
+        if self.bins.len() <= bin {
+            self.bins.resize(bin + 1, 0);
+        }
+        self.bins[bin] += 1;
+        self.total += 1;
+    }
+
+    /// Values counted.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Bins that are not empty: least value, bound above all values, count.
+    pub fn bins(&self) -> impl Iterator<Item = (Span, Span, u64)> + '_ {
+        let filled = self.bins.iter().enumerate().filter(|(_, &count)| count > 0);
+        filled.map(|(bin, &count)| (Span(least_of(bin)), Span(least_of(bin + 1)), count))
+    }
+
+    /// The value below or at which a share `p` of all values lies: the middle of the bin that holds the
+    /// ceil(p n)-th value. `None` without values.
+    pub fn quantile(&self, p: f64) -> Option<Span> {
+        let rank = (libm::ceil(p * self.total as f64) as u64).clamp(1, self.total.max(1));
+        let mut below = 0;
+        for (low, high, count) in self.bins() {
+            below += count;
+            if below >= rank {
+                return Some(Span(low.0 + (high.0 - low.0) / 2));
+            }
+        }
+        None
+    }
+}
+
+/// Below 2^FINE_BITS each value has its bin; above, the leading bit and the FINE_BITS behind it name the bin.
+fn bin_of(value: u64) -> usize {
+    if value < FINE {
+        return value as usize;
+    }
+    let exponent = 63 - value.leading_zeros();
+    let shift = exponent - FINE_BITS;
+    ((shift as u64 + 1) * FINE + ((value >> shift) - FINE)) as usize
+}
+
+fn least_of(bin: usize) -> u64 {
+    let (octave, fine) = (bin as u64 / FINE, bin as u64 % FINE);
+    match octave {
+        0 => fine,
+        _ => (FINE + fine).checked_shl(octave as u32 - 1).unwrap_or(u64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bins_follow_each_other_without_a_gap() {
+        for bin in 0..7000 {
+            let (low, high) = (least_of(bin), least_of(bin + 1));
+            assert!(low < high, "{bin}");
+            assert_eq!((bin_of(low), bin_of(high - 1)), (bin, bin));
+        }
+    }
+
+    proptest! {
+        /// Oracle: the sorted list.
+        #[test]
+        fn quantiles_are_those_of_the_list(mut values in prop::collection::vec(1u64..1 << 44, 1..400), p in 0.0f64..1.0) {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|&v| histogram.add(Span(v)));
+            values.sort_unstable();
+            let rank = ((p * values.len() as f64).ceil() as usize).max(1);
+            let (exact, got) = (values[rank - 1] as f64, histogram.quantile(p).expect("values").0 as f64);
+            prop_assert!((got / exact - 1.0).abs() <= 0.004, "{} {}", got, exact);
+            prop_assert_eq!(histogram.bins().map(|(_, _, n)| n).sum::<u64>(), values.len() as u64);
+        }
+    }
+}

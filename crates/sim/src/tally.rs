@@ -1,0 +1,175 @@
+//! Transactions: a row for each, or sums and a histogram for all of one group and initial window, which take the same
+//! memory however many there are.
+
+use ackclock_core::{FlowId, Span, Time};
+
+use crate::histogram::Histogram;
+use crate::spec::TransactionLevel;
+
+/// One transaction: a request and its response, with the connection set up for it, if it is the first there.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct TransactionRow {
+    pub flow: FlowId,
+    pub idx: u32,
+    /// Client, counted from 0; the connections that it opens at once share the number.
+    pub batch: u32,
+    /// Position among the requests of its connection.
+    pub request: u32,
+    pub iw: u32,
+    /// The client came, or asked again.
+    pub arrival: Time,
+    pub connected: Time,
+    pub first_byte: Time,
+    pub completed: Time,
+    pub bytes: u64,
+    pub counts: Counts,
+    pub failed: bool,
+}
+
+/// What a connection did for one transaction.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Counts {
+    pub segments_sent: u64,
+    pub retransmissions: u64,
+    pub rtos: u64,
+    pub syn_retransmissions: u64,
+    pub synack_retransmissions: u64,
+}
+
+/// Sums over the transactions of one group that began with the same initial window.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Tally {
+    pub group: u32,
+    pub iw: u32,
+    pub started: u64,
+    pub completed: u64,
+    pub failed: u64,
+    /// Clients' connections that the limit on open ones turned away.
+    pub refused: u64,
+    pub bytes: u64,
+    /// What the data packets of the responses asked for take on the wire, each sent once.
+    pub offered_bytes: u64,
+    pub counts: Counts,
+    pub max_open: u32,
+    pub least: Span,
+    pub most: Span,
+    sum: u128,
+    squares: u128,
+    connect_sum: u128,
+    connects: u64,
+    /// Completion times.
+    pub times: Histogram,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new(group: u32, iw: u32) -> Tally {
+        Tally {
+            group,
+            iw,
+            started: 0,
+            completed: 0,
+            failed: 0,
+            refused: 0,
+            bytes: 0,
+            offered_bytes: 0,
+            counts: Counts::default(),
+            max_open: 0,
+            least: Span::MAX,
+            most: Span::ZERO,
+            sum: 0,
+            squares: 0,
+            connect_sum: 0,
+            connects: 0,
+            times: Histogram::default(),
+        }
+    }
+
+    /// Neither completed nor failed.
+    pub fn incomplete(&self) -> u64 {
+        self.started - self.completed - self.failed
+    }
+
+    /// Mean completion time, s; NaN if nothing was completed.
+    pub fn mean_s(&self) -> f64 {
+        self.sum as f64 / self.completed as f64 * 1e-9
+    }
+
+    /// Standard deviation of completion times, s; NaN below two.
+    pub fn deviation_s(&self) -> f64 {
+        let n = self.completed as f64;
+        let centred = self.squares as f64 - self.sum as f64 * (self.sum as f64 / n);
+        libm::sqrt((centred / (n - 1.0)).max(0.0)) * 1e-9
+    }
+
+    /// Mean time to connect of those that did, s.
+    pub fn mean_connect_s(&self) -> f64 {
+        self.connect_sum as f64 / self.connects as f64 * 1e-9
+    }
+
+    fn add(&mut self, row: &TransactionRow) {
+        self.failed += row.failed as u64;
+        self.counts.add(&row.counts);
+        if row.connected != Time::NEVER && row.request == 0 {
+            self.connects += 1;
+            self.connect_sum += (row.connected - row.arrival).0 as u128;
+        }
+        if row.completed == Time::NEVER {
+            return;
+        }
+        let took = row.completed - row.arrival;
+        self.completed += 1;
+        self.bytes += row.bytes;
+        self.least = self.least.min(took);
+        self.most = self.most.max(took);
+        self.sum += took.0 as u128;
+        self.squares += (took.0 as u128).pow(2);
+        self.times.add(took);
+    }
+}
+
+impl Counts {
+    /// Add what another one counted.
+    pub fn add(&mut self, other: &Counts) {
+        self.segments_sent += other.segments_sent;
+        self.retransmissions += other.retransmissions;
+        self.rtos += other.rtos;
+        self.syn_retransmissions += other.syn_retransmissions;
+        self.synack_retransmissions += other.synack_retransmissions;
+    }
+
+    /// What came on top of `earlier`.
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        Counts {
+            segments_sent: self.segments_sent - earlier.segments_sent,
+            retransmissions: self.retransmissions - earlier.retransmissions,
+            rtos: self.rtos - earlier.rtos,
+            syn_retransmissions: self.syn_retransmissions - earlier.syn_retransmissions,
+            synack_retransmissions: self.synack_retransmissions - earlier.synack_retransmissions,
+        }
+    }
+}
+
+/// All transactions of a run.
+#[derive(Default)]
+pub struct TransactionLog {
+    /// What is kept of each.
+    pub level: TransactionLevel,
+    /// Transactions that ended, in the order of their end.
+    pub rows: Vec<TransactionRow>,
+    /// One for each group and initial window.
+    pub tallies: Vec<Tally>,
+}
+
+impl TransactionLog {
+    /// A transaction of tally `at` ended, or the run did.
+    pub fn keep(&mut self, at: u32, row: &TransactionRow) {
+        self.tallies[at as usize].add(row);
+        if self.level == TransactionLevel::Rows {
+            self.rows.push(*row);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Transactions, end to end: times, accounts, common random numbers, limits.
+
+mod common;
+
+use ackclock_sim::{parse, run, Error, Output, Scenario};
+use common::assert_conservation;
+
+/// `pairs` client-server pairs over 300 ms at `mbps`, with 500 packets of queue.
+fn transactions(pairs: u32, mbps: f64, seconds: u64, workload: &str, stack: &str, record: &str) -> Scenario {
+    let json = format!(
+        r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell",
+            "bottleneck": {{"rate_bps": {}, "delay_ns": 150000000,
+                            "queue": {{"kind": "drop-tail", "limit_packets": 500}}}},
+            "reverse": {{"bottleneck": {{"delay_ns": 150000000}}}}}},
+          "flows": [{{"count": {pairs}, "profile": "linux-6", "congestion_control": "cubic", "stack": {stack},
+            "workload": {{"kind": "transactions", "request_bytes": 200,
+                          "bytes": {{"kind": "constant", "value": 14480}}, {workload}}}}}],
+          "record": {record}}}"#,
+        seconds * 1_000_000_000,
+        (mbps * 1e6) as u64,
+    );
+    parse(&json).expect("a valid scenario")
+}
+
+fn totals(output: &Output) -> &[f64] {
+    output.table("transactions").floats("total_s")
+}
+
+fn sum(output: &Output, column: &str) -> i64 {
+    output.table("transaction_summary").integers(column).iter().sum()
+}
+
+const POISSON: &str = r#""arrivals": {"kind": "poisson", "load": 0.5}"#;
+
+#[test]
+fn every_transaction_is_accounted_for() {
+    let mix = r#""initial_window_mix": [[3, 0.5], [10, 0.5]]"#;
+    let output = run(&transactions(4, 5.0, 60, &format!("{POISSON}, {mix}"), "{}", "{}"), 1).expect("runs");
+    let rows = output.table("transactions").rows() as i64;
+    assert!(rows > 1000, "{rows}");
+    assert_eq!(rows, sum(&output, "started"));
+    assert_eq!(rows, sum(&output, "completed") + sum(&output, "incomplete") + sum(&output, "failed"));
+    assert!(sum(&output, "incomplete") > 0, "some are under way when the run ends");
+    assert_eq!(sum(&output, "bytes"), 14_480 * sum(&output, "completed"));
+    assert_conservation(output.table("links"));
+    // offered: 0.5 of 5 Mb/s in 60 s, 10 packets of 1500 bytes each
+    let offered = sum(&output, "offered_bytes") as f64 * 8.0 / (5e6 * 60.0);
+    assert!((offered / 0.5 - 1.0).abs() < 0.05, "{offered}");
+    let summary = output.table("transaction_summary");
+    let [three, ten] = [summary.floats("p50_s")[0], summary.floats("p50_s")[1]];
+    assert!(three > 1.19 && ten < 0.9, "{three} {ten}");
+}
+
+#[test]
+fn a_summary_is_that_of_the_rows() {
+    let rows = run(&transactions(2, 2.0, 100, POISSON, "{}", "{}"), 1).expect("runs");
+    let summary =
+        run(&transactions(2, 2.0, 100, POISSON, "{}", r#"{"transactions": "summary"}"#), 1).expect("runs");
+    assert_eq!(rows.digest, summary.digest);
+    assert_eq!(rows.table("transaction_summary"), summary.table("transaction_summary"));
+    assert_eq!(summary.table("transactions").rows(), 0);
+    let mut times: Vec<f64> = totals(&rows).iter().copied().filter(|t| !t.is_nan()).collect();
+    times.sort_by(f64::total_cmp);
+    let n = times.len() as f64;
+    let mean = times.iter().sum::<f64>() / n;
+    let deviation = (times.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let of = |column: &str| summary.table("transaction_summary").floats(column)[0];
+    assert!((of("mean_s") / mean - 1.0).abs() < 1e-9);
+    assert!((of("std_s") / deviation - 1.0).abs() < 1e-6);
+    assert_eq!((of("min_s"), of("max_s")), (times[0], times[times.len() - 1]));
+    for (column, p) in [("p50_s", 0.5), ("p95_s", 0.95), ("p99_s", 0.99), ("p999_s", 0.999)] {
+        let exact = times[(p * n).ceil() as usize - 1];
+        assert!((of(column) / exact - 1.0).abs() < 0.004, "{column}");
+    }
+}
+
+#[test]
+fn arms_of_a_comparison_see_the_same_clients() {
+    let arrivals = |iw: u32, mbps: f64| {
+        let workload = r#""arrivals": {"kind": "poisson", "rate_per_s": 20}, "max_open": 5000"#;
+        let stack = format!(r#"{{"initial_window": {iw}}}"#);
+        let output = run(&transactions(2, mbps, 30, workload, &stack, "{}"), 1).expect("runs");
+        let table = output.table("transactions");
+        (table.floats("arrival_s").to_vec(), totals(&output).to_vec())
+    };
+    let (three, ten) = (arrivals(3, 20.0), arrivals(10, 20.0));
+    assert_eq!(three.0, ten.0);
+    assert_ne!(three.1, ten.1);
+    assert_eq!(three.0, arrivals(3, 3.0).0, "whatever the network does");
+}
+
+#[test]
+fn a_batch_opens_at_once_and_draws_together_or_apart() {
+    let workload = |by_batch: bool| {
+        format!(
+            r#""arrivals": {{"kind": "periodic", "interval_ns": 2000000000}}, "batch": 5, "count": 100,
+               "initial_window_mix": [[3, 0.5], [10, 0.5]], "mix_by_batch": {by_batch}"#
+        )
+    };
+    let windows = |by_batch: bool| {
+        let output = run(&transactions(1, 20.0, 100, &workload(by_batch), "{}", "{}"), 1).expect("runs");
+        let table = output.table("transactions");
+        assert_eq!(table.rows(), 100);
+        let arrivals = table.floats("arrival_s");
+        assert!(arrivals
+            .chunks(5)
+            .enumerate()
+            .all(|(i, five)| five.iter().all(|&t| (t - 2.0 * i as f64).abs() < 1e-9)));
+        let Some(ackclock_sim::Column::U4(iw)) = table.column("initial_window") else { panic!() };
+        iw.chunks(5).filter(|five| five.iter().all(|iw| *iw == five[0])).count()
+    };
+    assert_eq!(windows(true), 20);
+    assert!(windows(false) < 5);
+}
+
+#[test]
+fn connections_are_kept_and_clients_think() {
+    let workload = r#""arrivals": {"kind": "periodic", "interval_ns": 1000000000}, "count": 1, "requests": 3,
+                      "think_s": {"kind": "constant", "value": 0.25}"#;
+    let output =
+        run(&transactions(1, 20.0, 20, workload, r#"{"initial_window": 10}"#, "{}"), 1).expect("runs");
+    let table = output.table("transactions");
+    let times = totals(&output);
+    assert_eq!(times.len(), 3, "one connection, three requests");
+    let close = |a: f64, b: f64| (a - b).abs() < 0.012;
+    assert!(close(times[0], 0.606) && close(times[1], 0.306) && close(times[2], 0.306), "{times:?}");
+    let arrivals = table.floats("arrival_s");
+    assert!((arrivals[1] - (times[0] + 0.25)).abs() < 1e-9, "{arrivals:?}");
+    assert_eq!(output.table("flows").integers("syn_retransmissions"), [0]);
+}
+
+#[test]
+fn connections_of_a_page_share_its_objects_out() {
+    for close in ["server", "client"] {
+        let workload = format!(
+            r#""arrivals": {{"kind": "periodic", "interval_ns": 5000000000}}, "batch": 3, "objects": 10,
+               "close": "{close}""#
+        );
+        let output = run(&transactions(1, 20.0, 20, &workload, "{}", "{}"), 1).expect("runs");
+        let table = output.table("transactions");
+        assert_eq!(table.rows(), 40);
+        assert_eq!(sum(&output, "completed"), 40, "{close}");
+        let Some(ackclock_sim::Column::U4(request)) = table.column("request") else { panic!() };
+        assert_eq!(request.iter().filter(|&&r| r == 0).count(), 12, "three connections each");
+        let open = output.table("transaction_summary").column("max_open");
+        assert_eq!(open, Some(&ackclock_sim::Column::U4(vec![3])), "each page is over before the next");
+    }
+}
+
+#[test]
+fn a_full_house_turns_clients_away() {
+    let workload = r#""arrivals": {"kind": "poisson", "load": 1.5}, "max_open": 30"#;
+    let output = run(&transactions(3, 1.0, 60, workload, "{}", "{}"), 1).expect("runs");
+    assert!(sum(&output, "refused") > 50);
+    assert_eq!(
+        output.table("transaction_summary").column("max_open"),
+        Some(&ackclock_sim::Column::U4(vec![30]))
+    );
+}
+
+#[test]
+fn a_load_that_diverges_needs_a_limit() {
+    let message = |workload: &str| match run(&transactions(1, 1.0, 10, workload, "{}", "{}"), 1) {
+        Err(error @ Error::Value { .. }) => error.to_string(),
+        other => panic!("{:?}", other.map(|_| ())),
+    };
+    let load = message(r#""arrivals": {"kind": "poisson", "load": 1.2}"#);
+    assert!(load.contains("flows[0].workload.max_open") && load.contains("diverges"), "{load}");
+    // ten packets of 1500 bytes each: 8.33 per second fill 1 Mb/s
+    assert!(message(r#""arrivals": {"kind": "poisson", "rate_per_s": 8.4}"#).contains("diverges"));
+    assert!(run(
+        &transactions(1, 1.0, 10, r#""arrivals": {"kind": "poisson", "rate_per_s": 8.3}"#, "{}", "{}"),
+        1
+    )
+    .is_ok());
+    let mix = message(&format!(r#"{POISSON}, "initial_window_mix": [[3, 0.5], [10, 0.4]]"#));
+    assert!(mix.contains("initial_window_mix") && mix.contains("sum to 1"), "{mix}");
+    assert!(message(&format!(r#"{POISSON}, "batch": 0"#)).contains("batch"));
+}
+
+#[test]
+fn a_dead_network_fails_them_all() {
+    let mut scenario =
+        transactions(1, 1.0, 200, r#""arrivals": {"kind": "at", "times_ns": [0, 5]}"#, "{}", "{}");
+    if let Some(link) = &mut scenario.network.bottleneck {
+        link.loss = ackclock_sim::spec::Loss::Bernoulli { p: 1.0 };
+    }
+    let output = run(&scenario, 1).expect("runs");
+    assert_eq!((sum(&output, "failed"), sum(&output, "completed")), (2, 0));
+    assert!(sum(&output, "syn_retransmissions") >= 10);
+}
+
+#[test]
+fn memory_is_for_what_is_open() {
+    let workload = r#""arrivals": {"kind": "poisson", "load": 0.9}, "count": 20000"#;
+    let output =
+        run(&transactions(2, 20.0, 150, workload, "{}", r#"{"transactions": "summary"}"#), 1).expect("runs");
+    assert_eq!(sum(&output, "started"), 20_000);
+    let Some(ackclock_sim::Column::U4(open)) = output.table("transaction_summary").column("max_open") else {
+        panic!()
+    };
+    assert!(open[0] < 400, "{open:?}");
+    assert!(output.table("transaction_times").rows() < 1000);
+}

@@ -1,0 +1,91 @@
+"""Request/response traffic: what a scenario may say about it, and what a run leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ackclock import Scenario, run
+from ackclock.errors import ScenarioError
+
+
+def scenario(**workload: Any) -> Scenario:
+    """Transactions over 20 Mbit/s and 300 ms."""
+    return Scenario.from_dict(
+        {
+            "duration": "30 s",
+            "network": {
+                "bottleneck": {"rate": "20 Mbit/s", "delay": "150 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
+            },
+            "flows": [
+                {
+                    "count": 2,
+                    "workload": {
+                        "kind": "transactions",
+                        "bytes": "14480 bytes",
+                        "arrivals": {"kind": "poisson", "load": 0.3},
+                        **workload,
+                    },
+                }
+            ],
+        }
+    )
+
+
+def test_rows_and_summary() -> None:
+    mix = [{"segments": 3, "share": 0.5}, {"segments": 10, "share": "50 %"}]
+    result = run(scenario(initial_window_mix=mix))
+    rows, summary = result.transactions, result.transaction_summary
+    assert summary["initial_window"].to_list() == [3, 10]
+    assert rows.height == summary["started"].sum() > 100
+    assert result.transaction_times["count"].sum() == summary["completed"].sum()
+    median = {iw: rows.filter(rows["initial_window"] == iw)["total_s"].median() for iw in (3, 10)}
+    assert median[3] == pytest.approx(1.2, abs=0.03)
+    assert median[10] == pytest.approx(0.61, abs=0.03)
+    assert rows.filter(~rows["done"])["total_s"].null_count() == summary["incomplete"].sum()
+
+
+def test_what_is_written_is_read_again() -> None:
+    asked = scenario(
+        bytes={"kind": "lognormal", "median": "10 KB", "sigma": 1.0},
+        think={"kind": "exponential", "mean": "2 s"},
+        requests=3,
+        batch=2,
+        mix_by="batch",
+        close="client",
+        max_open=50,
+        count=100,
+        arrivals={"kind": "at", "times": ["0 s", "1 s"]},
+    )
+    assert Scenario.from_dict(asked.to_dict()).to_engine_json() == asked.to_engine_json()
+    assert run(asked).transactions.height == 2 * 2 * 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        ({"bytes": "0 bytes"}, "flows.0.workload.bytes"),
+        ({"batch": 0}, "flows.0.workload.batch"),
+        ({"initial_window_mix": [{"segments": 3, "share": 0.5}]}, "shares that sum to 0.5"),
+        ({"initial_window_mix": [{"segments": 0, "share": 1.0}]}, "segments"),
+        ({"arrivals": {"kind": "poisson"}}, "neither rate nor load"),
+        ({"arrivals": {"kind": "poisson", "rate": 1.0, "load": 0.5}}, "both rate and load"),
+        ({"arrivals": {"kind": "at", "times": ["2 s", "1 s"]}}, "times.1"),
+        ({"requests": 2, "objects": 3}, "objects or requests"),
+        ({"arrivals": {"kind": "periodic", "interval": "0 s"}}, "interval"),
+    ],
+)
+def test_refused(workload: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario(**workload)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_load_that_diverges_asks_for_a_limit() -> None:
+    with pytest.raises(ScenarioError, match=r"flows\.0\.workload\.max_open: .*load of 1\.2.*diverges"):
+        run(scenario(arrivals={"kind": "poisson", "load": 1.2}))
+    summary = run(scenario(arrivals={"kind": "poisson", "load": 1.2}, max_open=40)).transaction_summary
+    assert summary["max_open"].max() == 40
+    assert summary["refused"].sum() > 0
