@@ -3,8 +3,7 @@
 
 use std::rc::Rc;
 
-use ackclock_core::datagram::DatagramEndpoint;
-use ackclock_core::packet::Ecn;
+use ackclock_core::datagram::{Datagram, DatagramEndpoint};
 use ackclock_core::{FlowId, Header, Packet, Stream, Time};
 use ackclock_tcp::{Config, Connection};
 
@@ -53,6 +52,24 @@ macro_rules! dispatch {
     };
 }
 
+impl DatagramEndpoint for DatagramEnd {
+    #[inline]
+    fn on_packet(&mut self, now: Time, datagram: &Datagram) {
+        dispatch!(self, e => e.on_packet(now, datagram))
+    }
+    fn on_timer(&mut self, now: Time) {
+        dispatch!(self, e => e.on_timer(now))
+    }
+    #[inline]
+    fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
+        dispatch!(self, e => e.poll_transmit(now))
+    }
+    #[inline]
+    fn next_deadline(&self) -> Time {
+        dispatch!(self, e => e.next_deadline())
+    }
+}
+
 impl Transport {
     /// Both ends of a new flow's connection, the sending one first.
     pub fn pair(config: &TransportConfig, flow: FlowId, initiator: usize, seed: u64) -> [Transport; 2] {
@@ -76,26 +93,8 @@ impl Transport {
     pub fn on_packet(&mut self, now: Time, packet: &Packet) {
         match (self, &packet.header) {
             (Transport::Tcp(tcp), Header::Tcp(seg)) => tcp.on_packet(now, seg, packet.ecn),
-            (Transport::Datagram(end), Header::Datagram(datagram)) => {
-                dispatch!(&mut **end, e => e.on_packet(now, datagram))
-            }
+            (Transport::Datagram(end), Header::Datagram(datagram)) => end.on_packet(now, datagram),
             _ => unreachable!("invariant: both ends of a flow speak the same transport"),
-        }
-    }
-
-    /// The next packet's header and its ECN field, if there is something to send.
-    #[inline]
-    pub fn poll_transmit(&mut self, now: Time) -> Option<(Header, Ecn)> {
-        match self {
-            Transport::Tcp(tcp) => {
-                let seg = tcp.poll_transmit(now)?;
-                let ecn = tcp.mark_of(&seg);
-                Some((Header::Tcp(seg), ecn))
-            }
-            Transport::Datagram(end) => {
-                let datagram = dispatch!(&mut **end, e => e.poll_transmit(now))?;
-                Some((Header::Datagram(datagram), Ecn::NotEct))
-            }
         }
     }
 
@@ -104,7 +103,7 @@ impl Transport {
     pub fn next_deadline(&self) -> Time {
         match self {
             Transport::Tcp(tcp) => tcp.next_deadline(),
-            Transport::Datagram(end) => dispatch!(&**end, e => e.next_deadline()),
+            Transport::Datagram(end) => end.next_deadline(),
         }
     }
 
@@ -113,7 +112,7 @@ impl Transport {
     pub fn on_timer(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.on_timer(now),
-            Transport::Datagram(end) => dispatch!(&mut **end, e => e.on_timer(now)),
+            Transport::Datagram(end) => end.on_timer(now),
         }
     }
 

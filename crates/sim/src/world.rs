@@ -4,7 +4,9 @@
 //! packets: those lie in the links' rings. An event takes the top entry's place; whatever it schedules first is
 //! written over that entry, so that a link passing a packet on costs one sift instead of a pop and a push.
 
+use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::event::MAX_EVENT_ID;
+use ackclock_core::packet::Ecn;
 use ackclock_core::{Digest, EventQueue, FlowId, Header, Packet, Stream, Time};
 use ackclock_net::{Link, LinkConfig, Refused};
 use ackclock_tcp::Connection;
@@ -355,20 +357,64 @@ impl World {
     #[inline]
     fn flush(&mut self, index: usize) {
         let end = self.ends[index].as_mut().expect("invariant: open");
-        let forward = index & 1 == SENDER;
-        while let Some((header, ecn)) = end.transport.poll_transmit(self.now) {
-            let bytes = header.ip_bytes() + self.net.framing_bytes;
-            let packet = Packet { header, flow: end.flow, conn: end.conn, bytes, forward, ecn };
-            if let Some((at, captured)) = &mut self.captured {
-                if *at == (index & 1) as u8 {
-                    let (flow, conn) = (end.flow, end.ordinal);
-                    captured.push(Captured { t: self.now, host: *at, flow, conn, packet });
+        let way = Way {
+            now: self.now,
+            flow: end.flow,
+            conn: end.conn,
+            ordinal: end.ordinal,
+            host: (index & 1) as u8,
+            first: self.net.first[end.flow as usize][(index & 1 == SENDER) as usize],
+        };
+        // a loop for each, so that a segment is written once, where it goes
+        match &mut end.transport {
+            Transport::Tcp(tcp) => {
+                while let Some(seg) = tcp.poll_transmit(way.now) {
+                    let (bytes, ecn) = (seg.ip_bytes(), tcp.mark_of(&seg));
+                    way.send(&mut self.net, &mut self.captured, Header::Tcp(seg), bytes, ecn);
                 }
             }
-            let first = self.net.first[end.flow as usize][forward as usize];
-            self.net.offer(self.now, first, packet);
+            Transport::Datagram(datagrams) => {
+                while let Some(datagram) = datagrams.poll_transmit(way.now) {
+                    let bytes = datagram.ip_bytes();
+                    let header = Header::Datagram(datagram);
+                    way.send(&mut self.net, &mut self.captured, header, bytes, Ecn::NotEct);
+                }
+            }
         }
         end.arm(index, &mut self.net.agenda);
+    }
+}
+
+/// Where the packets of one end go.
+#[derive(Clone, Copy)]
+struct Way {
+    now: Time,
+    flow: FlowId,
+    conn: u32,
+    ordinal: u32,
+    host: u8,
+    first: u32,
+}
+
+impl Way {
+    #[inline(always)]
+    fn send(
+        self,
+        net: &mut Net,
+        captured: &mut Option<(u8, Vec<Captured>)>,
+        header: Header,
+        bytes: u32,
+        ecn: Ecn,
+    ) {
+        let Way { now, flow, conn, ordinal, host, first } = self;
+        let bytes = bytes + net.framing_bytes;
+        let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn };
+        if let Some((at, captured)) = captured {
+            if *at == host {
+                captured.push(Captured { t: now, host, flow, conn: ordinal, packet });
+            }
+        }
+        net.offer(now, first, packet);
     }
 }
 
