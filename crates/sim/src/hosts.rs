@@ -97,6 +97,9 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     set(&mut config.hz, stack.hz);
     set(&mut config.pacing.on, stack.pacing);
     set(&mut config.pacing.initial_window, stack.pace_initial_window);
+    if stack.tso == Some(true) {
+        (config.push_marks, config.pacing.measured) = (true, true);
+    }
     set(&mut config.initial_rto, stack.initial_rto_ns.map(Span));
     set(&mut config.min_rto, stack.min_rto_ns.map(Span));
     config.beta_permille = stack.beta_permille.or(config.beta_permille);

@@ -361,6 +361,7 @@ pub struct Stack {
     pub pace_initial_window: Option<bool>,
     /// "off", "accept" or "ask"; absent: as the profile and the controller want it.
     pub ecn: Option<String>,
+    pub tso: Option<bool>,
 }
 
 /// A distribution to draw from.

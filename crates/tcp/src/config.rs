@@ -181,6 +181,8 @@ pub struct Config {
     /// Least number of segments of one packet for the device, as far as `push_marks` looks at packets (Linux
     /// `tcp_min_tso_segs`).
     pub min_tso_segments: u32,
+    /// Room for this part of the window is used at once, less of it may wait for an ACK (Linux `tcp_tso_win_divisor`).
+    pub tso_win_divisor: u32,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
     pub explicit_reads: bool,
     /// Ticks per second of the host's timers; 0 = exact timers.
@@ -299,6 +301,7 @@ impl Config {
             pacing: Pacing::OFF,
             push_marks: false,
             min_tso_segments: 2,
+            tso_win_divisor: 3,
             explicit_reads: false,
             hz: 1000,
             tick_phase: 0,

@@ -132,6 +132,8 @@ pub struct Sender {
     queue: Option<Box<SendQueue>>,
     nodelay: bool,
     cork: bool,
+    /// What was written leaves without regard to Nagle (Linux TCP_NAGLE_PUSH).
+    nagle_push: bool,
     sack: bool,
     /// Present where a pacing rate is of interest.
     pacer: Option<Box<Pacer>>,
@@ -227,6 +229,7 @@ impl Sender {
             queue: config.push_marks.then(Box::default),
             nodelay: false,
             cork: false,
+            nagle_push: false,
             sack: config.sack,
             pacer: Pacer::wanted(config, cc.wants_pacing()),
             cc,
@@ -327,24 +330,30 @@ impl Sender {
             queue.write(self.write_end, bytes, self.snd_una, self.snd_nxt, smss, more, record);
         }
         self.write_end = self.write_end.saturating_add(bytes);
+        self.nagle_push = false;
         self.push = true;
     }
 
     /// TCP_NODELAY: small segments need not wait for ACKs.
     pub fn set_nodelay(&mut self, on: bool) {
         self.nodelay = on;
+        self.nagle_push |= on;
         self.push = true;
     }
 
     /// TCP_CORK: no small segments at all. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.cork = on;
+        self.nagle_push |= !on && push && self.nodelay;
         self.push |= push;
     }
 
     /// The application has nothing more to write than what was sent.
     pub fn stop_writing(&mut self) {
         self.write_end = self.snd_nxt - self.fin_sent as u64;
+        if let Some(queue) = &mut self.queue {
+            queue.cut(self.write_end);
+        }
     }
 
     /// FIN after all written data.

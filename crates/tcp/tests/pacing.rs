@@ -94,3 +94,18 @@ fn off_means_off() {
     assert_eq!(measured.info().pacing_rate, 2 * 20 * 1_000 * 1_000_000 / 100_125);
     // srtt grew by 1/8 ms
 }
+
+#[test]
+fn with_packets_of_two_segments_pairs_are_paced_linux_tcp_tso_autosize() {
+    let mut s = Server::new(&Config { push_marks: true, ..config(Pacing { measured: true, ..paced() }) });
+    s.conn.write_forever(s.now);
+    assert_eq!(departures(&mut s, RTT).len(), 10);
+    s.deliver(10, &[]);
+    let times: Vec<u64> = departures(&mut s, RTT).iter().map(|(at, _)| *at).collect();
+    let expected: Vec<u64> = (0..20).map(|n| if n < 2 { 0 } else { n / 2 * 5_000 - 2_500 }).collect();
+    assert_eq!(times, expected);
+    s.conn.stop_writing(s.now);
+    s.deliver(30, &[]);
+    assert!(s.sent().is_empty());
+    assert_eq!(s.write(1), ["N30"]);
+}

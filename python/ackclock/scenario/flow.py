@@ -73,6 +73,8 @@ class Stack(Table):
     """Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later."""
     pace_initial_window: Flag | None = None
     """The initial window is spread over the RTT of the handshake."""
+    tso: Flag | None = None
+    """New data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload."""
 
     @model_validator(mode="after")
     def _detection_has_what_it_needs(self) -> Stack:
@@ -109,6 +111,7 @@ class Stack(Table):
             hz=self.hz,
             pacing=self.pacing,
             pace_initial_window=self.pace_initial_window,
+            tso=self.tso,
         )
 
 

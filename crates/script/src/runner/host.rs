@@ -150,6 +150,7 @@ impl Host {
             },
             push_marks: true,
             min_tso_segments: s.tcp_min_tso_segs as u32,
+            tso_win_divisor: s.tcp_tso_win_divisor as u32,
             explicit_reads: true,
             tick_phase: self.base.tick().0 / 2,
             congestion_control: name,

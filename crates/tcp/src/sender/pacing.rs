@@ -28,7 +28,7 @@ pub(super) struct Pacer {
     config: Pacing,
     /// bytes/s.
     pub rate: u64,
-    next: Time,
+    pub next: Time,
     /// The window of the handshake is out, and no ACK came yet.
     first_window: bool,
 }
@@ -124,14 +124,16 @@ impl Sender {
         self.pacer.as_ref().is_some_and(|p| p.paces())
     }
 
-    /// Nothing may leave yet; the timer is set.
+    /// The segment at `start` may not leave yet; the timer is set.
     #[inline]
-    pub(super) fn pacing_holds(&mut self, now: Time) -> bool {
-        let held = self.pacer.as_ref().and_then(|p| p.holds(now));
-        if let Some(at) = held {
-            self.pace_at = at;
+    pub(super) fn pacing_holds(&mut self, now: Time, start: u64) -> bool {
+        match self.pacer.as_ref().and_then(|p| p.holds(now)) {
+            Some(at) if !self.within_packet(start) => {
+                self.pace_at = at;
+                true
+            }
+            _ => false,
         }
-        held.is_some()
     }
 
     /// The pacing clock allows the next departure (Linux `tcp_tsq_write`).

@@ -1,14 +1,21 @@
-//! Packets of several segments (TSO): how many segments one packet for the device holds, and its PSH. Only for those
-//! who look at packets: a simulation sends segments. (Linux `tcp_write_xmit`, `tcp_tso_autosize`,
-//! `tcp_mss_split_point`.)
+//! Packets of several segments (TSO): how many segments one packet for the device holds, whether it waits for more, and
+//! its PSH. Only for those who look at packets: a simulation sends segments, unless asked. (Linux `tcp_write_xmit`,
+//! `tcp_tso_autosize`, `tcp_mss_split_point`, `tcp_tso_should_defer`.)
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
 
 use super::Sender;
 use crate::scoreboard::{FIN, LOST, RETRANS, SACKED};
 
 /// Linux `sk_gso_max_size`, bytes: 64 KiB less room for headers.
 const MAX_PACKET: u64 = 65_536 - 321;
-/// Linux `tcp_tso_rtt_log`: a quarter of a millisecond of RTT halves what a packet may hold beyond one millisecond's worth.
+/// Linux `tcp_tso_rtt_log`: a half of a millisecond of RTT halves what a packet may hold beyond one millisecond's worth.
 const RTT_LOG: u32 = 9;
+/// An ACK expected later than this is not waited for; nor is one if nothing left for as long.
+const DEFER_MOST: Span = Span::from_ms(1);
+/// Linux `tcp_max_tso_deferred_mss`: so much room is used at once where `tcp_tso_win_divisor` is 0.
+const DEFERRED_SEGMENTS: u64 = 3;
 
 impl Sender {
     /// Whether the segment sent last is continued by the next one, in one packet.
@@ -16,19 +23,47 @@ impl Sender {
         self.queue.as_ref().is_some_and(|q| q.segment_end < q.packet_end)
     }
 
-    /// A segment of `len` new bytes is about to leave: it may begin a packet. (Linux marks packets of more than one
-    /// segment with PSH, so that the receiver's GRO passes them on: `__tcp_transmit_skb`.)
-    pub(super) fn begin_packet(&mut self, len: u32, probe: bool) {
-        let start = self.snd_nxt;
-        if self.queue.as_ref().is_none_or(|q| q.continues_at(start)) {
-            return;
+    /// The segment at `start` goes on with the packet of the one before it: whatever had to allow it did.
+    #[inline]
+    pub(super) fn within_packet(&self, start: u64) -> bool {
+        self.queue.as_ref().is_some_and(|q| q.continues_at(start))
+    }
+
+    /// Bytes of new data that leave next: the rest of a packet, or the beginning of one that may leave now. (Linux marks
+    /// packets of more than one segment with PSH, so that the receiver's GRO passes them on: `__tcp_transmit_skb`.)
+    pub(super) fn next_of_packet(&mut self, now: Time, probe: bool) -> Option<u32> {
+        let (start, smss) = (self.snd_nxt, self.smss as u64);
+        let most = self.quota().min(self.tso_segments());
+        let queue = self.queue.as_mut()?;
+        if queue.continues_at(start) {
+            return Some((queue.packet_end - start).min(smss) as u32);
         }
-        let one = start + len as u64;
-        let end = if probe { one } else { self.packet_end(start).max(one) };
-        let (una, smss) = (self.snd_una, self.smss as u64);
-        let Some(queue) = &mut self.queue else { return };
-        queue.sent_up_to(end, una);
-        (queue.packet_end, queue.packet_pushes) = (end, end - start > smss);
+        // A FIN without data is a packet, too.
+        let (end, last, record) = queue.buffer_at(start, most * smss).unwrap_or((start, true, false));
+        let room = (self.snd_una + self.snd_wnd).saturating_sub(start);
+        let ready = end - start;
+        let ends = self.fin_wanted && end == self.write_end;
+        if ready.min(smss) + (ends && ready <= smss) as u64 > room {
+            self.queue.as_mut()?.rwnd_limited = true;
+            return None;
+        }
+        let waits = last && !ends && self.waits_for_more(self.board.packets_out());
+        if ready < smss && waits {
+            return None;
+        }
+        if ready > smss && !probe && self.defers(now, ready, last, record || ends) {
+            return None;
+        }
+        let length = if probe || ready <= smss {
+            ready.min(smss)
+        } else {
+            split(most * smss, ready, room, smss, last, waits)
+        };
+        let una = self.snd_una;
+        let queue = self.queue.as_mut()?;
+        queue.begin(start, start + length, length > smss);
+        queue.sent_up_to(start + length, una);
+        Some(length.min(smss) as u32)
     }
 
     /// Segment `n` is about to be sent again, `alone` or with what follows it: what left as one packet and was lost
@@ -46,42 +81,68 @@ impl Sender {
             .unwrap_or(n);
         let end = self.board.get(last).end - self.board.get(last).is(FIN) as u64;
         let queue = self.queue.as_mut().expect("invariant: seen above");
-        (queue.packet_end, queue.packet_pushes) = (end, last > n);
+        queue.begin(start, end, last > n);
     }
 
-    fn packet_end(&self, start: u64) -> u64 {
-        let buffer = self.queue.as_ref().and_then(|q| q.buffer_at(start));
-        let Some((end, last)) = buffer else { return start };
-        let smss = self.smss as u64;
+    /// Segments that cwnd allows for one packet: at least two packets in flight (Linux `tcp_cwnd_test`).
+    fn quota(&self) -> u64 {
         let cwnd = self.window.cwnd;
-        // At least two packets in flight.
-        let quota = (cwnd / 2).max(1).min(cwnd.saturating_sub(self.board.pipe()));
-        let most = (quota as u64).min(self.tso_segments()) * smss;
-        let window = (self.snd_una + self.snd_wnd).saturating_sub(start);
-        let needed = (end - start).min(window);
-        if most <= needed || (most <= window && !last) {
-            return start + most.min(end - start);
-        }
-        let partial = needed % smss;
-        if partial != 0 && !self.fin_wanted && self.waits_for_more(self.board.packets_out()) {
-            return start + needed - partial;
-        }
-        start + needed
+        (cwnd / 2).max(1).min(cwnd.saturating_sub(self.board.pipe())).max(1) as u64
     }
 
     /// Linux `tcp_tso_autosize`: what a millisecond takes at the pacing rate, more on short paths, at least
     /// `tcp_min_tso_segs`.
     fn tso_segments(&self) -> u64 {
-        let srtt = self.rtt.srtt().as_us() as u128;
-        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
-        let out = self.window.cwnd.max(self.board.packets_out()) as u128;
-        let rate = match srtt {
-            0 => u64::MAX as u128,
-            srtt => self.smss as u128 * out * percent * 10_000 / srtt,
-        };
         let halvings = self.rtt.min_rtt().as_us() >> RTT_LOG;
         let near = if halvings < 32 { MAX_PACKET >> halvings } else { 0 };
-        let bytes = (rate >> 10) + near as u128;
-        (bytes.min(MAX_PACKET as u128) as u64 / self.smss as u64).max(self.config.min_tso_segments as u64)
+        let bytes = (self.pacing_rate().0 >> 10).saturating_add(near).min(MAX_PACKET);
+        (bytes / self.smss as u64).max(self.config.min_tso_segments as u64)
+    }
+
+    /// Whether a packet of `ready` bytes waits for the ACK that will soon allow a larger one. `last`: nothing is queued
+    /// behind it; `complete`: it cannot grow.
+    fn defers(&mut self, now: Time, ready: u64, last: bool, complete: bool) -> bool {
+        // Linux asks for more than 1 ms; on a real host the ACK of exactly 1 ms later is later by its own processing.
+        let idle = self.pacer.as_ref().is_none_or(|p| p.next + DEFER_MOST <= now);
+        let Some(head) = self.board.head() else { return false };
+        if self.ca_state >= CaState::Recovery || idle {
+            return false;
+        }
+        let smss = self.smss as u64;
+        let send_win = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
+        let cong_win = self.window.cwnd.saturating_sub(self.board.pipe()) as u64 * smss;
+        let limit = send_win.min(cong_win);
+        let enough = match self.config.tso_win_divisor as u64 {
+            0 => limit > DEFERRED_SEGMENTS * smss,
+            divisor => limit >= self.snd_wnd.min(self.window.cwnd as u64 * smss) / divisor,
+        };
+        if limit >= self.tso_segments() * smss || (!last && limit >= ready) || enough {
+            return false;
+        }
+        let srtt = self.rtt.srtt();
+        if head.xmit + srtt > now + DEFER_MOST.min(srtt / 2) {
+            return false; // the ACK is too far away
+        }
+        let limited = limit <= ready;
+        if let (true, Some(queue)) = (limited, &mut self.queue) {
+            match cong_win < send_win {
+                true => queue.cwnd_limited = true,
+                false => queue.rwnd_limited = true,
+            }
+        }
+        limited || !complete
+    }
+}
+
+/// Bytes of a packet that may hold `most`, where `ready` are queued and the receiver has `room`; the tail that `waits`
+/// is left out (Linux `tcp_mss_split_point`).
+fn split(most: u64, ready: u64, room: u64, smss: u64, last: bool, waits: bool) -> u64 {
+    let needed = ready.min(room);
+    if most <= needed || (most <= room && !last) {
+        return most.min(ready);
+    }
+    match needed % smss {
+        partial if partial > 0 && waits => needed - partial,
+        _ => needed,
     }
 }

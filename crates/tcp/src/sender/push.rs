@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 
 /// Linux `sk_gso_max_size`: 64 KiB less room for headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
+/// An application that writes more than this at a time never ends: one buffer stands for all it will write.
+const ENDLESS: u64 = 1 << 40;
 
 #[derive(Debug)]
 struct Buffer {
@@ -23,12 +25,16 @@ pub(super) struct SendQueue {
     /// Offset after the last mark; data begins at 1.
     pushed: u64,
     max_window: u64,
-    /// Where the packet that is being sent ends, new data or a retransmission.
+    /// Where the packet that is being sent begins and ends, new data or a retransmission.
+    pub packet_start: u64,
     pub packet_end: u64,
     /// Where the segment sent last ends.
     pub segment_end: u64,
     /// The packet holds more than one segment.
     pub packet_pushes: bool,
+    /// What kept data back since the last round of sending.
+    pub cwnd_limited: bool,
+    pub rwnd_limited: bool,
     /// Ends of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
 }
@@ -54,6 +60,10 @@ impl SendQueue {
     ) {
         while self.buffers.front().is_some_and(|b| b.end <= snd_una) {
             self.buffers.pop_front();
+        }
+        if bytes > ENDLESS {
+            self.buffers.push_back(Buffer { end: at.saturating_add(bytes), push: false, record: false });
+            return;
         }
         let half = self.max_window / 2;
         self.pushed = self.pushed.max(1);
@@ -90,10 +100,46 @@ impl SendQueue {
         }
     }
 
-    /// End of the buffer that holds the byte at `start`, and whether nothing is queued behind it.
-    pub fn buffer_at(&self, start: u64) -> Option<(u64, bool)> {
+    /// Nothing is written beyond `end` after all.
+    pub fn cut(&mut self, end: u64) {
+        while self.buffers.len() > 1 && self.buffers[self.buffers.len() - 2].end >= end {
+            self.buffers.pop_back();
+        }
+        if let Some(last) = self.buffers.back_mut() {
+            last.end = last.end.min(end);
+        }
+    }
+
+    /// End of the buffer that holds the byte at `start`, whether nothing is queued behind it, whether a record ends with
+    /// it. A buffer that holds less than `most` grows at the expense of the next one (Linux `tcp_grow_skb`).
+    pub fn buffer_at(&mut self, start: u64, most: u64) -> Option<(u64, bool, bool)> {
         let n = self.buffers.partition_point(|b| b.end <= start);
-        self.buffers.get(n).map(|b| (b.end, n + 1 == self.buffers.len()))
+        let Buffer { end, record, .. } = *self.buffers.get(n)?;
+        if let (true, Some(next)) = (end < start + most && !record, self.buffers.get(n + 1)) {
+            let grown = next.end.min(start + most);
+            if grown == next.end {
+                let eaten = self.buffers.remove(n + 1).expect("invariant: seen above");
+                self.buffers[n].push |= eaten.push;
+                self.buffers[n].record = eaten.record;
+            }
+            self.buffers[n].end = grown;
+        }
+        let b = &self.buffers[n];
+        Some((b.end, n + 1 == self.buffers.len(), b.record))
+    }
+
+    /// A packet of these bytes begins to leave; one of several segments is marked.
+    pub fn begin(&mut self, start: u64, end: u64, pushes: bool) {
+        (self.packet_start, self.packet_end, self.packet_pushes) = (start, end, pushes);
+    }
+
+    /// Bytes that the segment at `start`, `len` long, brings to the device: all of its packet if it begins one.
+    pub fn brings(&self, start: u64, len: u32) -> u32 {
+        match self.packet_start == start && self.packet_end > start {
+            true => (self.packet_end - start) as u32,
+            false if self.continues_at(start) => 0,
+            false => len,
+        }
     }
 
     /// New data up to `end` leaves as one packet.
@@ -106,7 +152,7 @@ impl SendQueue {
 
     /// Whether a packet was begun that the byte at `start` continues.
     pub fn continues_at(&self, start: u64) -> bool {
-        self.segment_end == start && start < self.packet_end
+        self.packet_start < start && self.segment_end == start && start < self.packet_end
     }
 
     /// End of the packet that the byte at `start` was sent in.
@@ -118,12 +164,6 @@ impl SendQueue {
     /// Whether a segment that ends at `end` carries PSH.
     pub fn pushes(&self, end: u64) -> bool {
         (self.packet_pushes && end == self.packet_end) || self.buffers.iter().any(|b| b.push && b.end == end)
-    }
-
-    /// Bytes from `start` on that one segment may take.
-    pub fn up_to_record(&self, start: u64, len: u64) -> u64 {
-        let end = self.buffers.iter().find(|b| b.record && b.end > start).map_or(u64::MAX, |b| b.end);
-        len.min(end - start)
     }
 }
 

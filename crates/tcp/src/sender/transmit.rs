@@ -65,7 +65,7 @@ impl Sender {
             }
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
-        if all_sent || self.board.pipe() >= self.window.cwnd || self.pacing_holds(now) {
+        if all_sent || self.board.pipe() >= self.window.cwnd {
             return None;
         }
         let mut n = self.rexmit_hint.max(first);
@@ -73,6 +73,9 @@ impl Sender {
             let s = self.board.get(n);
             if s.flags & (LOST | RETRANS | SACKED) == LOST {
                 self.rexmit_hint = n;
+                if self.pacing_holds(now, s.start()) {
+                    return None;
+                }
                 self.begin_retransmission(n, false);
                 return Some(self.retransmit(now, n));
             }
@@ -84,7 +87,7 @@ impl Sender {
 
     /// NextSeg rules (3) and (4) of RFC 6675 §4: with no new data, what is not marked lost, then one rescue.
     pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Segment> {
-        if self.board.pipe() >= self.window.cwnd || self.pacing_holds(now) {
+        if self.board.pipe() >= self.window.cwnd || self.pacing_holds(now, self.snd_nxt) {
             return None;
         }
         let from = self.high_rxt.max(self.board.first);
@@ -154,7 +157,7 @@ impl Sender {
         if outstanding == 0 {
             self.restart_after_idle(now);
         }
-        if self.pacing_holds(now) {
+        if self.pacing_holds(now, self.snd_nxt) {
             return None;
         }
         let in_flight = if self.config.limited_transmit || self.ca_state != CaState::Disorder {
@@ -165,32 +168,33 @@ impl Sender {
         if in_flight >= self.window.cwnd && !probe {
             return None;
         }
+        let len = match &self.queue {
+            None => self.next_alone(available, outstanding)?,
+            Some(_) => self.next_of_packet(now, probe)?,
+        };
+        let fin = self.fin_wanted && !self.fin_sent && len as u64 == available;
+        Some(self.send_new(now, len, fin))
+    }
+
+    /// Bytes of the next segment of new data, if `available` may leave now.
+    #[inline]
+    fn next_alone(&self, available: u64, outstanding: u32) -> Option<u32> {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let mut len = available.min(self.smss as u64);
         if len > room {
-            if outstanding > 0 || room == 0 || self.queue.is_some() {
+            if outstanding > 0 || room == 0 {
                 return None;
             }
             len = room; // a receiver with less than a segment of room gets what fits; Linux waits for its probe timer
         }
-        if let Some(queue) = &self.queue {
-            len = queue.up_to_record(self.snd_nxt, len);
-        }
         let len = len as u32;
-        if len < self.smss && !self.fin_wanted && self.waits_for_more(outstanding) {
-            return None;
-        }
-        let fin = self.fin_wanted && !self.fin_sent && len as u64 == available;
-        if self.queue.is_some() {
-            self.begin_packet(len, probe);
-        }
-        Some(self.send_new(now, len, fin))
+        (len == self.smss || self.fin_wanted || !self.waits_for_more(outstanding)).then_some(len)
     }
 
     /// A small segment waits: one in flight at most (Nagle's rule in Minshall's form), none under TCP_CORK.
     #[inline]
     pub(super) fn waits_for_more(&self, outstanding: u32) -> bool {
-        self.cork || (!self.nodelay && outstanding > 0 && self.small_end > self.snd_una)
+        !self.nagle_push && (self.cork || (!self.nodelay && outstanding > 0 && self.small_end > self.snd_una))
     }
 
     pub(super) fn send_new(&mut self, now: Time, len: u32, fin: bool) -> Segment {
@@ -243,7 +247,9 @@ impl Sender {
     ) -> Segment {
         self.stats.data_segments_sent += (len > 0) as u64;
         if let Some(pacer) = &mut self.pacer {
-            pacer.sent(now, len, self.stats.data_segments_sent);
+            let bytes = self.queue.as_ref().map_or(len, |q| q.brings(start, len));
+            let segments = self.stats.data_segments_sent + (bytes.saturating_sub(1) / self.smss) as u64;
+            pacer.sent(now, bytes, segments);
         }
         let mut flags = Flags::ACK;
         let end = start + len as u64;

@@ -51,7 +51,10 @@ impl Sender {
         if self.timer == TimerKind::None && self.has_new_data() && self.board.packets_out() == 0 {
             self.arm_window_probe(now);
         }
-        let limited = self.board.pipe() >= self.window.cwnd;
+        let mut limited = self.board.pipe() >= self.window.cwnd;
+        if let Some(queue) = &mut self.queue {
+            limited |= std::mem::take(&mut queue.cwnd_limited);
+        }
         if !(sent || (limited && self.has_new_data())) {
             return;
         }
