@@ -72,5 +72,5 @@ def test_completion_counts_the_handshake_or_not():
     )
     flows = run(scenario).flows
     whole = metrics.completion_s(flows, 0)
-    assert whole - metrics.completion_s(flows, 0, handshake=False) == pytest.approx(0.1, rel=0.2)
+    assert whole - metrics.completion_s(flows, 0, handshake=False) == pytest.approx(0.1, rel=0.01)
     assert metrics.completion_s(flows, 1) == math.inf
