@@ -66,7 +66,7 @@ def test_completion_counts_the_handshake_or_not():
             "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "50 ms"}},
             "flows": [
                 {"start": "1 s", "workload": {"kind": "transfer", "bytes": "10 KB"}},
-                {"workload": {"kind": "bulk"}},
+                {"start": "4 s", "workload": {"kind": "bulk"}},
             ],
         }
     )
