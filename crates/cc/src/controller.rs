@@ -2,10 +2,14 @@
 //! controller in a file of its own.
 
 mod cubic;
+mod fast;
+mod highspeed;
 mod hystart;
 pub mod options;
 mod registry;
 mod reno;
+mod westwood;
+mod westwood_plus;
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -13,10 +17,14 @@ use ackclock_core::{Span, Time};
 pub use crate::rate::RateSample;
 use crate::window::Window;
 pub use cubic::{Cubic, CubicForm, CubicParams};
+pub use fast::Fast;
+pub use highspeed::{HighSpeed, HighSpeedForm};
 pub use hystart::{HyStart, HyStartExit};
 pub use options::{Options, Parameter, Refusal, Value};
 pub use registry::{Controller, Custom, Entry, Shared, ENTRIES, REGISTRY};
 pub use reno::Reno;
+pub use westwood::Westwood;
+pub use westwood_plus::WestwoodPlus;
 
 /// Most variables that a controller may show in a trace.
 pub const MAX_VARS: usize = 8;

@@ -1,5 +1,7 @@
 //! The congestion window and what belongs to it, in segments.
 
+use crate::controller::AckSample;
+
 /// cwnd and ssthresh of one sender, in segments as in Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -50,6 +52,22 @@ impl Window {
         let left = acked - (cwnd - self.cwnd);
         self.cwnd = cwnd.min(self.cwnd_clamp);
         left
+    }
+
+    /// Slow start and one segment per round trip (RFC 5681 §3.1; Linux `tcp_reno_cong_avoid`).
+    #[inline]
+    pub fn grow_as_reno(&mut self, ack: &AckSample) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if self.in_slow_start() {
+            acked = self.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        self.additive_increase(self.cwnd, acked);
     }
 
     /// Linear growth: one segment per `w` segments acknowledged (Linux `tcp_cong_avoid_ai`).

@@ -4,9 +4,13 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::cubic::{Cubic, CubicParams};
+use super::fast::{self, Fast};
+use super::highspeed::{self, HighSpeed, HighSpeedForm};
 use super::hystart::HyStartExit;
 use super::options::{Checked, Options, Parameter, Refusal};
 use super::reno::Reno;
+use super::westwood::{self, Westwood};
+use super::westwood_plus::WestwoodPlus;
 use super::{beta_from_permille, AckSample, CongestionControl};
 use crate::window::Window;
 
@@ -57,6 +61,35 @@ pub const ENTRIES: &[Entry] = &[
         parameters: &[],
         make: |_, shared| cubic(CubicParams::RFC9438, shared),
     },
+    Entry {
+        name: "westwood",
+        about: "TCP Westwood of UCLA: a loss sets the window to estimated rate times least RTT; ABSE with adaptive start",
+        parameters: westwood::PARAMETERS,
+        make: |options, _| Controller::Westwood(Box::new(Westwood::from_options(options))),
+    },
+    Entry {
+        name: "westwood-plus",
+        about: "Westwood+ as in Linux, where it is called westwood",
+        parameters: &[],
+        make: |_, _| Controller::WestwoodPlus(WestwoodPlus::default()),
+    },
+    Entry {
+        name: "fast",
+        about: "FAST TCP: seeks a number of packets of its own in the queues (INFOCOM 2004)",
+        parameters: fast::PARAMETERS,
+        make: |options, _| Controller::Fast(Box::new(Fast::from_options(options))),
+    },
+    Entry {
+        name: "highspeed",
+        about: "HighSpeed TCP (RFC 3649): growth and yield depend on the window",
+        parameters: highspeed::PARAMETERS,
+        make: |options, _| {
+            Controller::HighSpeed(HighSpeed::new(match options.choice("form") {
+                Some("rfc3649") => HighSpeedForm::Rfc3649,
+                _ => HighSpeedForm::Linux,
+            }))
+        },
+    },
 ];
 
 fn cubic(params: CubicParams, shared: Shared) -> Controller {
@@ -83,6 +116,10 @@ const NAMES: [(&str, &str); ENTRIES.len()] = {
 pub enum Controller {
     Reno(Reno),
     Cubic(Cubic),
+    Westwood(Box<Westwood>),
+    WestwoodPlus(WestwoodPlus),
+    Fast(Box<Fast>),
+    HighSpeed(HighSpeed),
     Custom(Custom),
 }
 
@@ -128,6 +165,10 @@ macro_rules! dispatch {
         match $self {
             Controller::Reno($c) => $e,
             Controller::Cubic($c) => $e,
+            Controller::Westwood($c) => $e,
+            Controller::WestwoodPlus($c) => $e,
+            Controller::Fast($c) => $e,
+            Controller::HighSpeed($c) => $e,
             Controller::Custom($c) => $e,
         }
     };

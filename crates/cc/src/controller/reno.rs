@@ -25,17 +25,7 @@ impl Default for Reno {
 impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
-        window.additive_increase(window.cwnd, acked);
+        window.grow_as_reno(ack);
     }
 
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {

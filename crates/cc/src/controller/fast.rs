@@ -1,0 +1,342 @@
+//! FAST: a window that seeks `alpha` packets of its own in the queues, steered by queueing delay instead of loss.
+//!
+//! Sources: Jin, Wei, Low, "FAST TCP: motivation, architecture, algorithms, performance" (INFOCOM 2004); constants and
+//! the slow-start exit as in the ns-2 module of Cui and Andrew where the paper is silent.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `base_rtt` | least RTT seen; q = avg_rtt - base_rtt |
+//! | `avg_rtt` | mean RTT, weight min(3/w, 1/4) (paper) or 1/max(256, w/3) (ns-2) |
+//! | `gamma`, `alpha` | gain, and packets that the flow keeps queued |
+//! | `w_old` | window one round trip ago |
+//!
+//! w <- min(2w, (1 - gamma) w + gamma ((base_rtt/avg_rtt) w_old + alpha)), once per `period` round trips; a change is
+//! spread over the ACKs of the round where base_rtt is 4 ms or more. While q is below `mi_threshold` the window doubles
+//! per round trip instead. A loss halves.
+
+use ackclock_core::Time;
+
+use super::options::{Checked, Kind, Parameter};
+use super::{AckSample, CongestionControl};
+use crate::window::Window;
+
+/// Options of `fast`.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "alpha", kind: Kind::Number { low: 1.0, high: 1e6 }, default: "200", about: "packets kept in the queues" },
+    Parameter {
+        name: "alpha_bands",
+        kind: Kind::Flag,
+        default: "false",
+        about: "alpha is 8, 20 or 200 below 10, below 100 and from 100 Mbit/s on",
+    },
+    Parameter {
+        name: "beta",
+        kind: Kind::Number { low: 0.0, high: 1e6 },
+        default: "0",
+        about: "the window rests while alpha to beta packets are queued; 0 is alpha: never",
+    },
+    Parameter { name: "gamma", kind: Kind::Number { low: 0.001, high: 1.0 }, default: "0.5", about: "gain of an update" },
+    Parameter {
+        name: "mi_threshold_s",
+        kind: Kind::Number { low: 0.0, high: 10.0 },
+        default: "0.00075",
+        about: "queueing delay below which the window doubles per round trip, and above which slow start ends; seconds",
+    },
+    Parameter {
+        name: "low_delay_doubling",
+        kind: Kind::Flag,
+        default: "true",
+        about: "double below the threshold after slow start, too",
+    },
+    Parameter { name: "period", kind: Kind::Whole { low: 1, high: 100 }, default: "2", about: "round trips per update" },
+    Parameter {
+        name: "weight",
+        kind: Kind::Choice(&["paper", "ns2"]),
+        default: "paper",
+        about: "weight of an RTT sample in the mean: min(3/w, 1/4), or 1/max(256, w/3)",
+    },
+    Parameter { name: "pacing", kind: Kind::Flag, default: "true", about: "segments leave paced" },
+];
+
+/// FAST TCP.
+#[derive(Clone, Debug)]
+pub struct Fast {
+    alpha: f64,
+    bands: bool,
+    beta: f64,
+    gamma: f64,
+    threshold: f64,
+    doubling: bool,
+    period: u32,
+    ns2_weight: bool,
+    pacing: bool,
+
+    base_rtt: f64,
+    avg_rtt: f64,
+    end_seq: u64,
+    rounds: u32,
+    w_old: f64,
+    /// Least window with fractions; cwnd is its whole part.
+    window: f64,
+    /// What is left to add (or take) in this round, per ACKed segment.
+    slope: f64,
+    target: f64,
+    rate_bps: f64,
+}
+
+/// Base RTT from which on a change is spread over a round, seconds.
+const SPREAD: f64 = 0.004;
+/// Least window, segments.
+const FLOOR: f64 = 2.0;
+
+impl Fast {
+    pub(super) fn from_options(options: &Checked) -> Fast {
+        let alpha = options.number("alpha", 200.0);
+        Fast {
+            alpha,
+            bands: options.flag("alpha_bands", false),
+            beta: options.number("beta", 0.0),
+            gamma: options.number("gamma", 0.5),
+            threshold: options.number("mi_threshold_s", 0.00075),
+            doubling: options.flag("low_delay_doubling", true),
+            period: options.whole("period", 2),
+            ns2_weight: options.choice("weight") == Some("ns2"),
+            pacing: options.flag("pacing", true),
+            base_rtt: f64::INFINITY,
+            avg_rtt: 0.0,
+            end_seq: 0,
+            rounds: 0,
+            w_old: 0.0,
+            window: 0.0,
+            slope: 0.0,
+            target: 0.0,
+            rate_bps: 0.0,
+        }
+    }
+
+    fn queueing(&self) -> f64 {
+        self.avg_rtt - self.base_rtt
+    }
+
+    fn alpha(&self) -> f64 {
+        match self.bands {
+            true if self.rate_bps < 10e6 => 8.0,
+            true if self.rate_bps < 100e6 => 20.0,
+            true => 200.0,
+            false => self.alpha,
+        }
+    }
+
+    /// The law: the window after one update.
+    fn updated(&self, w: f64, w_old: f64) -> f64 {
+        let alpha = self.alpha();
+        let queued = w_old * self.queueing() / self.avg_rtt;
+        if (alpha..self.beta).contains(&queued) {
+            return w;
+        }
+        let goal = self.base_rtt / self.avg_rtt * w_old + alpha;
+        (2.0 * w).min((1.0 - self.gamma) * w + self.gamma * goal).max(FLOOR)
+    }
+
+    fn on_round(&mut self, window: &Window, ack: &AckSample) {
+        let w = self.window;
+        self.rate_bps = w * f64::from(ack.smss) * 8.0 / self.avg_rtt;
+        self.rounds += 1;
+        if self.rounds >= self.period {
+            self.rounds = 0;
+            self.target = self.updated(w, self.w_old);
+            if self.base_rtt >= SPREAD {
+                self.slope = (self.target - w) / w.max(1.0);
+            } else {
+                self.slope = 0.0;
+                self.window = self.target;
+            }
+        } else {
+            self.slope = 0.0;
+            self.target = w;
+        }
+        self.w_old = f64::from(window.cwnd);
+    }
+}
+
+impl CongestionControl for Fast {
+    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+        let Some(rtt) = ack.rtt else { return };
+        let rtt = rtt.as_secs();
+        self.base_rtt = self.base_rtt.min(rtt);
+        if self.avg_rtt == 0.0 {
+            self.avg_rtt = rtt;
+        }
+        let w = f64::from(window.cwnd.max(1));
+        let weight = if self.ns2_weight { 1.0 / (w / 3.0).max(256.0) } else { (3.0 / w).min(0.25) };
+        self.avg_rtt += weight * (rtt - self.avg_rtt);
+        if window.in_slow_start() && self.queueing() > self.threshold {
+            window.ssthresh = window.cwnd;
+        }
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if window.in_slow_start() {
+            if ack.cwnd_limited {
+                window.slow_start(ack.acked);
+            }
+            self.window = f64::from(window.cwnd);
+            self.w_old = self.window;
+            self.target = self.window;
+            self.slope = 0.0;
+            self.end_seq = ack.snd_nxt;
+            self.rounds = 0;
+            return;
+        }
+        if self.avg_rtt == 0.0 {
+            return;
+        }
+        // cwnd may have been changed by a recovery rule
+        if (f64::from(window.cwnd) - self.window).abs() >= 1.0 {
+            self.window = f64::from(window.cwnd);
+            self.target = self.window;
+            self.slope = 0.0;
+        }
+        if ack.snd_una > self.end_seq {
+            self.end_seq = ack.snd_nxt;
+            self.on_round(window, ack);
+        }
+        let low_delay = self.doubling && self.queueing() < self.threshold;
+        let mut grown = self.window;
+        if low_delay {
+            grown += f64::from(ack.acked);
+        } else if self.slope != 0.0 {
+            grown += self.slope * f64::from(ack.acked);
+            let passed = (grown > self.target) == (self.slope > 0.0);
+            if passed {
+                grown = self.target;
+                self.slope = 0.0;
+            }
+        }
+        if grown > self.window && !ack.cwnd_limited {
+            return;
+        }
+        self.window = grown.max(FLOOR).min(f64::from(window.cwnd_clamp));
+        window.cwnd = self.window as u32;
+    }
+
+    fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
+        (window.cwnd / 2).max(2)
+    }
+
+    fn on_recovered(&mut self, window: &mut Window, _now: Time) {
+        self.window = f64::from(window.cwnd);
+        self.w_old = self.window;
+        self.target = self.window;
+        self.slope = 0.0;
+    }
+
+    fn wants_pacing(&self) -> bool {
+        self.pacing
+    }
+
+    fn var_names(&self) -> &'static [&'static str] {
+        &["base_rtt_s", "avg_rtt_s", "queued_packets", "target_segments"]
+    }
+
+    fn vars(&self, values: &mut [f64]) {
+        if self.avg_rtt == 0.0 {
+            return;
+        }
+        let queued = self.window * self.queueing() / self.avg_rtt;
+        for (value, known) in values.iter_mut().zip([self.base_rtt, self.avg_rtt, queued, self.target]) {
+            *value = known;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::options::{Options, Value};
+    use crate::controller::tests::sample;
+    use ackclock_core::Span;
+
+    fn fast(options: &[(&str, f64)]) -> Fast {
+        let options: Options = options.iter().map(|(k, v)| (k.to_string(), Value::Number(*v))).collect();
+        Fast::from_options(&Checked::new("fast", &options, PARAMETERS).expect("known"))
+    }
+
+    /// 155 Mb/s, 64 ms, alpha 200: from 100 segments 963 after 9 updates, 1026 after 15, 1027 at rest.
+    #[test]
+    fn the_law_settles_where_alpha_packets_are_queued() {
+        let mut c = fast(&[]);
+        let bdp = 155e6 * 0.064 / 12_000.0;
+        c.base_rtt = 0.064;
+        let mut w = 100.0_f64;
+        for update in 1..=40 {
+            c.avg_rtt = 0.064 * (w / bdp).max(1.0);
+            w = c.updated(w, w);
+            match update {
+                9 => assert_eq!(w as u32, 963),
+                15 => assert_eq!(w as u32, 1025 + u32::from(w >= 1026.0)),
+                _ => {}
+            }
+        }
+        assert!((w - (bdp + 200.0)).abs() < 0.1, "{w}");
+    }
+
+    #[test]
+    fn never_more_than_doubles_and_rests_between_alpha_and_beta() {
+        let mut c = fast(&[("alpha", 1000.0)]);
+        c.base_rtt = 0.1;
+        c.avg_rtt = 0.1;
+        assert_eq!(c.updated(10.0, 10.0), 20.0);
+        let mut c = fast(&[("alpha", 100.0), ("beta", 200.0)]);
+        c.base_rtt = 0.1;
+        c.avg_rtt = 0.2;
+        assert_eq!(c.updated(300.0, 300.0), 300.0); // 150 queued
+        assert!(c.updated(500.0, 500.0) < 500.0); // 250 queued
+        assert!(c.updated(100.0, 100.0) > 100.0); // 50 queued
+    }
+
+    #[test]
+    fn slow_start_ends_when_the_delay_rises() {
+        let mut c = fast(&[]);
+        let mut w = Window::new(100);
+        let ack = |ms: u64| AckSample { rtt: Some(Span::from_us(ms)), ..sample(0, 1) };
+        c.on_sample(&mut w, &ack(64_000));
+        c.on_sample(&mut w, &ack(64_700));
+        assert!(w.in_slow_start());
+        for _ in 0..200 {
+            c.on_sample(&mut w, &ack(65_000));
+        }
+        assert!(!w.in_slow_start());
+    }
+
+    #[test]
+    fn an_update_comes_every_other_round_trip_and_is_spread_over_it() {
+        let mut c = fast(&[]);
+        let mut w = Window { ssthresh: 100, ..Window::new(100) };
+        let (mut una, mut nxt) = (1, 1 + 100 * 1448);
+        let mut at_round = Vec::new();
+        for round in 0..6 {
+            for _ in 0..100 {
+                una += 1448;
+                nxt += 1448;
+                let ack = AckSample {
+                    snd_una: una,
+                    snd_nxt: nxt,
+                    rtt: Some(Span::from_ms(100 + (round > 0) as u64 * 5)),
+                    ..sample(0, 1)
+                };
+                c.on_sample(&mut w, &ack);
+                c.on_ack(&mut w, &ack);
+            }
+            at_round.push(w.cwnd);
+        }
+        // 100 ACKs are a round at first; every second one moves by (w_old base/avg + 200 - w) / 2
+        assert_eq!(at_round[0], 200, "doubles while the delay is low");
+        let moves: Vec<u32> = at_round.windows(2).map(|p| p[1] - p[0]).collect();
+        assert!(moves.iter().all(|&m| m < 60), "{at_round:?}");
+        assert!(
+            moves.iter().filter(|&&m| m > 20).count() >= 3 && moves.iter().any(|&m| m < 3),
+            "{at_round:?}"
+        );
+    }
+}

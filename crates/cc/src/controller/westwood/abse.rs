@@ -1,0 +1,256 @@
+//! ABSE: the sampling interval adapts to congestion and the filter to the variance of the samples. A free path is
+//! sampled by packet pairs, a congested one by the train of a whole RTT.
+//!
+//! | variable | formula |
+//! |---|---|
+//! | VE, RE | expected rate cwnd/rtt_min; achieved rate over the last RTT |
+//! | T_k | RTT (VE - RE)/VE, from T_min (see [`Floor`]) to RTT |
+//! | s_k | bytes of the last T_k, over T_k |
+//! | U_k | beta U_{k-1} + (1 - beta) abs(s_k - s_{k-1}); U_max the greatest of the last ten |
+//! | tau_k | RTT + N RTT U_k/U_max (Kim and Noble's stability filter) |
+//! | S_k = ERE | alpha S_{k-1} + (1 - alpha) s_k, alpha = (2 tau - D)/(2 tau + D), 0 if negative, D the last gap |
+//!
+//! Over whole batches (`batch_gap`): interrupt coalescing hands ACKs over in bunches, so gaps within one say nothing
+//! and gaps between two are too long for the first ACK of a bunch. There a bunch counts as one ACK: its bytes, over the
+//! time since the bunch before it. It is complete when the first ACK of the next one comes. What is sampled over T_k
+//! ends at the last complete bunch, and T_min is the time between two.
+//!
+//! Differs: two ACKs of the same instant count as 1 us apart.
+
+use ackclock_core::{Span, Time};
+
+use super::{seconds, Arrival, Insight, Meter, CLOCK};
+
+/// From what the filter takes its gain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FilterGain {
+    /// From tau_k.
+    Stability,
+    /// Constant, 0.9 old and 0.1 new per sample.
+    Ewma,
+}
+
+/// Which rate stands for RE in T_k.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LevelRate {
+    /// Achieved over the last RTT.
+    Achieved,
+    /// The estimate itself.
+    Filtered,
+}
+
+/// Over which values U_max is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PeakOver {
+    /// The ten most recent ones.
+    LastTen,
+    /// All.
+    AllTime,
+}
+
+/// What bounds T_k from below.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Floor {
+    /// The last gap between ACKs: pauses count as slow samples, so that over time the samples add up to the bytes
+    /// acknowledged, and the estimate to the rate achieved.
+    Gap,
+    /// The least gap of the last one to two RTTs, which is a packet pair's: a pause says nothing.
+    Pair,
+    /// A constant, seconds.
+    Fixed(f64),
+}
+
+/// The least gap of this RTT and of the one before.
+#[derive(Clone, Copy, Debug)]
+struct LeastGap {
+    since: Time,
+    now: Span,
+    before: Span,
+}
+
+impl LeastGap {
+    #[inline]
+    fn update(&mut self, now: Time, gap: Span, rtt: f64) -> f64 {
+        if seconds(now.since(self.since)) > rtt {
+            (self.since, self.before, self.now) = (now, self.now, Span::MAX);
+        }
+        self.now = self.now.min(gap);
+        seconds(self.now.min(self.before))
+    }
+}
+
+/// Constants. Rates in bytes/s, times in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct AbseParams {
+    /// N.
+    pub n: f64,
+    /// Weight of the past in U.
+    pub beta: f64,
+    /// Gain of the filter.
+    pub gain: FilterGain,
+    /// T_min.
+    pub floor: Floor,
+    /// RE.
+    pub level: LevelRate,
+    /// U_max.
+    pub peak: PeakOver,
+    /// S_0 is 0, not the first sample.
+    pub from_zero: bool,
+    /// Bound of samples; 0 = none.
+    pub nic_rate: f64,
+    /// ACKs closer than this are one batch; 0 = each ACK by itself.
+    pub batch_gap: f64,
+}
+
+/// ABSE estimator.
+#[derive(Clone, Debug)]
+pub(super) struct Abse {
+    params: AbseParams,
+    meter: Meter,
+    last: Option<Time>,
+    batch: Batch,
+    least: LeastGap,
+    seeded: bool,
+    rate: f64,
+    sample: f64,
+    interval: f64,
+    tau: f64,
+    u: f64,
+    u_max: f64,
+    recent: [f64; PEAK],
+    at: usize,
+}
+
+/// The ACKs that are being gathered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    begun: Time,
+    latest: Time,
+    bytes: f64,
+}
+
+/// Values of U that U_max is taken over.
+const PEAK: usize = 10;
+/// A batch does not go on for longer, even if the ACKs never pause: share of the RTT.
+const LONGEST_BATCH: f64 = 0.125;
+
+impl Abse {
+    pub fn new(params: AbseParams) -> Abse {
+        Abse {
+            params,
+            meter: Meter::default(),
+            last: None,
+            batch: Batch::default(),
+            least: LeastGap { since: Time::ZERO, now: Span::MAX, before: Span::MAX },
+            seeded: false,
+            rate: 0.0,
+            sample: 0.0,
+            interval: 0.0,
+            tau: 0.0,
+            u: 0.0,
+            u_max: 0.0,
+            recent: [0.0; PEAK],
+            at: 0,
+        }
+    }
+
+    pub fn on_ack(&mut self, ack: &Arrival) {
+        if self.params.batch_gap == 0.0 {
+            return self.on_arrival(ack);
+        }
+        let batch = self.batch;
+        let together = seconds(ack.now.since(batch.latest)) < self.params.batch_gap
+            && seconds(ack.now.since(batch.begun)) < LONGEST_BATCH * ack.rtt;
+        if together && batch.bytes > 0.0 {
+            self.batch.bytes += ack.bytes;
+            self.batch.latest = ack.now;
+            return;
+        }
+        self.batch = Batch { begun: ack.now, latest: ack.now, bytes: ack.bytes };
+        if batch.bytes > 0.0 {
+            self.on_arrival(&Arrival { now: batch.begun, bytes: batch.bytes, ..*ack });
+        }
+    }
+
+    /// An ACK, or a batch of them.
+    fn on_arrival(&mut self, ack: &Arrival) {
+        let rtt = Span((ack.rtt * 1e9) as u64);
+        self.meter.add(ack.now, ack.bytes, rtt);
+        let Some(last) = self.last.replace(ack.now) else { return };
+        let gap = ack.now.since(last).max(CLOCK);
+        let expected = ack.window / ack.rtt_min;
+        let achieved = match self.params.level {
+            LevelRate::Achieved => self.meter.over(ack.now, rtt) / ack.rtt,
+            LevelRate::Filtered => self.rate,
+        };
+        let floor = match self.params.floor {
+            Floor::Gap => seconds(gap),
+            Floor::Pair => self.least.update(ack.now, gap, ack.rtt),
+            Floor::Fixed(t) => t,
+        };
+        self.interval = sampling_interval(ack.rtt, expected, achieved, floor);
+        // no search where the interval holds this ACK alone
+        let bytes = if self.interval <= seconds(gap) {
+            ack.bytes
+        } else {
+            self.meter.over(ack.now, Span((self.interval * 1e9) as u64))
+        };
+        let mut sample = bytes / self.interval;
+        if self.params.nic_rate > 0.0 {
+            sample = sample.min(self.params.nic_rate);
+        }
+        self.filter(sample, seconds(gap), ack.rtt);
+    }
+
+    fn filter(&mut self, sample: f64, gap: f64, rtt: f64) {
+        if !self.seeded {
+            self.seeded = true;
+            (self.sample, self.tau) = (sample, rtt);
+            let old = if self.params.from_zero { coefficient(rtt, gap) } else { 0.0 };
+            self.rate = (1.0 - old) * sample;
+            return;
+        }
+        self.u = self.params.beta * self.u + (1.0 - self.params.beta) * (sample - self.sample).abs();
+        self.sample = sample;
+        self.recent[self.at] = self.u;
+        self.at = (self.at + 1) % PEAK;
+        self.u_max = match self.params.peak {
+            PeakOver::LastTen => self.recent.iter().fold(0.0, |a: f64, &b| a.max(b)),
+            PeakOver::AllTime => self.u_max.max(self.u),
+        };
+        self.tau = time_constant(rtt, self.params.n, self.u, self.u_max);
+        let alpha = match self.params.gain {
+            FilterGain::Stability => coefficient(self.tau, gap),
+            FilterGain::Ewma => 0.9,
+        };
+        self.rate = alpha * self.rate + (1.0 - alpha) * sample;
+    }
+
+    /// ERE, bytes/s.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    pub fn insight(&self) -> Insight {
+        Insight { sample: self.sample, interval: self.interval, tau: self.tau, u: self.u, u_max: self.u_max }
+    }
+}
+
+/// T_k.
+pub(super) fn sampling_interval(rtt: f64, expected: f64, achieved: f64, t_min: f64) -> f64 {
+    (rtt * (expected - achieved) / expected).max(t_min).min(rtt.max(t_min))
+}
+
+/// tau_k.
+pub(super) fn time_constant(rtt: f64, n: f64, u: f64, u_max: f64) -> f64 {
+    if u_max > 0.0 {
+        rtt + n * rtt * (u / u_max)
+    } else {
+        rtt
+    }
+}
+
+/// alpha_k.
+pub(super) fn coefficient(tau: f64, gap: f64) -> f64 {
+    ((2.0 * tau - gap) / (2.0 * tau + gap)).max(0.0)
+}

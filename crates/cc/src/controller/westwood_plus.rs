@@ -1,0 +1,193 @@
+//! Westwood+ as in Linux: one rate sample per window of the last RTT, 50 ms at least, through two low-pass filters in
+//! a row; recovery ends with the window set to rate times least RTT. Growth is Reno's.
+//!
+//! Sources: Grieco, Mascolo, "Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP" (2004);
+//! Linux `tcp_westwood`. Variables have the kernel's names; rates are bytes per tick of 1 ms, times ticks.
+//!
+//! Differs: an ACK with SACK blocks always counts as the kernel's slow path, none other does.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::Time;
+
+use super::{AckSample, CongestionControl};
+use crate::window::Window;
+
+/// RTT before the first sample, ticks.
+const INIT_RTT: u64 = 20_000;
+/// Least length of a sample, ticks.
+const RTT_MIN: u64 = 50;
+
+/// Westwood+.
+#[derive(Clone, Debug)]
+pub struct WestwoodPlus {
+    bw_ns_est: u64,
+    bw_est: u64,
+    rtt_win_sx: u64,
+    bk: u64,
+    snd_una: u64,
+    accounted: u64,
+    rtt: u64,
+    rtt_min: u64,
+    first_ack: bool,
+    reset_rtt_min: bool,
+    mss: u64,
+}
+
+impl Default for WestwoodPlus {
+    fn default() -> WestwoodPlus {
+        WestwoodPlus {
+            bw_ns_est: 0,
+            bw_est: 0,
+            rtt_win_sx: 0,
+            bk: 0,
+            snd_una: 0,
+            accounted: 0,
+            rtt: INIT_RTT,
+            rtt_min: INIT_RTT,
+            first_ack: true,
+            reset_rtt_min: true,
+            mss: 1,
+        }
+    }
+}
+
+impl WestwoodPlus {
+    fn update_window(&mut self, now: u64, snd_una: u64, acked_bytes: u64) {
+        if self.first_ack {
+            self.first_ack = false;
+            self.snd_una = snd_una - acked_bytes;
+            self.rtt_win_sx = now.saturating_sub(1);
+        }
+        let delta = now - self.rtt_win_sx;
+        if self.rtt > 0 && delta > self.rtt.max(RTT_MIN) {
+            let sample = self.bk / delta;
+            if self.bw_ns_est == 0 && self.bw_est == 0 {
+                self.bw_ns_est = sample;
+                self.bw_est = sample;
+            } else {
+                self.bw_ns_est = (7 * self.bw_ns_est + sample) >> 3;
+                self.bw_est = (7 * self.bw_est + self.bw_ns_est) >> 3;
+            }
+            self.bk = 0;
+            self.rtt_win_sx = now;
+        }
+    }
+
+    /// Bytes that the ACK reports, duplicate ACKs credited once.
+    fn acked_count(&mut self, snd_una: u64) -> u64 {
+        let mut count = snd_una.saturating_sub(self.snd_una);
+        if count == 0 {
+            self.accounted += self.mss;
+            count = self.mss;
+        }
+        if count > self.mss {
+            if self.accounted >= count {
+                self.accounted -= count;
+                count = self.mss;
+            } else {
+                count -= std::mem::take(&mut self.accounted);
+            }
+        }
+        self.snd_una = snd_una;
+        count
+    }
+
+    fn bw_rttmin(&self) -> u32 {
+        (self.bw_est * self.rtt_min / self.mss).clamp(2, u64::from(u32::MAX)) as u32
+    }
+}
+
+impl CongestionControl for WestwoodPlus {
+    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+        self.mss = u64::from(ack.smss.max(1));
+        if let Some(rtt) = ack.rtt {
+            self.rtt = rtt.as_us().div_ceil(1_000);
+        }
+        let now = ack.now.0 / 1_000_000;
+        self.update_window(now, ack.snd_una, ack.acked_bytes);
+        let slow_path = ack.acked_bytes == 0 || ack.ca_state != CaState::Open;
+        if slow_path {
+            self.bk += self.acked_count(ack.snd_una);
+        } else {
+            self.bk += ack.snd_una.saturating_sub(self.snd_una);
+            self.snd_una = ack.snd_una;
+        }
+        if std::mem::take(&mut self.reset_rtt_min) {
+            self.rtt_min = self.rtt;
+        } else {
+            self.rtt_min = self.rtt_min.min(self.rtt);
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        window.grow_as_reno(ack);
+    }
+
+    fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
+        (window.cwnd >> 1).max(2)
+    }
+
+    fn on_recovered(&mut self, window: &mut Window, _now: Time) {
+        window.ssthresh = self.bw_rttmin();
+        window.cwnd = window.ssthresh;
+    }
+
+    fn on_rto(&mut self, window: &mut Window, _now: Time) {
+        window.ssthresh = self.bw_rttmin();
+        self.reset_rtt_min = true;
+    }
+
+    fn var_names(&self) -> &'static [&'static str] {
+        &["estimate_bps", "rtt_min_s"]
+    }
+
+    fn vars(&self, values: &mut [f64]) {
+        for (value, known) in values.iter_mut().zip([self.bw_est as f64 * 8e3, self.rtt_min as f64 * 1e-3]) {
+            *value = known;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::tests::sample;
+    use ackclock_core::Span;
+
+    #[test]
+    fn one_sample_per_rtt_and_two_filters_in_a_row() {
+        let mut w = WestwoodPlus::default();
+        let mut window = Window::new(10);
+        let mut una = 1;
+        // 1448 bytes a tick on a path of 100 ms, for 30 samples
+        for ms in 1..3_100_u64 {
+            una += 1448;
+            let ack = AckSample { snd_una: una, rtt: Some(Span::from_ms(100)), ..sample(ms * 1_000_000, 1) };
+            w.on_sample(&mut window, &ack);
+        }
+        assert_eq!(w.rtt_min, 100);
+        assert!((1430..=1448).contains(&w.bw_est), "{}", w.bw_est);
+        window.cwnd = 300;
+        assert_eq!(w.ssthresh(&window, 300), 150);
+        w.on_recovered(&mut window, Time::ZERO);
+        assert_eq!((window.cwnd, window.ssthresh), (w.bw_rttmin(), w.bw_rttmin()));
+        assert!((98..=100).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    #[test]
+    fn samples_last_fifty_ms_at_least() {
+        let mut w = WestwoodPlus::default();
+        let mut window = Window::new(10);
+        let mut una = 1;
+        let mut filtered = 0;
+        for ms in 1..=510_u64 {
+            una += 1448;
+            let ack = AckSample { snd_una: una, rtt: Some(Span::from_ms(4)), ..sample(ms * 1_000_000, 1) };
+            let before = w.rtt_win_sx;
+            w.on_sample(&mut window, &ack);
+            filtered += (w.rtt_win_sx != before && ms > 1) as u32;
+        }
+        assert_eq!(filtered, 10); // one in 51 ticks
+    }
+}
