@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 __all__ = [
+    "build",
     "check_controller",
     "controller_options",
     "cpu_time",
@@ -14,6 +15,7 @@ __all__ = [
     "registry",
     "run",
     "run_batch",
+    "run_each",
     "version",
     "yardstick",
 ]
@@ -31,6 +33,12 @@ class _Batch(TypedDict):
     digests: list[str]
     tables: dict[str, dict[str, _Column]]
 
+class _Kept(TypedDict):
+    digests: list[str | None]
+    errors: list[str | None]
+    metrics: dict[str, _Column]
+    tables: dict[str, dict[str, _Column]]
+
 class _IdealPath(TypedDict):
     rows: list[dict[str, Any]]
     summary: dict[str, Any]
@@ -46,6 +54,7 @@ class _Played(TypedDict):
     trace: list[str]
 
 def version() -> str: ...
+def build() -> str: ...
 def registry() -> dict[str, list[tuple[str, str]]]: ...
 def run(scenario_json: str, seed: int, pcap: str | None = None) -> _Run: ...
 def run_batch(
@@ -54,6 +63,13 @@ def run_batch(
     threads: int,
     progress: Callable[[int], None] | None = None,
 ) -> _Batch: ...
+def run_each(
+    scenarios: Sequence[str],
+    runs: Sequence[tuple[int, int]],
+    metrics: Sequence[str],
+    tables: Sequence[tuple[str, Sequence[str] | None]],
+    budget_s: float,
+) -> _Kept: ...
 def estimate_memory(scenario_json: str) -> int: ...
 def ideal_path(
     rule: str,

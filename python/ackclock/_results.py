@@ -42,6 +42,9 @@ TABLES = (
 )
 """Every table that a run can leave."""
 
+_KINDS = {"Float64": "f8", "Int64": "i8", "UInt32": "u4", "UInt8": "u1", "Boolean": "bool"}
+"""Type of a polars column -> the engine's."""
+
 _NUMPY = {"f8": "<f8", "i8": "<i8", "u4": "<u4", "u1": "u1", "bool": "?"}
 
 
@@ -153,7 +156,7 @@ class _Result:
         columns = self.tables.get(name)
         if columns is None:
             return pl.DataFrame()
-        return pl.DataFrame([_series(column, kind, buffer) for column, (kind, buffer) in columns.items()])
+        return pl.DataFrame([series(column, kind, buffer) for column, (kind, buffer) in columns.items()])
 
     def _write_tables(self, folder: Path) -> None:
         for name in self.tables:
@@ -291,11 +294,26 @@ def _is_ours(path: Path) -> bool:
     return isinstance(about, dict) and {"digest", "engine", "provenance", "scenario"} <= set(about)
 
 
-def _series(name: str, kind: str, buffer: Any) -> pl.Series:
+def series(name: str, kind: str, buffer: Any) -> pl.Series:
+    """A column as the engine hands it out; NaN becomes null."""
     import numpy as np
     import polars as pl
 
     if kind == "str":
         return pl.Series(name, buffer, dtype=pl.String)
-    series = pl.Series(name, np.frombuffer(buffer, dtype=_NUMPY[kind]))
-    return series.fill_nan(None) if kind == "f8" else series
+    return pl.Series(name, np.frombuffer(buffer, dtype=_NUMPY[kind]), nan_to_null=True)
+
+
+def columns(frame: pl.DataFrame) -> Columns:
+    """A frame as the engine would have handed it out: the inverse of `series`, column by column."""
+    import polars as pl
+
+    found: dict[str, tuple[str, Any]] = {}
+    for column in frame.get_columns():
+        if column.dtype == pl.String:
+            found[column.name] = ("str", column.to_list())
+            continue
+        kind = _KINDS[str(column.dtype)]
+        values = column.fill_null(float("nan")) if kind == "f8" else column
+        found[column.name] = (kind, values.to_numpy().astype(_NUMPY[kind]).tobytes())
+    return found

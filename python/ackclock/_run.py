@@ -79,7 +79,7 @@ def run(
         raise InputError(f"pcap_at: found {quote(pcap_at)}; allowed: {', '.join(get_args(CapturePoint))}")
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, memory_limit)
-    raw = _call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap)))
+    raw = engine_call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap)))
     return Run(
         scenario=scenario,
         seed=seed,
@@ -123,7 +123,7 @@ def run_batch(
     jobs = min(jobs, max(len(seeds), 1))
     text = scenario.to_engine_json()
     check_memory(text, memory_limit, runs=jobs)
-    raw = _call(lambda: _engine.run_batch(text, seeds, jobs, progress))
+    raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress))
     return Batch(
         scenario=scenario,
         seeds=tuple(seeds),
@@ -145,7 +145,7 @@ def check_memory(engine_json: str, limit: int, *, runs: int = 1) -> None:
     runs
         How many run at the same time.
     """
-    needed = _call(lambda: _engine.estimate_memory(engine_json)) * runs
+    needed = engine_call(lambda: _engine.estimate_memory(engine_json)) * runs
     if needed > limit:
         much, little = _sizes(needed, limit)
         at_once, fewer = (f" for {runs} runs at a time", "run fewer at a time, ") if runs > 1 else ("", "")
@@ -206,8 +206,8 @@ _REFUSAL = re.compile(r"([\w.\[\]-]+): found (.*), allowed: (.*)", re.DOTALL)
 """How the engine tells that it refuses a value."""
 
 
-def _call(work: Callable[[], Any]) -> Any:
-    """The engine's refusals as ours."""
+def engine_call(work: Callable[[], Any]) -> Any:
+    """Call the engine; its refusals become ours."""
     try:
         return work()
     except OSError as error:

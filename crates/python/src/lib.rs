@@ -17,8 +17,8 @@ use ackclock_sim::{Column, Error, Table};
 mod _engine {
     #[pymodule_export]
     use super::{
-        check_controller, controller_options, cpu_time, estimate_memory, ideal_path, peak_rss_bytes,
-        play_script, registry, run, run_batch, version, yardstick,
+        build, check_controller, controller_options, cpu_time, estimate_memory, ideal_path, peak_rss_bytes,
+        play_script, registry, run, run_batch, run_each, version, yardstick,
     };
 }
 
@@ -26,6 +26,12 @@ mod _engine {
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// Hash of the engine's sources.
+#[pyfunction]
+fn build() -> &'static str {
+    env!("ACKCLOCK_BUILD")
 }
 
 /// Names that a scenario may use, and one line about each.
@@ -40,6 +46,7 @@ fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         ("profiles", ackclock_tcp::PROFILES),
         ("workloads", ackclock_sim::workload::REGISTRY),
         ("topologies", ackclock_sim::topology::REGISTRY),
+        ("metrics", ackclock_sim::summary::REGISTRY),
     ];
     let dict = PyDict::new(py);
     for (kind, entries) in all {
@@ -139,6 +146,48 @@ fn run_batch<'py>(
     let dict = PyDict::new(py);
     dict.set_item("digests", batch.digests.iter().map(|d| d.hex()).collect::<Vec<_>>())?;
     dict.set_item("tables", tables(py, batch.tables)?)?;
+    Ok(dict)
+}
+
+/// Tables to keep: name, and the columns if not all.
+type Wanted = Vec<(String, Option<Vec<String>>)>;
+
+/// A list of runs (position in `scenarios`, seed) on the calling thread, reduced to metrics and to the
+/// tables named; after `budget_s` of CPU time the rest is left undone, and the lists returned are shorter.
+#[pyfunction]
+fn run_each<'py>(
+    py: Python<'py>,
+    scenarios: Vec<String>,
+    runs: Vec<(usize, u64)>,
+    metrics: Vec<String>,
+    tables: Wanted,
+    budget_s: f64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let kept = guarded(py, || {
+        ackclock_sim::summary::check_tables(&tables)?;
+        let known = ackclock_sim::Metrics::parse(&metrics)?;
+        let parsed = scenarios.iter().map(|s| ackclock_sim::parse(s)).collect::<Result<Vec<_>, _>>()?;
+        let place = |at: usize| Error::value("runs", at, format_args!("a position below {}", parsed.len()));
+        let list = runs
+            .iter()
+            .map(|&(at, seed)| parsed.get(at).map(|s| (s, seed)).ok_or_else(|| place(at)))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(ackclock_sim::run_each(&list, &known, &tables, budget_s))
+    })?
+    .map_err(refusal)?;
+
+    let dict = PyDict::new(py);
+    let hex = |outcome: &Result<ackclock_core::Digest, String>| outcome.as_ref().ok().map(|d| d.hex());
+    dict.set_item("digests", kept.outcomes.iter().map(hex).collect::<Vec<_>>())?;
+    let errors: Vec<_> = kept.outcomes.iter().map(|o| o.as_ref().err()).collect();
+    dict.set_item("errors", errors)?;
+    let values = PyDict::new(py);
+    for (at, name) in metrics.iter().enumerate() {
+        let column = Column::F8(kept.metrics.iter().map(|row| row[at]).collect());
+        values.set_item(name, self::column(py, column)?)?;
+    }
+    dict.set_item("metrics", values)?;
+    dict.set_item("tables", self::tables(py, kept.tables)?)?;
     Ok(dict)
 }
 
@@ -294,11 +343,7 @@ fn peak_rss_bytes() -> u64 {
 /// Work without the GIL; a panic, which only a bug of ours can cause, becomes a RuntimeError.
 fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {
-        let message = panic
-            .downcast_ref::<&str>()
-            .map(|s| s.to_string())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_default();
+        let message = ackclock_sim::batch::said(&*panic);
         PyRuntimeError::new_err(format!("the engine failed, please report this: {message}"))
     })
 }

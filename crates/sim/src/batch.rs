@@ -1,15 +1,19 @@
-//! One scenario under many seeds, on several threads. Runs are independent and results are put in the order of the
-//! seeds, so that the number of threads cannot be seen in them.
+//! Many runs: one scenario under many seeds, on several threads; or a list of runs of several scenarios, reduced to what a
+//! sweep keeps. Runs are independent and results are put in the order asked for, so that the number of threads cannot be
+//! seen in them.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use ackclock_core::Digest;
 
+use crate::cpu::thread_seconds;
 use crate::error::Error;
 use crate::run::{run, Output};
 use crate::spec::Scenario;
+use crate::summary::Metrics;
 use crate::table::{concatenate, Table};
 
 /// What a batch produced.
@@ -71,7 +75,75 @@ pub fn run_batch(
         digests.push(output.digest);
         tables.push((seed, output.tables));
     }
-    Ok(Batch { digests, tables: concatenate(tables) })
+    Ok(Batch { digests, tables: concatenate("seed", tables) })
+}
+
+/// What is left of each run of a list.
+#[derive(Default)]
+pub struct Kept {
+    /// Digest of each run, or why there is none.
+    pub outcomes: Vec<Result<Digest, String>>,
+    /// Values of each metric, run by run; NaN for a run that failed.
+    pub metrics: Vec<Vec<f64>>,
+    /// The tables asked for, rows of all runs, with a leading column `run`: the position in the list.
+    pub tables: Vec<Table>,
+}
+
+/// Run each (scenario, seed) of the list on the calling thread and keep the metrics and the tables named. A run that is
+/// refused, or that panics, which only a bug of ours can cause, leaves its error and does not stop the others. After
+/// `budget_s` of CPU time no further run is started: the rest of the list has no outcome, and is asked for again.
+pub fn run_each(
+    runs: &[(&Scenario, u64)],
+    metrics: &Metrics,
+    tables: &[(String, Option<Vec<String>>)],
+    budget_s: f64,
+) -> Kept {
+    let mut kept = Kept::default();
+    let mut rows = Vec::new();
+    let until = thread_seconds() + budget_s;
+    for (at, &(scenario, seed)) in runs.iter().enumerate() {
+        if at > 0 && thread_seconds() > until {
+            break;
+        }
+        let output = catch_unwind(AssertUnwindSafe(|| run(scenario, seed)));
+        let output = match output {
+            Ok(Ok(output)) => output,
+            Ok(Err(error)) => {
+                kept.outcomes.push(Err(error.to_string()));
+                kept.metrics.push(metrics.of(&[]));
+                continue;
+            }
+            Err(panic) => {
+                kept.outcomes.push(Err(format!("the engine failed, please report this: {}", said(&*panic))));
+                kept.metrics.push(metrics.of(&[]));
+                continue;
+            }
+        };
+        kept.outcomes.push(Ok(output.digest));
+        kept.metrics.push(metrics.of(&output.tables));
+        if !tables.is_empty() {
+            rows.push((at as u64, wanted(output.tables, tables)));
+        }
+    }
+    kept.tables = concatenate("run", rows);
+    kept
+}
+
+fn wanted(tables: Vec<Table>, names: &[(String, Option<Vec<String>>)]) -> Vec<Table> {
+    let keep = |mut table: Table| {
+        let (_, columns) = names.iter().find(|(name, _)| name == table.name)?;
+        if let Some(columns) = columns {
+            table.columns.retain(|(name, _)| columns.iter().any(|c| c == name));
+        }
+        Some(table)
+    };
+    tables.into_iter().filter_map(keep).collect()
+}
+
+/// What a panic said.
+pub fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
 /// Longest silence between two calls of `progress`.

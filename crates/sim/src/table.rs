@@ -178,12 +178,13 @@ impl Table {
     }
 }
 
-/// The tables of several runs as one set, rows in the order of the runs, with a leading column `seed`.
-pub fn concatenate(runs: Vec<(u64, Vec<Table>)>) -> Vec<Table> {
+/// The tables of several runs as one set, rows in the order of the runs, with a leading column `key`: the number given
+/// with each run.
+pub fn concatenate(key: &'static str, runs: Vec<(u64, Vec<Table>)>) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
-    for (seed, tables) in runs {
+    for (number, tables) in runs {
         let seeded = tables.into_iter().map(|mut table| {
-            table.columns.insert(0, ("seed", Column::I8(vec![seed as i64; table.rows()])));
+            table.columns.insert(0, (key, Column::I8(vec![number as i64; table.rows()])));
             table
         });
         if all.is_empty() {
@@ -218,7 +219,7 @@ mod tests {
         let run = |names: &[&str], codes: [u32; 2]| {
             vec![Table::new("t").u4("n", [1, 2].into_iter()).text("s", names, codes.into_iter())]
         };
-        let all = concatenate(vec![(7, run(&["a", "b"], [0, 1])), (3, run(&["b", "c"], [0, 1]))]);
+        let all = concatenate("seed", vec![(7, run(&["a", "b"], [0, 1])), (3, run(&["b", "c"], [0, 1]))]);
         assert_eq!(all[0].columns[0], ("seed", Column::I8(vec![7, 7, 3, 3])));
         let names = ["a", "b", "c"].map(String::from).to_vec();
         assert_eq!(all[0].column("s"), Some(&Column::Text { codes: vec![0, 1, 1, 2], names }));

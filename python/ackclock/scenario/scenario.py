@@ -266,25 +266,44 @@ class Scenario(Table):
         ScenarioError
             If there is no such key, or the value is not allowed there.
         """
-        parts = key.split(".") if isinstance(key, str) else []
-        if not all(part and part == part.strip() for part in parts) or not parts:
-            raise ScenarioError(
-                found=f"the key {quote(key)}", allowed='a dotted path, e.g. "flows.0.congestion_control"'
-            )
+        return self.set_all({key: value})
+
+    def set_all(self, changes: Mapping[str, Any]) -> Scenario:
+        """A copy with several values changed at once, so that only the whole has to be possible.
+
+        Parameters
+        ----------
+        changes
+            Dotted path -> value, as for `set`.
+
+        Raises
+        ------
+        ScenarioError
+            As `set`.
+        """
         values = _mutable(self.to_dict())
-        here: Any = values
-        for depth, part in enumerate(parts):
-            place = ".".join(parts[: depth + 1])
-            index: Any = part
-            if isinstance(here, list):
-                index = _position(here, part, place)
-            elif not isinstance(here, dict):
-                raise ScenarioError(key=place, found=f"a key below {quote(here)}", allowed="keys of tables and lists")
-            if depth == len(parts) - 1:
-                here[index] = _mutable(value)
-            else:
-                here = here.setdefault(index, {}) if isinstance(here, dict) else here[index]
+        for key, value in changes.items():
+            _put(values, key, value)
         return Scenario.from_dict(values)
+
+
+def _put(values: dict[str, Any], key: str, value: Any) -> None:
+    """Change one value in place."""
+    parts = key.split(".") if isinstance(key, str) else []
+    if not all(part and part == part.strip() for part in parts) or not parts:
+        raise ScenarioError(found=f"the key {quote(key)}", allowed='a dotted path, e.g. "flows.0.congestion_control"')
+    here: Any = values
+    for depth, part in enumerate(parts):
+        place = ".".join(parts[: depth + 1])
+        index: Any = part
+        if isinstance(here, list):
+            index = _position(here, part, place)
+        elif not isinstance(here, dict):
+            raise ScenarioError(key=place, found=f"a key below {quote(here)}", allowed="keys of tables and lists")
+        if depth == len(parts) - 1:
+            here[index] = _mutable(value)
+        else:
+            here = here.setdefault(index, {}) if isinstance(here, dict) else here[index]
 
 
 def _position(entries: list[Any], part: str, place: str) -> int:

@@ -51,19 +51,38 @@ class Cells:
         """
         total = sum(cell.seeds for cell in cells)
         done = 0
-        for cell in cells:
+        kept = None if plan.store is None else self._stored(cells, plan)
+        for i, cell in enumerate(cells):
             plan.report(", ".join(str(v) for v in cell.keys.values()), done / total)
-            first = first_seed(cell.stream)
-            batch = run_batch(cell.scenario, range(first, first + cell.seeds), jobs=plan.jobs)
-            self.digests += batch.digests
+            if kept is None:
+                batch = run_batch(cell.scenario, _seeds(cell), jobs=plan.jobs)
+                self.digests += batch.digests
+                found: Mapping[str, pl.DataFrame] = {table: getattr(batch, table) for table in self.wanted}
+            else:
+                found = kept[i]
             keys = [pl.lit(value).alias(key) for key, value in cell.keys.items()]
             for table, columns in self.wanted.items():
-                frame: pl.DataFrame = getattr(batch, table)
+                frame: pl.DataFrame = found[table]
                 if frame.height:
                     self.frames.setdefault(table, []).append(frame.select(*keys, "seed", *columns))
             done += cell.seeds
         tables = {f"{self.name}.{table}": pl.concat(frames) for table, frames in self.frames.items()}
         return Data(tables=tables, digests=self.digests, runs=total)
+
+    def _stored(self, cells: Sequence[Cell], plan: Plan) -> Sequence[Mapping[str, pl.DataFrame]]:
+        """Tables of each cell, from the plan's store."""
+        from ackclock import sweep
+        from ackclock.study import stored
+
+        asked = [sweep.Cell(scenario=c.scenario, keys=c.keys, seeds=_seeds(c)) for c in cells]
+        kept, digests = stored.cells(plan, self.wanted, asked)
+        self.digests += digests
+        return kept
+
+
+def _seeds(cell: Cell) -> Sequence[int]:
+    first = first_seed(cell.stream)
+    return range(first, first + cell.seeds)
 
 
 def first_seed(stream: str) -> int:

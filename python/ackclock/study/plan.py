@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ackclock.errors import InputError
+
+if TYPE_CHECKING:
+    from ackclock import Batch, Scenario
+    from ackclock.sweep import Executor, Store
 
 Progress = Callable[[str, float], None]
 """Told what is being done, and the share of the work done so far (0 to 1)."""
@@ -30,12 +35,21 @@ class Plan:
         Threads.
     progress
         Called now and then.
+    store
+        Where runs are kept and found again; None: nowhere.
+    executor
+        Who makes the runs that go into the store; None: threads.
+    name
+        Of the study; its runs in the store belong to the sweep of this name.
     """
 
     scale: str = "quick"
     seeds: int | None = None
     jobs: int = 1
     progress: Progress | None = None
+    store: Store | None = None
+    executor: Executor | None = None
+    name: str = "study"
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -65,4 +79,23 @@ class Plan:
         def progress(text: str, done: float) -> None:
             outer(f"{name}: {text}" if text else name, start + (stop - start) * done)
 
-        return Plan(scale=self.scale, seeds=self.seeds, jobs=self.jobs, progress=progress)
+        return replace(self, progress=progress)
+
+    def batch(self, scenario: Scenario, seeds: Sequence[int], *, tables: Sequence[str] | None = None) -> Batch:
+        """Run one scenario once per seed: as `ackclock.run_batch`, but runs that the store holds are not made again.
+
+        Parameters
+        ----------
+        scenario, seeds
+            What to run.
+        tables
+            Those that are needed, such as ("flows", "links"); None: all, which takes the more room.
+
+        Raises
+        ------
+        InputError
+            If a run is refused.
+        """
+        from ackclock.study import stored
+
+        return stored.batch(self, scenario, seeds, tables)

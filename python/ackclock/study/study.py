@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ackclock.report import Section
     from ackclock.scenario import Scenario
+    from ackclock.sweep import Executor, Store
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +125,8 @@ class Study:
         seeds: int | None = None,
         jobs: int = 1,
         progress: Progress | None = None,
+        store: Store | None = None,
+        executor: Executor | None = None,
     ) -> StudyResult:
         """Run every experiment and judge every claim.
 
@@ -137,13 +140,19 @@ class Study:
             Threads.
         progress
             Called with a text and the share done.
+        store
+            Runs are kept here, and those that it holds are not made again.
+        executor
+            Makes the runs that go into the store, instead of threads.
 
         Returns
         -------
         StudyResult
             Outcomes, tables, figures.
         """
-        plan = Plan(scale=scale, seeds=seeds, jobs=jobs, progress=progress)
+        plan = Plan(
+            scale=scale, seeds=seeds, jobs=jobs, progress=progress, store=store, executor=executor, name=self.name
+        )
         started = time.perf_counter()
         total = sum(e.weight for e in self.experiments)
         done = 0.0

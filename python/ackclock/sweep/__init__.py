@@ -1,0 +1,26 @@
+"""Sweeps: grids of scenarios under many seeds, kept in a folder that survives whatever happens to the process."""
+
+from ackclock.sweep.axes import Axis
+from ackclock.sweep.campaign import Campaign, Status
+from ackclock.sweep.executors import Dask, Executor, Threads, batch_system
+from ackclock.sweep.store import Store, StoreError
+from ackclock.sweep.sweep import Cell, Recipe, Sweep, load, standard_metrics
+from ackclock.sweep.task import engine_identity
+
+__all__ = [
+    "Axis",
+    "Campaign",
+    "Cell",
+    "Dask",
+    "Executor",
+    "Recipe",
+    "Status",
+    "Store",
+    "StoreError",
+    "Sweep",
+    "Threads",
+    "batch_system",
+    "engine_identity",
+    "load",
+    "standard_metrics",
+]

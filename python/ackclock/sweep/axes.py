@@ -1,0 +1,218 @@
+"""Axes of a grid: lists, ranges in even or equal-ratio steps, and axes that go together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Any
+
+from ackclock import units
+from ackclock.errors import ScenarioError, one_of, quote
+
+MOST_VALUES = 100_000
+"""Values of one axis."""
+
+_DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
+_RANGE_KEYS = ("from", "to", "steps", "spacing")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Axis:
+    """One key of a scenario and the values that it takes in turn.
+
+    Parameters
+    ----------
+    key
+        Dotted path, lists by position: "flows.0.congestion_control".
+    values
+        As in TOML.
+    name
+        Column of the results; the key if empty.
+
+    Examples
+    --------
+    >>> Axis.parse("network.bottleneck.rate", {"from": "1 Mbit/s", "to": "100 Mbit/s", "steps": 3, "spacing": "log"}).values
+    ('1 Mbit/s', '10 Mbit/s', '100 Mbit/s')
+    """
+
+    key: str
+    values: tuple[Any, ...]
+    name: str = ""
+
+    @property
+    def column(self) -> str:
+        """Name of its column in results."""
+        return self.name or self.key
+
+    @classmethod
+    def parse(cls, key: str, written: Any, *, name: str = "") -> Axis:
+        """Read an axis as a sweep file has it: a list, or a table with `from`, `to`, `steps` and `spacing`.
+
+        Raises
+        ------
+        ScenarioError
+            One line: the key, what was found, what is allowed.
+        """
+        try:
+            values = tuple(_range(written)) if isinstance(written, Mapping) else _list(written)
+        except ScenarioError as error:
+            raise error.within(f"axes.{key}") from None
+        return cls(key=key, values=values, name=name)
+
+
+def combinations(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Every point of the grid: key -> value, the last axis fastest; axes of one group step together.
+
+    Parameters
+    ----------
+    axes
+        All axes.
+    zipped
+        Groups of keys that go together; each group stands where its first axis stands.
+
+    Raises
+    ------
+    ScenarioError
+        If a group names no axis, or axes of different lengths.
+    """
+    by_key = {axis.key: axis for axis in axes}
+    group_of: dict[str, int] = {}
+    for g, group in enumerate(zipped):
+        for key in group:
+            if key not in by_key:
+                raise ScenarioError(key=f"zip.{g}", found=quote(key), allowed=one_of(key, by_key))
+            if key in group_of:
+                raise ScenarioError(key=f"zip.{g}", found=f"{quote(key)} again", allowed="each axis in one group")
+            group_of[key] = g
+        lengths = {key: len(by_key[key].values) for key in group}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{n} for {key}" for key, n in lengths.items())
+            raise ScenarioError(key=f"zip.{g}", found=f"{told} values", allowed="equally many values in a group")
+    steps: list[list[dict[str, Any]]] = []
+    seen: set[int] = set()
+    for axis in axes:
+        at = group_of.get(axis.key)
+        if at is None:
+            steps.append([{axis.key: value} for value in axis.values])
+        elif at not in seen:
+            seen.add(at)
+            keys = list(zipped[at])
+            rows = zip(*(by_key[key].values for key in keys), strict=True)
+            steps.append([dict(zip(keys, row, strict=True)) for row in rows])
+    points = ({k: v for part in parts for k, v in part.items()} for parts in product(*steps))
+    return [{axis.key: point[axis.key] for axis in axes} for point in points]
+
+
+def base_value(value: Any) -> float | None:
+    """A value of an axis as a number: base units (s, bit/s, bytes, packets, BDP), or None if it is no quantity."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    for dimension in _DIMENSIONS:
+        try:
+            base = units.parse(value, dimension, zero=True, parts=True)[0]
+        except ScenarioError:
+            continue
+        return float(base) / (1e9 if dimension is units.DURATION else 1)
+    try:
+        return units.parse_share(value)
+    except ScenarioError:
+        return None
+
+
+def base_unit(values: Sequence[Any]) -> str | None:
+    """The unit of `base_value` if all values share one: "s", "bit/s", "bytes", "packets", "BDP", "" for plain numbers."""
+    found = {_unit(value) for value in values}
+    return found.pop() if len(found) == 1 else None
+
+
+def _unit(value: Any) -> str | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return ""
+    names = dict(zip(_DIMENSIONS, ("s", "bit/s", "bytes", "packets", "BDP"), strict=True))
+    for dimension, name in names.items():
+        try:
+            units.parse(value, dimension, zero=True, parts=True)
+        except ScenarioError:
+            continue
+        return name
+    return "" if base_value(value) is not None else None
+
+
+def _list(written: Any) -> tuple[Any, ...]:
+    if not isinstance(written, list | tuple):
+        raise ScenarioError(found=quote(written), allowed="a list of values, or a table with from, to and steps")
+    if not 1 <= len(written) <= MOST_VALUES:
+        raise ScenarioError(found=f"a list of {len(written)}", allowed=f"1 to {MOST_VALUES} values")
+    for i, value in enumerate(written):
+        if value in written[:i]:
+            raise ScenarioError(found=f"{quote(value)} twice", allowed="each value once")
+    return tuple(written)
+
+
+def _range(written: Mapping[str, Any]) -> list[Any]:
+    for key in written:
+        if key not in _RANGE_KEYS:
+            raise ScenarioError(key=str(key), found="an unknown key", allowed=one_of(str(key), _RANGE_KEYS))
+    for key in _RANGE_KEYS[:3]:
+        if key not in written:
+            raise ScenarioError(key=key, found="nothing", allowed="from, to and steps are required")
+    steps, spacing = written["steps"], written.get("spacing", "linear")
+    if not isinstance(steps, int) or isinstance(steps, bool) or not 2 <= steps <= MOST_VALUES:
+        raise ScenarioError(key="steps", found=quote(steps), allowed=f"a whole number, 2 to {MOST_VALUES}")
+    if spacing not in ("linear", "log"):
+        raise ScenarioError(key="spacing", found=quote(spacing), allowed='"linear", "log"')
+    write, low, high = _ends(written["from"], written["to"])
+    if low == high:
+        raise ScenarioError(key="to", found="the value of from", allowed="another value")
+    if spacing == "log":
+        if low <= 0 or high <= 0:
+            raise ScenarioError(key="from", found="a value that is not above zero", allowed="values above zero")
+        ratio = float(high / low)
+        inner = [Fraction(float(low) * ratio ** (i / (steps - 1))) for i in range(1, steps - 1)]
+    else:
+        inner = [low + (high - low) * i / (steps - 1) for i in range(1, steps - 1)]
+    values = [write(x) for x in (low, *inner, high)]
+    if len(set(values)) < len(values):
+        raise ScenarioError(key="steps", found=str(steps), allowed="fewer; neighbours become equal when rounded")
+    return values
+
+
+def _ends(low: Any, high: Any) -> tuple[Any, Fraction, Fraction]:
+    """How a value between the ends is written, and both ends as numbers in base units."""
+    numbers = [isinstance(x, int | float) and not isinstance(x, bool) for x in (low, high)]
+    if all(numbers):
+        if isinstance(low, int) and isinstance(high, int):
+            return round, Fraction(low), Fraction(high)
+        return (lambda x: float(f"{float(x):.9g}")), Fraction(low), Fraction(high)
+    for dimension in _DIMENSIONS:
+        try:
+            first = units.parse(low, dimension, zero=True, parts=True)[0]
+            last = units.parse(high, dimension, zero=True, parts=True)[0]
+        except ScenarioError:
+            continue
+        unit = re.sub(r"^[\s0-9.eE+-]*", "", low).strip()
+        return partial(_quantity, dimension, unit), first, last
+    if all(isinstance(x, str) and x.strip().endswith("%") for x in (low, high)):
+        shares = [Fraction(str(units.parse_share(x))) * 100 for x in (low, high)]
+        return (lambda x: f"{_decimal(x)} %"), shares[0], shares[1]
+    raise ScenarioError(
+        key="from", found=f"{quote(low)} to {quote(high)}", allowed="two numbers, or two quantities of one kind"
+    )
+
+
+def _quantity(dimension: units.Dimension, unit: str, x: Fraction) -> str:
+    whole = x if dimension is units.BDP else Fraction(round(x))
+    return f"{_decimal(whole / dimension.units[unit])} {unit}"
+
+
+def _decimal(x: Fraction) -> str:
+    text = f"{float(x):.9f}".rstrip("0").rstrip(".")
+    return text or "0"

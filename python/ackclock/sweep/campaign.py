@@ -1,0 +1,325 @@
+"""Makes the runs that a store does not hold yet: hands them out, takes them in, keeps them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ackclock._run import MEMORY_LIMIT, check_memory
+from ackclock.errors import AckclockError
+from ackclock.sweep.executors import Executor
+from ackclock.sweep.store import DONE, FAILED, Store
+from ackclock.sweep.sweep import Cell, Recipe
+from ackclock.sweep.task import Done, Task, engine_identity, frames, run_key
+
+if TYPE_CHECKING:
+    import polars as pl
+
+KEEP_EVERY_S = 0.5
+"""Seconds between two commits, at least; more where the disk is slow, so that keeping stays a small part of the time."""
+
+MOST_IN_TASK = 2000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """How far a campaign has come.
+
+    Parameters
+    ----------
+    total
+        Runs asked for.
+    done, failed
+        Of these.
+    found
+        Of those done or failed, how many the store held at the start.
+    wall_s
+        Since the start.
+    engine_cpu_s
+        CPU seconds spent in the engine, all workers together.
+    """
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    found: int = 0
+    wall_s: float = 0.0
+    engine_cpu_s: float = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.done + self.failed == self.total
+
+    @property
+    def rate(self) -> float:
+        """Runs made per second."""
+        return (self.done + self.failed - self.found) / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that the rest will take at this rate."""
+        return (self.total - self.done - self.failed) / self.rate if self.rate > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run that has to be made."""
+
+    id: int
+    key: str
+    cell: Cell
+    seed: int
+
+
+@dataclass(slots=True)
+class _Pile:
+    """What was made and not yet kept."""
+
+    done: list[int] = field(default_factory=list)
+    failed: dict[int, str] = field(default_factory=dict)
+    frames: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+
+
+class Campaign:
+    """All runs of some cells, made or found.
+
+    Parameters
+    ----------
+    store
+        Where they are kept; open for writing.
+    cells
+        Scenarios and seeds.
+    recipe
+        What is kept of each run.
+    name
+        The runs become members of the sweep of this name, if it has one.
+    retry
+        Make runs again that failed before.
+    anew
+        Whether the sweep's former members are forgotten.
+    memory_limit
+        Bytes; cells that may need more fail.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cells: Sequence[Cell],
+        recipe: Recipe,
+        *,
+        name: str = "",
+        retry: bool = False,
+        anew: bool = True,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        self.store = store
+        self.recipe = recipe
+        self._cells = cells
+        self._limit = memory_limit
+        self._engine = engine_identity()
+        runs = [(cell, seed) for cell in cells for seed in cell.seeds]
+        keys = [run_key(cell.hash, seed, self._engine) for cell, seed in runs]
+        planned = store.plan(recipe.text, keys, [cell.hash for cell, _ in runs], [s for _, s in runs], self._engine)
+        self.keys = [key.hex() for key in keys]
+        if name:
+            store.adopt(name, recipe.text, [number for number, _ in planned], anew=anew)
+        if retry:
+            store.retry([number for number, state in planned if state == FAILED])
+            planned = [(number, "pending" if state == FAILED else state) for number, state in planned]
+        self._todo: deque[_Run] = deque()
+        self._total = len({number for number, _ in planned})
+        self._done = self._failed = 0
+        seen: set[int] = set()
+        for (number, state), key, (cell, seed) in zip(planned, self.keys, runs, strict=True):
+            if number in seen:
+                continue
+            seen.add(number)
+            if state == DONE:
+                self._done += 1
+            elif state == FAILED:
+                self._failed += 1
+            else:
+                self._todo.append(_Run(number, key, cell, seed))
+        self._found = self._done + self._failed
+        self._cpu_s = 0.0
+        self._started = time.perf_counter()
+        self._pile = _Pile()
+        self._kept_at = self._started
+        self._keeping_s = 0.0
+
+    @property
+    def status(self) -> Status:
+        """How far it has come; what is not kept yet does not count."""
+        return Status(
+            total=self._total,
+            done=self._done,
+            failed=self._failed,
+            found=self._found,
+            wall_s=time.perf_counter() - self._started,
+            engine_cpu_s=self._cpu_s,
+        )
+
+    def run(
+        self,
+        executor: Executor,
+        *,
+        progress: Callable[[Status], None] | None = None,
+        stop: threading.Event | None = None,
+    ) -> Status:
+        """Make what is missing.
+
+        Parameters
+        ----------
+        executor
+            Who makes it.
+        progress
+            Told after each commit.
+        stop
+            When set, no further run is handed out; those that come back are kept, and the method returns.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be written; what was kept before stays.
+        """
+        self._refuse_large(executor.slots)
+        tell = progress or (lambda _: None)
+        tell(self.status)
+        self._started = self._kept_at = time.perf_counter()
+        out: dict[int, tuple[Task, list[_Run]]] = {}
+        number = 0
+        size = 4.0
+        slots = executor.slots
+        stopped = False
+        while True:
+            stopped = stopped or (stop is not None and stop.is_set())
+            while self._todo and not stopped and len(out) < 2 * slots:
+                runs = self._take(int(size))
+                task = self._task(runs, executor.target_s)
+                self.store.claim([run.id for run in runs])
+                executor.submit(number, task)
+                out[number] = (task, runs)
+                number += 1
+            if not out or stopped:
+                break
+            for which, done in executor.wait(0.1):
+                task, runs = out.pop(which)
+                self._take_in(task, runs, done)
+                if isinstance(done, Done) and done.cpu_s > 0:
+                    # As many as fill the time wanted; the budget cuts short what turns out slow.
+                    fits = 1.3 * len(done.digests) * executor.target_s / done.cpu_s
+                    size = min(max(1.0, fits), 4 * size, MOST_IN_TASK)
+            slots = executor.slots
+            self._keep(tell, wait=True)
+        if stopped:
+            self.store.release([run.id for _, runs in out.values() for run in runs])
+        self._keep(tell, wait=False)
+        return self.status
+
+    def table(self, table: str = "runs") -> pl.DataFrame:
+        """Rows of the runs of this campaign, in the order of cells and seeds.
+
+        Parameters
+        ----------
+        table
+            "runs", or a table that the recipe keeps.
+        """
+        import polars as pl
+
+        rows = self.store.read(self.recipe.text, table)
+        if not rows.height:
+            return rows
+        order = pl.DataFrame({"key": self.keys}).unique(maintain_order=True)
+        return order.join(rows, on="key", how="inner", maintain_order="left_right")
+
+    def by_cell(self, table: str) -> list[pl.DataFrame]:
+        """Rows of a table, a frame for each cell, without the column `key`."""
+        import polars as pl
+
+        rows = self.store.read(self.recipe.text, table)
+        found: list[pl.DataFrame] = []
+        at = 0
+        cell = [i for i, c in enumerate(self._cells) for _ in c.seeds]
+        order = pl.DataFrame({"key": self.keys, "cell": cell}, schema_overrides={"cell": pl.UInt32})
+        joined = order.join(rows, on="key", how="inner", maintain_order="left_right").drop("key")
+        last = pl.Series(range(len(self._cells)), dtype=pl.UInt32)
+        ends = joined["cell"].search_sorted(last, side="right").to_list()
+        for end in ends:
+            found.append(joined[at:end].drop("cell"))
+            at = end
+        return found
+
+    def _take(self, most: int) -> list[_Run]:
+        return [self._todo.popleft() for _ in range(min(most, len(self._todo)))]
+
+    def _task(self, runs: Sequence[_Run], budget_s: float) -> Task:
+        texts: dict[str, int] = {}
+        places = []
+        for run in runs:
+            at = texts.setdefault(run.cell.hash, len(texts))
+            places.append((at, run.seed))
+        by_hash = {run.cell.hash: run.cell for run in runs}
+        return Task(
+            texts=tuple(by_hash[h].text for h in texts),
+            runs=tuple(places),
+            metrics=self.recipe.metrics,
+            tables=self.recipe.tables,
+            budget_s=budget_s,
+            engine=self._engine,
+        )
+
+    def _take_in(self, task: Task, runs: list[_Run], done: Done | Exception) -> None:
+        pile = self._pile
+        if isinstance(done, Exception):
+            said = str(done).partition("\n")[0]
+            why = said if isinstance(done, AckclockError) else f"{type(done).__name__}: {said}"
+            pile.failed.update({run.id: why for run in runs})
+            return
+        n = len(done.digests)
+        if n < len(runs):
+            self.store.release([run.id for run in runs[n:]])
+            self._todo.extendleft(reversed(runs[n:]))
+        self._cpu_s += done.cpu_s
+        for run, error in zip(runs, done.errors, strict=False):
+            if error is None:
+                pile.done.append(run.id)
+            else:
+                pile.failed[run.id] = error
+        found = frames(task, done, [run.key for run in runs], [run.cell.hash for run in runs])
+        for name, frame in found.items():
+            pile.frames.setdefault(name, []).append(frame)
+
+    def _keep(self, tell: Callable[[Status], None], *, wait: bool) -> None:
+        import polars as pl
+
+        pile = self._pile
+        if not pile.done and not pile.failed:
+            return
+        now = time.perf_counter()
+        if wait and now - self._kept_at < max(KEEP_EVERY_S, 20 * self._keeping_s):
+            return
+        tables = {name: pl.concat(parts) for name, parts in pile.frames.items()}
+        self.store.commit(self.recipe.text, pile.done, tables, pile.failed)
+        self._done += len(pile.done)
+        self._failed += len(pile.failed)
+        self._pile = _Pile()
+        self._kept_at = time.perf_counter()
+        self._keeping_s = self._kept_at - now
+        tell(self.status)
+
+    def _refuse_large(self, slots: int) -> None:
+        """Cells that need too much memory fail before they start."""
+        refused: dict[str, str] = {}
+        for cell in {run.cell.hash: run.cell for run in self._todo}.values():
+            try:
+                check_memory(cell.text, self._limit, runs=slots)
+            except AckclockError as error:
+                refused[cell.hash] = str(error)
+        if refused:
+            self._pile.failed.update({r.id: refused[r.cell.hash] for r in self._todo if r.cell.hash in refused})
+            self._todo = deque(run for run in self._todo if run.cell.hash not in refused)

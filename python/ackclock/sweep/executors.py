@@ -1,0 +1,187 @@
+"""Who makes the runs: threads of this process, or workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+from ackclock.errors import InputError, UnavailableError
+from ackclock.sweep.task import Done, Task, compute
+
+Finished = tuple[int, Done | Exception]
+"""Number of a task, and what became of it."""
+
+
+class Executor(Protocol):
+    """The contract: tasks in, in any order out; each submitted task comes back exactly once."""
+
+    target_s: float
+    """How long a task should take."""
+
+    @property
+    def slots(self) -> int:
+        """Tasks that run at the same time; may grow and shrink."""
+
+    def submit(self, number: int, task: Task) -> None:
+        """Hand a task out."""
+
+    def wait(self, timeout_s: float) -> list[Finished]:
+        """What has come back; after `timeout_s` perhaps nothing."""
+
+    def close(self) -> None:
+        """No more tasks."""
+
+
+class _Inbox:
+    """Collects what finishes on other threads."""
+
+    def __init__(self) -> None:
+        self._arrived: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+
+    def wait(self, timeout_s: float) -> list[Finished]:
+        found: list[Finished] = []
+        try:
+            found.append(self._open(*self._arrived.get(timeout=timeout_s)))
+            while True:
+                found.append(self._open(*self._arrived.get_nowait()))
+        except queue.Empty:
+            return found
+
+    @staticmethod
+    def _open(number: int, future: Any) -> Finished:
+        try:
+            return number, future.result()
+        except Exception as error:
+            return number, error
+
+    def listen(self, number: int) -> Callable[[Any], None]:
+        return lambda future: self._arrived.put((number, future))
+
+
+class Threads:
+    """Threads of this process; the engine runs without the interpreter's lock.
+
+    Parameters
+    ----------
+    jobs
+        How many.
+    work
+        What is done with a task.
+    """
+
+    target_s = 0.25
+
+    def __init__(self, jobs: int, *, work: Callable[[Task], Done] = compute) -> None:
+        if jobs < 1:
+            raise InputError(f"jobs: found {jobs}; allowed: a whole number, 1 or more")
+        self._jobs = jobs
+        self._work = work
+        self._inbox = _Inbox()
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="ackclock")
+
+    @property
+    def slots(self) -> int:
+        """As many as there are threads."""
+        return self._jobs
+
+    def submit(self, number: int, task: Task) -> None:
+        """Queue a task."""
+        future: Future[Done] = self._pool.submit(self._work, task)
+        future.add_done_callback(self._inbox.listen(number))
+
+    def wait(self, timeout_s: float) -> list[Finished]:
+        """What has come back."""
+        return self._inbox.wait(timeout_s)
+
+    def close(self) -> None:
+        """Forget what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Dask:
+    """Workers of a Dask cluster. Runs of a worker that dies are made again by another.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler, such as "tcp://head:8786"; or a cluster object of Dask.
+    close
+        Called at the end, with nothing.
+    """
+
+    target_s = 1.0
+
+    def __init__(self, address: Any, *, close: Callable[[], object] | None = None) -> None:
+        distributed = _import("distributed")
+        try:
+            self._client = distributed.Client(address, timeout="30s", set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise UnavailableError(f"--scheduler {address}: cannot be reached ({error})") from None
+        self._inbox = _Inbox()
+        self._open: dict[int, Any] = {}
+        self._close = close
+
+    @property
+    def slots(self) -> int:
+        """Threads of all workers together; one if none has come yet, so that something waits for the first."""
+        info: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)
+        return max(1, sum(int(worker["nthreads"]) for worker in info["workers"].values()))
+
+    def submit(self, number: int, task: Task) -> None:
+        """Send a task."""
+        future = self._client.submit(compute, task, pure=False, retries=2)
+        self._open[number] = future  # Dask forgets what nobody holds
+        future.add_done_callback(self._inbox.listen(number))
+
+    def wait(self, timeout_s: float) -> list[Finished]:
+        """What has come back."""
+        found = self._inbox.wait(timeout_s)
+        for number, _ in found:
+            self._open.pop(number, None)
+        return found
+
+    def close(self) -> None:
+        """Cancel what is left, and say goodbye."""
+        if self._open:
+            self._client.cancel(list(self._open.values()))
+        self._client.close()
+        if self._close is not None:
+            self._close()
+
+
+def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
+    """Workers as jobs of a batch system.
+
+    Parameters
+    ----------
+    kind
+        "slurm" or "pbs".
+    workers
+        Jobs to ask for.
+    options
+        Passed to dask-jobqueue: queue, account, cores, memory, walltime, and so on.
+
+    Raises
+    ------
+    UnavailableError
+        If dask-jobqueue is not installed.
+    """
+    jobqueue = _import("dask_jobqueue")
+    make = {"slurm": jobqueue.SLURMCluster, "pbs": jobqueue.PBSCluster}[kind]
+    try:
+        cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", **options})
+        cluster.scale(jobs=workers)
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        raise UnavailableError(f"--{kind}: {str(error).partition(chr(10))[0]}") from None
+    return Dask(cluster, close=cluster.close)
+
+
+def _import(module: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        raise UnavailableError(f"{module} is not installed; pip install 'ackclock[cluster]'") from None

@@ -1,0 +1,490 @@
+"""Where runs are kept: one folder, a database for the state of each run, Parquet files for what the runs left.
+
+Layout:
+
+    state.sqlite                    recipes, runs and their states, parts, sweeps and their members
+    data/<recipe>/runs/part-*.parquet       one row per run: key, scenario, seed, digest, metrics
+    data/<recipe>/<table>/part-*.parquet    rows of a table that is kept: key, seed, its columns
+    sweeps/<name>/                  the sweep as a file, its cells, and what was made of it
+
+A part is written under another name (`.tmp`), then entered into the database together with the new state of its runs, then
+given its name. So a file that has its name is part of the store, and whatever moment a process is killed at, the next
+one either finishes the renaming or finds runs that still have to be made.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ackclock.errors import InputError, UnavailableError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+VERSION = 1
+"""Of the layout."""
+
+PENDING, RUNNING, DONE, FAILED = "pending", "running", "done", "failed"
+STATES = (PENDING, RUNNING, DONE, FAILED)
+
+COMPACT_ABOVE = 8
+"""Parts of one recipe from which they are merged when a sweep ends."""
+
+_SCHEMA = """
+CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE);
+CREATE TABLE scenarios (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE);
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  key BLOB NOT NULL,
+  recipe INTEGER NOT NULL REFERENCES recipes,
+  scenario INTEGER NOT NULL REFERENCES scenarios,
+  seed INTEGER NOT NULL,
+  engine TEXT NOT NULL,
+  state TEXT NOT NULL DEFAULT 'pending',
+  attempts INTEGER NOT NULL DEFAULT 0,
+  part INTEGER,
+  error TEXT,
+  UNIQUE (recipe, key)
+);
+CREATE TABLE parts (id INTEGER PRIMARY KEY, recipe INTEGER NOT NULL, rows INTEGER NOT NULL, live INTEGER NOT NULL);
+CREATE TABLE sweeps (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, recipe INTEGER NOT NULL);
+CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (sweep, run)) WITHOUT ROWID;
+"""
+
+
+class StoreError(UnavailableError):
+    """The store cannot be written any more: no space, no permission, another session."""
+
+
+class Store:
+    """A folder of runs. One process writes, any number read.
+
+    Parameters
+    ----------
+    folder
+        Created if absent, if it is to be written.
+    write
+        Whether runs will be added.
+
+    Raises
+    ------
+    InputError
+        If the folder is no store, or cannot be used.
+    StoreError
+        If another process writes into it.
+    """
+
+    def __init__(self, folder: str | Path, *, write: bool = False) -> None:
+        self.folder = Path(folder)
+        self._lock: sqlite3.Connection | None = None
+        database = self.folder / "state.sqlite"
+        if not write:
+            if not database.is_file():
+                raise InputError(
+                    f"{self.folder}: found no sweep; allowed: a folder that `ackclock sweep run` has written"
+                )
+            self._db = _open_to_read(database)
+            self._check_version()
+            return
+        with self._explained():
+            _check_foreign(self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(self.folder)
+            self._db = sqlite3.connect(database, isolation_level=None, timeout=30)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            # A commit may be lost with the power, but never half of one; the runs are then made again.
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            if not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                with self._transaction():
+                    for statement in _SCHEMA.strip().split(";\n"):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version = {VERSION}")
+            self._check_version()
+            self._recover()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        with suppress(sqlite3.Error):
+            self._db.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # What is to be run
+
+    def plan(
+        self, recipe: str, keys: Sequence[bytes], scenarios: Sequence[str], seeds: Sequence[int], engine: str
+    ) -> list[tuple[int, str]]:
+        """Enter runs that are not known yet.
+
+        Parameters
+        ----------
+        recipe
+            What is kept of them.
+        keys, scenarios, seeds
+            Of each run: its key, the hash of its scenario, its seed.
+        engine
+            Version.
+
+        Returns
+        -------
+        list of (int, str)
+            Number and state of each run, in the order given.
+        """
+        with self._explained(), self._transaction():
+            number = self._recipe(recipe)
+            known = sorted(set(scenarios))
+            self._db.executemany("INSERT OR IGNORE INTO scenarios (hash) VALUES (?)", [(h,) for h in known])
+            ids = dict(self._db.execute("SELECT hash, id FROM scenarios"))
+            rows = ((key, number, ids[s], seed, engine) for key, s, seed in zip(keys, scenarios, seeds, strict=True))
+            self._db.executemany(
+                "INSERT OR IGNORE INTO runs (key, recipe, scenario, seed, engine) VALUES (?, ?, ?, ?, ?)", rows
+            )
+            find = "SELECT id, state FROM runs WHERE recipe = ? AND key = ?"
+            return [self._db.execute(find, (number, key)).fetchone() for key in keys]
+
+    def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
+        """Say which runs belong to a sweep; `anew` forgets those that belonged to it before."""
+        with self._explained(), self._transaction():
+            number = self._recipe(recipe)
+            self._db.execute("INSERT OR IGNORE INTO sweeps (name, recipe) VALUES (?, ?)", (sweep, number))
+            (at,) = self._db.execute("SELECT id FROM sweeps WHERE name = ?", (sweep,)).fetchone()
+            self._db.execute("UPDATE sweeps SET recipe = ? WHERE id = ?", (number, at))
+            if anew:
+                self._db.execute("DELETE FROM members WHERE sweep = ?", (at,))
+            self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?)", ((at, run) for run in runs))
+
+    def claim(self, runs: Sequence[int]) -> None:
+        """Mark runs as being made."""
+        with self._explained(), self._transaction():
+            self._db.executemany(
+                "UPDATE runs SET state = 'running', attempts = attempts + 1 WHERE id = ?", ((run,) for run in runs)
+            )
+
+    def release(self, runs: Sequence[int]) -> None:
+        """Take the mark back: these runs were handed out, but not begun."""
+        with self._explained(), self._transaction():
+            self._db.executemany(
+                "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id = ?", ((run,) for run in runs)
+            )
+
+    def retry(self, runs: Sequence[int]) -> None:
+        """Let failed runs be made again."""
+        with self._explained(), self._transaction():
+            self._db.executemany(
+                "UPDATE runs SET state = 'pending', error = NULL WHERE id = ? AND state = 'failed'",
+                ((run,) for run in runs),
+            )
+
+    def commit(
+        self, recipe: str, done: Sequence[int], tables: Mapping[str, pl.DataFrame], failed: Mapping[int, str]
+    ) -> None:
+        """Keep what runs left, and their new states: all of it or nothing.
+
+        Parameters
+        ----------
+        recipe
+            What was kept of them.
+        done
+            Runs whose rows are in `tables`.
+        tables
+            Name -> rows; "runs" among them.
+        failed
+            Run -> why.
+        """
+        with self._explained():
+            number = self._recipe(recipe)
+            part = self._next_part()
+            files: list[Path] = []
+            try:
+                if done:
+                    files = self._write(number, part, tables)
+                with self._transaction():
+                    if done:
+                        self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, len(done)))
+                        self._db.executemany(
+                            "UPDATE runs SET state = 'done', error = NULL, part = ? WHERE id = ?",
+                            ((part, run) for run in done),
+                        )
+                    self._db.executemany(
+                        "UPDATE runs SET state = 'failed', error = ? WHERE id = ?",
+                        ((why, run) for run, why in failed.items()),
+                    )
+            except BaseException:
+                for file in files:
+                    file.unlink(missing_ok=True)
+                raise
+            _give_names(files)
+
+    def compact(self, recipe: str, *, above: int = COMPACT_ABOVE) -> None:
+        """Merge the parts of a recipe into one, if there are more than `above`."""
+        import polars as pl
+
+        with self._explained():
+            number = self._recipe(recipe)
+            old = [
+                p for (p,) in self._db.execute("SELECT id FROM parts WHERE recipe = ? AND live ORDER BY id", (number,))
+            ]
+            if len(old) <= above:
+                return
+            part = self._next_part()
+            names = sorted({f.parent.name for p in old for f in self._files(number, p)})
+            files: list[Path] = []
+            gone = [f for p in old for f in self._files(number, p)]
+            try:
+                for name in names:
+                    place = self._place(number, name, part)
+                    files.append(_tmp(place))
+                    sources = [f for f in gone if f.parent.name == name]
+                    pl.scan_parquet(sources, glob=False).sink_parquet(_tmp(place), compression="zstd")
+                    _sync(_tmp(place))
+                with self._transaction():
+                    marks = ",".join("?" * len(old))
+                    (rows,) = self._db.execute(f"SELECT sum(rows) FROM parts WHERE id IN ({marks})", old).fetchone()
+                    self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, rows))
+                    self._db.execute(f"UPDATE parts SET live = 0 WHERE id IN ({marks})", old)
+                    self._db.execute(f"UPDATE runs SET part = ? WHERE part IN ({marks})", [part, *old])
+            except BaseException:
+                for file in files:
+                    file.unlink(missing_ok=True)
+                raise
+            # First away with the old ones: who reads in between sees an earlier state, but no run twice.
+            for file in gone:
+                file.unlink(missing_ok=True)
+            _give_names(files)
+            with self._transaction():
+                self._db.execute("DELETE FROM parts WHERE recipe = ? AND NOT live", (number,))
+
+    # What there is
+
+    def read(self, recipe: str, table: str = "runs", *, keys: Sequence[str] | None = None) -> pl.DataFrame:
+        """Rows of a table of all runs that were kept under this recipe, or of the runs with these keys.
+
+        May be called while another process writes: what it sees is a whole number of commits.
+        """
+        import polars as pl
+
+        for attempt in range(20):
+            rows = self._db.execute(
+                "SELECT p.id, r.id FROM parts p JOIN recipes r ON r.id = p.recipe WHERE r.recipe = ? AND p.live ORDER BY p.id",
+                (recipe,),
+            ).fetchall()
+            files = [place for part, number in rows if (place := self._there(number, table, part)) is not None]
+            if not files:
+                return pl.DataFrame()
+            try:
+                scanned = pl.scan_parquet(files, glob=False)
+                if keys is not None:
+                    scanned = scanned.filter(pl.col("key").is_in(list(keys)))
+                return scanned.collect()
+            except (FileNotFoundError, pl.exceptions.ComputeError):
+                if attempt == 19:
+                    raise
+        raise AssertionError
+
+    def sweeps(self) -> list[str]:
+        """Names of the sweeps in this folder."""
+        return [name for (name,) in self._db.execute("SELECT name FROM sweeps ORDER BY id")]
+
+    def counts(self, sweep: str) -> dict[str, int]:
+        """How many runs of a sweep are in each state."""
+        found = dict(
+            self._db.execute(
+                "SELECT r.state, count(*) FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
+                "WHERE s.name = ? GROUP BY r.state",
+                (sweep,),
+            ).fetchall()
+        )
+        return {state: found.get(state, 0) for state in STATES}
+
+    def failures(self, sweep: str, most: int = 10) -> list[tuple[str, int, str]]:
+        """Failed runs of a sweep: hash of the scenario, seed, error."""
+        return self._db.execute(
+            "SELECT c.hash, r.seed, r.error FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
+            "JOIN scenarios c ON c.id = r.scenario WHERE s.name = ? AND r.state = 'failed' ORDER BY r.id LIMIT ?",
+            (sweep, most),
+        ).fetchall()
+
+    def member_keys(self, sweep: str) -> list[str]:
+        """Keys of the finished runs of a sweep."""
+        rows = self._db.execute(
+            "SELECT lower(hex(r.key)) FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
+            "WHERE s.name = ? AND r.state = 'done'",
+            (sweep,),
+        )
+        return [key for (key,) in rows]
+
+    # Inside
+
+    def _recipe(self, text: str) -> int:
+        found = self._db.execute("SELECT id FROM recipes WHERE recipe = ?", (text,)).fetchone()
+        if found is None:
+            return int(self._db.execute("INSERT INTO recipes (recipe) VALUES (?)", (text,)).lastrowid or 0)
+        return int(found[0])
+
+    def _next_part(self) -> int:
+        return int(self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").fetchone()[0])
+
+    def _place(self, recipe: int, table: str, part: int) -> Path:
+        return self.folder / "data" / str(recipe) / table / f"part-{part:06}.parquet"
+
+    def _there(self, recipe: int, table: str, part: int) -> Path | None:
+        """The file of a part, which may be about to get its name."""
+        place = self._place(recipe, table, part)
+        return next((p for p in (place, _tmp(place), place) if p.exists()), None)
+
+    def _files(self, recipe: int, part: int) -> list[Path]:
+        folder = self.folder / "data" / str(recipe)
+        tables = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
+        return [place for name in tables if (place := self._place(recipe, name, part)).exists()]
+
+    def _write(self, recipe: int, part: int, tables: Mapping[str, pl.DataFrame]) -> list[Path]:
+        files: list[Path] = []
+        try:
+            for name, frame in tables.items():
+                if not frame.width:
+                    continue
+                place = self._place(recipe, name, part)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                files.append(_tmp(place))
+                frame.write_parquet(_tmp(place), compression="zstd")
+                _sync(_tmp(place))
+        except BaseException:
+            for file in files:
+                file.unlink(missing_ok=True)
+            raise
+        return files
+
+    def _recover(self) -> None:
+        """Finish or undo what a killed process left."""
+        live = {(r, p) for p, r in self._db.execute("SELECT id, recipe FROM parts WHERE live")}
+        for file in sorted((self.folder / "data").glob("*/*/part-*")):
+            name = file.name.partition(".")[0].removeprefix("part-")
+            recipe = file.parent.parent.name
+            if recipe.isdecimal() and name.isdecimal() and (int(recipe), int(name)) in live:
+                if file.suffix == ".tmp":
+                    file.replace(file.with_suffix(""))
+            else:
+                file.unlink()
+        with self._transaction():
+            self._db.execute("DELETE FROM parts WHERE NOT live")
+            self._db.execute("UPDATE runs SET state = 'pending' WHERE state = 'running'")
+
+    def _check_version(self) -> None:
+        try:
+            (found,) = self._db.execute("PRAGMA user_version").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"{self.folder}: found a state.sqlite that is no store ({error})") from None
+        if found != VERSION:
+            raise InputError(f"{self.folder}: found a store of version {found}; allowed: version {VERSION}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What the disk refuses, in one line. The store is as it was before."""
+        try:
+            yield
+        except (OSError, sqlite3.OperationalError) as error:
+            why = _reason(error)
+            raise StoreError(f"{self.folder}: cannot be written ({why}); what was done is kept") from None
+        except Exception as error:
+            if type(error).__module__.startswith("polars"):  # which does not say what the system said
+                raise StoreError(
+                    f"{self.folder}: cannot be written ({_reason(error)}); what was done is kept"
+                ) from None
+            raise
+
+
+def _tmp(place: Path) -> Path:
+    return place.with_name(place.name + ".tmp")
+
+
+def _give_names(files: Sequence[Path]) -> None:
+    for file in files:
+        file.replace(file.with_suffix(""))
+
+
+def _sync(file: Path) -> None:
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())
+
+
+def _open_to_read(database: Path) -> sqlite3.Connection:
+    """In a folder that cannot be written nothing can change either, and SQLite wants to be told so."""
+    where = database.resolve().as_uri()
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        db = sqlite3.connect(f"{where}?{options}", uri=True, isolation_level=None, timeout=30)
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            db.close()
+            continue
+        except sqlite3.DatabaseError as error:
+            db.close()
+            raise InputError(f"{database}: found no store ({error})") from None
+        return db
+    raise InputError(f"{database}: cannot be read")
+
+
+def _check_foreign(folder: Path) -> None:
+    if folder.is_dir() and not (folder / "state.sqlite").exists() and any(folder.iterdir()):
+        held = sorted(p.name for p in folder.iterdir() if p.name != "lock.sqlite")
+        if held:
+            raise InputError(
+                f"{folder}: found {held[0]}, which no sweep has written; allowed: a new folder, or that of a sweep"
+            )
+
+
+def _locked(folder: Path) -> sqlite3.Connection:
+    """Held until the process ends, however it ends."""
+    lock = sqlite3.connect(folder / "lock.sqlite", isolation_level=None, timeout=0)
+    try:
+        lock.execute("PRAGMA journal_mode = MEMORY")
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        lock.close()
+        if "locked" in str(error):
+            raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
+        raise
+    return lock
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "no space left on the device"
+    said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    said = said.partition("\n")[0]
+    if "disk is full" in said:
+        return "no space left on the device"
+    return said.lower()
+
+
+def quick_check(folder: str | Path) -> bool:
+    """Whether the database is sound."""
+    with closing(sqlite3.connect(Path(folder) / "state.sqlite")) as db:
+        return bool(db.execute("PRAGMA integrity_check").fetchone() == ("ok",))
+
+
+__all__ = ["DONE", "FAILED", "PENDING", "RUNNING", "STATES", "Store", "StoreError", "quick_check"]

@@ -1,0 +1,351 @@
+"""A sweep as a value and as a file: a scenario, axes, seeds, and what is kept of each run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ackclock import _engine
+from ackclock._run import engine_call
+from ackclock.errors import ScenarioError, one_of, quote
+from ackclock.scenario import Scenario
+from ackclock.scenario import load as load_scenario
+from ackclock.sweep.axes import Axis, combinations
+
+MOST_RUNS = 10_000_000
+"""Runs of one sweep."""
+
+LARGEST_FILE = 2**20
+"""Bytes of the largest sweep file that is read."""
+
+_KEYS = ("name", "scenario", "seeds", "metrics", "tables", "trace", "zip", "axes", "names")
+_TRACES = ("none", "flow", "all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What is kept of each run.
+
+    Parameters
+    ----------
+    metrics
+        Names of numbers, one value per run.
+    tables
+        Name of a table and its columns (None: all), kept row by row.
+    """
+
+    metrics: tuple[str, ...]
+    tables: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The recipe written down; equal recipes are equal texts."""
+        return json.dumps([list(self.metrics), [[n, None if c is None else list(c)] for n, c in self.tables]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A scenario that runs under many seeds, and the values that name it in results.
+
+    Parameters
+    ----------
+    scenario
+        What is run.
+    keys
+        Column -> value.
+    seeds
+        One run each.
+    """
+
+    scenario: Scenario = field(repr=False)
+    keys: Mapping[str, Any]
+    seeds: Sequence[int]
+
+    @cached_property
+    def text(self) -> str:
+        """The compiled scenario. Its name, which is no part of the result, is left out."""
+        compiled = json.loads(self.scenario.to_engine_json())
+        compiled.pop("name", None)
+        return json.dumps(compiled, separators=(",", ":"))
+
+    @cached_property
+    def hash(self) -> str:
+        """Of the compiled scenario."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A grid of scenarios under many seeds.
+
+    Parameters
+    ----------
+    name
+        Letters, digits, dots, hyphens and underscores.
+    scenario
+        What the axes vary.
+    axes
+        The last one varies fastest.
+    zip
+        Groups of keys of axes that step together.
+    seeds
+        Of each cell; all cells meet the same ones, so that differences can be taken pair by pair.
+    metrics
+        Numbers kept in addition to the standard ones: "flows.rtos.max", a table, a column and a reduction (count, sum,
+        mean, std, min, max, median, p0 to p99).
+    tables
+        Tables that are kept in full, such as "flows" or "fetches".
+    trace
+        "none", "flow" or "all": record every ACK of no flow, of flow 0 or of all, and keep the table `acks`.
+
+    Examples
+    --------
+    >>> scenario = Scenario.from_dict({
+    ...     "duration": "1 s", "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "5 ms"}}, "flows": [{}],
+    ... })
+    >>> sweep = Sweep(
+    ...     name="small",
+    ...     scenario=scenario,
+    ...     axes=(Axis(key="flows.0.congestion_control", values=("reno", "cubic")),),
+    ...     seeds=(1, 2, 3),
+    ... )
+    >>> [cell.keys for cell in sweep.cells]
+    [{'flows.0.congestion_control': 'reno'}, {'flows.0.congestion_control': 'cubic'}]
+    """
+
+    name: str
+    scenario: Scenario = field(repr=False)
+    axes: tuple[Axis, ...] = ()
+    zip: tuple[tuple[str, ...], ...] = ()
+    seeds: tuple[int, ...] = (1,)
+    metrics: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    trace: str = "none"
+
+    def __post_init__(self) -> None:
+        if (
+            not self.name
+            or self.name[0] == "."
+            or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in self.name)
+        ):
+            raise ScenarioError(
+                key="name", found=quote(self.name), allowed="letters, digits, hyphens, underscores, dots (not first)"
+            )
+        if self.trace not in _TRACES:
+            raise ScenarioError(key="trace", found=quote(self.trace), allowed=one_of(str(self.trace), _TRACES))
+        columns = [axis.column for axis in self.axes]
+        taken = {"run", "cell", "key", "scenario", "seed", "digest", *self.recipe.metrics}
+        for axis in self.axes:
+            if columns.count(axis.column) > 1 or axis.column in taken:
+                raise ScenarioError(
+                    key=f"names.{axis.key}", found=f"{quote(axis.column)}, which is taken", allowed="another name"
+                )
+        points = len(self.points)
+        if points * len(self.seeds) > MOST_RUNS:
+            raise ScenarioError(
+                key="axes",
+                found=f"{points} cells of {len(self.seeds)} seeds",
+                allowed=f"at most {MOST_RUNS} runs in all",
+            )
+        try:
+            engine_call(lambda: _engine.run_each([], [], self.recipe.metrics, self.recipe.tables, 0.0))
+        except ScenarioError as error:
+            if error.key not in ("metrics", "tables"):
+                raise
+            raise ScenarioError(key=error.key, found=error.found, allowed=error.allowed) from None
+
+    @cached_property
+    def points(self) -> list[dict[str, Any]]:
+        """Key -> value of every cell, in order."""
+        return combinations(self.axes, self.zip)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """What is kept of each run."""
+        standard = standard_metrics()
+        extra = [m for m in dict.fromkeys(self.metrics) if m not in standard]
+        tables = list(dict.fromkeys((*self.tables, *(("acks",) if self.trace != "none" else ()))))
+        return Recipe(metrics=(*standard, *extra), tables=tuple((name, None) for name in tables))
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Every scenario of the grid.
+
+        Raises
+        ------
+        ScenarioError
+            If one of them is impossible.
+        """
+        column = {axis.key: axis.column for axis in self.axes}
+        base = self.scenario if self.trace == "none" else self.scenario.set("record.trace", self.trace)
+        cells = []
+        for point in self.points:
+            try:
+                scenario = base.set_all(point)
+            except ScenarioError as error:
+                told = ", ".join(f"{k} = {quote(v)}" for k, v in point.items())
+                raise ScenarioError(
+                    key=error.key, found=f"{error.found} in the cell {told}", allowed=error.allowed
+                ) from None
+            keys = {column[key]: value for key, value in point.items()}
+            cells.append(Cell(scenario=scenario, keys=keys, seeds=self.seeds))
+        return cells
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sweep as plain values, the scenario inside; `Sweep.from_dict` reads them."""
+        return {
+            "name": self.name,
+            "scenario": self.scenario.to_dict(),
+            "seeds": list(self.seeds),
+            "metrics": list(self.metrics),
+            "tables": list(self.tables),
+            "trace": self.trace,
+            "zip": [list(group) for group in self.zip],
+            "axes": {axis.key: list(axis.values) for axis in self.axes},
+            "names": {axis.key: axis.name for axis in self.axes if axis.name},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], *, folder: Path | None = None) -> Sweep:
+        """Make a sweep of plain values.
+
+        Parameters
+        ----------
+        values
+            As read from TOML.
+        folder
+            Where the path of the scenario begins.
+
+        Raises
+        ------
+        ScenarioError
+            One line: the key, what was found, what is allowed.
+        """
+        for key in values:
+            if key not in _KEYS:
+                raise ScenarioError(key=str(key), found="an unknown key", allowed=one_of(str(key), _KEYS))
+        if "scenario" not in values:
+            raise ScenarioError(
+                key="scenario", found="nothing", allowed="the path of a scenario file; this key is required"
+            )
+        names = _table(values, "names")
+        axes = tuple(
+            Axis.parse(key, value, name=_text("names." + key, names.get(key, "")))
+            for key, value in _table(values, "axes").items()
+        )
+        for key in names:
+            if key not in {axis.key for axis in axes}:
+                raise ScenarioError(
+                    key=f"names.{key}", found="no such axis", allowed=", ".join(a.key for a in axes) or "an axis"
+                )
+        groups = values.get("zip", [])
+        if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
+            raise ScenarioError(key="zip", found=quote(groups), allowed="a list of lists of two keys of axes or more")
+        return cls(
+            name=_text("name", values.get("name", "sweep")),
+            scenario=_scenario(values["scenario"], folder or Path()),
+            axes=axes,
+            zip=tuple(tuple(_text("zip", key) for key in group) for group in groups),
+            seeds=_seeds(values.get("seeds", 1)),
+            metrics=_texts(values, "metrics"),
+            tables=_texts(values, "tables"),
+            trace=_text("trace", values.get("trace", "none")),
+        )
+
+
+def standard_metrics() -> tuple[str, ...]:
+    """Names of the numbers that are kept of every run."""
+    return tuple(name for name, _ in _engine.registry()["metrics"])
+
+
+def load(path: str | Path) -> Sweep:
+    """Read a sweep file.
+
+    Parameters
+    ----------
+    path
+        A TOML file of at most 1 MiB. The path of its scenario counts from the file's folder.
+
+    Raises
+    ------
+    ScenarioError
+        One line: the file, the key, what was found, what is allowed.
+    """
+    path = Path(path)
+    allowed = "a readable TOML file in UTF-8 of at most 1 MiB"
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ScenarioError(source=str(path), found="no regular file", allowed=allowed)
+        if status.st_size > LARGEST_FILE:
+            raise ScenarioError(source=str(path), found=f"{status.st_size} bytes", allowed=allowed)
+        values = tomllib.loads(path.read_bytes().decode().removeprefix("\ufeff"))
+    except UnicodeDecodeError as error:
+        found = f"a byte that is not UTF-8 at offset {error.start}"
+        raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
+    except OSError as error:
+        found = f"an unreadable file ({(error.strerror or str(error)).lower()})"
+        raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ScenarioError(source=str(path), found=f"no valid TOML ({error})", allowed=allowed) from None
+    try:
+        return Sweep.from_dict({"name": _stem(path), **values}, folder=path.parent)
+    except ScenarioError as error:
+        raise error if error.source else error.read_from(str(path)) from None
+
+
+def _stem(path: Path) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in path.stem).lstrip(".") or "sweep"
+
+
+def _scenario(written: Any, folder: Path) -> Scenario:
+    if isinstance(written, Scenario):
+        return written
+    if isinstance(written, Mapping):
+        try:
+            return Scenario.from_dict(written)
+        except ScenarioError as error:
+            raise error.within("scenario") from None
+    if not isinstance(written, str) or not written:
+        raise ScenarioError(
+            key="scenario", found=quote(written), allowed="the path of a scenario file, or its keys as a table"
+        )
+    return load_scenario(folder / written)
+
+
+def _seeds(written: Any) -> tuple[int, ...]:
+    allowed = "how many (1 to 1000000), or a list of whole numbers, each once, 0 to 2**63 - 1"
+    if isinstance(written, int) and not isinstance(written, bool) and 1 <= written <= 1_000_000:
+        return tuple(range(1, written + 1))
+    if isinstance(written, list | tuple) and written:
+        whole = all(isinstance(s, int) and not isinstance(s, bool) and 0 <= s < 2**63 for s in written)
+        if whole and len(set(written)) == len(written):
+            return tuple(written)
+    raise ScenarioError(key="seeds", found=quote(written), allowed=allowed)
+
+
+def _table(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = values.get(key, {})
+    if not isinstance(found, Mapping):
+        raise ScenarioError(key=key, found=quote(found), allowed="a table of dotted keys")
+    return found
+
+
+def _text(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ScenarioError(key=key, found=quote(value), allowed="text in quotes")
+    return value
+
+
+def _texts(values: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    found = values.get(key, [])
+    if not isinstance(found, list | tuple):
+        raise ScenarioError(key=key, found=quote(found), allowed="a list of names")
+    return tuple(_text(key, value) for value in found)
