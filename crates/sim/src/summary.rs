@@ -57,9 +57,11 @@ impl Reduce {
             "median" => Reduce::Quantile(0.5),
             _ => {
                 let digits = name.strip_prefix('p').filter(|d| !d.is_empty() && d.len() <= 2)?;
-                digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<f64>().ok())?.map(
-                    |percent| Reduce::Quantile(percent / 100.0),
-                )?
+                digits
+                    .bytes()
+                    .all(|b| b.is_ascii_digit())
+                    .then(|| digits.parse::<f64>().ok())?
+                    .map(|percent| Reduce::Quantile(percent / 100.0))?
             }
         })
     }
@@ -73,7 +75,11 @@ impl Reduce {
             Reduce::Max => values.next().map_or(f64::NAN, |first| values.fold(first, f64::max)),
             Reduce::Mean => {
                 let (n, sum) = values.fold((0u64, 0.0), |(n, sum), v| (n + 1, sum + v));
-                if n == 0 { f64::NAN } else { sum / n as f64 }
+                if n == 0 {
+                    f64::NAN
+                } else {
+                    sum / n as f64
+                }
             }
             Reduce::Std => deviation(&values.collect::<Vec<f64>>()),
             Reduce::Quantile(q) => quantile(values.collect(), q),
@@ -161,7 +167,11 @@ fn metric(name: &str, tables: &[Table]) -> Result<Metric, Error> {
     };
     let found = table_called(tables, table, "metrics")?;
     if matches!(column_called(found, column, "metrics")?, Column::Text { .. }) {
-        return Err(Error::value("metrics", format_args!("{name:?}, a column of text"), "a column of numbers"));
+        return Err(Error::value(
+            "metrics",
+            format_args!("{name:?}, a column of text"),
+            "a column of numbers",
+        ));
     }
     let reduce = Reduce::by_name(reduction).ok_or_else(|| {
         let allowed = "count, sum, mean, std, min, max, median, p0 to p99";
@@ -215,7 +225,11 @@ fn named(tables: &[Table]) -> Vec<f64> {
         flows.sum("recoveries"),
         Reduce::Mean.of(flows.values("mean_rtt_s")),
         Reduce::Min.of(flows.values("min_rtt_s")),
-        if completions.iter().any(|c| c.is_nan()) { f64::NAN } else { Reduce::Max.of(completions.into_iter()) },
+        if completions.iter().any(|c| c.is_nan()) {
+            f64::NAN
+        } else {
+            Reduce::Max.of(completions.into_iter())
+        },
         links.sum("dropped_queue"),
         links.sum("dropped_loss"),
         links.sum("marked"),
@@ -292,7 +306,8 @@ mod tests {
 
     #[test]
     fn reductions_of_known_values() {
-        let of = |name: &str, values: &[f64]| Reduce::by_name(name).expect("known").of(values.iter().copied());
+        let of =
+            |name: &str, values: &[f64]| Reduce::by_name(name).expect("known").of(values.iter().copied());
         let values = [4.0, f64::NAN, 1.0, 3.0, 2.0];
         assert_eq!(of("count", &values), 4.0);
         assert_eq!(of("sum", &values), 10.0);
