@@ -37,7 +37,7 @@ fn build() -> &'static str {
 /// Names that a scenario may use, and one line about each.
 #[pyfunction]
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all: [(&str, &[(&str, &str)]); 8] = [
+    let all: [(&str, &[(&str, &str)]); 9] = [
         ("controllers", ackclock_cc::controller::REGISTRY),
         ("recovery", recovery::REGISTRY),
         ("queues", ackclock_net::queue::REGISTRY),
