@@ -264,7 +264,8 @@ fn ideal_path<'py>(
 
 /// Play a packet script from a file; its code blocks are handed out, with what the socket said at their times.
 #[pyfunction]
-#[pyo3(signature = (path, profile, hz, tolerance_us, sysctls))]
+#[pyo3(signature = (path, profile, hz, tolerance_us, sysctls, defines, strict))]
+#[allow(clippy::too_many_arguments)]
 fn play_script<'py>(
     py: Python<'py>,
     path: &str,
@@ -272,17 +273,20 @@ fn play_script<'py>(
     hz: u32,
     tolerance_us: Option<u64>,
     sysctls: Vec<(String, String)>,
+    defines: Vec<(String, String)>,
+    strict: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let profile = ackclock_script::Profile {
         name: profile.to_string(),
         hz,
         tolerance: tolerance_us.map(ackclock_core::Span::from_us),
         sysctls,
+        strict,
     };
     let limits = ackclock_script::Limits::default();
     let played = guarded(py, || {
         let text = ackclock_script::read(std::path::Path::new(path), &limits)?;
-        ackclock_script::play(&ackclock_script::parse(&text, &[], &limits)?, &profile)
+        ackclock_script::play(&ackclock_script::parse(&text, &defines, &limits)?, &profile)
     })?;
     let dict = PyDict::new(py);
     let outcome = match played {

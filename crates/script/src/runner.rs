@@ -40,11 +40,13 @@ pub struct Profile {
     pub tolerance: Option<Span>,
     /// Kernel parameters set after the script's own.
     pub sysctls: Vec<(String, String)>,
+    /// A packet that no expectation took is a failure, also after the last one.
+    pub strict: bool,
 }
 
 impl Default for Profile {
     fn default() -> Profile {
-        Profile { name: "linux-6".into(), hz: 1000, tolerance: None, sysctls: Vec::new() }
+        Profile { name: "linux-6".into(), hz: 1000, tolerance: None, sysctls: Vec::new(), strict: false }
     }
 }
 
@@ -142,14 +144,22 @@ impl Player {
         }
         let setup = set_up(script, profile, &self.options)?;
         self.stack.host = host::Host::new(setup, profile)?;
-        survey(script, &self.options, &self.stack.host)?;
+        self.stack.segment_limit = self.options.gro_mss.map_or(u32::MAX, u32::from);
+        survey(script)?;
         for event in &script.events {
             self.event(event)?;
             if self.stack.sent > MAX_PACKETS {
                 return unsupported(event.at.line, format!("more than {MAX_PACKETS} packets"));
             }
         }
-        self.finish_call()
+        self.finish_call()?;
+        match self.stack.queue.front().filter(|_| profile.strict) {
+            None => Ok(()),
+            Some(left) => {
+                let line = script.events.last().map_or(1, |e| e.at.line);
+                fail(line, "no packet after the last one", format!("{} at {}", left.packet, clock(left.at)))
+            }
+        }
     }
 
     fn due(&self, time: When) -> Due {
@@ -328,17 +338,12 @@ fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup
 }
 
 /// What cannot be played is found before anything is played.
-fn survey(script: &Script, options: &Options, host: &host::Host) -> Result<(), Stop> {
-    if options.gro_mss.is_some() {
-        return unsupported(1, "option --mss");
-    }
-    if options.strict_segments && (host.setup.tso || host.setup.gso) {
-        return unsupported(1, "option --strict_segments with segmentation offload");
-    }
+fn survey(script: &Script) -> Result<(), Stop> {
     for event in &script.events {
         let line = event.at.line;
         match &event.action {
-            Action::Inject(Packet::Tcp(p)) | Action::Expect(Packet::Tcp(p)) => wire::survey(line, p)?,
+            Action::Inject(Packet::Tcp(p)) => wire::survey(line, p, true)?,
+            Action::Expect(Packet::Tcp(p)) => wire::survey(line, p, false)?,
             Action::Inject(_) | Action::Expect(_) => return unsupported(line, "packets other than TCP"),
             Action::Call(call) => call::survey(line, call)?,
             Action::Command(_) | Action::Code(_) => {}

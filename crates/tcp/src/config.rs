@@ -176,6 +176,9 @@ pub struct Config {
     pub dsack: bool,
     pub ecn: EcnUse,
     pub pacing: Pacing,
+    /// Segments are checked as a peer's are who may send anything (RFC 5961), answers to those without payload at least
+    /// this far apart; `None`: the peer is another endpoint of this kind.
+    pub validate: Option<Span>,
     /// PSH where Linux sets it, for those who look at it; otherwise on the last segment written so far.
     pub push_marks: bool,
     /// Least number of segments of one packet for the device, as far as `push_marks` looks at packets (Linux
@@ -299,6 +302,7 @@ impl Config {
             dsack: true,
             ecn: EcnUse::Off,
             pacing: Pacing::OFF,
+            validate: None,
             push_marks: false,
             min_tso_segments: 2,
             tso_win_divisor: 3,

@@ -11,6 +11,7 @@ use crate::config::{Config, EcnUse};
 use crate::receiver::Receiver;
 use crate::sender::{Sender, VarsTrace};
 use crate::ticks::Ticks;
+use crate::validity::Validity;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,8 +120,9 @@ pub struct Connection {
     state: State,
     config: Rc<Config>,
     ticks: Ticks,
-    sender: Sender,
-    receiver: Receiver,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) validity: Option<Box<Validity>>,
     /// A SYN or SYN-ACK must leave.
     syn_due: bool,
     /// The pending one is a retransmission asked for by the timer or by the peer.
@@ -162,6 +164,7 @@ impl Connection {
             ticks,
             sender: Sender::new(flow, responder, config, ticks),
             receiver: Receiver::new(config, ticks),
+            validity: config.validate.map(|interval| Box::new(Validity::new(interval))),
             syn_due: false,
             syn_again: false,
             syn_sent_at: Time::ZERO,
@@ -202,6 +205,7 @@ impl Connection {
     /// FIN after all written data.
     pub fn close(&mut self, _now: Time) {
         self.closed_last = self.receiver.fin_received();
+        self.receiver.closing = true;
         self.sender.close();
     }
     /// As [`Connection::write`]; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
@@ -227,6 +231,10 @@ impl Connection {
     /// SO_MAX_PACING_RATE, bytes/s; `u64::MAX` = no limit. A limit turns pacing on.
     pub fn set_max_pacing_rate(&mut self, most: u64) {
         self.sender.set_max_pacing_rate(most);
+    }
+    /// Packets that arrive hold several segments of this size (GRO); the greatest one otherwise.
+    pub fn set_segment_limit(&mut self, bytes: u32) {
+        self.receiver.segment_limit = bytes;
     }
     /// How windows fit the header: the shift of window scaling, or none.
     pub fn fit_header(&mut self, shift: Option<u8>) {
@@ -255,6 +263,9 @@ impl Connection {
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
         if self.state != State::Established || seg.flags.has(Flags::SYN) || seg.flags.has(Flags::RST) {
             return self.on_packet_slow(now, seg);
+        }
+        if self.validity.is_some() && !self.is_valid(now, seg) {
+            return;
         }
         if self.sender.ecn.on {
             self.on_marks(seg, ecn);
@@ -291,7 +302,7 @@ impl Connection {
     #[cold]
     fn on_packet_slow(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::RST) {
-            self.on_reset(seg);
+            self.on_reset(now, seg);
             return;
         }
         let syn = seg.flags.has(Flags::SYN);
@@ -321,20 +332,26 @@ impl Connection {
                 self.receiver.ack_now();
                 self.ack_first = true;
             }
-            State::Established if syn => self.receiver.ack_now(),
+            State::Established if syn => {
+                if self.may_challenge(now) {
+                    self.receiver.ack_now();
+                }
+            }
             State::Done if seg.seq_len() > 0 => self.receiver.ack_now(),
             _ => {}
         }
     }
 
     /// RFC 9293 §3.10.7.4, RFC 5961 §3.2: only the exact next number resets; what else is in the window is challenged.
-    fn on_reset(&mut self, seg: &Segment) {
+    fn on_reset(&mut self, now: Time, seg: &Segment) {
         match self.state {
             State::SynSent if seg.flags.has(Flags::ACK) && seg.ack == 1 => self.state = State::Failed,
             State::SynSent | State::Listen | State::Closed => {}
             _ if seg.seq == self.receiver.rcv_nxt => self.state = State::Failed,
-            _ if seg.seq > self.receiver.rcv_nxt && self.state == State::Established => {
-                self.receiver.ack_now()
+            _ if seg.seq > self.receiver.rcv_nxt && seg.seq < self.receiver.right_edge() => {
+                if matches!(self.state, State::Established | State::SynReceived) && self.may_challenge(now) {
+                    self.receiver.ack_now();
+                }
             }
             _ => {}
         }
@@ -459,6 +476,10 @@ impl Connection {
         if std::mem::take(&mut self.reset_due) {
             let mut seg =
                 Segment { seq: self.sender.snd_nxt, flags: Flags::RST | Flags::ACK, ..Segment::default() };
+            if self.has_ts {
+                seg.has_ts = true;
+                seg.ts_val = self.sender.ts(now);
+            }
             self.receiver.stamp(&mut seg);
             return Some(seg);
         }
@@ -466,7 +487,8 @@ impl Connection {
             return Some(self.pure_ack(now)); // the peer's FIN again: our last ACK was lost
         }
         if !self.syn_due {
-            return None;
+            let challenged = self.state == State::SynReceived && self.receiver.ack_due();
+            return challenged.then(|| self.pure_ack(now));
         }
         self.syn_due = false;
         let again = std::mem::take(&mut self.syn_again);

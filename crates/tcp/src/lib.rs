@@ -10,6 +10,7 @@ mod rwnd;
 mod scoreboard;
 mod sender;
 mod ticks;
+mod validity;
 
 pub use config::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Maker, Pacing, RtoStyle, PROFILES};
 pub use connection::{Connection, Info, State, Stats};

@@ -66,6 +66,11 @@ pub struct Receiver {
     read: u64,
     /// A pushed segment waits for its reader.
     pushed: bool,
+    /// Greatest segment that one packet brings, where a device puts several into one.
+    pub segment_limit: u32,
+    /// The application closed: a FIN is answered at once.
+    pub closing: bool,
+    fin_waits: bool,
     report_duplicates: bool,
     /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
     pub echo_marks: bool,
@@ -109,6 +114,9 @@ impl Receiver {
             explicit_reads: config.explicit_reads,
             read: 0,
             pushed: false,
+            segment_limit: u32::MAX,
+            closing: false,
+            fin_waits: false,
             report_duplicates: config.dsack,
             echo_marks: false,
             exact: config.exact_ecn.then(ExactEcho::default),
@@ -174,6 +182,39 @@ impl Receiver {
         taken
     }
 
+    /// rcv_nxt when the last ACK left.
+    pub fn last_ack(&self) -> u64 {
+        self.rcv_wup
+    }
+
+    /// Bound of all windows offered so far.
+    pub fn right_edge(&self) -> u64 {
+        self.window.right_edge()
+    }
+
+    /// PAWS: the segment's timestamp is older than the latest one (RFC 7323 §5.3).
+    pub fn is_old_stamp(&self, seg: &Segment) -> bool {
+        self.timestamps && seg.has_ts && (self.ts_recent.wrapping_sub(seg.ts_val) as i32) > 0
+    }
+
+    /// The segment does not reach beyond the window; a FIN may by its one number, and so may the rest if nothing waits
+    /// to be read (Linux `tcp_sequence`).
+    pub fn is_in_window(&self, seg: &Segment) -> bool {
+        let right = self.right_edge().max(self.rcv_nxt);
+        seg.seq + seg.len as u64 <= right || (seg.seq <= right && self.read == self.received())
+    }
+
+    /// A segment with payload from outside the window: an ACK, with a report if it is a duplicate (Linux
+    /// `tcp_send_dupack`).
+    pub fn on_outside(&mut self, seg: &Segment) {
+        let end = (seg.seq + seg.seq_len()).min(self.rcv_nxt);
+        if seg.seq < self.rcv_nxt {
+            self.enter_quickack();
+            self.dsack = self.reports().then_some((seg.seq, end));
+        }
+        self.ack_now();
+    }
+
     /// Payload bytes taken by the application.
     pub fn taken(&self) -> u64 {
         self.read
@@ -226,7 +267,13 @@ impl Receiver {
         }
         if seg.flags.has(ackclock_core::Flags::FIN) {
             self.fin_at = Some(end - 1);
-            self.now = true;
+            let next = start <= self.rcv_nxt && end > self.rcv_nxt;
+            let full = seg.len == 0 && self.right_edge() <= self.rcv_nxt;
+            if self.explicit_reads && !self.closing && next && !full {
+                self.fin_waits = true; // for the application's own FIN (Linux `tcp_fin`: pingpong mode)
+            } else {
+                self.now = true;
+            }
         }
         if end <= self.rcv_nxt {
             // A needless retransmission: report it, at once (RFC 2883; Linux `tcp_data_queue`).
@@ -251,6 +298,10 @@ impl Receiver {
                 self.window.on_segment(seg.len); // without SACK a window update would hide the duplicate ACK
             }
         }
+        if std::mem::take(&mut self.fin_waits) {
+            self.pingpong = true;
+            self.dsack = None; // as Linux does
+        }
         self.decide(now, seg, srtt);
     }
 
@@ -270,7 +321,7 @@ impl Receiver {
     }
 
     fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
-        self.rcv_mss = self.rcv_mss.max(seg.len);
+        self.rcv_mss = self.rcv_mss.max(seg.len.min(self.segment_limit));
         self.window.measure_rtt(seg, self.ts_now);
         let grew = self.window.on_segment(seg.len);
         if self.explicit_reads {
@@ -280,6 +331,9 @@ impl Receiver {
         }
         if self.mode != DelayedAck::Linux {
             return;
+        }
+        if seg.len == 0 {
+            return; // a FIN tells nothing of the pace
         }
         if self.ato == Span::ZERO {
             self.ato = self.delack_timeout;
@@ -326,9 +380,13 @@ impl Receiver {
 
     fn close_gaps(&mut self) {
         let mut filled = 0;
+        let arrived = self.rcv_nxt;
         while let Some(&(start, end)) = self.out_of_order.get(filled) {
             if start > self.rcv_nxt {
                 break;
+            }
+            if start < arrived && self.dsack.is_none() && self.reports() {
+                self.dsack = Some((start, end.min(arrived))); // it came a second time (Linux `tcp_ofo_queue`)
             }
             self.rcv_nxt = self.rcv_nxt.max(end);
             filled += 1;

@@ -62,6 +62,11 @@ impl ReceiveWindow {
         self.threshold
     }
 
+    /// Bound of all windows offered so far.
+    pub fn right_edge(&self) -> u64 {
+        self.right
+    }
+
     /// The window to put into a header.
     #[inline]
     pub fn advertise(&mut self, rcv_nxt: u64) -> u32 {

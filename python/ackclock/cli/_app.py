@@ -183,6 +183,13 @@ def script(
     change: Annotated[
         list[str] | None, typer.Option("--set", metavar="SYSCTL=VALUE", help="Set a kernel parameter. Repeatable.")
     ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("-D", "--define", metavar="WORD=VALUE", help="What a word of the scripts stands for. Repeatable."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail on packets that no expectation took, also after the last one.")
+    ] = False,
     json: Json = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show packets and printed text.")] = False,
 ) -> int:
@@ -190,7 +197,15 @@ def script(
     from ackclock.cli import _script
 
     return _script.play(
-        paths, profile=profile, hz=hz, tolerance=tolerance, changes=change or [], as_json=json, verbose=verbose
+        paths,
+        profile=profile,
+        hz=hz,
+        tolerance=tolerance,
+        changes=change or [],
+        defines=define or [],
+        strict=strict,
+        as_json=json,
+        verbose=verbose,
     )
 
 

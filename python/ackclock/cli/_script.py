@@ -20,19 +20,30 @@ def play(
     hz: int,
     tolerance: int | None,
     changes: Sequence[str],
+    defines: Sequence[str],
+    strict: bool,
     as_json: bool,
     verbose: bool,
 ) -> int:
     """Play, print a line per script, and return the exit code."""
     from ackclock import script
 
-    sysctls = [_assignment(change) for change in changes]
+    sysctls = [_assignment("--set", change, "a kernel parameter, e.g. tcp_sack=0") for change in changes]
+    words = [_assignment("--define", define, "a word and its value, e.g. COOKIE=0123") for define in defines]
     files = script.find(paths)
     results: list[script.Played] = []
     invalid: list[str] = []
     for file in files:
         try:
-            played = script.play(file, profile=profile, hz=hz, tolerance_us=tolerance, sysctls=sysctls)
+            played = script.play(
+                file,
+                profile=profile,
+                hz=hz,
+                tolerance_us=tolerance,
+                sysctls=sysctls,
+                defines=words,
+                strict=strict,
+            )
         except InputError as error:
             if len(files) == 1:
                 raise
@@ -54,10 +65,10 @@ def play(
     return 1 if "fail" in verdicts else UNSUPPORTED if "unsupported" in verdicts else 0
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def _assignment(option: str, text: str, allowed: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise InputError(f"--set: found {quote(text)}; allowed: a kernel parameter, e.g. tcp_sack=0")
+        raise InputError(f"{option}: found {quote(text)}; allowed: {allowed}")
     return name, value
 
 

@@ -82,6 +82,8 @@ def play(
     hz: int = 1000,
     tolerance_us: int | None = None,
     sysctls: Sequence[tuple[str, str]] = (),
+    defines: Sequence[tuple[str, str]] = (),
+    strict: bool = False,
 ) -> Played:
     """Play one script against the simulated stack, in virtual time.
 
@@ -97,6 +99,10 @@ def play(
         By how much times may differ, instead of what the script says (4000 if it says nothing).
     sysctls
         Kernel parameters set after the script's own.
+    defines
+        Words of the script and what they stand for; its own definitions win.
+    strict
+        A packet that no expectation took is a failure, also after the last expectation.
 
     Raises
     ------
@@ -111,7 +117,7 @@ def play(
     if hz > 10_000:
         raise InputError(f"--hz: found {hz}; allowed: 0 to 10000")
     try:
-        told = _engine.play_script(str(path), profile, hz, tolerance_us, list(sysctls))
+        told = _engine.play_script(str(path), profile, hz, tolerance_us, list(sysctls), list(defines), strict)
     except (ValueError, OSError) as error:
         message = str(error)
         raise InputError(message if isinstance(error, OSError) else f"{path}:{message}") from None

@@ -49,7 +49,7 @@ def parse(text: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a string is no affair of ours
-            return ast.parse(inspect.cleandoc(text))
+            return ast.parse(inspect.cleandoc(text) + "\n\n")  # the last line may go on
     except SyntaxError as error:
         raise Stop("fail", f"not Python: {error.msg}", error.lineno or 1) from None
     except (RecursionError, MemoryError):

@@ -107,6 +107,12 @@ impl Parser<'_> {
         }
         self.next()?;
         let digits = token.text.strip_prefix("0x").unwrap_or(token.text);
+        if token.kind == Kind::Word && !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(Error::unsupported(
+                token.at,
+                format_args!("'{}' as a cookie: no definition", token.text),
+            ));
+        }
         let refuse = || {
             Error::value(token.at, "cookie", token.text, "an even number of hexadecimal digits, 36 at most")
         };

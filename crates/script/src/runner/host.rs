@@ -148,6 +148,7 @@ impl Host {
                 ca_percent: s.tcp_pacing_ca_ratio as u32,
                 most: socket.max_pacing_rate.unwrap_or(u64::MAX),
             },
+            validate: Some(Span::from_ms(s.tcp_invalid_ratelimit)),
             push_marks: true,
             min_tso_segments: s.tcp_min_tso_segs as u32,
             tso_win_divisor: s.tcp_tso_win_divisor as u32,
@@ -165,6 +166,17 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     let (s, k) = (&setup.sysctls, Sysctls::kernel());
     let fixed = [
         ("tcp_abort_on_overflow", s.tcp_abort_on_overflow, k.tcp_abort_on_overflow),
+        ("tcp_app_win", s.tcp_app_win, k.tcp_app_win),
+        ("tcp_ecn_fallback", s.tcp_ecn_fallback, k.tcp_ecn_fallback),
+        ("tcp_fack", s.tcp_fack, k.tcp_fack),
+        ("tcp_fin_timeout", s.tcp_fin_timeout, k.tcp_fin_timeout),
+        ("tcp_min_snd_mss", s.tcp_min_snd_mss, k.tcp_min_snd_mss),
+        ("tcp_moderate_rcvbuf", s.tcp_moderate_rcvbuf, k.tcp_moderate_rcvbuf),
+        ("tcp_orphan_retries", s.tcp_orphan_retries, k.tcp_orphan_retries),
+        ("tcp_reflect_tos", s.tcp_reflect_tos, k.tcp_reflect_tos),
+        ("tcp_rfc1337", s.tcp_rfc1337, k.tcp_rfc1337),
+        ("tcp_tso_rtt_log", s.tcp_tso_rtt_log, k.tcp_tso_rtt_log),
+        ("tcp_workaround_signed_windows", s.tcp_workaround_signed_windows, k.tcp_workaround_signed_windows),
         ("tcp_comp_sack_delay_ns", s.tcp_comp_sack_delay_ns, k.tcp_comp_sack_delay_ns),
         ("tcp_comp_sack_slack_ns", s.tcp_comp_sack_slack_ns, k.tcp_comp_sack_slack_ns),
         ("tcp_max_reordering", s.tcp_max_reordering, k.tcp_max_reordering),
@@ -184,6 +196,9 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     }
     if s.tcp_ecn > 2 {
         return Some(format!("sysctl 'tcp_ecn={}' (accurate ECN)", s.tcp_ecn));
+    }
+    if s.tcp_syncookies > 1 {
+        return Some("SYN cookies".into());
     }
     match setup.qdisc {
         Qdisc::Fifo | Qdisc::Fq => {}

@@ -88,6 +88,10 @@ impl Sockets {
         p: &TcpPacket,
         segment: Segment,
     ) -> Result<(), Stop> {
+        let signed = |o: &TcpOption| matches!(o, TcpOption::Md5(_));
+        if matches!(&p.options, TcpOptions::Exactly(list) if list.iter().any(signed)) {
+            return Ok(());
+        }
         let opens = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK | Flags::RST);
         if opens && self.listening {
             if let Some(options) = self.listener() {
@@ -117,6 +121,12 @@ impl Sockets {
                 refuse(stack, &segment);
                 return Ok(());
             }
+        }
+        let unsure = stack.conn.as_ref().is_some_and(|c| c.state() == TcpState::SynReceived);
+        let wrong = segment.flags.has(Flags::ACK) && segment.ack != 1;
+        if unsure && wrong && !segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::RST) {
+            refuse(stack, &segment); // Linux `tcp_check_req`: it is the listener's
+            return Ok(());
         }
         let (rcv_nxt, unheard) = {
             let conn = stack.conn.as_ref().expect("invariant: checked above");
@@ -198,8 +208,11 @@ impl Sockets {
     }
 
     fn on_agreed(&mut self, stack: &mut Stack) {
-        let shift = stack.agreed.shift;
-        stack.act(|conn| conn.fit_header(shift));
+        let (shift, limit) = (stack.agreed.shift, stack.segment_limit);
+        stack.act(|conn| {
+            conn.fit_header(shift);
+            conn.set_segment_limit(limit);
+        });
     }
 }
 

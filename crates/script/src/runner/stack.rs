@@ -50,6 +50,8 @@ pub struct Stack {
     pub active: bool,
     /// Window of its SYN or SYN-ACK.
     pub first_offer: u32,
+    /// Size of the segments in packets that arrive.
+    pub segment_limit: u32,
     /// MSS that this end advertises.
     pub advmss: u32,
 }

@@ -10,7 +10,7 @@ use crate::ast::{EcnMark, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 use crate::options::Options;
 
 /// Refuse what no segment of the stack can carry.
-pub fn survey(line: u32, p: &TcpPacket) -> Result<(), Stop> {
+pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
     if p.ports.is_some() {
         return unsupported(line, "ports on a packet");
     }
@@ -27,6 +27,8 @@ pub fn survey(line: u32, p: &TcpPacket) -> Result<(), Stop> {
     for option in options {
         match option {
             TcpOption::FastOpen { .. } => return unsupported(line, "TCP Fast Open"),
+            // No socket has a key, so what carries a signature is dropped.
+            TcpOption::Md5(_) if injected => {}
             TcpOption::Md5(_) => return unsupported(line, "option md5"),
             TcpOption::AccEcn(_) => return unsupported(line, "accurate ECN"),
             _ => {}
@@ -51,7 +53,8 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
     let mut segment = Segment {
         seq: if syn { 0 } else { unwrap(line, rcv_nxt, p.seq.start)? },
         ack: match p.ack {
-            Some(ack) => unwrap(line, snd_una, ack)?,
+            // Before our first number: as little to be acknowledged as what was never sent.
+            Some(ack) => unwrap(line, snd_una, ack).unwrap_or(u64::MAX),
             None => 0,
         },
         len: p.seq.len as u32,

@@ -146,9 +146,9 @@ sysctls! {
         tcp_window_scaling: BOOL, 1;
         tcp_workaround_signed_windows: BOOL, 0;
         rmem_default: INT, 212_992;
-        rmem_max: INT, 212_992;
+        rmem_max: INT, 4 << 20;
         wmem_default: INT, 212_992;
-        wmem_max: INT, 212_992;
+        wmem_max: INT, 4 << 20;
     }
     triples {
         tcp_rmem: [4_096, 131_072, 6 << 20], suite [4_096, 540_000, 15 << 20];

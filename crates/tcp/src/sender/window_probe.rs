@@ -43,9 +43,7 @@ impl Sender {
         if len > 0 {
             (self.probes, self.probe_backoff) = (0, 0);
             let mut seg = self.send_new(now, len, false);
-            if (len as u64) < available {
-                seg.flags |= Flags::PSH;
-            }
+            seg.flags |= Flags::PSH;
             return Some(seg);
         }
         self.probes += 1;
