@@ -172,12 +172,12 @@ HOSTILE = [
     "x = 1\n" * 8_000,
     "  x\n y\n\tz",
     "if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 120)),
-    "\\",
     "'''",
     "print 1",
 ]
 
 HARMLESS = [
+    "\\",
     "x = 1\n" * 2_500,
     "\x0c\x0b\r",
     "x = '\\ud800'",
