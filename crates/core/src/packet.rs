@@ -236,6 +236,34 @@ pub struct Packet {
     pub ecn: Ecn,
 }
 
+/// Kinds of packets that are counted apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Class {
+    /// Without payload, SYN and FIN: an ACK as a rule.
+    Other = 0,
+    /// SYN or SYN-ACK.
+    Syn = 1,
+    /// FIN without payload.
+    Fin = 2,
+    /// With payload.
+    Data = 3,
+}
+
+impl Packet {
+    /// Which kind it is.
+    #[inline]
+    pub fn class(&self) -> Class {
+        match &self.header {
+            Header::Tcp(seg) if seg.len > 0 => Class::Data,
+            Header::Tcp(seg) if seg.flags.has(Flags::SYN) => Class::Syn,
+            Header::Tcp(seg) if seg.flags.has(Flags::FIN) => Class::Fin,
+            Header::Datagram(_) if self.header.payload() > 0 => Class::Data,
+            _ => Class::Other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

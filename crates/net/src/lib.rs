@@ -16,6 +16,6 @@ mod wire;
 pub use capacity::CapacityConfig;
 pub use host::{Host, HostConfig};
 pub use link::{Counters, Link, LinkConfig};
-pub use loss::LossConfig;
+pub use loss::{AppliesTo, LossConfig};
 pub use queue::{QueueConfig, Refused};
 pub use reorder::Reorder;

@@ -13,7 +13,7 @@ use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
 use crate::capacity::{Capacity, CapacityConfig};
 use crate::jitter::Jitter;
-use crate::loss::{Loss, LossConfig};
+use crate::loss::{AppliesTo, Loss, LossConfig};
 use crate::queue::backlog::Backlog;
 use crate::queue::{Arrival, Queue, QueueConfig, Refused, Verdict};
 use crate::reorder::{Chooser, Reorder};
@@ -33,6 +33,8 @@ pub struct LinkConfig {
     pub queue: QueueConfig,
     /// Loss ahead of the queue.
     pub loss: LossConfig,
+    /// Packets that the loss is for.
+    pub loss_applies_to: AppliesTo,
     /// Greatest random extra delay; zero = none.
     pub jitter: Span,
     /// Packets held back so that others overtake.
@@ -50,6 +52,7 @@ impl LinkConfig {
             delay,
             queue: QueueConfig::UNLIMITED,
             loss: LossConfig::None,
+            loss_applies_to: AppliesTo::All,
             jitter: Span::ZERO,
             reorder: None,
             capacity: None,
@@ -120,7 +123,7 @@ impl Link {
             busy_until: Time::ZERO,
             delay: config.delay,
             transmitter: Transmitter::new(config.rate),
-            loss: Loss::new(&config.loss, stream("loss")),
+            loss: Loss::new(&config.loss, config.loss_applies_to, stream("loss")),
             queue: Queue::new(&config.queue, stream("queue")),
             backlog: Backlog::default(),
             wire: Wire::default(),

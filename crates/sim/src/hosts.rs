@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ackclock_cc::controller::{Options, Shared, Value};
 use ackclock_cc::{CongestionControl, Controller};
 use ackclock_core::{Rate, Span};
-use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Maker, PROFILES};
+use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, PROFILES};
 
 use crate::error::Error;
 use crate::spec::{FlowGroup, OptionValue, Workload};
@@ -85,6 +85,15 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
         }
         config.iw = iw;
     }
+    if let Some(name) = &stack.fin_ignores_cwnd {
+        config.fin_rule = match name.as_str() {
+            "off" => FinRule::Waits,
+            "alone" => FinRule::AloneLeaves,
+            "with-data" => FinRule::WithDataLeaves,
+            _ => return Err(Error::value(place("stack.fin_ignores_cwnd"), name, "off, alone, with-data")),
+        };
+    }
+    set(&mut config.first_burst_cap, stack.first_burst_cap);
     set(&mut config.sack, stack.sack);
     set(&mut config.timestamps, stack.timestamps);
     set(&mut config.tlp, stack.tlp);
@@ -94,6 +103,10 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     set(&mut config.idle_restart, stack.idle_restart);
     set(&mut config.sack_compression, stack.sack_compression);
     set(&mut config.receive_buffer, stack.receive_buffer);
+    if let Some(segments) = stack.initial_receive_window {
+        config.initial_rwnd = segments.saturating_mul(config.payload());
+        config.receive_buffer = config.receive_buffer.max(config.initial_rwnd as u64);
+    }
     set(&mut config.hz, stack.hz);
     set(&mut config.pacing.on, stack.pacing);
     set(&mut config.pacing.initial_window, stack.pace_initial_window);

@@ -114,6 +114,9 @@ pub struct Link {
     /// Loss ahead of the queue.
     #[serde(default)]
     pub loss: Loss,
+    /// What the loss is for; other packets pass and are not counted by it.
+    #[serde(default)]
+    pub loss_applies_to: AppliesTo,
     /// Random extra delay, uniform in [0, jitter_ns]; order is kept unless `reorder` is set.
     #[serde(default)]
     pub jitter_ns: u64,
@@ -256,8 +259,23 @@ pub enum Loss {
         #[serde(default)]
         offset: u64,
     },
+    /// Exactly these packets, counted from 1 in the order of their arrival at the link.
+    Listed { packets: Vec<u64> },
     /// Exactly these transmissions.
     Scripted { drops: Vec<Drop> },
+}
+
+/// Packets that a loss is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AppliesTo {
+    /// Every packet.
+    #[default]
+    All,
+    /// SYN and SYN-ACK.
+    Syn,
+    /// Packets with payload.
+    Data,
 }
 
 fn one() -> f64 {
@@ -336,6 +354,12 @@ pub struct Stack {
     /// Payload of a full segment, bytes (SMSS, options already taken off).
     pub smss: Option<u32>,
     pub initial_window: Option<u32>,
+    /// First advertised window, full segments.
+    pub initial_receive_window: Option<u32>,
+    /// Segments that leave before the first ACK of data at most.
+    pub first_burst_cap: Option<u32>,
+    /// "off", "alone" or "with-data".
+    pub fin_ignores_cwnd: Option<String>,
     pub sack: Option<bool>,
     pub timestamps: Option<bool>,
     /// "dupthresh", "fack" or "rack".

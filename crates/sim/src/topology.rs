@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ackclock_core::{Distribution, Rate, Span};
 use ackclock_net::capacity::{Step, Trace};
-use ackclock_net::{CapacityConfig, LinkConfig, LossConfig, QueueConfig, Reorder};
+use ackclock_net::{AppliesTo, CapacityConfig, LinkConfig, LossConfig, QueueConfig, Reorder};
 
 use crate::error::Error;
 use crate::spec::{self, Topology};
@@ -183,6 +183,7 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
             loss_good: probability("loss_good", loss_good)?,
         },
         &spec::Loss::Periodic { every, offset } => LossConfig::Periodic { every, offset },
+        spec::Loss::Listed { packets } => LossConfig::Listed { packets: packets.clone() },
         spec::Loss::Scripted { drops } => {
             let drop = |d: &spec::Drop| ackclock_net::loss::Drop {
                 flow: d.flow,
@@ -222,7 +223,12 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
     };
     let rate = spec.rate_bps.map_or(Rate::INFINITE, Rate);
     let (delay, jitter) = (Span(spec.delay_ns), Span(spec.jitter_ns));
-    Ok(LinkConfig { name, rate, delay, queue, loss, jitter, reorder, capacity })
+    let loss_applies_to = match spec.loss_applies_to {
+        spec::AppliesTo::All => AppliesTo::All,
+        spec::AppliesTo::Syn => AppliesTo::Syn,
+        spec::AppliesTo::Data => AppliesTo::Data,
+    };
+    Ok(LinkConfig { name, rate, delay, queue, loss, loss_applies_to, jitter, reorder, capacity })
 }
 
 fn capacity(link: &spec::Link, varying: &spec::Capacity, place: &str) -> Result<CapacityConfig, Error> {

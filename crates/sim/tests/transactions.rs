@@ -202,3 +202,68 @@ fn memory_is_for_what_is_open() {
     assert!(open[0] < 400, "{open:?}");
     assert!(output.table("transaction_times").rows() < 1000);
 }
+
+/// Packets of the first flight of `count` connections that open at once: how many of their segments, FIN included, come
+/// to the link before the first ACK of data can.
+fn first_flight(stack: &str, bytes: u32) -> i64 {
+    let json = format!(
+        r#"{{"duration_ns": 490000000, "network": {{"topology": "chain",
+            "bottleneck": {{"rate_bps": 100000000, "delay_ns": 100000000}},
+            "reverse": {{"bottleneck": {{"delay_ns": 100000000}}}}}},
+          "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "stack": {stack},
+            "workload": {{"kind": "transactions", "bytes": {{"kind": "constant", "value": {bytes}}},
+                          "arrivals": {{"kind": "at", "times_ns": [0]}}}}}}]}}"#
+    );
+    let output = run(&parse(&json).expect("a valid scenario"), 1).expect("runs");
+    output.table("links").integers("arrivals")[0] - 2 // SYN-ACK, and ACK of the request
+}
+
+#[test]
+fn a_fin_may_leave_beside_the_window() {
+    for (rule, alone, with_data) in [("off", 10, 10), ("alone", 11, 10), ("with-data", 11, 11)] {
+        let stack = format!(r#"{{"initial_window": 10, "fin_ignores_cwnd": "{rule}"}}"#);
+        assert_eq!(first_flight(&stack, 14_480), alone, "{rule}: ten segments, then FIN");
+        assert_eq!(first_flight(&stack, 15_360), with_data, "{rule}: FIN on the eleventh");
+        assert_eq!(first_flight(&stack, 17_000), 10, "{rule}: FIN on the twelfth");
+    }
+}
+
+#[test]
+fn first_flights_are_bounded_by_burst_cap_and_receive_window() {
+    assert_eq!(first_flight(r#"{"initial_window": 10, "first_burst_cap": 9}"#, 30_000), 9);
+    assert_eq!(first_flight(r#"{"initial_window": 100}"#, 300_000), 45); // 65160 bytes
+    assert_eq!(first_flight(r#"{"initial_window": 100, "initial_receive_window": 120}"#, 300_000), 100);
+    assert_eq!(first_flight(r#"{"initial_window": 10, "initial_receive_window": 4}"#, 30_000), 4);
+    assert_eq!(first_flight(r#"{"initial_window": 1}"#, 30_000), 1);
+}
+
+#[test]
+fn handshakes_alone_may_be_lost() {
+    let times = |backward: &str, forward: &str, rto_s: u64| {
+        let json = format!(
+            r#"{{"duration_ns": 60000000000, "network": {{"topology": "chain",
+                "bottleneck": {{"rate_bps": 100000000, "delay_ns": 100000000, {forward} "loss_applies_to": "syn"}},
+                "reverse": {{"bottleneck": {{"delay_ns": 100000000, {backward} "loss_applies_to": "syn"}}}}}},
+              "flows": [{{"profile": "linux-6", "congestion_control": "cubic",
+                "stack": {{"initial_rto_ns": {}}},
+                "workload": {{"kind": "transactions", "bytes": {{"kind": "constant", "value": 14480}},
+                              "arrivals": {{"kind": "at", "times_ns": [0, 20000000000, 40000000000]}}}}}}]}}"#,
+            rto_s * 1_000_000_000
+        );
+        run(&parse(&json).expect("a valid scenario"), 1).expect("runs")
+    };
+    let close = |a: &[f64], b: [f64; 3]| assert!(a.iter().zip(b).all(|(a, b)| (0.0..0.2).contains(&(a - b))), "{a:?}"); // the wheel rounds timers up
+    let listed = r#""loss": {"kind": "listed", "packets": [2]},"#;
+    for rto in [1, 3] {
+        let output = times(listed, "", rto);
+        close(totals(&output), [0.4, 0.4 + rto as f64, 0.4]);
+        assert_eq!(output.table("transactions").integers("syn_retransmissions"), [0, 1, 0]);
+        let output = times("", listed, rto);
+        close(totals(&output), [0.4, 0.4 + rto as f64, 0.4]);
+        assert_eq!(output.table("links").integers("dropped_loss"), [1, 0]);
+    }
+    let all = times("", r#""loss": {"kind": "bernoulli", "p": 1.0},"#, 1);
+    assert_eq!(sum(&all, "completed"), 0);
+    let [arrivals, lost] = ["arrivals", "dropped_loss"].map(|c| all.table("links").integers(c)[0]);
+    assert!(arrivals > 10 && arrivals == lost, "only SYN-ACKs came");
+}

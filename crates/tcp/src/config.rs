@@ -60,6 +60,17 @@ pub enum EcnUse {
     Ask,
 }
 
+/// Whether a FIN waits for the congestion window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FinRule {
+    /// As every other segment does.
+    Waits,
+    /// A FIN without data leaves at once (Linux `tcp_cwnd_test`, up to 2012 any buffer of one packet with a FIN).
+    AloneLeaves,
+    /// The segment with the FIN leaves at once, be it the last one of the data.
+    WithDataLeaves,
+}
+
 /// When departures wait for a rate (Linux `sk_pacing_status`; the formula is in `sender/pacing.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pacing {
@@ -127,6 +138,10 @@ pub struct Config {
     pub smss: u32,
     /// Initial window, segments.
     pub iw: u32,
+    /// Segments that may leave before the first ACK of data, whatever the initial window; 0 = no such bound. Small send
+    /// buffers and segmentation in hardware have this effect.
+    pub first_burst_cap: u32,
+    pub fin_rule: FinRule,
     pub sack: bool,
     pub timestamps: bool,
     pub detection: Detection,
@@ -271,6 +286,8 @@ impl Config {
         Config {
             smss: 0,
             iw: 10, // RFC 6928; TCP_INIT_CWND
+            first_burst_cap: 0,
+            fin_rule: FinRule::Waits,
             sack: true,
             timestamps: true,
             detection: Detection::Rack,

@@ -12,6 +12,8 @@ mod sender;
 mod ticks;
 mod validity;
 
-pub use config::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Maker, Pacing, RtoStyle, PROFILES};
+pub use config::{
+    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, Pacing, RtoStyle, PROFILES,
+};
 pub use connection::{Connection, Info, State, Stats};
 pub use sender::{VarsRow, VarsTrace};

@@ -11,7 +11,7 @@ from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 from ackclock.scenario.flow import Flows, Stack
 from ackclock.scenario.link import Link, NamedLink, Reorder
-from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, NoLoss, Periodic, Scripted
+from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, Listed, NoLoss, Periodic, Scripted
 from ackclock.scenario.network import Network, Path, Reverse
 from ackclock.scenario.queue import Codel, DropTail, NetemLimit, Red, Threshold
 from ackclock.scenario.record import Record
@@ -46,6 +46,7 @@ __all__ = [
     "GilbertElliott",
     "InitialWindow",
     "Link",
+    "Listed",
     "Lognormal",
     "Mahimahi",
     "NamedLink",

@@ -33,6 +33,13 @@ class Stack(Table):
     """Payload of a full segment, options taken off: 64 to 65000 bytes."""
     initial_window: Annotated[int, Number(1, 65535)] | None = None
     """Segments."""
+    initial_receive_window: Annotated[int, Number(1, 65535)] | None = None
+    """First window that a receiver advertises, full segments; absent: the profile's 65160 bytes."""
+    first_burst_cap: Annotated[int, Number(1, 65535)] | None = None
+    """Segments that leave before the first ACK of data at most, whatever the initial window; absent: no such bound."""
+    fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None = None
+    """Whether a FIN leaves though the congestion window is full: never, if it carries no data, or even with the last data
+    (an initial window of 10 is then really one of 11)."""
     sack: Flag | None = None
     """Selective acknowledgements."""
     timestamps: Flag | None = None
@@ -91,6 +98,9 @@ class Stack(Table):
         return without_none(
             smss=None if self.smss is None else byte_count(self.smss),
             initial_window=self.initial_window,
+            initial_receive_window=self.initial_receive_window,
+            first_burst_cap=self.first_burst_cap,
+            fin_ignores_cwnd=self.fin_ignores_cwnd,
             sack=self.sack,
             timestamps=self.timestamps,
             detection=self.detection,

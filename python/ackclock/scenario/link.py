@@ -89,6 +89,7 @@ class Link(Table):
             delay_ns=nanoseconds(self.delay),
             queue=None if self.queue is None else self.queue.engine(bdp),
             loss=None if self.loss is None else self.loss.engine(),
+            loss_applies_to=getattr(self.loss, "applies_to", None),
             jitter_ns=nanoseconds(self.jitter),
             reorder=None if self.reorder is None else self.reorder.engine(),
             capacity=None if self.capacity is None else self.capacity.engine(),

@@ -11,6 +11,8 @@ from ackclock.scenario._base import Number, Probability, Table, tagged, without_
 from ackclock.units import parse_share
 
 Ordinal = Annotated[int, Number(1, 2**31)]
+AppliesTo = Literal["all", "syn", "data"]
+"""Every packet, SYN and SYN-ACK, or packets with payload."""
 FromZero = Annotated[int, Number(0, 2**31)]
 
 
@@ -31,6 +33,9 @@ class Bernoulli(Table):
     p: Probability
     """Probability."""
 
+    applies_to: AppliesTo = "all"
+    """Packets that it is for; others pass and are not counted."""
+
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""
         return {"kind": self.kind, "p": parse_share(self.p)}
@@ -48,6 +53,9 @@ class GilbertElliott(Table):
     """Loss in the bad state; absent: 100 %."""
     loss_good: Probability | None = None
     """Loss in the good state; absent: 0 %."""
+
+    applies_to: AppliesTo = "all"
+    """Packets that it is for; others pass and are not counted."""
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""
@@ -69,9 +77,26 @@ class Periodic(Table):
     offset: FromZero = 0
     """Packets that pass before the counting begins."""
 
+    applies_to: AppliesTo = "all"
+    """Packets that it is for; others pass and are not counted."""
+
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""
         return {"kind": self.kind, "every": self.every, "offset": self.offset}
+
+
+class Listed(Table):
+    """Exactly the listed packets are lost, counted as they come to the link."""
+
+    kind: Literal["listed"]
+    packets: Annotated[tuple[Ordinal, ...], Field(min_length=1)]
+    """Counted from 1: with `applies_to = "syn"`, 1 is the first SYN or SYN-ACK."""
+    applies_to: AppliesTo = "all"
+    """Packets that it is for; others pass and are not counted."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return {"kind": self.kind, "packets": list(self.packets)}
 
 
 class Drop(Table):
@@ -111,7 +136,7 @@ class Scripted(Table):
 
 
 Loss = Annotated[
-    NoLoss | Bernoulli | GilbertElliott | Periodic | Scripted,
+    NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted,
     Field(discriminator="kind"),
-    tagged(NoLoss, Bernoulli, GilbertElliott, Periodic, Scripted),
+    tagged(NoLoss, Bernoulli, GilbertElliott, Periodic, Listed, Scripted),
 ]

@@ -161,7 +161,7 @@ class Poisson(Table):
     load: Annotated[float, Number(0, 100, whole=False, above=True)] | None = None
     """Offered load: the responses' packets, each sent once, as a share of the bottleneck's rate."""
     load_counts: Literal["data", "all"] = "data"
-    """What `load` counts: data packets, or also SYN-ACK, FIN and the last ACK of each connection."""
+    """What `load` counts: data packets, or also SYN-ACK, FIN and two ACKs of each connection."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Poisson:

@@ -2,13 +2,16 @@
 
 mod bernoulli;
 mod gilbert_elliott;
+mod listed;
 mod periodic;
 mod scripted;
 
+use ackclock_core::packet::Class;
 use ackclock_core::{Packet, Stream};
 
 use bernoulli::Bernoulli;
 use gilbert_elliott::GilbertElliott;
+use listed::Listed;
 use periodic::Periodic;
 use scripted::Scripted;
 
@@ -20,6 +23,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("bernoulli", "every packet is lost with the same probability, independently"),
     ("gilbert-elliott", "two states, good and bad, each with its own loss probability: bursts"),
     ("periodic", "every n-th packet is lost"),
+    ("listed", "exactly the listed packets, counted as they come to the link, are lost"),
     ("scripted", "exactly the listed transmissions of the listed data segments are lost"),
 ];
 
@@ -52,6 +56,11 @@ pub enum LossConfig {
         /// Packets that pass first.
         offset: u64,
     },
+    /// Exactly these packets are lost, counted from 1 as they come.
+    Listed {
+        /// In any order.
+        packets: Vec<u64>,
+    },
     /// Exactly these transmissions are lost.
     Scripted {
         /// In any order; they may overlap.
@@ -59,47 +68,81 @@ pub enum LossConfig {
     },
 }
 
-/// A loss model at work.
-pub(crate) enum Loss {
+/// The packets that a loss model is for; others pass, and it does not see them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AppliesTo {
+    /// Every packet.
+    #[default]
+    All,
+    /// SYN and SYN-ACK.
+    Syn,
+    /// Packets with payload.
+    Data,
+}
+
+impl AppliesTo {
+    #[inline]
+    fn covers(self, packet: &Packet) -> bool {
+        match self {
+            AppliesTo::All => true,
+            AppliesTo::Syn => packet.class() == Class::Syn,
+            AppliesTo::Data => packet.class() == Class::Data,
+        }
+    }
+}
+
+/// A loss model at work, and what it is for.
+pub(crate) struct Loss {
+    applies_to: AppliesTo,
+    model: Model,
+}
+
+enum Model {
     None,
     Bernoulli(Bernoulli),
     GilbertElliott(GilbertElliott),
     Periodic(Periodic),
+    Listed(Listed),
     Scripted(Scripted),
 }
 
 impl Loss {
-    pub(crate) fn new(config: &LossConfig, stream: Stream) -> Loss {
-        match *config {
-            LossConfig::None => Loss::None,
-            LossConfig::Bernoulli { p } => Loss::Bernoulli(Bernoulli::new(p, stream)),
+    pub(crate) fn new(config: &LossConfig, applies_to: AppliesTo, stream: Stream) -> Loss {
+        let model = match *config {
+            LossConfig::None => Model::None,
+            LossConfig::Bernoulli { p } => Model::Bernoulli(Bernoulli::new(p, stream)),
             LossConfig::GilbertElliott { p, r, loss_bad, loss_good } => {
-                Loss::GilbertElliott(GilbertElliott::new(p, r, loss_bad, loss_good, stream))
+                Model::GilbertElliott(GilbertElliott::new(p, r, loss_bad, loss_good, stream))
             }
-            LossConfig::Periodic { every, offset } => Loss::Periodic(Periodic::new(every, offset)),
-            LossConfig::Scripted { ref drops } => Loss::Scripted(Scripted::new(drops)),
-        }
+            LossConfig::Periodic { every, offset } => Model::Periodic(Periodic::new(every, offset)),
+            LossConfig::Listed { ref packets } => Model::Listed(Listed::new(packets)),
+            LossConfig::Scripted { ref drops } => Model::Scripted(Scripted::new(drops)),
+        };
+        Loss { applies_to, model }
     }
 
     /// Whether this packet, the next to arrive, is lost.
     #[inline]
     pub(crate) fn drops(&mut self, packet: &Packet) -> bool {
-        match self {
-            Loss::None => false,
-            Loss::Bernoulli(model) => model.drops(),
-            Loss::GilbertElliott(model) => model.drops(),
-            Loss::Periodic(model) => model.drops(),
-            Loss::Scripted(model) => model.drops(packet),
+        match &mut self.model {
+            Model::None => false,
+            _ if !self.applies_to.covers(packet) => false,
+            Model::Bernoulli(model) => model.drops(),
+            Model::GilbertElliott(model) => model.drops(),
+            Model::Periodic(model) => model.drops(),
+            Model::Listed(model) => model.drops(),
+            Model::Scripted(model) => model.drops(packet),
         }
     }
 
     /// Go back to the state before the first packet, with this stream.
     pub(crate) fn restart(&mut self, stream: Stream) {
-        match self {
-            Loss::None | Loss::Scripted(_) => {}
-            Loss::Bernoulli(model) => model.restart(stream),
-            Loss::GilbertElliott(model) => model.restart(stream),
-            Loss::Periodic(model) => model.restart(),
+        match &mut self.model {
+            Model::None | Model::Scripted(_) => {}
+            Model::Bernoulli(model) => model.restart(stream),
+            Model::GilbertElliott(model) => model.restart(stream),
+            Model::Periodic(model) => model.restart(),
+            Model::Listed(model) => model.restart(),
         }
     }
 }

@@ -5,6 +5,7 @@ use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Flags, Segment, Time};
 
 use super::{Rexmit, Sender, TimerKind};
+use crate::config::FinRule;
 use crate::scoreboard::{EVER_RETRANS, FIN, LOST, RETRANS, SACKED};
 
 impl Sender {
@@ -165,7 +166,11 @@ impl Sender {
         } else {
             outstanding
         };
-        if in_flight >= self.window.cwnd && !probe {
+        if in_flight >= self.window.cwnd && !probe && !self.fin_leaves(available) {
+            return None;
+        }
+        let cap = self.config.first_burst_cap;
+        if cap > 0 && self.snd_una == 1 && self.board.next >= cap as u64 && !probe {
             return None;
         }
         let len = match &self.queue {
@@ -189,6 +194,17 @@ impl Sender {
         }
         let len = len as u32;
         (len == self.smss || self.fin_wanted || !self.waits_for_more(outstanding)).then_some(len)
+    }
+
+    /// Whether the next segment, with a FIN and `available` bytes, leaves whatever the window.
+    #[cold]
+    fn fin_leaves(&self, available: u64) -> bool {
+        let with_data = match self.config.fin_rule {
+            FinRule::Waits => return false,
+            FinRule::AloneLeaves => 0,
+            FinRule::WithDataLeaves => self.smss as u64,
+        };
+        self.fin_wanted && !self.fin_sent && available <= with_data
     }
 
     /// A small segment waits: one in flight at most (Nagle's rule in Minshall's form), none under TCP_CORK.

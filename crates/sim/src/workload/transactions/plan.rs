@@ -91,7 +91,7 @@ struct Wire {
     payload: u32,
     /// What a data packet has on top of it.
     headers: u32,
-    /// Packets of the data direction other than data: SYN-ACK, FIN, and the ACK of the client's FIN.
+    /// Packets of the data direction other than data: SYN-ACK, ACK of the request, FIN, and ACK of the client's FIN.
     others: u32,
 }
 
@@ -100,7 +100,7 @@ impl Wire {
         let stamp = 12 * config.timestamps as u32;
         let syn_options = 8 + if config.timestamps { 12 } else { 4 * config.sack as u32 };
         let headers = 40 + stamp + framing;
-        Wire { payload: config.payload(), headers, others: 40 + syn_options + framing + 2 * headers }
+        Wire { payload: config.payload(), headers, others: 40 + syn_options + framing + 3 * headers }
     }
 
     fn data(&self, bytes: f64) -> f64 {

@@ -1,0 +1,44 @@
+//! Listed loss: exactly the listed packets are lost, counted from 1 in the order in which they come to the link. With a
+//! loss that applies to SYNs alone, the list names handshakes.
+
+pub(crate) struct Listed {
+    /// In order.
+    packets: Vec<u64>,
+    seen: u64,
+    past: usize,
+}
+
+impl Listed {
+    pub(crate) fn new(packets: &[u64]) -> Listed {
+        let mut packets = packets.to_vec();
+        packets.sort_unstable();
+        packets.dedup();
+        Listed { packets, seen: 0, past: 0 }
+    }
+
+    pub(crate) fn drops(&mut self) -> bool {
+        self.seen += 1;
+        let drops = self.packets.get(self.past).is_some_and(|&n| n <= self.seen);
+        self.past += drops as usize;
+        drops
+    }
+
+    pub(crate) fn restart(&mut self) {
+        (self.seen, self.past) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_those_of_the_list_are_lost() {
+        let mut model = Listed::new(&[7, 1, 3, 3]);
+        let lost = |model: &mut Listed| (1..=10).filter(|_| model.drops()).collect::<Vec<_>>();
+        assert_eq!(lost(&mut model), [1, 3, 7]);
+        assert!(lost(&mut model).is_empty());
+        model.restart();
+        assert_eq!(lost(&mut model), [1, 3, 7]);
+    }
+}
