@@ -252,7 +252,9 @@ fn handshakes_alone_may_be_lost() {
         );
         run(&parse(&json).expect("a valid scenario"), 1).expect("runs")
     };
-    let close = |a: &[f64], b: [f64; 3]| assert!(a.iter().zip(b).all(|(a, b)| (0.0..0.2).contains(&(a - b))), "{a:?}"); // the wheel rounds timers up
+    let close = |a: &[f64], b: [f64; 3]| {
+        assert!(a.iter().zip(b).all(|(a, b)| (0.0..0.2).contains(&(a - b))), "{a:?}")
+    }; // the wheel rounds timers up
     let listed = r#""loss": {"kind": "listed", "packets": [2]},"#;
     for rto in [1, 3] {
         let output = times(listed, "", rto);
