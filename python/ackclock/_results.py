@@ -28,6 +28,7 @@ TABLES = (
     "fetches",
     "recoveries",
     "links",
+    "hosts",
     "goodput",
     "samples",
     "queue_samples",
@@ -83,6 +84,11 @@ class _Result:
     def links(self) -> pl.DataFrame:
         """One row per link: arrivals, drops, mean and greatest queue."""
         return self._frame("links")
+
+    @cached_property
+    def hosts(self) -> pl.DataFrame:
+        """One row per host that is not perfect: time stalled, waits for a core, interrupts, batches."""
+        return self._frame("hosts")
 
     @property
     def queues(self) -> pl.DataFrame:

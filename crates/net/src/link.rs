@@ -149,6 +149,14 @@ impl Link {
         &self.name
     }
 
+    /// Its rate; infinite where it varies.
+    pub fn rate(&self) -> Rate {
+        match self.capacity {
+            None => self.transmitter.rate(),
+            Some(_) => Rate::INFINITE,
+        }
+    }
+
     /// A packet arrives at the near end. `now` never decreases from call to call. Afterwards [`Link::next_event`]
     /// may be earlier than before.
     #[inline]

@@ -15,6 +15,11 @@ impl Transmitter {
         Transmitter { rate, recent: [(0, Span::ZERO); 2] }
     }
 
+    /// The rate.
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
+    }
+
     /// Time to put `bytes` on the wire.
     #[inline]
     pub(crate) fn time(&mut self, bytes: u32) -> Span {

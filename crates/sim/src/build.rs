@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::flow::{ClientRow, Flow, Journal};
 use crate::hosts::{self, Customs};
+use crate::machines::Machines;
 use crate::observe::Observer;
 use crate::spec::{CapturePoint, Scenario, TraceLevel, Workload};
 use crate::topology::{Builder, Layout};
@@ -39,6 +40,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let mut layout = Layout::default();
     let mut builder = Builder::new(&scenario.network);
     let mut clients = Vec::new();
+    let mut machines = Machines::new(&scenario.hosts)?;
     let (mut flows, mut drivers) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     journal.transactions.level = scenario.record.transactions;
@@ -82,6 +84,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             };
             flow.controller_trace = watched.then_some(Span(scenario.record.controller_interval_ns));
             flows.push(flow);
+            machines.add(group, g)?;
             if let Some(population) = population(&group.workload) {
                 let (row, params) = population.client(id, seed, &mut layout);
                 clients.push(row);
@@ -115,6 +118,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     for [forward, backward] in &layout.routes {
         world.add_route(forward, backward);
     }
+    world.place(&machines.made, machines.of);
     let observer = Observer::new(&scenario.record, flows.len());
     let app = App { flows, drivers, journal, observer };
     let link_names = layout.links.into_iter().map(|l| l.name).collect();

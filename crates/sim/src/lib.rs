@@ -11,6 +11,7 @@ pub mod estimate;
 pub mod flow;
 mod histogram;
 pub mod hosts;
+mod machines;
 mod observe;
 mod output;
 pub mod run;

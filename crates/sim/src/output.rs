@@ -26,10 +26,11 @@ pub fn tables(mut built: Built) -> Vec<Table> {
     let observer = &built.app.observer;
     let drops = built.world.take_drops();
     vec![
-        flows(&built.app.flows),
+        flows(&built.app.flows, &built.world),
         fetches(&journal.fetches),
         recoveries(&journal.recoveries),
         links(&mut built.world, built.link_names),
+        hosts(&mut built.world),
         goodput(&observer.goodput),
         queue_samples(&observer.queues),
         samples(&observer.samples),
@@ -44,7 +45,7 @@ pub fn tables(mut built: Built) -> Vec<Table> {
     ]
 }
 
-fn flows(flows: &[Flow]) -> Table {
+fn flows(flows: &[Flow], world: &World) -> Table {
     let rows = || flows.iter();
     let sums = || flows.iter().map(|f| &f.closed);
     let goodput = |f: &Flow| {
@@ -81,6 +82,8 @@ fn flows(flows: &[Flow]) -> Table {
         .span("min_rtt_s", sums().map(|s| s.min_rtt))
         .u4("hystart_exit_cwnd", sums().map(|s| s.hystart_exit_cwnd))
         .flag("failed", rows().map(|f| f.failed))
+        .f8("departure_cv", rows().map(|f| world.departures(f.id).variation()))
+        .u4("largest_burst", rows().map(|f| world.departures(f.id).largest_burst()))
 }
 
 fn fetches(fetches: &[FetchRow]) -> Table {
@@ -158,6 +161,25 @@ fn links(world: &mut World, names: Vec<String>) -> Table {
         .span("busy_s", rows().map(|c| c.busy))
         .i8("opportunities", rows().map(|c| c.opportunities))
         .i8("opportunities_used", rows().map(|c| c.opportunities_used))
+}
+
+fn hosts(world: &mut World) -> Table {
+    let end = world.now();
+    let (names, sums): (Vec<String>, Vec<_>) = world.host_sums().into_iter().unzip();
+    let names = names.iter().map(|name| name.trim_start_matches("host.").to_string()).collect();
+    let rows = || sums.iter();
+    Table::new("hosts")
+        .names("host", names)
+        .f8("stalled_share", rows().map(|s| s.stalled.as_secs() / end.as_secs()))
+        .i8("stalls", rows().map(|s| s.stalls))
+        .span("longest_stall_s", rows().map(|s| s.longest_stall))
+        .span("cpu_wait_s", rows().map(|s| s.waited))
+        .i8("interrupts", rows().map(|s| s.interrupts))
+        .i8("interrupt_packets", rows().map(|s| s.interrupt_packets))
+        .u4("largest_interrupt", rows().map(|s| s.largest_interrupt))
+        .i8("batches", rows().map(|s| s.batches))
+        .i8("batch_packets", rows().map(|s| s.batch_packets))
+        .u4("largest_batch", rows().map(|s| s.largest_batch))
 }
 
 fn goodput(rows: &[GoodputRow]) -> Table {

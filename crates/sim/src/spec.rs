@@ -1,9 +1,13 @@
 //! The scenario as the engine reads it: JSON with SI units in whole nanoseconds, bits per second and bytes. The Python
 //! front validates and explains; here unknown keys and impossible values are refused once more, tersely.
 
+mod host;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+
+pub use host::{Batching, Cpu, Gate, Host};
 
 /// A whole scenario.
 #[derive(Clone, Debug, Deserialize)]
@@ -18,6 +22,9 @@ pub struct Scenario {
     pub network: Network,
     /// Flow groups; flow ids count through them in order.
     pub flows: Vec<FlowGroup>,
+    /// Hosts that are not perfect; flow groups name them.
+    #[serde(default)]
+    pub hosts: Vec<Host>,
     /// What to record.
     #[serde(default)]
     pub record: Record,
@@ -330,6 +337,12 @@ pub struct FlowGroup {
     /// Graph: name of the path; absent = the first.
     #[serde(default)]
     pub path: Option<String>,
+    /// Host of the sending ends; absent = perfect ones.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// Host of the receiving ends; absent = perfect ones.
+    #[serde(default)]
+    pub peer_host: Option<String>,
 }
 
 /// Value of a controller's option.

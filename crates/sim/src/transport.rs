@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
-use ackclock_core::{FlowId, Header, Packet, Stream, Time};
+use ackclock_core::{FlowId, Header, Pacer, Packet, Stream, Time};
 use ackclock_tcp::{Config, Connection};
 
 use crate::udp::{Sink, Source, SourceParams};
@@ -121,6 +121,17 @@ impl Transport {
         match sender.datagram() {
             Some(DatagramEnd::Source(_)) => receiver.received(),
             _ => sender.acked(),
+        }
+    }
+
+    /// How its host treats a paced sender's lateness.
+    pub fn set_pacer(&mut self, pacer: Pacer) {
+        match self {
+            Transport::Tcp(_) => {}
+            Transport::Datagram(end) => match &mut **end {
+                DatagramEnd::Source(source) => source.set_pacer(pacer),
+                DatagramEnd::Sink(_) => {}
+            },
         }
     }
 

@@ -4,15 +4,21 @@
 //! packets: those lie in the links' rings. An event takes the top entry's place; whatever it schedules first is
 //! written over that entry, so that a link passing a packet on costs one sift instead of a pop and a push.
 
+mod hosted;
+
 use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::event::MAX_EVENT_ID;
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Digest, EventQueue, FlowId, Header, Packet, Stream, Time};
+use ackclock_net::host::Departures;
 use ackclock_net::{Link, LinkConfig, Refused};
 use ackclock_tcp::Connection;
 
 use crate::capture::Captured;
 use crate::transport::{Transport, TransportConfig};
+use hosted::{Hosts, Process};
+
+pub use hosted::{HOST_TICKS, MAX_HOSTS};
 
 /// The host that sends the data: packets on their way forward leave here.
 pub const SENDER: usize = 0;
@@ -73,6 +79,8 @@ pub struct World {
     free: Vec<u32>,
     opened: u32,
     captured: Option<(u8, Vec<Captured>)>,
+    /// Hosts that are not perfect, if there are any.
+    hosts: Option<Box<Hosts>>,
 }
 
 impl World {
@@ -89,7 +97,7 @@ impl World {
             net: Net {
                 agenda: Agenda { queue: EventQueue::with_capacity(2 * links.len() + 64), vacant: false },
                 links,
-                first: Vec::new(),
+                origins: Vec::new(),
                 framing_bytes,
                 drops: sinks.drops.then(Vec::new),
             },
@@ -98,13 +106,15 @@ impl World {
             free: Vec::new(),
             opened: 0,
             captured: sinks.capture.map(|host| (host, Vec::new())),
+            hosts: None,
         }
     }
 
     /// Lay the way of the next flow (they count from 0): links forward and back, neither empty, none twice.
     pub fn add_route(&mut self, forward: &[u32], backward: &[u32]) {
-        let flow = self.net.first.len();
-        self.net.first.push([backward[0], forward[0]]);
+        let flow = self.net.origins.len();
+        let line = self.net.links[forward[0] as usize].link.rate();
+        self.net.origins.push(Origin { first: [backward[0], forward[0]], departures: Departures::new(line) });
         for (direction, way) in [backward, forward].into_iter().enumerate() {
             for (i, &link) in way.iter().enumerate() {
                 let next = way.get(i + 1).copied().unwrap_or(ARRIVED);
@@ -126,6 +136,7 @@ impl World {
                 LINK => self.link_event(app, index),
                 TIMER => self.timer_event(app, index),
                 WAKE => app.wake(self, index as FlowId),
+                _ if index >= HOST_TICKS as usize => self.host_event(app, index - HOST_TICKS as usize),
                 _ => app.tick(self, index as u32),
             }
             self.net.agenda.settle();
@@ -157,7 +168,7 @@ impl World {
     pub fn restart_losses(&mut self, flow: FlowId, k: u32) {
         let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
         for direction in [0, 1] {
-            let mut link = self.net.first[flow as usize][direction];
+            let mut link = self.net.origins[flow as usize].first[direction];
             while link != ARRIVED {
                 let slot = &mut self.net.links[link as usize];
                 slot.link.restart_loss(seed);
@@ -193,6 +204,7 @@ impl World {
         let pair = Transport::pair(config, flow, initiator, self.seed);
         for (host, mut transport) in pair.into_iter().enumerate() {
             transport.set_trace(traced && host == SENDER);
+            let process = self.hosts.as_deref().and_then(|hosts| hosts.process(flow, host, &mut transport));
             self.ends[2 * slot as usize + host] = Some(End {
                 armed: [Time::NEVER; 2],
                 flow,
@@ -200,6 +212,7 @@ impl World {
                 ordinal: self.opened,
                 watched: true,
                 transport,
+                process,
             });
         }
         self.opened += 1;
@@ -212,6 +225,9 @@ impl World {
         let ends = [SENDER, RECEIVER].map(|host| {
             let end = self.ends[2 * slot as usize + host].take().expect("invariant: retired once");
             debug_assert_eq!(end.conn, conn.0);
+            if let Some(process) = end.process {
+                self.leave(process.host, 2 * slot as usize + host);
+            }
             end.transport
         });
         let generation = &mut self.slots[slot as usize].generation;
@@ -262,6 +278,11 @@ impl World {
         !self.free.is_empty() || self.slots.len() < MAX_SLOTS as usize / 2
     }
 
+    /// When the data of a flow left its host.
+    pub fn departures(&self, flow: FlowId) -> &Departures {
+        &self.net.origins[flow as usize].departures
+    }
+
     /// Connections open now, and slots ever used.
     pub fn occupancy(&self) -> (usize, usize) {
         (self.slots.len() - self.free.len(), self.slots.len())
@@ -291,8 +312,13 @@ impl World {
         if slot.armed != now {
             return; // superseded by an earlier entry
         }
+        if let Some(open) = self.hosts.as_mut().and_then(|hosts| hosts.links_stand_until(now)) {
+            slot.armed = open;
+            self.net.agenda.add(open, (index as u32) << KIND_BITS | LINK);
+            return;
+        }
         let packet = slot.link.poll(now);
-        slot.armed = slot.link.next_event();
+        slot.armed = slot.link.next_event().max(now); // where links have stood still, packets are overdue
         if slot.armed != Time::NEVER {
             self.net.agenda.add(slot.armed, (index as u32) << KIND_BITS | LINK);
         }
@@ -314,6 +340,23 @@ impl World {
         let Some(end) = self.ends[index].as_mut().filter(|end| end.conn == packet.conn) else {
             return; // a closed connection answers nothing
         };
+        if end.process.is_some() {
+            return self.reach_host(app, index, packet);
+        }
+        self.deliver(index, packet);
+        let end = self.ends[index].as_ref().expect("invariant: found above");
+        let (flow, watched) = (end.flow, end.watched);
+        self.flush(index);
+        if watched {
+            app.progress(self, ConnId(packet.conn), flow, host);
+        }
+    }
+
+    /// An end gets a packet.
+    #[inline]
+    fn deliver(&mut self, index: usize, packet: &Packet) {
+        let host = index & 1;
+        let end = self.ends[index].as_mut().expect("invariant: open");
         let header = (packet.header.payload() as u64) << 32 ^ (packet.conn as u64);
         self.digest.fold(self.now.0 ^ header.rotate_left(20));
         match &packet.header {
@@ -329,11 +372,6 @@ impl World {
             }
         }
         end.transport.on_packet(self.now, packet);
-        let (flow, watched) = (end.flow, end.watched);
-        self.flush(index);
-        if watched {
-            app.progress(self, ConnId(packet.conn), flow, host);
-        }
     }
 
     /// An endpoint's timer may be due.
@@ -343,9 +381,12 @@ impl World {
             return; // superseded, or of an earlier connection
         };
         end.armed = [end.armed[1], Time::NEVER];
-        if end.transport.next_deadline() > now {
+        if end.deadline() > now {
             end.arm(index, &mut self.net.agenda);
             return; // the deadline moved on since the entry was made
+        }
+        if end.process.is_some() {
+            return self.run_process(app, index);
         }
         end.transport.on_timer(now);
         let (conn, flow) = (ConnId(end.conn), end.flow);
@@ -357,13 +398,16 @@ impl World {
     #[inline]
     fn flush(&mut self, index: usize) {
         let end = self.ends[index].as_mut().expect("invariant: open");
+        if end.process.is_some() {
+            return self.wake_process(index);
+        }
         let way = Way {
             now: self.now,
             flow: end.flow,
             conn: end.conn,
             ordinal: end.ordinal,
             host: (index & 1) as u8,
-            first: self.net.first[end.flow as usize][(index & 1 == SENDER) as usize],
+            first: self.net.origins[end.flow as usize].first[(index & 1 == SENDER) as usize],
         };
         // a loop for each, so that a segment is written once, where it goes
         match &mut end.transport {
@@ -382,6 +426,11 @@ impl World {
             }
         }
         end.arm(index, &mut self.net.agenda);
+    }
+
+    #[inline]
+    fn end_at(&mut self, index: usize) -> &mut End {
+        self.ends[index].as_mut().expect("invariant: open")
     }
 }
 
@@ -414,6 +463,7 @@ impl Way {
                 captured.push(Captured { t: now, host, flow, conn: ordinal, packet });
             }
         }
+        net.note_departure(now, &packet);
         net.offer(now, first, packet);
     }
 }
@@ -422,18 +472,39 @@ impl Way {
 struct Net {
     links: Vec<LinkSlot>,
     agenda: Agenda,
-    /// By flow: the first link of its way back and of its way forward.
-    first: Vec<[u32; 2]>,
+    /// By flow.
+    origins: Vec<Origin>,
     framing_bytes: u32,
     drops: Option<Vec<Dropped>>,
 }
 
+/// Where the packets of a flow come from.
+struct Origin {
+    /// The first link of its way back and of its way forward.
+    first: [u32; 2],
+    departures: Departures,
+}
+
 impl Net {
+    /// A packet leaves its host.
+    fn depart(&mut self, now: Time, packet: Packet) {
+        self.note_departure(now, &packet);
+        let first = self.origins[packet.flow as usize].first[packet.forward as usize];
+        self.offer(now, first, packet);
+    }
+
+    #[inline]
+    fn note_departure(&mut self, now: Time, packet: &Packet) {
+        if packet.forward && packet.header.payload() > 0 {
+            self.origins[packet.flow as usize].departures.add(now, packet.bytes);
+        }
+    }
+
     #[inline]
     fn offer(&mut self, now: Time, link: u32, packet: Packet) {
         let slot = &mut self.links[link as usize];
         let outcome = slot.link.offer(now, packet);
-        let next = slot.link.next_event();
+        let next = slot.link.next_event().max(now);
         if next < slot.armed {
             slot.armed = next;
             self.agenda.add(next, link << KIND_BITS | LINK);
@@ -527,13 +598,54 @@ struct End {
     conn: u32,
     ordinal: u32,
     watched: bool,
+    /// What it is on a host that is not perfect.
+    process: Option<Box<Process>>,
 }
 
 impl End {
+    /// When its timer is to fire.
+    #[inline]
+    fn deadline(&self) -> Time {
+        let deadline = self.transport.next_deadline();
+        match &self.process {
+            None => deadline,
+            Some(process) => process.deadline(deadline),
+        }
+    }
+
+    /// The next packet that it sends, noted where packets are captured.
+    fn next_packet(
+        &mut self,
+        now: Time,
+        side: usize,
+        framing_bytes: u32,
+        captured: &mut Option<(u8, Vec<Captured>)>,
+    ) -> Option<Packet> {
+        let (header, ip_bytes, ecn) = match &mut self.transport {
+            Transport::Tcp(tcp) => {
+                let seg = tcp.poll_transmit(now)?;
+                (Header::Tcp(seg), seg.ip_bytes(), tcp.mark_of(&seg))
+            }
+            Transport::Datagram(datagrams) => {
+                let datagram = datagrams.poll_transmit(now)?;
+                (Header::Datagram(datagram), datagram.ip_bytes(), Ecn::NotEct)
+            }
+        };
+        let bytes = ip_bytes + framing_bytes;
+        let packet = Packet { header, flow: self.flow, conn: self.conn, bytes, forward: side == SENDER, ecn };
+        if let Some((at, captured)) = captured {
+            if *at == side as u8 {
+                let (flow, conn) = (self.flow, self.ordinal);
+                captured.push(Captured { t: now, host: *at, flow, conn, packet });
+            }
+        }
+        Some(packet)
+    }
+
     /// See that an entry at or ahead of the deadline is in the queue.
     #[inline]
     fn arm(&mut self, index: usize, agenda: &mut Agenda) {
-        let deadline = self.transport.next_deadline();
+        let deadline = self.deadline();
         if deadline < self.armed[0] {
             self.armed = [deadline, self.armed[0]];
             agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);

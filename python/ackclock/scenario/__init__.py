@@ -10,6 +10,7 @@ from ackclock.scenario.capacity import Mahimahi, Random, Schedule, Step
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 from ackclock.scenario.flow import Flows, Stack
+from ackclock.scenario.host import Host, Times, Xen
 from ackclock.scenario.link import Link, NamedLink, Reorder
 from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, Listed, NoLoss, Periodic, Scripted
 from ackclock.scenario.network import Network, Path, Reverse
@@ -44,6 +45,7 @@ __all__ = [
     "Fetch",
     "Flows",
     "GilbertElliott",
+    "Host",
     "InitialWindow",
     "Link",
     "Listed",
@@ -71,9 +73,11 @@ __all__ = [
     "Step",
     "Threshold",
     "Throttled",
+    "Times",
     "Transactions",
     "Transfer",
     "Uniform",
     "Voice",
+    "Xen",
     "load",
 ]

@@ -156,6 +156,10 @@ class Flows(Table):
     """The application stops writing here; absent: at the end."""
     path: str | None = None
     """Graph: name of the path; absent: the first."""
+    host: str | None = None
+    """Host of the sending ends, one of `hosts`; absent: perfect ones."""
+    peer_host: str | None = None
+    """Host of the receiving ends; the same one puts both ends on one machine."""
 
     @model_validator(mode="after")
     def _options_are_the_controllers(self) -> Flows:
@@ -207,4 +211,6 @@ class Flows(Table):
             stagger_ns=nanoseconds(self.stagger),
             stop_ns=None if self.stop is None else nanoseconds(self.stop),
             path=self.path,
+            host=self.host,
+            peer_host=self.peer_host,
         )

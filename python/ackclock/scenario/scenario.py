@@ -17,6 +17,7 @@ from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
 from ackclock.scenario._toml import to_toml
 from ackclock.scenario.flow import Flows
+from ackclock.scenario.host import Host
 from ackclock.scenario.link import Link
 from ackclock.scenario.loss import Scripted
 from ackclock.scenario.network import MTU, Network
@@ -72,6 +73,8 @@ class Scenario(Table):
     """The network."""
     flows: Annotated[tuple[Flows, ...], Field(min_length=1)]
     """Groups of flows; flows are numbered through them in order."""
+    hosts: tuple[Host, ...] = ()
+    """Hosts that are not perfect; flows name them."""
     record: Record = Record()
     """What to record."""
 
@@ -106,11 +109,29 @@ class Scenario(Table):
                     found=quote(group.path),
                     allowed=one_of(group.path, paths) if paths else 'no path unless the topology is "graph"',
                 )
+        self._check_hosts()
         self._check_size(end)
         self._check_scripts()
         self._check_byte_limits()
         self.to_engine_json()  # what can only be judged when all is known, such as a queue in multiples of the BDP
         return self
+
+    def _check_hosts(self) -> None:
+        names = [host.name for host in self.hosts]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise ScenarioError(key=f"hosts.{i}.name", found=f"{quote(name)} twice", allowed="a name of its own")
+        emulators = [i for i, host in enumerate(self.hosts) if host.emulates_links]
+        if len(emulators) > 1:
+            raise ScenarioError(
+                key=f"hosts.{emulators[1]}.emulates_links", found="true for a second host", allowed="one such host"
+            )
+        for i, group in enumerate(self.flows):
+            for key in ("host", "peer_host"):
+                name = getattr(group, key)
+                if name is not None and name not in names:
+                    allowed = one_of(name, names) if names else "no host; the scenario has no hosts"
+                    raise ScenarioError(key=f"flows.{i}.{key}", found=quote(name), allowed=allowed)
 
     def _check_size(self, end: int) -> None:
         """Bounds that hold whatever the memory limit: what they let through can be estimated quickly and exactly."""
@@ -247,6 +268,7 @@ class Scenario(Table):
                 "duration_ns": nanoseconds(self.duration),
                 "network": self.network.engine(self.flows[0].path),
                 "flows": [group.engine() for group in self.flows],
+                **({"hosts": [host.engine() for host in self.hosts]} if self.hosts else {}),
                 "record": record,
             }
         )

@@ -1,7 +1,7 @@
 //! A source of datagrams of equal size: at a constant rate, or in on-periods separated by silence.
 
 use ackclock_core::datagram::{Data, Datagram, DatagramEndpoint, UDP_IP_BYTES};
-use ackclock_core::{Rate, Span, Stream, Time};
+use ackclock_core::{Pacer, Rate, Span, Stream, Time};
 
 /// What a source sends.
 #[derive(Clone, Debug)]
@@ -59,17 +59,31 @@ pub struct Source {
     in_period: u64,
     next: Time,
     sent: u64,
+    pacer: Pacer,
 }
 
 impl Source {
     /// A source that is silent until it is started; its random stream is its own.
     pub fn new(params: SourceParams, stream: Stream) -> Source {
-        Source { params, stream, on: (Time::NEVER, Time::NEVER), in_period: 0, next: Time::NEVER, sent: 0 }
+        Source {
+            params,
+            stream,
+            on: (Time::NEVER, Time::NEVER),
+            in_period: 0,
+            next: Time::NEVER,
+            sent: 0,
+            pacer: Pacer::default(),
+        }
     }
 
     /// Start with an on-period.
     pub fn start(&mut self, now: Time) {
         self.begin_period(now);
+    }
+
+    /// How its host treats lateness; unless told, it is not made up.
+    pub fn set_pacer(&mut self, pacer: Pacer) {
+        self.pacer = pacer;
     }
 
     /// Fall silent for good.
@@ -92,10 +106,13 @@ impl Source {
         self.next = start;
     }
 
-    /// One was sent: when does the next one leave?
-    fn advance(&mut self) {
+    /// One was sent: when does the next one leave? Lateness that is not made up puts the whole period off.
+    fn advance(&mut self, now: Time) {
         self.in_period += 1;
-        self.next = self.on.0 + self.params.offset(self.in_period);
+        let next = self.on.0 + self.params.offset(self.in_period);
+        let put_off = self.pacer.following(self.next, now, next - self.next) - next;
+        self.on = (self.on.0 + put_off, self.on.1 + put_off);
+        self.next = next + put_off;
         if let (Some(OnOff { off, periods, .. }), true) = (self.params.on_off, self.next >= self.on.1) {
             let start = self.on.1 + draw(off, periods, &mut self.stream);
             self.begin_period(start);
@@ -109,18 +126,18 @@ impl DatagramEndpoint for Source {
     fn on_timer(&mut self, _now: Time) {}
 
     fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
-        if self.next > now || self.next == Time::NEVER {
+        if self.next_deadline() > now || self.next == Time::NEVER {
             return None;
         }
         let number = self.sent;
         self.sent += 1;
-        self.advance();
+        self.advance(now);
         let data = Data { number, chunk: number, sent: now, len: self.params.payload, ..Data::default() };
         Some(Datagram::Data(data))
     }
 
     fn next_deadline(&self) -> Time {
-        self.next
+        self.pacer.release(self.next)
     }
 }
 

@@ -1,0 +1,315 @@
+//! Ends that live on a host which is not perfect (`ackclock_net::host`): each is a process there. What an end has to do
+//! (packets in its inbox, timers, packets to send) is done step by step, and before each step its host is asked.
+//!
+//! A process sends all that it may before it looks at its timers, and at those before its next packet: the order in
+//! which a perfect host acts.
+
+use std::collections::VecDeque;
+
+use ackclock_core::{FlowId, Packet, Time};
+use ackclock_net::host::{Direction, HostSums, Permit};
+use ackclock_net::{Host, HostConfig};
+
+use super::{Application, ConnId, World, KIND_BITS, SENDER, SLOT_MASK, TICK};
+use crate::transport::Transport;
+
+/// Recurring events from this number on are those of hosts.
+pub const HOST_TICKS: u32 = 1 << 12;
+/// Most hosts of a run: their events must fit an event id.
+pub const MAX_HOSTS: usize = 1 << 20;
+
+/// Events of a host: hand over what came in, hand over what goes out, a slice is over.
+const EVENTS: usize = 3;
+const OUT: usize = 1;
+const SLICE: usize = 2;
+
+/// The hosts of a run, and who lives on them.
+pub(super) struct Hosts {
+    slots: Vec<Slot>,
+    /// By flow: the hosts of its sending and of its receiving end, if they are not perfect.
+    of: Vec<[Option<u32>; 2]>,
+    /// The machine in which the links are emulated, if it can freeze.
+    emulator: Option<u32>,
+}
+
+struct Slot {
+    host: Host,
+    /// Time of the entry for the end of a slice.
+    armed: Time,
+}
+
+impl Hosts {
+    /// What the end of `flow` at side `host` becomes.
+    pub fn process(&self, flow: FlowId, side: usize, transport: &mut Transport) -> Option<Box<Process>> {
+        let host = self.of.get(flow as usize)?[side]?;
+        let on = &self.slots[host as usize].host;
+        transport.set_pacer(on.pacer());
+        // TCP is at home in the kernel and works when it is interrupted; who paces datagrams may spin
+        let busy = on.cpu().busy_wait && side == SENDER && transport.datagram().is_some();
+        Some(Box::new(Process {
+            host,
+            inbox: VecDeque::new(),
+            free_at: Time::ZERO,
+            state: Blocked::No,
+            sends: false,
+            tell: false,
+            busy,
+        }))
+    }
+
+    /// Until when links stand still.
+    #[inline]
+    pub fn links_stand_until(&mut self, now: Time) -> Option<Time> {
+        let emulator = self.emulator?;
+        self.slots[emulator as usize].host.links_stand_until(now)
+    }
+}
+
+/// An end on its host.
+pub(super) struct Process {
+    pub host: u32,
+    /// Packets that came and have not been looked at.
+    inbox: VecDeque<Packet>,
+    /// It works until then.
+    free_at: Time,
+    state: Blocked,
+    /// There may be something to send.
+    sends: bool,
+    /// The application is to be told when all is sent.
+    tell: bool,
+    /// It waits busily.
+    busy: bool,
+}
+
+/// What a process with something to do waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Blocked {
+    /// Nothing.
+    No,
+    /// A time.
+    Until(Time),
+    /// Its turn.
+    InTurn,
+}
+
+impl Process {
+    /// When it is to be looked at, if its transport has this deadline.
+    #[inline]
+    pub fn deadline(&self, transport: Time) -> Time {
+        match self.state {
+            Blocked::No => transport.max(self.free_at),
+            Blocked::Until(t) => t,
+            Blocked::InTurn => Time::NEVER,
+        }
+    }
+}
+
+impl World {
+    /// Put hosts under the ends of flows: by flow, the numbers of those of the sending and of the receiving end.
+    pub fn place(&mut self, hosts: &[HostConfig], of: Vec<[Option<u32>; 2]>) {
+        if hosts.is_empty() {
+            return;
+        }
+        let slots: Vec<Slot> =
+            hosts.iter().map(|c| Slot { host: Host::new(c, self.seed), armed: Time::NEVER }).collect();
+        let emulator = slots.iter().position(|slot| slot.host.emulates_links()).map(|at| at as u32);
+        self.hosts = Some(Box::new(Hosts { slots, of, emulator }));
+    }
+
+    /// Names of the hosts and what they measured.
+    pub fn host_sums(&mut self) -> Vec<(String, HostSums)> {
+        let now = self.now;
+        let slots = self.hosts.iter_mut().flat_map(|hosts| &mut hosts.slots);
+        slots.map(|slot| (slot.host.name().to_string(), slot.host.sums(now))).collect()
+    }
+
+    /// A packet reaches the host of the end `index`.
+    pub(super) fn reach_host(&mut self, app: &mut impl Application, index: usize, packet: &Packet) {
+        let now = self.now;
+        let process = self.process(index);
+        let at = process.host;
+        let host = &mut self.hosts_mut().slots[at as usize].host;
+        if !host.batches(Direction::In) {
+            self.process(index).inbox.push_back(*packet);
+            return self.run_process(app, index);
+        }
+        if let Some(due) = host.push(now, Direction::In, *packet) {
+            self.host_tick(at, 0, due);
+        }
+    }
+
+    /// A packet leaves a process on `host`.
+    pub(super) fn leave_host(&mut self, host: u32, packet: Packet) {
+        let now = self.now;
+        let on = &mut self.hosts_mut().slots[host as usize].host;
+        if !on.batches(Direction::Out) {
+            return self.net.depart(now, packet);
+        }
+        match on.push(now, Direction::Out, packet) {
+            Some(due) if due == now => self.hand_out(host as usize),
+            Some(due) => self.host_tick(host, OUT, due),
+            None => {}
+        }
+    }
+
+    /// The end `index` is gone from `host`.
+    pub(super) fn leave(&mut self, host: u32, index: usize) {
+        let now = self.now;
+        let next = self.hosts_mut().slots[host as usize].host.release(now, index as u32);
+        self.kick(next);
+        self.arm_slice(host as usize);
+    }
+
+    /// The application acted on the end `index`.
+    pub(super) fn wake_process(&mut self, index: usize) {
+        let now = self.now;
+        let process = self.process(index);
+        process.sends = true;
+        if process.state == Blocked::No {
+            process.state = Blocked::Until(now.max(process.free_at));
+        }
+        self.arm(index);
+    }
+
+    /// Do what a process has to do, as far as its host lets it.
+    pub(super) fn run_process(&mut self, app: &mut impl Application, index: usize) {
+        let now = self.now;
+        loop {
+            // whoever is told of a step may close the connection
+            let Some(end) = self.ends[index].as_mut() else { return };
+            let (conn, flow, watched) = (ConnId(end.conn), end.flow, end.watched);
+            let due = end.transport.next_deadline() <= now;
+            let process = end.process.as_mut().expect("invariant: asked for processes only");
+            let at = process.host as usize;
+            process.state = Blocked::No;
+            if process.free_at > now {
+                process.state = Blocked::Until(process.free_at);
+                return self.arm(index);
+            }
+            let work = process.sends || due || !process.inbox.is_empty();
+            let host = &mut self.hosts.as_mut().expect("invariant: there are hosts").slots[at].host;
+            if !work && !process.busy {
+                let next = host.release(now, index as u32);
+                self.arm(index);
+                self.kick(next);
+                return self.arm_slice(at);
+            }
+            match host.permit(now, index as u32) {
+                Permit::Now if !work => return self.arm(index),
+                Permit::Now => {}
+                Permit::At(open) => {
+                    process.state = Blocked::Until(open);
+                    return self.arm(index);
+                }
+                Permit::InTurn => {
+                    process.state = Blocked::InTurn;
+                    return self.arm_slice(at);
+                }
+            }
+            let cost = *host.cpu();
+            if process.sends {
+                let packet = end.next_packet(now, index & 1, self.net.framing_bytes, &mut self.captured);
+                let process = end.process.as_mut().expect("invariant: asked above");
+                match packet {
+                    Some(packet) => {
+                        process.free_at = now + cost.send;
+                        self.leave_host(at as u32, packet);
+                    }
+                    None => {
+                        process.sends = false;
+                        if std::mem::take(&mut process.tell) {
+                            app.progress(self, conn, flow, index & 1);
+                        }
+                    }
+                }
+                continue;
+            }
+            process.sends = true;
+            if due {
+                process.tell = true;
+                end.transport.on_timer(now);
+                continue;
+            }
+            process.tell = watched;
+            let packet = process.inbox.pop_front().expect("invariant: there is work");
+            process.free_at = now + cost.receive;
+            self.deliver(index, &packet);
+        }
+    }
+
+    /// A host has something to do.
+    pub(super) fn host_event(&mut self, app: &mut impl Application, event: usize) {
+        let now = self.now;
+        let (at, what) = (event / EVENTS, event % EVENTS);
+        match what {
+            OUT => self.hand_out(at),
+            SLICE => {
+                let slot = &mut self.hosts_mut().slots[at];
+                if slot.armed != now {
+                    return; // superseded
+                }
+                slot.armed = Time::NEVER;
+                while let Some(next) = self.hosts_mut().slots[at].host.rotate(now) {
+                    self.kick(Some(next));
+                }
+                self.arm_slice(at);
+            }
+            _ => {
+                let packets = self.hosts_mut().slots[at].host.hand_over(now, Direction::In);
+                for _ in 0..packets {
+                    let packet = self.hosts_mut().slots[at].host.take(Direction::In);
+                    let index = 2 * (packet.conn & SLOT_MASK) as usize + packet.forward as usize;
+                    let end = self.ends[index].as_mut().filter(|end| end.conn == packet.conn);
+                    let Some(end) = end else { continue }; // closed while it waited
+                    end.process.as_mut().expect("invariant: came to its host").inbox.push_back(packet);
+                    self.run_process(app, index);
+                }
+            }
+        }
+    }
+
+    /// What waits in the card of a host goes onto its line.
+    fn hand_out(&mut self, at: usize) {
+        let now = self.now;
+        for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out) {
+            let packet = self.hosts_mut().slots[at].host.take(Direction::Out);
+            self.net.depart(now, packet);
+        }
+    }
+
+    /// A process got a core: it goes on at this very nanosecond.
+    fn kick(&mut self, process: Option<u32>) {
+        let Some(index) = process else { return };
+        let now = self.now;
+        let process = self.process(index as usize);
+        process.state = Blocked::Until(now.max(process.free_at));
+        self.arm(index as usize);
+    }
+
+    fn arm_slice(&mut self, at: usize) {
+        let slot = &mut self.hosts_mut().slots[at];
+        let due = slot.host.slice_end();
+        if due < slot.armed {
+            slot.armed = due;
+            self.host_tick(at as u32, SLICE, due);
+        }
+    }
+
+    fn host_tick(&mut self, host: u32, what: usize, at: Time) {
+        let id = HOST_TICKS + host * EVENTS as u32 + what as u32;
+        self.net.agenda.add(at, id << KIND_BITS | TICK);
+    }
+
+    fn arm(&mut self, index: usize) {
+        let end = self.ends[index].as_mut().expect("invariant: open");
+        end.arm(index, &mut self.net.agenda);
+    }
+
+    fn process(&mut self, index: usize) -> &mut Process {
+        self.end_at(index).process.as_mut().expect("invariant: asked for processes only")
+    }
+
+    fn hosts_mut(&mut self) -> &mut Hosts {
+        self.hosts.as_mut().expect("invariant: there are hosts")
+    }
+}

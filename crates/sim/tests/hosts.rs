@@ -1,0 +1,175 @@
+//! Flows on hosts that are not perfect, end to end.
+
+mod common;
+
+use ackclock_sim::{parse, run, Output};
+use common::assert_conservation;
+
+/// 1 Gb/s of access, 100 Mb/s and 30 ms with `queue` packets; both ends on the given hosts.
+fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
+    let json = format!(
+        r#"{{"duration_ns": {}, "network": {{"topology": "chain", "access": {{"rate_bps": 1000000000}},
+            "bottleneck": {{"rate_bps": 100000000, "delay_ns": 15000000,
+                            "queue": {{"kind": "drop-tail", "limit_packets": {queue}}}}}}},
+          "flows": [{{"profile": "linux-6", "congestion_control": "cubic", {flow}}}], "hosts": [{hosts}]}}"#,
+        seconds * 1_000_000_000
+    );
+    let output = run(&parse(&json).expect("reads"), 1).expect("runs");
+    assert_conservation(output.table("links"));
+    output
+}
+
+const CONSTANT: &str =
+    r#""workload": {"kind": "constant-rate", "rate_bps": 99000000, "payload_bytes": 1472}"#;
+const BULK: &str = r#""workload": {"kind": "bulk"}"#;
+
+/// Datagrams sent at 99 Mb/s, and the share of them that arrived, of a sender on this host.
+fn paced(host: &str, queue: u32) -> (f64, f64, Output) {
+    let flow = format!(r#"{CONSTANT}, "host": "a""#);
+    let output = play(&flow, &format!(r#"{{"name": "a", {host}}}"#), queue, 20);
+    let sent = output.table("flows").integers("sent_packets")[0] as f64;
+    let lost = output.table("links").integers("dropped_queue").iter().sum::<i64>() as f64;
+    (sent, 1.0 - lost / sent, output)
+}
+
+fn burst(output: &Output) -> u32 {
+    match output.table("flows").column("largest_burst") {
+        Some(ackclock_sim::Column::U4(v)) => v[0],
+        _ => unreachable!("the table has it"),
+    }
+}
+
+const STALLS: &str = r#""gate": {"on_s": {"kind": "exponential", "mean": 0.1}, "off_s": {"kind": "constant", "value": 0.005}}"#;
+
+#[test]
+fn a_perfect_host_changes_nothing() {
+    for flow in [CONSTANT, BULK] {
+        let without = play(flow, "", 20, 5);
+        let flow = format!(r#"{flow}, "host": "a", "peer_host": "b""#);
+        let with = play(&flow, r#"{"name": "a"}, {"name": "b", "shared": false}"#, 20, 5);
+        assert_eq!(without.digest, with.digest);
+        assert_eq!(without.table("flows"), with.table("flows"));
+        assert_eq!(with.table("hosts").rows(), 2);
+    }
+}
+
+/// Lateness that is not made up costs the share of the stalls and no packet; what is made up leaves as a burst of 8.3
+/// packets for each ms, of which the queue takes a tenth less than it holds.
+#[test]
+fn stalls_with_and_without_catching_up() {
+    let (all, ..) = paced(r#""tick_ns": 0"#, 20);
+    assert_eq!(all, 165_000.0);
+    let (sent, arrived, output) = paced(&format!(r#"{STALLS}, "catch_up": 0"#), 20);
+    let stalled = output.table("hosts").floats("stalled_share")[0];
+    assert!((sent / all - (1.0 - stalled)).abs() < 0.002, "{sent} {stalled}");
+    assert_eq!((arrived, burst(&output)), (1.0, 1));
+
+    let (sent, arrived, output) = paced(STALLS, 20);
+    assert_eq!(sent, all);
+    let stalls = output.table("hosts").integers("stalls")[0] as f64;
+    // 41 packets and those that fall due while they leave, at a gigabit
+    assert!((42..=48).contains(&burst(&output)), "{}", burst(&output));
+    let lost_each = (1.0 - arrived) * sent / stalls;
+    assert!((lost_each - (45.0 * 0.9 - 20.0)).abs() < 3.0, "{lost_each} lost in each stall");
+
+    let (sent, arrived, output) = paced(&format!(r#"{STALLS}, "catch_up": 10"#), 20);
+    assert!(sent < all && arrived == 1.0);
+    assert!((11..=13).contains(&burst(&output)), "{}", burst(&output));
+}
+
+/// A tick of 1 ms sends 8.25 packets at once: with q places the bottleneck takes q + 1 of them (PCC sheet, 4.4).
+#[test]
+fn ticks_cap_what_a_shallow_queue_lets_through() {
+    for queue in [1, 3, 5] {
+        let (sent, arrived, _) = paced(r#""tick_ns": 1000000"#, queue);
+        assert!((sent - 165_000.0).abs() < 10.0);
+        let cap = (queue as f64 + 1.0) / 8.25;
+        assert!((arrived / cap - 1.0).abs() < 0.08, "{queue}: {arrived} {cap}");
+    }
+    assert_eq!(paced(r#""tick_ns": 1000000"#, 8).1, 1.0);
+    assert_eq!(paced(r#""tick_ns": 250000"#, 2).1, 1.0);
+}
+
+#[test]
+fn packets_cost_time_and_leave_in_batches() {
+    let cpu = r#""cpu": {"slice_ns": 3000000, "send_ns": 200000}, "catch_up": 0"#;
+    assert_eq!(paced(cpu, 20).0, 100_000.0); // 5000 a second
+    let (sent, _, output) = paced(r#""transmit": {"packets": 4, "flush_ns": 1000000}"#, 20);
+    let hosts = output.table("hosts");
+    assert_eq!(hosts.integers("batch_packets")[0] as f64, sent);
+    assert_eq!(hosts.integers("batches")[0] * 4, hosts.integers("batch_packets")[0]);
+    assert_eq!(burst(&output), 4);
+}
+
+/// A sender that spins on the only core leaves half of it, in turns of 3 ms, to the receiver on the same machine.
+#[test]
+fn a_single_core_is_shared_in_slices() {
+    let cpu = |cores| {
+        format!(r#""cpu": {{"cores": {cores}, "slice_ns": 3000000, "busy_wait": true}}, "catch_up": 0"#)
+    };
+    let flow = format!(r#"{CONSTANT}, "host": "a", "peer_host": "a""#);
+    let two = play(&flow, &format!(r#"{{"name": "a", {}}}"#, cpu(2)), 20, 5);
+    assert_eq!(two.table("hosts").floats("cpu_wait_s"), [0.0]);
+    let one = play(&flow, &format!(r#"{{"name": "a", {}}}"#, cpu(1)), 20, 5);
+    // the sink takes a packet in no time, so the sender loses its core for an instant only, and the sink waits
+    assert!(one.table("hosts").floats("cpu_wait_s")[0] > 2.0);
+    let flow = format!(r#"{CONSTANT}, "count": 2, "host": "a""#);
+    let rivals = play(&flow, &format!(r#"{{"name": "a", {}}}"#, cpu(1)), 200, 5);
+    let sent = rivals.table("flows").integers("sent_packets");
+    assert!(sent.iter().all(|&n| (n as f64 / 41_250.0 - 0.5).abs() < 0.02), "{sent:?}");
+}
+
+/// TCP through the same gate: timers and ACK clock stop, and both ends on one machine fare as one.
+#[test]
+fn tcp_suffers_from_stalls_and_coalescing_is_seen() {
+    let goodput = |hosts: &str| {
+        let flow = format!(r#"{BULK}, "host": "a", "peer_host": "a""#);
+        let output = play(&flow, &format!(r#"{{"name": "a", {hosts}}}"#), 250, 20);
+        (output.table("flows").floats("goodput_bps")[0] / 1e6, output)
+    };
+    let clean = goodput(r#""shared": true"#).0;
+    let half = goodput(
+        r#""gate": {"on_s": {"kind": "constant", "value": 0.03}, "off_s": {"kind": "constant", "value": 0.03}}"#,
+    );
+    assert!(clean > 93.0 && (20.0..80.0).contains(&half.0), "{clean} {}", half.0);
+    let (mbps, output) = goodput(r#""receive": {"interval_ns": 1000000}"#);
+    let hosts = output.table("hosts");
+    let each = hosts.integers("interrupt_packets")[0] as f64 / hosts.integers("interrupts")[0] as f64;
+    assert!(mbps > 90.0 && (8.0..20.0).contains(&each), "{mbps} {each}");
+}
+
+/// A machine that freezes with the links it emulates: nothing on the way is lost, and what is overdue comes at once.
+#[test]
+fn links_freeze_with_their_machine() {
+    let flow = format!(r#"{CONSTANT}, "host": "a", "peer_host": "b""#);
+    let gate = r#""catch_up": 0, "gate": {"on_s": {"kind": "constant", "value": 0.1}, "off_s": {"kind": "constant", "value": 0.05}}"#;
+    let b = r#"{"name": "b", "receive": {"interval_ns": 1000}}"#;
+    let alone = play(&flow, &format!(r#"{{"name": "a", {gate}}}, {b}"#), 250, 10);
+    let whole = play(&flow, &format!(r#"{{"name": "a", {gate}, "emulates_links": true}}, {b}"#), 250, 10);
+    let largest = |output: &Output| match output.table("hosts").column("largest_interrupt") {
+        Some(ackclock_sim::Column::U4(v)) => v[1],
+        _ => unreachable!("the table has it"),
+    };
+    assert!(largest(&alone) <= 1);
+    // 15 ms of delay line at 99 Mb/s hold 124 packets
+    assert!((115..=130).contains(&largest(&whole)), "{}", largest(&whole));
+}
+
+#[test]
+fn hosts_that_make_no_sense_are_refused() {
+    for (flow, hosts, what) in [
+        (r#""host": "b""#, r#"{"name": "a"}"#, "flows[0].host"),
+        ("", r#"{"name": "a"}, {"name": "a"}"#, "twice"),
+        ("", r#"{"name": "a", "emulates_links": true}"#, "gate"),
+        ("", r#"{"name": "a", "transmit": {"packets": 2}}"#, "transmit"),
+        ("", r#"{"name": "a", "cpu": {"cores": 1, "slice_ns": 0}}"#, "cpu"),
+    ] {
+        let comma = if flow.is_empty() { "" } else { "," };
+        let json = format!(
+            r#"{{"duration_ns": 1, "network": {{"topology": "chain", "bottleneck": {{"rate_bps": 1}}}},
+              "flows": [{{"profile": "linux-6", "congestion_control": "cubic", {flow}{comma} {BULK}}}], "hosts": [{hosts}]}}"#
+        );
+        let error = run(&parse(&json).expect("reads"), 1).map(|_| ()).expect_err("refused").to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from ackclock import Scenario, run
+from ackclock.errors import ScenarioError
+from ackclock.scenario.host import PRESETS, Host
+
+CONSTANT = {"kind": "constant-rate", "rate": "9.9 Mbit/s", "payload": "1472 bytes"}
+
+
+def hosted(minimal, host, /, **flow):
+    minimal |= {"duration": "10 s", "hosts": [{"name": "a"} | host]}
+    minimal["network"]["access"] = {"rate": "100 Mbit/s"}
+    minimal["flows"] = [{"host": "a", "workload": CONSTANT} | flow]
+    return Scenario.from_dict(minimal)
+
+
+@pytest.mark.parametrize(
+    ("preset", "share"), [("clean", 0), ("light", 5 / 105), ("xen-shared", 0.5), ("micro", 0.9), ("single-core", 0)]
+)
+def test_presets_stall_as_long_as_they_say(minimal, preset, share):
+    result = run(hosted(minimal, {"preset": preset, "catch_up": "none"}).set("duration", "100 s"))
+    host = result.hosts.row(0, named=True)
+    assert host["stalled_share"] == pytest.approx(share, abs=0.02)
+    flow = result.flows.row(0, named=True)
+    assert flow["sent_packets"] / 82_500 == pytest.approx(1 - host["stalled_share"], abs=0.01)
+    assert set(PRESETS) == {"clean", "light", "xen-shared", "micro", "single-core"}
+
+
+def test_every_run_reports_its_noise(minimal):
+    result = run(Scenario.from_dict(minimal))
+    assert result.hosts.height == 0
+    flow = result.flows.row(0, named=True)
+    assert flow["departure_cv"] > 0.1
+    assert flow["largest_burst"] >= 10
+    smooth = run(hosted(minimal, {})).flows.row(0, named=True)
+    assert (smooth["departure_cv"], smooth["largest_burst"]) == (pytest.approx(0, abs=1e-3), 1)
+    bursty = run(hosted(minimal, {"tick": "10 ms"})).flows.row(0, named=True)
+    assert bursty["departure_cv"] > 2
+    assert bursty["largest_burst"] in (9, 10)
+
+
+def test_xen_takes_ticks_and_gives_slices(minimal):
+    result = run(hosted(minimal, {"gate": {"kind": "xen", "competitors": 2}}).set("duration", "200 s"))
+    host = result.hosts.row(0, named=True)
+    assert host["stalled_share"] == pytest.approx(60 / 80, abs=0.02)
+    assert host["longest_stall_s"] == pytest.approx(0.06)
+
+
+def test_machines_are_shared_or_one_for_each_flow(minimal):
+    scenario = hosted(minimal, {"preset": "light"}, count=3, peer_host="a")
+    assert run(scenario).hosts["host"].to_list() == ["a"]
+    apart = run(scenario.set("hosts.0.shared", False))
+    assert apart.hosts["host"].to_list() == ["a.0", "a.1", "a.2"]
+    assert len(set(apart.hosts["stalled_share"])) == 3
+
+
+def test_interrupts_by_rate_or_by_interval(minimal):
+    """10 Mbit/s of data: an ACK each 2.4 ms, each 1.2 ms in recovery; an interrupt each 10 ms brings four or more."""
+    tcp = {"workload": {"kind": "bulk"}}
+    rate = run(hosted(minimal, {"interrupt_rate": 100}, **tcp))
+    assert rate.digest == run(hosted(minimal, {"receive_interval": "10 ms"}, **tcp)).digest
+    host = rate.hosts.row(0, named=True)
+    assert 4 < host["interrupt_packets"] / host["interrupts"] < 5
+
+
+@pytest.mark.parametrize(
+    ("host", "flow", "key"),
+    [
+        ({}, {"host": "b"}, "flows.0.host"),
+        ({"preset": "heavy"}, {}, "hosts.0.preset"),
+        ({"emulates_links": True}, {}, "hosts.0.emulates_links"),
+        ({"emulates_links": True, "preset": "light", "shared": False}, {}, "hosts.0.shared"),
+        ({"interrupt_rate": 10, "receive_interval": "1 ms"}, {}, "hosts.0.interrupt_rate"),
+        ({"burst": 3}, {}, "hosts.0.burst"),
+        ({"catch_up": "some"}, {}, "hosts.0.catch_up"),
+        ({"gate": {"kind": "times", "on": {"kind": "constant", "value": "1 Mbit/s"}}}, {}, "hosts.0.gate"),
+        ({"gate": {"kind": "xen", "competitors": 0}}, {}, "hosts.0.gate.competitors"),
+        ({"cores": 0}, {}, "hosts.0.cores"),
+    ],
+)
+def test_hosts_that_make_no_sense(minimal, host, flow, key):
+    with pytest.raises(ScenarioError, match=f"^{key}"):
+        hosted(minimal, host, **flow)
+
+
+def test_names_are_known_and_unique(minimal):
+    minimal["hosts"] = [{"name": "a"}, {"name": "a"}]
+    with pytest.raises(ScenarioError, match="twice"):
+        Scenario.from_dict(minimal)
+    assert Host(name="x", preset="light", catch_up="burst", burst=5).engine()["catch_up"] == 5
