@@ -11,9 +11,10 @@ ALLOWED = {
     "cc": {"core"},
     "tcp": {"core", "cc"},
     "net": {"core"},
-    "sim": {"core", "cc", "tcp", "net"},
+    "pcc": {"core"},
+    "sim": {"core", "cc", "tcp", "net", "pcc"},
     "script": {"core", "cc", "tcp"},
-    "python": {"core", "cc", "tcp", "net", "sim", "script"},
+    "python": {"core", "cc", "tcp", "net", "pcc", "sim", "script"},
 }
 
 

@@ -5,6 +5,7 @@ pub mod datagram;
 pub mod digest;
 pub mod distribution;
 pub mod event;
+pub mod options;
 pub mod pacing;
 pub mod packet;
 pub mod rng;

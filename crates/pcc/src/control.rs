@@ -1,0 +1,154 @@
+//! Rate control: what an interval's rate is, and what its result changes. One file per algorithm; this one holds the
+//! contract, the closed set and what they share.
+
+mod allegro;
+mod registry;
+mod vivace;
+
+use ackclock_core::{Span, Stream, Time};
+
+use crate::interval::Measured;
+use crate::utility::{Kind, Utility};
+pub use allegro::{Allegro, AllegroParams};
+pub use registry::{build, Recipe, ENTRIES, REGISTRY};
+pub use vivace::{Vivace, VivaceParams};
+
+/// What a controller may know of the path when it plans an interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// The time.
+    pub now: Time,
+    /// Smoothed RTT.
+    pub srtt: Span,
+    /// Least RTT seen.
+    pub min_rtt: Span,
+    /// IP packet size of a full datagram.
+    pub packet_bytes: u32,
+}
+
+impl Path {
+    /// Bits of a full datagram's IP packet.
+    pub fn packet_bits(&self) -> f64 {
+        self.packet_bytes as f64 * 8.0
+    }
+}
+
+/// The next interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Plan {
+    /// bit/s of IP packets.
+    pub rate: f64,
+    /// Length; it ends with the first transmission at or after that.
+    pub length: Span,
+    /// Comes back with the result.
+    pub purpose: u32,
+}
+
+/// The contract. Intervals follow one another without a gap; the result of each comes about one RTT after its end, in
+/// order. Between the two others are planned, so a controller says what to send while it waits.
+pub trait RateControl {
+    /// An interval begins.
+    fn begin(&mut self, path: &Path) -> Plan;
+
+    /// The result of an interval, its utility, and the purpose with which it was planned. Returns whether the rate is
+    /// another one now: the interval under way then ends at once.
+    fn on_result(&mut self, measured: &Measured, utility: f64, purpose: u32) -> bool;
+
+    /// Rate of the interval that would begin now, bit/s.
+    fn rate(&self) -> f64;
+
+    /// What it is doing, for tables.
+    fn state(&self) -> &'static str;
+}
+
+/// What a result led to.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// The rate is another one now.
+    pub changed: bool,
+    /// NaN if the interval was not judged.
+    pub utility: f64,
+    /// State of the controller before the result.
+    pub state: &'static str,
+}
+
+/// The algorithms.
+#[allow(missing_docs)]
+pub enum Algorithm {
+    Allegro(Box<Allegro>),
+    Vivace(Box<Vivace>),
+}
+
+/// An algorithm with its utility function.
+pub struct Controller {
+    algorithm: Algorithm,
+    utility: Kind,
+    before: Option<Measured>,
+}
+
+impl Controller {
+    /// `algorithm`, judging by `utility`.
+    pub fn new(algorithm: Algorithm, utility: Kind) -> Controller {
+        Controller { algorithm, utility, before: None }
+    }
+
+    /// Plan an interval.
+    pub fn begin(&mut self, path: &Path) -> Plan {
+        match &mut self.algorithm {
+            Algorithm::Allegro(a) => a.begin(path),
+            Algorithm::Vivace(v) => v.begin(path),
+        }
+    }
+
+    /// Judge an interval.
+    pub fn on_result(&mut self, measured: &Measured, purpose: u32) -> Result<Verdict, String> {
+        let state = self.state();
+        if measured.sent == 0 {
+            return Ok(Verdict { changed: false, utility: f64::NAN, state });
+        }
+        let mut measured = *measured;
+        if let Algorithm::Vivace(v) = &mut self.algorithm {
+            v.filter(&mut measured);
+        }
+        let measured = &measured;
+        let utility = self.utility.of(measured, self.before.as_ref())?;
+        if utility.is_nan() {
+            return Err("it gave no number (NaN)".to_string());
+        }
+        self.before = Some(*measured);
+        let changed = match &mut self.algorithm {
+            Algorithm::Allegro(a) => a.on_result(measured, utility, purpose),
+            Algorithm::Vivace(v) => v.on_result(measured, utility, purpose),
+        };
+        Ok(Verdict { changed, utility, state })
+    }
+
+    /// Rate of the interval that would begin now, bit/s.
+    pub fn rate(&self) -> f64 {
+        match &self.algorithm {
+            Algorithm::Allegro(a) => a.rate(),
+            Algorithm::Vivace(v) => v.rate(),
+        }
+    }
+
+    /// What it is doing.
+    pub fn state(&self) -> &'static str {
+        match &self.algorithm {
+            Algorithm::Allegro(a) => a.state(),
+            Algorithm::Vivace(v) => v.state(),
+        }
+    }
+}
+
+/// Length of an interval: the time of `packets` datagrams at `rate`, or `rtts` RTTs, whichever is longer.
+fn length(rate: f64, packets: f64, packet_bits: f64, rtts: f64, rtt: Span) -> Span {
+    let sending = packets * packet_bits * 1e9 / rate;
+    // half a spacing less, so that rounding never adds a datagram
+    let sending = sending - 0.5 * packet_bits * 1e9 / rate;
+    Span(sending.max(rtts * rtt.0 as f64) as u64)
+}
+
+/// A coin.
+fn heads(stream: &mut Stream) -> bool {
+    stream.below(2) == 1
+}

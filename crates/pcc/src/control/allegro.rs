@@ -1,0 +1,564 @@
+//! PCC Allegro (NSDI 2015): double while utility rises, then try rates a little above and below in pairs of intervals of
+//! random order, and move on in the direction that both pairs favour, in growing steps, while utility rises.
+//!
+//! Variables: r (`base`), bit/s; epsilon, the relative size of a trial; n (`step`), the number of the step.
+//! The constants of the public implementations differ; each is a set of [`AllegroParams`].
+//!
+//! Differs: what an implementation does to the sender's clock or threads is not here (see `ackclock_core::pacing`);
+//! "usp" has an RTT term in its utility, which its variant here leaves out; "ker" leaves the first and last five
+//! packets of an interval out of account, which an interval of whole spacings does not need.
+
+use ackclock_core::Stream;
+
+use super::{heads, length, Path, Plan, RateControl};
+use crate::interval::Measured;
+
+/// First rate.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Start {
+    /// This many packets per RTT.
+    PerRtt(f64),
+    /// bit/s.
+    Rate(f64),
+}
+
+/// How the starting phase grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Growth {
+    /// Twice the rate with each interval, not waiting for results.
+    Double,
+    /// Twice the rate with each result.
+    DoubleOnResult,
+    /// With each result by the smaller of rate and delivered rate.
+    AddDelivered,
+}
+
+/// What ends the starting phase, and the rate behind it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Exit {
+    /// Utility falls; back to the last rate at which it rose.
+    LastGood,
+    /// Utility falls; the last good rate, less the share lost.
+    LastGoodLessLoss,
+    /// Utility falls; half the rate.
+    Half,
+    /// Utility per rate falls below this share of the one before; back to the last rate at which it did not.
+    BelowShare(f64),
+}
+
+/// Length of an interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Length {
+    /// The larger of the time of ten packets and m RTTs, m uniform in these bounds.
+    Uniform(f64, f64),
+    /// The same with m drawn from low, low + 0.1, ..., high.
+    Tenths(f64, f64),
+    /// m from {1.5, 1.6, 1.7} if 1.1 RTTs hold more than ten packets; else the larger of ten packets and 5 ms.
+    Modong,
+    /// At least this many packets and this many RTTs.
+    AtLeast(f64, f64),
+}
+
+/// The first rate after a decision, relative to the trial that won.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FirstMove {
+    /// r (1 +- e).
+    Trial,
+    /// r (1 +- e)^2.
+    TrialSquared,
+    /// 1 % after trials of 1 %, 2 % after 2 and 3 %, 3 % after 4 and 5 %.
+    ByTrialSize,
+    /// r (1 +- e)(1 +- step).
+    TrialAndStep,
+}
+
+/// Constants of an implementation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub struct AllegroParams {
+    pub start: Start,
+    pub growth: Growth,
+    pub exit: Exit,
+    /// The first interval's utility counts half.
+    pub first_counts_half: bool,
+    /// Share of the rate while waiting for a result of the starting phase.
+    pub start_filler: f64,
+    pub length: Length,
+    pub epsilon_min: f64,
+    pub epsilon_max: f64,
+    /// Beyond the greatest trial size comes the least again.
+    pub epsilon_wraps: bool,
+    /// Pairs of trials, all of which must agree.
+    pub pairs: u32,
+    /// Both pairs in the same order.
+    pub same_order: bool,
+    /// While results are outstanding the last trial's rate holds instead of r.
+    pub keeps_last_trial: bool,
+    /// Each trial waits for the result of the one before.
+    pub sequential: bool,
+    pub first_move: FirstMove,
+    /// Size of step n is n times this.
+    pub step: f64,
+    /// Greatest step.
+    pub step_max: f64,
+    /// Number of the first step.
+    pub first_step: u32,
+    /// The first interval at the new rate only sets the reference.
+    pub first_move_is_reference: bool,
+    /// A failed step is taken back by its own size instead of to the rate before.
+    pub reverts_by_size: bool,
+    /// Least change of a step, packets per interval.
+    pub least_packets: f64,
+    /// Rates above this, and this much above the measured throughput, fall back to it; bit/s, both.
+    pub resync: Option<(f64, f64)>,
+    pub min_rate: f64,
+    pub max_rate: f64,
+}
+
+impl AllegroParams {
+    /// The paper's form.
+    pub const PAPER: AllegroParams = AllegroParams {
+        start: Start::PerRtt(2.0),
+        growth: Growth::Double,
+        exit: Exit::LastGood,
+        first_counts_half: false,
+        start_filler: 1.0,
+        length: Length::Uniform(1.7, 2.2),
+        epsilon_min: 0.01,
+        epsilon_max: 0.05,
+        epsilon_wraps: false,
+        pairs: 2,
+        same_order: false,
+        keeps_last_trial: false,
+        sequential: false,
+        first_move: FirstMove::Trial,
+        step: 0.01,
+        step_max: 1.0,
+        first_step: 1,
+        first_move_is_reference: false,
+        reverts_by_size: false,
+        least_packets: 0.0,
+        resync: None,
+        min_rate: MIN_RATE,
+        max_rate: MAX_RATE,
+    };
+
+    /// The authors' code of 2014 to 2016 (modong/pcc).
+    pub const MODONG: AllegroParams = AllegroParams {
+        start: Start::Rate(2e6),
+        first_counts_half: true,
+        length: Length::Modong,
+        epsilon_wraps: true,
+        keeps_last_trial: true,
+        first_move: FirstMove::ByTrialSize,
+        first_step: 2,
+        first_move_is_reference: true,
+        reverts_by_size: true,
+        resync: Some((200e6, 30e6)),
+        ..AllegroParams::PAPER
+    };
+
+    /// Hercules (netsec-ethz/hercules).
+    pub const HERC: AllegroParams = AllegroParams {
+        start: Start::PerRtt(1.0),
+        growth: Growth::DoubleOnResult,
+        exit: Exit::LastGoodLessLoss,
+        length: Length::Tenths(1.7, 2.2),
+        same_order: true,
+        sequential: true,
+        least_packets: 10.0,
+        min_rate: 12e6, // 1000 packets/s of 1500 bytes
+        ..AllegroParams::PAPER
+    };
+
+    /// The kernel module (PCCproject/PCC-Kernel, Allegro).
+    pub const KER: AllegroParams = AllegroParams {
+        start: Start::Rate(512.0 * 1024.0 * 8.0),
+        growth: Growth::AddDelivered,
+        exit: Exit::BelowShare(0.75),
+        length: Length::AtLeast(40.0, 1.0),
+        first_move: FirstMove::TrialSquared,
+        first_move_is_reference: true,
+        step_max: 0.05,
+        min_rate: 8192.0,
+        ..AllegroParams::PAPER
+    };
+
+    /// The user-space code (PCCproject/PCC-Uspace) when it runs Allegro.
+    pub const USP: AllegroParams = AllegroParams {
+        start: Start::PerRtt(10.0),
+        growth: Growth::DoubleOnResult,
+        exit: Exit::Half,
+        start_filler: 0.5,
+        length: Length::AtLeast(10.0, 1.0),
+        epsilon_min: 0.05,
+        pairs: 3,
+        first_move: FirstMove::TrialAndStep,
+        first_move_is_reference: true,
+        step: 0.02,
+        step_max: 0.10,
+        first_step: 2,
+        ..AllegroParams::PAPER
+    };
+}
+
+/// Two packets of 1500 bytes a second. Differs: the paper names no least rate.
+const MIN_RATE: f64 = 24_000.0;
+/// 10 Gbit/s: on links without a rate the starting phase would never end.
+const MAX_RATE: f64 = 1e10;
+
+/// State of the algorithm.
+pub struct Allegro {
+    params: AllegroParams,
+    stream: Stream,
+    phase: Phase,
+    /// r.
+    base: f64,
+    /// Purposes of intervals of an earlier phase are smaller than this.
+    epoch: u32,
+    first_rtt: bool,
+}
+
+enum Phase {
+    Starting { rate: f64, planned: u32, known: Option<Known>, waiting: bool },
+    Decision(Decision),
+    Adjusting(Adjusting),
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    rate: f64,
+    utility: f64,
+}
+
+struct Decision {
+    epsilon: f64,
+    /// By trial: up?
+    up: [bool; 2 * MAX_PAIRS],
+    planned: u32,
+    utility: [f64; 2 * MAX_PAIRS],
+    known: u32,
+}
+
+struct Adjusting {
+    up: bool,
+    /// Number of the step under way; 0 = the reference is being measured.
+    step: u32,
+    /// Rate and utility before the step.
+    before: Known,
+    rate: f64,
+    size: f64,
+    planned: bool,
+    /// Trial size that led here.
+    epsilon: f64,
+}
+
+const MAX_PAIRS: usize = 3;
+/// Purposes: the epoch, and the number of the interval in it; the last number stands for "nothing is tried".
+const NUMBER_BITS: u32 = 3;
+const FILLER: u32 = (1 << NUMBER_BITS) - 1;
+const EPOCHS: u32 = u32::MAX >> NUMBER_BITS;
+
+impl Allegro {
+    /// An algorithm that has not begun.
+    pub fn new(params: AllegroParams, stream: Stream) -> Allegro {
+        let rate = match params.start {
+            Start::Rate(rate) => rate,
+            Start::PerRtt(_) => params.min_rate,
+        };
+        Allegro {
+            phase: Phase::Starting { rate, planned: 0, known: None, waiting: false },
+            base: rate,
+            epoch: 0,
+            first_rtt: true,
+            stream,
+            params,
+        }
+    }
+
+    /// Trial size now; 0 outside of decisions.
+    pub fn epsilon(&self) -> f64 {
+        match &self.phase {
+            Phase::Decision(d) => d.epsilon,
+            _ => 0.0,
+        }
+    }
+
+    fn clamp(&self, rate: f64) -> f64 {
+        rate.clamp(self.params.min_rate, self.params.max_rate)
+    }
+
+    fn decide(&mut self, base: f64, epsilon: f64) {
+        self.base = self.clamp(base);
+        self.epoch += 1;
+        let pairs = self.params.pairs as usize;
+        let mut up = [false; 2 * MAX_PAIRS];
+        let mut first = heads(&mut self.stream);
+        for pair in 0..pairs {
+            if pair > 0 && !self.params.same_order {
+                first = heads(&mut self.stream);
+            }
+            (up[2 * pair], up[2 * pair + 1]) = (first, !first);
+        }
+        let utility = [0.0; 2 * MAX_PAIRS];
+        self.phase = Phase::Decision(Decision { epsilon, up, planned: 0, utility, known: 0 });
+    }
+
+    fn trial_rate(base: f64, epsilon: f64, up: bool) -> f64 {
+        base * if up { 1.0 + epsilon } else { 1.0 - epsilon }
+    }
+
+    /// All trials are judged.
+    fn conclude(&mut self) {
+        let Phase::Decision(Decision { epsilon, up, utility, .. }) = self.phase else { return };
+        let p = self.params;
+        let pairs = p.pairs as usize;
+        let favours_up = |pair: usize| {
+            let (a, b) = (utility[2 * pair], utility[2 * pair + 1]);
+            if a == b {
+                return None;
+            }
+            Some((a > b) == up[2 * pair])
+        };
+        let first = favours_up(0);
+        if first.is_none() || (1..pairs).any(|pair| favours_up(pair) != first) {
+            let larger = epsilon + p.epsilon_min.min(0.01);
+            let epsilon = match larger > p.epsilon_max + 1e-9 {
+                true if p.epsilon_wraps => p.epsilon_min,
+                true => p.epsilon_max,
+                false => larger,
+            };
+            return self.decide(self.base, epsilon);
+        }
+        let up_wins = first == Some(true);
+        let sign = if up_wins { 1.0 } else { -1.0 };
+        let size = match p.first_move {
+            FirstMove::ByTrialSize if epsilon < 0.015 => 0.01,
+            FirstMove::ByTrialSize if epsilon < 0.035 => 0.02,
+            FirstMove::ByTrialSize => 0.03,
+            _ => epsilon,
+        };
+        let mut rate = self.base * (1.0 + sign * size);
+        match p.first_move {
+            FirstMove::TrialSquared => rate *= 1.0 + sign * epsilon,
+            FirstMove::TrialAndStep => rate *= 1.0 + sign * p.step,
+            _ => {}
+        }
+        let winners = (0..2 * pairs).filter(|&i| up[i] == up_wins);
+        let mean = winners.map(|i| utility[i]).sum::<f64>() / pairs as f64;
+        let before = Known { rate: self.clamp(rate), utility: mean };
+        self.epoch += 1;
+        let mut next = Adjusting {
+            up: up_wins,
+            step: p.first_step - 1,
+            before,
+            rate: before.rate,
+            size,
+            planned: false,
+            epsilon,
+        };
+        if p.first_move_is_reference {
+            next.step = 0;
+        } else {
+            self.advance(&mut next, 0.0);
+        }
+        self.base = next.rate;
+        self.phase = Phase::Adjusting(next);
+    }
+
+    /// One step further.
+    fn advance(&self, adjusting: &mut Adjusting, per_interval: f64) {
+        let p = &self.params;
+        adjusting.step = (adjusting.step + 1).max(p.first_step);
+        adjusting.size = (adjusting.step as f64 * p.step).min(p.step_max);
+        let mut change = adjusting.before.rate * adjusting.size;
+        if p.least_packets > 0.0 && per_interval > 0.0 {
+            change = change.max(p.least_packets * adjusting.before.rate / per_interval);
+        }
+        let sign = if adjusting.up { 1.0 } else { -1.0 };
+        adjusting.rate = self.clamp(adjusting.before.rate + sign * change);
+        adjusting.planned = false;
+    }
+
+    fn on_start(&mut self, measured: &Measured, utility: f64) -> bool {
+        let p = self.params;
+        let epoch = self.epoch;
+        let Phase::Starting { rate, known, waiting, .. } = &mut self.phase else { return false };
+        let utility = if known.is_none() && p.first_counts_half { utility / 2.0 } else { utility };
+        let now = Known { rate: measured.rate, utility };
+        let vanished = measured.lost == measured.sent;
+        let fell = known.is_some_and(|before| match p.exit {
+            Exit::BelowShare(share) => now.utility / now.rate < share * (before.utility / before.rate),
+            _ => now.utility < before.utility,
+        });
+        if let Some(before) = known.filter(|_| fell || vanished) {
+            let base = match p.exit {
+                Exit::Half => now.rate * 0.5,
+                Exit::LastGoodLessLoss => before.rate * (1.0 - measured.loss()),
+                _ => before.rate,
+            };
+            self.decide(base, p.epsilon_min);
+            return true;
+        }
+        *known = Some(now);
+        match p.growth {
+            Growth::Double => return false,
+            Growth::DoubleOnResult => *rate = now.rate * 2.0,
+            Growth::AddDelivered => *rate = now.rate + now.rate.min(measured.throughput_mbps() * 1e6),
+        }
+        *rate = rate.clamp(p.min_rate, p.max_rate);
+        *waiting = false;
+        self.epoch = epoch + 1;
+        true
+    }
+
+    fn on_trial(&mut self, measured: &Measured, utility: f64, number: u32) -> bool {
+        if measured.limited {
+            let epsilon = self.epsilon();
+            self.decide(self.base, epsilon); // says nothing: all over again
+            return true;
+        }
+        let p = self.params;
+        let Phase::Decision(decision) = &mut self.phase else { return false };
+        decision.utility[number as usize] = utility;
+        decision.known += 1;
+        if decision.known < 2 * p.pairs {
+            return p.sequential; // the next trial may begin
+        }
+        self.conclude();
+        true
+    }
+
+    fn on_step(&mut self, measured: &Measured, utility: f64) -> bool {
+        let p = self.params;
+        let Phase::Adjusting(adjusting) = &self.phase else { return false };
+        let Adjusting { up, step, before, rate, size, epsilon, .. } = *adjusting;
+        if measured.limited {
+            self.decide(before.rate, p.epsilon_min);
+            return true;
+        }
+        if step > 0 && utility < before.utility {
+            let sign = if up { 1.0 } else { -1.0 };
+            let back = if p.reverts_by_size { rate * (1.0 - sign * size) } else { before.rate };
+            self.decide(back, p.epsilon_min);
+            return true;
+        }
+        let mut next =
+            Adjusting { up, step, before: Known { rate, utility }, rate, size, planned: false, epsilon };
+        self.advance(&mut next, measured.sent as f64);
+        if next.rate == rate {
+            self.decide(rate, p.epsilon_min); // at a bound
+            return true;
+        }
+        self.epoch += 1;
+        self.base = next.rate;
+        self.phase = Phase::Adjusting(next);
+        true
+    }
+}
+
+impl RateControl for Allegro {
+    fn begin(&mut self, path: &Path) -> Plan {
+        let p = self.params;
+        if std::mem::take(&mut self.first_rtt) {
+            if let (Start::PerRtt(packets), Phase::Starting { rate, .. }) = (p.start, &mut self.phase) {
+                *rate = (packets * path.packet_bits() / path.srtt.as_secs().max(1e-6)).max(p.min_rate);
+                self.base = *rate;
+            }
+        }
+        let (rate, number) = match &mut self.phase {
+            Phase::Starting { rate, planned, waiting, .. } => {
+                let now = *rate;
+                if p.growth == Growth::Double {
+                    *rate = (*rate * 2.0).min(p.max_rate);
+                    *planned += 1;
+                    (now, 0)
+                } else if std::mem::replace(waiting, true) {
+                    (now * p.start_filler, FILLER)
+                } else {
+                    (now, 0)
+                }
+            }
+            Phase::Decision(d) => {
+                let ready = d.planned < 2 * p.pairs && (!p.sequential || d.planned == d.known);
+                if ready {
+                    let number = d.planned;
+                    d.planned += 1;
+                    (Allegro::trial_rate(self.base, d.epsilon, d.up[number as usize]), number)
+                } else if p.keeps_last_trial && d.planned > 0 {
+                    let last = d.up[d.planned as usize - 1];
+                    (Allegro::trial_rate(self.base, d.epsilon, last), FILLER)
+                } else {
+                    (self.base, FILLER)
+                }
+            }
+            Phase::Adjusting(a) => {
+                let number = if std::mem::replace(&mut a.planned, true) { FILLER } else { 0 };
+                (a.rate, number)
+            }
+        };
+        let rate = self.clamp(rate);
+        let m = match p.length {
+            Length::Uniform(low, high) => low + (high - low) * self.stream.unit(),
+            Length::Tenths(low, high) => {
+                let n = ((high - low) * 10.0 + 1.5) as u64;
+                low + 0.1 * self.stream.below(n) as f64
+            }
+            Length::Modong => 1.5 + 0.1 * self.stream.below(3) as f64,
+            Length::AtLeast(_, m) => m,
+        };
+        let bits = path.packet_bits();
+        let length = match p.length {
+            Length::Modong if 1.1 * path.srtt.as_secs() * rate > 10.0 * bits => {
+                length(rate, 0.0, bits, m, path.srtt)
+            }
+            Length::Modong => length(rate, 10.0, bits, 1.0, ackclock_core::Span::from_ms(5)),
+            Length::AtLeast(packets, _) => length(rate, packets, bits, m, path.srtt),
+            _ => length(rate, 10.0, bits, m, path.srtt),
+        };
+        Plan { rate, length, purpose: (self.epoch & EPOCHS) << NUMBER_BITS | number }
+    }
+
+    fn on_result(&mut self, measured: &Measured, utility: f64, purpose: u32) -> bool {
+        let (epoch, number) = (purpose >> NUMBER_BITS, purpose & FILLER);
+        if let Some((above, margin)) = self.params.resync {
+            let throughput = measured.throughput_mbps() * 1e6;
+            let adjusting = matches!(self.phase, Phase::Adjusting(_));
+            if adjusting && !measured.limited && self.base > above && self.base > throughput + margin {
+                self.decide(throughput, self.params.epsilon_min);
+                return true;
+            }
+        }
+        if epoch != self.epoch & EPOCHS || number == FILLER {
+            return false;
+        }
+        match self.phase {
+            Phase::Starting { .. } if measured.limited => false,
+            Phase::Starting { .. } => self.on_start(measured, utility),
+            Phase::Decision(_) => self.on_trial(measured, utility, number),
+            Phase::Adjusting(_) => self.on_step(measured, utility),
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        match &self.phase {
+            Phase::Starting { rate, .. } => *rate,
+            Phase::Decision(d) if d.planned < 2 * self.params.pairs => {
+                Allegro::trial_rate(self.base, d.epsilon, d.up[d.planned as usize])
+            }
+            Phase::Decision(_) => self.base,
+            Phase::Adjusting(a) => a.rate,
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Starting { .. } => "starting",
+            Phase::Decision(_) => "decision",
+            Phase::Adjusting(_) => "adjusting",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use ackclock_core::{Span, Time};
+
+use super::*;
+
+fn path() -> Path {
+    let rtt = Span::from_ms(30);
+    Path { now: Time::ZERO, srtt: rtt, min_rtt: rtt, packet_bytes: 1500 }
+}
+
+fn measured(rate: f64, lost: u32) -> Measured {
+    Measured {
+        id: 0,
+        rate,
+        start: Time::ZERO,
+        end: Time(1_000_000_000),
+        known: Time(1_030_000_000),
+        sent: 1000,
+        lost,
+        bytes: (rate / 8.0) as u64,
+        rtt_mean: 0.03,
+        rtt_gradient: 0.0,
+        gradient_error: 0.0,
+        rtt_deviation: 0.0,
+        limited: false,
+    }
+}
+
+/// Play intervals whose results come at once, judged by `utility` of the rate; the rates of those that count.
+fn play(allegro: &mut Allegro, intervals: usize, utility: impl Fn(f64) -> f64) -> Vec<f64> {
+    let mut rates = Vec::new();
+    for _ in 0..intervals {
+        let plan = allegro.begin(&path());
+        if plan.purpose & FILLER != FILLER {
+            rates.push(plan.rate);
+        }
+        allegro.on_result(&measured(plan.rate, 0), utility(plan.rate), plan.purpose);
+    }
+    rates
+}
+
+/// An algorithm that has just left its starting phase at 100 Mbit/s.
+fn deciding(params: AllegroParams) -> Allegro {
+    let mut allegro = Allegro::new(params, Stream::new(5, "test"));
+    allegro.decide(100e6, params.epsilon_min);
+    allegro.begin(&path()); // swallows the first RTT
+    allegro.decide(100e6, params.epsilon_min);
+    allegro
+}
+
+/// NSDI 2015: from 101 upward 102.01, 104.05, 107.17, 111.46, 117.03, 124.05.
+#[test]
+fn the_rate_ladder_to_the_printed_digits() {
+    let mut allegro = deciding(AllegroParams::PAPER);
+    let rates = play(&mut allegro, 10, |x| x);
+    let ladder: Vec<String> = rates[4..].iter().map(|r| format!("{:.2}", r / 1e6)).collect();
+    assert_eq!(ladder, ["102.01", "104.05", "107.17", "111.46", "117.03", "124.05"]);
+    let mut trials: Vec<u64> = rates[..4].iter().map(|r| r.round() as u64 / 1_000_000).collect();
+    trials.sort_unstable();
+    assert_eq!(trials, [99, 99, 101, 101]);
+}
+
+#[test]
+fn downward_is_the_mirror_image() {
+    let mut allegro = deciding(AllegroParams::PAPER);
+    let rates = play(&mut allegro, 7, |x| -x);
+    let ladder: Vec<String> = rates[4..].iter().map(|r| format!("{:.4}", r / 1e6)).collect();
+    assert_eq!(ladder, ["98.0100", "96.0498", "93.1683"]); // 99 x 0.99 x 0.98 x 0.97
+}
+
+#[test]
+fn a_fall_takes_the_step_back() {
+    let mut allegro = deciding(AllegroParams::PAPER);
+    play(&mut allegro, 9, |x| if x < 110e6 { x } else { 0.0 });
+    assert_eq!(allegro.state(), "decision");
+    assert_eq!(format!("{:.2}", allegro.base / 1e6), "107.17"); // 111.46 was one step too far
+}
+
+#[test]
+fn trials_that_disagree_widen_until_five_percent() {
+    let widths = |params, decisions: usize| {
+        let mut allegro = deciding(params);
+        let mut widths = Vec::new();
+        for _ in 0..decisions {
+            widths.push((allegro.epsilon() * 100.0).round());
+            for i in 0..4 {
+                let plan = allegro.begin(&path());
+                let Phase::Decision(d) = &allegro.phase else {
+                    panic!("no pairs agree, so nothing is decided")
+                };
+                let up = d.up[i];
+                // the first pair favours up, the second down
+                let utility = if up == (i < 2) { 1.0 } else { 0.0 };
+                allegro.on_result(&measured(plan.rate, 0), utility, plan.purpose);
+            }
+        }
+        widths
+    };
+    assert_eq!(widths(AllegroParams::PAPER, 7), [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0]);
+    assert_eq!(widths(AllegroParams::MODONG, 7), [1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0]);
+}
+
+#[test]
+fn starting_doubles_and_returns_to_the_last_rate_that_was_better() {
+    let mut allegro = Allegro::new(AllegroParams::PAPER, Stream::new(1, "test"));
+    let first = 2.0 * 12_000.0 / 0.03;
+    // results lag by two intervals
+    let mut plans = Vec::new();
+    let mut planned = Vec::new();
+    while allegro.state() == "starting" {
+        let plan = allegro.begin(&path());
+        planned.push((plan.rate / first).round());
+        plans.push(plan);
+        if plans.len() > 2 {
+            let plan = plans[plans.len() - 3];
+            let utility = if plan.rate < 100e6 { plan.rate } else { 0.0 };
+            allegro.on_result(&measured(plan.rate, 0), utility, plan.purpose);
+        }
+    }
+    assert_eq!(planned[..4], [1.0, 2.0, 4.0, 8.0]);
+    assert_eq!((allegro.base / first).round(), 64.0); // 51.2 Mbit/s was good, 102.4 was not
+    assert_eq!(planned.len(), 10, "two more had begun by then");
+}
+
+#[test]
+fn variants_begin_and_move_as_their_implementations_do() {
+    // modong: 2 Mbit/s; after 1 % trials a move of 1 %, which sets the reference, then 2 %, 3 %; a fall takes n % back
+    let mut allegro = Allegro::new(AllegroParams::MODONG, Stream::new(1, "test"));
+    assert_eq!(allegro.begin(&path()).rate, 2e6);
+    let mut allegro = deciding(AllegroParams::MODONG);
+    let rates = play(&mut allegro, 7, |x| if x < 106e6 { x } else { 0.0 });
+    let ladder: Vec<String> = rates[4..].iter().map(|r| format!("{:.4}", r / 1e6)).collect();
+    assert_eq!(ladder, ["101.0000", "103.0200", "106.1106"]);
+    assert_eq!(format!("{:.4}", allegro.base / 1e6), "102.9273"); // 106.1106 x 0.97
+                                                                  // herc: one packet per RTT, twice with each result, 12 Mbit/s at least; ker: 512 KiB/s
+    let mut allegro = Allegro::new(AllegroParams::HERC, Stream::new(1, "test"));
+    assert_eq!(allegro.begin(&path()).rate, 12e6);
+    let mut allegro = Allegro::new(AllegroParams::KER, Stream::new(1, "test"));
+    assert_eq!(allegro.begin(&path()).rate, 4_194_304.0);
+    // usp: 5 % trials in three pairs; the move is 5 % and 2 %
+    let mut allegro = deciding(AllegroParams::USP);
+    let rates = play(&mut allegro, 8, |x| x);
+    assert_eq!(rates.len(), 8);
+    assert_eq!(format!("{:.3} {:.4}", rates[6] / 1e6, rates[7] / 1e6), "107.100 111.3840");
+}
+
+#[test]
+fn a_trial_that_had_nothing_to_send_is_repeated() {
+    let mut allegro = deciding(AllegroParams::PAPER);
+    let plan = allegro.begin(&path());
+    let limited = Measured { limited: true, ..measured(plan.rate, 0) };
+    assert!(allegro.on_result(&limited, 1e9, plan.purpose));
+    assert_eq!((allegro.state(), allegro.base), ("decision", 100e6));
+    let stale = allegro.on_result(&measured(plan.rate, 0), 1.0, plan.purpose);
+    assert!(!stale, "results of the abandoned trials count no more");
+}
+
+#[test]
+fn intervals_hold_ten_packets_or_about_two_rtts() {
+    let mut allegro = deciding(AllegroParams::PAPER);
+    let rtts: Vec<f64> = (0..200).map(|_| allegro.begin(&path()).length.as_secs() / 0.03).collect();
+    let (low, high) = rtts.iter().fold((9.0f64, 0.0f64), |(l, h), &x| (l.min(x), h.max(x)));
+    assert!(low >= 1.7 && high <= 2.2 && low < 1.75 && high > 2.15, "{low} {high}");
+    allegro.decide(24_000.0, 0.01);
+    let plan = allegro.begin(&path());
+    // ten packets of 12 000 bits, less the half spacing that rounding must not fill
+    assert!((plan.length.as_secs() - 9.5 * 12_000.0 / plan.rate).abs() < 1e-6);
+}

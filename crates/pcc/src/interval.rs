@@ -1,0 +1,219 @@
+//! Monitor intervals: what was sent in a piece of time, and what the reports said about it.
+//!
+//! An interval begins and ends at the transmission of a datagram, so that it holds a whole number of spacings: with an
+//! exact clock the measured rate is the rate set, without rounding to whole datagrams.
+
+use std::collections::VecDeque;
+
+use ackclock_core::{Span, Time};
+
+/// A finished interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Its number, counted from 0.
+    pub id: u32,
+    /// Rate that was set, bit/s of IP packets.
+    pub rate: f64,
+    /// First transmission.
+    pub start: Time,
+    /// First transmission of the interval behind it.
+    pub end: Time,
+    /// When the result was complete.
+    pub known: Time,
+    /// Datagrams sent.
+    pub sent: u32,
+    /// Of these, lost.
+    pub lost: u32,
+    /// Their IP bytes.
+    pub bytes: u64,
+    /// Mean RTT, s; 0 without a sample.
+    pub rtt_mean: f64,
+    /// dRTT/dT, least squares over (time of transmission, RTT); 0 with fewer than two samples.
+    pub rtt_gradient: f64,
+    /// Standard error of the gradient.
+    pub gradient_error: f64,
+    /// Standard deviation of the RTT, s.
+    pub rtt_deviation: f64,
+    /// The sender had nothing to send for a part of it: says nothing about the path.
+    pub limited: bool,
+}
+
+impl Measured {
+    /// x, the rate at which datagrams left, Mbit/s.
+    pub fn rate_mbps(&self) -> f64 {
+        let seconds = self.end.since(self.start).as_secs();
+        if seconds > 0.0 {
+            self.bytes as f64 * 8e-6 / seconds
+        } else {
+            self.rate * 1e-6
+        }
+    }
+
+    /// L, lost over sent.
+    pub fn loss(&self) -> f64 {
+        if self.sent == 0 {
+            0.0
+        } else {
+            self.lost as f64 / self.sent as f64
+        }
+    }
+
+    /// T = x (1 - L), Mbit/s.
+    pub fn throughput_mbps(&self) -> f64 {
+        self.rate_mbps() * (1.0 - self.loss())
+    }
+}
+
+/// An interval whose datagrams are not all accounted for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interval {
+    pub id: u32,
+    /// The controller's mark.
+    pub purpose: u32,
+    pub rate: f64,
+    pub start: Time,
+    /// `Time::NEVER` while it goes on.
+    pub end: Time,
+    pub sent: u32,
+    pub bytes: u64,
+    pub limited: bool,
+    acked: u32,
+    lost: u32,
+    // sums over RTT samples; times in s from the start
+    n: f64,
+    t: f64,
+    r: f64,
+    tt: f64,
+    tr: f64,
+    rr: f64,
+}
+
+impl Interval {
+    fn finished(&self) -> bool {
+        self.end != Time::NEVER && self.acked + self.lost == self.sent
+    }
+
+    fn measured(&self, known: Time) -> Measured {
+        let n = self.n;
+        let (mut gradient, mut error, mut deviation, mut mean) = (0.0, 0.0, 0.0, 0.0);
+        if n >= 1.0 {
+            mean = self.r / n;
+            let srr = (self.rr - self.r * mean).max(0.0);
+            deviation = libm::sqrt(srr / n);
+            let stt = self.tt - self.t * self.t / n;
+            if n >= 2.0 && stt > 0.0 {
+                let str_ = self.tr - self.t * mean;
+                gradient = str_ / stt;
+                if n > 2.0 {
+                    let residual = (srr - gradient * str_).max(0.0);
+                    error = libm::sqrt(residual / (n - 2.0) / stt);
+                }
+            }
+        }
+        Measured {
+            id: self.id,
+            rate: self.rate,
+            start: self.start,
+            end: self.end,
+            known,
+            sent: self.sent,
+            lost: self.lost,
+            bytes: self.bytes,
+            rtt_mean: mean,
+            rtt_gradient: gradient,
+            gradient_error: error,
+            rtt_deviation: deviation,
+            limited: self.limited,
+        }
+    }
+}
+
+/// The intervals under way, oldest first. The last one is being sent.
+#[derive(Default)]
+pub(crate) struct Intervals {
+    ring: VecDeque<Interval>,
+    next: u32,
+}
+
+impl Intervals {
+    /// Begin one, which ends the one before.
+    pub fn begin(&mut self, now: Time, rate: f64, purpose: u32) {
+        self.finish(now);
+        self.ring.push_back(Interval {
+            id: self.next,
+            purpose,
+            rate,
+            start: now,
+            end: Time::NEVER,
+            sent: 0,
+            bytes: 0,
+            limited: false,
+            acked: 0,
+            lost: 0,
+            n: 0.0,
+            t: 0.0,
+            r: 0.0,
+            tt: 0.0,
+            tr: 0.0,
+            rr: 0.0,
+        });
+        self.next += 1;
+    }
+
+    /// End the one being sent.
+    pub fn finish(&mut self, now: Time) {
+        if let Some(last) = self.ring.back_mut() {
+            if last.end == Time::NEVER {
+                last.end = now;
+            }
+        }
+    }
+
+    /// The one being sent.
+    #[inline]
+    pub fn current(&mut self) -> Option<&mut Interval> {
+        self.ring.back_mut().filter(|i| i.end == Time::NEVER)
+    }
+
+    #[inline]
+    fn get(&mut self, id: u32) -> Option<&mut Interval> {
+        let first = self.ring.front()?.id;
+        self.ring.get_mut(id.wrapping_sub(first) as usize)
+    }
+
+    /// A datagram of interval `id`, sent at `sent`, was reported, with the RTT if there is a sample.
+    #[inline]
+    pub fn on_acked(&mut self, id: u32, sent: Time, rtt: Option<Span>) {
+        let Some(interval) = self.get(id) else { return };
+        interval.acked += 1;
+        if let Some(rtt) = rtt {
+            let t = sent.since(interval.start).as_secs();
+            let r = rtt.as_secs();
+            interval.n += 1.0;
+            interval.t += t;
+            interval.r += r;
+            interval.tt += t * t;
+            interval.tr += t * r;
+            interval.rr += r * r;
+        }
+    }
+
+    /// A datagram of interval `id` is taken as lost.
+    #[inline]
+    pub fn on_lost(&mut self, id: u32) {
+        if let Some(interval) = self.get(id) {
+            interval.lost += 1;
+        }
+    }
+
+    /// The oldest interval's result, if it is complete.
+    #[inline]
+    pub fn take_result(&mut self, now: Time) -> Option<(Measured, u32)> {
+        let front = self.ring.front()?;
+        if !front.finished() {
+            return None;
+        }
+        let done = self.ring.pop_front().expect("invariant: peeked");
+        Some((done.measured(now), done.purpose))
+    }
+}

@@ -1,0 +1,516 @@
+//! The sending end: numbers and paces datagrams, works out from the reports what arrived and what is lost, hands the
+//! intervals' results to the controller, and sends at the rate that it says.
+//!
+//! Loss is no event for the rate: a lost piece is sent again, ahead of new data and at the same pace (NSDI 2015).
+
+use std::collections::VecDeque;
+
+use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint, Report};
+use ackclock_core::{Span, Time};
+
+use crate::config::Config;
+use crate::control::{Controller, Path};
+use crate::interval::{Intervals, Measured};
+use crate::pieces::Outgoing;
+
+/// Running sums.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Stats {
+    /// Data datagrams, retransmissions included.
+    pub sent: u64,
+    /// Their payload bytes.
+    pub sent_bytes: u64,
+    pub retransmissions: u64,
+    /// Taken as lost.
+    pub lost: u64,
+    pub reports: u64,
+    /// Times that no report came for so long that all was taken as lost.
+    pub timeouts: u64,
+    /// Monitor intervals with a result.
+    pub intervals: u64,
+    pub rtt_sum_ns: u128,
+    pub rtt_samples: u64,
+    pub min_rtt: Span,
+}
+
+/// One line of the table of monitor intervals.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct IntervalRow {
+    pub measured: Measured,
+    /// NaN if the interval was not judged.
+    pub utility: f64,
+    /// What the controller was doing.
+    pub state: &'static str,
+}
+
+/// Sender.
+pub struct Sender {
+    config: Config,
+    controller: Controller,
+    pieces: Outgoing,
+    /// Bytes to send in all; `u64::MAX` = as many as there is time for.
+    written: u64,
+    taken: u64,
+    closing: bool,
+    /// The end of the stream has been sent.
+    ended: bool,
+    /// Datagrams from the oldest that is not accounted for on.
+    ring: VecDeque<Sent>,
+    base: u64,
+    outstanding: u32,
+    intervals: Intervals,
+    interval_end: Time,
+    spacing: Span,
+    due: Time,
+    last_sent: Time,
+    /// There was nothing to send when it was due.
+    idle: bool,
+    /// Where filling up goes on.
+    cursor: u64,
+    connecting: bool,
+    established: bool,
+    hello_due: bool,
+    hello_tries: u32,
+    /// When everything outstanding is taken as lost; when connecting, when the hello is sent again.
+    timeout: Time,
+    srtt: Span,
+    rttvar: Span,
+    failed: Option<String>,
+    stats: Stats,
+    rows: Option<Vec<IntervalRow>>,
+}
+
+#[derive(Clone, Copy)]
+struct Sent {
+    at: Time,
+    piece: u64,
+    interval: u32,
+    open: bool,
+}
+
+impl Sender {
+    /// A sender that has not connected.
+    pub fn new(config: Config, controller: Controller) -> Sender {
+        Sender {
+            controller,
+            pieces: Outgoing::default(),
+            written: 0,
+            taken: 0,
+            closing: false,
+            ended: false,
+            ring: VecDeque::new(),
+            base: 0,
+            outstanding: 0,
+            intervals: Intervals::default(),
+            interval_end: Time::ZERO,
+            spacing: Span::ZERO,
+            due: Time::ZERO,
+            last_sent: Time::ZERO,
+            idle: true,
+            cursor: 0,
+            connecting: false,
+            established: false,
+            hello_due: false,
+            hello_tries: 0,
+            timeout: Time::NEVER,
+            srtt: config.initial_rtt,
+            rttvar: config.initial_rtt / 2,
+            failed: None,
+            stats: Stats { min_rtt: Span::MAX, ..Stats::default() },
+            rows: None,
+            config,
+        }
+    }
+
+    /// Open: a hello leaves; data follows when it is answered.
+    pub fn connect(&mut self, _now: Time) {
+        self.connecting = true;
+        self.hello_due = true;
+    }
+    /// Hand over bytes.
+    pub fn write(&mut self, bytes: u64) {
+        self.written = self.written.saturating_add(bytes);
+    }
+    /// From now on there is always something to send.
+    pub fn write_forever(&mut self) {
+        self.written = u64::MAX;
+    }
+    /// Nothing beyond what was sent once.
+    pub fn stop_writing(&mut self) {
+        self.written = self.taken;
+    }
+    /// The stream ends behind what is written.
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+    /// Keep a row for each monitor interval.
+    pub fn set_trace(&mut self, on: bool) {
+        self.rows = on.then(Vec::new);
+    }
+    /// The rows kept so far.
+    pub fn take_rows(&mut self) -> Vec<IntervalRow> {
+        self.rows.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+    /// The other end has answered.
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+    /// Payload bytes cumulatively acknowledged.
+    pub fn acked(&self) -> u64 {
+        self.pieces.acked()
+    }
+    /// Closed, and everything was acknowledged; or failed.
+    pub fn is_done(&self) -> bool {
+        self.failed.is_some() || self.closing && self.ended && self.pieces.is_empty()
+    }
+    /// Nobody answered, or the utility function gave no number: why.
+    pub fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+    /// Running sums.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+    /// Rate set now, bit/s of IP packets.
+    pub fn rate(&self) -> f64 {
+        self.controller.rate()
+    }
+    /// Smoothed RTT.
+    pub fn srtt(&self) -> Span {
+        self.srtt
+    }
+    /// Datagrams outstanding.
+    pub fn in_flight(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Whether a datagram could leave if it were due.
+    #[inline]
+    fn has_something(&self) -> bool {
+        self.taken < self.written
+            || self.closing && !self.ended
+            || self.pieces.has_losses()
+            || self.config.fills_up && !self.pieces.is_empty()
+    }
+
+    /// The next piece, its length, kind, and how often it was sent before.
+    #[inline]
+    fn choose(&mut self) -> Option<(u64, u32, DataKind, u8)> {
+        if let Some(number) = self.pieces.take_again() {
+            return Some(self.repeated(number));
+        }
+        if self.taken < self.written {
+            let len = (self.written - self.taken).min(self.config.payload as u64) as u32;
+            self.taken += len as u64;
+            let last = self.closing && self.taken == self.written;
+            self.ended = last;
+            let kind = if last { DataKind::Last } else { DataKind::Payload };
+            return Some((self.pieces.push(len, last), len, kind, 0));
+        }
+        if self.closing && !self.ended {
+            self.ended = true;
+            return Some((self.pieces.push(0, true), 0, DataKind::Close, 0));
+        }
+        if self.config.fills_up {
+            let number = self.pieces.unacknowledged(self.cursor)?;
+            self.cursor = number + 1;
+            return Some(self.repeated(number));
+        }
+        None
+    }
+
+    fn repeated(&mut self, number: u64) -> (u64, u32, DataKind, u8) {
+        let piece = self.pieces.get(number).expect("invariant: not acknowledged");
+        piece.rexmit = piece.rexmit.saturating_add(1);
+        let kind = match (piece.last, piece.len) {
+            (true, 0) => DataKind::Close,
+            (true, _) => DataKind::Last,
+            _ => DataKind::Payload,
+        };
+        (number, piece.len, kind, piece.rexmit)
+    }
+
+    fn path(&self, now: Time) -> Path {
+        let min_rtt = if self.stats.min_rtt == Span::MAX { self.srtt } else { self.stats.min_rtt };
+        Path { now, srtt: self.srtt, min_rtt, packet_bytes: self.config.packet_bytes() }
+    }
+
+    #[inline(never)]
+    fn begin_interval(&mut self, now: Time) {
+        let plan = self.controller.begin(&self.path(now));
+        self.spacing = spacing(plan.rate, self.config.packet_bytes());
+        self.interval_end = now + plan.length;
+        self.intervals.begin(now, plan.rate, plan.purpose);
+    }
+
+    #[inline]
+    fn track(&mut self, at: Time, piece: u64, interval: u32) -> u64 {
+        self.ring.push_back(Sent { at, piece, interval, open: true });
+        self.outstanding += 1;
+        self.base + self.ring.len() as u64 - 1
+    }
+
+    fn on_report(&mut self, now: Time, report: &Report) {
+        let end = self.base + self.ring.len() as u64;
+        if report.largest >= end {
+            return; // speaks of what was never sent
+        }
+        self.stats.reports += 1;
+        let mut sample = None;
+        if let Some(i) = report.largest.checked_sub(self.base) {
+            let sent = self.ring[i as usize];
+            if sent.open {
+                let rtt = now.since(sent.at).saturating_sub(report.held);
+                self.on_rtt(rtt);
+                sample = Some(rtt);
+            }
+        }
+        if self.connecting {
+            self.connecting = false;
+            self.established = true;
+            self.due = now;
+            self.idle = true;
+        }
+        self.pieces.on_cumulative(report.next_chunk);
+        let blocked = self.outstanding >= self.config.window;
+        // what is open lies within the reordering tolerance of the largest: a few entries, not a window
+        for number in self.base..=report.largest {
+            let entry = &mut self.ring[(number - self.base) as usize];
+            if !entry.open {
+                continue;
+            }
+            let Sent { at, piece, interval, .. } = *entry;
+            let below = report.largest - number;
+            if below == 0 || arrived(report, below - 1) {
+                entry.open = false;
+                self.outstanding -= 1;
+                let rtt = if below == 0 { sample } else { None };
+                self.intervals.on_acked(interval, at, rtt);
+                self.pieces.on_delivered(piece);
+            } else if below >= self.config.reordering as u64 {
+                entry.open = false;
+                self.on_lost(interval, piece);
+            }
+        }
+        self.forget();
+        if blocked && self.outstanding < self.config.window {
+            self.due = self.due.max(now);
+            self.idle = true;
+        }
+        self.arm_timeout(now);
+        self.take_results(now);
+    }
+
+    #[inline]
+    fn on_lost(&mut self, interval: u32, piece: u64) {
+        self.outstanding -= 1;
+        self.stats.lost += (interval != HELLO) as u64;
+        self.intervals.on_lost(interval);
+        self.pieces.on_lost(piece);
+    }
+
+    #[inline]
+    fn forget(&mut self) {
+        while self.ring.front().is_some_and(|sent| !sent.open) {
+            self.ring.pop_front();
+            self.base += 1;
+        }
+    }
+
+    #[inline]
+    fn take_results(&mut self, now: Time) {
+        let mut changed = false;
+        while let Some((measured, purpose)) = self.intervals.take_result(now) {
+            self.stats.intervals += 1;
+            match self.controller.on_result(&measured, purpose) {
+                Ok(verdict) => {
+                    changed |= verdict.changed;
+                    if let Some(rows) = &mut self.rows {
+                        rows.push(IntervalRow { measured, utility: verdict.utility, state: verdict.state });
+                    }
+                }
+                Err(why) => {
+                    self.failed = Some(why);
+                    self.due = Time::NEVER;
+                    return;
+                }
+            }
+        }
+        if changed {
+            // the interval under way ends, and a new one begins with the next datagram, at the new rate's distance
+            self.interval_end = now;
+            if !self.idle {
+                let apart = spacing(self.controller.rate(), self.config.packet_bytes());
+                self.due = (self.last_sent + apart).max(now);
+            }
+        }
+    }
+
+    /// RFC 6298's smoothing, in ns.
+    fn on_rtt(&mut self, rtt: Span) {
+        let stats = &mut self.stats;
+        if stats.rtt_samples == 0 {
+            (self.srtt, self.rttvar) = (rtt, rtt / 2);
+        } else {
+            let error = self.srtt.0.abs_diff(rtt.0);
+            self.rttvar = Span((3 * self.rttvar.0 + error) / 4);
+            self.srtt = Span((7 * self.srtt.0 + rtt.0) / 8);
+        }
+        stats.rtt_sum_ns += rtt.0 as u128;
+        stats.rtt_samples += 1;
+        stats.min_rtt = stats.min_rtt.min(rtt);
+    }
+
+    /// Silence after which everything outstanding is taken as lost.
+    fn patience(&self) -> Span {
+        (self.srtt + self.rttvar * 4).max(self.srtt * 2) + self.config.feedback.flush
+    }
+
+    #[inline]
+    fn arm_timeout(&mut self, now: Time) {
+        self.timeout = if self.outstanding > 0 { now + self.patience() } else { Time::NEVER };
+    }
+
+    fn on_silence(&mut self, now: Time) {
+        self.stats.timeouts += 1;
+        for i in 0..self.ring.len() {
+            let Sent { piece, interval, open, .. } = self.ring[i];
+            if open {
+                self.ring[i].open = false;
+                self.on_lost(interval, piece);
+            }
+        }
+        self.forget();
+        self.timeout = Time::NEVER;
+        if self.idle {
+            self.due = self.due.max(now);
+        }
+        // an interval that nothing follows would never end
+        self.intervals.finish(now);
+        self.interval_end = now;
+        self.take_results(now);
+    }
+}
+
+impl DatagramEndpoint for Sender {
+    #[inline]
+    fn on_packet(&mut self, now: Time, datagram: &Datagram) {
+        if let (Datagram::Report(report), None) = (datagram, &self.failed) {
+            self.on_report(now, report);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if now < self.timeout {
+            return;
+        }
+        if self.connecting {
+            if self.hello_tries >= HELLO_TRIES {
+                self.failed = Some(format!("no answer to {HELLO_TRIES} attempts to connect"));
+                self.timeout = Time::NEVER;
+                return;
+            }
+            self.hello_due = true;
+        } else {
+            self.on_silence(now);
+        }
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
+        if !self.established {
+            return self.hello(now);
+        }
+        if now < self.due || self.outstanding >= self.config.window || self.failed.is_some() {
+            return None;
+        }
+        let Some((chunk, len, kind, rexmit)) = self.choose() else {
+            if !self.idle {
+                self.idle = true;
+                if let Some(interval) = self.intervals.current() {
+                    interval.limited = true;
+                }
+            }
+            return None;
+        };
+        if now >= self.interval_end {
+            self.begin_interval(now);
+        }
+        let header = self.config.header;
+        let bytes = header + len + ackclock_core::datagram::UDP_IP_BYTES;
+        let interval = match self.intervals.current() {
+            Some(interval) => {
+                interval.sent += 1;
+                interval.bytes += bytes as u64;
+                interval.limited |= self.idle && interval.sent > 1;
+                interval.id
+            }
+            None => unreachable!("invariant: one has begun"),
+        };
+        let number = self.track(now, chunk, interval);
+        let spacing = match bytes == self.config.packet_bytes() {
+            true => self.spacing,
+            false => {
+                Span((self.spacing.0 as u128 * bytes as u128 / self.config.packet_bytes() as u128) as u64)
+            }
+        };
+        let due = if self.idle { now } else { self.due };
+        self.due = self.config.pacer.following(due, now, spacing);
+        self.idle = false;
+        self.last_sent = now;
+        if self.timeout == Time::NEVER {
+            self.timeout = now + self.patience();
+        }
+        self.stats.sent += 1;
+        self.stats.sent_bytes += len as u64;
+        self.stats.retransmissions += (rexmit > 0) as u64;
+        Some(Datagram::Data(Data { number, chunk, sent: now, len, header: header as u16, rexmit, kind }))
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Time {
+        let sending = self.established
+            && self.failed.is_none()
+            && self.outstanding < self.config.window
+            && self.has_something();
+        if sending {
+            self.due.min(self.timeout)
+        } else {
+            self.timeout
+        }
+    }
+}
+
+impl Sender {
+    fn hello(&mut self, now: Time) -> Option<Datagram> {
+        if !std::mem::take(&mut self.hello_due) {
+            return None;
+        }
+        let number = self.track(now, u64::MAX, HELLO);
+        self.timeout = now + (HELLO_TIMEOUT * (1 << self.hello_tries.min(6)));
+        self.hello_tries += 1;
+        let header = self.config.header as u16;
+        let kind = DataKind::Hello;
+        Some(Datagram::Data(Data { number, sent: now, header, kind, ..Data::default() }))
+    }
+}
+
+/// Distance of datagrams at a rate, at least 1 ns.
+fn spacing(rate: f64, bytes: u32) -> Span {
+    Span(((bytes as f64 * 8e9 / rate + 0.5) as u64).max(1))
+}
+
+/// Bit `i` of a report.
+#[inline]
+fn arrived(report: &Report, i: u64) -> bool {
+    report.received.get((i / 64) as usize).is_some_and(|word| word >> (i % 64) & 1 == 1)
+}
+
+/// Interval of hellos, which belong to none.
+const HELLO: u32 = u32::MAX;
+/// As often as TCP sends its SYN (Linux: one and six more).
+const HELLO_TRIES: u32 = 7;
+/// First wait for an answer, doubled each time, as RFC 6298's for a SYN.
+const HELLO_TIMEOUT: Span = Span::from_secs(1);
