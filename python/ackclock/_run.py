@@ -133,6 +133,12 @@ def run_batch(
     )
 
 
+def check_arguments(scenario: object, seed: object) -> int:
+    """Refuse what is no scenario or no seed; the seed as a plain number."""
+    _check_scenario(scenario)
+    return _check_whole("seed", seed, 0, MOST_SEED)
+
+
 def check_memory(engine_json: str, limit: int, *, runs: int = 1) -> None:
     """Refuse what would need too much memory, before it starts.
 

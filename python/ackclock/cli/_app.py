@@ -19,6 +19,8 @@ app = typer.Typer(
 )
 study = typer.Typer(rich_markup_mode=None, help="Published experiments, run again, with a verdict on each claim.")
 app.add_typer(study, name="study")
+linux = typer.Typer(rich_markup_mode=None, help="The real Linux TCP, in virtual time.")
+app.add_typer(linux, name="linux")
 
 
 def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
@@ -87,8 +89,22 @@ def run(
         typer.Option(metavar="sender|receiver", help="Side that --pcap captures (default: sender)."),
     ] = None,
     memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more.")] = "4 GiB",
+    backend: Annotated[
+        str, typer.Option(metavar="sim|linux", help="The simulator, or the real Linux TCP in virtual time.")
+    ] = "sim",
+    network: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|qdisc|relay",
+            help="linux: who plays the network, the kernel's queueing disciplines or the simulator's links.",
+        ),
+    ] = None,
+    wall_limit: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 10**6), metavar="S", help="linux: end a guest that takes longer."),
+    ] = None,
 ) -> None:
-    """Simulate a scenario."""
+    """Run a scenario."""
     from ackclock.cli import _run
 
     _run.run(
@@ -101,6 +117,9 @@ def run(
         pcap=_path(pcap, "--pcap"),
         pcap_at=pcap_at,
         memory_limit=memory_limit,
+        backend=backend,
+        network=network,
+        wall_limit=wall_limit,
     )
 
 
@@ -221,3 +240,32 @@ def fidelity(
     from ackclock.cli import _tools
 
     return _tools.fidelity(seeds=seeds, jobs=jobs, as_json=json)
+
+
+@linux.command("build")
+def linux_build(
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARCHIVE|PACKAGE", help="Kernel source: a tar archive or a Debian package (default: the newest)."
+        ),
+    ] = None,
+    controller: Annotated[
+        list[Path] | None,
+        typer.Option("--controller", metavar="FILE", help="Congestion controller (C) to build in. Repeatable."),
+    ] = None,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Build the kernel of the linux backend; minutes the first time, seconds with another controller."""
+    from ackclock.cli import _linux
+
+    _linux.build(source=source, controllers=controller or [], jobs=jobs, as_json=json)
+
+
+@app.command()
+def doctor(json: Json = False) -> int:
+    """Say what the linux backend lacks on this machine. Exit code 3 if anything."""
+    from ackclock.cli import _linux
+
+    return _linux.doctor(as_json=json)

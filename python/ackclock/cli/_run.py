@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ackclock import Run, Scenario
     from ackclock.scenario import CapturePoint
 
+BACKENDS = ("sim", "linux")
+
 SHOWN = 20
 """Rows of a table on the terminal."""
 
@@ -35,6 +37,9 @@ def run(
     pcap: Path | None,
     pcap_at: str | None,
     memory_limit: str,
+    backend: str = "sim",
+    network: str | None = None,
+    wall_limit: int | None = None,
 ) -> None:
     """Read, check everything that can be checked, run, print, write."""
     import ackclock
@@ -44,6 +49,13 @@ def run(
         limit = units.whole(memory_limit, units.SIZE)
     except ScenarioError as error:
         raise error.within("--memory-limit") from None
+    if backend not in BACKENDS:
+        raise InputError(f"--backend: found {quote(backend)}; allowed: {', '.join(BACKENDS)}")
+    for option, value in (("--network", network), ("--wall-limit", wall_limit)):
+        if backend == "sim" and value is not None:
+            raise InputError(f"{option}: found {quote(value)}; allowed: with --backend linux only")
+    if network not in (None, "auto", "qdisc", "relay"):
+        raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
     scenario = ackclock.load(file)
     for text in changes:
         scenario = change(scenario, text)
@@ -68,7 +80,9 @@ def run(
     with _capture(pcap) as captured:
         try:
             result = _terminal.interruptible(
-                lambda: ackclock.run(scenario, seed=seed, pcap=captured, pcap_at=side, memory_limit=limit)
+                (lambda: _in_linux(scenario, seed, captured, side, network, wall_limit))
+                if backend == "linux"
+                else lambda: ackclock.run(scenario, seed=seed, pcap=captured, pcap_at=side, memory_limit=limit)
             )
         except ScenarioError as error:
             if error.key != "memory_limit":
@@ -84,6 +98,15 @@ def run(
     for written in (out, pcap):
         if written is not None:
             _terminal.show(f"written: {written}")
+
+
+def _in_linux(
+    scenario: Scenario, seed: int, pcap: Path | None, side: CapturePoint, network: str | None, wall_limit: int | None
+) -> Run:
+    from ackclock import linux
+
+    kind: Any = network or "auto"
+    return linux.run(scenario, seed=seed, network=kind, pcap=pcap, pcap_at=side, wall_limit_s=wall_limit)
 
 
 def _check_capture(pcap: Path, out: Path | None) -> None:
@@ -180,8 +203,8 @@ def _links(links: pl.DataFrame) -> Table:
             f"{row['dropped_loss']:,}",
             f"{row['dropped_queue']:,}",
             f"{row['marked']:,}",
-            f"{row['mean_packets']:.1f}",
-            str(row["max_packets"]),
+            "–" if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
+            "–" if row["mean_packets"] is None else str(row["max_packets"]),
         )
     return _more(table, busy)
 

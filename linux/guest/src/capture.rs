@@ -1,0 +1,136 @@
+//! What passed the hosts: a pcapng file, and the packets of traced flows for the table of ACKs.
+
+use std::fs::File;
+use std::io::{BufWriter, Error, Result, Write};
+use std::os::fd::RawFd;
+
+use ackclock_sim::spec::{CapturePoint, TraceLevel};
+
+use crate::flows::SENDER_PORT;
+use crate::job::Job;
+use crate::network::{Wiring, DEVICE};
+use crate::packet::Header;
+use crate::sys::{self, Ring};
+
+/// A packet at the sending host of a traced flow.
+#[allow(missing_docs)]
+pub struct Row {
+    pub t: u64,
+    pub flow: u32,
+    pub peer: u16,
+    pub outgoing: bool,
+    pub header: Header,
+}
+
+/// Rings on the hosts' devices.
+pub struct Capture {
+    rings: Vec<(Ring, bool)>,
+    /// CLOCK_REALTIME at the start of the run.
+    zero: u64,
+    file: Option<BufWriter<File>>,
+    traced: TraceLevel,
+    /// Packets of traced flows, in order.
+    pub rows: Vec<Row>,
+    failed: Option<Error>,
+}
+
+impl Capture {
+    /// Rings where the job wants them; `realtime` is the wall clock at the start of the run.
+    pub fn new(job: &Job, wiring: &Wiring, realtime: u64, path: &str) -> Result<Capture> {
+        let record = &job.scenario.record;
+        let point = if job.capture { record.capture } else { CapturePoint::None };
+        let wanted = |side: usize| match side {
+            0 => point == CapturePoint::Sender,
+            _ => point == CapturePoint::Receiver,
+        };
+        let mut rings = Vec::new();
+        for pair in &wiring.hosts {
+            for (side, node) in pair.iter().enumerate() {
+                let traced = side == 0 && record.trace != TraceLevel::None;
+                if traced || wanted(side) {
+                    sys::enter(node.fd())?;
+                    rings.push((Ring::new(sys::interface_index(DEVICE)?)?, wanted(side)));
+                }
+            }
+        }
+        let file = match point {
+            CapturePoint::None => None,
+            _ => {
+                let mut file = BufWriter::new(File::create(path)?);
+                file.write_all(&preamble())?;
+                Some(file)
+            }
+        };
+        Ok(Capture { rings, zero: realtime, file, traced: record.trace, rows: Vec::new(), failed: None })
+    }
+
+    /// Descriptors that become readable when there is something to drain.
+    pub fn fds(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.rings.iter().map(|(ring, _)| ring.fd())
+    }
+
+    /// Take what the rings hold.
+    pub fn drain(&mut self) -> Result<()> {
+        let Capture { rings, zero, file, traced, rows, failed } = self;
+        for (ring, kept) in rings {
+            ring.drain(|seen| {
+                let Some(header) = Header::parse(seen.head) else { return };
+                let t = seen.t.saturating_sub(*zero);
+                if let (Some(file), true) = (file.as_mut(), *kept) {
+                    if let Err(error) = file.write_all(&record(t, seen.len, seen.head)) {
+                        failed.get_or_insert(error);
+                    }
+                }
+                let outgoing = seen.outgoing;
+                let (ours, peer) =
+                    if outgoing { (header.source, header.target) } else { (header.target, header.source) };
+                let flow = ours.wrapping_sub(SENDER_PORT) as u32;
+                if *traced == TraceLevel::All || (*traced == TraceLevel::Flow && flow == 0) {
+                    rows.push(Row { t, flow, peer, outgoing, header });
+                }
+            });
+        }
+        failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Close the file; refuse if packets were missed.
+    pub fn finish(&mut self) -> Result<()> {
+        self.drain()?;
+        for (ring, _) in &self.rings {
+            let lost = ring.lost()?;
+            if lost > 0 {
+                return Err(Error::other(format!("{lost} packets missed the capture")));
+            }
+        }
+        // Every ring is in order of time; several together are not.
+        if self.rings.len() > 1 {
+            self.rows.sort_by_key(|row| row.t);
+        }
+        self.file.as_mut().map_or(Ok(()), |file| file.flush())
+    }
+}
+
+/// Section and interface: IP packets, nanoseconds.
+fn preamble() -> Vec<u8> {
+    let mut out =
+        block(0x0a0d_0d0a, &[&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());
+    let resolution = [9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]; // if_tsresol = 9, end of options
+    out.extend(block(1, &[&[101, 0, 0, 0, 0, 0, 0, 0][..], &resolution].concat()));
+    out
+}
+
+/// An enhanced packet block.
+fn record(t: u64, len: u32, head: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(20 + head.len());
+    for word in [0, (t >> 32) as u32, t as u32, head.len() as u32, len] {
+        body.extend_from_slice(&word.to_le_bytes());
+    }
+    body.extend_from_slice(head);
+    body.resize(body.len().next_multiple_of(4), 0);
+    block(6, &body)
+}
+
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let total = (12 + body.len() as u32).to_le_bytes();
+    [&kind.to_le_bytes()[..], &total, body, &total].concat()
+}

@@ -1,0 +1,165 @@
+//! What is to be done, as the host side writes it (`ackclock.linux._translate`): the scenario as the simulator reads it, and
+//! what of it the kernel is told.
+
+use ackclock_sim::spec::Scenario;
+use serde::Deserialize;
+
+/// One run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Network, flows, what to record.
+    pub scenario: Scenario,
+    /// Seed of the links' random streams.
+    pub seed: u64,
+    /// Monotonic time at which the run begins, ns.
+    pub start_ns: u64,
+    /// Who plays the network.
+    pub network: Network,
+    /// By group of flows: its hosts.
+    pub hosts: Vec<Host>,
+    /// Write a capture.
+    pub capture: bool,
+}
+
+/// Who plays the network.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Network {
+    /// The simulator's links, between TUN devices.
+    Relay,
+    /// The kernel's queueing disciplines, between routers.
+    Qdisc {
+        /// Names of the links.
+        links: Vec<String>,
+        /// From the sending to the receiving hosts, in order.
+        forward: Vec<Stage>,
+        /// And back.
+        backward: Vec<Stage>,
+    },
+}
+
+/// One queueing discipline on the way.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// Link whose table it fills.
+    pub link: u32,
+    /// What it does there.
+    pub qdisc: Qdisc,
+    /// Its drops are losses of the link, not of its queue.
+    pub loses: bool,
+    /// Packets that wait here are the link's queue.
+    pub queues: bool,
+}
+
+/// A queueing discipline.
+#[derive(Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Qdisc {
+    /// Loss, then rate, then delay; `limit` packets in all.
+    Netem {
+        /// Packets.
+        limit: u32,
+        /// Delay, ns.
+        delay_ns: u64,
+        /// Bytes per second; 0 = infinite.
+        rate: u64,
+        /// Bytes charged on top of the frame.
+        overhead: i32,
+        /// Lost packets in 2^32.
+        loss: u32,
+        /// Gilbert-Elliott instead: p, r, 1 - loss in the bad state, loss in the good state, in 2^32.
+        gemodel: Option<[u32; 4]>,
+        /// Extra delay up to this, ns, order not kept; 0 = none.
+        seed: u64,
+    },
+    /// A rate (HTB), packets leave at the start of their transmission; the leaf decides what waits.
+    Shaper {
+        /// Bytes per second.
+        rate: u64,
+        /// Bytes charged on top of the frame.
+        overhead: i32,
+        /// Queue.
+        leaf: Leaf,
+    },
+}
+
+/// What waits for the shaper.
+#[derive(Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Leaf {
+    /// First in, first out.
+    Bfifo {
+        /// Bytes.
+        limit: u32,
+    },
+    /// CoDel.
+    Codel {
+        /// Packets.
+        limit: u32,
+        /// us.
+        target: u32,
+        /// us.
+        interval: u32,
+        /// Marks.
+        ecn: bool,
+    },
+    /// FQ-CoDel.
+    FqCodel {
+        /// Packets.
+        limit: u32,
+        /// us.
+        target: u32,
+        /// us.
+        interval: u32,
+        /// Marks.
+        ecn: bool,
+        /// Number of queues.
+        flows: u32,
+        /// Bytes a queue may send in a turn.
+        quantum: u32,
+    },
+    /// RED, all in bytes.
+    Red {
+        /// Limit.
+        limit: u32,
+        /// Least mean at which it drops.
+        min: u32,
+        /// Mean at which it drops with `max_p`.
+        max: u32,
+        /// In 2^32.
+        max_p: u32,
+        /// Weight of an arrival: 2^-wlog.
+        wlog: u8,
+        /// Marks.
+        ecn: bool,
+    },
+    /// CAKE without its own shaper.
+    Cake {
+        /// Target round-trip time, us.
+        rtt: u32,
+        /// Bytes; 0 = its own choice.
+        memory: u32,
+    },
+}
+
+/// Settings of the hosts of a group of flows.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Controller, by the kernel's name.
+    pub congestion_control: String,
+    /// File below /proc/sys -> value.
+    pub sysctl: Vec<(String, String)>,
+    /// Initial window of the route, segments; 0 = the kernel's.
+    pub initcwnd: u32,
+    /// Least retransmission timeout of the route, ms; 0 = the kernel's.
+    pub rto_min_ms: u32,
+    /// TCP_MAXSEG, bytes; 0 = none.
+    pub mss: u32,
+    /// MTU of the host's device.
+    pub mtu: u32,
+    /// TCP_WINDOW_CLAMP of receivers, bytes; 0 = none.
+    pub window_clamp: u32,
+}

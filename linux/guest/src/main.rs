@@ -1,0 +1,41 @@
+//! PID 1 of the guest kernel, and its only program. It reads a job, builds hosts and network, lets the flows run in
+//! virtual time, writes the tables of the simulator, and switches the machine off.
+//!
+//! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out.
+
+mod acks;
+mod capture;
+mod flows;
+mod info;
+mod job;
+mod netlink;
+mod network;
+mod observe;
+mod packet;
+mod qdisc;
+mod relay;
+mod sys;
+mod tables;
+mod trace;
+
+use std::io::Result;
+
+fn main() {
+    let outcome = run();
+    let error = outcome.err().map(|error| error.to_string());
+    let report = serde_json::json!({ "error": error, "release": sys::release() });
+    // Its presence says that the run came to its end; if it cannot be written, its absence says so.
+    let _ = std::fs::write("/out/report.json", report.to_string());
+    sys::power_off();
+}
+
+fn run() -> Result<()> {
+    // The kernel has mounted /dev by itself.
+    for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("tracefs", "/sys/kernel/tracing")] {
+        sys::mount(kind, target)?;
+    }
+    sys::exact_timers()?;
+    let job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
+    let tables = observe::run(&job)?;
+    tables::write("/out/tables.bin", &tables)
+}

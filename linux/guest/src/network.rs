@@ -1,0 +1,279 @@
+//! Namespaces and the wires between them.
+//!
+//! With the kernel's queueing disciplines: sender - r0 - r1 - ... - receiver, each stage of the way forward on the egress of a
+//! router towards the receiver, each stage back on one towards the sender. Hosts have no queue of their own, so that
+//! packets reach every stage one by one. Where groups differ in their hosts each has a pair of its own, and routers
+//! carry stages only between them. With the relay each host has a TUN device instead, and no router.
+
+use std::io::Result;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::job::{Host, Job, Network, Stage};
+use crate::netlink::{Message, Netlink};
+use crate::{qdisc, sys};
+
+/// Name of the only device of a host.
+pub const DEVICE: &str = "eth0";
+
+/// A namespace.
+pub struct Node {
+    namespace: OwnedFd,
+    /// Its configuration.
+    pub netlink: Netlink,
+}
+
+impl Node {
+    fn new() -> Result<Node> {
+        let namespace = sys::new_namespace()?;
+        let netlink = Netlink::new()?;
+        let node = Node { namespace, netlink };
+        node.up("lo", 65536)?;
+        Ok(node)
+    }
+
+    /// Descriptor to enter it by.
+    pub fn fd(&self) -> RawFd {
+        self.namespace.as_raw_fd()
+    }
+
+    fn up(&self, device: &str, mtu: u32) -> Result<()> {
+        let index = sys::interface_index(device)?;
+        let body = interface(index, libc::IFF_UP as u32, libc::IFF_UP as u32);
+        let mut message = Message::new(libc::RTM_NEWLINK, 0, &body);
+        if device != "lo" {
+            message = message.u32(IFLA_GSO_MAX_SEGS, 1).u32(IFLA_MTU, mtu).u32(IFLA_TXQLEN, TX_QUEUE);
+        }
+        self.netlink.request(message, device)
+    }
+
+    fn route(&self, to: [u8; 4], bits: u8, device: &str, gateway: bool, host: Option<&Host>) -> Result<()> {
+        let index = sys::interface_index(device)?;
+        let flags = if gateway { RTNH_F_ONLINK } else { 0 };
+        let scope = if gateway { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
+        let mut body =
+            vec![libc::AF_INET as u8, bits, 0, 0, libc::RT_TABLE_MAIN, RTPROT_BOOT, scope, RTN_UNICAST];
+        body.extend_from_slice(&u32::to_ne_bytes(flags));
+        let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let mut message = Message::new(libc::RTM_NEWROUTE, create, &body).u32(RTA_OIF, index);
+        if bits > 0 {
+            message = message.attr(RTA_DST, &to);
+        }
+        if gateway {
+            message = message.attr(RTA_GATEWAY, &NEIGHBOUR);
+        }
+        if let Some(host) = host.filter(|h| h.initcwnd + h.rto_min_ms > 0) {
+            message = message.nest(RTA_METRICS, &[], |m| {
+                let m = if host.initcwnd > 0 { m.u32(RTAX_INITCWND, host.initcwnd) } else { m };
+                if host.rto_min_ms > 0 {
+                    // the metric's lock makes it hold against the destination's history
+                    m.u32(RTAX_LOCK, 1 << RTAX_RTO_MIN).u32(RTAX_RTO_MIN, host.rto_min_ms)
+                } else {
+                    m
+                }
+            });
+        }
+        self.netlink.request(message, "route")
+    }
+
+    fn address(&self, ip: [u8; 4], device: &str) -> Result<()> {
+        let mut body = vec![libc::AF_INET as u8, 32, 0, 0];
+        body.extend_from_slice(&sys::interface_index(device)?.to_ne_bytes());
+        let message = Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE, &body);
+        self.netlink.request(message.attr(IFA_LOCAL, &ip).attr(IFA_ADDRESS, &ip), "address")
+    }
+
+    /// Whoever is at the other end of `device` answers to one address; no ARP.
+    fn neighbour(&self, device: &str, mac: [u8; 6]) -> Result<()> {
+        let mut body = vec![libc::AF_INET as u8, 0, 0, 0];
+        body.extend_from_slice(&sys::interface_index(device)?.to_ne_bytes());
+        body.extend_from_slice(&NUD_PERMANENT.to_ne_bytes());
+        body.extend_from_slice(&[0, RTN_UNICAST]);
+        let message = Message::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE, &body);
+        self.netlink.request(message.attr(NDA_DST, &NEIGHBOUR).attr(NDA_LLADDR, &mac), "neighbour")
+    }
+}
+
+/// Address of the sending (0) or receiving (1) host of a group.
+pub fn host_ip(side: usize, group: usize) -> [u8; 4] {
+    [10, side as u8, group as u8, 1]
+}
+
+/// Everything between and including the hosts.
+pub struct Wiring {
+    /// By group: the sending and the receiving host.
+    pub hosts: Vec<[Node; 2]>,
+    /// Routers, from the senders to the receivers.
+    pub routers: Vec<Node>,
+    /// Stages with the router and device that carry them.
+    pub stages: Vec<(Stage, usize, u32)>,
+    /// With the relay, by group: the hosts' devices.
+    pub tuns: Vec<[OwnedFd; 2]>,
+}
+
+impl Wiring {
+    /// Lay everything.
+    pub fn new(job: &Job) -> Result<Wiring> {
+        let mut wiring =
+            Wiring { hosts: Vec::new(), routers: Vec::new(), stages: Vec::new(), tuns: Vec::new() };
+        for host in &job.hosts {
+            let pair = [Node::new()?, Node::new()?];
+            for node in &pair {
+                sys::enter(node.fd())?;
+                for (name, value) in &host.sysctl {
+                    write_sysctl(name, value)?;
+                }
+            }
+            wiring.hosts.push(pair);
+        }
+        match &job.network {
+            Network::Relay => wiring.lay_tuns(job)?,
+            Network::Qdisc { forward, backward, .. } => wiring.lay_routers(job, forward, backward)?,
+        }
+        for (group, pair) in wiring.hosts.iter().enumerate() {
+            for (side, node) in pair.iter().enumerate() {
+                sys::enter(node.fd())?;
+                node.address(host_ip(side, group), DEVICE)?;
+                let gateway = !wiring.routers.is_empty();
+                node.route([0; 4], 0, DEVICE, gateway, Some(&job.hosts[group]))?;
+            }
+        }
+        Ok(wiring)
+    }
+
+    fn lay_tuns(&mut self, job: &Job) -> Result<()> {
+        for (pair, host) in self.hosts.iter().zip(&job.hosts) {
+            let mut fds = Vec::new();
+            for node in pair {
+                sys::enter(node.fd())?;
+                fds.push(sys::tun(DEVICE)?);
+                node.up(DEVICE, host.mtu)?;
+            }
+            let [a, b]: [OwnedFd; 2] = fds.try_into().expect("invariant: two");
+            self.tuns.push([a, b]);
+        }
+        Ok(())
+    }
+
+    fn lay_routers(&mut self, job: &Job, forward: &[Stage], backward: &[Stage]) -> Result<()> {
+        let groups = self.hosts.len();
+        let mtu = job.hosts.iter().map(|h| h.mtu).max().unwrap_or(1500);
+        let stages = forward.len().max(backward.len()).max(1);
+        let alone = groups == 1;
+        let routers = if alone { stages } else { stages + 1 };
+        for _ in 0..routers {
+            self.routers.push(Node::new()?);
+            write_sysctl("net/ipv4/ip_forward", "1")?;
+        }
+        let (first, last) = (0, routers - 1);
+        for group in 0..groups {
+            let [left, right] = [format!("left{group}"), format!("right{group}")];
+            veth(&self.hosts[group][0], DEVICE, &self.routers[first], &left, mtu)?;
+            veth(&self.routers[last], &right, &self.hosts[group][1], DEVICE, mtu)?;
+            sys::enter(self.routers[first].fd())?;
+            self.routers[first].route([10, 0, group as u8, 0], 24, &left, true, None)?;
+            sys::enter(self.routers[last].fd())?;
+            self.routers[last].route([10, 1, group as u8, 0], 24, &right, true, None)?;
+        }
+        for i in 1..routers {
+            let (a, b) = (&self.routers[i - 1], &self.routers[i]);
+            veth(a, "right", b, "left", mtu)?;
+            sys::enter(a.fd())?;
+            a.route([10, 1, 0, 0], 16, "right", true, None)?;
+            sys::enter(b.fd())?;
+            b.route([10, 0, 0, 0], 16, "left", true, None)?;
+        }
+        for (i, stage) in forward.iter().enumerate() {
+            let device = if i == last { "right0" } else { "right" };
+            self.lay_stage(i, device, stage)?;
+        }
+        for (i, stage) in backward.iter().enumerate() {
+            let router = last - i;
+            let device = if router == first { "left0" } else { "left" };
+            self.lay_stage(router, device, stage)?;
+        }
+        Ok(())
+    }
+
+    fn lay_stage(&mut self, router: usize, device: &str, stage: &Stage) -> Result<()> {
+        let node = &self.routers[router];
+        sys::enter(node.fd())?;
+        let index = sys::interface_index(device)?;
+        qdisc::install(&node.netlink, index, &stage.qdisc)?;
+        self.stages.push((stage.clone(), router, index));
+        Ok(())
+    }
+}
+
+/// A wire between two namespaces, up at both ends.
+fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32) -> Result<()> {
+    sys::enter(a.fd())?;
+    let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let message = Message::new(libc::RTM_NEWLINK, create, &interface(0, 0, 0))
+        .text(IFLA_IFNAME, a_name)
+        .attr(IFLA_ADDRESS, &LEFT_MAC)
+        .nest(IFLA_LINKINFO, &[], |m| {
+            m.text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, &[], |m| {
+                m.nest(VETH_INFO_PEER, &interface(0, 0, 0), |m| {
+                    m.text(IFLA_IFNAME, b_name)
+                        .attr(IFLA_ADDRESS, &RIGHT_MAC)
+                        .u32(IFLA_NET_NS_FD, b.fd() as u32)
+                })
+            })
+        });
+    a.netlink.request(message, "veth")?;
+    for (node, name, peer) in [(a, a_name, RIGHT_MAC), (b, b_name, LEFT_MAC)] {
+        sys::enter(node.fd())?;
+        sys::no_offloads(name)?;
+        node.up(name, mtu)?;
+        node.neighbour(name, peer)?;
+    }
+    Ok(())
+}
+
+/// struct ifinfomsg.
+fn interface(index: u32, flags: u32, change: u32) -> Vec<u8> {
+    let mut body = vec![0; 4];
+    for word in [index, flags, change] {
+        body.extend_from_slice(&word.to_ne_bytes());
+    }
+    body
+}
+
+/// Set a kernel parameter of the namespace of the calling thread.
+fn write_sysctl(name: &str, value: &str) -> Result<()> {
+    std::fs::write(format!("/proc/sys/{name}"), value)
+        .map_err(|error| std::io::Error::new(error.kind(), format!("{name} = {value}: {error}")))
+}
+
+/// Two addresses serve every wire: no frame ever meets a third station.
+const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const RIGHT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// Packets that a TUN device holds until the relay looks: more than one instant brings; Linux 7.3 takes no more.
+const TX_QUEUE: u32 = 32_767;
+const NEIGHBOUR: [u8; 4] = [169, 254, 0, 1];
+
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+const NUD_PERMANENT: u16 = 0x80;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_METRICS: u16 = 8;
+const RTAX_LOCK: u16 = 1;
+const RTAX_INITCWND: u16 = 11;
+const RTAX_RTO_MIN: u16 = 13;
+const RTPROT_BOOT: u8 = 3;
+const RTN_UNICAST: u8 = 1;
+const RTNH_F_ONLINK: u32 = 4;

@@ -1,0 +1,300 @@
+//! The run: one loop that waits for the next sample, the next event of the relay, or the next packet for it.
+
+use std::io::{Error, Result};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use ackclock_core::Time;
+use ackclock_net::Counters;
+use ackclock_sim::Table;
+
+use crate::capture::Capture;
+use crate::flows::{self, Shared};
+use crate::info::Info;
+use crate::job::{Job, Network};
+use crate::network::Wiring;
+use crate::relay::Relay;
+use crate::sys::{self, Poll};
+use crate::trace::Trace;
+use crate::{acks, qdisc, tables};
+
+/// A sample of an open flow.
+#[allow(missing_docs)]
+pub struct Sample {
+    pub t: u64,
+    pub flow: u32,
+    pub info: Info,
+    pub bytes_acked: u64,
+    pub retransmissions: u64,
+}
+
+/// What the loop writes down.
+#[derive(Default)]
+#[allow(missing_docs)]
+pub struct Notes {
+    pub samples: Vec<Sample>,
+    /// (time, link, packets).
+    pub queues: Vec<(u64, u32, u32)>,
+    /// (time, flow, bit/s).
+    pub goodput: Vec<(u64, u32, f64)>,
+}
+
+/// Run the job; its tables.
+pub fn run(job: &Job) -> Result<Vec<Table>> {
+    let wiring = Wiring::new(job)?;
+    let shared = Arc::new(Shared::new(job)?);
+    let relay = match job.network {
+        Network::Relay => Some(Relay::new(job, &wiring, &shared)?),
+        Network::Qdisc { .. } => None,
+    };
+    let links = match (&relay, &job.network) {
+        (Some(relay), _) => relay.names.clone(),
+        (None, Network::Qdisc { links, .. }) => links.clone(),
+        _ => unreachable!("invariant: one of them"),
+    };
+    // Both clocks in one go: reading takes 256 ns of virtual time.
+    let (mono, real) = (sys::monotonic(), sys::realtime());
+    let realtime = job.start_ns + (real - 256 - mono);
+    let trace = Trace::new(job.scenario.record.trace)?;
+    let capture = Capture::new(job, &wiring, realtime, "/out/capture.pcapng")?;
+    flows::launch(job, &wiring, &shared)?;
+    if sys::monotonic() >= job.start_ns {
+        return Err(Error::other("setting up took longer than the time set aside for it"));
+    }
+    let acked = vec![0; shared.flows.len()];
+    let mut world =
+        World { job, wiring, shared, relay, trace, capture, notes: Notes::default(), goodput: (0, acked) };
+    world.loop_to_the_end()?;
+    world.finish(links)
+}
+
+struct World<'a> {
+    job: &'a Job,
+    wiring: Wiring,
+    shared: Arc<Shared>,
+    relay: Option<Relay>,
+    trace: Trace,
+    capture: Capture,
+    notes: Notes,
+    /// Start of the interval of goodput, and what each flow had acknowledged then.
+    goodput: (u64, Vec<u64>),
+}
+
+const TIMER: u64 = 0;
+const HOST: u64 = 1;
+const RING: u64 = 2;
+/// Between two looks at the trace's buffer, ns.
+const TRACE_INTERVAL: u64 = 50_000_000;
+/// After the end, until the packet rings have handed out their last blocks.
+const LINGER: u64 = 30_000_000;
+
+impl World<'_> {
+    fn loop_to_the_end(&mut self) -> Result<()> {
+        let end = self.job.scenario.duration_ns;
+        let record = &self.job.scenario.record;
+        let poll = Poll::new()?;
+        let timer = sys::timer()?;
+        poll.add(timer.as_raw_fd(), TIMER)?;
+        for fd in self.wiring.tuns.iter().flatten() {
+            poll.add(fd.as_raw_fd(), HOST)?;
+        }
+        for fd in self.capture.fds() {
+            poll.add(fd, RING)?;
+        }
+        let every =
+            |interval: u64| Recurring { interval, due: if interval == 0 { u64::MAX } else { interval } };
+        let mut samples = every(record.sample_interval_ns);
+        let mut queues = every(record.queue_interval_ns);
+        let mut goodput = every(record.goodput_interval_ns);
+        let mut traces = every(TRACE_INTERVAL);
+        let mut stops: Vec<(u64, u32)> =
+            self.shared.flows.iter().filter(|f| f.stop < end).map(|f| (f.stop, f.id)).collect();
+        stops.sort_unstable_by(|a, b| b.cmp(a));
+
+        let mut armed = u64::MAX;
+        let mut ready = Vec::new();
+        loop {
+            let relay = self.relay.as_ref().map_or(u64::MAX, Relay::next_event);
+            let stop = stops.last().map_or(u64::MAX, |(t, _)| *t);
+            let next = [relay, samples.due, queues.due, goodput.due, traces.due, stop, end];
+            let next = next.into_iter().min().expect("invariant: not empty");
+            if next != armed {
+                sys::arm(timer.as_raw_fd(), self.shared.zero + next)?;
+                armed = next;
+            }
+            poll.wait(&mut ready)?;
+            if ready.contains(&RING) {
+                self.capture.drain()?;
+            }
+            if let (Some(relay), true) = (&mut self.relay, ready.contains(&HOST)) {
+                relay.collect(&self.shared)?;
+            }
+            if !ready.contains(&TIMER) {
+                continue;
+            }
+            armed = u64::MAX;
+            if let Some(relay) = &mut self.relay {
+                relay.advance(next)?;
+            }
+            if traces.take(next) {
+                self.trace.drain()?;
+            }
+            if samples.take(next) {
+                self.sample(next);
+            }
+            if queues.take(next) {
+                self.sample_queues(next)?;
+            }
+            if goodput.take(next) {
+                self.measure_goodput(next);
+            }
+            while let Some((_, flow)) = stops.pop_if(|(t, _)| *t <= next) {
+                let acked = self.acked(flow);
+                self.shared.state(flow).acked_at_stop = Some(acked);
+            }
+            if next >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Bytes acknowledged to a flow's sending host so far.
+    fn acked(&self, flow: u32) -> u64 {
+        let state = self.shared.state(flow);
+        let open = state.open.and_then(|fd| Info::of(fd).ok()).map_or(0, |i| i.bytes_acked.saturating_sub(1));
+        state.closed.acked + open
+    }
+
+    fn sample(&mut self, t: u64) {
+        for flow in &self.shared.flows {
+            let state = self.shared.state(flow.id);
+            let Some(info) = state.open.and_then(|fd| Info::of(fd).ok()) else { continue };
+            self.notes.samples.push(Sample {
+                t,
+                flow: flow.id,
+                bytes_acked: state.closed.acked + info.bytes_acked.saturating_sub(1),
+                retransmissions: state.closed.retransmissions.wrapping_add(info.total_retrans as u64),
+                info,
+            });
+        }
+    }
+
+    fn sample_queues(&mut self, t: u64) -> Result<()> {
+        if let Some(relay) = &mut self.relay {
+            for link in 0..relay.names.len() {
+                let waiting = relay.link(link).waiting(Time(t));
+                self.notes.queues.push((t, link as u32, waiting));
+            }
+            return Ok(());
+        }
+        let held = self.qdisc_stats()?;
+        for ((stage, _, _), stats) in self.wiring.stages.iter().zip(held) {
+            if stage.queues {
+                // netem holds the packet in transmission, too
+                let own = u32::from(matches!(stage.qdisc, crate::job::Qdisc::Netem { .. }));
+                self.notes.queues.push((t, stage.link, stats.held.saturating_sub(own)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Counters of the stages, in their order.
+    fn qdisc_stats(&self) -> Result<Vec<qdisc::Stats>> {
+        let mut by_router = Vec::new();
+        for router in &self.wiring.routers {
+            by_router.push(qdisc::stats(&router.netlink)?);
+        }
+        let of = |router: usize, device: u32| {
+            by_router[router]
+                .iter()
+                .find(|(index, _)| *index == device)
+                .map_or_else(Default::default, |(_, s)| *s)
+        };
+        Ok(self.wiring.stages.iter().map(|(_, router, device)| of(*router, *device)).collect())
+    }
+
+    fn measure_goodput(&mut self, t: u64) {
+        let seconds = (t - self.goodput.0) as f64 / 1e9;
+        for flow in 0..self.shared.flows.len() {
+            if self.shared.flows[flow].start >= t {
+                continue;
+            }
+            let acked = self.acked(flow as u32);
+            let bps = (acked - self.goodput.1[flow]) as f64 * 8.0 / seconds;
+            self.notes.goodput.push((t, flow as u32, bps));
+            self.goodput.1[flow] = acked;
+        }
+        self.goodput.0 = t;
+    }
+
+    fn finish(mut self, links: Vec<String>) -> Result<Vec<Table>> {
+        let end = self.job.scenario.duration_ns;
+        if self.job.scenario.record.goodput_interval_ns > 0 && end > self.goodput.0 {
+            self.measure_goodput(end);
+        }
+        // Counters first: the linger is not part of the run.
+        for flow in &self.shared.flows {
+            let mut state = self.shared.state(flow.id);
+            if let Some(info) = state.open.take().and_then(|fd| Info::of(fd).ok()) {
+                state.closed.add(&info);
+                let mut fetches = self.shared.fetches();
+                if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == flow.id && f.server.is_none())
+                {
+                    row.server = Some(info);
+                }
+            }
+        }
+        let counters = match &mut self.relay {
+            Some(relay) => (0..links.len()).map(|i| relay.link(i).counters(Time(end))).collect(),
+            None => self.link_counters(links.len())?,
+        };
+        self.trace.drain()?;
+        sys::sleep_until(self.shared.zero + end + LINGER);
+        self.capture.finish()?;
+        self.trace.lines.retain(|line| line.us * 1000 < self.shared.zero + end + 1000);
+        self.capture.rows.retain(|row| row.t <= end);
+        let traced = acks::Acks::new(&self.trace.lines, &self.capture.rows, self.shared.zero);
+        let drops = self.relay.and_then(|mut relay| relay.drops.take()).unwrap_or_default();
+        Ok(tables::all(&self.shared, &self.notes, &links, &counters, &drops, &traced))
+    }
+
+    /// What the stages of each link counted.
+    fn link_counters(&self, links: usize) -> Result<Vec<Counters>> {
+        let mut counters = vec![Counters::default(); links];
+        let mut seen = vec![false; links];
+        for ((stage, _, _), stats) in self.wiring.stages.iter().zip(self.qdisc_stats()?) {
+            let c = &mut counters[stage.link as usize];
+            if !std::mem::replace(&mut seen[stage.link as usize], true) {
+                c.arrivals = stats.packets + stats.drops as u64 + stats.held as u64;
+            }
+            if stage.loses {
+                c.dropped_loss += stats.drops as u64;
+            } else {
+                c.dropped_queue += stats.drops as u64;
+            }
+            (c.delivered, c.bytes_delivered) = (stats.packets, stats.bytes);
+        }
+        for c in &mut counters {
+            c.held = c.arrivals - (c.delivered + c.dropped_loss + c.dropped_queue).min(c.arrivals);
+            c.mean_packets = f64::NAN;
+        }
+        Ok(counters)
+    }
+}
+
+/// An event that comes again.
+struct Recurring {
+    interval: u64,
+    due: u64,
+}
+
+impl Recurring {
+    /// Whether it is due; then the next one is planned.
+    fn take(&mut self, now: u64) -> bool {
+        let due = self.due <= now;
+        if due {
+            self.due += self.interval;
+        }
+        due
+    }
+}

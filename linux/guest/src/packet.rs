@@ -1,0 +1,130 @@
+//! Headers of IPv4 and TCP packets, as far as they are looked at.
+
+use ackclock_core::packet::Ecn;
+
+/// What is read of a packet.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Header {
+    pub source: u16,
+    pub target: u16,
+    pub seq: u32,
+    pub ack: u32,
+    pub syn: bool,
+    pub fin: bool,
+    pub window: u16,
+    /// Payload, bytes.
+    pub len: u32,
+    pub ecn: Ecn,
+    /// SACK blocks, in order.
+    pub sack: Vec<(u32, u32)>,
+}
+
+impl Header {
+    /// Of an IPv4 packet that carries TCP, of which at least the headers are there.
+    pub fn parse(bytes: &[u8]) -> Option<Header> {
+        if bytes.len() < 40 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_TCP as u8 {
+            return None;
+        }
+        let ip = 4 * (bytes[0] & 15) as usize;
+        let total = u16_at(bytes, 2) as usize;
+        let tcp = bytes.get(ip..)?;
+        let header = 4 * (*tcp.get(12)? >> 4) as usize;
+        let options = tcp.get(20..header)?;
+        Some(Header {
+            source: u16_at(tcp, 0),
+            target: u16_at(tcp, 2),
+            seq: u32_at(tcp, 4),
+            ack: u32_at(tcp, 8),
+            syn: tcp[13] & 2 != 0,
+            fin: tcp[13] & 1 != 0,
+            window: u16_at(tcp, 14),
+            len: total.checked_sub(ip + header)? as u32,
+            ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(bytes[1] & 3) as usize],
+            sack: sack(options),
+        })
+    }
+
+    /// Set congestion experienced (RFC 3168), and mend the checksum (RFC 1624).
+    pub fn mark(bytes: &mut [u8]) {
+        let before = u16_at(bytes, 0);
+        bytes[1] |= 3;
+        let after = u16_at(bytes, 0);
+        let sum = !u16_at(bytes, 10) as u32 + !before as u32 + after as u32;
+        let folded = (sum & 0xffff) + (sum >> 16);
+        let folded = (folded & 0xffff) + (folded >> 16);
+        bytes[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    }
+}
+
+fn sack(mut options: &[u8]) -> Vec<(u32, u32)> {
+    while let Some(&kind) = options.first() {
+        let len = match kind {
+            0 => break,
+            1 => 1,
+            _ => match options.get(1) {
+                Some(&len) if len >= 2 && len as usize <= options.len() => len as usize,
+                _ => break,
+            },
+        };
+        if kind == 5 {
+            return options[2..len].chunks_exact(8).map(|b| (u32_at(b, 0), u32_at(b, 4))).collect();
+        }
+        options = &options[len..];
+    }
+    Vec::new()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A duplicate ACK with timestamps and two SACK blocks, ECT(0).
+    fn ack() -> Vec<u8> {
+        let mut p = vec![0x45, 2, 0, 72, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 1, 0, 1, 10, 0, 0, 1];
+        p.extend([0x4e, 0x20, 0x27, 0x10, 0, 0, 0, 9, 0, 0, 0, 5, 13 << 4, 0x10, 1, 0, 0, 0, 0, 0]);
+        p.extend([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+        p.extend([1, 1, 5, 18, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 10, 0, 0, 0, 11]);
+        let sum = !checksum(&p[..20]);
+        p[10..12].copy_from_slice(&sum.to_be_bytes());
+        p
+    }
+
+    fn checksum(header: &[u8]) -> u16 {
+        let sum: u32 = header.chunks_exact(2).map(|w| u16_at(w, 0) as u32).sum();
+        ((sum & 0xffff) + (sum >> 16)) as u16
+    }
+
+    #[test]
+    fn reads_ports_numbers_and_blocks() {
+        let h = Header::parse(&ack()).unwrap();
+        assert_eq!((h.source, h.target, h.seq, h.ack, h.len), (20_000, 10_000, 9, 5, 0));
+        assert_eq!(h.sack, [(7, 8), (10, 11)]);
+        assert_eq!(h.ecn, Ecn::Ect0);
+    }
+
+    #[test]
+    fn a_mark_keeps_the_checksum_right() {
+        let mut p = ack();
+        assert_eq!(checksum(&p[..20]), 0xffff);
+        Header::mark(&mut p);
+        assert_eq!(Header::parse(&p).unwrap().ecn, Ecn::Ce);
+        assert_eq!(checksum(&p[..20]), 0xffff);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_no_packet() {
+        let p = ack();
+        for cut in 0..p.len() {
+            assert!(Header::parse(&p[..cut]).is_none(), "{cut}");
+        }
+    }
+}

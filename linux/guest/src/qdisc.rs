@@ -1,0 +1,192 @@
+//! Queueing disciplines by netlink.
+
+use std::io::Result;
+
+use crate::job::{Leaf, Qdisc};
+use crate::netlink::{attribute, u32_at, Message, Netlink};
+
+/// Put a discipline at the root of an interface's egress.
+pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
+    match qdisc {
+        Qdisc::Netem { .. } => netlink.request(netem(interface, qdisc), "netem"),
+        Qdisc::Shaper { rate, overhead, leaf } => {
+            let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "htb");
+            let root = root.nest(TCA_STAB, &[], |m| m.attr(TCA_STAB_BASE, &size_spec(*overhead)));
+            let root = root.nest(TCA_OPTIONS, &[], |m| m.attr(TCA_HTB_INIT, &words(&[3, 10, 1, 0, 0])));
+            netlink.request(root, "htb")?;
+            let class = add(libc::RTM_NEWTCLASS, interface, HTB, CLASS).text(TCA_KIND, "htb");
+            netlink.request(class.nest(TCA_OPTIONS, &[], |m| htb_class(m, *rate)), "htb class")?;
+            netlink.request(leaf_message(interface, leaf), "leaf")
+        }
+    }
+}
+
+fn netem(interface: u32, qdisc: &Qdisc) -> Message {
+    let Qdisc::Netem { limit, delay_ns, rate, overhead, loss, gemodel, seed } = qdisc else {
+        unreachable!("invariant: the caller looked")
+    };
+    let body = words(&[0, *limit, *loss, 0, 0, 0]); // latency in us is superseded by LATENCY64
+    add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "netem").nest(TCA_OPTIONS, &body, |m| {
+        let m = m.u64(TCA_NETEM_LATENCY64, *delay_ns).u64(TCA_NETEM_PRNG_SEED, *seed);
+        let m = match gemodel {
+            Some(model) => m.nest(TCA_NETEM_LOSS, &[], |m| m.attr(NETEM_LOSS_GE, &words(model))),
+            None => m,
+        };
+        if *rate == 0 {
+            return m;
+        }
+        let slow = (*rate).min(u32::MAX as u64) as u32;
+        let m = m.attr(TCA_NETEM_RATE, &words(&[slow, *overhead as u32, 0, 0]));
+        if *rate > u32::MAX as u64 {
+            m.u64(TCA_NETEM_RATE64, *rate)
+        } else {
+            m
+        }
+    })
+}
+
+fn htb_class(m: Message, rate: u64) -> Message {
+    let slow = rate.min(u32::MAX as u64) as u32;
+    let spec = words(&[0, 0, slow]); // struct tc_ratespec: all zero but the rate
+    let mut body = [spec.clone(), spec].concat();
+    // No burst at all: a packet may start when the one before it has ended.
+    body.extend(words(&[1, 1, 1514, 0, 0]));
+    let m = m.attr(TCA_HTB_PARMS, &body);
+    if rate > u32::MAX as u64 {
+        m.u64(TCA_HTB_RATE64, rate).u64(TCA_HTB_CEIL64, rate)
+    } else {
+        m
+    }
+}
+
+fn leaf_message(interface: u32, leaf: &Leaf) -> Message {
+    let m = add(libc::RTM_NEWQDISC, interface, CLASS, LEAF);
+    match *leaf {
+        Leaf::Bfifo { limit } => m.text(TCA_KIND, "bfifo").attr(TCA_OPTIONS, &words(&[limit])),
+        Leaf::Codel { limit, target, interval, ecn } => {
+            m.text(TCA_KIND, "codel").nest(TCA_OPTIONS, &[], |m| {
+                m.u32(TCA_CODEL_TARGET, target)
+                    .u32(TCA_CODEL_LIMIT, limit)
+                    .u32(TCA_CODEL_INTERVAL, interval)
+                    .u32(TCA_CODEL_ECN, ecn as u32)
+            })
+        }
+        Leaf::FqCodel { limit, target, interval, ecn, flows, quantum } => {
+            m.text(TCA_KIND, "fq_codel").nest(TCA_OPTIONS, &[], |m| {
+                m.u32(TCA_FQ_CODEL_TARGET, target)
+                    .u32(TCA_FQ_CODEL_LIMIT, limit)
+                    .u32(TCA_FQ_CODEL_INTERVAL, interval)
+                    .u32(TCA_FQ_CODEL_ECN, ecn as u32)
+                    .u32(TCA_FQ_CODEL_FLOWS, flows)
+                    .u32(TCA_FQ_CODEL_QUANTUM, quantum)
+            })
+        }
+        Leaf::Red { limit, min, max, max_p, wlog, ecn } => {
+            let mut body = words(&[limit, min, max]);
+            body.extend([wlog, 0, 10, ecn as u8]); // Plog is superseded by MAX_P; no idle damping table
+            m.text(TCA_KIND, "red").nest(TCA_OPTIONS, &[], |m| {
+                m.attr(TCA_RED_PARMS, &body).attr(TCA_RED_STAB, &[0; 256]).u32(TCA_RED_MAX_P, max_p)
+            })
+        }
+        Leaf::Cake { rtt, memory } => m.text(TCA_KIND, "cake").nest(TCA_OPTIONS, &[], |m| {
+            let m = m.u32(TCA_CAKE_RTT, rtt);
+            if memory > 0 {
+                m.u32(TCA_CAKE_MEMORY, memory)
+            } else {
+                m
+            }
+        }),
+    }
+}
+
+/// Counters of a discipline and what hangs below it.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub struct Stats {
+    /// Bytes sent on.
+    pub bytes: u64,
+    /// Packets sent on.
+    pub packets: u64,
+    /// Packets dropped.
+    pub drops: u32,
+    /// Packets held.
+    pub held: u32,
+    /// Packets marked.
+    pub marked: u32,
+}
+
+/// Counters of the roots of all interfaces of a namespace: (interface, counters).
+pub fn stats(netlink: &Netlink) -> Result<Vec<(u32, Stats)>> {
+    let mut found = Vec::new();
+    let request = Message::new(libc::RTM_GETQDISC, 0, &[0; 20]);
+    netlink.dump(request, |entry| {
+        let (index, parent) = (u32_at(entry, 4), u32_at(entry, 12));
+        if parent != ROOT {
+            return;
+        }
+        let Some(s) = attribute(&entry[20..], TCA_STATS2) else { return };
+        let mut stats = Stats::default();
+        if let Some(basic) = attribute(s, TCA_STATS_BASIC) {
+            stats.bytes = u64::from_ne_bytes(basic[..8].try_into().expect("invariant: eight bytes"));
+            stats.packets = u32_at(basic, 8) as u64;
+        }
+        if let Some(queue) = attribute(s, TCA_STATS_QUEUE) {
+            stats.held = u32_at(queue, 0);
+            stats.drops = u32_at(queue, 8);
+        }
+        found.push((index, stats));
+    })?;
+    Ok(found)
+}
+
+/// struct tcmsg of a new object.
+fn add(kind: u16, interface: u32, parent: u32, handle: u32) -> Message {
+    let body = words(&[0, interface, handle, parent, 0]);
+    Message::new(kind, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
+}
+
+/// struct tc_sizespec that only adds to each packet's length.
+fn size_spec(overhead: i32) -> Vec<u8> {
+    words(&[0, overhead as u32, 1, 0, 0, 0]) // linklayer 1: as it is
+}
+
+fn words(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_ne_bytes()).collect()
+}
+
+const ROOT: u32 = 0xffff_ffff;
+const HTB: u32 = 1 << 16;
+const CLASS: u32 = 1 << 16 | 1;
+const LEAF: u32 = 2 << 16;
+
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_STATS2: u16 = 7;
+const TCA_STAB: u16 = 8;
+const TCA_STAB_BASE: u16 = 1;
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
+const TCA_HTB_RATE64: u16 = 6;
+const TCA_HTB_CEIL64: u16 = 7;
+const TCA_NETEM_LOSS: u16 = 5;
+const TCA_NETEM_RATE: u16 = 6;
+const TCA_NETEM_RATE64: u16 = 8;
+const TCA_NETEM_LATENCY64: u16 = 10;
+const TCA_NETEM_PRNG_SEED: u16 = 14;
+const NETEM_LOSS_GE: u16 = 2;
+const TCA_CODEL_TARGET: u16 = 1;
+const TCA_CODEL_LIMIT: u16 = 2;
+const TCA_CODEL_INTERVAL: u16 = 3;
+const TCA_CODEL_ECN: u16 = 4;
+const TCA_FQ_CODEL_TARGET: u16 = 1;
+const TCA_FQ_CODEL_LIMIT: u16 = 2;
+const TCA_FQ_CODEL_INTERVAL: u16 = 3;
+const TCA_FQ_CODEL_ECN: u16 = 4;
+const TCA_FQ_CODEL_FLOWS: u16 = 5;
+const TCA_FQ_CODEL_QUANTUM: u16 = 6;
+const TCA_RED_PARMS: u16 = 1;
+const TCA_RED_STAB: u16 = 2;
+const TCA_RED_MAX_P: u16 = 4;
+const TCA_CAKE_RTT: u16 = 6;
+const TCA_CAKE_MEMORY: u16 = 10;

@@ -1,0 +1,224 @@
+//! The simulator's own links between the hosts' TUN devices: a scenario's network bit for bit, with its random streams, so
+//! that only the TCP differs. An event takes place at its due time; only packets that come from a host are timed by
+//! the clock.
+
+use std::collections::BTreeMap;
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, RawFd};
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Packet, Segment, Stream, Time};
+use ackclock_net::{Link, Refused};
+use ackclock_sim::topology::{Builder, Layout};
+
+use crate::flows::{Shared, SENDER_PORT};
+use crate::job::Job;
+use crate::network::Wiring;
+use crate::packet::Header;
+use crate::sys;
+
+/// A packet that a link refused.
+#[allow(missing_docs)]
+pub struct Dropped {
+    pub t: u64,
+    pub link: u32,
+    pub packet: Packet,
+    pub reason: Refused,
+}
+
+/// Links, ways, and the bytes of the packets under way.
+pub struct Relay {
+    links: Vec<Link>,
+    /// Names of the links, by number.
+    pub names: Vec<String>,
+    routes: Vec<[Vec<u32>; 2]>,
+    tuns: Vec<[RawFd; 2]>,
+    groups: Vec<usize>,
+    payloads: Vec<Vec<u8>>,
+    free: Vec<u32>,
+    counted: BTreeMap<(u32, bool), Count>,
+    seed: u64,
+    framing: u32,
+    /// Packets dropped, if they were asked for.
+    pub drops: Option<Vec<Dropped>>,
+}
+
+/// Segments of one direction of a connection, in order of first transmission.
+#[derive(Default)]
+struct Count {
+    peer: u16,
+    next: u32,
+    seen: BTreeMap<u32, (u32, u8)>,
+}
+
+impl Relay {
+    /// The scenario's network, empty.
+    pub fn new(job: &Job, wiring: &Wiring, shared: &Shared) -> Result<Relay> {
+        let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
+        let mut layout = Layout::default();
+        let mut builder = Builder::new(&job.scenario.network);
+        for flow in &shared.flows {
+            builder.route(&mut layout, job.scenario.flows[flow.group].path.as_deref()).map_err(refused)?;
+        }
+        Ok(Relay {
+            links: layout.links.iter().map(|config| Link::new(config, job.seed)).collect(),
+            names: layout.links.iter().map(|config| config.name.clone()).collect(),
+            routes: layout.routes,
+            tuns: wiring.tuns.iter().map(|[a, b]| [a.as_raw_fd(), b.as_raw_fd()]).collect(),
+            groups: shared.flows.iter().map(|f| f.group).collect(),
+            payloads: Vec::new(),
+            free: Vec::new(),
+            counted: BTreeMap::new(),
+            seed: job.seed,
+            framing: job.scenario.network.framing_bytes,
+            drops: job.scenario.record.drops.then(Vec::new),
+        })
+    }
+
+    /// The earliest instant at which a link has something to do.
+    pub fn next_event(&self) -> u64 {
+        self.links.iter().map(|l| l.next_event().0).min().unwrap_or(u64::MAX)
+    }
+
+    /// Everything that the hosts have sent.
+    pub fn collect(&mut self, shared: &Shared) -> Result<()> {
+        for (flow, k) in shared.take_restarts() {
+            self.restart_losses(flow, k);
+        }
+        let mut buffer = [0; 65536];
+        let mut now = None;
+        for group in 0..self.tuns.len() {
+            for side in [0, 1] {
+                while let Some(n) = sys::read(self.tuns[group][side], &mut buffer)? {
+                    let now = *now.get_or_insert_with(|| sys::monotonic() - shared.zero);
+                    self.enter(now, side == 0, &buffer[..n])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every event up to `now`, in order of time.
+    pub fn advance(&mut self, now: u64) -> Result<()> {
+        loop {
+            let Some((t, link)) = self.links.iter().zip(0..).map(|(l, i)| (l.next_event(), i)).min() else {
+                return Ok(());
+            };
+            if t.0 > now || t == Time::NEVER {
+                return Ok(());
+            }
+            let packet = self.links[link].poll(t);
+            self.head_drops(t, link as u32);
+            if let Some(packet) = packet {
+                let way = &self.routes[packet.flow as usize][usize::from(!packet.forward)];
+                let at = way.iter().position(|&l| l == link as u32).expect("invariant: it came this way");
+                match way.get(at + 1) {
+                    Some(&next) => self.offer(t, next, packet),
+                    None => self.deliver(&packet)?,
+                }
+            }
+        }
+    }
+
+    /// Packets that wait at a link, and its counters.
+    pub fn link(&mut self, link: usize) -> &mut Link {
+        &mut self.links[link]
+    }
+
+    fn restart_losses(&mut self, flow: u32, k: u32) {
+        let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
+        for way in &self.routes[flow as usize] {
+            for &link in way {
+                self.links[link as usize].restart_loss(seed);
+            }
+        }
+    }
+
+    fn enter(&mut self, now: u64, forward: bool, bytes: &[u8]) -> Result<()> {
+        let Some(header) = Header::parse(bytes) else { return Ok(()) };
+        let (ours, peer) =
+            if forward { (header.source, header.target) } else { (header.target, header.source) };
+        let Some(&group) = ours.checked_sub(SENDER_PORT).and_then(|flow| self.groups.get(flow as usize))
+        else {
+            return Ok(());
+        };
+        debug_assert!(group < self.tuns.len());
+        let flow = (ours - SENDER_PORT) as u32;
+        let (seg_no, rexmit) = self.count(flow, forward, peer, &header);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.payloads.push(Vec::new());
+            self.payloads.len() as u32 - 1
+        });
+        self.payloads[slot as usize].clear();
+        self.payloads[slot as usize].extend_from_slice(bytes);
+        let seg = Segment { len: header.len, seg_no, rexmit, ..Segment::default() };
+        let packet = Packet {
+            seg,
+            flow,
+            conn: slot, // who connects to whom is in the bytes; this tells where they are
+            bytes: bytes.len() as u32 + self.framing,
+            forward,
+            ecn: header.ecn,
+            ..Packet::default()
+        };
+        let first = self.routes[flow as usize][usize::from(!forward)][0];
+        self.offer(Time(now), first, packet);
+        Ok(())
+    }
+
+    /// Ordinal of a data segment and its transmission, as the simulator counts them.
+    fn count(&mut self, flow: u32, forward: bool, peer: u16, header: &Header) -> (u32, u8) {
+        let count = self.counted.entry((flow, forward)).or_default();
+        if count.peer != peer || header.syn {
+            *count = Count { peer, ..Count::default() };
+        }
+        if header.len == 0 {
+            return (0, 0);
+        }
+        let next = &mut count.next;
+        let entry = count.seen.entry(header.seq).and_modify(|(_, sent)| *sent = sent.saturating_add(1));
+        let found = *entry.or_insert_with(|| {
+            *next += 1;
+            (*next, 0)
+        });
+        if count.seen.len() > REMEMBERED {
+            // By number, not by time, for sequence numbers wrap: the older half goes.
+            let least = *next - REMEMBERED as u32 / 2;
+            count.seen.retain(|_, (number, _)| *number > least);
+        }
+        found
+    }
+
+    fn offer(&mut self, t: Time, link: u32, packet: Packet) {
+        if let Err(reason) = self.links[link as usize].offer(t, packet) {
+            self.drop(t, link, packet, reason);
+        }
+        self.head_drops(t, link);
+    }
+
+    fn head_drops(&mut self, t: Time, link: u32) {
+        while let Some(packet) = self.links[link as usize].take_head_drops() {
+            self.drop(t, link, packet, Refused::Aqm);
+        }
+    }
+
+    fn drop(&mut self, t: Time, link: u32, packet: Packet, reason: Refused) {
+        self.free.push(packet.conn);
+        if let Some(drops) = &mut self.drops {
+            drops.push(Dropped { t: t.0, link, packet, reason });
+        }
+    }
+
+    fn deliver(&mut self, packet: &Packet) -> Result<()> {
+        let bytes = &mut self.payloads[packet.conn as usize];
+        if packet.ecn == Ecn::Ce {
+            Header::mark(bytes);
+        }
+        self.free.push(packet.conn);
+        let tun = self.tuns[self.groups[packet.flow as usize]][usize::from(packet.forward)];
+        sys::write(tun, bytes)
+    }
+}
+
+/// Segments of a direction that are remembered: more than any window.
+const REMEMBERED: usize = 1 << 17;

@@ -1,0 +1,367 @@
+//! The tables, with the simulator's names and columns as far as the kernel tells; and the file that holds them: the length of a
+//! JSON index, the index (table -> columns: name, type, offset, bytes), the columns as raw numbers.
+
+use std::collections::BTreeMap;
+use std::io::Result;
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+use ackclock_net::{Counters, Refused};
+use ackclock_sim::{Column, Table};
+
+use crate::acks::{AckRow, Acks, Change, What};
+use crate::flows::{Fetched, Shared, Sums};
+use crate::info::Info;
+use crate::observe::{Notes, Sample};
+use crate::relay::Dropped;
+
+/// Every table of a run.
+pub fn all(
+    shared: &Shared,
+    notes: &Notes,
+    links: &[String],
+    counters: &[Counters],
+    drops: &[Dropped],
+    acks: &Acks,
+) -> Vec<Table> {
+    vec![
+        flows(shared, notes, &acks.changes),
+        fetches(shared.fetches().as_slice(), &acks.changes),
+        link_rows(links, counters),
+        goodput(&notes.goodput),
+        queue_samples(&notes.queues),
+        samples(&notes.samples),
+        drop_rows(drops),
+        ack_rows(&acks.rows),
+        recoveries(&acks.changes),
+    ]
+}
+
+/// Changes of state of one flow or connection, counted.
+#[derive(Clone, Copy, Default)]
+struct Changes {
+    recoveries: u64,
+    /// Timeouts by the state in which they struck: Open (CWR too), Disorder, Recovery.
+    timeouts: [u64; 3],
+}
+
+impl Changes {
+    fn count<'a>(changes: impl Iterator<Item = &'a Change>) -> Changes {
+        let mut counted = Changes::default();
+        for change in changes {
+            match (change.from, change.to) {
+                (_, RECOVERY) => counted.recoveries += 1,
+                (OPEN | CWR, LOSS) => counted.timeouts[0] += 1,
+                (DISORDER, LOSS) => counted.timeouts[1] += 1,
+                (RECOVERY, LOSS) => counted.timeouts[2] += 1,
+                _ => {}
+            }
+        }
+        counted
+    }
+
+    /// Timeouts beyond those: while already in Loss.
+    fn in_loss(&self, all: u64) -> u64 {
+        all.saturating_sub(self.timeouts.iter().sum())
+    }
+}
+
+const OPEN: u8 = CaState::Open as u8;
+const DISORDER: u8 = CaState::Disorder as u8;
+const CWR: u8 = CaState::Cwr as u8;
+const RECOVERY: u8 = CaState::Recovery as u8;
+const LOSS: u8 = CaState::Loss as u8;
+
+fn flows(shared: &Shared, notes: &Notes, changes: &[Change]) -> Table {
+    struct Row {
+        completed: Option<u64>,
+        established: Option<u64>,
+        stop: u64,
+        goodput: f64,
+        failed: bool,
+        sums: Sums,
+        changes: Changes,
+        mean_rtt: f64,
+    }
+    let mut rtts: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for sample in notes.samples.iter().filter(|s| s.info.srtt_us > 0) {
+        let (sum, n) = rtts.entry(sample.flow).or_default();
+        *sum += sample.info.srtt_us as f64 * 1e-6;
+        *n += 1.0;
+    }
+    let rows: Vec<Row> = shared
+        .flows
+        .iter()
+        .map(|flow| {
+            let state = shared.state(flow.id);
+            let stop = state.completed.map_or(flow.stop, |t| t.min(flow.stop));
+            let acked = state.acked_at_stop.unwrap_or(state.closed.acked);
+            Row {
+                completed: state.completed,
+                established: state.established,
+                stop,
+                goodput: acked as f64 * 8.0 / ((stop - flow.start) as f64 / 1e9),
+                failed: state.failed,
+                sums: state.closed,
+                changes: Changes::count(changes.iter().filter(|c| c.flow == flow.id)),
+                mean_rtt: rtts.get(&flow.id).map_or(f64::NAN, |(sum, n)| sum / n),
+            }
+        })
+        .collect();
+    let sums = || rows.iter().map(|r| &r.sums);
+    let timeouts = |i: usize| rows.iter().map(move |r| r.changes.timeouts[i]);
+    let completion = |(row, flow): (&Row, &crate::flows::Flow)| {
+        row.completed.map_or(f64::NAN, |t| (t - flow.start) as f64 / 1e9)
+    };
+    Table::new("flows")
+        .u4("flow", shared.flows.iter().map(|f| f.id))
+        .u4("group", shared.flows.iter().map(|f| f.group as u32))
+        .time("start_s", shared.flows.iter().map(|f| Time(f.start)))
+        .time("established_s", rows.iter().map(|r| time(r.established)))
+        .time("stop_s", rows.iter().map(|r| Time(r.stop)))
+        .f8("completion_s", rows.iter().zip(&shared.flows).map(completion))
+        .i8("bytes_acked", sums().map(|s| s.acked))
+        .f8("goodput_bps", rows.iter().map(|r| r.goodput))
+        .i8("sent_packets", sums().map(|s| s.data_segs_out))
+        .i8("retransmissions", sums().map(|s| s.retransmissions))
+        .i8("rtos", sums().map(|s| s.rtos))
+        .i8("rtos_open", timeouts(0))
+        .i8("rtos_disorder", timeouts(1))
+        .i8("rtos_recovery", timeouts(2))
+        .i8("rtos_loss", rows.iter().map(|r| r.changes.in_loss(r.sums.rtos)))
+        .i8("recoveries", rows.iter().map(|r| r.changes.recoveries))
+        .i8("dsacks", sums().map(|s| s.dsacks))
+        .i8("syn_retransmissions", sums().map(|s| s.syn_retransmissions))
+        .i8("acks_received", sums().map(|s| s.acks_received))
+        .f8("mean_rtt_s", rows.iter().map(|r| r.mean_rtt))
+        .f8("min_rtt_s", sums().map(|s| s.min_rtt_us.map_or(f64::NAN, |us| us as f64 * 1e-6)))
+        .flag("failed", rows.iter().map(|r| r.failed))
+}
+
+fn fetches(fetches: &[Fetched], changes: &[Change]) -> Table {
+    let mut order: Vec<&Fetched> = fetches.iter().collect();
+    order.sort_by_key(|f| (f.flow, f.idx));
+    let counted: Vec<Changes> = order
+        .iter()
+        .map(|f| {
+            Changes::count(changes.iter().filter(|c| (c.flow, c.peer) == (f.flow, f.port) && c.t >= f.start))
+        })
+        .collect();
+    let rows = || order.iter();
+    let server = || order.iter().map(|f| f.server.unwrap_or_default());
+    let elapsed = |start: u64, t: Option<u64>| t.map_or(f64::NAN, |t| (t - start) as f64 / 1e9);
+    let rtos = |i: Info| i.total_rto as u64;
+    Table::new("fetches")
+        .u4("flow", rows().map(|f| f.flow))
+        .u4("idx", rows().map(|f| f.idx))
+        .time("start_s", rows().map(|f| Time(f.start)))
+        .f8("connect_s", rows().map(|f| elapsed(f.start, f.connected)))
+        .f8("first_byte_s", rows().map(|f| elapsed(f.start, f.first_byte)))
+        .f8("total_s", rows().map(|f| elapsed(f.start, f.completed)))
+        .i8("bytes", rows().map(|f| f.bytes))
+        .flag("done", rows().map(|f| f.completed.is_some()))
+        .i8("syn_retransmissions", rows().map(|f| f.syn_retransmissions as u64))
+        .i8("synack_retransmissions", rows().map(|f| f.synack_retransmissions as u64))
+        .i8("request_retransmissions", rows().map(|f| f.request_retransmissions as u64))
+        .i8("data_retransmissions", server().map(|i| i.total_retrans as u64))
+        .i8(
+            "data_rtos",
+            server().zip(rows()).map(|(i, f)| rtos(i).saturating_sub(f.synack_retransmissions as u64)),
+        )
+        .i8("rtos_open", counted.iter().map(|c| c.timeouts[0]))
+        .i8("rtos_disorder", counted.iter().map(|c| c.timeouts[1]))
+        .i8("rtos_recovery", counted.iter().map(|c| c.timeouts[2]))
+        .i8(
+            "rtos_loss",
+            counted
+                .iter()
+                .zip(server().zip(rows()))
+                .map(|(c, (i, f))| c.in_loss(rtos(i).saturating_sub(f.synack_retransmissions as u64))),
+        )
+        .i8("data_segments_sent", server().map(|i| i.data_segs_out as u64))
+        .i8("recoveries", counted.iter().map(|c| c.recoveries))
+        .i8("dsacks", server().map(|i| i.dsack_dups as u64))
+        .u4("cwnd_end", server().map(|i| i.cwnd))
+        .u4("ssthresh_end", server().map(|i| threshold(i.ssthresh)))
+}
+
+fn link_rows(names: &[String], counters: &[Counters]) -> Table {
+    let rows = || counters.iter();
+    Table::new("links")
+        .u4("link", 0..counters.len() as u32)
+        .names("name", names.to_vec())
+        .i8("arrivals", rows().map(|c| c.arrivals))
+        .i8("dropped_loss", rows().map(|c| c.dropped_loss))
+        .i8("dropped_queue", rows().map(|c| c.dropped_queue))
+        .i8("delivered", rows().map(|c| c.delivered))
+        .i8("held", rows().map(|c| c.held))
+        .i8("marked", rows().map(|c| c.marked))
+        .i8("bytes_delivered", rows().map(|c| c.bytes_delivered))
+        .f8("mean_packets", rows().map(|c| c.mean_packets))
+        .u4("max_packets", rows().map(|c| c.max_packets))
+        .span("busy_s", rows().map(|c| c.busy))
+}
+
+fn goodput(rows: &[(u64, u32, f64)]) -> Table {
+    Table::new("goodput")
+        .time("t_s", rows.iter().map(|r| Time(r.0)))
+        .u4("flow", rows.iter().map(|r| r.1))
+        .f8("goodput_bps", rows.iter().map(|r| r.2))
+}
+
+fn queue_samples(rows: &[(u64, u32, u32)]) -> Table {
+    Table::new("queue_samples")
+        .time("t_s", rows.iter().map(|r| Time(r.0)))
+        .u4("link", rows.iter().map(|r| r.1))
+        .u4("packets", rows.iter().map(|r| r.2))
+}
+
+fn samples(samples: &[Sample]) -> Table {
+    let rows = || samples.iter();
+    Table::new("samples")
+        .time("t_s", rows().map(|r| Time(r.t)))
+        .u4("flow", rows().map(|r| r.flow))
+        .u4("cwnd", rows().map(|r| r.info.cwnd))
+        .u4("ssthresh", rows().map(|r| threshold(r.info.ssthresh)))
+        .span("srtt_s", rows().map(|r| Span::from_us(r.info.srtt_us as u64)))
+        .u4("in_flight", rows().map(|r| r.info.in_flight()))
+        .u1("ca_state", rows().map(|r| r.info.ca_state))
+        .i8("bytes_acked", rows().map(|r| r.bytes_acked))
+        .i8("retransmissions", rows().map(|r| r.retransmissions))
+}
+
+fn drop_rows(drops: &[Dropped]) -> Table {
+    let rows = || drops.iter();
+    let reason = |d: &Dropped| match d.reason {
+        Refused::Loss => 0,
+        Refused::QueueFull => 1,
+        Refused::Aqm => 2,
+    };
+    Table::new("drops")
+        .time("t_s", rows().map(|d| Time(d.t)))
+        .u4("link", rows().map(|d| d.link))
+        .u4("flow", rows().map(|d| d.packet.flow))
+        .u4("seg_no", rows().map(|d| d.packet.seg.seg_no))
+        .u1("rexmit", rows().map(|d| d.packet.seg.rexmit))
+        .flag("forward", rows().map(|d| d.packet.forward))
+        .u4("bytes", rows().map(|d| d.packet.bytes))
+        .text("reason", &["loss", "queue", "aqm"], rows().map(reason))
+}
+
+fn ack_rows(acks: &[AckRow]) -> Table {
+    let rows = || acks.iter();
+    let edge = |r: &AckRow, block: usize, end: bool| {
+        r.sack.get(block).map_or(0, |&(a, b)| (if end { b } else { a }).max(0) as u64)
+    };
+    Table::new("acks")
+        .time("t_s", rows().map(|r| Time(r.t)))
+        .i8("t_ns", rows().map(|r| r.t))
+        .u4("flow", rows().map(|r| r.flow))
+        .text("event", &What::NAMES, rows().map(|r| r.what as u32))
+        .u4("ack_no", rows().map(|r| r.ack_no))
+        .i8("seq", rows().map(|r| r.seq))
+        .u4("len", rows().map(|r| r.len))
+        .u4("seg_no", rows().map(|r| r.seg_no))
+        .u1("rexmit", rows().map(|r| r.rexmit))
+        .u1("sack_blocks", rows().map(|r| r.sack.len() as u8))
+        .i8("sack0_start", rows().map(|r| edge(r, 0, false)))
+        .i8("sack0_end", rows().map(|r| edge(r, 0, true)))
+        .i8("sack1_start", rows().map(|r| edge(r, 1, false)))
+        .i8("sack1_end", rows().map(|r| edge(r, 1, true)))
+        .i8("sack2_start", rows().map(|r| edge(r, 2, false)))
+        .i8("sack2_end", rows().map(|r| edge(r, 2, true)))
+        .flag("dsack", rows().map(|r| r.dsack))
+        .u4("cwnd_before", rows().map(|r| r.cwnd_before))
+        .u4("cwnd", rows().map(|r| r.cwnd))
+        .u4("current_ssthresh", rows().map(|r| threshold(r.ssthresh)))
+        .u4("flight_bytes_before", rows().map(|r| r.flight_bytes))
+        .u4("rwnd", rows().map(|r| r.rwnd))
+        .text("ca_state", &CaState::NAMES, rows().map(|r| (r.ca_state as u32).min(LOSS as u32)))
+        .span("srtt_s", rows().map(|r| Span::from_us(r.srtt_us as u64)))
+        .u4("peer_port", rows().map(|r| r.peer as u32))
+}
+
+fn recoveries(changes: &[Change]) -> Table {
+    let mut episodes: Vec<(Change, Option<Change>)> = Vec::new();
+    for change in changes {
+        if change.from == RECOVERY {
+            let open = episodes
+                .iter_mut()
+                .rev()
+                .find(|(e, end)| end.is_none() && (e.flow, e.peer) == (change.flow, change.peer));
+            if let Some((_, end)) = open {
+                *end = Some(*change);
+            }
+        }
+        if change.to == RECOVERY {
+            episodes.push((*change, None));
+        }
+    }
+    let rows = || episodes.iter();
+    let cause = |end: &Option<Change>| match end {
+        Some(change) if change.to == LOSS => 1,
+        Some(_) => 0,
+        None => 2,
+    };
+    Table::new("recoveries")
+        .u4("flow", rows().map(|(e, _)| e.flow))
+        .time("t_enter_s", rows().map(|(e, _)| Time(e.t)))
+        .time("t_exit_s", rows().map(|(_, end)| time(end.map(|c| c.t))))
+        .text("cause", &["full_ack", "rto", "run_end"], rows().map(|(_, end)| cause(end)))
+}
+
+/// The kernel's "not set yet" as the simulator's.
+fn threshold(ssthresh: u32) -> u32 {
+    if ssthresh >= 0x7fff_ffff {
+        u32::MAX
+    } else {
+        ssthresh
+    }
+}
+
+fn time(t: Option<u64>) -> Time {
+    t.map_or(Time::NEVER, Time)
+}
+
+/// Write tables to a file.
+pub fn write(path: &str, tables: &[Table]) -> Result<()> {
+    std::fs::write(path, encode(tables))
+}
+
+fn encode(tables: &[Table]) -> Vec<u8> {
+    let mut data = Vec::new();
+    let mut index = serde_json::Map::new();
+    for table in tables {
+        let mut columns = Vec::new();
+        for (name, column) in &table.columns {
+            let from = data.len();
+            let mut names = None;
+            let kind = match column {
+                Column::F8(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "f8"),
+                Column::I8(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "i8"),
+                Column::U4(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "u4"),
+                Column::U1(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "u1"),
+                Column::Bool(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "bool"),
+                Column::Text { codes, names: list } => {
+                    names = Some(list);
+                    numbers(&mut data, codes.iter().map(|x| x.to_le_bytes()), "str")
+                }
+            };
+            columns.push(serde_json::json!([name, kind, from, data.len() - from, names]));
+        }
+        index.insert(table.name.to_string(), columns.into());
+    }
+    let index = serde_json::Value::from(index).to_string();
+    [&(index.len() as u64).to_le_bytes(), index.as_bytes(), &data].concat()
+}
+
+fn numbers<const N: usize>(
+    data: &mut Vec<u8>,
+    values: impl Iterator<Item = [u8; N]>,
+    kind: &'static str,
+) -> &'static str {
+    for value in values {
+        data.extend_from_slice(&value);
+    }
+    kind
+}

@@ -1,0 +1,149 @@
+//! The kernel's own tracepoints: cwnd on every ACK (tcp_probe), changes of the congestion state (tcp_cong_state_set).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Error, Read, Result};
+use std::os::unix::fs::OpenOptionsExt;
+
+use ackclock_sim::spec::TraceLevel;
+
+use crate::flows::{MOST_FLOWS, SENDER_PORT};
+
+/// What a tracepoint said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Event {
+    /// An ACK is about to be processed.
+    Probe { snd_una: u32, snd_nxt: u32, cwnd: u32, ssthresh: u32, rwnd: u32, srtt_us: u32 },
+    /// The congestion state changed.
+    State(u8),
+}
+
+/// When and where.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Line {
+    /// CLOCK_MONOTONIC, us: the trace's text has no more digits.
+    pub us: u64,
+    pub flow: u32,
+    pub peer: u16,
+    pub event: Event,
+}
+
+/// An open trace.
+pub struct Trace {
+    pipe: File,
+    rest: Vec<u8>,
+    /// Everything so far, in order.
+    pub lines: Vec<Line>,
+}
+
+const ROOT: &str = "/sys/kernel/tracing";
+
+impl Trace {
+    /// Switch the tracepoints on; of every ACK only at the level asked for.
+    pub fn new(level: TraceLevel) -> Result<Trace> {
+        let set = |file: &str, value: &str| {
+            fs::write(format!("{ROOT}/{file}"), value)
+                .map_err(|e| Error::new(e.kind(), format!("{file} = {value}: {e}")))
+        };
+        set("trace_clock", "mono")?; // the default one steps with the tick
+        let last = SENDER_PORT as usize + MOST_FLOWS;
+        let all = format!("sport >= {SENDER_PORT} && sport < {last}");
+        set("events/tcp/tcp_cong_state_set/filter", &all)?;
+        set("events/tcp/tcp_cong_state_set/enable", "1")?;
+        if level != TraceLevel::None {
+            set("buffer_size_kb", "32768")?;
+            let one = format!("sport == {SENDER_PORT}");
+            set("events/tcp/tcp_probe/filter", if level == TraceLevel::Flow { &one } else { &all })?;
+            set("events/tcp/tcp_probe/enable", "1")?;
+        }
+        let pipe = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(format!("{ROOT}/trace_pipe"))?;
+        Ok(Trace { pipe, rest: Vec::new(), lines: Vec::new() })
+    }
+
+    /// Take what the buffer holds.
+    pub fn drain(&mut self) -> Result<()> {
+        let mut buffer = vec![0; 65536];
+        loop {
+            match self.pipe.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(n) => self.rest.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) => return Err(e),
+            }
+            let Some(end) = self.rest.iter().rposition(|&b| b == b'\n') else { continue };
+            for line in self.rest[..end].split(|&b| b == b'\n') {
+                let text = String::from_utf8_lossy(line);
+                if text.contains("LOST") {
+                    return Err(Error::other(format!("the trace is not complete: {text}")));
+                }
+                self.lines.extend(parse(&text));
+            }
+            self.rest.drain(..=end);
+        }
+    }
+}
+
+/// A line as the kernel prints it.
+fn parse(text: &str) -> Option<Line> {
+    let (head, tail) = text.split_once(": tcp_")?;
+    let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;
+    let us = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
+    let (name, fields) = tail.split_once(": ")?;
+    let field = |name: &str| {
+        fields.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
+    };
+    let number = |name: &str| {
+        let text = field(name);
+        match text.strip_prefix("0x") {
+            Some(hex) => u32::from_str_radix(hex, 16).ok(),
+            None => text.parse().ok(),
+        }
+    };
+    let port = |name: &str| field(name).rsplit(':').next().and_then(|p| p.parse::<u16>().ok());
+    let (ours, peer, event) = match name {
+        "probe" => {
+            let event = Event::Probe {
+                snd_una: number("snd_una")?,
+                snd_nxt: number("snd_nxt")?,
+                cwnd: number("snd_cwnd")?,
+                ssthresh: number("ssthresh")?,
+                rwnd: number("snd_wnd")?,
+                srtt_us: number("srtt")?,
+            };
+            (port("src")?, port("dest")?, event)
+        }
+        "cong_state_set" => (port("sport")?, port("dport")?, Event::State(number("cong_state")? as u8)),
+        _ => return None,
+    };
+    Some(Line { us, flow: ours.checked_sub(SENDER_PORT)? as u32, peer, event })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_prints() {
+        let text = "          <idle>-0       [000] ..s2.     2.040512: tcp_probe: family=AF_INET src=10.0.0.1:10003 \
+                    dest=10.1.0.1:20003 mark=0x0 data_len=0 snd_nxt=0x1a snd_una=0x10 snd_cwnd=12 \
+                    ssthresh=2147483647 snd_wnd=65160 srtt=40123 rcv_wnd=64256 sock_cookie=1 skbaddr=0 skaddr=0";
+        let event = Event::Probe {
+            snd_una: 16,
+            snd_nxt: 26,
+            cwnd: 12,
+            ssthresh: 2_147_483_647,
+            rwnd: 65_160,
+            srtt_us: 40_123,
+        };
+        assert_eq!(parse(text), Some(Line { us: 2_040_512, flow: 3, peer: 20_003, event }));
+        let text = "  x-1 [000] b.s3.  12.000001: tcp_cong_state_set: family=AF_INET sport=10000 dport=45000 \
+                    saddr=10.0.0.1 daddr=10.1.0.1 saddrv6=::ffff:10.0.0.1 daddrv6=::ffff:10.1.0.1 cong_state=3";
+        let event = Event::State(3);
+        assert_eq!(parse(text), Some(Line { us: 12_000_001, flow: 0, peer: 45_000, event }));
+        assert_eq!(parse("CPU:0 [LOST 5 EVENTS]"), None);
+    }
+}

@@ -1,0 +1,39 @@
+"""`ackclock linux build` and `ackclock doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from ackclock.cli import _terminal
+
+
+def build(*, source: str | None, controllers: Sequence[Path], jobs: int | None, as_json: bool) -> None:
+    """Build the kernel and say what it is."""
+    from ackclock import linux
+
+    with _terminal.progress() as progress:
+        kernel = linux.build(source=source, controllers=controllers, jobs=jobs or _terminal.cpus(), progress=progress)
+    if as_json:
+        _terminal.show_json({"path": str(kernel.path), **kernel.about})
+        return
+    typer.echo(f"Linux {kernel.release} ({kernel.about['source']}): {kernel.path}")
+    typer.echo(f"controllers: {', '.join(kernel.controllers)}")
+
+
+def doctor(*, as_json: bool) -> int:
+    """Say what is missing; nothing is missing without the linux backend but that."""
+    from ackclock import linux
+
+    found = linux.missing()
+    if as_json:
+        _terminal.show_json([{"needed": f.needed, "missing": f.what} for f in found])
+    else:
+        for finding in found:
+            typer.echo(f"to {finding.needed} the linux backend: {finding.what}")
+        if not found:
+            kernel = linux.installed()
+            typer.echo(f"nothing is missing; the linux backend runs Linux {kernel.release}")
+    return 3 if found else 0

@@ -1,0 +1,14 @@
+"""The real Linux TCP as a backend: a User-Mode Linux kernel that runs a scenario in virtual time.
+
+`build` makes the kernel and the guest program, `missing` says what that needs, `run` and `run_batch` return the same
+tables as the simulator's. How: docs/how-to/run-in-the-linux-kernel.md.
+"""
+
+from __future__ import annotations
+
+from ackclock.linux._build import build
+from ackclock.linux._cache import Kernel, installed
+from ackclock.linux._doctor import Finding, missing
+from ackclock.linux._run import run, run_batch
+
+__all__ = ["Finding", "Kernel", "build", "installed", "missing", "run", "run_batch"]

@@ -1,0 +1,163 @@
+"""What is kept between runs: sources, build trees, kernels, the guest program.
+
+    <cache>/ackclock/linux/sources/       archives as downloaded
+    <cache>/ackclock/linux/tree-<key>/    a patched, configured, built tree, for quick rebuilds with other controllers
+    <cache>/ackclock/linux/kernel-<key>/  the kernel, its config, kernel.json; there only if it is whole
+    <cache>/ackclock/linux/guest-<key>    the guest program
+    <cache>/ackclock/linux/current        name of the kernel that runs use
+
+<cache> is $XDG_CACHE_HOME, else ~/.cache. Keys are hashes of everything that the thing is made of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ackclock.errors import InputError, UnavailableError
+
+__all__ = ["Kernel", "folder", "guest_path", "hash_of", "installed", "repository"]
+
+BUILD_IT = "run `ackclock linux build`, which needs what `ackclock doctor` lists"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernel:
+    """A kernel in the cache.
+
+    Parameters
+    ----------
+    path
+        The executable.
+    about
+        release, source, config (hash), patches (name -> hash), controllers, seccomp: what `kernel.json` holds.
+    """
+
+    path: Path
+    about: Mapping[str, Any]
+
+    @property
+    def release(self) -> str:
+        """Version, e.g. "7.3.4"."""
+        return str(self.about["release"])
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """Congestion controllers that are built in, with the kernel's names."""
+        return tuple(self.about["controllers"])
+
+
+def folder() -> Path:
+    """Folder of everything; may not exist yet."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "ackclock" / "linux"
+
+
+def repository() -> Path:
+    """Folder `linux/` of the source tree: patches, configuration, controllers, guest program.
+
+    Raises
+    ------
+    UnavailableError
+        If this installation has none.
+    """
+    place = Path(__file__).resolve().parents[3] / "linux"
+    if not (place / "uml.config").is_file():
+        raise UnavailableError(
+            "the linux backend needs the source tree of ackclock (its folder linux/), which this installation lacks; "
+            "allowed: an installation made by `make setup`"
+        )
+    return place
+
+
+def hash_of(parts: Iterable[bytes]) -> str:
+    """Key of something made of these parts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()[:16]
+
+
+def installed() -> Kernel:
+    """The kernel that runs use.
+
+    Raises
+    ------
+    UnavailableError
+        If none is built.
+    """
+    here = folder()
+    try:
+        place = here / (here / "current").read_text(encoding="utf-8").strip()
+        about = json.loads((place / "kernel.json").read_bytes())
+    except OSError:
+        raise UnavailableError(f"no Linux kernel for the linux backend; {BUILD_IT}") from None
+    except ValueError as error:
+        raise UnavailableError(f"{here / 'current'}: found no kernel ({error}); {BUILD_IT}") from None
+    kernel = Kernel(path=place / "linux", about=about)
+    if not os.access(kernel.path, os.X_OK):
+        raise UnavailableError(f"{kernel.path}: found no executable file; {BUILD_IT}")
+    return kernel
+
+
+def guest_key() -> str:
+    """Hash of the sources of the guest program and of the crates it uses."""
+    linux = repository()
+    files = [linux.parent / "Cargo.lock"]
+    for root in (linux / "guest", *(linux.parent / "crates" / name for name in ("core", "net", "sim", "tcp", "cc", "pcc"))):
+        files += sorted([*root.glob("src/**/*.rs"), root / "Cargo.toml"])
+    return hash_of(part for file in files for part in (str(file.relative_to(linux.parent)).encode(), file.read_bytes()))
+
+
+def guest_path() -> Path:
+    """The guest program.
+
+    Raises
+    ------
+    UnavailableError
+        If it is not built, or was built of other sources than these.
+    """
+    place = folder() / f"guest-{guest_key()}"
+    if not place.is_file():
+        raise UnavailableError(f"the guest program of the linux backend is not built of these sources; {BUILD_IT}")
+    return place
+
+
+def set_current(name: str) -> None:
+    """Make runs use this kernel."""
+    place = folder() / f".current-{os.getpid()}"
+    place.write_text(name + "\n", encoding="utf-8")
+    place.replace(folder() / "current")
+
+
+def writable() -> Path:
+    """The folder, made if absent.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    here = folder()
+    try:
+        here.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{here}: found {(error.strerror or str(error)).lower()}; allowed: a folder that can be written "
+            "(XDG_CACHE_HOME says where)"
+        ) from None
+    return here
+
+
+def hash_file(parts: Iterable[bytes]) -> str:
+    """SHA-256 of parts, in full."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()

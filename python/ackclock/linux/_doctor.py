@@ -1,0 +1,139 @@
+"""What the linux backend needs of the machine, and what of it is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ackclock.errors import AckclockError
+from ackclock.linux import _cache
+
+__all__ = ["Finding", "missing"]
+
+DISK = 4 * 2**30
+"""Bytes that a build takes at most: archive, tree with objects, kernel."""
+
+TOOLS = {
+    "make": "make",
+    "gcc": "gcc",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "patch": "patch",
+    "tar": "tar",
+    "xz": "xz-utils",
+    "cargo": "cargo (or https://rustup.rs)",
+}
+"""Program -> Debian package."""
+
+HEADERS = {"/usr/include/gelf.h": "libelf-dev", "/usr/include/openssl/evp.h": "libssl-dev"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that is missing.
+
+    Parameters
+    ----------
+    what
+        One line.
+    needed
+        "build" or "run".
+    """
+
+    what: str
+    needed: str
+
+
+def missing(*, build: bool = True) -> list[Finding]:
+    """Everything that is missing, in the order in which it is best mended.
+
+    Parameters
+    ----------
+    build
+        Also what only `ackclock linux build` needs.
+    """
+    found: list[str] = []
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        here = f"{platform.system()} on {platform.machine()}"
+        return [Finding(what=f"the linux backend runs on Linux on x86_64; found {here}", needed="run")]
+    if build:
+        packages = [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
+        if shutil.which("gcc") is not None:
+            packages += [package for header, package in HEADERS.items() if not _has_header(header)]
+        found += [f"{package} is not installed: apt install {package}" for package in packages]
+        free = shutil.disk_usage(_existing(_cache.folder())).free
+        if free < DISK and not _has_kernel():
+            found.append(f"{_cache.folder()}: {free / 2**30:.1f} GiB are free; a build takes {DISK / 2**30:.0f} GiB")
+    out = [Finding(what=line, needed="build") for line in found]
+    runs = [_executable_memory(), _may_confine()]
+    try:
+        _cache.installed()
+        _cache.guest_path()
+    except AckclockError as error:
+        runs.append(str(error))
+    return out + [Finding(what=line, needed="run") for line in runs if line]
+
+
+def _has_kernel() -> bool:
+    try:
+        _cache.installed()
+    except AckclockError:
+        return False
+    return True
+
+
+def _existing(path: Path) -> Path:
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _has_header(header: str) -> bool:
+    if Path(header).exists():
+        return True
+    name = header.removeprefix("/usr/include/")
+    asked = subprocess.run(
+        ["gcc", "-fsyntax-only", "-x", "c", "-"],
+        input=f"#include <{name}>\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return asked.returncode == 0
+
+
+def _executable_memory() -> str | None:
+    """User-Mode Linux maps its memory from a file in TMPDIR or /dev/shm, and executes from it."""
+    import mmap
+
+    place = os.environ.get("TMPDIR") or ("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp")
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.truncate(4096)
+            mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC).close()
+    except OSError as error:
+        return (
+            f"{place}: memory from files there cannot be executed ({(error.strerror or str(error)).lower()}), which "
+            "User-Mode Linux needs; set TMPDIR to a folder without noexec"
+        )
+    return None
+
+
+def _may_confine() -> str | None:
+    """Whether seccomp filters may be installed, or else a child be traced."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    pr_get_seccomp = 21
+    if libc.prctl(pr_get_seccomp, 0, 0, 0, 0) >= 0:
+        return None
+    try:
+        traced = Path("/proc/sys/kernel/yama/ptrace_scope").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return "neither seccomp nor ptrace is allowed here, one of which User-Mode Linux needs" if traced == "3" else None

@@ -1,0 +1,183 @@
+"""One run of the guest: a folder that is its root, a User-Mode Linux on one CPU, a limit of wall-clock time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ackclock.errors import UnavailableError
+from ackclock.linux import _cache
+from ackclock.linux._cache import Kernel
+
+__all__ = ["Outcome", "command_line", "play"]
+
+MEMORY = "1G"
+"""What the guest may use; the host gives what is touched."""
+
+BOOT = 1_700_000_000_000_000_000
+"""Wall clock of the guest at boot, ns."""
+
+Columns = dict[str, tuple[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What a run left.
+
+    Parameters
+    ----------
+    tables
+        As the engine hands them over.
+    digest
+        SHA-256 of tables and capture.
+    wall_s
+        Time that it took.
+    """
+
+    tables: dict[str, Columns]
+    digest: str
+    wall_s: float
+
+
+def command_line(kernel: Kernel) -> list[str]:
+    """Arguments of the kernel, the same for every run: they are mixed into its randomness."""
+    return [
+        f"mem={MEMORY}", "umid=guest", "uml_dir=./", "root=/dev/root", "rootfstype=hostfs",
+        "rootflags=/proc/self/cwd/.", "rw", "init=/init", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
+        "ipv6.disable=1", *(["seccomp=on"] if kernel.about.get("seccomp") else []),
+        "time-travel=inf-cpu", f"time-travel-start={BOOT}",
+    ]  # fmt: skip
+
+
+def play(
+    job: Mapping[str, Any], seed: int, *, kernel: Kernel, cpu: int, wall_limit_s: float, capture: Path | None = None
+) -> Outcome:
+    """Run a job.
+
+    Parameters
+    ----------
+    job
+        As `_translate.job` makes it.
+    seed
+        Seed of the kernel's randomness.
+    kernel
+        What to run.
+    cpu
+        CPU to stay on.
+    wall_limit_s
+        Seconds after which the guest is ended.
+    capture
+        Where to put the capture.
+
+    Raises
+    ------
+    UnavailableError
+        If the guest does not come to its end, or reports an error.
+    """
+    guest = _cache.guest_path()
+    folder = Path(tempfile.mkdtemp(prefix="ackclock-guest-"))
+    try:
+        for name in ("proc", "sys", "dev", "out"):
+            (folder / name).mkdir()
+        shutil.copy(guest, folder / "init")
+        (folder / "init").chmod(0o755)
+        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        started = time.perf_counter()
+        _execute(kernel, folder, seed, cpu, wall_limit_s)
+        wall = time.perf_counter() - started
+        report = _report(folder)
+        if report.get("error"):
+            raise UnavailableError(f"the guest reports: {report['error']}")
+        data = (folder / "out" / "tables.bin").read_bytes()
+        packets = folder / "out" / "capture.pcapng"
+        digest = _cache.hash_file([data])
+        if packets.exists():
+            digest = _cache.hash_file([data, packets.read_bytes()])
+            if capture is not None:
+                shutil.copyfile(packets, capture)
+        return Outcome(tables=_tables(data), digest=digest, wall_s=wall)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _execute(kernel: Kernel, folder: Path, seed: int, cpu: int, wall_limit_s: float) -> None:
+    """Start the kernel and wait for its end; whatever happens, nothing of it is left running."""
+    environment = {"UML_RNG_SEED": str(seed)}
+    for name in ("TMPDIR", "PATH"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    # A child inherits the affinity of the thread that starts it.
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        with (folder / "kernel.log").open("wb") as log:
+            process = subprocess.Popen(
+                [str(kernel.path), *command_line(kernel)],
+                cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )  # fmt: skip
+    except OSError as error:
+        raise UnavailableError(f"{kernel.path}: cannot be run ({(error.strerror or str(error)).lower()})") from None
+    finally:
+        os.sched_setaffinity(0, before)
+    try:
+        process.wait(timeout=wall_limit_s)
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(
+            f"the guest did not end within {wall_limit_s:g} s of wall-clock time and was stopped; "
+            "allowed: a shorter run, or a larger --wall-limit"
+        ) from None
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the kernel and the processes that it made for the guest's."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=2)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _report(folder: Path) -> dict[str, Any]:
+    try:
+        report = json.loads((folder / "out" / "report.json").read_bytes())
+    except (OSError, ValueError):
+        report = None
+    if isinstance(report, dict):
+        return report
+    log = (folder / "kernel.log").read_bytes().decode(errors="replace")
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    telling = next((line for line in lines if "panic" in line.lower() or "error" in line.lower()), None)
+    raise UnavailableError(
+        f"the guest ended without a report; it said: {(telling or (lines[-1] if lines else 'nothing'))[:200]}"
+    )
+
+
+def _tables(data: bytes) -> dict[str, Columns]:
+    """Read `tables.bin`."""
+    (length,) = struct.unpack_from("<Q", data)
+    index = json.loads(data[8 : 8 + length])
+    start = 8 + length
+    tables: dict[str, Columns] = {}
+    for table, columns in index.items():
+        made: Columns = {}
+        for name, kind, at, size, names in columns:
+            raw = data[start + at : start + at + size]
+            made[name] = (kind, raw if names is None else [names[c] for (c,) in struct.iter_unpack("<I", raw)])
+        tables[table] = made
+    return tables

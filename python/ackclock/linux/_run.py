@@ -1,0 +1,232 @@
+"""`run` and `run_batch` as the simulator has them, on the real kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import queue
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ackclock import _engine
+from ackclock._results import Batch, Run
+from ackclock._run import check_arguments
+from ackclock.errors import InputError, one_of, quote
+from ackclock.linux import _cache, _guest, _translate
+from ackclock.linux._cache import Kernel
+from ackclock.linux._guest import Columns, Outcome
+from ackclock.linux._translate import NETWORKS, NetworkKind
+from ackclock.scenario import CapturePoint, Scenario
+
+__all__ = ["run", "run_batch"]
+
+WALL_PER_VIRTUAL = 20
+WALL_LEAST_S = 120
+"""Default limit of wall-clock time: so much per virtual second, and at least so much."""
+
+
+def run(
+    scenario: Scenario,
+    *,
+    seed: int = 1,
+    network: NetworkKind = "auto",
+    pcap: str | Path | None = None,
+    pcap_at: CapturePoint = "sender",
+    wall_limit_s: float | None = None,
+) -> Run:
+    """Run a scenario in the real Linux kernel, in virtual time.
+
+    Parameters
+    ----------
+    scenario
+        What to run.
+    seed
+        Seed of the kernel's randomness and of the links' random streams.
+    network
+        Who plays the network: "qdisc", the kernel's own queueing disciplines; "relay", the simulator's links, with
+        the simulator's very losses; "auto", the first where it can.
+    pcap
+        File to write the packets of one side to (pcapng).
+    pcap_at
+        The side.
+    wall_limit_s
+        Seconds of wall-clock time after which the guest is ended; None: 20 per virtual second, 120 at least.
+
+    Returns
+    -------
+    Run
+        The simulator's tables as far as the kernel tells; columns that it does not tell are null.
+
+    Raises
+    ------
+    ScenarioError
+        If the kernel cannot do what a key asks.
+    UnavailableError
+        If there is no kernel, or the guest fails.
+    """
+    seed = check_arguments(scenario, seed)
+    kernel = _cache.installed()
+    text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
+    job = _job(text, seed, network, kernel)
+    place = None if pcap is None else Path(pcap)
+    outcome = _guest.play(job, seed, kernel=kernel, cpu=_a_cpu(), wall_limit_s=_limit(wall_limit_s, job), capture=place)
+    return Run(
+        scenario=scenario,
+        seed=seed,
+        digest=outcome.digest,
+        tables=_complete(outcome.tables),
+        provenance=_provenance(kernel, job, [seed], text),
+    )
+
+
+def run_batch(
+    scenario: Scenario,
+    seeds: Sequence[int],
+    *,
+    jobs: int = 1,
+    network: NetworkKind = "auto",
+    progress: Callable[[int], None] | None = None,
+    wall_limit_s: float | None = None,
+) -> Batch:
+    """Run a scenario once per seed, each run on a CPU of its own.
+
+    Parameters
+    ----------
+    scenario
+        What to run.
+    seeds
+        One run each; rows of the tables come in this order.
+    jobs
+        Runs at a time, at most one per CPU. The result does not depend on it.
+    network, wall_limit_s
+        As for `run`.
+    progress
+        Called after each run with the number done.
+
+    Returns
+    -------
+    Batch
+        The tables of all runs, with a leading column `seed`.
+    """
+    seeds = [check_arguments(scenario, seed) for seed in seeds]
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds: found {seeds[:5]}; allowed: one seed or more, each once")
+    kernel = _cache.installed()
+    text = scenario.to_engine_json()
+    plans = [_job(text, seed, network, kernel) for seed in seeds]
+    cpus: queue.SimpleQueue[int] = queue.SimpleQueue()
+    available = sorted(os.sched_getaffinity(0))
+    for cpu in available:
+        cpus.put(cpu)
+    limit = _limit(wall_limit_s, plans[0])
+
+    def one(job: dict[str, Any]) -> Outcome:
+        cpu = cpus.get()
+        try:
+            return _guest.play(job, int(job["seed"]), kernel=kernel, cpu=cpu, wall_limit_s=limit)
+        finally:
+            cpus.put(cpu)
+
+    outcomes: list[Outcome] = []
+    with ThreadPoolExecutor(min(jobs, len(available))) as pool:
+        try:
+            for outcome in pool.map(one, plans):
+                outcomes.append(outcome)
+                if progress is not None:
+                    progress(len(outcomes))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return Batch(
+        scenario=scenario,
+        seeds=tuple(seeds),
+        digests=tuple(outcome.digest for outcome in outcomes),
+        tables=_joined(seeds, [_complete(outcome.tables) for outcome in outcomes]),
+        provenance=_provenance(kernel, plans[0], seeds, text),
+    )
+
+
+def _job(text: str, seed: int, network: NetworkKind, kernel: Kernel) -> dict[str, Any]:
+    if network not in NETWORKS:
+        raise InputError(f"network: found {quote(network)}; allowed: {one_of(str(network), NETWORKS)}")
+    return _translate.job(json.loads(text), seed, network, kernel.controllers)
+
+
+def _limit(wanted: float | None, job: dict[str, Any]) -> float:
+    if wanted is not None:
+        return wanted
+    return max(WALL_LEAST_S, WALL_PER_VIRTUAL * int(job["scenario"]["duration_ns"]) / 1e9)
+
+
+def _a_cpu() -> int:
+    """Any CPU; processes that start together get different ones."""
+    available = sorted(os.sched_getaffinity(0))
+    return available[os.getpid() % len(available)]
+
+
+def _provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: str) -> dict[str, Any]:
+    """Everything that the result depends on."""
+    about = {
+        "engine": f"linux {kernel.release}",
+        "backend": "linux",
+        "kernel": dict(kernel.about),
+        "command_line": _guest.command_line(kernel),
+        "guest": _cache.guest_path().name,
+        "network": job["network"]["kind"],
+        "relay": _engine.version(),
+        "seeds": list(seeds),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+    return {**about, "key": _cache.hash_file([text.encode(), json.dumps(about, sort_keys=True).encode()])}
+
+
+@cache
+def _schema() -> dict[str, dict[str, str]]:
+    """Every table of the simulator: column -> type."""
+    least = Scenario.from_dict(
+        {"duration": "1 ms", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]}
+    ).to_engine_json()
+    tables = _engine.run(least, 1, None)["tables"]
+    return {table: {name: kind for name, (kind, _) in columns.items()} for table, columns in tables.items()}
+
+
+def _complete(tables: dict[str, Columns]) -> dict[str, Columns]:
+    """The simulator's tables and columns, in its order; what the kernel does not tell is null."""
+    import numpy as np
+
+    out: dict[str, Columns] = {}
+    for table, wanted in _schema().items():
+        told = tables.get(table, {})
+        rows = _rows(told)
+        made = {name: told.get(name, ("f8", np.full(rows, np.nan).tobytes())) for name in wanted}
+        out[table] = {**made, **{name: column for name, column in told.items() if name not in made}}
+    return out
+
+
+_SIZE = {"f8": 8, "i8": 8, "u4": 4, "u1": 1, "bool": 1}
+
+
+def _rows(columns: Columns) -> int:
+    for kind, buffer in columns.values():
+        return len(buffer) if kind == "str" else len(buffer) // _SIZE[kind]
+    return 0
+
+
+def _joined(seeds: Sequence[int], runs: Sequence[dict[str, Columns]]) -> dict[str, Columns]:
+    """The tables of several runs as one set, with a leading column `seed`."""
+    import numpy as np
+
+    out: dict[str, Columns] = {}
+    for table, columns in runs[0].items():
+        counts = [_rows(run[table]) for run in runs]
+        made: Columns = {"seed": ("i8", np.repeat(np.array(seeds, dtype="<i8"), counts).tobytes())}
+        for name, (kind, _) in columns.items():
+            parts = [run[table][name][1] for run in runs]
+            made[name] = (kind, [x for part in parts for x in part] if kind == "str" else b"".join(parts))
+        out[table] = made
+    return out

@@ -1,0 +1,354 @@
+"""From a scenario to what the guest is told; what the kernel cannot do is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from ackclock.errors import ScenarioError, one_of, quote
+
+__all__ = ["NETWORKS", "job", "kernel_controller"]
+
+NetworkKind = Literal["auto", "qdisc", "relay"]
+NETWORKS = ("auto", "qdisc", "relay")
+
+START_NS = 2_000_000_000
+"""Virtual time at which a run begins: after boot and set-up, on a tick."""
+
+FRAME = 14
+"""Bytes of an Ethernet header, which the kernel's disciplines charge beyond the IP packet."""
+
+ENOUGH = 1_000_000
+"""Packets of a queue that never drops."""
+
+CONTROLLERS = {"cubic-kernel": "cubic"}
+"""Our name -> the kernel's, where they differ."""
+
+OURS = {
+    "prr-linux-6": "",
+    "rate-halving": "rh",
+    "rfc6675": "rfc6675",
+    "prr-ub": "prr_ub",
+    "prr-crb": "prr_crb",
+    "prr-ssrb": "prr_ssrb",
+}
+"""Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
+
+WORKLOADS = ("bulk", "transfer", "fetch", "throttled")
+SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
+
+
+class _NotByQdiscError(Exception):
+    """A part of the network that the kernel's disciplines cannot carry out, though the relay can."""
+
+
+def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controllers: Sequence[str]) -> dict[str, Any]:
+    """The guest's job.
+
+    Parameters
+    ----------
+    scenario
+        As compiled for the engine.
+    seed
+        Seed of the links' random streams.
+    network
+        "qdisc", "relay", or "auto": by the kernel's disciplines where they can do it, else by the relay.
+    controllers
+        What the kernel has.
+
+    Raises
+    ------
+    ScenarioError
+        If neither can, with the key.
+    """
+    hosts = [_host(group, i, controllers) for i, group in enumerate(scenario["flows"])]
+    flows = scenario["flows"]
+    plan: dict[str, Any] = {"kind": "relay"}
+    if network != "relay":
+        try:
+            plan = _qdiscs(scenario, seed)
+        except _NotByQdiscError as error:
+            if network == "qdisc":
+                key, found = error.args
+                raise ScenarioError(
+                    key=key,
+                    found=found,
+                    allowed="what the kernel's queueing disciplines can do; --network relay can do it",
+                ) from None
+    return {
+        "scenario": {**scenario, "flows": [_flow(group) for group in flows]},
+        "seed": seed,
+        "start_ns": START_NS,
+        "network": plan,
+        "hosts": hosts,
+        "capture": scenario["record"].get("capture", "none") != "none",
+    }
+
+
+def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
+    """The group as the guest's reader of scenarios wants it: controllers it does not know are told to hosts only."""
+    return {**group, "congestion_control": "cubic"}
+
+
+def kernel_controller(name: str, recovery: str | None) -> str:
+    """The kernel's name of a controller under a recovery rule; "" if there can be none."""
+    base = name.removeprefix("kernel:")
+    base = CONTROLLERS.get(base, base)
+    rule = OURS.get(recovery or "prr-linux-6")
+    return "" if rule is None else f"{base}_{rule}" if rule else base
+
+
+def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[str, Any]:
+    """Settings of the hosts of a group; every key of `stack` is carried out or refused."""
+
+    def refuse(key: str, found: object, allowed: str) -> ScenarioError:
+        return ScenarioError(key=f"flows.{i}.{key}", found=quote(found), allowed=f"{allowed}, with the linux backend")
+
+    if group["profile"] != "linux-6":
+        raise refuse("profile", group["profile"], '"linux-6"')
+    workload = group["workload"]["kind"]
+    if workload not in WORKLOADS:
+        raise refuse("workload.kind", workload, ", ".join(WORKLOADS))
+    if group["workload"].get("kind") == "fetch" and group.get("count", 1) > 250:
+        raise refuse("count", group["count"], "at most 250")
+    for key in set(group) - {
+        "count", "profile", "congestion_control", "recovery", "stack", "workload", "start_ns", "stagger_ns", "stop_ns", "path",
+    }:  # fmt: skip
+        raise refuse(key, "a value", f"no {key}")
+    controller = kernel_controller(group["congestion_control"], group.get("recovery"))
+    if controller not in controllers:
+        if group.get("recovery") not in (None, "prr-linux-6"):
+            pairs = [rule for rule in OURS if kernel_controller(group["congestion_control"], rule) in controllers]
+            raise refuse("recovery", group["recovery"], one_of(group["recovery"], pairs) or "no recovery rule")
+        raise refuse("congestion_control", group["congestion_control"], one_of(controller, controllers))
+
+    stack = dict(group.get("stack", {}))
+    sysctl = {
+        "net/ipv4/tcp_rmem": "4096 131072 67108864",
+        "net/ipv4/tcp_wmem": "4096 16384 67108864",
+        "net/ipv4/tcp_no_metrics_save": "1",
+    }
+    initcwnd = stack.pop("initial_window", 0)
+    timestamps = stack.pop("timestamps", True)
+    smss = stack.pop("smss", 0)
+    min_rto = stack.pop("min_rto_ns", 0)
+    if min_rto % 1_000_000:
+        raise refuse("stack.min_rto", f"{min_rto} ns", "whole milliseconds")
+    window = stack.pop("receive_buffer", 0)
+    switches: dict[str, dict[Any, dict[str, str]]] = {
+        "sack": {False: {SACK: "0"}, True: {}},
+        "tlp": {False: {"net/ipv4/tcp_early_retrans": "0"}, True: {}},
+        "frto": {False: {"net/ipv4/tcp_frto": "0"}, True: {}},
+        "idle_restart": {False: {"net/ipv4/tcp_slow_start_after_idle": "0"}, True: {}},
+        "sack_compression": {False: {"net/ipv4/tcp_comp_sack_nr": "0"}, True: {}},
+        "limited_transmit": {True: {}},
+        "undo": {True: {}},
+        "delayed_ack": {True: {}},
+        "early_retransmit": {"off": {}},
+        "detection": {"rack": {}, "dupthresh": {"net/ipv4/tcp_recovery": "0"}},
+        "hz": {1000: {}},
+        "ecn": {
+            "off": {"net/ipv4/tcp_ecn": "0"},
+            "accept": {"net/ipv4/tcp_ecn": "2"},
+            "ask": {"net/ipv4/tcp_ecn": "1"},
+        },
+    }
+    sysctl["net/ipv4/tcp_ecn"] = "0"
+    if not timestamps:
+        sysctl[TIMESTAMPS] = "0"
+    for key, value in stack.items():
+        known = switches.get(key, {})
+        if value not in known:
+            name = key.removesuffix("_ns")
+            allowed = ", ".join(quote(v) for v in known) if known else f"no {name}"
+            raise refuse(f"stack.{name}", value, allowed)
+        sysctl |= known[value]
+    return {
+        "congestion_control": controller,
+        "sysctl": sorted(sysctl.items()),
+        "initcwnd": initcwnd,
+        "rto_min_ms": min_rto // 1_000_000,
+        "mss": smss + 12 * timestamps if smss else 0,
+        "mtu": max(1500, smss + 52),
+        "window_clamp": min(window, 2**31 - 1),
+    }
+
+
+def _qdiscs(scenario: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The network as two rows of disciplines, if it is one path that all flows share."""
+    network = scenario["network"]
+    flows = sum(group.get("count", 1) for group in scenario["flows"])
+    names = ("access", "bottleneck", "egress")
+    own = [name for name in ("access", "egress") if name in network]
+    if network["topology"] == "graph" or network.get("access_list"):
+        raise _NotByQdiscError("network.topology", quote(network["topology"]))
+    if network["topology"] == "dumbbell" and flows > 1 and own:
+        raise _NotByQdiscError(f"network.{own[0]}", f"a link of its own for each of {flows} flows")
+    if scenario["record"].get("drops"):
+        raise _NotByQdiscError("record.drops", "true")
+    if any(group["workload"].get("common_random_numbers") for group in scenario["flows"]):
+        raise _NotByQdiscError("flows.0.workload.common_random_numbers", "true")
+    back = network.get("reverse", {})
+    # The simulator numbers access.0.forward and so on in a dumbbell, bottleneck first.
+    suffix = {"access": "", "bottleneck": "", "egress": ""}
+    order = list(names)
+    if network["topology"] == "dumbbell":
+        suffix = {"access": ".0", "bottleneck": "", "egress": ".0"}
+        order = ["bottleneck", "access", "egress"]
+    links: list[str] = []
+    number: dict[tuple[str, str], int] = {}
+    for name in order:
+        if name in network:
+            for way in ("forward", "backward"):
+                number[name, way] = len(links)
+                links.append(f"{name}{suffix[name]}.{way}")
+    overhead = network.get("framing_bytes", 0) - FRAME
+    ways: dict[str, list[dict[str, Any]]] = {}
+    for direction, way in enumerate(("forward", "backward")):
+        stages: list[dict[str, Any]] = []
+        for name in names if way == "forward" else reversed(names):
+            if name not in network:
+                continue
+            link = network[name] if way == "forward" else back.get(name) or network[name]
+            place = f"network.{name}" if way == "forward" else f"network.reverse.{name}"
+            stages += _stages(link, number[name, way], place, overhead)
+        for position, stage in enumerate(merged := _merge(stages)):
+            if stage["qdisc"]["kind"] == "netem":
+                stage["qdisc"]["seed"] = _mix(4 * seed + 2 * direction + 1, position)
+        ways[way] = merged
+    return {"kind": "qdisc", "links": links, **ways}
+
+
+def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
+    """One link as disciplines in a row: loss, queue with rate, delay."""
+    for key in ("jitter_ns", "reorder"):
+        if link.get(key):
+            raise _NotByQdiscError(f"{place}.{key.removesuffix('_ns')}", "a value")
+    rate_bps, delay = link.get("rate_bps"), link.get("delay_ns", 0)
+    if rate_bps is not None and rate_bps < 8:
+        raise _NotByQdiscError(f"{place}.rate", f"{rate_bps} bit/s")
+    rate = 0 if rate_bps is None else rate_bps // 8
+
+    def netem(**given: Any) -> dict[str, Any]:
+        base = {
+            "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "rate": 0, "overhead": overhead, "loss": 0,
+            "gemodel": None, "seed": 0,
+        }  # fmt: skip
+        return {**base, **given}
+
+    def stage(qdisc: dict[str, Any], *, loses: bool = False, queues: bool = False) -> dict[str, Any]:
+        return {"link": number, "qdisc": qdisc, "loses": loses, "queues": queues}
+
+    out: list[dict[str, Any]] = []
+    loss = link.get("loss") or {"kind": "none"}
+    if loss["kind"] == "bernoulli" and loss["p"] > 0:
+        out.append(stage(netem(loss=_share(loss["p"])), loses=True))
+    elif loss["kind"] == "gilbert-elliott":
+        bad, good = loss.get("loss_bad", 1.0), loss.get("loss_good", 0.0)
+        model = [_share(loss["p"]), _share(loss["r"]), _share(1 - bad), _share(good)]
+        out.append(stage(netem(gemodel=model), loses=True))
+    elif loss["kind"] not in ("none", "bernoulli"):
+        raise _NotByQdiscError(f"{place}.loss.kind", quote(loss["kind"]))
+
+    queue = link.get("queue") or {"kind": "drop-tail"}
+    kind = queue["kind"]
+    if rate == 0:
+        out.append(stage(netem(delay_ns=delay)))
+        return out
+    if kind == "netem-limit":
+        out.append(stage(netem(rate=rate, delay_ns=delay, limit=queue["limit_packets"]), queues=True))
+        return out
+    if kind == "drop-tail" and "limit_bytes" not in queue:
+        packets = queue.get("limit_packets")
+        if packets is None:
+            out.append(stage(netem(rate=rate, delay_ns=delay), queues=True))
+            return out
+        # netem's limit counts the packet in transmission, too.
+        out.append(stage(netem(rate=rate, limit=packets + 1), queues=True))
+        out.append(stage(netem(delay_ns=delay)))
+        return out
+    # The shaper lets a packet go when its transmission starts; the stage behind it adds the time that it takes.
+    out.append(stage({"kind": "shaper", "rate": rate, "overhead": overhead, "leaf": _leaf(queue, place)}, queues=True))
+    out.append(stage(netem(rate=rate, delay_ns=delay)))
+    return out
+
+
+def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
+    kind = queue["kind"]
+    limit = queue.get("limit_packets", ENOUGH)
+    if kind == "drop-tail":
+        return {"kind": "bfifo", "limit": queue["limit_bytes"]}
+    if kind in ("codel", "fq-codel"):
+        codel = {
+            "limit": limit,
+            "target": queue.get("target_ns", 5_000_000) // 1000,
+            "interval": queue.get("interval_ns", 100_000_000) // 1000,
+            "ecn": queue.get("ecn", False),
+        }
+        if kind == "codel":
+            return {"kind": kind, **codel}
+        return {
+            "kind": kind, **codel, "flows": queue.get("flows", 1024), "quantum": queue.get("quantum_bytes", 1514),
+        }  # fmt: skip
+    if kind == "cake":
+        return {
+            "kind": "cake",
+            "rtt": queue.get("interval_ns", 100_000_000) // 1000,
+            "memory": queue.get("limit_bytes", 0),
+        }
+    if kind == "red":
+        weight = queue.get("weight", 0.002)
+        wlog = next((n for n in range(1, 32) if abs(weight * 2**n - 1) < 0.05), None)
+        if wlog is None:
+            raise _NotByQdiscError(f"{place}.queue.weight", f"{weight:g}, which is no power of 1/2 (the kernel's)")
+        return {
+            "kind": "red",
+            "limit": limit * 1514,
+            "min": round(queue["min_packets"] * 1514),
+            "max": round(queue["max_packets"] * 1514),
+            "max_p": _share(queue.get("max_p", 0.1)),
+            "wlog": wlog,
+            "ecn": queue.get("ecn", False),
+        }
+    raise _NotByQdiscError(f"{place}.queue.kind", quote(kind))
+
+
+def _merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Fewer hops: a pure delay goes into the next unlimited link, whose queue does not care when it is filled."""
+    out: list[dict[str, Any]] = []
+    for stage in stages:
+        last = out[-1]["qdisc"] if out else None
+        here = stage["qdisc"]
+        if last and _is_delay(last) and here["kind"] == "netem" and here["limit"] == ENOUGH:
+            here["delay_ns"] += last["delay_ns"]
+            out.pop()
+        elif last and _is_delay(here) and last["kind"] == "netem" and last["limit"] == ENOUGH:
+            last["delay_ns"] += here["delay_ns"]
+            continue
+        if not (_is_delay(here) and here["delay_ns"] == 0):
+            out.append(stage)
+    return out
+
+
+def _is_delay(qdisc: Mapping[str, Any]) -> bool:
+    return (
+        qdisc["kind"] == "netem"
+        and qdisc["limit"] == ENOUGH
+        and not qdisc["rate"]
+        and not qdisc["loss"]
+        and qdisc["gemodel"] is None
+    )
+
+
+def _share(p: float) -> int:
+    """A probability in 2^32."""
+    return min(round(p * 2**32), 2**32 - 1)
+
+
+def _mix(seed: int, position: int) -> int:
+    """splitmix64: a seed of its own for each discipline."""
+    mask = 2**64 - 1
+    z = (seed + (position + 1) * 0x9E3779B97F4A7C15) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)
