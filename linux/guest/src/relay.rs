@@ -153,7 +153,7 @@ impl Relay {
         self.payloads[slot as usize].extend_from_slice(bytes);
         let seg = Segment { len: header.len, seg_no, rexmit, ..Segment::default() };
         let packet = Packet {
-            seg,
+            header: seg.into(),
             flow,
             conn: slot, // who connects to whom is in the bytes; this tells where they are
             bytes: bytes.len() as u32 + self.framing,
