@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     Values = Sequence[float] | NDArray[Any]
 
 __all__ = [
+    "Comparison",
     "Estimate",
     "bootstrap_interval",
+    "bootstrap_mean",
+    "compare_pairs",
     "mean_interval",
     "paired_difference",
     "proportion_interval",
     "quantile_interval",
+    "seeds_needed",
 ]
 
 
@@ -43,6 +47,37 @@ class Estimate:
     high: float
     level: float
     n: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Two arms that met the same seeds.
+
+    Parameters
+    ----------
+    first, second
+        Means of the arms.
+    difference
+        Mean of `first - second`, pair by pair.
+    """
+
+    first: Estimate
+    second: Estimate
+    difference: Estimate
+
+    @property
+    def outcome(self) -> str:
+        """What the interval of the difference shows.
+
+        "first is larger", "second is larger", "equal in every pair" or "no difference shown". The last is not "they are equal": a difference as small as the interval is wide could still be there.
+        """
+        if self.difference.low > 0:
+            return "first is larger"
+        if self.difference.high < 0:
+            return "second is larger"
+        if self.difference.n > 1 and self.difference.low == self.difference.high == 0:
+            return "equal in every pair"
+        return "no difference shown"
 
 
 def mean_interval(values: Values, *, level: float = 0.95) -> Estimate:
@@ -130,6 +165,105 @@ def bootstrap_interval(
     drawn = np.array([statistic(x[rng.integers(0, len(x), len(x))]) for _ in range(resamples)])
     low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(value=float(statistic(x)), low=float(low), high=float(high), level=level, n=len(x))
+
+
+def bootstrap_mean(values: Values, *, level: float = 0.95, resamples: int = 2000, seed: int = 1) -> Estimate:
+    """Mean with an expanded percentile bootstrap interval; a pure function of its arguments.
+
+    It follows the skew of the sample, and is as wide as Student's t where there is none: a plain percentile interval is
+    too narrow for few observations. With fewer than 10 there is too little to resample, and Student's t is given.
+
+    Parameters
+    ----------
+    values
+        Independent observations, shape (n,).
+    level, resamples, seed
+        As for `bootstrap_interval`.
+
+    References
+    ----------
+    Hesterberg: What Teachers Should Know About the Bootstrap, The American Statistician 69(4), 2015.
+    """
+    import numpy as np
+    from scipy import stats
+
+    x = np.asarray(values, dtype=float)
+    plain = mean_interval(x, level=level)
+    n = x.size
+    if n < 10 or not math.isfinite(plain.low) or plain.low == plain.high:
+        return plain
+    rng = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    # In pieces, so that many observations do not take much memory.
+    step = max(1, 2_000_000 // n)
+    for at in range(0, resamples, step):
+        means[at : at + step] = x[rng.integers(0, n, (min(step, resamples - at), n))].mean(axis=1)
+    beyond = float(stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
+    low, high = np.quantile(means, [beyond, 1 - beyond])
+    return Estimate(value=plain.value, low=float(low), high=float(high), level=level, n=n)
+
+
+def compare_pairs(first: Values, second: Values, *, level: float = 0.95) -> Comparison:
+    """Compare two arms under common random numbers.
+
+    Parameters
+    ----------
+    first, second
+        Shape (n,); entry i of both comes from the same seed. Pairs in which either is undefined (NaN) are left out.
+    level
+        Confidence level.
+
+    Examples
+    --------
+    >>> compare_pairs([1.0, 2.0, 3.0, 4.0], [0.9, 1.9, 2.8, 3.9]).outcome
+    'first is larger'
+    >>> compare_pairs([1.0, 2.0, 3.0], [2.0, 1.0, 3.0]).outcome
+    'no difference shown'
+    """
+    import numpy as np
+
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if a.shape != b.shape:
+        raise ValueError(f"{a.size} and {b.size} values; pairs need equally many")
+    both = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[both], b[both]
+    with np.errstate(invalid="ignore"):
+        difference = a - b
+    return Comparison(
+        first=bootstrap_mean(a, level=level),
+        second=bootstrap_mean(b, level=level),
+        difference=bootstrap_mean(difference, level=level),
+    )
+
+
+def seeds_needed(estimate: Estimate, width: float) -> int:
+    """How many observations make the interval as narrow as `width`, judged by the spread of those there are.
+
+    Parameters
+    ----------
+    estimate
+        Of a mean.
+    width
+        Wanted distance between the ends of the interval, in the unit of the estimate; above zero.
+
+    Returns
+    -------
+    int
+        At least the number there are, if the interval is wider; an interval shrinks with the root of the number.
+
+    Examples
+    --------
+    >>> seeds_needed(Estimate(value=10.0, low=9.0, high=11.0, level=0.95, n=8), 1.0)
+    32
+    """
+    if not width > 0:
+        raise ValueError(f"width is {width}; it has to be above zero")
+    found = estimate.high - estimate.low
+    if found <= width:
+        return estimate.n
+    if not math.isfinite(found):
+        return max(2 * estimate.n, 2)
+    return max(math.ceil(estimate.n * (found / width) ** 2 - 1e-9), estimate.n + 1)
 
 
 def proportion_interval(successes: int, n: int, *, level: float = 0.95) -> Estimate:

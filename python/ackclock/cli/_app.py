@@ -21,6 +21,8 @@ study = typer.Typer(rich_markup_mode=None, help="Published experiments, run agai
 app.add_typer(study, name="study")
 linux = typer.Typer(rich_markup_mode=None, help="The real Linux TCP, in virtual time.")
 app.add_typer(linux, name="linux")
+sweep = typer.Typer(rich_markup_mode=None, help="Grids of scenarios under many seeds, kept in a folder and resumable.")
+app.add_typer(sweep, name="sweep")
 
 
 def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
@@ -48,6 +50,29 @@ Jobs = Annotated[
     int | None,
     typer.Option(parser=whole_number(1, 256), metavar="N", help="Threads, at most 256 (default: one per CPU)."),
 ]
+
+
+Target = Annotated[Path, typer.Argument(metavar="FILE", help="Sweep (TOML), or the folder of one.", show_default=False)]
+Out = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Folder of the runs (default: the file's name with .sweep).")
+]
+Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, e.g. tcp://head:8786.")]
+Slurm = Annotated[
+    int | None, typer.Option(parser=whole_number(1, 100_000), metavar="N", help="Workers: N jobs of SLURM.")
+]
+Pbs = Annotated[int | None, typer.Option(parser=whole_number(1, 100_000), metavar="N", help="Workers: N jobs of PBS.")]
+Worker = Annotated[
+    list[str] | None,
+    typer.Option("--worker", metavar="KEY=VALUE", help="Of each job: queue, cores, walltime, ... Repeatable."),
+]
+Width = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE", help="Add seeds until the 95 % interval is this narrow, e.g. 1% of the mean."),
+]
+MostSeeds = Annotated[
+    int, typer.Option(parser=whole_number(2, 1_000_000), metavar="N", help="Where --until-width gives up.")
+]
+Metric = Annotated[str, typer.Option(metavar="NAME", help="A metric that the sweep keeps.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -269,3 +294,122 @@ def doctor(json: Json = False) -> int:
     from ackclock.cli import _linux
 
     return _linux.doctor(as_json=json)
+
+
+@sweep.command("run")
+def sweep_run(
+    file: Target,
+    out: Out = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = None,
+    until_width: Width = None,
+    metric: Metric = "goodput_bps",
+    most_seeds: MostSeeds = 10_000,
+    retry: Annotated[bool, typer.Option("--retry", help="Make runs again that failed before.")] = False,
+    json: Json = False,
+) -> int:
+    """Make the runs that the folder does not hold yet. Exit code 1 if runs failed."""
+    from ackclock.cli import _sweep
+
+    workers = _sweep.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
+    return _sweep.run(
+        file,
+        out=_path(out, "--out"),
+        workers=workers,
+        width=until_width,
+        metric=metric,
+        most_seeds=most_seeds,
+        retry=retry,
+        as_json=json,
+    )
+
+
+@sweep.command("resume")
+def sweep_resume(
+    file: Target,
+    out: Out = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Make runs again that failed before.")] = False,
+    json: Json = False,
+) -> int:
+    """Go on where a sweep ended. The same as run, for a folder that there is."""
+    from ackclock.cli import _sweep
+
+    workers = _sweep.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
+    return _sweep.resume(file, out=_path(out, "--out"), workers=workers, retry=retry, as_json=json)
+
+
+@sweep.command("status")
+def sweep_status(file: Target, out: Out = None, json: Json = False) -> None:
+    """Say how far a sweep is, also while it runs."""
+    from ackclock.cli import _sweep
+
+    _sweep.status(file, out=_path(out, "--out"), as_json=json)
+
+
+@sweep.command("export")
+def sweep_export(
+    file: Target,
+    out: Out = None,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="A row per run, the axes in front.")] = None,
+) -> None:
+    """Write the table of a sweep, also while it runs."""
+    from ackclock.cli import _sweep
+
+    _sweep.export(file, out=_path(out, "--out"), csv=_path(csv, "--csv"))
+
+
+@sweep.command("plot")
+def sweep_plot(
+    file: Target,
+    out: Out = None,
+    metric: Metric = "goodput_bps",
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="lines|heat-map|cdf|pareto", help="Only figures of this kind. Repeatable."),
+    ] = None,
+    x: Annotated[str | None, typer.Option(metavar="AXIS", help="Along the x axis.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="AXIS", help="A line for each value.")] = None,
+) -> None:
+    """Draw lines with bands, heat map, distributions and throughput against delay; write a report."""
+    from ackclock.cli import _sweep
+
+    _sweep.plot(file, out=_path(out, "--out"), metric=metric, kinds=kind or [], x=x, by=by)
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A.toml", help="Scenario.", show_default=False)],
+    second: Annotated[Path, typer.Argument(metavar="B.toml", help="Scenario.", show_default=False)],
+    seeds: Annotated[
+        int, typer.Option(parser=whole_number(2, 100_000), metavar="N", help="Pairs of runs, 2 to 100000.")
+    ] = 20,
+    metric: Annotated[list[str] | None, typer.Option(metavar="NAME", help="What is compared. Repeatable.")] = None,
+    until_width: Width = None,
+    most_seeds: MostSeeds = 10_000,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="Keep the runs in this folder.")] = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    json: Json = False,
+) -> None:
+    """Run two scenarios under the same seeds: which is larger, by how much, or no difference shown."""
+    from ackclock.cli import _sweep
+
+    _sweep.compare(
+        first,
+        second,
+        seeds=seeds,
+        metrics=metric or [],
+        width=until_width,
+        most_seeds=most_seeds,
+        out=_path(out, "--out"),
+        workers=_sweep.Workers(jobs=jobs, scheduler=scheduler),
+        as_json=json,
+    )

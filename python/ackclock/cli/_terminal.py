@@ -118,6 +118,13 @@ def busy() -> bool:
     return any(worker.is_alive() for worker in _workers)
 
 
+def wait() -> None:
+    """Until interrupted work has come to its end."""
+    for worker in _workers:
+        while worker.is_alive():
+            worker.join(0.1)
+
+
 def writable_folder(folder: Path) -> None:
     """Make sure that a folder can be written, and leave no trace of the test.
 

@@ -150,6 +150,8 @@ class Page:
         Versions, seeds, digest: name -> value.
     command
         What to type to get the same result.
+    beside
+        What lies beside the page.
     """
 
     title: str
@@ -161,6 +163,7 @@ class Page:
     scenarios: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+    beside: str = "The numbers behind each figure lie beside it in figures/, whole tables in tables/."
 
     @property
     def figures(self) -> Sequence[Figure]:

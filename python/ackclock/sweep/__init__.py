@@ -3,6 +3,9 @@
 from ackclock.sweep.axes import Axis
 from ackclock.sweep.campaign import Campaign, Status
 from ackclock.sweep.executors import Dask, Executor, Threads, batch_system
+from ackclock.sweep.precision import Precision
+from ackclock.sweep.results import Results, read
+from ackclock.sweep.session import run
 from ackclock.sweep.store import Store, StoreError
 from ackclock.sweep.sweep import Cell, Recipe, Sweep, load, standard_metrics
 from ackclock.sweep.task import engine_identity
@@ -13,7 +16,9 @@ __all__ = [
     "Cell",
     "Dask",
     "Executor",
+    "Precision",
     "Recipe",
+    "Results",
     "Status",
     "Store",
     "StoreError",
@@ -22,5 +27,7 @@ __all__ = [
     "batch_system",
     "engine_identity",
     "load",
+    "read",
+    "run",
     "standard_metrics",
 ]

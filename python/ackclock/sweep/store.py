@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -92,7 +93,7 @@ class Store:
             self._db = _open_to_read(database)
             self._check_version()
             return
-        with self._explained():
+        with self.explained():
             _check_foreign(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.folder)
@@ -143,7 +144,7 @@ class Store:
         list of (int, str)
             Number and state of each run, in the order given.
         """
-        with self._explained(), self._transaction():
+        with self.explained(), self._transaction():
             number = self._recipe(recipe)
             known = sorted(set(scenarios))
             self._db.executemany("INSERT OR IGNORE INTO scenarios (hash) VALUES (?)", [(h,) for h in known])
@@ -157,7 +158,7 @@ class Store:
 
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
         """Say which runs belong to a sweep; `anew` forgets those that belonged to it before."""
-        with self._explained(), self._transaction():
+        with self.explained(), self._transaction():
             number = self._recipe(recipe)
             self._db.execute("INSERT OR IGNORE INTO sweeps (name, recipe) VALUES (?, ?)", (sweep, number))
             (at,) = self._db.execute("SELECT id FROM sweeps WHERE name = ?", (sweep,)).fetchone()
@@ -168,21 +169,21 @@ class Store:
 
     def claim(self, runs: Sequence[int]) -> None:
         """Mark runs as being made."""
-        with self._explained(), self._transaction():
+        with self.explained(), self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'running', attempts = attempts + 1 WHERE id = ?", ((run,) for run in runs)
             )
 
     def release(self, runs: Sequence[int]) -> None:
         """Take the mark back: these runs were handed out, but not begun."""
-        with self._explained(), self._transaction():
+        with self.explained(), self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id = ?", ((run,) for run in runs)
             )
 
     def retry(self, runs: Sequence[int]) -> None:
         """Let failed runs be made again."""
-        with self._explained(), self._transaction():
+        with self.explained(), self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', error = NULL WHERE id = ? AND state = 'failed'",
                 ((run,) for run in runs),
@@ -204,7 +205,7 @@ class Store:
         failed
             Run -> why.
         """
-        with self._explained():
+        with self.explained():
             number = self._recipe(recipe)
             part = self._next_part()
             files: list[Path] = []
@@ -232,7 +233,7 @@ class Store:
         """Merge the parts of a recipe into one, if there are more than `above`."""
         import polars as pl
 
-        with self._explained():
+        with self.explained():
             number = self._recipe(recipe)
             old = [
                 p for (p,) in self._db.execute("SELECT id FROM parts WHERE recipe = ? AND live ORDER BY id", (number,))
@@ -326,6 +327,18 @@ class Store:
         )
         return [key for (key,) in rows]
 
+    def members(self, sweep: str) -> dict[str, list[int]]:
+        """Seeds of the runs of a sweep, by the hash of their scenario."""
+        rows = self._db.execute(
+            "SELECT c.hash, r.seed FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
+            "JOIN scenarios c ON c.id = r.scenario WHERE s.name = ? ORDER BY r.id",
+            (sweep,),
+        )
+        found: dict[str, list[int]] = {}
+        for scenario, seed in rows:
+            found.setdefault(scenario, []).append(seed)
+        return found
+
     # Inside
 
     def _recipe(self, text: str) -> int:
@@ -378,6 +391,8 @@ class Store:
                     file.replace(file.with_suffix(""))
             else:
                 file.unlink()
+        for rest in (self.folder / "sweeps").glob("*/.ackclock-*"):
+            shutil.rmtree(rest, ignore_errors=True)
         with self._transaction():
             self._db.execute("DELETE FROM parts WHERE NOT live")
             self._db.execute("UPDATE runs SET state = 'pending' WHERE state = 'running'")
@@ -402,7 +417,7 @@ class Store:
             raise
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """What the disk refuses, in one line. The store is as it was before."""
         try:
             yield

@@ -1,0 +1,315 @@
+"""`ackclock sweep` and `ackclock compare`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from ackclock.cli import _terminal
+from ackclock.errors import InputError, quote
+
+if TYPE_CHECKING:
+    from ackclock.sweep import Executor, Results, Status, Sweep
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workers:
+    """Who makes the runs, as the options say it."""
+
+    jobs: int | None = None
+    scheduler: str | None = None
+    slurm: int | None = None
+    pbs: int | None = None
+    options: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        given = [
+            n
+            for n, v in (("--scheduler", self.scheduler), ("--slurm", self.slurm), ("--pbs", self.pbs))
+            if v is not None
+        ]
+        if len(given) > 1:
+            raise InputError(f"{given[1]}: found it beside {given[0]}; allowed: one of --scheduler, --slurm, --pbs")
+        if given and self.jobs is not None:
+            raise InputError(
+                f"--jobs: found it beside {given[0]}; allowed: without, since the workers bring their own threads"
+            )
+        if self.options and self.slurm is None and self.pbs is None:
+            raise InputError("--worker: found it without a batch system; allowed: together with --slurm N or --pbs N")
+        for text in self.options:
+            _option(text)
+
+    @contextmanager
+    def open(self) -> Iterator[Executor]:
+        """The executor, for as long as it is needed."""
+        from ackclock.sweep import Dask, Threads, batch_system
+
+        executor: Executor
+        options = dict(_option(text) for text in self.options)
+        if self.scheduler is not None:
+            executor = Dask(self.scheduler)
+        elif self.slurm is not None:
+            executor = batch_system("slurm", self.slurm, options)
+        elif self.pbs is not None:
+            executor = batch_system("pbs", self.pbs, options)
+        else:
+            executor = Threads(self.jobs or _terminal.cpus())
+        try:
+            yield executor
+        finally:
+            executor.close()
+
+
+def run(
+    target: Path,
+    *,
+    out: Path | None,
+    workers: Workers,
+    width: str | None,
+    metric: str,
+    most_seeds: int,
+    retry: bool,
+    as_json: bool,
+) -> int:
+    """Run what is missing; exit code 1 if runs failed."""
+    from ackclock import sweep as sweeps
+    from ackclock.sweep.precision import parse_width
+
+    workers.check()
+    sweep, folder = _find(target, out)
+    precision = None
+    if width is not None:
+        precision = sweeps.Precision(metric=metric, width=parse_width(width), most_seeds=most_seeds)
+    if not folder.exists():
+        _terminal.writable_folder(folder)
+    stop = threading.Event()
+    with _terminal.progress() as tell:
+
+        def work() -> tuple[Results, Status]:
+            with workers.open() as executor:
+                return sweeps.run(
+                    sweep, folder, executor, precision=precision, retry=retry, progress=told(tell), stop=stop
+                )
+
+        results, status = _stoppable(work, stop)
+    if as_json:
+        _terminal.show_json(_status_json(folder, sweep.name))
+    else:
+        typer.echo(
+            f"{status.done:,} of {status.total:,} runs done"
+            + (f", {status.found:,} of them found" if status.found else "")
+            + (f", {status.failed:,} failed (`ackclock sweep status` says why)" if status.failed else "")
+        )
+        typer.echo(f"table: {folder / 'sweeps' / sweep.name / 'table.parquet'} ({results.runs.height:,} rows)")
+    if not status.finished:
+        _terminal.warn(f"ackclock: stopped; go on with `ackclock sweep resume {target}`")
+        return 130
+    return 1 if status.failed else 0
+
+
+def resume(target: Path, *, out: Path | None, workers: Workers, retry: bool, as_json: bool) -> int:
+    """Run what is missing in a folder that there is."""
+    from ackclock import sweep as sweeps
+
+    folder, _ = _folder(target, out)
+    with sweeps.Store(folder):
+        pass
+    return run(
+        target,
+        out=out,
+        workers=workers,
+        width=None,
+        metric="goodput_bps",
+        most_seeds=0,
+        retry=retry,
+        as_json=as_json,
+    )
+
+
+def status(target: Path, *, out: Path | None, as_json: bool) -> None:
+    """Print how far a sweep is."""
+    folder, name = _folder(target, out)
+    found = _status_json(folder, name)
+    if as_json:
+        _terminal.show_json(found)
+        return
+    counts = ", ".join(f"{n:,} {state}" for state, n in found["runs"].items() if n) or "no runs"
+    typer.echo(f"{found['sweep']}: {found['total']:,} runs: {counts}")
+    for failure in found["failures"]:
+        typer.echo(f"failed: scenario {failure['scenario'][:12]}, seed {failure['seed']}: {failure['error']}")
+
+
+def export(target: Path, *, out: Path | None, csv: Path | None) -> None:
+    """Write the table of a sweep as CSV."""
+    from ackclock import sweep as sweeps
+
+    if csv is None:
+        raise InputError("--csv: found nothing; allowed: a file that can be written")
+    folder, name = _folder(target, out)
+    _terminal.writable_file(csv, "--csv")
+    results = sweeps.read(folder, name)
+    results.runs.write_csv(csv)
+    typer.echo(f"written: {csv} ({results.runs.height:,} runs)")
+
+
+def plot(target: Path, *, out: Path | None, metric: str, kinds: Sequence[str], x: str | None, by: str | None) -> None:
+    """Draw the figures and write the report."""
+    from ackclock import sweep as sweeps
+    from ackclock.sweep import figures, page
+
+    folder, name = _folder(target, out)
+    results = sweeps.read(folder, name)
+    drawn = figures.figures(results, metric=metric, kinds=kinds or figures.KINDS, x=x, by=by)
+    with sweeps.Store(folder) as store:
+        place = page.write(results, store, drawn, folder / "sweeps" / results.sweep.name, metric=metric)
+    typer.echo(f"report: {place}")
+    typer.echo(f"figures: {place.parent / 'figures'} ({', '.join(f.name for f in drawn)})")
+
+
+def compare(
+    first: Path,
+    second: Path,
+    *,
+    seeds: int,
+    metrics: Sequence[str],
+    width: str | None,
+    most_seeds: int,
+    out: Path | None,
+    workers: Workers,
+    as_json: bool,
+) -> None:
+    """Run two scenarios under the same seeds and print what differs."""
+    import ackclock
+    from ackclock.sweep import Precision
+    from ackclock.sweep import compare as arms
+    from ackclock.sweep.precision import parse_width
+
+    workers.check()
+    arms.check_metrics(metrics)
+    scenarios = [ackclock.load(path) for path in (first, second)]
+    names = (first.stem, second.stem)
+    if names[0] == names[1]:
+        names = (str(first), str(second))
+    if names[0] == names[1]:
+        names = ("first", "second")
+    precision = None
+    if width is not None:
+        wanted = metrics[0] if metrics else "goodput_bps"
+        precision = Precision(metric=wanted, width=parse_width(width), most_seeds=most_seeds)
+    stop = threading.Event()
+    with _terminal.progress() as tell:
+
+        def work() -> arms.Compared:
+            with workers.open() as executor:
+                return arms.compare(
+                    scenarios[0],
+                    scenarios[1],
+                    executor,
+                    names=names,
+                    seeds=seeds,
+                    metrics=metrics,
+                    precision=precision,
+                    folder=out,
+                    progress=told(tell),
+                    stop=stop,
+                )
+
+        found = _stoppable(work, stop)
+    if as_json:
+        _terminal.show_json(found.to_json())
+    else:
+        _terminal.show(found.table())
+
+
+def told(tell: _terminal.Progress) -> Callable[[Status], None]:
+    """Progress as a line: how many, how fast, how long still."""
+
+    def progress(status: Status) -> None:
+        made = status.done + status.failed
+        parts = [f"{made:,} of {status.total:,} runs"]
+        if status.failed:
+            parts.append(f"{status.failed:,} failed")
+        if status.rate and status.left_s is not None:
+            parts += [
+                f"{status.rate:,.0f}/s" if status.rate >= 10 else f"{status.rate:.2g}/s",
+                f"{duration(status.left_s)} left",
+            ]
+        tell(", ".join(parts), made / max(status.total, 1))
+
+    return progress
+
+
+def duration(seconds: float) -> str:
+    """A duration for people: "8 s", "3 min", "2 h 10 min"."""
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _stoppable(work: Callable[[], T], stop: threading.Event) -> T:
+    """Ctrl-C once: keep what is done and end; twice: end."""
+    ended: list[T] = []
+
+    def call() -> None:
+        ended.append(work())
+
+    try:
+        _terminal.interruptible(call)
+    except KeyboardInterrupt:
+        if _terminal.busy():
+            stop.set()
+            _terminal.warn("ackclock: stopping; what is done is kept (Ctrl-C again: at once)")
+            _terminal.wait()
+        if not ended:
+            raise
+    return ended[0]
+
+
+def _find(target: Path, out: Path | None) -> tuple[Sweep, Path]:
+    """The sweep, and the folder of its runs: of a file, or of a folder that holds it."""
+    from ackclock import sweep as sweeps
+
+    if target.is_dir():
+        if out is not None:
+            raise InputError(f"--out: found it beside the folder {target}; allowed: with a sweep file")
+        return sweeps.read(target).sweep, target
+    return sweeps.load(target), out or Path(f"{target.stem}.sweep")
+
+
+def _folder(target: Path, out: Path | None) -> tuple[Path, str]:
+    """Folder and name of a sweep that has been run."""
+    from ackclock import sweep as sweeps
+
+    if target.is_dir():
+        return target, ""
+    sweep = sweeps.load(target)
+    return out or Path(f"{target.stem}.sweep"), sweep.name
+
+
+def _status_json(folder: Path, name: str) -> dict[str, Any]:
+    from ackclock import sweep as sweeps
+
+    with sweeps.Store(folder) as store:
+        if not name:
+            name = sweeps.read(folder).sweep.name
+        counts = store.counts(name)
+        failures = [{"scenario": h, "seed": s, "error": e} for h, s, e in store.failures(name)]
+    return {"sweep": name, "folder": str(folder), "total": sum(counts.values()), "runs": counts, "failures": failures}
+
+
+def _option(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.isidentifier():
+        raise InputError(f"--worker: found {quote(text)}; allowed: KEY=VALUE of dask-jobqueue, e.g. walltime=02:00:00")
+    return key, int(value) if value.isdecimal() and value.isascii() else value

@@ -1,0 +1,162 @@
+"""Figures of a grid of runs: heat map, lines with bands, distributions, throughput against delay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ackclock.plot.style import GREY, OKABE_ITO, Series
+
+_COLOURS = [OKABE_ITO[name] for name in ("blue", "vermilion", "green", "purple", "orange", "sky", "black")]
+_MARKERS = "osD^vPX"
+_DASHES: list[str | tuple[int, tuple[float, ...]]] = ["-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1))]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """A line with its band.
+
+    Parameters
+    ----------
+    x, y
+        Points, in order.
+    low, high
+        Ends of the interval at each point; infinite where there is none.
+    """
+
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def series(labels: Sequence[str]) -> list[Series]:
+    """One look per label; colours, markers and dashes run through cycles of different lengths."""
+    return [
+        Series(
+            label=label,
+            colour=_COLOURS[i % len(_COLOURS)],
+            marker=_MARKERS[i % len(_MARKERS)],
+            dash=_DASHES[i % len(_DASHES)],
+        )
+        for i, label in enumerate(labels)
+    ]
+
+
+def wide(values: Sequence[float]) -> bool:
+    """Whether values span so much that a logarithmic axis shows them better."""
+    return min(values) > 0 and max(values) / min(values) >= 15
+
+
+def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
+    """Mean against an axis of the grid, a line per label, with the intervals as bands."""
+    for look, line in zip(series(list(lines)), lines.values(), strict=True):
+        x, y = np.asarray(line.x, float), np.asarray(line.y, float)
+        low, high = np.asarray(line.low, float), np.asarray(line.high, float)
+        known = np.isfinite(low) & np.isfinite(high)
+        ax.fill_between(x, np.where(known, low, y), np.where(known, high, y), color=look.colour, alpha=0.18, lw=0)
+        ax.plot(
+            x, y, color=look.colour, marker=look.marker, ls=look.dash, ms=4.5, mec="white", mew=0.5, label=look.label
+        )
+    at = sorted({v for line in lines.values() for v in line.x})
+    if log_x:
+        _log(ax.xaxis, at, ax.set_xscale)
+    if len(at) <= 6:
+        ax.set_xticks(at, [f"{v:.3g}" for v in at])
+
+
+def draw_heat_map(
+    ax: Any, values: np.ndarray[Any, Any], xs: Sequence[str], ys: Sequence[str], limits: tuple[float, float]
+) -> Any:
+    """Mean per pair of values of two axes, written into the cells where there is room.
+
+    Returns
+    -------
+    matplotlib.image.AxesImage
+        For the colour bar.
+    """
+    image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis", vmin=limits[0], vmax=limits[1])
+    ax.set_xticks(
+        range(len(xs)),
+        xs,
+        rotation=35 if max(map(len, xs)) > 6 else 0,
+        ha="right" if max(map(len, xs)) > 6 else "center",
+    )
+    ax.set_yticks(range(len(ys)), ys)
+    ax.grid(False)
+    if values.size <= 120:
+        middle = (limits[0] + limits[1]) / 2
+        for (row, column), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                colour = "white" if value < middle else "black"
+                ax.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7, color=colour)
+    return image
+
+
+def draw_distributions(ax: Any, samples: Mapping[str, Sequence[float]], *, log_x: bool) -> None:
+    """Share of the runs at or below a value, a line per label."""
+    for look, values in zip(series(list(samples)), samples.values(), strict=True):
+        x = np.sort(np.asarray(values, float))
+        share = np.arange(1, x.size + 1) / x.size
+        ax.step(
+            np.concatenate([x[:1], x]),
+            np.concatenate([[0.0], share]),
+            where="post",
+            color=look.colour,
+            ls=look.dash,
+            label=look.label,
+        )
+    ax.set_ylim(0, 1.02)
+    if log_x:
+        _log(ax.xaxis, [v for values in samples.values() for v in values], ax.set_xscale)
+
+
+def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, log_x: bool) -> None:
+    """Delay (x) and throughput (y) of every cell; the line joins those that no other beats in both."""
+    delay = np.concatenate([np.asarray(x, float) for x, _ in points.values()])
+    speed = np.concatenate([np.asarray(y, float) for _, y in points.values()])
+    best = front(delay, speed)
+    ax.step(delay[best], speed[best], where="post", color=GREY, lw=1.2, zorder=1, label="not beaten in both")
+    for look, (x, y) in zip(series(list(points)), points.values(), strict=True):
+        ax.plot(x, y, ls="none", color=look.colour, marker=look.marker, ms=5.5, mec="white", mew=0.5, label=look.label)
+    if log_x:
+        _log(ax.xaxis, delay.tolist(), ax.set_xscale)
+
+
+def hide_rest(axes: Any, used: int) -> None:
+    """Hide the panels that are not used, and label the x axes that come to lie at the bottom."""
+    for i, ax in enumerate(axes.flat):
+        if i >= used:
+            ax.set_visible(False)
+        elif i + axes.shape[1] >= used:
+            ax.tick_params(labelbottom=True)
+
+
+def front(delay: np.ndarray[Any, Any], speed: np.ndarray[Any, Any]) -> list[int]:
+    """Indices of the points of which none has both less delay and more speed, by rising delay.
+
+    Examples
+    --------
+    >>> front(np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0, 4.0, 7.0, 7.0]))
+    [0, 2]
+    """
+    found: list[int] = []
+    fastest = -np.inf
+    for i in np.lexsort((-speed, delay)):
+        if speed[i] > fastest:
+            found.append(int(i))
+            fastest = float(speed[i])
+    return found
+
+
+def _log(axis: Any, values: Sequence[float], set_scale: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    set_scale("log")
+    decades = np.log10(max(values) / min(values))
+    axis.set_major_locator(LogLocator(base=10, subs=(1.0,) if decades > 3 else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,208 @@
+"""Two scenarios under the same seeds: which is larger, by how much, or no difference shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock.errors import InputError, UnavailableError, one_of, quote
+from ackclock.scenario import Scenario
+from ackclock.stats import Comparison, Estimate, compare_pairs
+from ackclock.sweep.campaign import Campaign, Status
+from ackclock.sweep.executors import Executor
+from ackclock.sweep.precision import Precision, extended
+from ackclock.sweep.store import Store
+from ackclock.sweep.sweep import Cell, Recipe, Sweep, standard_metrics
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NAME = "compare"
+"""Of the sweep in the store."""
+
+SHOWN = ("goodput_bps", "jain", "retransmission_share", "rtos", "mean_rtt_s", "queue_mean_packets", "dropped_queue")
+FETCHES = ("fetches_done", "fetch_mean_s", "fetch_p50_s", "fetch_p95_s", "fetch_p99_s")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Compared:
+    """Two arms, metric by metric.
+
+    Parameters
+    ----------
+    names
+        Of the arms.
+    seeds
+        Pairs of runs.
+    metrics
+        Metric -> comparison.
+    """
+
+    names: tuple[str, str]
+    seeds: int
+    metrics: Mapping[str, Comparison]
+
+    def outcome(self, metric: str) -> str:
+        """The outcome with the arms' names."""
+        first, second = self.names
+        said = self.metrics[metric].outcome
+        return said.replace("first", first).replace("second", second)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `--json` prints them; null for what is not finite."""
+
+        def plain(e: Estimate) -> dict[str, Any]:
+            return {k: v if math.isfinite(v) else None for k, v in dataclasses.asdict(e).items()}
+
+        return {
+            "arms": list(self.names),
+            "seeds": self.seeds,
+            "metrics": {
+                name: {
+                    "first": plain(c.first),
+                    "second": plain(c.second),
+                    "difference": plain(c.difference),
+                    "outcome": self.outcome(name),
+                }
+                for name, c in self.metrics.items()
+            },
+        }
+
+    def table(self) -> RenderableType:
+        """A table for the terminal."""
+        from rich.table import Table
+
+        first, second = self.names
+        table = Table(title=f"{first} and {second}, {self.seeds} seeds", title_justify="left", caption_justify="left")
+        table.add_column("metric")
+        for head in (first, second, "difference", "95 % interval"):
+            table.add_column(head, justify="right")
+        table.add_column("outcome")
+        for name, c in self.metrics.items():
+            d = c.difference
+            bounds = f"{number(d.low)} to {number(d.high)}" if math.isfinite(d.low) else "–"
+            outcome = self.outcome(name) if d.n else "no runs with a value"
+            table.add_row(name, number(c.first.value), number(c.second.value), number(d.value), bounds, outcome)
+        table.caption = (
+            f"differences: {first} minus {second}, seed by seed; an interval for each metric alone. "
+            "No difference shown: one within the interval may be there."
+        )
+        return table
+
+
+def number(value: float) -> str:
+    """Four significant digits, thousands set apart."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace("-", "−")
+    return f"{value:.4g}".replace("-", "−")
+
+
+def compare(
+    first: Scenario,
+    second: Scenario,
+    executor: Executor,
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    seeds: int = 20,
+    metrics: Sequence[str] = (),
+    precision: Precision | None = None,
+    folder: str | Path | None = None,
+    progress: Callable[[Status], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Compared:
+    """Run two scenarios under common random numbers.
+
+    Parameters
+    ----------
+    first, second
+        The arms.
+    executor
+        Who makes the runs.
+    names
+        Of the arms; different ones.
+    seeds
+        Of each arm.
+    metrics
+        What is compared; None: what such scenarios usually are compared by.
+    precision
+        Add seeds until the interval of this metric's difference is as narrow as this share of the second arm's mean.
+    folder
+        Store; None: the runs are forgotten.
+    progress, stop
+        As for `ackclock.sweep.run`.
+
+    Raises
+    ------
+    InputError
+        If a metric is unknown or a run is refused.
+    """
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
+            return compare(
+                first, second, executor, names=names, seeds=seeds, metrics=metrics, precision=precision,
+                folder=Path(place) / "store", progress=progress, stop=stop,
+            )  # fmt: skip
+    wanted = tuple(dict.fromkeys(metrics)) or _usual(first, second)
+    asked = (*wanted, *((precision.metric,) if precision else ()))
+    recipe = Sweep(name=NAME, scenario=first, metrics=asked).recipe
+    arms = [
+        Cell(scenario=s, keys={"arm": n}, seeds=range(1, seeds + 1)) for s, n in ((first, names[0]), (second, names[1]))
+    ]
+    with Store(folder, write=True) as store:
+        while True:
+            campaign = Campaign(store, arms, recipe, name=NAME)
+            status = campaign.run(executor, progress=progress, stop=stop)
+            if status.failed:
+                raise InputError(f"{status.failed} runs failed: {store.failures(NAME, 1)[0][2]}")
+            if not status.finished:
+                raise UnavailableError(f"stopped after {status.done} of {status.total} runs")
+            found = _compared(campaign, recipe)
+            count = len(arms[0].seeds)
+            more = count if precision is None else _more(found[precision.metric], precision, count)
+            if more <= count:
+                break
+            arms = [dataclasses.replace(arm, seeds=extended(arm.seeds, more)) for arm in arms]
+    return Compared(names=names, seeds=len(arms[0].seeds), metrics={name: found[name] for name in wanted})
+
+
+def _compared(campaign: Campaign, recipe: Recipe) -> dict[str, Comparison]:
+    import polars as pl
+
+    a, b = campaign.by_cell("runs")
+    return {
+        metric: compare_pairs(a[metric].cast(pl.Float64).to_numpy(), b[metric].cast(pl.Float64).to_numpy())
+        for metric in recipe.metrics
+    }
+
+
+def _more(comparison: Comparison, precision: Precision, seeds: int) -> int:
+    pairs = comparison.difference.n
+    if not pairs:
+        return seeds
+    wanted = precision.more(comparison.difference, scale=comparison.second.value)
+    return min(math.ceil(wanted * seeds / pairs), precision.most_seeds) if wanted > pairs else seeds
+
+
+def _usual(*scenarios: Scenario) -> tuple[str, ...]:
+    fetching = any(g.workload.kind in ("fetch", "population", "transactions") for s in scenarios for g in s.flows)
+    return (*SHOWN, *(FETCHES if fetching else ()))
+
+
+def check_metrics(metrics: Sequence[str]) -> None:
+    """Refuse names without a dot that are no metric, before anything is read."""
+    known = standard_metrics()
+    for name in metrics:
+        if "." not in name and name not in known:
+            raise InputError(
+                f"--metric: found {quote(name)}; allowed: {one_of(name, known)}, or table.column.reduction"
+            )

@@ -1,0 +1,79 @@
+"""More seeds until the intervals are narrow enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+
+from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.stats import Estimate, seeds_needed
+from ackclock.units import parse_share
+
+LEAST_SEEDS = 5
+"""With fewer the spread is too uncertain to stop at."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Precision:
+    """How narrow the 95 % interval of a metric's mean shall be.
+
+    Parameters
+    ----------
+    metric
+        Which.
+    width
+        Distance between the ends of the interval as a share of the mean.
+    most_seeds
+        Where to give up.
+    """
+
+    metric: str
+    width: float
+    most_seeds: int = 10_000
+
+    def more(self, estimate: Estimate, scale: float | None = None) -> int:
+        """Observations wanted in all; as many as there are if that is enough, or no number would be.
+
+        Parameters
+        ----------
+        estimate
+            Of the mean.
+        scale
+            What the width is a share of; the mean if None.
+        """
+        unit = abs(estimate.value if scale is None else scale)
+        if estimate.n >= self.most_seeds or not math.isfinite(unit) or unit == 0:
+            return estimate.n
+        if estimate.n < LEAST_SEEDS:
+            return LEAST_SEEDS
+        wanted = seeds_needed(estimate, self.width * unit)
+        if wanted == estimate.n:
+            return wanted
+        # Not all at once: the spread was judged by few. A tenth more, since it may be larger than it seemed.
+        return min(math.ceil(wanted * 1.1), 4 * estimate.n, self.most_seeds)
+
+
+def parse_width(text: str) -> float:
+    """Read "1 %" or "0.01"."""
+    try:
+        try:
+            share = parse_share(float(text))
+        except ValueError:
+            share = parse_share(text)
+    except ScenarioError:
+        share = 0.0
+    if not share > 0:
+        raise InputError(f"--until-width: found {quote(text)}; allowed: a share above zero, such as 1% or 0.01")
+    return share
+
+
+def extended(seeds: Sequence[int], wanted: int) -> tuple[int, ...]:
+    """The seeds, and so many of the numbers after the largest that there are `wanted`."""
+    if wanted <= len(seeds):
+        return tuple(seeds)
+    return (*seeds, *islice(count(max(seeds) + 1), wanted - len(seeds)))
+
+
+__all__ = ["LEAST_SEEDS", "Precision", "extended", "parse_width"]

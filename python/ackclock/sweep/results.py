@@ -1,0 +1,188 @@
+"""What a sweep left, as one table: a row per run with the values of the axes in front."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock._files import staged
+from ackclock.errors import InputError, one_of, quote
+from ackclock.scenario._toml import to_toml
+from ackclock.stats import Estimate, bootstrap_mean
+from ackclock.sweep.store import Store
+from ackclock.sweep.sweep import Cell, Sweep, load
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Results:
+    """Runs of a sweep, finished or not.
+
+    Parameters
+    ----------
+    sweep
+        What was asked for.
+    runs
+        One row per finished run, in the order of cells and seeds: `cell`, the axes, `seed`, `digest`, the metrics.
+    """
+
+    sweep: Sweep
+    runs: pl.DataFrame
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the axes' columns."""
+        return [axis.column for axis in self.sweep.axes]
+
+    def cells(self, metric: str) -> pl.DataFrame:
+        """One row per cell: the axes, the number of runs, mean and 95 % interval (bootstrap) of a metric.
+
+        Parameters
+        ----------
+        metric
+            One of those kept.
+        """
+        import polars as pl
+
+        self.check(metric)
+        rows: list[dict[str, Any]] = []
+        keys = ["cell", *self.columns]
+        for group, part in self.runs.group_by(keys, maintain_order=True):
+            e = estimate(part[metric])
+            rows.append(
+                {**dict(zip(keys, group, strict=True)), "n": e.n, "mean": e.value, "low": e.low, "high": e.high}
+            )
+        if not rows:
+            return pl.DataFrame()
+        return pl.DataFrame(rows, schema_overrides={"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64})
+
+    def check(self, metric: str) -> None:
+        """Refuse a metric that was not kept."""
+        known = self.sweep.recipe.metrics
+        if metric not in known:
+            raise InputError(f"metric: found {quote(metric)}; allowed: {one_of(metric, known)}")
+
+
+def estimate(values: pl.Series) -> Estimate:
+    """Mean and interval of the values that exist."""
+    import polars as pl
+
+    return bootstrap_mean(values.cast(pl.Float64).drop_nulls().to_numpy())
+
+
+def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
+    """Leave the sweep and the values of its cells beside the runs, for whoever reads them."""
+    place = _place(folder, sweep.name)
+    frame = cell_table(sweep, cells)
+    with staged(place) as part:
+        (part / "sweep.toml").write_text(to_toml(sweep.to_dict()), encoding="utf-8")
+        frame.write_parquet(part / "cells.parquet")
+
+
+def is_written(folder: Path, sweep: Sweep) -> bool:
+    """Whether this very sweep has been begun in the folder."""
+    try:
+        return (_place(folder, sweep.name) / "sweep.toml").read_text(encoding="utf-8") == to_toml(sweep.to_dict())
+    except OSError:
+        return False
+
+
+def cell_table(sweep: Sweep, cells: Sequence[Cell]) -> pl.DataFrame:
+    """Number, hash of the scenario and values of the axes of every cell."""
+    import polars as pl
+
+    columns: dict[str, Any] = {"cell": list(range(len(cells))), "scenario": [cell.hash for cell in cells]}
+    for axis in sweep.axes:
+        columns[axis.column] = _series([cell.keys[axis.column] for cell in cells])
+    return pl.DataFrame(columns, schema_overrides={"cell": pl.UInt32, "scenario": pl.String})
+
+
+def read(folder: str | Path, name: str = "") -> Results:
+    """Read what a sweep has left so far. Another process may be writing.
+
+    Parameters
+    ----------
+    folder
+        The store.
+    name
+        Of the sweep; may be left out if there is one only.
+
+    Raises
+    ------
+    InputError
+        If there is no such store or sweep.
+    """
+    folder = Path(folder)
+    with Store(folder) as store:
+        known = [n for n in store.sweeps() if (_place(folder, n) / "sweep.toml").is_file()]
+        if not name and len(known) == 1:
+            name = known[0]
+        if name not in known:
+            found = quote(name) if name else f"{len(known)} sweeps" if known else "no sweep"
+            raise InputError(f"{folder}: found {found}; allowed: {one_of(name, known) or 'a folder with a sweep'}")
+        sweep = load(_place(folder, name) / "sweep.toml")
+        return Results(sweep=sweep, runs=_joined(store, sweep))
+
+
+def _joined(store: Store, sweep: Sweep) -> pl.DataFrame:
+    import polars as pl
+
+    cells = pl.read_parquet(_place(store.folder, sweep.name) / "cells.parquet")
+    members = pl.DataFrame({"key": store.member_keys(sweep.name)}, schema={"key": pl.String})
+    rows = store.read(sweep.recipe.text)
+    metrics = list(sweep.recipe.metrics)
+    axes = [axis.column for axis in sweep.axes]
+    if not rows.height:
+        empty = {"seed": pl.Int64, "digest": pl.String, **dict.fromkeys(metrics, pl.Float64)}
+        return (
+            cells.clear().select("cell", *axes).with_columns(pl.lit(None, dtype=t).alias(c) for c, t in empty.items())
+        )
+    kept = rows.join(members, on="key", how="semi")
+    order = {seed: i for i, seed in enumerate(sweep.seeds)}
+    return (
+        cells.join(kept, on="scenario", how="inner")
+        .with_columns(pl.col("seed").replace_strict(order, default=len(order), return_dtype=pl.Int64).alias("_order"))
+        .sort("cell", "_order", "seed")
+        .select("cell", *axes, "seed", "digest", *metrics)
+    )
+
+
+def write_table(folder: Path, results: Results) -> Path:
+    """Write the table beside the sweep."""
+    place = _place(folder, results.sweep.name)
+    try:
+        with staged(place) as part:
+            results.runs.write_parquet(part / "table.parquet")
+    except OSError as error:
+        raise InputError(f"{place}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+    return place / "table.parquet"
+
+
+def _place(folder: Path, name: str) -> Path:
+    return folder / "sweeps" / name
+
+
+def _series(values: Sequence[Any]) -> Sequence[Any]:
+    """Values of an axis as a column of one type: numbers or truth values as they are, else text."""
+    if all(isinstance(v, bool) for v in values):
+        return values
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        return values if all(isinstance(v, int) for v in values) else [float(v) for v in values]
+    return [label(v) for v in values]
+
+
+def label(value: Any) -> str:
+    """A value of an axis as text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping | list | tuple):
+        kind = value.get("kind") if isinstance(value, Mapping) else None
+        return (
+            str(kind) if isinstance(value, Mapping) and len(value) == 1 and kind else json.dumps(value, sort_keys=True)
+        )
+    return json.dumps(value)

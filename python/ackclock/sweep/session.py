@@ -1,0 +1,111 @@
+"""A sweep from beginning to end: plan, make what is missing, add seeds if a precision is wanted, leave the table."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ackclock.sweep.campaign import Campaign, Status
+from ackclock.sweep.executors import Executor
+from ackclock.sweep.precision import Precision, extended
+from ackclock.sweep.results import Results, estimate, is_written, read, write_cells, write_table
+from ackclock.sweep.store import Store
+from ackclock.sweep.sweep import Cell, Sweep
+
+
+def run(
+    sweep: Sweep,
+    folder: str | Path,
+    executor: Executor,
+    *,
+    precision: Precision | None = None,
+    retry: bool = False,
+    progress: Callable[[Status], None] | None = None,
+    stop: threading.Event | None = None,
+) -> tuple[Results, Status]:
+    """Make the runs of a sweep that the folder does not hold yet, and write its table.
+
+    Parameters
+    ----------
+    sweep
+        What to run.
+    folder
+        The store: created if absent. Runs that it holds, of this sweep or another, are not made again.
+    executor
+        Who makes them.
+    precision
+        Add seeds, cell by cell, until the interval of a metric is as narrow as this.
+    retry
+        Make runs again that failed before.
+    progress
+        Told after each commit.
+    stop
+        When set, what came back is kept, and the function returns.
+
+    Returns
+    -------
+    tuple of Results and Status
+        What there is now, and how far it is.
+
+    Raises
+    ------
+    StoreError, InputError
+        If the folder cannot be used; what was kept before stays.
+    """
+    folder = Path(folder)
+    if precision is not None:
+        Results.check(_unread(sweep), precision.metric)
+    cells = sweep.cells
+    with Store(folder, write=True) as store:
+        same = is_written(folder, sweep)
+        if same:
+            cells = _with_members(cells, store.members(sweep.name))
+        with store.explained():
+            write_cells(folder, sweep, cells)
+        found: int | None = None
+        while True:
+            campaign = Campaign(store, cells, sweep.recipe, name=sweep.name, retry=retry, anew=not same)
+            status = campaign.run(executor, progress=progress, stop=stop)
+            found = status.found if found is None else found
+            wider = None if precision is None or not status.finished else widened(campaign, cells, precision)
+            if wider is None:
+                break
+            cells, retry = wider, False
+        store.compact(sweep.recipe.text)
+        results = read(folder, sweep.name)
+        with store.explained():
+            write_table(folder, results)
+    return results, dataclasses.replace(status, found=found)
+
+
+def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list[Cell] | None:
+    """The cells with as many seeds as the precision wants; None if they have them."""
+    wider = []
+    for cell, frame in zip(cells, campaign.by_cell("runs"), strict=True):
+        values = frame[precision.metric]
+        e = estimate(values)
+        wanted = precision.more(e)
+        # Runs without a value do not narrow anything: ask for as many more as the share with one tells.
+        if wanted > e.n and e.n:
+            wanted = min(math.ceil(wanted * frame.height / e.n), precision.most_seeds)
+        wider.append(dataclasses.replace(cell, seeds=extended(cell.seeds, wanted)))
+    return wider if any(len(a.seeds) > len(b.seeds) for a, b in zip(wider, cells, strict=True)) else None
+
+
+def _with_members(cells: list[Cell], members: Mapping[str, Sequence[int]]) -> list[Cell]:
+    """The cells with the seeds that a former session added."""
+    wider = []
+    for cell in cells:
+        known = set(cell.seeds)
+        extra = [seed for seed in members.get(cell.hash, ()) if seed not in known]
+        wider.append(dataclasses.replace(cell, seeds=(*cell.seeds, *extra)) if extra else cell)
+    return wider
+
+
+def _unread(sweep: Sweep) -> Results:
+    import polars as pl
+
+    return Results(sweep=sweep, runs=pl.DataFrame())
