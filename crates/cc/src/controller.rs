@@ -1,14 +1,28 @@
 //! Congestion controllers: the contract. The closed set of built-in ones and their names are in `registry.rs`, each
 //! controller in a file of its own.
 
+mod bbr;
+mod bic;
+mod compound;
 mod cubic;
+mod dctcp;
 mod fast;
 mod highspeed;
+mod htcp;
+mod hybla;
 mod hystart;
+mod illinois;
+mod ledbat;
+mod minmax;
 mod registry;
 mod reno;
+mod rounds;
+mod scalable;
+mod vegas;
+mod veno;
 mod westwood;
 mod westwood_plus;
+mod yeah;
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -16,14 +30,26 @@ use ackclock_core::{Span, Time};
 pub use crate::rate::RateSample;
 use crate::window::Window;
 pub use ackclock_core::options::{self, Options, Parameter, Refusal, Value};
+pub use bbr::Bbr;
+pub use bic::Bic;
+pub use compound::Compound;
 pub use cubic::{Cubic, CubicForm, CubicParams};
+pub use dctcp::Dctcp;
 pub use fast::Fast;
 pub use highspeed::{HighSpeed, HighSpeedForm};
+pub use htcp::Htcp;
+pub use hybla::Hybla;
 pub use hystart::{HyStart, HyStartExit};
+pub use illinois::Illinois;
+pub use ledbat::LedbatPlusPlus;
 pub use registry::{Controller, Custom, Entry, Shared, ENTRIES, REGISTRY};
 pub use reno::Reno;
+pub use scalable::Scalable;
+pub use vegas::Vegas;
+pub use veno::Veno;
 pub use westwood::Westwood;
 pub use westwood_plus::WestwoodPlus;
+pub use yeah::Yeah;
 
 /// Most variables that a controller may show in a trace.
 pub const MAX_VARS: usize = 8;
@@ -80,6 +106,9 @@ pub struct AckSample {
 /// then what the congestion states ask for (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack`
 /// and `on_control`.
 pub trait CongestionControl {
+    /// The handshake is over, with this RTT (zero if it gave no sample). Optional.
+    fn on_start(&mut self, _window: &mut Window, _now: Time, _srtt: Span, _smss: u32) {}
+
     /// RTT sample and delivery of every ACK, in every state, before `on_ack` (Linux `pkts_acked`). Optional.
     fn on_sample(&mut self, _window: &mut Window, _ack: &AckSample) {}
 

@@ -70,6 +70,11 @@ impl Window {
         self.additive_increase(self.cwnd, acked);
     }
 
+    /// ssthresh that outlasts a change of the window outside recovery (Linux `tcp_current_ssthresh`).
+    pub fn current_ssthresh(&self) -> u32 {
+        self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2))
+    }
+
     /// Linear growth: one segment per `w` segments acknowledged (Linux `tcp_cong_avoid_ai`).
     #[inline]
     pub fn additive_increase(&mut self, w: u32, acked: u32) {

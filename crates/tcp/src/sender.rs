@@ -307,6 +307,7 @@ impl Sender {
             }
             None => self.rtt.fall_back(self.config.fallback_rto),
         }
+        self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.smss);
         self.begin_pacing(rtt);
         self.push = true;
     }

@@ -3,14 +3,26 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
+use super::bbr::Bbr;
+use super::bic::Bic;
+use super::compound::Compound;
 use super::cubic::{Cubic, CubicParams};
+use super::dctcp::Dctcp;
 use super::fast::{self, Fast};
 use super::highspeed::{self, HighSpeed, HighSpeedForm};
+use super::htcp::Htcp;
+use super::hybla::Hybla;
 use super::hystart::HyStartExit;
+use super::illinois::Illinois;
+use super::ledbat::LedbatPlusPlus;
 use super::options::{Checked, Options, Parameter, Refusal};
 use super::reno::Reno;
+use super::scalable::Scalable;
+use super::vegas::Vegas;
+use super::veno::Veno;
 use super::westwood::{self, Westwood};
 use super::westwood_plus::WestwoodPlus;
+use super::yeah::Yeah;
 use super::{beta_from_permille, AckSample, CongestionControl};
 use crate::window::Window;
 
@@ -90,6 +102,78 @@ pub const ENTRIES: &[Entry] = &[
             }))
         },
     },
+    Entry {
+        name: "bic",
+        about: "BIC: binary search for the window between losses, as in Linux",
+        parameters: &[],
+        make: |_, _| Controller::Bic(Bic::default()),
+    },
+    Entry {
+        name: "htcp",
+        about: "H-TCP: growth accelerates with the time since the last loss, as in Linux",
+        parameters: &[],
+        make: |_, _| Controller::Htcp(Box::default()),
+    },
+    Entry {
+        name: "scalable",
+        about: "Scalable TCP: a hundredth up per round trip, an eighth down per loss, as in Linux",
+        parameters: &[],
+        make: |_, _| Controller::Scalable(Scalable::default()),
+    },
+    Entry {
+        name: "vegas",
+        about: "Vegas: two to four packets in the queue, by the rise of the RTT, as in Linux",
+        parameters: &[],
+        make: |_, _| Controller::Vegas(Vegas::default()),
+    },
+    Entry {
+        name: "illinois",
+        about: "Illinois: gains follow the queueing delay, as in Linux",
+        parameters: &[],
+        make: |_, _| Controller::Illinois(Box::default()),
+    },
+    Entry {
+        name: "hybla",
+        about: "Hybla: grows as on a path of 25 ms, as in Linux",
+        parameters: &[],
+        make: |_, _| Controller::Hybla(Hybla::default()),
+    },
+    Entry {
+        name: "veno",
+        about: "Veno: a loss on a free path costs a fifth only, as in Linux",
+        parameters: &[],
+        make: |_, _| Controller::Veno(Veno::default()),
+    },
+    Entry {
+        name: "yeah",
+        about: "YeAH: Scalable on a free path, Reno on a full one, as in Linux",
+        parameters: &[],
+        make: |_, _| Controller::Yeah(Yeah::default()),
+    },
+    Entry {
+        name: "compound",
+        about: "Compound: Reno's window and one that the delay steers (INFOCOM 2006)",
+        parameters: &[],
+        make: |_, _| Controller::Compound(Compound::default()),
+    },
+    Entry {
+        name: "dctcp",
+        about: "DCTCP: gives way by the share of marks (RFC 8257); asks for ECN",
+        parameters: &[],
+        make: |_, _| Controller::Dctcp(Dctcp::default()),
+    },
+    Entry {
+        name: "ledbat++",
+        about: "LEDBAT++: a background transport below 60 ms of queueing delay (draft-irtf-iccrg-ledbat-plus-plus)",
+        parameters: &[],
+        make: |_, _| Controller::LedbatPlusPlus(Box::default()),
+    },
+    Entry {
+        name: "bbr",
+        about: "BBR, version 1, as in Linux: paced by a model of the path",
+        parameters: &[],
+        make: |_, _| Controller::Bbr(Box::default()),
+    },
 ];
 
 fn cubic(params: CubicParams, shared: Shared) -> Controller {
@@ -120,6 +204,18 @@ pub enum Controller {
     WestwoodPlus(WestwoodPlus),
     Fast(Box<Fast>),
     HighSpeed(HighSpeed),
+    Bic(Bic),
+    Htcp(Box<Htcp>),
+    Scalable(Scalable),
+    Vegas(Vegas),
+    Illinois(Box<Illinois>),
+    Hybla(Hybla),
+    Veno(Veno),
+    Yeah(Yeah),
+    Compound(Compound),
+    Dctcp(Dctcp),
+    LedbatPlusPlus(Box<LedbatPlusPlus>),
+    Bbr(Box<Bbr>),
     Custom(Custom),
 }
 
@@ -169,12 +265,27 @@ macro_rules! dispatch {
             Controller::WestwoodPlus($c) => $e,
             Controller::Fast($c) => $e,
             Controller::HighSpeed($c) => $e,
+            Controller::Bic($c) => $e,
+            Controller::Htcp($c) => $e,
+            Controller::Scalable($c) => $e,
+            Controller::Vegas($c) => $e,
+            Controller::Illinois($c) => $e,
+            Controller::Hybla($c) => $e,
+            Controller::Veno($c) => $e,
+            Controller::Yeah($c) => $e,
+            Controller::Compound($c) => $e,
+            Controller::Dctcp($c) => $e,
+            Controller::LedbatPlusPlus($c) => $e,
+            Controller::Bbr($c) => $e,
             Controller::Custom($c) => $e,
         }
     };
 }
 
 impl CongestionControl for Controller {
+    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
+        dispatch!(self, c => c.on_start(window, now, srtt, smss))
+    }
     #[inline]
     fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
         dispatch!(self, c => c.on_sample(window, ack))

@@ -1,0 +1,97 @@
+//! BBR's model against a path of constant rate.
+
+use super::*;
+use crate::controller::tests::sample;
+
+const SMSS: u32 = 1448;
+
+/// An ACK for one segment on a path of a segment per ms and 40 ms, with a rate sample of `delivered` segments.
+fn ack(ms: u64, delivered_before: u64, delivered: u32, prior: u64) -> AckSample {
+    AckSample {
+        rtt: Some(Span::from_ms(40)),
+        srtt: Span::from_ms(40),
+        in_flight: 40,
+        prior_in_flight: 41,
+        rate: Some(RateSample {
+            delivered,
+            interval: Span::from_ms(u64::from(delivered)),
+            send_elapsed: Span::ZERO,
+            ack_elapsed: Span::from_ms(u64::from(delivered)),
+            prior_delivered: prior,
+            prior_time: Time::ZERO,
+            total_delivered: delivered_before + 1,
+            delivered_ce: 0,
+            lost: 0,
+            tx_in_flight: 40,
+            is_app_limited: false,
+            is_retrans: false,
+            is_ack_delayed: false,
+        }),
+        ..sample(ms * 1_000_000, 1)
+    }
+}
+
+fn run(bbr: &mut Bbr, w: &mut Window, from_ms: u64, to_ms: u64) {
+    for ms in from_ms..to_ms {
+        let prior = bbr.delivered.saturating_sub(40);
+        let a = ack(ms, bbr.delivered, 40, prior);
+        bbr.on_control(w, &a);
+    }
+}
+
+#[test]
+fn initial_rate_is_the_window_per_rtt_times_the_high_gain() {
+    let mut w = Window::new(10);
+    Bbr::default().on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
+    let want = 10.0 * 1448.0 / 0.040 * 2.885 * 0.99;
+    assert!((w.pacing_rate as f64 / want - 1.0).abs() < 0.005, "{}", w.pacing_rate);
+}
+
+#[test]
+fn finds_the_rate_leaves_startup_after_three_flat_rounds_and_holds_two_bdps() {
+    let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
+    bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
+    run(&mut bbr, &mut w, 40, 2000);
+    assert!(bbr.full_bw_reached);
+    assert_eq!(bbr.mode, Mode::ProbeBw);
+    let bps = bbr.bw.get() as f64 / BW_UNIT as f64 * 1e6;
+    assert!((bps - 1000.0).abs() < 1.0, "{bps}");
+    assert!((80..=92).contains(&w.cwnd), "{}", w.cwnd); // 2 x 40 and three bursts of two, and 2 in the probe
+    let rate = w.pacing_rate as f64 / (1000.0 * 1448.0 * 0.99);
+    assert!([1.25, 0.75, 1.0].iter().any(|gain| (rate - gain).abs() < 0.02), "{rate}");
+}
+
+#[test]
+fn looks_for_the_least_rtt_after_ten_seconds_with_four_segments() {
+    let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
+    bbr.on_start(&mut w, Time::ZERO, Span::from_ms(30), SMSS);
+    run(&mut bbr, &mut w, 40, 10_010);
+    assert_eq!((bbr.mode, w.cwnd), (Mode::ProbeRtt, 4));
+    let low = |ms: u64, bbr: &Bbr| AckSample { in_flight: 3, ..ack(ms, bbr.delivered, 4, bbr.delivered) };
+    for ms in 10_011..10_300 {
+        let a = low(ms, &bbr);
+        bbr.on_control(&mut w, &a);
+    }
+    assert_eq!(bbr.mode, Mode::ProbeBw);
+    assert!(w.cwnd > 60, "{}", w.cwnd);
+}
+
+#[test]
+fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
+    let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
+    bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
+    run(&mut bbr, &mut w, 40, 2000);
+    let before = w.cwnd;
+    assert_eq!(bbr.ssthresh(&w, 40), w.ssthresh);
+    let a = AckSample {
+        ca_state: CaState::Recovery,
+        newly_lost: 3,
+        in_flight: 37,
+        ..ack(2000, bbr.delivered, 40, 0)
+    };
+    bbr.on_control(&mut w, &a);
+    assert_eq!(w.cwnd, 38);
+    let a = AckSample { in_flight: 37, ..ack(2050, bbr.delivered, 40, bbr.delivered) };
+    bbr.on_control(&mut w, &a);
+    assert!(w.cwnd + 2 >= before, "{} {before}", w.cwnd);
+}

@@ -1,0 +1,146 @@
+//! BIC: binary search between the window after the last loss and the one before it, linear at most by 16 segments per
+//! round trip, and slow probing beyond the former maximum.
+//!
+//! Sources: Xu, Harfoush, Rhee, "Binary increase congestion control for fast long-distance networks" (INFOCOM 2004);
+//! integer arithmetic of Linux `tcp_bic`. `cnt`: segments to acknowledge for one more; `delayed_ack`: segments per ACK,
+//! in sixteenths; `last_max_cwnd`: Wmax.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::Time;
+
+use super::{AckSample, CongestionControl};
+use crate::window::Window;
+
+const MAX_INCREMENT: u32 = 16;
+const LOW_WINDOW: u32 = 14;
+const SMOOTH_PART: u32 = 20;
+/// Share of the window that stays, in 1/1024.
+const BETA: u64 = 819;
+/// Binary search coefficient.
+const B: u32 = 4;
+/// An unchanged window is looked at again after this many ticks of 1 ms.
+const INTERVAL: u64 = 1000 / 32;
+
+/// BIC.
+#[derive(Clone, Debug)]
+pub struct Bic {
+    cnt: u32,
+    last_max_cwnd: u32,
+    last_cwnd: u32,
+    last_time: u64,
+    delayed_ack: u32,
+}
+
+impl Default for Bic {
+    fn default() -> Bic {
+        Bic { cnt: 0, last_max_cwnd: 0, last_cwnd: 0, last_time: 0, delayed_ack: 2 << 4 }
+    }
+}
+
+impl Bic {
+    fn update(&mut self, cwnd: u32, now: u64) {
+        if self.last_cwnd == cwnd && now - self.last_time <= INTERVAL {
+            return;
+        }
+        self.last_cwnd = cwnd;
+        self.last_time = now;
+        if cwnd <= LOW_WINDOW {
+            self.cnt = cwnd;
+            return;
+        }
+        let smooth = cwnd * SMOOTH_PART / B;
+        self.cnt = if cwnd < self.last_max_cwnd {
+            match (self.last_max_cwnd - cwnd) / B {
+                dist if dist > MAX_INCREMENT => cwnd / MAX_INCREMENT,
+                0 | 1 => smooth,
+                dist => cwnd / dist,
+            }
+        } else if cwnd < self.last_max_cwnd + B {
+            smooth
+        } else if cwnd < self.last_max_cwnd + MAX_INCREMENT * (B - 1) {
+            cwnd * (B - 1) / (cwnd - self.last_max_cwnd)
+        } else {
+            cwnd / MAX_INCREMENT
+        };
+        if self.last_max_cwnd == 0 {
+            self.cnt = self.cnt.min(20); // no loss yet: 5 % per round trip at least
+        }
+        self.cnt = ((self.cnt << 4) / self.delayed_ack.max(1)).max(1);
+    }
+}
+
+impl CongestionControl for Bic {
+    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+        if ack.ca_state == CaState::Open && ack.delivered > 0 {
+            self.delayed_ack = (self.delayed_ack + ack.delivered).saturating_sub(self.delayed_ack >> 4);
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        self.update(window.cwnd, ack.now.0 / 1_000_000 + 1);
+        window.additive_increase(self.cnt, acked);
+    }
+
+    fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
+        let cwnd = u64::from(window.cwnd);
+        self.last_max_cwnd = match window.cwnd < self.last_max_cwnd {
+            true => (cwnd * (1024 + BETA) / 2048) as u32,
+            false => window.cwnd,
+        };
+        match window.cwnd <= LOW_WINDOW {
+            true => (window.cwnd >> 1).max(2),
+            false => ((cwnd * BETA / 1024) as u32).max(2),
+        }
+    }
+
+    fn on_rto(&mut self, _window: &mut Window, _now: Time) {
+        *self = Bic::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::tests::sample;
+
+    /// Segments gained in a round trip at `cwnd`, Wmax `max`, one ACK per segment.
+    fn gain(max: u32, cwnd: u32) -> u32 {
+        let mut c = Bic { last_max_cwnd: max, delayed_ack: 16, ..Bic::default() };
+        let mut w = Window { ssthresh: 2, ..Window::new(cwnd) };
+        for _ in 0..cwnd {
+            c.on_ack(&mut w, &sample(0, 1));
+        }
+        w.cwnd - cwnd
+    }
+
+    #[test]
+    fn searches_below_the_maximum_and_probes_beyond() {
+        assert_eq!(gain(1000, 800), 16); // 200 / 4 is more than the linear bound
+        assert_eq!(gain(1000, 960), 8); // a quarter of the distance, which shrinks on the way
+        assert_eq!(gain(1000, 998), 0); // a segment in five round trips
+        assert_eq!(gain(1000, 1002), 0);
+        assert_eq!(gain(1000, 1030), 11); // (w - max) / 3, which grows on the way
+        assert_eq!(gain(1000, 1100), 16);
+    }
+
+    #[test]
+    fn gives_a_fifth_and_remembers_less_after_a_loss_below_the_maximum() {
+        let mut c = Bic::default();
+        assert_eq!(c.ssthresh(&Window::new(1000), 1000), 799);
+        assert_eq!(c.last_max_cwnd, 1000);
+        assert_eq!(c.ssthresh(&Window::new(900), 900), 719);
+        assert_eq!(c.last_max_cwnd, 809);
+        assert_eq!(c.ssthresh(&Window::new(14), 14), 7);
+    }
+}

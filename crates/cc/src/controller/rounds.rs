@@ -1,0 +1,56 @@
+//! RTT statistics per round trip, as Vegas and those that came after it keep them: the least RTT ever and of the round.
+//! (Linux `struct vegas`.) Times in us, one more than measured so that none is zero.
+
+use ackclock_core::trace::CaState;
+
+use super::AckSample;
+
+/// No sample.
+pub(super) const NONE: u32 = 0x7fff_ffff;
+
+/// State of the measurement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    /// Round ends when this offset is acknowledged.
+    pub beg_snd_nxt: u64,
+    /// Whether the state is Open, where delays say something.
+    pub on: bool,
+    /// Samples in this round.
+    pub cnt_rtt: u32,
+    /// Least RTT of this round.
+    pub min_rtt: u32,
+    /// Least RTT of the connection.
+    pub base_rtt: u32,
+}
+
+impl Default for Rounds {
+    fn default() -> Rounds {
+        Rounds { beg_snd_nxt: 0, on: true, cnt_rtt: 0, min_rtt: NONE, base_rtt: NONE }
+    }
+}
+
+impl Rounds {
+    #[inline]
+    pub fn on_sample(&mut self, ack: &AckSample) {
+        let Some(rtt) = ack.rtt else { return };
+        let rtt = (rtt.as_us() as u32).saturating_add(1).min(NONE);
+        self.base_rtt = self.base_rtt.min(rtt);
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.cnt_rtt += 1;
+    }
+
+    /// The state changed: a round begins when it is Open again.
+    pub fn on_state(&mut self, state: CaState, snd_nxt: u64) {
+        self.on = state == CaState::Open;
+        if self.on {
+            self.start(snd_nxt);
+        }
+    }
+
+    /// A round begins.
+    pub fn start(&mut self, snd_nxt: u64) {
+        self.beg_snd_nxt = snd_nxt;
+        self.cnt_rtt = 0;
+        self.min_rtt = NONE;
+    }
+}

@@ -1,0 +1,149 @@
+//! Vegas: keeps two to four packets in the queue, judged once per round trip by the rise of the RTT.
+//!
+//! Sources: Brakmo, Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); Linux
+//! `tcp_vegas`. diff = cwnd (rtt - base_rtt)/base_rtt with the round's least RTT; alpha 2, beta 4, gamma 1 packets.
+//!
+//! Differs: does not grow while the window is not the limit, which the kernel's does.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
+use super::rounds::Rounds;
+use super::{AckSample, CongestionControl};
+use crate::window::Window;
+
+const ALPHA: u32 = 2;
+const BETA: u32 = 4;
+const GAMMA: u32 = 1;
+
+/// Vegas.
+#[derive(Clone, Debug, Default)]
+pub struct Vegas {
+    rounds: Rounds,
+    snd_nxt: u64,
+    diff: u32,
+}
+
+impl Vegas {
+    fn adjust(&mut self, window: &mut Window, ack: &AckSample) {
+        let (cwnd, rtt, base) =
+            (u64::from(window.cwnd), u64::from(self.rounds.min_rtt), u64::from(self.rounds.base_rtt));
+        self.diff = (cwnd * (rtt - base) / base) as u32;
+        if self.diff > GAMMA && window.in_slow_start() {
+            window.cwnd = window.cwnd.min((cwnd * base / rtt) as u32 + 1);
+            window.ssthresh = window.ssthresh.min(window.cwnd);
+        } else if window.in_slow_start() {
+            if ack.cwnd_limited {
+                window.slow_start(ack.acked);
+            }
+        } else if self.diff > BETA {
+            window.cwnd -= 1;
+            window.ssthresh = window.ssthresh.min(window.cwnd);
+        } else if self.diff < ALPHA && ack.cwnd_limited {
+            window.cwnd += 1;
+        }
+        window.cwnd = window.cwnd.max(2).min(window.cwnd_clamp);
+        window.ssthresh = window.current_ssthresh();
+    }
+}
+
+impl CongestionControl for Vegas {
+    #[inline]
+    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+        self.snd_nxt = ack.snd_nxt;
+        self.rounds.on_sample(ack);
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if !self.rounds.on {
+            return window.grow_as_reno(ack);
+        }
+        if ack.snd_una > self.rounds.beg_snd_nxt {
+            if self.rounds.cnt_rtt <= 2 {
+                window.grow_as_reno(ack);
+            } else {
+                self.adjust(window, ack);
+            }
+            self.rounds.start(ack.snd_nxt);
+        } else if window.in_slow_start() && ack.cwnd_limited {
+            window.slow_start(ack.acked);
+        }
+    }
+
+    fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
+        (window.cwnd >> 1).max(2)
+    }
+
+    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
+        self.rounds.on_state(state, self.snd_nxt);
+    }
+
+    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {
+        self.rounds = Rounds { beg_snd_nxt: self.snd_nxt, ..Rounds::default() };
+    }
+
+    fn var_names(&self) -> &'static [&'static str] {
+        &["base_rtt_s", "queued_packets"]
+    }
+
+    fn vars(&self, values: &mut [f64]) {
+        for (value, known) in
+            values.iter_mut().zip([f64::from(self.rounds.base_rtt) * 1e-6, f64::from(self.diff)])
+        {
+            *value = known;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::tests::sample;
+
+    /// One round trip of `rtt_us`, one ACK per segment.
+    fn round(c: &mut Vegas, w: &mut Window, una: &mut u64, rtt_us: u64) {
+        let nxt = *una + u64::from(w.cwnd) * 1448;
+        for _ in 0..w.cwnd {
+            *una += 1448;
+            let ack = AckSample {
+                snd_una: *una,
+                snd_nxt: nxt + 1448,
+                rtt: Some(Span::from_us(rtt_us)),
+                ..sample(0, 1)
+            };
+            c.on_sample(w, &ack);
+            c.on_ack(w, &ack);
+        }
+    }
+
+    #[test]
+    fn seeks_two_to_four_packets_in_the_queue() {
+        let mut c = Vegas::default();
+        let mut w = Window { ssthresh: 10, ..Window::new(100) };
+        let mut una = 1;
+        round(&mut c, &mut w, &mut una, 100_000);
+        let at = w.cwnd;
+        round(&mut c, &mut w, &mut una, 101_000); // one packet queued
+        assert_eq!(w.cwnd, at + 1);
+        let at = w.cwnd;
+        round(&mut c, &mut w, &mut una, 103_200); // three
+        round(&mut c, &mut w, &mut una, 103_200);
+        assert!(w.cwnd <= at + 1, "{}", w.cwnd);
+        let at = w.cwnd;
+        round(&mut c, &mut w, &mut una, 110_000); // ten
+        round(&mut c, &mut w, &mut una, 110_000);
+        assert!(w.cwnd < at, "{}", w.cwnd);
+    }
+
+    #[test]
+    fn slow_start_ends_with_the_first_packet_queued() {
+        let mut c = Vegas::default();
+        let mut w = Window::new(50);
+        let mut una = 1;
+        round(&mut c, &mut w, &mut una, 100_000);
+        assert!(w.in_slow_start());
+        round(&mut c, &mut w, &mut una, 108_000);
+        round(&mut c, &mut w, &mut una, 108_000);
+        assert!(!w.in_slow_start());
+    }
+}
