@@ -2,6 +2,7 @@
 //! controller in a file of its own.
 
 mod bbr;
+mod bbr3;
 mod bic;
 mod compound;
 mod cubic;
@@ -31,6 +32,7 @@ pub use crate::rate::RateSample;
 use crate::window::Window;
 pub use ackclock_core::options::{self, Options, Parameter, Refusal, Value};
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use bic::Bic;
 pub use compound::Compound;
 pub use cubic::{Cubic, CubicForm, CubicParams};

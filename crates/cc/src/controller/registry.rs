@@ -4,6 +4,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::bbr::Bbr;
+use super::bbr3::Bbr3;
 use super::bic::Bic;
 use super::compound::Compound;
 use super::cubic::{Cubic, CubicParams};
@@ -174,6 +175,12 @@ pub const ENTRIES: &[Entry] = &[
         parameters: &[],
         make: |_, _| Controller::Bbr(Box::default()),
     },
+    Entry {
+        name: "bbr3",
+        about: "BBR, version 3 (draft-ietf-ccwg-bbr): the model of version 1, bounded by losses",
+        parameters: &[],
+        make: |_, _| Controller::Bbr3(Box::default()),
+    },
 ];
 
 fn cubic(params: CubicParams, shared: Shared) -> Controller {
@@ -216,6 +223,7 @@ pub enum Controller {
     Dctcp(Dctcp),
     LedbatPlusPlus(Box<LedbatPlusPlus>),
     Bbr(Box<Bbr>),
+    Bbr3(Box<Bbr3>),
     Custom(Custom),
 }
 
@@ -277,6 +285,7 @@ macro_rules! dispatch {
             Controller::Dctcp($c) => $e,
             Controller::LedbatPlusPlus($c) => $e,
             Controller::Bbr($c) => $e,
+            Controller::Bbr3($c) => $e,
             Controller::Custom($c) => $e,
         }
     };
