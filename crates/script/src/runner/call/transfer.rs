@@ -81,6 +81,9 @@ impl Player {
         let (cork, stamping, asked) =
             (socket.options.cork, socket.options.stamping, socket.options.send_buffer);
         let bytes: i64 = chunks.iter().sum();
+        if bytes > MAX_WRITE {
+            return unsupported(line, format!("a write of more than {MAX_WRITE} bytes"));
+        }
         if kind != Kind::Connection {
             return Ok(Some(Err("EPIPE")));
         }
