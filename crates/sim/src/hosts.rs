@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ackclock_cc::controller::{Options, Shared, Value};
 use ackclock_cc::{CongestionControl, Controller};
 use ackclock_core::{Rate, Span};
-use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, PROFILES};
+use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, SendLimit, PROFILES};
 
 use crate::error::Error;
 use crate::spec::{FlowGroup, OptionValue, Workload};
@@ -111,7 +111,10 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     set(&mut config.pacing.on, stack.pacing);
     set(&mut config.pacing.initial_window, stack.pace_initial_window);
     if stack.tso == Some(true) {
-        (config.push_marks, config.pacing.measured) = (true, true);
+        (config.tso, config.push_marks, config.pacing.measured) = (true, true, true);
+    }
+    if let Some(bytes) = stack.send_buffer {
+        (config.send_buffer, config.push_marks) = (Some(SendLimit::fixed(bytes)), true);
     }
     set(&mut config.initial_rto, stack.initial_rto_ns.map(Span));
     set(&mut config.min_rto, stack.min_rto_ns.map(Span));

@@ -399,6 +399,8 @@ pub struct Stack {
     /// "off", "accept" or "ask"; absent: as the profile and the controller want it.
     pub ecn: Option<String>,
     pub tso: Option<bool>,
+    /// What written data may take in memory, bytes.
+    pub send_buffer: Option<u64>,
 }
 
 /// A distribution to draw from.

@@ -4,6 +4,8 @@
 
 mod config;
 mod connection;
+mod info;
+mod ledger;
 mod receiver;
 mod rtt;
 mod rwnd;
@@ -13,7 +15,9 @@ mod ticks;
 mod validity;
 
 pub use config::{
-    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, Pacing, RtoStyle, PROFILES,
+    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, Pacing, RtoStyle, SendLimit, PROFILES,
 };
-pub use connection::{Connection, Info, State, Stats};
+pub use connection::{Connection, State};
+pub use info::{Info, Stats, Times};
+pub use ledger::Ledger;
 pub use sender::{VarsRow, VarsTrace};

@@ -82,6 +82,8 @@ class Stack(Table):
     """The initial window is spread over the RTT of the handshake."""
     tso: Flag | None = None
     """New data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload."""
+    send_buffer: Size | None = None
+    """What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet."""
 
     @model_validator(mode="after")
     def _detection_has_what_it_needs(self) -> Stack:
@@ -122,6 +124,7 @@ class Stack(Table):
             pacing=self.pacing,
             pace_initial_window=self.pace_initial_window,
             tso=self.tso,
+            send_buffer=None if self.send_buffer is None else byte_count(self.send_buffer),
         )
 
 

@@ -47,6 +47,8 @@ pub struct Sockets {
     pub orphan: bool,
     /// `connect` said so.
     pub connected: bool,
+    /// A write waits for room in the send buffer.
+    pub writing: bool,
     /// It shut down its sending direction.
     pub shut: bool,
     /// It shut down its receiving direction.
