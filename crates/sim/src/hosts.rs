@@ -6,7 +6,9 @@ use std::rc::Rc;
 use ackclock_cc::controller::{Options, Shared, Value};
 use ackclock_cc::{CongestionControl, Controller};
 use ackclock_core::{Rate, Span};
-use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, SendLimit, PROFILES};
+use ackclock_tcp::{
+    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, SendLimit, PROFILES,
+};
 
 use crate::error::Error;
 use crate::spec::{FlowGroup, OptionValue, Workload};
