@@ -62,13 +62,14 @@ impl Player {
             }
             false => vec![bytes],
         };
-        self.put(fd, &chunks, more, record, zerocopy, dontwait)
+        self.put(line, fd, &chunks, more, record, zerocopy, dontwait)
     }
 
     /// Write: each chunk into buffers of its own.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn put(
         &mut self,
+        line: u32,
         fd: i64,
         chunks: &[i64],
         more: bool,
