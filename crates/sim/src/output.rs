@@ -2,6 +2,7 @@
 //! bytes; NaN = did not happen.
 
 use ackclock_cc::Window;
+use ackclock_core::packet::Class;
 use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_net::Refused;
@@ -146,18 +147,28 @@ fn links(world: &mut World, names: Vec<String>) -> Table {
     let now = world.now();
     let counters: Vec<_> = (0..world.links()).map(|i| world.link(i).counters(now)).collect();
     let rows = || counters.iter();
+    let sum = |classes: &[u64; 4], of: &[Class]| of.iter().map(|&class| classes[class as usize]).sum();
+    const SET_UP: [Class; 2] = [Class::Syn, Class::Fin];
     Table::new("links")
         .u4("link", 0..counters.len() as u32)
         .names("name", names)
         .i8("arrivals", rows().map(|c| c.arrivals))
+        .i8("arrivals_data", rows().map(|c| sum(&c.arrivals_by_class, &[Class::Data])))
+        .i8("arrivals_syn_fin", rows().map(|c| sum(&c.arrivals_by_class, &SET_UP)))
         .i8("dropped_loss", rows().map(|c| c.dropped_loss))
         .i8("dropped_queue", rows().map(|c| c.dropped_queue))
+        .i8("dropped_queue_data", rows().map(|c| sum(&c.dropped_by_class, &[Class::Data])))
+        .i8("dropped_queue_syn_fin", rows().map(|c| sum(&c.dropped_by_class, &SET_UP)))
         .i8("delivered", rows().map(|c| c.delivered))
         .i8("held", rows().map(|c| c.held))
+        .i8("held_before", rows().map(|c| c.held_before))
         .i8("marked", rows().map(|c| c.marked))
         .i8("bytes_delivered", rows().map(|c| c.bytes_delivered))
         .f8("mean_packets", rows().map(|c| c.mean_packets))
         .u4("max_packets", rows().map(|c| c.max_packets))
+        .f8("mean_wait_s", rows().map(|c| c.mean_wait_s))
+        .span("max_wait_s", rows().map(|c| c.max_wait))
+        .i8("seconds_queued", rows().map(|c| c.seconds_queued))
         .span("busy_s", rows().map(|c| c.busy))
         .i8("opportunities", rows().map(|c| c.opportunities))
         .i8("opportunities_used", rows().map(|c| c.opportunities_used))
@@ -386,7 +397,9 @@ fn transactions(transactions: &[TransactionRow]) -> Table {
 
 fn transaction_summary(tallies: &[Tally]) -> Table {
     let rows = || tallies.iter();
-    let quantile = |p: f64| rows().map(move |t| t.times.quantile(p).unwrap_or(Span::MAX));
+    // the middle of a bin may lie beyond the extremes
+    let quantile =
+        |p: f64| rows().map(move |t| t.times.quantile(p).map_or(Span::MAX, |s| s.clamp(t.least, t.most)));
     let ended = |t: &Tally, span: Span| if t.completed == 0 { Span::MAX } else { span };
     Table::new("transaction_summary")
         .u4("group", rows().map(|t| t.group))
