@@ -663,7 +663,8 @@ fn population_queue() -> u32 {
 pub struct Record {
     /// Per-ACK trace: "none", "flow" (flow 0 only) or "all".
     pub trace: TraceLevel,
-    /// The controllers' own variables, a row per ACK: "none", "flow" (flow 0 only) or "all".
+    /// The controllers' own variables, a row per ACK, or, of PCC, per monitor interval: "none", "flow" (flow 0 only) or
+    /// "all".
     pub controller: TraceLevel,
     /// Least time between two such rows of a flow, ns.
     pub controller_interval_ns: u64,

@@ -13,7 +13,7 @@ class Record(Table):
     trace: Literal["none", "flow", "all"] = "none"
     """The record of every ACK, transmission and timer: none, of flow 0, or of all flows."""
     controller: Literal["none", "flow", "all"] = "none"
-    """The controllers' own variables, a row per ACK: of none, of flow 0, or of all flows."""
+    """The controllers' own variables, a row per ACK (of PCC, per monitor interval): of none, of flow 0, or of all."""
     controller_interval: Duration = "0 s"
     """Least time between two such rows of a flow; "0 s": every ACK."""
     sample_interval: Duration = "0 s"
