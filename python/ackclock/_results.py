@@ -29,6 +29,7 @@ TABLES = (
     "recoveries",
     "links",
     "hosts",
+    "destinations",
     "goodput",
     "samples",
     "queue_samples",
@@ -37,7 +38,6 @@ TABLES = (
     "clients",
     "controllers",
     "datagrams",
-    "intervals",
     "transactions",
     "transaction_summary",
     "transaction_times",
@@ -91,6 +91,11 @@ class _Result:
         """One row per host that is not perfect: time stalled, waits for a core, interrupts, batches."""
         return self._frame("hosts")
 
+    @cached_property
+    def destinations(self) -> pl.DataFrame:
+        """One row per destination that hosts remember: ssthresh and cwnd, in segments, at the end of the run."""
+        return self._frame("destinations")
+
     @property
     def queues(self) -> pl.DataFrame:
         """The same as `links`: each link has one queue."""
@@ -130,11 +135,6 @@ class _Result:
     def controllers(self) -> pl.DataFrame:
         """The controllers' own variables, a row per ACK (`record.controller`); null where one has no such variable."""
         return self._frame("controllers")
-
-    @cached_property
-    def intervals(self) -> pl.DataFrame:
-        """PCC's monitor intervals (`record.controller`): rate, packets sent and lost, utility, what was going on."""
-        return self._frame("intervals")
 
     @cached_property
     def datagrams(self) -> pl.DataFrame:
@@ -215,6 +215,45 @@ class Run(_Result):
             total = {name: done["total_s"].quantile(share, "linear") for name, share in shares.items()}
             total["mean"] = done["total_s"].mean()
         return {"started": self.fetches.height, "done": done.height, "total_s": _nanoseconds(total, every=True)}
+
+    def remembered(self, scenario: Scenario | None = None) -> Scenario:
+        """A scenario whose hosts remember what this run has left in their destination caches: the run after this one.
+
+        Parameters
+        ----------
+        scenario
+            The scenario to begin with; None for this run's own.
+
+        Examples
+        --------
+        >>> from ackclock import Scenario, run
+        >>> cold = Scenario.from_dict({
+        ...     "duration": "10 s",
+        ...     "network": {
+        ...         "bottleneck": {
+        ...             "rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "20 packets"}
+        ...         }
+        ...     },
+        ...     "flows": [{"congestion_control": "reno", "stack": {"metrics_cache": {}}}],
+        ... })
+        >>> warm = run(cold).remembered()
+        >>> warm.flows[0].stack.metrics_cache.ssthresh > 2
+        True
+        """
+        scenario = self.scenario if scenario is None else scenario
+        known = {row["destination"]: row for row in self.destinations.to_dicts()}
+        flows = [dict(group) for group in scenario.to_dict()["flows"]]
+        for i, group in enumerate(scenario.flows):
+            cache = group.stack.metrics_cache
+            row = None if cache is None else known.get(cache.destination)
+            if cache is None or row is None:
+                continue
+            held: dict[str, Any] = {"destination": cache.destination}
+            for key in ("ssthresh", "cwnd"):
+                if row[f"{key}_segments"] is not None:
+                    held[key] = max(int(row[f"{key}_segments"]), 2)
+            flows[i]["stack"] = {**flows[i]["stack"], "metrics_cache": held}
+        return type(scenario).from_dict({**scenario.to_dict(), "flows": flows})
 
     def write(self, folder: str | Path) -> Path:
         """Write every table that has rows as Parquet, and `run.json` with summary, provenance and scenario.

@@ -2,6 +2,7 @@
 
 use ackclock_core::rng::Family;
 use ackclock_core::{Rate, Span, Stream, Time};
+use ackclock_tcp::DestinationMetrics;
 
 use crate::app::App;
 use crate::error::Error;
@@ -9,7 +10,7 @@ use crate::flow::{ClientRow, Flow, Journal};
 use crate::hosts::{self, Customs};
 use crate::machines::Machines;
 use crate::observe::Observer;
-use crate::spec::{CapturePoint, Scenario, TraceLevel, Workload};
+use crate::spec::{CapturePoint, MetricsCache, Scenario, TraceLevel, Workload};
 use crate::topology::{Builder, Layout};
 use crate::transport::TransportConfig;
 use crate::workload::population::Population;
@@ -41,15 +42,16 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let mut builder = Builder::new(&scenario.network);
     let mut clients = Vec::new();
     let mut machines = Machines::new(&scenario.hosts)?;
+    let mut destinations = Vec::new();
     let (mut flows, mut drivers) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     journal.transactions.level = scenario.record.transactions;
-    journal.transactions.from = Time(scenario.record.warm_up_ns);
     let mut offered = Offered::default();
 
     for (g, group) in scenario.flows.iter().enumerate() {
         let config = hosts::transport(group, g, customs)?;
         check_workload(&group.workload, g)?;
+        let destination = group.stack.metrics_cache.as_ref().map(|cache| remember(&mut destinations, cache));
         let stop = end.min(group.stop_ns.map_or(end, Time));
         let members = match &group.workload {
             Workload::Population { clients, .. } => group.count as u64 * *clients as u64,
@@ -73,6 +75,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             let id = flows.len() as u32;
             let start = Time(group.start_ns) + Span(group.stagger_ns) * i;
             let mut flow = Flow::new(id, g as u32, config.clone(), start, stop.max(start));
+            flow.destination = destination;
             flow.traced = match scenario.record.trace {
                 TraceLevel::None => false,
                 TraceLevel::Flow => id == 0,
@@ -121,9 +124,20 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     }
     world.place(&machines.made, machines.of);
     let observer = Observer::new(&scenario.record, flows.len());
+    journal.destinations = destinations;
     let app = App { flows, drivers, journal, observer };
     let link_names = layout.links.into_iter().map(|l| l.name).collect();
     Ok(Built { world, app, link_names, clients })
+}
+
+/// The number of a destination cache; the first group that names it says what it holds at the start.
+fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache) -> u32 {
+    let at = known.iter().position(|(name, _)| *name == cache.destination).unwrap_or_else(|| {
+        let (ssthresh, cwnd) = (cache.ssthresh, cache.cwnd);
+        known.push((cache.destination.clone(), DestinationMetrics { ssthresh, cwnd, saved: Time::ZERO }));
+        known.len() - 1
+    });
+    at as u32
 }
 
 fn driver(workload: &Workload) -> Driver {

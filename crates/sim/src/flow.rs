@@ -2,8 +2,7 @@
 
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
-use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{Connection, Stats, VarsTrace};
+use ackclock_tcp::{Connection, DestinationMetrics, Stats, VarsTrace};
 
 use crate::tally::TransactionLog;
 use crate::transport::{DatagramEnd, Transport, TransportConfig};
@@ -18,6 +17,8 @@ pub struct Flow {
     pub group: u32,
     /// Its transport, and settings of both its hosts.
     pub config: TransportConfig,
+    /// What its hosts remember of earlier connections, by number in the journal.
+    pub destination: Option<u32>,
     /// Whether the sender writes a trace.
     pub traced: bool,
     /// Least time between two rows of its controller's variables, if they are recorded.
@@ -51,6 +52,7 @@ impl Flow {
             id,
             group,
             config,
+            destination: None,
             traced: false,
             controller_trace: None,
             start,
@@ -102,10 +104,6 @@ pub struct Sums {
     pub rtt_samples: u64,
     pub min_rtt: Span,
     pub hystart_exit_cwnd: u32,
-    /// PCC: payload bytes sent, retransmissions included; packets taken as lost; monitor intervals.
-    pub sent_bytes: u64,
-    pub lost_packets: u64,
-    pub intervals: u64,
     pub failed: bool,
 }
 
@@ -132,9 +130,6 @@ impl Default for Sums {
             rtt_samples: 0,
             min_rtt: Span::MAX,
             hystart_exit_cwnd: 0,
-            sent_bytes: 0,
-            lost_packets: 0,
-            intervals: 0,
             failed: false,
         }
     }
@@ -150,24 +145,9 @@ impl Sums {
                 let (packets, retransmissions) = sender.sent();
                 self.sent_packets += packets;
                 self.retransmissions += retransmissions;
-                if let Some(DatagramEnd::PccSender(sender)) = sender.datagram() {
-                    self.add_pcc(sender);
-                }
                 self.failed |= sender.has_failed() || receiver.has_failed();
             }
         }
-    }
-
-    fn add_pcc(&mut self, sender: &ackclock_pcc::Sender) {
-        let stats = sender.stats();
-        self.sent_bytes += stats.sent_bytes;
-        self.lost_packets += stats.lost;
-        self.intervals += stats.intervals;
-        self.acks_received += stats.reports;
-        self.rtos += stats.timeouts;
-        self.rtt_sum_ns += stats.rtt_sum_ns;
-        self.rtt_samples += stats.rtt_samples;
-        self.min_rtt = self.min_rtt.min(stats.min_rtt);
     }
 
     fn add_tcp(&mut self, sender: &Connection, receiver: &Connection) {
@@ -256,6 +236,8 @@ pub struct ClientRow {
 /// What flows leave behind while the run goes on.
 #[derive(Default)]
 pub struct Journal {
+    /// Destination caches, by name.
+    pub destinations: Vec<(String, DestinationMetrics)>,
     /// Fetches in order of their start.
     pub fetches: Vec<FetchRow>,
     /// Trace of closed connections, with the number of the fetch.
@@ -268,8 +250,6 @@ pub struct Journal {
     pub transactions: TransactionLog,
     /// Plain datagram flows.
     pub datagrams: Vec<DatagramRow>,
-    /// Monitor intervals of PCC, by flow.
-    pub intervals: Vec<(FlowId, Vec<IntervalRow>)>,
 }
 
 /// What became of a plain datagram flow.
@@ -294,9 +274,6 @@ impl Journal {
                 self.vars.push((flow, idx, *vars));
             }
             self.recoveries.extend(sender.take_recoveries().into_iter().map(|r| (idx, r)));
-        }
-        if let Some(rows) = ends[SENDER].take_intervals().filter(|rows| !rows.is_empty()) {
-            self.intervals.push((flow, rows));
         }
         let ends = [ends[SENDER].datagram(), ends[RECEIVER].datagram()];
         if let [Some(DatagramEnd::Source(source)), Some(DatagramEnd::Sink(sink))] = ends {

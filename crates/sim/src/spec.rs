@@ -215,21 +215,6 @@ pub enum Queue {
         limit_packets: Option<u32>,
         mark_packets: u32,
     },
-    /// FQ-CoDel (RFC 8290).
-    FqCodel {
-        #[serde(default)]
-        limit_packets: Option<u32>,
-        #[serde(default = "codel_target")]
-        target_ns: u64,
-        #[serde(default = "codel_interval")]
-        interval_ns: u64,
-        #[serde(default)]
-        ecn: bool,
-        #[serde(default = "fq_codel_queues")]
-        queues: u32,
-        #[serde(default = "fq_codel_quantum")]
-        quantum_bytes: u32,
-    },
     /// RED (Floyd, Jacobson 1993), gentle.
     Red {
         limit_packets: u32,
@@ -249,13 +234,6 @@ fn codel_target() -> u64 {
 }
 fn codel_interval() -> u64 {
     100_000_000
-}
-/// RFC 8290 §5.2.
-fn fq_codel_queues() -> u32 {
-    1024
-}
-fn fq_codel_quantum() -> u32 {
-    1514
 }
 fn red_max_p() -> f64 {
     0.1
@@ -412,6 +390,9 @@ pub struct Stack {
     pub sack_compression: Option<bool>,
     /// Greatest receive window, bytes.
     pub receive_buffer: Option<u64>,
+    /// Receive buffer set by the application, bytes; how much of it is window is the profile's.
+    pub socket_buffer: Option<u64>,
+    pub metrics_cache: Option<MetricsCache>,
     /// Multiplicative decrease in thousandths where the controller has a choice (cubic: 700).
     pub beta_permille: Option<u32>,
     pub hystart: Option<bool>,
@@ -421,8 +402,19 @@ pub struct Stack {
     /// "off", "accept" or "ask"; absent: as the profile and the controller want it.
     pub ecn: Option<String>,
     pub tso: Option<bool>,
-    /// What written data may take in memory, bytes.
-    pub send_buffer: Option<u64>,
+}
+
+/// What the hosts remember of earlier connections to a destination.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct MetricsCache {
+    pub destination: String,
+    /// Segments; 0 = nothing yet.
+    #[serde(default)]
+    pub ssthresh: u32,
+    #[serde(default)]
+    pub cwnd: u32,
 }
 
 /// A distribution to draw from.
@@ -663,8 +655,7 @@ fn population_queue() -> u32 {
 pub struct Record {
     /// Per-ACK trace: "none", "flow" (flow 0 only) or "all".
     pub trace: TraceLevel,
-    /// The controllers' own variables, a row per ACK, or, of PCC, per monitor interval: "none", "flow" (flow 0 only) or
-    /// "all".
+    /// The controllers' own variables, a row per ACK: "none", "flow" (flow 0 only) or "all".
     pub controller: TraceLevel,
     /// Least time between two such rows of a flow, ns.
     pub controller_interval_ns: u64,
@@ -678,8 +669,6 @@ pub struct Record {
     pub goodput_interval_ns: u64,
     /// Transactions: a row for each, or their summary alone.
     pub transactions: TransactionLevel,
-    /// Links, and the summary of transactions, count from here on, ns: what was before is a warm-up.
-    pub warm_up_ns: u64,
     /// A row for each dropped packet.
     pub drops: bool,
 }

@@ -14,7 +14,7 @@ mod transfer;
 use std::rc::Rc;
 
 use ackclock_core::Time;
-use ackclock_tcp::Config;
+use ackclock_tcp::{Config, DestinationMetrics};
 
 use crate::flow::{Flow, Journal};
 use crate::transport::{Transport, TransportConfig};
@@ -99,15 +99,29 @@ impl Context<'_> {
             let seed = self.world.seed_of(&format!("controller.{}.{idx}", flow.id));
             let trace = flow.controller_trace;
             self.world.act(conn, SENDER, |transport, _| {
-                let Some(tcp) = transport.tcp_mut() else { return transport.trace_intervals() };
+                let Some(tcp) = transport.tcp_mut() else { return };
                 tcp.seed_controller(seed);
                 if let Some(interval) = trace {
                     tcp.trace_controller(interval);
                 }
             });
         }
+        let now = self.now();
+        if let Some(ssthresh) = self.remembered().and_then(|cache| cache.ssthresh(now)) {
+            self.world.act(conn, SENDER, |transport, _| {
+                if let Some(tcp) = transport.tcp_mut() {
+                    tcp.start_at(ssthresh);
+                }
+            });
+        }
         self.world.act(conn, initiator, |tcp, now| tcp.connect(now));
         conn
+    }
+
+    /// What the flow's hosts remember of their destination, if they do.
+    fn remembered(&mut self) -> Option<&mut DestinationMetrics> {
+        let destination = self.flow.destination?;
+        Some(&mut self.journal.destinations[destination as usize].1)
     }
 
     /// Set the flow's only wake-up; an earlier setting is void.
@@ -132,6 +146,13 @@ impl Context<'_> {
             self.world.notes(moved).place = at as u32;
         }
         let mut ends = self.world.retire(conn);
+        let now = self.now();
+        if let (Some(cache), Some(tcp)) = (self.remembered(), ends[SENDER].tcp()) {
+            let info = tcp.info();
+            if tcp.stats().data_segments_sent > 0 {
+                cache.save(now, info.cwnd, info.ssthresh, info.ca_state);
+            }
+        }
         self.flow.closed.add(&ends[0], &ends[1]);
         self.flow.failed |= ends.iter().any(Transport::has_failed);
         self.journal.keep(self.world.now(), self.flow.id, idx, &mut ends);

@@ -130,22 +130,6 @@ impl PartialEq for Maker {
 
 impl Eq for Maker {}
 
-/// What the send buffer may take, in Linux's accounting of memory (SO_SNDBUF, `tcp_wmem`), bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SendLimit {
-    /// Now.
-    pub bytes: u64,
-    /// At most, where it grows with the window; a buffer that the application set does not.
-    pub most: u64,
-}
-
-impl SendLimit {
-    /// Set by the application: it stays.
-    pub fn fixed(bytes: u64) -> SendLimit {
-        SendLimit { bytes, most: 0 }
-    }
-}
-
 /// Everything that is constant for one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -203,6 +187,10 @@ pub struct Config {
     pub first_buffer: u64,
     /// Greatest receive window, bytes.
     pub receive_buffer: u64,
+    /// Quarters of a socket buffer that hold payload; the rest is set apart for the packets' own overhead.
+    pub window_quarters: u8,
+    /// The whole window is offered from the start; otherwise it opens by two segments for each that arrives.
+    pub whole_window: bool,
     /// Duplicates are reported (RFC 2883).
     pub dsack: bool,
     pub ecn: EcnUse,
@@ -212,20 +200,11 @@ pub struct Config {
     pub validate: Option<Span>,
     /// PSH where Linux sets it, for those who look at it; otherwise on the last segment written so far.
     pub push_marks: bool,
-    /// What the application may have written and not acknowledged; none: everything. As far as `push_marks` looks at
-    /// buffers.
-    pub send_buffer: Option<SendLimit>,
-    /// Bytes that may wait unsent before a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX` = any number.
-    pub notsent_lowat: u64,
-    /// New data leaves in packets of several segments, as far as `push_marks` looks at buffers.
-    pub tso: bool,
     /// Least number of segments of one packet for the device, as far as `push_marks` looks at packets (Linux
     /// `tcp_min_tso_segs`).
     pub min_tso_segments: u32,
     /// Room for this part of the window is used at once, less of it may wait for an ACK (Linux `tcp_tso_win_divisor`).
     pub tso_win_divisor: u32,
-    /// The books that only TCP_INFO reads are kept.
-    pub ledger: bool,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
     pub explicit_reads: bool,
     /// Ticks per second of the host's timers; 0 = exact timers.
@@ -256,6 +235,14 @@ pub const PROFILES: &[(&str, &str)] = &[
     ("linux-6", "Linux 6 and 7: RACK-TLP, PRR with SafeACK, IW 10, SACK compression, F-RTO"),
     ("linux-3.2", "Linux 3.2: FACK, first PRR, initial RTO 1 s, IW 10"),
     ("linux-3.0", "Linux 3.0: FACK, rate halving, initial RTO 3 s, IW 10"),
+    (
+        "linux-2.6",
+        "Linux 2.6 of 2004: FACK, rate halving, initial RTO 3 s, IW 2, a quarter of each buffer set apart",
+    ),
+    (
+        "freebsd-4",
+        "FreeBSD 4: NewReno without SACK, initial RTO 3 s, least RTO 1 s, IW 2, 100 ticks a second",
+    ),
     ("rfc", "the RFCs: 5681, 6298, 6675, 6928, RFC 9937 for recovery"),
 ];
 
@@ -272,6 +259,8 @@ impl Config {
                 moderate_open: true,
                 ..Config::linux_3_2()
             },
+            "linux-2.6" => Config::linux_2_6(),
+            "freebsd-4" => Config::freebsd_4(),
             "rfc" => Config::rfc(),
             _ => return None,
         })
@@ -341,17 +330,15 @@ impl Config {
             initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
             first_buffer: 0,
             receive_buffer: 64 << 20,
+            window_quarters: 4, // memory is counted in payload bytes: see rwnd.rs
+            whole_window: false,
             dsack: true,
             ecn: EcnUse::Off,
             pacing: Pacing::OFF,
             validate: None,
             push_marks: false,
-            send_buffer: None,
-            notsent_lowat: u64::MAX,
-            tso: false,
             min_tso_segments: 2,
             tso_win_divisor: 3,
-            ledger: false,
             explicit_reads: false,
             hz: 1000,
             tick_phase: 0,
@@ -376,6 +363,56 @@ impl Config {
             tlp: false,
             count_acks: true,
             recovery: "prr-linux-3.2".into(),
+            ..Config::linux_6()
+        }
+    }
+
+    /// The senders of the study on large pipes (2004). "Memory" marks what no source at hand confirms.
+    fn linux_2_6() -> Config {
+        Config {
+            iw: 2,                           // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
+            initial_rto: Span::from_secs(3), // TCP_TIMEOUT_INIT before 3.1
+            recovery: "rate-halving".into(), // before 3.2
+            moderate_open: true,             // tcp_moderate_cwnd, up to 3.1
+            window_quarters: 3, // tcp_adv_win_scale = 2: a quarter for overhead (study sheet 6.2; memory)
+            initial_rwnd: 5_840, // four segments of 1460 (memory)
+            first_buffer: 65_535, // three quarters of tcp_rmem of 87380 (memory)
+            hystart: Some(false), // came in 2.6.29
+            ..Config::linux_3_2()
+        }
+    }
+
+    /// The hosts of TCP Westwood in the same study. "Memory" marks what no source at hand confirms.
+    fn freebsd_4() -> Config {
+        Config {
+            iw: 2,                            // study sheet, ambiguity A12 (memory)
+            sack: false,                      // study sheet, ambiguity A7 (memory); came with 5.3
+            timestamps: true,                 // net.inet.tcp.rfc1323 = 1 (memory)
+            detection: Detection::Dupthresh,  // three duplicate ACKs: tcprexmtthresh (memory)
+            rto_style: RtoStyle::Rfc6298,     // the same estimator, Jacobson's
+            initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
+            min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
+            max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
+            fallback_rto: Span::from_secs(3), // as the initial one
+            syn_linear_timeouts: 0,
+            syn_retries: 12,  // TCP_MAXRXTSHIFT (memory)
+            data_retries: 12, // the same
+            delayed_ack: DelayedAck::Rfc,
+            delack_timeout: Span::from_ms(100), // net.inet.tcp.delacktime (memory)
+            sack_compression: false,
+            limited_transmit: false, // net.inet.tcp.rfc3042 = 0 (memory)
+            tlp: false,
+            frto: false,
+            undo: false,            // the "bad retransmit" recovery of one RTO is left out
+            count_acks: true,       // RFC 2581: a segment for each ACK
+            cwnd_validation: false, // memory
+            initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it, at once
+            whole_window: true,   // study sheet 6.2: 2 MiB stay 2 MiB
+            dsack: false,
+            hz: 100,                    // HZ of the i386 kernels (memory)
+            recovery: "rfc6675".into(), // without SACK: RFC 2582, cwnd = ssthresh on entry
+            congestion_control: "reno".into(),
+            hystart: Some(false),
             ..Config::linux_6()
         }
     }

@@ -4,8 +4,7 @@
 
 mod config;
 mod connection;
-mod info;
-mod ledger;
+mod metrics_cache;
 mod receiver;
 mod rtt;
 mod rwnd;
@@ -15,10 +14,8 @@ mod ticks;
 mod validity;
 
 pub use config::{
-    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, Pacing, RtoStyle, SendLimit,
-    PROFILES,
+    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, Pacing, RtoStyle, PROFILES,
 };
-pub use connection::{Connection, State};
-pub use info::{Info, Stats, Times};
-pub use ledger::Ledger;
+pub use connection::{Connection, Info, State, Stats};
+pub use metrics_cache::DestinationMetrics;
 pub use sender::{VarsRow, VarsTrace};

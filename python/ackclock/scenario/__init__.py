@@ -9,12 +9,12 @@ Examples
 from ackclock.scenario.capacity import Mahimahi, Random, Schedule, Step
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
-from ackclock.scenario.flow import Flows, Stack
+from ackclock.scenario.flow import Flows, MetricsCache, Stack
 from ackclock.scenario.host import Host, Times, Xen
 from ackclock.scenario.link import Link, NamedLink, Reorder
 from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, Listed, NoLoss, Periodic, Scripted
 from ackclock.scenario.network import Network, Path, Reverse
-from ackclock.scenario.queue import Codel, DropTail, FqCodel, NetemLimit, Red, Threshold
+from ackclock.scenario.queue import Codel, DropTail, NetemLimit, Red, Threshold
 from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
 from ackclock.scenario.workload import (
@@ -44,7 +44,6 @@ __all__ = [
     "Exponential",
     "Fetch",
     "Flows",
-    "FqCodel",
     "GilbertElliott",
     "Host",
     "InitialWindow",
@@ -52,6 +51,7 @@ __all__ = [
     "Listed",
     "Lognormal",
     "Mahimahi",
+    "MetricsCache",
     "NamedLink",
     "NetemLimit",
     "Network",

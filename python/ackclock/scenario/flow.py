@@ -23,7 +23,25 @@ from ackclock.scenario._base import (
     without_none,
 )
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
-from ackclock.scenario.workload import Bulk, Throttled, Transfer, Workload
+from ackclock.scenario.workload import Bulk, Workload
+
+
+class MetricsCache(Table):
+    """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
+
+    Without ssthresh the first connection is a cold start; those after it are warm.
+    """
+
+    destination: str = "peer"
+    """Name; groups that give the same one share what is remembered."""
+    ssthresh: Annotated[int, Number(2, 1_000_000_000)] | None = None
+    """Slow-start threshold remembered at the start, segments; absent: none."""
+    cwnd: Annotated[int, Number(1, 1_000_000_000)] | None = None
+    """Window remembered at the start, segments; no connection starts with it."""
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it; 0 = none."""
+        return {"destination": self.destination, "ssthresh": self.ssthresh or 0, "cwnd": self.cwnd or 0}
 
 
 class Stack(Table):
@@ -68,6 +86,10 @@ class Stack(Table):
     """The receiver joins SACKs that follow each other closely."""
     receive_buffer: Size | None = None
     """Greatest receive window."""
+    socket_buffer: Size | None = None
+    """Receive buffer set by the application; how much of it the window may fill is the profile's."""
+    metrics_cache: MetricsCache | None = None
+    """The hosts remember ssthresh from one connection to the next; absent: they do not."""
     beta: Annotated[float, Number(0.001, 0.999, whole=False)] | None = None
     """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
     hystart: Flag | None = None
@@ -82,8 +104,16 @@ class Stack(Table):
     """The initial window is spread over the RTT of the handshake."""
     tso: Flag | None = None
     """New data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload."""
-    send_buffer: Size | None = None
-    """What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet."""
+
+    @model_validator(mode="after")
+    def _one_buffer(self) -> Stack:
+        if self.socket_buffer is not None and self.receive_buffer is not None:
+            raise ScenarioError(
+                key="socket_buffer",
+                found=f"{quote(self.socket_buffer)} beside receive_buffer",
+                allowed="one of the two",
+            )
+        return self
 
     @model_validator(mode="after")
     def _detection_has_what_it_needs(self) -> Stack:
@@ -117,6 +147,8 @@ class Stack(Table):
             idle_restart=self.idle_restart,
             sack_compression=self.sack_compression,
             receive_buffer=None if self.receive_buffer is None else byte_count(self.receive_buffer),
+            socket_buffer=None if self.socket_buffer is None else byte_count(self.socket_buffer),
+            metrics_cache=None if self.metrics_cache is None else self.metrics_cache.engine(),
             beta_permille=None if self.beta is None else round(self.beta * 1000),
             hystart=self.hystart,
             ecn=self.ecn,
@@ -124,12 +156,8 @@ class Stack(Table):
             pacing=self.pacing,
             pace_initial_window=self.pace_initial_window,
             tso=self.tso,
-            send_buffer=None if self.send_buffer is None else byte_count(self.send_buffer),
         )
 
-
-PCC = "pcc-"
-"""What the names of PCC's controllers begin with."""
 
 OWN = "custom:"
 """What the name of a user's own controller begins with."""
@@ -140,8 +168,8 @@ class Flows(Table):
 
     count: Count = 1
     """How many."""
-    transport: Literal["tcp", "udp", "pcc"] | None = None
-    """Transport protocol; absent: as controller and workload need."""
+    transport: Literal["tcp", "udp"] | None = None
+    """Transport protocol; absent: as the workload needs."""
     profile: Annotated[str, Registered("profiles")] = "linux-6"
     """Host profile."""
     congestion_control: Annotated[str, Registered("controllers", own=OWN)] = "cubic"
@@ -186,19 +214,13 @@ class Flows(Table):
     @model_validator(mode="after")
     def _transport_fits(self) -> Flows:
         plain = isinstance(self.workload, ConstantRate | OnOff | Voice)
-        pcc = self.congestion_control.startswith(PCC) and not plain
-        needed = "udp" if plain else "pcc" if pcc else "tcp"
+        needed = "udp" if plain else "tcp"
         if self.transport not in (None, needed):
-            beside = f"a workload of kind {quote(self.workload.kind)}"
-            if pcc or self.transport == "pcc":
-                beside = f"the controller {quote(self.congestion_control)}"
             raise ScenarioError(
                 key="transport",
-                found=f"{quote(self.transport)} with {beside}",
+                found=f"{quote(self.transport)} with a workload of kind {quote(self.workload.kind)}",
                 allowed=f'"{needed}", or no transport',
             )
-        if pcc:
-            self._check_pcc()
         if plain:
             for key in ("congestion_control", "recovery", "stack", "profile"):
                 if key in self.model_fields_set:
@@ -208,22 +230,6 @@ class Flows(Table):
                         allowed=f"no {key}: plain datagrams know none",
                     )
         return self
-
-    def _check_pcc(self) -> None:
-        """PCC is a transport of its own: what belongs to TCP would be ignored, silently."""
-        for key in ("recovery", "stack", "profile"):
-            if key in self.model_fields_set:
-                raise ScenarioError(
-                    key=key,
-                    found=f"a setting of TCP with the controller {quote(self.congestion_control)}",
-                    allowed=f"no {key}: PCC is a transport of its own, over datagrams",
-                )
-        if not isinstance(self.workload, Bulk | Transfer | Throttled):
-            raise ScenarioError(
-                key="workload.kind",
-                found=f"{quote(self.workload.kind)} with the controller {quote(self.congestion_control)}",
-                allowed="bulk, transfer, throttled: PCC carries data one way",
-            )
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""

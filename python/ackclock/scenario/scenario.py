@@ -110,11 +110,27 @@ class Scenario(Table):
                     allowed=one_of(group.path, paths) if paths else 'no path unless the topology is "graph"',
                 )
         self._check_hosts()
+        self._check_destinations()
         self._check_size(end)
         self._check_scripts()
         self._check_byte_limits()
         self.to_engine_json()  # what can only be judged when all is known, such as a queue in multiples of the BDP
         return self
+
+    def _check_destinations(self) -> None:
+        """Groups that share what is remembered cannot begin with different memories."""
+        first: dict[str, tuple[int | None, int | None]] = {}
+        for i, group in enumerate(self.flows):
+            cache = group.stack.metrics_cache
+            if cache is None:
+                continue
+            held = (cache.ssthresh, cache.cwnd)
+            if first.setdefault(cache.destination, held) != held:
+                raise ScenarioError(
+                    key=f"flows.{i}.stack.metrics_cache",
+                    found=f"another ssthresh or cwnd for {quote(cache.destination)} than in an earlier group",
+                    allowed="the same, or another destination",
+                )
 
     def _check_hosts(self) -> None:
         names = [host.name for host in self.hosts]
