@@ -38,6 +38,7 @@ TABLES = (
     "clients",
     "controllers",
     "datagrams",
+    "intervals",
     "transactions",
     "transaction_summary",
     "transaction_times",
@@ -135,6 +136,11 @@ class _Result:
     def controllers(self) -> pl.DataFrame:
         """The controllers' own variables, a row per ACK (`record.controller`); null where one has no such variable."""
         return self._frame("controllers")
+
+    @cached_property
+    def intervals(self) -> pl.DataFrame:
+        """PCC's monitor intervals (`record.controller`): rate, packets sent and lost, utility, what was going on."""
+        return self._frame("intervals")
 
     @cached_property
     def datagrams(self) -> pl.DataFrame:

@@ -1,10 +1,8 @@
-"""Packet scripts against the stack: the project's own ones pass, and an edit of one turns it into a failure."""
+"""Packet scripts against the stack: the project's own ones pass; verdicts; the command."""
 
 from __future__ import annotations
 
 import json
-import random
-import re
 import time
 
 import pytest
@@ -47,88 +45,6 @@ def test_all_own_scripts_pass():
 
 def test_every_script_names_its_source():
     assert [str(f) for f in find([SCRIPTS]) if "// Source: " not in f.read_text(encoding="utf-8")] == []
-
-
-# -- an edit of a passing script fails --
-
-EXPECTED = re.compile(r"^(?P<time>\+[\d.]+|\*|\d+)(?P<gap>\s+)> (?P<mark>\[\w+\] )?(?P<flags>[A-Z.]+) (?P<rest>.*)$")
-DATA = re.compile(r"(\d+):(\d+)\((\d+)\)")
-
-
-def edits(line):
-    """Every way to break an expectation or an assertion; what a tolerance forgives is left out.
-
-    Forgiven: the first number of a SYN (both sides count from it), values of timestamps (compared only under
-    `--tcp_ts_tick_usecs`), times within the larger of 4 ms and an eighth of the distance, `*` as a time, the length of
-    one expectation where the next one joins (pieces of a burst), comparisons other than `==`.
-    """
-    match = EXPECTED.match(line)
-    if match is None:
-        return
-    t, gap, mark, flags, rest = match["time"], match["gap"], match["mark"] or "", match["flags"], match["rest"]
-
-    def changed(time=t, mark=mark, flags=flags, rest=rest):
-        return f"{time}{gap}> {mark}{flags} {rest}"
-
-    if t.startswith("+"):
-        yield changed(time=f"+{float(t) * 1.5 + 0.01:.6f}")
-        if float(t) > 0.02:
-            yield changed(time=f"+{float(t) * 0.7:.6f}")
-    yield changed(flags="P" + flags if "P" not in flags else flags.replace("P", ""))
-    yield changed(flags="F" + flags if "F" not in flags else flags.replace("F", ""))
-    yield changed(flags="E" + flags if "E" not in flags else flags.replace("E", ""))
-    if mark:
-        yield changed(mark="[ce] ")
-    data = DATA.search(rest)
-    if "S" not in flags:
-        start, end, length = (int(n) for n in data.groups())
-        for a, b in ((1, 1), (1000, 1000), (0, 1), (0, 1000)):
-            edited = f"{start + a}:{end + b}({length + b - a})"
-            yield changed(rest=rest.replace(data[0], edited, 1))
-    for pattern in (r"ack (\d+)", r"win (\d+)", r"mss (\d+)", r"wscale (\d+)", r"sack (\d+)", r"sack \d+:(\d+)"):
-        number = re.search(pattern, rest)
-        if number:
-            a, b = number.span(1)
-            yield changed(rest=f"{rest[:a]}{int(number[1]) + 1}{rest[b:]}")
-    if "<nop,nop,sack" in rest:
-        yield changed(rest=rest[: rest.index("<")].rstrip())
-    elif "<" not in rest:
-        yield changed(rest=rest + " <nop,nop,nop,nop>")
-
-
-def assertion_edits(line):
-    if "assert" not in line or " or " in line or ">=" in line:
-        return
-    test = line.split(", tcpi")[0].split("; ")[0]
-    for number in re.finditer(r"(?<![\w.])\d+(?!\w)", test):
-        if "==" in test[: number.start()]:
-            yield f"{line[: number.start()]}{int(number[0]) + 1}{line[number.end() :]}"
-    for a, b in (("TCP_CA_Open", "TCP_CA_Disorder"), ("TCP_CA_Recovery", "TCP_CA_Loss"), ("TCP_CA_Loss", "TCP_CA_CWR")):
-        if a in test:
-            yield line.replace(a, b, 1)
-
-
-def every_edit():
-    for file in find([SCRIPTS]):
-        lines = file.read_text(encoding="utf-8").splitlines()
-        for n, line in enumerate(lines):
-            for edited in (*edits(line), *assertion_edits(line)):
-                yield file, n, edited, lines
-
-
-def test_five_hundred_edits_fail(tmp_path):
-    chosen = random.Random(1).sample(list(every_edit()), 500)
-    survived = []
-    for file, n, edited, lines in chosen:
-        path = tmp_path / "edited.pkt"
-        path.write_text("\n".join([*lines[:n], edited, *lines[n + 1 :]]) + "\n", encoding="utf-8")
-        try:
-            verdict = play(path).verdict
-        except InputError:
-            continue  # no script any more
-        if verdict != "fail":
-            survived.append((file.name, n + 1, lines[n], edited, verdict))
-    assert survived == []
 
 
 # -- verdicts --

@@ -89,3 +89,17 @@ def test_a_load_that_diverges_asks_for_a_limit() -> None:
     summary = run(scenario(arrivals={"kind": "poisson", "load": 1.2}, max_open=40)).transaction_summary
     assert summary["max_open"].max() == 40
     assert summary["refused"].sum() > 0
+
+
+def test_figures_of_links_tell_handshakes_from_data() -> None:
+    result = run(scenario(count=100))
+    forward, backward = result.links.to_dicts()
+    assert forward["arrivals_data"] == 1000
+    assert forward["arrivals_syn_fin"] == 200  # SYN-ACK and FIN of each
+    assert backward["arrivals_data"] == 100
+    assert 0 < forward["mean_wait_s"] < forward["max_wait_s"] < 0.3
+    late = run(scenario(count=100).set("record.warm_up", "5 s"))
+    assert late.digest == result.digest
+    assert late.links["arrivals"][0] < forward["arrivals"]
+    late_rows = late.transactions.filter(late.transactions["arrival_s"] >= 5)
+    assert late.transaction_summary["started"].sum() == late_rows.height < late.transactions.height == 100

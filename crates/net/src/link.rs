@@ -2,8 +2,8 @@
 //!
 //! Speed: where the queue decides on arrival, so does the transmitter. A packet that is accepted at `now` starts its
 //! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later; it goes
-//! straight into a ring, and the only event left is its delivery. CoDel drops at departure: such a link holds its
-//! packets, and has one event for each departure too.
+//! straight into a ring, and the only event left is its delivery. CoDel and FQ-CoDel drop at departure: such a link
+//! holds its packets, and has one event for each departure too.
 //!
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
@@ -15,6 +15,7 @@ use crate::capacity::{Capacity, CapacityConfig};
 use crate::jitter::Jitter;
 use crate::loss::{AppliesTo, Loss, LossConfig};
 use crate::queue::backlog::Backlog;
+use crate::queue::instants::Instants;
 use crate::queue::{Arrival, Queue, QueueConfig, Refused, Verdict};
 use crate::reorder::{Chooser, Reorder};
 use crate::transmitter::Transmitter;
@@ -60,11 +61,15 @@ impl LinkConfig {
     }
 }
 
-/// Sums over a link's life; arrivals = delivered + dropped_loss + dropped_queue + held.
+/// Sums over a link's life; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Packets offered.
     pub arrivals: u64,
+    /// Of these, by [`Class`].
+    pub arrivals_by_class: [u64; 4],
+    /// Packets dropped by the queue, by [`Class`].
+    pub dropped_by_class: [u64; 4],
     /// Packets dropped by the loss model.
     pub dropped_loss: u64,
     /// Packets dropped by the queue, full or of its own will.
@@ -77,16 +82,45 @@ pub struct Counters {
     pub bytes_delivered: u64,
     /// Packets in the link: waiting, in transmission, in propagation, or at the far end and not yet taken.
     pub held: u64,
-    /// Time average since the start of the run of the packets that wait.
+    /// The same at the start of the counting.
+    pub held_before: u64,
+    /// Time average since the start of the counting of the packets that wait.
     pub mean_packets: f64,
     /// Most packets that waited.
     pub max_packets: u32,
+    /// Mean time that packets waited before their transmission, s.
+    pub mean_wait_s: f64,
+    /// Longest time that a packet waited before its transmission.
+    pub max_wait: Span,
+    /// Whole seconds of the run at which packets waited, of those counted.
+    pub seconds_queued: u64,
     /// Time spent transmitting; zero on a link that follows a trace.
     pub busy: Span,
     /// Delivery opportunities so far, on a link that follows a trace.
     pub opportunities: u64,
     /// Those of which at least some was used, the ones already given to packets that wait included.
     pub opportunities_used: u64,
+}
+
+/// Sums since the start of the run.
+#[derive(Clone, Default)]
+struct Sums {
+    at: Time,
+    arrivals: [u64; 4],
+    dropped: [u64; 4],
+    dropped_loss: u64,
+    dropped_queue: u64,
+    delivered: u64,
+    marked: u64,
+    bytes_delivered: u64,
+    held: u64,
+    area: u128,
+    served: u64,
+    waited: u128,
+    seconds_queued: u64,
+    busy: Span,
+    opportunities: u64,
+    opportunities_used: u64,
 }
 
 /// A unidirectional link.
@@ -102,7 +136,8 @@ pub struct Link {
     jitter: Option<Jitter>,
     reorder: Option<Chooser>,
     capacity: Option<Box<Capacity>>,
-    arrivals: u64,
+    arrivals: [u64; 4],
+    dropped: [u64; 4],
     dropped_loss: u64,
     refused: u64,
     marked: u64,
@@ -110,6 +145,15 @@ pub struct Link {
     bytes_delivered: u64,
     /// Transmission times of all packets whose departure is fixed.
     transmission: Span,
+    /// Whole seconds at which packets waited.
+    instants: Instants,
+    max_wait: Span,
+    /// In a queue that holds its packets: those transmitted, their time there, and since when it is not empty.
+    served: u64,
+    waited: u128,
+    occupied: Time,
+    /// Sums up to the start of the counting.
+    before: Option<Box<Sums>>,
     name: String,
 }
 
@@ -133,13 +177,20 @@ impl Link {
                 .capacity
                 .as_ref()
                 .map(|c| Box::new(Capacity::new(c, config.rate, config.delay, stream))),
-            arrivals: 0,
+            arrivals: [0; 4],
+            dropped: [0; 4],
             dropped_loss: 0,
             refused: 0,
             marked: 0,
             delivered: 0,
             bytes_delivered: 0,
             transmission: Span::ZERO,
+            instants: Instants::default(),
+            max_wait: Span::ZERO,
+            served: 0,
+            waited: 0,
+            occupied: Time::ZERO,
+            before: None,
             name: config.name.clone(),
         }
     }
@@ -161,12 +212,12 @@ impl Link {
     /// may be earlier than before.
     #[inline]
     pub fn offer(&mut self, now: Time, mut packet: Packet) -> Result<(), Refused> {
-        self.arrivals += 1;
+        self.arrivals[packet.class() as usize] += 1;
         if self.loss.drops(&packet) || self.capacity.as_mut().is_some_and(|c| c.drops(now)) {
             self.dropped_loss += 1;
             return Err(Refused::Loss);
         }
-        if let Queue::Codel(_) = self.queue {
+        if self.queue.holds() {
             return self.offer_held(now, packet);
         }
         self.backlog.advance(now);
@@ -184,6 +235,7 @@ impl Link {
             }
             Verdict::Refuse(why) => {
                 self.refused += 1;
+                self.dropped[packet.class() as usize] += 1;
                 return Err(why);
             }
         }
@@ -194,6 +246,8 @@ impl Link {
         };
         if start > now {
             self.backlog.push(now, start, packet.bytes);
+            self.instants.cover(now, start);
+            self.max_wait = self.max_wait.max(start - now);
         }
         self.transmit(start, end, packet);
         Ok(())
@@ -212,7 +266,7 @@ impl Link {
         if now < self.next {
             return None;
         }
-        if let Queue::Codel(_) = self.queue {
+        if self.queue.holds() {
             self.serve(now);
         }
         let packet = self.wire.pop(now);
@@ -224,47 +278,88 @@ impl Link {
         packet
     }
 
-    /// A packet dropped at departure (CoDel) since the last call, oldest first. Offers and polls produce them; a link
+    /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first. Offers and polls produce them; a link
     /// without such a queue has none.
     #[inline]
-    pub fn take_head_drops(&mut self) -> Option<Packet> {
-        match &mut self.queue {
-            Queue::Codel(codel) => codel.take_head_drop(),
-            _ => None,
-        }
+    pub fn take_head_drops(&mut self) -> Option<(Packet, Refused)> {
+        self.queue.take_head_drop().inspect(|(packet, _)| self.dropped[packet.class() as usize] += 1)
     }
 
     /// Packets that wait at `now`, without the one in transmission.
     pub fn waiting(&mut self, now: Time) -> u32 {
         self.serve(now);
         self.backlog.advance(now);
-        match &self.queue {
-            Queue::Codel(codel) => codel.len(),
-            _ => self.backlog.len(),
+        self.queue.len() + self.backlog.len()
+    }
+
+    /// Sums up to `now`, which must not lie before an earlier call's, since the start of the run or the last
+    /// [`Link::count_from`].
+    pub fn counters(&mut self, now: Time) -> Counters {
+        let all = self.sums(now);
+        let start = Sums::default();
+        let before = self.before.as_deref().unwrap_or(&start);
+        let less = |a: [u64; 4], b: [u64; 4]| std::array::from_fn(|i| a[i] - b[i]);
+        let arrivals_by_class: [u64; 4] = less(all.arrivals, before.arrivals);
+        let elapsed = now.since(before.at).0;
+        let queue_max = self.queue.figures(now).1;
+        Counters {
+            arrivals: arrivals_by_class.iter().sum(),
+            arrivals_by_class,
+            dropped_by_class: less(all.dropped, before.dropped),
+            dropped_loss: all.dropped_loss - before.dropped_loss,
+            dropped_queue: all.dropped_queue - before.dropped_queue,
+            delivered: all.delivered - before.delivered,
+            marked: all.marked - before.marked,
+            bytes_delivered: all.bytes_delivered - before.bytes_delivered,
+            held: all.held,
+            held_before: before.held,
+            mean_packets: if elapsed == 0 { 0.0 } else { (all.area - before.area) as f64 / elapsed as f64 },
+            max_packets: self.backlog.max().max(queue_max),
+            mean_wait_s: (all.waited - before.waited) as f64 / (all.served - before.served).max(1) as f64
+                * 1e-9,
+            max_wait: self.max_wait,
+            seconds_queued: all.seconds_queued - before.seconds_queued,
+            busy: all.busy - before.busy,
+            opportunities: all.opportunities - before.opportunities,
+            opportunities_used: all.opportunities_used - before.opportunities_used,
         }
     }
 
-    /// Sums up to `now`, which must not lie before an earlier call's.
-    pub fn counters(&mut self, now: Time) -> Counters {
+    /// Start counting anew at `now`: what was before is a warm-up. Packets that wait now count with what is left of
+    /// their wait, but their whole wait is in `mean_wait_s` of nobody.
+    pub fn count_from(&mut self, now: Time) {
+        self.before = Some(Box::new(self.sums(now)));
+        self.backlog.advance(now);
+        self.backlog.forget_max();
+        self.queue.forget_max();
+        self.max_wait = Span::ZERO;
+    }
+
+    fn sums(&mut self, now: Time) -> Sums {
         self.serve(now);
-        let (area, max_packets, held, dropped, marked) = match &self.queue {
-            Queue::Codel(codel) => {
-                (codel.area(now), codel.max(), codel.len() as u64, codel.dropped(), codel.marked())
-            }
-            _ => (self.backlog.area(now), self.backlog.max(), 0, 0, 0),
-        };
+        let (area, _, dropped, marked) = self.queue.figures(now);
         let (opportunities, opportunities_used) =
             self.capacity.as_ref().map_or((0, 0), |capacity| capacity.opportunities(now));
-        Counters {
+        let arrivals: u64 = self.arrivals.iter().sum();
+        let holds = self.queue.holds();
+        let mut instants = self.instants.clone();
+        if self.queue.len() > 0 {
+            instants.cover(self.occupied, Time(now.0 + 1));
+        }
+        Sums {
+            at: now,
             arrivals: self.arrivals,
+            dropped: self.dropped,
             dropped_loss: self.dropped_loss,
             dropped_queue: self.refused + dropped,
             delivered: self.delivered,
             marked: self.marked + marked,
             bytes_delivered: self.bytes_delivered,
-            held: self.wire.len() as u64 + held,
-            mean_packets: if now == Time::ZERO { 0.0 } else { area as f64 / now.0 as f64 },
-            max_packets,
+            held: self.wire.len() as u64 + self.queue.len() as u64,
+            area: area + self.backlog.area(now),
+            served: if holds { self.served } else { arrivals - self.dropped_loss - self.refused },
+            waited: if holds { self.waited } else { self.backlog.waited() },
+            seconds_queued: instants.up_to(now),
             // Beyond `now` the transmitter works without a pause.
             busy: self.transmission.saturating_sub(self.busy_until.since(now)),
             opportunities,
@@ -306,12 +401,15 @@ impl Link {
         self.serve(now);
         let earliest = now.max(self.busy_until);
         let busy = self.capacity.as_ref().map_or(earliest, |capacity| capacity.start(earliest)) > now;
-        let Queue::Codel(codel) = &mut self.queue else { unreachable!("invariant: checked by the caller") };
-        if busy && codel.is_full() {
+        if self.queue.len() == 0 {
+            self.occupied = now;
+        }
+        let class = packet.class();
+        if !self.queue.enqueue(now, packet, busy) {
             self.refused += 1;
+            self.dropped[class as usize] += 1;
             return Err(Refused::QueueFull);
         }
-        codel.enqueue(now, packet, busy);
         self.serve(now);
         self.next = self.next.min(self.next_departure());
         Ok(())
@@ -321,11 +419,17 @@ impl Link {
     fn serve(&mut self, now: Time) {
         loop {
             let start = self.next_departure();
-            let Queue::Codel(codel) = &mut self.queue else { return };
             if start > now || start == Time::NEVER {
                 return;
             }
-            if let Some(packet) = codel.dequeue(start) {
+            let taken = self.queue.dequeue(start);
+            if self.queue.len() == 0 {
+                self.instants.cover(self.occupied, start);
+            }
+            if let Some((packet, waited)) = taken {
+                self.served += 1;
+                self.waited += waited.0 as u128;
+                self.max_wait = self.max_wait.max(waited);
                 let (start, end) = match &mut self.capacity {
                     None => (start, start + self.transmitter.time(packet.bytes)),
                     Some(capacity) => capacity.transmit(start, packet.bytes),
@@ -338,13 +442,10 @@ impl Link {
 
     /// The next start of a transmission in a queue that holds its packets.
     fn next_departure(&self) -> Time {
-        match &self.queue {
-            Queue::Codel(codel) => codel.head_arrival().map_or(Time::NEVER, |arrival| {
-                let earliest = arrival.max(self.busy_until);
-                self.capacity.as_ref().map_or(earliest, |capacity| capacity.start(earliest))
-            }),
-            _ => Time::NEVER,
-        }
+        self.queue.head_arrival().map_or(Time::NEVER, |arrival| {
+            let earliest = arrival.max(self.busy_until);
+            self.capacity.as_ref().map_or(earliest, |capacity| capacity.start(earliest))
+        })
     }
 }
 

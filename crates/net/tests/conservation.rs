@@ -7,7 +7,10 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
 use ackclock_net::capacity::{Step, Trace};
 use ackclock_net::loss::Drop;
-use ackclock_net::{CapacityConfig, Counters, Link, LinkConfig, LossConfig, QueueConfig, Refused, Reorder};
+use ackclock_net::{
+    AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Link, LinkConfig, LossConfig,
+    QueueConfig, Refused, Reorder,
+};
 use proptest::prelude::*;
 
 fn queue() -> impl Strategy<Value = QueueConfig> {
@@ -20,6 +23,12 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         (limit(), 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(
             |(limit_packets, target, interval, ecn)| {
                 QueueConfig::Codel { limit_packets, target: Span(target), interval: Span(interval), ecn }
+            }
+        ),
+        (limit(), 1u32..9, 1u32..4000, 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(
+            |(limit_packets, queues, quantum, target, interval, ecn)| {
+                let codel = CodelParams { target: Span(target), interval: Span(interval), ecn };
+                QueueConfig::FqCodel(FqCodelParams { queues, quantum, limit_packets, codel })
             }
         ),
         (limit(), 0u32..20)
@@ -48,6 +57,7 @@ fn loss() -> impl Strategy<Value = LossConfig> {
             loss_good: 0.01
         }),
         (0u64..9, 0u64..9).prop_map(|(every, offset)| LossConfig::Periodic { every, offset }),
+        prop::collection::vec(1u64..200, 1..9).prop_map(|packets| LossConfig::Listed { packets }),
         Just(LossConfig::Scripted { drops: vec![Drop { flow: 0, first: 3, last: 9, transmission: 0 }] }),
     ]
 }
@@ -85,10 +95,12 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         (0.0..1.0, 0u64..20_000)
             .prop_map(|(probability, extra_delay)| Reorder { probability, extra_delay: Span(extra_delay) }),
     );
-    (rate, 0u64..30_000, queue(), loss(), jitter, reorder, capacity()).prop_map(
-        |(rate, delay, queue, loss, jitter, reorder, capacity)| LinkConfig {
+    let applies_to = prop_oneof![Just(AppliesTo::All), Just(AppliesTo::Data), Just(AppliesTo::Syn)];
+    (rate, 0u64..30_000, queue(), (loss(), applies_to), jitter, reorder, capacity()).prop_map(
+        |(rate, delay, queue, (loss, loss_applies_to), jitter, reorder, capacity)| LinkConfig {
             queue,
             loss,
+            loss_applies_to,
             jitter: Span(jitter),
             reorder,
             capacity,
@@ -116,6 +128,10 @@ fn run(config: &LinkConfig, arrivals: &[(u64, u32, bool)], seed: u64) -> Outcome
         assert_eq!(c.arrivals, c.delivered + c.dropped_loss + c.dropped_queue + c.held);
         assert_eq!(c.delivered as usize, out.delivered.len());
         assert_eq!((c.dropped_loss, c.dropped_queue), (out.dropped_loss, out.dropped_queue));
+        let c = link.counters(now); // once more: head drops are told apart when they are taken
+        assert_eq!(c.dropped_by_class.iter().sum::<u64>(), c.dropped_queue);
+        assert_eq!(c.arrivals_by_class.iter().sum::<u64>(), c.arrivals);
+        assert!(c.mean_wait_s <= c.max_wait.as_secs());
         assert!(c.busy.0 <= now.0 && c.mean_packets <= c.max_packets as f64);
         let waiting = link.waiting(now);
         assert!(waiting <= c.max_packets && waiting as u64 <= c.held);
@@ -168,7 +184,7 @@ proptest! {
         let marks = out.delivered.iter().filter(|(_, p)| p.ecn == Ecn::Ce).count() as u64;
         prop_assert_eq!(out.counters.marked, marks);
         let mut conns: Vec<u32> = out.delivered.iter().map(|(_, p)| p.conn).collect();
-        if config.reorder.is_none() {
+        if config.reorder.is_none() && !matches!(config.queue, QueueConfig::FqCodel(_)) {
             prop_assert!(conns.windows(2).all(|w| w[0] < w[1]), "order is kept");
         }
         conns.sort_unstable();

@@ -90,7 +90,9 @@ impl Oracle {
             QueueConfig::NetemLimit { limit_packets } => {
                 self.waiting.len() + self.delay_line.len() + usize::from(!idle) < limit_packets as usize
             }
-            QueueConfig::Threshold { .. } | QueueConfig::Red { .. } => unreachable!("not a plain FIFO"),
+            QueueConfig::Threshold { .. } | QueueConfig::FqCodel(_) | QueueConfig::Red { .. } => {
+                unreachable!("not a plain FIFO")
+            }
         };
         if !fits {
             return Err(Refused::QueueFull);

@@ -1,7 +1,7 @@
 //! Monitor intervals: what was sent in a piece of time, and what the reports said about it.
 //!
-//! An interval begins and ends at the transmission of a datagram, so that it holds a whole number of spacings: with an
-//! exact clock the measured rate is the rate set, without rounding to whole datagrams.
+//! An interval begins and ends when a datagram is due, so that it holds a whole number of spacings: the measured rate is
+//! the rate set, without rounding to whole datagrams or to a host's ticks, unless lateness was not made up.
 
 use std::collections::VecDeque;
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint, Report};
-use ackclock_core::{Span, Time};
+use ackclock_core::{Pacer, Span, Time};
 
 use crate::config::Config;
 use crate::control::{Controller, Path};
@@ -63,8 +63,10 @@ pub struct Sender {
     intervals: Intervals,
     interval_end: Time,
     spacing: Span,
+    /// When the next datagram should leave; whether it may is the pacer's to say.
     due: Time,
-    last_sent: Time,
+    /// When the last one should have left.
+    last_due: Time,
     /// There was nothing to send when it was due.
     idle: bool,
     /// Where filling up goes on.
@@ -107,7 +109,7 @@ impl Sender {
             interval_end: Time::ZERO,
             spacing: Span::ZERO,
             due: Time::ZERO,
-            last_sent: Time::ZERO,
+            last_due: Time::ZERO,
             idle: true,
             cursor: 0,
             connecting: false,
@@ -144,6 +146,10 @@ impl Sender {
     /// The stream ends behind what is written.
     pub fn close(&mut self) {
         self.closing = true;
+    }
+    /// How the host treats lateness.
+    pub fn set_pacer(&mut self, pacer: Pacer) {
+        self.config.pacer = pacer;
     }
     /// Keep a row for each monitor interval.
     pub fn set_trace(&mut self, on: bool) {
@@ -340,10 +346,11 @@ impl Sender {
         }
         if changed {
             // the interval under way ends, and a new one begins with the next datagram, at the new rate's distance
-            self.interval_end = now;
+            self.interval_end = Time::ZERO;
             if !self.idle {
                 let apart = spacing(self.controller.rate(), self.config.packet_bytes());
-                self.due = (self.last_sent + apart).max(now);
+                let earliest = Time(now.0.saturating_sub(self.config.pacer.tick.0));
+                self.due = (self.last_due + apart).max(earliest);
             }
         }
     }
@@ -389,7 +396,7 @@ impl Sender {
         }
         // an interval that nothing follows would never end
         self.intervals.finish(now);
-        self.interval_end = now;
+        self.interval_end = Time::ZERO;
         self.take_results(now);
     }
 }
@@ -423,7 +430,10 @@ impl DatagramEndpoint for Sender {
         if !self.established {
             return self.hello(now);
         }
-        if now < self.due || self.outstanding >= self.config.window || self.failed.is_some() {
+        if now < self.config.pacer.release(self.due)
+            || self.outstanding >= self.config.window
+            || self.failed.is_some()
+        {
             return None;
         }
         let Some((chunk, len, kind, rexmit)) = self.choose() else {
@@ -435,8 +445,10 @@ impl DatagramEndpoint for Sender {
             }
             return None;
         };
-        if now >= self.interval_end {
-            self.begin_interval(now);
+        // intervals are measured by the schedule: what is sent late, but made up, was sent at the rate set
+        let due = if self.idle { now } else { self.due };
+        if due >= self.interval_end {
+            self.begin_interval(due);
         }
         let header = self.config.header;
         let bytes = header + len + ackclock_core::datagram::UDP_IP_BYTES;
@@ -456,10 +468,9 @@ impl DatagramEndpoint for Sender {
                 Span((self.spacing.0 as u128 * bytes as u128 / self.config.packet_bytes() as u128) as u64)
             }
         };
-        let due = if self.idle { now } else { self.due };
         self.due = self.config.pacer.following(due, now, spacing);
         self.idle = false;
-        self.last_sent = now;
+        self.last_due = due;
         if self.timeout == Time::NEVER {
             self.timeout = now + self.patience();
         }
@@ -476,7 +487,7 @@ impl DatagramEndpoint for Sender {
             && self.outstanding < self.config.window
             && self.has_something();
         if sending {
-            self.due.min(self.timeout)
+            self.config.pacer.release(self.due).min(self.timeout)
         } else {
             self.timeout
         }

@@ -37,8 +37,9 @@ fn build() -> &'static str {
 /// Names that a scenario may use, and one line about each.
 #[pyfunction]
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY].concat();
     let all: [(&str, &[(&str, &str)]); 9] = [
-        ("controllers", ackclock_cc::controller::REGISTRY),
+        ("controllers", &controllers),
         ("recovery", recovery::REGISTRY),
         ("queues", ackclock_net::queue::REGISTRY),
         ("losses", ackclock_net::loss::REGISTRY),
@@ -59,10 +60,12 @@ fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    for entry in ackclock_cc::controller::ENTRIES.iter().filter(|entry| !entry.parameters.is_empty()) {
+    let tcp = ackclock_cc::controller::ENTRIES.iter().map(|entry| (entry.name, entry.parameters));
+    let pcc = ackclock_pcc::control::ENTRIES.iter().map(|entry| (entry.name, entry.parameters));
+    for (name, parameters) in tcp.chain(pcc).filter(|(_, parameters)| !parameters.is_empty()) {
         let parameters: Vec<(&str, String, &str, &str)> =
-            entry.parameters.iter().map(|p| (p.name, p.kind.to_string(), p.default, p.about)).collect();
-        dict.set_item(entry.name, parameters)?;
+            parameters.iter().map(|p| (p.name, p.kind.to_string(), p.default, p.about)).collect();
+        dict.set_item(name, parameters)?;
     }
     Ok(dict)
 }
@@ -81,7 +84,15 @@ fn check_controller(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Option<
         };
         values.insert(key.extract()?, value);
     }
-    let refused = Controller::build(name, &values, Shared::default()).err();
+    let refused = if ackclock_pcc::REGISTRY.iter().any(|(known, _)| *known == name) {
+        let own = matches!(values.get("utility"), Some(Value::Text(text)) if text.starts_with("custom:"));
+        if own {
+            values.remove("utility");
+        }
+        ackclock_pcc::control::build(name, &values).err()
+    } else {
+        Controller::build(name, &values, Shared::default()).err()
+    };
     Ok(refused.map(|refusal| (refusal.option, refusal.found, refusal.allowed)))
 }
 

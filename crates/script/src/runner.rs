@@ -26,6 +26,8 @@ use stack::Stack;
 const START: Time = Time(1_024_000_000_000);
 /// How long an expectation waits beyond its time.
 const PATIENCE: Span = Span::from_secs(2);
+/// How long a script may take: ten times its furthest single step.
+const MAX_LENGTH: Span = Span::from_secs(10_000_000);
 /// Packets that one script may make the stack send.
 const MAX_PACKETS: usize = 100_000;
 
@@ -182,6 +184,9 @@ impl Player {
     fn event(&mut self, event: &Event) -> Result<(), Stop> {
         let line = event.at.line;
         let due = self.due(event.time);
+        if due.to.since(START) > MAX_LENGTH {
+            return unsupported(line, format!("a script of more than {} s", MAX_LENGTH.0 / 1_000_000_000));
+        }
         let mut injected = false;
         match &event.action {
             Action::Expect(Packet::Tcp(p)) => {

@@ -46,6 +46,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let (mut flows, mut drivers) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     journal.transactions.level = scenario.record.transactions;
+    journal.transactions.from = Time(scenario.record.warm_up_ns);
     let mut offered = Offered::default();
 
     for (g, group) in scenario.flows.iter().enumerate() {

@@ -154,6 +154,7 @@ fn capacity(link: &Link, rtt_ns: f64) -> f64 {
             Queue::DropTail { limit_packets: Some(limit), .. }
             | Queue::NetemLimit { limit_packets: limit }
             | Queue::Codel { limit_packets: Some(limit), .. }
+            | Queue::FqCodel { limit_packets: Some(limit), .. }
             | Queue::Threshold { limit_packets: Some(limit), .. }
             | Queue::Red { limit_packets: limit, .. },
         ) => limit as f64,

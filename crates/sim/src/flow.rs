@@ -2,6 +2,7 @@
 
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
+use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{Connection, DestinationMetrics, Stats, VarsTrace};
 
 use crate::tally::TransactionLog;
@@ -104,6 +105,10 @@ pub struct Sums {
     pub rtt_samples: u64,
     pub min_rtt: Span,
     pub hystart_exit_cwnd: u32,
+    /// PCC: payload bytes sent, retransmissions included; packets taken as lost; monitor intervals.
+    pub sent_bytes: u64,
+    pub lost_packets: u64,
+    pub intervals: u64,
     pub failed: bool,
 }
 
@@ -130,6 +135,9 @@ impl Default for Sums {
             rtt_samples: 0,
             min_rtt: Span::MAX,
             hystart_exit_cwnd: 0,
+            sent_bytes: 0,
+            lost_packets: 0,
+            intervals: 0,
             failed: false,
         }
     }
@@ -145,9 +153,24 @@ impl Sums {
                 let (packets, retransmissions) = sender.sent();
                 self.sent_packets += packets;
                 self.retransmissions += retransmissions;
+                if let Some(DatagramEnd::PccSender(sender)) = sender.datagram() {
+                    self.add_pcc(sender);
+                }
                 self.failed |= sender.has_failed() || receiver.has_failed();
             }
         }
+    }
+
+    fn add_pcc(&mut self, sender: &ackclock_pcc::Sender) {
+        let stats = sender.stats();
+        self.sent_bytes += stats.sent_bytes;
+        self.lost_packets += stats.lost;
+        self.intervals += stats.intervals;
+        self.acks_received += stats.reports;
+        self.rtos += stats.timeouts;
+        self.rtt_sum_ns += stats.rtt_sum_ns;
+        self.rtt_samples += stats.rtt_samples;
+        self.min_rtt = self.min_rtt.min(stats.min_rtt);
     }
 
     fn add_tcp(&mut self, sender: &Connection, receiver: &Connection) {
@@ -250,6 +273,8 @@ pub struct Journal {
     pub transactions: TransactionLog,
     /// Plain datagram flows.
     pub datagrams: Vec<DatagramRow>,
+    /// Monitor intervals of PCC, by flow.
+    pub intervals: Vec<(FlowId, Vec<IntervalRow>)>,
 }
 
 /// What became of a plain datagram flow.
@@ -274,6 +299,9 @@ impl Journal {
                 self.vars.push((flow, idx, *vars));
             }
             self.recoveries.extend(sender.take_recoveries().into_iter().map(|r| (idx, r)));
+        }
+        if let Some(rows) = ends[SENDER].take_intervals().filter(|rows| !rows.is_empty()) {
+            self.intervals.push((flow, rows));
         }
         let ends = [ends[SENDER].datagram(), ends[RECEIVER].datagram()];
         if let [Some(DatagramEnd::Source(source)), Some(DatagramEnd::Sink(sink))] = ends {

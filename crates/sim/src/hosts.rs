@@ -6,19 +6,65 @@ use std::rc::Rc;
 use ackclock_cc::controller::{Options, Shared, Value};
 use ackclock_cc::{CongestionControl, Controller};
 use ackclock_core::{Rate, Span};
-use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, PROFILES};
+use ackclock_tcp::{
+    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, SendLimit, PROFILES,
+};
 
 use crate::error::Error;
 use crate::spec::{FlowGroup, OptionValue, Workload};
-use crate::transport::TransportConfig;
+use crate::transport::{PccConfig, TransportConfig, UtilityMaker};
 use crate::udp::{OnOff, Periods, SourceParams};
 
 /// Transport of the flows of `group`, the `index`-th, and settings of its hosts.
 pub fn transport(group: &FlowGroup, index: usize, customs: &Customs) -> Result<TransportConfig, Error> {
     Ok(match source(&group.workload) {
         Some(source) => TransportConfig::Udp(Rc::new(source)),
+        None if is_pcc(&group.congestion_control) => {
+            TransportConfig::Pcc(Rc::new(pcc(group, index, customs)?))
+        }
         None => TransportConfig::Tcp(Rc::new(config(group, index, customs)?)),
     })
+}
+
+/// Whether a controller belongs to PCC's transport.
+fn is_pcc(controller: &str) -> bool {
+    ackclock_pcc::REGISTRY.iter().any(|(name, _)| *name == controller)
+}
+
+/// Settings of PCC.
+fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, Error> {
+    let place = |field: &str| format!("flows[{index}].{field}");
+    if !matches!(group.workload, Workload::Bulk | Workload::Transfer { .. } | Workload::Throttled { .. }) {
+        let found =
+            format_args!("a workload that needs TCP's two directions, over {}", group.congestion_control);
+        return Err(Error::value(place("workload"), found, "bulk, transfer, throttled"));
+    }
+    let mut options = options(group);
+    let own = match options.get("utility") {
+        Some(Value::Text(name)) => name.strip_prefix(CUSTOM).map(str::to_string),
+        _ => None,
+    };
+    let utility = match own {
+        None => None,
+        Some(name) => {
+            options.remove("utility");
+            let Some(maker) = customs.utilities.get(&name) else {
+                let known: Vec<&str> = customs.utilities.keys().map(String::as_str).collect();
+                let allowed = match known.is_empty() {
+                    true => "names of functions that are given to the run (none is)".to_string(),
+                    false => known.join(", "),
+                };
+                let place = place("congestion_control_options.utility");
+                return Err(Error::value(place, format_args!("{name:?}"), allowed));
+            };
+            Some(maker.clone())
+        }
+    };
+    let recipe = ackclock_pcc::control::build(&group.congestion_control, &options).map_err(|refusal| {
+        let place = place(&format!("congestion_control_options.{}", refusal.option));
+        Error::value(place, refusal.found, refusal.allowed)
+    })?;
+    Ok(PccConfig { recipe, utility })
 }
 
 /// What a workload over plain datagrams sends; absent = it needs a transport that delivers.
@@ -119,7 +165,10 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     set(&mut config.pacing.on, stack.pacing);
     set(&mut config.pacing.initial_window, stack.pace_initial_window);
     if stack.tso == Some(true) {
-        (config.push_marks, config.pacing.measured) = (true, true);
+        (config.tso, config.push_marks, config.pacing.measured) = (true, true, true);
+    }
+    if let Some(bytes) = stack.send_buffer {
+        (config.send_buffer, config.push_marks) = (Some(SendLimit::fixed(bytes)), true);
     }
     set(&mut config.initial_rto, stack.initial_rto_ns.map(Span));
     set(&mut config.min_rto, stack.min_rto_ns.map(Span));
@@ -139,10 +188,28 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     Ok(config)
 }
 
-/// Users' own controllers, by name.
-pub type Customs = BTreeMap<String, Maker>;
+/// Users' own parts, by name.
+#[derive(Clone, Default)]
+pub struct Customs {
+    /// Congestion controllers.
+    pub controllers: BTreeMap<String, Maker>,
+    /// Utility functions of PCC.
+    pub utilities: BTreeMap<String, UtilityMaker>,
+}
 
-/// What the name of a user's own controller begins with in a scenario.
+impl Customs {
+    /// None.
+    pub fn new() -> Customs {
+        Customs::default()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.controllers.is_empty() && self.utilities.is_empty()
+    }
+}
+
+/// What the name of a user's own controller or utility function begins with in a scenario.
 pub const CUSTOM: &str = "custom:";
 
 fn options(group: &FlowGroup) -> Options {
@@ -158,8 +225,8 @@ fn options(group: &FlowGroup) -> Options {
 fn controller(config: &mut Config, group: &FlowGroup, index: usize, customs: &Customs) -> Result<(), Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
     let made = if let Some(name) = group.congestion_control.strip_prefix(CUSTOM) {
-        let Some(maker) = customs.get(name) else {
-            let known: Vec<&str> = customs.keys().map(String::as_str).collect();
+        let Some(maker) = customs.controllers.get(name) else {
+            let known: Vec<&str> = customs.controllers.keys().map(String::as_str).collect();
             let allowed = match known.is_empty() {
                 true => "names of controllers that are given to the run (none is)".to_string(),
                 false => known.join(", "),

@@ -45,6 +45,7 @@ pub struct GoodputRow {
 pub struct Observer {
     /// By kind: interval, zero = off.
     intervals: [Span; 3],
+    warm_up: Time,
     goodput_since: Time,
     /// By flow: bytes acknowledged at `goodput_since`.
     acked: Vec<u64>,
@@ -65,6 +66,7 @@ impl Observer {
         intervals[GOODPUT as usize] = Span(record.goodput_interval_ns);
         Observer {
             intervals,
+            warm_up: Time(record.warm_up_ns),
             goodput_since: Time::ZERO,
             acked: vec![0; flows],
             samples: Vec::new(),
@@ -78,11 +80,18 @@ impl Observer {
         for kind in [SAMPLES, QUEUES, GOODPUT] {
             self.schedule(world, kind);
         }
+        if self.warm_up > Time::ZERO {
+            world.tick(WARM_UP, self.warm_up);
+        }
     }
 
     /// Take a sample and schedule the next.
     pub fn tick(&mut self, world: &mut World, flows: &[Flow], kind: u32) {
         match kind {
+            WARM_UP => {
+                let now = world.now();
+                return (0..world.links()).for_each(|link| world.link(link).count_from(now));
+            }
             SAMPLES => self.sample_flows(world, flows),
             QUEUES => self.sample_queues(world),
             _ => self.measure_goodput(world, flows),
@@ -150,3 +159,4 @@ impl Observer {
 const SAMPLES: u32 = 0;
 const QUEUES: u32 = 1;
 const GOODPUT: u32 = 2;
+const WARM_UP: u32 = 3;

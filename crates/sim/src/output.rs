@@ -2,9 +2,11 @@
 //! bytes; NaN = did not happen.
 
 use ackclock_cc::Window;
+use ackclock_core::packet::Class;
 use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_net::Refused;
+use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{DestinationMetrics, VarsRow, VarsTrace};
 
 use crate::build::Built;
@@ -40,6 +42,7 @@ pub fn tables(mut built: Built) -> Vec<Table> {
         clients(&built.clients),
         controllers(&built.app.flows, &journal.vars),
         datagrams(&mut journal.datagrams),
+        intervals(&mut journal.intervals),
         transactions(&journal.transactions.rows),
         transaction_summary(&journal.transactions.tallies),
         transaction_times(&journal.transactions.tallies),
@@ -55,6 +58,9 @@ fn flows(flows: &[Flow], world: &World) -> Table {
     };
     let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
     let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
+    // what only PCC has
+    let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
+    let send_rate = |f: &Flow| of_pcc(f, f.closed.sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
     Table::new("flows")
         .u4("flow", rows().map(|f| f.id))
         .u4("group", rows().map(|f| f.group))
@@ -82,6 +88,9 @@ fn flows(flows: &[Flow], world: &World) -> Table {
         .f8("mean_rtt_s", sums().map(|s| mean_rtt(s.rtt_sum_ns, s.rtt_samples)))
         .span("min_rtt_s", sums().map(|s| s.min_rtt))
         .u4("hystart_exit_cwnd", sums().map(|s| s.hystart_exit_cwnd))
+        .f8("send_rate_bps", rows().map(send_rate))
+        .f8("lost_packets", rows().map(|f| of_pcc(f, f.closed.lost_packets)))
+        .f8("intervals", rows().map(|f| of_pcc(f, f.closed.intervals)))
         .flag("failed", rows().map(|f| f.failed))
         .f8("departure_cv", rows().map(|f| world.departures(f.id).variation()))
         .u4("largest_burst", rows().map(|f| world.departures(f.id).largest_burst()))
@@ -147,18 +156,28 @@ fn links(world: &mut World, names: Vec<String>) -> Table {
     let now = world.now();
     let counters: Vec<_> = (0..world.links()).map(|i| world.link(i).counters(now)).collect();
     let rows = || counters.iter();
+    let sum = |classes: &[u64; 4], of: &[Class]| of.iter().map(|&class| classes[class as usize]).sum();
+    const SET_UP: [Class; 2] = [Class::Syn, Class::Fin];
     Table::new("links")
         .u4("link", 0..counters.len() as u32)
         .names("name", names)
         .i8("arrivals", rows().map(|c| c.arrivals))
+        .i8("arrivals_data", rows().map(|c| sum(&c.arrivals_by_class, &[Class::Data])))
+        .i8("arrivals_syn_fin", rows().map(|c| sum(&c.arrivals_by_class, &SET_UP)))
         .i8("dropped_loss", rows().map(|c| c.dropped_loss))
         .i8("dropped_queue", rows().map(|c| c.dropped_queue))
+        .i8("dropped_queue_data", rows().map(|c| sum(&c.dropped_by_class, &[Class::Data])))
+        .i8("dropped_queue_syn_fin", rows().map(|c| sum(&c.dropped_by_class, &SET_UP)))
         .i8("delivered", rows().map(|c| c.delivered))
         .i8("held", rows().map(|c| c.held))
+        .i8("held_before", rows().map(|c| c.held_before))
         .i8("marked", rows().map(|c| c.marked))
         .i8("bytes_delivered", rows().map(|c| c.bytes_delivered))
         .f8("mean_packets", rows().map(|c| c.mean_packets))
         .u4("max_packets", rows().map(|c| c.max_packets))
+        .f8("mean_wait_s", rows().map(|c| c.mean_wait_s))
+        .span("max_wait_s", rows().map(|c| c.max_wait))
+        .i8("seconds_queued", rows().map(|c| c.seconds_queued))
         .span("busy_s", rows().map(|c| c.busy))
         .i8("opportunities", rows().map(|c| c.opportunities))
         .i8("opportunities_used", rows().map(|c| c.opportunities_used))
@@ -331,6 +350,35 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
     table
 }
 
+/// PCC's monitor intervals in order of their results.
+fn intervals(flows: &mut [(FlowId, Vec<IntervalRow>)]) -> Table {
+    flows.sort_by_key(|(flow, _)| *flow);
+    let rows = || flows.iter().flat_map(|(flow, rows)| rows.iter().map(move |row| (*flow, row)));
+    let measured = || rows().map(|(_, row)| &row.measured);
+    Table::new("intervals")
+        .u4("flow", rows().map(|(flow, _)| flow))
+        .u4("interval", measured().map(|m| m.id))
+        .time("start_s", measured().map(|m| m.start))
+        .time("end_s", measured().map(|m| m.end))
+        .time("known_s", measured().map(|m| m.known))
+        .text("state", &STATES, rows().map(|(_, row)| state(row.state)))
+        .f8("rate_bps", measured().map(|m| m.rate))
+        .f8("send_rate_bps", measured().map(|m| m.rate_mbps() * 1e6))
+        .u4("sent", measured().map(|m| m.sent))
+        .u4("lost", measured().map(|m| m.lost))
+        .f8("utility", rows().map(|(_, row)| row.utility))
+        .f8("mean_rtt_s", measured().map(|m| if m.rtt_mean > 0.0 { m.rtt_mean } else { f64::NAN }))
+        .f8("rtt_gradient", measured().map(|m| m.rtt_gradient))
+        .f8("rtt_deviation_s", measured().map(|m| m.rtt_deviation))
+        .flag("limited", measured().map(|m| m.limited))
+}
+
+const STATES: [&str; 4] = ["starting", "decision", "adjusting", "probing"];
+
+fn state(name: &str) -> u32 {
+    STATES.iter().position(|s| *s == name).expect("invariant: states of its controllers") as u32
+}
+
 fn datagrams(flows: &mut [DatagramRow]) -> Table {
     flows.sort_by_key(|row| row.flow);
     let rows = || flows.iter();
@@ -397,7 +445,9 @@ fn transactions(transactions: &[TransactionRow]) -> Table {
 
 fn transaction_summary(tallies: &[Tally]) -> Table {
     let rows = || tallies.iter();
-    let quantile = |p: f64| rows().map(move |t| t.times.quantile(p).unwrap_or(Span::MAX));
+    // the middle of a bin may lie beyond the extremes
+    let quantile =
+        |p: f64| rows().map(move |t| t.times.quantile(p).map_or(Span::MAX, |s| s.clamp(t.least, t.most)));
     let ended = |t: &Tally, span: Span| if t.completed == 0 { Span::MAX } else { span };
     Table::new("transaction_summary")
         .u4("group", rows().map(|t| t.group))

@@ -215,6 +215,21 @@ pub enum Queue {
         limit_packets: Option<u32>,
         mark_packets: u32,
     },
+    /// FQ-CoDel (RFC 8290).
+    FqCodel {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        #[serde(default = "codel_target")]
+        target_ns: u64,
+        #[serde(default = "codel_interval")]
+        interval_ns: u64,
+        #[serde(default)]
+        ecn: bool,
+        #[serde(default = "fq_codel_queues")]
+        queues: u32,
+        #[serde(default = "fq_codel_quantum")]
+        quantum_bytes: u32,
+    },
     /// RED (Floyd, Jacobson 1993), gentle.
     Red {
         limit_packets: u32,
@@ -234,6 +249,13 @@ fn codel_target() -> u64 {
 }
 fn codel_interval() -> u64 {
     100_000_000
+}
+/// RFC 8290 §5.2.
+fn fq_codel_queues() -> u32 {
+    1024
+}
+fn fq_codel_quantum() -> u32 {
+    1514
 }
 fn red_max_p() -> f64 {
     0.1
@@ -402,6 +424,8 @@ pub struct Stack {
     /// "off", "accept" or "ask"; absent: as the profile and the controller want it.
     pub ecn: Option<String>,
     pub tso: Option<bool>,
+    /// What written data may take in memory, bytes.
+    pub send_buffer: Option<u64>,
 }
 
 /// What the hosts remember of earlier connections to a destination.
@@ -655,7 +679,8 @@ fn population_queue() -> u32 {
 pub struct Record {
     /// Per-ACK trace: "none", "flow" (flow 0 only) or "all".
     pub trace: TraceLevel,
-    /// The controllers' own variables, a row per ACK: "none", "flow" (flow 0 only) or "all".
+    /// The controllers' own variables, a row per ACK, or, of PCC, per monitor interval: "none", "flow" (flow 0 only) or
+    /// "all".
     pub controller: TraceLevel,
     /// Least time between two such rows of a flow, ns.
     pub controller_interval_ns: u64,
@@ -669,6 +694,8 @@ pub struct Record {
     pub goodput_interval_ns: u64,
     /// Transactions: a row for each, or their summary alone.
     pub transactions: TransactionLevel,
+    /// Links, and the summary of transactions, count from here on, ns: what was before is a warm-up.
+    pub warm_up_ns: u64,
     /// A row for each dropped packet.
     pub drops: bool,
 }

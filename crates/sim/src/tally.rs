@@ -158,6 +158,8 @@ impl Counts {
 pub struct TransactionLog {
     /// What is kept of each.
     pub level: TransactionLevel,
+    /// Clients who come before are in no tally.
+    pub from: Time,
     /// Transactions that ended, in the order of their end.
     pub rows: Vec<TransactionRow>,
     /// One for each group and initial window.
@@ -165,9 +167,26 @@ pub struct TransactionLog {
 }
 
 impl TransactionLog {
+    /// A transaction of tally `at` begins at `now`, whose data packets will take `bytes`; `open` connections there are.
+    pub fn begin(&mut self, at: u32, now: Time, bytes: u64, open: u32) {
+        if now >= self.from {
+            let tally = &mut self.tallies[at as usize];
+            tally.started += 1;
+            tally.offered_bytes += bytes;
+            tally.max_open = tally.max_open.max(open);
+        }
+    }
+
+    /// A client of tally `at` is turned away at `now`.
+    pub fn refuse(&mut self, at: u32, now: Time) {
+        self.tallies[at as usize].refused += (now >= self.from) as u64;
+    }
+
     /// A transaction of tally `at` ended, or the run did.
     pub fn keep(&mut self, at: u32, row: &TransactionRow) {
-        self.tallies[at as usize].add(row);
+        if row.arrival >= self.from {
+            self.tallies[at as usize].add(row);
+        }
         if self.level == TransactionLevel::Rows {
             self.rows.push(*row);
         }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use ackclock_core::{Distribution, Rate, Span};
 use ackclock_net::capacity::{Step, Trace};
-use ackclock_net::{AppliesTo, CapacityConfig, LinkConfig, LossConfig, QueueConfig, Reorder};
+use ackclock_net::{
+    AppliesTo, CapacityConfig, CodelParams, FqCodelParams, LinkConfig, LossConfig, QueueConfig, Reorder,
+};
 
 use crate::error::Error;
 use crate::spec::{self, Topology};
@@ -205,6 +207,17 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
         Some(spec::Queue::NetemLimit { limit_packets }) => QueueConfig::NetemLimit { limit_packets },
         Some(spec::Queue::Codel { limit_packets, target_ns, interval_ns, ecn }) => {
             QueueConfig::Codel { limit_packets, target: Span(target_ns), interval: Span(interval_ns), ecn }
+        }
+        Some(spec::Queue::FqCodel { limit_packets, target_ns, interval_ns, ecn, queues, quantum_bytes }) => {
+            for (key, value, most) in [("queues", queues, 65_536), ("quantum_bytes", quantum_bytes, 1 << 30)]
+            {
+                if !(1..=most).contains(&value) {
+                    let allowed = format!("1 to {most}");
+                    return Err(Error::value(format_args!("{place}: {key} of {name}"), value, allowed));
+                }
+            }
+            let codel = CodelParams { target: Span(target_ns), interval: Span(interval_ns), ecn };
+            QueueConfig::FqCodel(FqCodelParams { queues, quantum: quantum_bytes, limit_packets, codel })
         }
         Some(spec::Queue::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }) => {
             QueueConfig::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }

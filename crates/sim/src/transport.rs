@@ -2,28 +2,59 @@
 //! makes no boxed call; whoever sends bulk data uses the common part and need not know which it is.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
 use ackclock_core::{FlowId, Header, Pacer, Packet, Stream, Time};
+use ackclock_pcc::control::Recipe;
+use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
 use ackclock_tcp::{Config, Connection};
 
 use crate::udp::{Sink, Source, SourceParams};
 
 /// Settings of both ends of a flow.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum TransportConfig {
     /// TCP.
     Tcp(Rc<Config>),
     /// Plain datagrams.
     Udp(Rc<SourceParams>),
+    /// PCC.
+    Pcc(Rc<PccConfig>),
+}
+
+/// Settings of a PCC flow.
+#[derive(Clone)]
+pub struct PccConfig {
+    /// Controller and transport.
+    pub recipe: Recipe,
+    /// A user's own utility function, made anew for each flow.
+    pub utility: Option<UtilityMaker>,
+}
+
+/// Makes a user's own utility function.
+pub type UtilityMaker = Arc<dyn Fn() -> Box<dyn Utility> + Send + Sync>;
+
+impl PccConfig {
+    fn controller(&self, stream: Stream) -> Controller {
+        match &self.utility {
+            None => self.recipe.controller(stream),
+            Some(make) => self.recipe.controller_with(stream, utility::Kind::Custom(make())),
+        }
+    }
 }
 
 impl TransportConfig {
+    /// Whether it is PCC.
+    pub fn is_pcc(&self) -> bool {
+        matches!(self, TransportConfig::Pcc(_))
+    }
+
     /// TCP's settings, if it is TCP.
     pub fn tcp(&self) -> Option<&Config> {
         match self {
             TransportConfig::Tcp(config) => Some(config),
-            TransportConfig::Udp(_) => None,
+            TransportConfig::Udp(_) | TransportConfig::Pcc(_) => None,
         }
     }
 }
@@ -41,6 +72,8 @@ pub enum Transport {
 pub enum DatagramEnd {
     Source(Source),
     Sink(Sink),
+    PccSender(Sender),
+    PccReceiver(Receiver),
 }
 
 macro_rules! dispatch {
@@ -48,6 +81,8 @@ macro_rules! dispatch {
         match $self {
             DatagramEnd::Source($e) => $body,
             DatagramEnd::Sink($e) => $body,
+            DatagramEnd::PccSender($e) => $body,
+            DatagramEnd::PccReceiver($e) => $body,
         }
     };
 }
@@ -82,6 +117,15 @@ impl Transport {
                 [
                     DatagramEnd::Source(Source::new((**params).clone(), stream)),
                     DatagramEnd::Sink(Sink::default()),
+                ]
+                .map(|end| Transport::Datagram(Box::new(end)))
+            }
+            TransportConfig::Pcc(pcc) => {
+                let controller = pcc.controller(Stream::new(seed, &format!("flow.{flow}.pcc")));
+                let config = pcc.recipe.config;
+                [
+                    DatagramEnd::PccSender(Sender::new(config, controller)),
+                    DatagramEnd::PccReceiver(Receiver::new(&config)),
                 ]
                 .map(|end| Transport::Datagram(Box::new(end)))
             }
@@ -130,7 +174,8 @@ impl Transport {
             Transport::Tcp(_) => {}
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::Source(source) => source.set_pacer(pacer),
-                DatagramEnd::Sink(_) => {}
+                DatagramEnd::PccSender(sender) => sender.set_pacer(pacer),
+                DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
             },
         }
     }
@@ -140,6 +185,18 @@ impl Transport {
         if let Transport::Tcp(tcp) = self {
             tcp.set_trace(on);
         }
+    }
+
+    /// Keep the rows of PCC's monitor intervals.
+    pub fn trace_intervals(&mut self) {
+        self.pcc(|sender| sender.set_trace(true));
+    }
+
+    /// Rows of PCC's monitor intervals, if it is a sender of PCC.
+    pub fn take_intervals(&mut self) -> Option<Vec<IntervalRow>> {
+        let mut rows = None;
+        self.pcc(|sender| rows = Some(sender.take_rows()));
+        rows
     }
 
     /// The TCP connection that it is.
@@ -177,22 +234,25 @@ impl Transport {
             Transport::Tcp(tcp) => tcp.connect(now),
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::Source(source) => source.start(now),
-                DatagramEnd::Sink(_) => {}
+                DatagramEnd::PccSender(sender) => sender.connect(now),
+                DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
             },
         }
     }
 
     /// Hand over `bytes`; a source of datagrams makes its own.
     pub fn write(&mut self, now: Time, bytes: u64) {
-        if let Transport::Tcp(tcp) = self {
-            tcp.write(now, bytes);
+        match self {
+            Transport::Tcp(tcp) => tcp.write(now, bytes),
+            Transport::Datagram(_) => self.pcc(|sender| sender.write(bytes)),
         }
     }
 
     /// From now on there is always something to send.
     pub fn write_forever(&mut self, now: Time) {
-        if let Transport::Tcp(tcp) = self {
-            tcp.write_forever(now);
+        match self {
+            Transport::Tcp(tcp) => tcp.write_forever(now),
+            Transport::Datagram(_) => self.pcc(Sender::write_forever),
         }
     }
 
@@ -200,18 +260,27 @@ impl Transport {
     pub fn stop_writing(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.stop_writing(now),
-            Transport::Datagram(end) => {
-                if let DatagramEnd::Source(source) = &mut **end {
-                    source.stop();
-                }
-            }
+            Transport::Datagram(end) => match &mut **end {
+                DatagramEnd::Source(source) => source.stop(),
+                DatagramEnd::PccSender(sender) => sender.stop_writing(),
+                DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
+            },
         }
     }
 
     /// Everything is written: close after it.
     pub fn close(&mut self, now: Time) {
-        if let Transport::Tcp(tcp) = self {
-            tcp.close(now);
+        match self {
+            Transport::Tcp(tcp) => tcp.close(now),
+            Transport::Datagram(_) => self.pcc(Sender::close),
+        }
+    }
+
+    fn pcc(&mut self, action: impl FnOnce(&mut Sender)) {
+        if let Transport::Datagram(end) = self {
+            if let DatagramEnd::PccSender(sender) = &mut **end {
+                action(sender);
+            }
         }
     }
 
@@ -219,7 +288,10 @@ impl Transport {
     pub fn is_established(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_established(),
-            Transport::Datagram(_) => true,
+            Transport::Datagram(end) => match &**end {
+                DatagramEnd::PccSender(sender) => sender.is_established(),
+                _ => true,
+            },
         }
     }
 
@@ -227,7 +299,10 @@ impl Transport {
     pub fn acked(&self) -> u64 {
         match self {
             Transport::Tcp(tcp) => tcp.acked(),
-            Transport::Datagram(_) => 0,
+            Transport::Datagram(end) => match &**end {
+                DatagramEnd::PccSender(sender) => sender.acked(),
+                _ => 0,
+            },
         }
     }
 
@@ -236,8 +311,9 @@ impl Transport {
         match self {
             Transport::Tcp(tcp) => tcp.received(),
             Transport::Datagram(end) => match &**end {
-                DatagramEnd::Source(_) => 0,
                 DatagramEnd::Sink(sink) => sink.received().bytes,
+                DatagramEnd::PccReceiver(receiver) => receiver.received(),
+                _ => 0,
             },
         }
     }
@@ -248,7 +324,8 @@ impl Transport {
             Transport::Tcp(tcp) => (tcp.stats().data_segments_sent, tcp.stats().retransmissions),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::Source(source) => (source.sent(), 0),
-                DatagramEnd::Sink(_) => (0, 0),
+                DatagramEnd::PccSender(sender) => (sender.stats().sent, sender.stats().retransmissions),
+                _ => (0, 0),
             },
         }
     }
@@ -257,7 +334,10 @@ impl Transport {
     pub fn peer_closed(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.peer_closed(),
-            Transport::Datagram(_) => false,
+            Transport::Datagram(end) => match &**end {
+                DatagramEnd::PccReceiver(receiver) => receiver.is_complete(),
+                _ => false,
+            },
         }
     }
 
@@ -265,7 +345,11 @@ impl Transport {
     pub fn is_done(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_done(),
-            Transport::Datagram(_) => false,
+            Transport::Datagram(end) => match &**end {
+                DatagramEnd::PccSender(sender) => sender.is_done(),
+                DatagramEnd::PccReceiver(receiver) => receiver.is_complete(),
+                _ => false,
+            },
         }
     }
 
@@ -273,7 +357,10 @@ impl Transport {
     pub fn has_failed(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.has_failed(),
-            Transport::Datagram(_) => false,
+            Transport::Datagram(end) => match &**end {
+                DatagramEnd::PccSender(sender) => sender.failure().is_some(),
+                _ => false,
+            },
         }
     }
 }

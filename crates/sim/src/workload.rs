@@ -99,7 +99,7 @@ impl Context<'_> {
             let seed = self.world.seed_of(&format!("controller.{}.{idx}", flow.id));
             let trace = flow.controller_trace;
             self.world.act(conn, SENDER, |transport, _| {
-                let Some(tcp) = transport.tcp_mut() else { return };
+                let Some(tcp) = transport.tcp_mut() else { return transport.trace_intervals() };
                 tcp.seed_controller(seed);
                 if let Some(interval) = trace {
                     tcp.trace_controller(interval);

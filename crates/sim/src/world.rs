@@ -518,9 +518,9 @@ impl Net {
     /// Write down what an AQM dropped from the head of its queue.
     #[inline]
     fn collect_head_drops(&mut self, now: Time, link: usize) {
-        while let Some(packet) = self.links[link].link.take_head_drops() {
+        while let Some((packet, reason)) = self.links[link].link.take_head_drops() {
             if let Some(drops) = &mut self.drops {
-                drops.push(Dropped { t: now, link: link as u32, packet, reason: Refused::Aqm });
+                drops.push(Dropped { t: now, link: link as u32, packet, reason });
             }
         }
     }

@@ -130,6 +130,22 @@ impl PartialEq for Maker {
 
 impl Eq for Maker {}
 
+/// What the send buffer may take, in Linux's accounting of memory (SO_SNDBUF, `tcp_wmem`), bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SendLimit {
+    /// Now.
+    pub bytes: u64,
+    /// At most, where it grows with the window; a buffer that the application set does not.
+    pub most: u64,
+}
+
+impl SendLimit {
+    /// Set by the application: it stays.
+    pub fn fixed(bytes: u64) -> SendLimit {
+        SendLimit { bytes, most: 0 }
+    }
+}
+
 /// Everything that is constant for one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -200,11 +216,20 @@ pub struct Config {
     pub validate: Option<Span>,
     /// PSH where Linux sets it, for those who look at it; otherwise on the last segment written so far.
     pub push_marks: bool,
+    /// What the application may have written and not acknowledged; none: everything. As far as `push_marks` looks at
+    /// buffers.
+    pub send_buffer: Option<SendLimit>,
+    /// Bytes that may wait unsent before a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX` = any number.
+    pub notsent_lowat: u64,
+    /// New data leaves in packets of several segments, as far as `push_marks` looks at buffers.
+    pub tso: bool,
     /// Least number of segments of one packet for the device, as far as `push_marks` looks at packets (Linux
     /// `tcp_min_tso_segs`).
     pub min_tso_segments: u32,
     /// Room for this part of the window is used at once, less of it may wait for an ACK (Linux `tcp_tso_win_divisor`).
     pub tso_win_divisor: u32,
+    /// The books that only TCP_INFO reads are kept.
+    pub ledger: bool,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
     pub explicit_reads: bool,
     /// Ticks per second of the host's timers; 0 = exact timers.
@@ -337,8 +362,12 @@ impl Config {
             pacing: Pacing::OFF,
             validate: None,
             push_marks: false,
+            send_buffer: None,
+            notsent_lowat: u64::MAX,
+            tso: false,
             min_tso_segments: 2,
             tso_win_divisor: 3,
+            ledger: false,
             explicit_reads: false,
             hz: 1000,
             tick_phase: 0,

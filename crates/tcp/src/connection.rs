@@ -4,10 +4,12 @@
 use std::rc::Rc;
 
 use ackclock_core::packet::{Ecn, SynOptions};
-use ackclock_core::trace::{CaState, Record, RecoverySummary};
+use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{Flags, FlowId, Segment, Span, Time};
 
-use crate::config::{Config, EcnUse};
+use crate::config::{Config, EcnUse, SendLimit};
+use crate::info::Stats;
+use crate::ledger::Ledger;
 use crate::receiver::Receiver;
 use crate::sender::{Sender, VarsTrace};
 use crate::ticks::Ticks;
@@ -28,101 +30,15 @@ pub enum State {
     Failed,
 }
 
-/// Running sums of one endpoint, as a sender unless said otherwise.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
-pub struct Stats {
-    /// Retransmissions included.
-    pub data_segments_sent: u64,
-    pub retransmissions: u64,
-    /// Of data; split by the state in which they struck.
-    pub rtos: u64,
-    pub rtos_open: u64,
-    pub rtos_disorder: u64,
-    pub rtos_recovery: u64,
-    pub rtos_loss: u64,
-    /// SYN or SYN-ACK sent again by this end.
-    pub syn_retransmissions: u64,
-    pub tlps: u64,
-    pub recoveries: u64,
-    pub lost_retransmits: u64,
-    pub undos: u64,
-    pub spurious_rtos: u64,
-    pub dsacks_received: u64,
-    /// Times that reordering was seen.
-    pub reorderings: u64,
-    pub hystart_exits: u64,
-    pub hystart_exit_cwnd: u32,
-    pub rtt_sum_ns: u128,
-    pub rtt_samples: u64,
-    pub acks_received: u64,
-    /// Pure ACKs sent by this end as a receiver.
-    pub acks_sent: u64,
-}
-
-/// A snapshot in the spirit of TCP_INFO; windows in segments.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Info {
-    pub state: State,
-    pub ca_state: CaState,
-    pub cwnd: u32,
-    pub ssthresh: u32,
-    pub srtt: Span,
-    pub rttvar: Span,
-    pub rto: Span,
-    pub min_rtt: Span,
-    pub in_flight: u32,
-    /// packets_out.
-    pub unacked: u32,
-    pub sacked: u32,
-    pub lost: u32,
-    pub retrans: u32,
-    pub bytes_acked: u64,
-    pub total_retrans: u64,
-    pub reordering: u32,
-    pub reorderings: u64,
-    pub snd_wnd: u32,
-    pub smss: u32,
-    pub backoff: u8,
-    /// Timeouts in a row.
-    pub retransmits: u32,
-    /// Window probes in a row.
-    pub probes: u8,
-    /// Segments.
-    pub delivered: u64,
-    /// Bytes written and not yet sent.
-    pub unsent: u64,
-    /// Pacing rate and its bound, bytes/s; `u64::MAX` = unlimited.
-    pub pacing_rate: u64,
-    pub max_pacing_rate: u64,
-    /// Number of the kernel's state (`tcpi_state`).
-    pub tcp_state: u8,
-}
-
-/// Numbers of the kernel's states (Linux `tcp_states.h`).
-mod tcp_state {
-    pub const ESTABLISHED: u8 = 1;
-    pub const SYN_SENT: u8 = 2;
-    pub const SYN_RECV: u8 = 3;
-    pub const FIN_WAIT1: u8 = 4;
-    pub const FIN_WAIT2: u8 = 5;
-    pub const TIME_WAIT: u8 = 6;
-    pub const CLOSE: u8 = 7;
-    pub const CLOSE_WAIT: u8 = 8;
-    pub const LAST_ACK: u8 = 9;
-    pub const LISTEN: u8 = 10;
-    pub const CLOSING: u8 = 11;
-}
-
 /// One endpoint.
 pub struct Connection {
-    state: State,
+    pub(crate) state: State,
     config: Rc<Config>,
     ticks: Ticks,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) validity: Option<Box<Validity>>,
+    pub(crate) ledger: Option<Box<Ledger>>,
     /// A SYN or SYN-ACK must leave.
     syn_due: bool,
     /// The pending one is a retransmission asked for by the timer or by the peer.
@@ -137,7 +53,7 @@ pub struct Connection {
     /// The ACK of the SYN-ACK leaves before any data (`connect` returns first).
     ack_first: bool,
     /// The peer's FIN had arrived when this end closed.
-    closed_last: bool,
+    pub(crate) closed_last: bool,
     /// An RST must leave.
     reset_due: bool,
     /// ECN is asked for, or agreed on.
@@ -165,6 +81,7 @@ impl Connection {
             sender: Sender::new(flow, responder, config, ticks),
             receiver: Receiver::new(config, ticks),
             validity: config.validate.map(|interval| Box::new(Validity::new(interval))),
+            ledger: config.ledger.then(Box::default),
             syn_due: false,
             syn_again: false,
             syn_sent_at: Time::ZERO,
@@ -196,12 +113,12 @@ impl Connection {
     }
 
     /// The application hands over `bytes`, before or after the handshake.
-    pub fn write(&mut self, _now: Time, bytes: u64) {
-        self.sender.write(bytes);
+    pub fn write(&mut self, now: Time, bytes: u64) {
+        self.sender.write(now, bytes);
     }
     /// The application always has more.
-    pub fn write_forever(&mut self, _now: Time) {
-        self.sender.write(1 << 62);
+    pub fn write_forever(&mut self, now: Time) {
+        self.sender.write(now, 1 << 62);
     }
     /// Nothing beyond what was sent so far.
     pub fn stop_writing(&mut self, _now: Time) {
@@ -214,8 +131,28 @@ impl Connection {
         self.sender.close();
     }
     /// As [`Connection::write`]; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
-    pub fn write_marked(&mut self, _now: Time, bytes: u64, more: bool, record: bool) {
-        self.sender.write_marked(bytes, more, record);
+    pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
+        self.sender.write_marked(now, bytes, more, record);
+    }
+    /// Bytes of the last write that wait for room in the send buffer: a write that blocks returns when there are none.
+    pub fn unwritten(&self) -> u64 {
+        self.sender.unwritten()
+    }
+    /// Do not wait for that room: the write returns without them.
+    pub fn stop_waiting(&mut self) {
+        self.sender.stop_waiting();
+    }
+    /// SO_SNDBUF: the send buffer takes this much, in Linux's accounting.
+    pub fn set_send_buffer(&mut self, limit: SendLimit) {
+        self.sender.set_send_buffer(limit);
+    }
+    /// What the send buffer may take now, bytes; none: anything.
+    pub fn send_buffer(&self) -> Option<u64> {
+        self.sender.send_buffer()
+    }
+    /// TCP_NOTSENT_LOWAT: bytes that may wait unsent before a write blocks.
+    pub fn set_notsent_lowat(&mut self, bytes: u64) {
+        self.sender.set_notsent_lowat(bytes);
     }
     /// The application takes up to `bytes` of what arrived in order; how many it got.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
@@ -266,6 +203,9 @@ impl Connection {
     /// A segment arrived.
     #[inline]
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.received(now, seg, self.receiver.rcv_nxt);
+        }
         if self.state != State::Established || seg.flags.has(Flags::SYN) || seg.flags.has(Flags::RST) {
             return self.on_packet_slow(now, seg);
         }
@@ -374,6 +314,9 @@ impl Connection {
 
     fn establish(&mut self, now: Time, seg: &Segment) {
         self.state = State::Established;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin(now);
+        }
         self.syn_deadline = Time::NEVER;
         self.syn_due = false;
         let mut rtt = (self.syn_tries <= 1).then(|| now - self.syn_sent_at);
@@ -434,6 +377,15 @@ impl Connection {
     /// Next segment to leave; call until `None` after every input.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        let seg = self.poll_segment(now);
+        if let (Some(ledger), Some(seg)) = (&mut self.ledger, &seg) {
+            ledger.sent(now, seg);
+        }
+        seg
+    }
+
+    #[inline]
+    fn poll_segment(&mut self, now: Time) -> Option<Segment> {
         if self.state != State::Established {
             return self.poll_slow(now);
         }
@@ -573,67 +525,6 @@ impl Connection {
     /// Running sums.
     pub fn stats(&self) -> &Stats {
         &self.sender.stats
-    }
-
-    /// Snapshot.
-    pub fn info(&self) -> Info {
-        let s = &self.sender;
-        Info {
-            state: self.state,
-            ca_state: s.ca_state,
-            cwnd: s.window.cwnd,
-            ssthresh: s.window.ssthresh,
-            srtt: s.rtt.srtt(),
-            rttvar: s.rtt.rttvar(),
-            rto: s.rtt.rto(),
-            min_rtt: s.rtt.min_rtt(),
-            in_flight: s.board.pipe(),
-            unacked: s.board.packets_out(),
-            sacked: s.board.sacked_out,
-            lost: s.board.lost_out,
-            retrans: s.board.retrans_out,
-            bytes_acked: s.acked(),
-            total_retrans: s.stats.retransmissions,
-            reordering: s.reordering(),
-            reorderings: s.stats.reorderings,
-            snd_wnd: s.snd_wnd().min(u32::MAX as u64) as u32,
-            smss: s.smss(),
-            backoff: s.rtt.backoff().max(s.probes().1),
-            retransmits: s.retransmits(),
-            probes: s.probes().0,
-            delivered: s.delivered(),
-            unsent: (s.written() + 1).saturating_sub(s.snd_nxt),
-            pacing_rate: s.pacing_rate().0,
-            max_pacing_rate: s.pacing_rate().1,
-            tcp_state: self.tcp_state(),
-        }
-    }
-
-    fn tcp_state(&self) -> u8 {
-        use tcp_state::*;
-        match self.state {
-            State::Closed | State::Failed => return CLOSE,
-            State::Listen => return LISTEN,
-            State::SynSent => return SYN_SENT,
-            State::SynReceived => return SYN_RECV,
-            State::Established | State::Done => {}
-        }
-        let (closed, acked) = (self.sender.closing(), self.sender.fin_acked());
-        match (closed, self.receiver.fin_received()) {
-            (false, false) => ESTABLISHED,
-            (false, true) => CLOSE_WAIT,
-            (true, false) if acked => FIN_WAIT2,
-            (true, false) => FIN_WAIT1,
-            (true, true) if self.closed_last => {
-                if acked {
-                    CLOSE
-                } else {
-                    LAST_ACK
-                }
-            }
-            (true, true) if acked => TIME_WAIT,
-            (true, true) => CLOSING,
-        }
     }
 
     /// Where the receiving half stands: next offset expected, bound of the window offered, size of the peer's segments.

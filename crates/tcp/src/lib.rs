@@ -4,6 +4,8 @@
 
 mod config;
 mod connection;
+mod info;
+mod ledger;
 mod metrics_cache;
 mod receiver;
 mod rtt;
@@ -14,8 +16,11 @@ mod ticks;
 mod validity;
 
 pub use config::{
-    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, Pacing, RtoStyle, PROFILES,
+    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, Pacing, RtoStyle, SendLimit,
+    PROFILES,
 };
-pub use connection::{Connection, Info, State, Stats};
+pub use connection::{Connection, State};
+pub use info::{Info, Stats, Times};
+pub use ledger::Ledger;
 pub use metrics_cache::DestinationMetrics;
 pub use sender::{VarsRow, VarsTrace};

@@ -69,6 +69,14 @@ impl Rtt {
         }
     }
 
+    /// Mean deviation.
+    pub fn mdev(&self) -> Span {
+        match self.style {
+            RtoStyle::Linux => Span::from_us(self.mdev >> 2),
+            RtoStyle::Rfc6298 => Span(self.rttvar),
+        }
+    }
+
     /// Least RTT seen; `Span::MAX` before the first sample.
     #[inline]
     pub fn min_rtt(&self) -> Span {

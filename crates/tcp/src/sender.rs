@@ -3,6 +3,7 @@
 //! Names are those of the RFCs and of Linux. Windows are counted in segments. What Linux decides in one function is
 //! decided in one function here, so that a trace can be held against the kernel's ACK by ACK.
 
+mod chrono;
 mod delivery;
 mod detection;
 mod ecn;
@@ -19,6 +20,7 @@ mod undo;
 mod validation;
 mod vars;
 mod window_probe;
+mod writer;
 
 use std::rc::Rc;
 
@@ -27,7 +29,7 @@ use ackclock_core::trace::{CaState, Record, RecoverySummary};
 use ackclock_core::{FlowId, Segment, Span, Time};
 
 use crate::config::Config;
-use crate::connection::Stats;
+use crate::info::Stats;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 use crate::ticks::Ticks;
@@ -226,7 +228,7 @@ impl Sender {
             fin_wanted: false,
             fin_sent: false,
             small_end: 0,
-            queue: config.push_marks.then(Box::default),
+            queue: config.push_marks.then(|| Box::new(SendQueue::new(config))),
             nodelay: false,
             cork: false,
             nagle_push: false,
@@ -309,6 +311,7 @@ impl Sender {
         }
         self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.smss);
         self.begin_pacing(rtt);
+        self.expand_buffer();
         self.push = true;
     }
 
@@ -318,17 +321,15 @@ impl Sender {
     }
 
     /// The application wrote `bytes`.
-    pub fn write(&mut self, bytes: u64) {
-        self.write_marked(bytes, false, false);
+    pub fn write(&mut self, now: Time, bytes: u64) {
+        self.write_marked(now, bytes, false, false);
     }
 
     /// The same; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
-    pub fn write_marked(&mut self, bytes: u64, more: bool, record: bool) {
+    pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
         self.check_app_limited();
-        if let Some(queue) = &mut self.queue {
-            queue.offered(self.snd_wnd);
-            let smss = self.smss as u64;
-            queue.write(self.write_end, bytes, self.snd_una, self.snd_nxt, smss, more, record);
+        if self.queue.is_some() {
+            return self.begin_writing(now, bytes, more, record);
         }
         self.write_end = self.write_end.saturating_add(bytes);
         self.nagle_push = false;
@@ -355,12 +356,12 @@ impl Sender {
         if let Some(queue) = &mut self.queue {
             queue.cut(self.write_end);
         }
+        self.stop_waiting();
     }
 
     /// FIN after all written data.
     pub fn close(&mut self) {
-        self.fin_wanted = true;
-        self.push = true;
+        self.close_when_written();
     }
 
     /// Whether our FIN was acknowledged.
@@ -515,6 +516,9 @@ impl Sender {
         sample.newly_lost = newly_lost;
         self.control_window(&mut sample, entering, &w);
         self.update_pacing();
+        if self.queue.is_some() && w.newly_acked > 0 {
+            self.note_freed(now);
+        }
         self.push = true;
         self.burst = 0;
         if let Some(e) = &mut self.episode {

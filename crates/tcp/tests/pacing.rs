@@ -97,7 +97,8 @@ fn off_means_off() {
 
 #[test]
 fn with_packets_of_two_segments_pairs_are_paced_linux_tcp_tso_autosize() {
-    let mut s = Server::new(&Config { push_marks: true, ..config(Pacing { measured: true, ..paced() }) });
+    let mut s =
+        Server::new(&Config { push_marks: true, tso: true, ..config(Pacing { measured: true, ..paced() }) });
     s.conn.write_forever(s.now);
     assert_eq!(departures(&mut s, RTT).len(), 10);
     s.deliver(10, &[]);

@@ -197,8 +197,8 @@ impl Relay {
     }
 
     fn head_drops(&mut self, t: Time, link: u32) {
-        while let Some(packet) = self.links[link as usize].take_head_drops() {
-            self.drop(t, link, packet, Refused::Aqm);
+        while let Some((packet, reason)) = self.links[link as usize].take_head_drops() {
+            self.drop(t, link, packet, reason);
         }
     }
 

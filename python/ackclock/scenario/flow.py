@@ -23,7 +23,7 @@ from ackclock.scenario._base import (
     without_none,
 )
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
-from ackclock.scenario.workload import Bulk, Workload
+from ackclock.scenario.workload import Bulk, Throttled, Transfer, Workload
 
 
 class MetricsCache(Table):
@@ -104,6 +104,8 @@ class Stack(Table):
     """The initial window is spread over the RTT of the handshake."""
     tso: Flag | None = None
     """New data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload."""
+    send_buffer: Size | None = None
+    """What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet."""
 
     @model_validator(mode="after")
     def _one_buffer(self) -> Stack:
@@ -156,8 +158,12 @@ class Stack(Table):
             pacing=self.pacing,
             pace_initial_window=self.pace_initial_window,
             tso=self.tso,
+            send_buffer=None if self.send_buffer is None else byte_count(self.send_buffer),
         )
 
+
+PCC = "pcc-"
+"""What the names of PCC's controllers begin with."""
 
 OWN = "custom:"
 """What the name of a user's own controller begins with."""
@@ -168,8 +174,8 @@ class Flows(Table):
 
     count: Count = 1
     """How many."""
-    transport: Literal["tcp", "udp"] | None = None
-    """Transport protocol; absent: as the workload needs."""
+    transport: Literal["tcp", "udp", "pcc"] | None = None
+    """Transport protocol; absent: as controller and workload need."""
     profile: Annotated[str, Registered("profiles")] = "linux-6"
     """Host profile."""
     congestion_control: Annotated[str, Registered("controllers", own=OWN)] = "cubic"
@@ -214,13 +220,19 @@ class Flows(Table):
     @model_validator(mode="after")
     def _transport_fits(self) -> Flows:
         plain = isinstance(self.workload, ConstantRate | OnOff | Voice)
-        needed = "udp" if plain else "tcp"
+        pcc = self.congestion_control.startswith(PCC) and not plain
+        needed = "udp" if plain else "pcc" if pcc else "tcp"
         if self.transport not in (None, needed):
+            beside = f"a workload of kind {quote(self.workload.kind)}"
+            if pcc or self.transport == "pcc":
+                beside = f"the controller {quote(self.congestion_control)}"
             raise ScenarioError(
                 key="transport",
-                found=f"{quote(self.transport)} with a workload of kind {quote(self.workload.kind)}",
+                found=f"{quote(self.transport)} with {beside}",
                 allowed=f'"{needed}", or no transport',
             )
+        if pcc:
+            self._check_pcc()
         if plain:
             for key in ("congestion_control", "recovery", "stack", "profile"):
                 if key in self.model_fields_set:
@@ -230,6 +242,22 @@ class Flows(Table):
                         allowed=f"no {key}: plain datagrams know none",
                     )
         return self
+
+    def _check_pcc(self) -> None:
+        """PCC is a transport of its own: what belongs to TCP would be ignored, silently."""
+        for key in ("recovery", "stack", "profile"):
+            if key in self.model_fields_set:
+                raise ScenarioError(
+                    key=key,
+                    found=f"a setting of TCP with the controller {quote(self.congestion_control)}",
+                    allowed=f"no {key}: PCC is a transport of its own, over datagrams",
+                )
+        if not isinstance(self.workload, Bulk | Transfer | Throttled):
+            raise ScenarioError(
+                key="workload.kind",
+                found=f"{quote(self.workload.kind)} with the controller {quote(self.congestion_control)}",
+                allowed="bulk, transfer, throttled: PCC carries data one way",
+            )
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""

@@ -12,11 +12,14 @@ from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
     Flag,
     MeanPackets,
+    Number,
     PacketLimit,
     PositiveDuration,
     Probability,
     QueueLimit,
+    Size,
     Table,
+    byte_count,
     nanoseconds,
     tagged,
     without_none,
@@ -112,6 +115,24 @@ class Threshold(Table):
         return without_none(kind=self.kind, limit_packets=limit, mark_packets=mark)
 
 
+class FqCodel(Codel):
+    """FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel.
+
+    Beyond the limit, which all queues share, the one with the most bytes loses the packet at its head.
+    """
+
+    kind: Literal["fq-codel"]  # type: ignore[assignment]
+    queues: Annotated[int, Number(1, 65_536)] | None = None
+    """Number of queues, over which connections are spread by a hash; absent: 1024."""
+    quantum: Size | None = None
+    """What a queue may send in one round; absent: 1514 bytes."""
+
+    def engine(self, bdp: Fraction) -> dict[str, Any]:
+        """As the engine reads it; `bdp` in packets."""
+        quantum = None if self.quantum is None else byte_count(self.quantum)
+        return super().engine(bdp) | without_none(queues=self.queues, quantum_bytes=quantum)
+
+
 class Red(Table):
     """RED (Floyd and Jacobson 1993), gentle: drops at random as the mean queue grows."""
 
@@ -149,9 +170,9 @@ class Red(Table):
 
 
 Queue = Annotated[
-    DropTail | NetemLimit | Codel | Threshold | Red,
+    DropTail | NetemLimit | Codel | FqCodel | Threshold | Red,
     Field(discriminator="kind"),
-    tagged(DropTail, NetemLimit, Codel, Threshold, Red),
+    tagged(DropTail, NetemLimit, Codel, FqCodel, Threshold, Red),
 ]
 
 

@@ -13,7 +13,7 @@ class Record(Table):
     trace: Literal["none", "flow", "all"] = "none"
     """The record of every ACK, transmission and timer: none, of flow 0, or of all flows."""
     controller: Literal["none", "flow", "all"] = "none"
-    """The controllers' own variables, a row per ACK: of none, of flow 0, or of all flows."""
+    """The controllers' own variables, a row per ACK (of PCC, per monitor interval): of none, of flow 0, or of all."""
     controller_interval: Duration = "0 s"
     """Least time between two such rows of a flow; "0 s": every ACK."""
     sample_interval: Duration = "0 s"
@@ -24,6 +24,8 @@ class Record(Table):
     """Length of the intervals over which each flow's goodput is counted."""
     transactions: Literal["rows", "summary"] = "rows"
     """A row for each transaction, or sums and a histogram alone, whose size does not grow with their number."""
+    warm_up: Duration = "0 s"
+    """Links, and the summary of transactions, count from here on; clients who come before are in the rows alone."""
     drops: Flag = False
     """A row for each dropped packet."""
 
@@ -37,5 +39,6 @@ class Record(Table):
             "queue_interval_ns": nanoseconds(self.queue_interval),
             "goodput_interval_ns": nanoseconds(self.goodput_interval),
             "transactions": self.transactions,
+            "warm_up_ns": nanoseconds(self.warm_up),
             "drops": self.drops,
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{CodelParams, FqCodelParams};
 use ackclock_core::Segment;
 
 fn packet(conn: u32) -> Packet {
@@ -138,7 +139,7 @@ fn codel_drops_at_the_head_of_a_standing_queue() {
                 assert!(p.conn >= last);
                 last = p.conn;
             }
-            head_drops.extend(std::iter::from_fn(|| link.take_head_drops()).map(|p| (now.0, p.conn)));
+            head_drops.extend(std::iter::from_fn(|| link.take_head_drops()).map(|(p, _)| (now.0, p.conn)));
         }
         link.offer(arrival, packet(conn)).expect("far from the limit");
         assert!(link.take_head_drops().is_none(), "a busy link drops at its departures only");
@@ -200,5 +201,50 @@ fn codel_marks_capable_packets() {
 fn registries_hold_kebab_case_names_and_descriptions() {
     for (name, line) in crate::queue::REGISTRY.iter().chain(crate::loss::REGISTRY) {
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !line.is_empty());
+    }
+}
+
+/// Oracle: a monitor that looks at the link every second; Little's law.
+#[test]
+fn figures_are_those_of_a_monitor_that_looks() {
+    let codel = CodelParams { target: Span::from_secs(50), interval: Span::from_secs(50), ecn: false };
+    let fair = FqCodelParams { queues: 8, quantum: 1500, limit_packets: None, codel };
+    let second = 1_000_000_000u64;
+    for queue in [QueueConfig::UNLIMITED, QueueConfig::FqCodel(fair)] {
+        let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(8_000), Span(5)) }; // a byte each ms
+        let mut arrivals = Stream::new(3, "test");
+        let (mut link, mut now, mut seen, mut seen_late) = (Link::new(&config, 1), 0, 0, 0);
+        let (mut came, mut next) = (Vec::new(), 0);
+        while now < 4000 {
+            // every tick a monitor looks, before the packets of this tick come
+            let waiting = link.waiting(Time(now * second)) > 0;
+            (seen, seen_late) = (seen + waiting as u64, seen_late + (waiting && now > 2000) as u64);
+            if now == 2000 {
+                link.count_from(Time(now * second));
+            }
+            while next <= now {
+                let bytes = 100 + arrivals.below(1400) as u32;
+                let at = now * second + 1 + arrivals.below(second - 1);
+                came.push((at, bytes, arrivals.below(5) as u32));
+                next = now + 1 + arrivals.below(2);
+            }
+            came.sort_unstable();
+            for (at, bytes, conn) in came.drain(..) {
+                while link.next_event() <= Time(at) {
+                    link.poll(link.next_event());
+                }
+                link.offer(Time(at), Packet { bytes, conn, ..Packet::default() }).expect("room");
+            }
+            now += 1;
+        }
+        let end = Time(now * second - 1);
+        let c = link.counters(end);
+        assert!(seen > 100 && seen < 3900, "{seen}");
+        assert_eq!(c.seconds_queued, seen_late, "{:?}", config.queue);
+        assert_eq!(c.arrivals + c.held_before, c.delivered + c.dropped_queue + c.held);
+        // Little's law: the mean number that waits is the rate of arrivals times the mean wait
+        let little = c.mean_wait_s * c.arrivals as f64 / 2000.0;
+        assert!((little / c.mean_packets - 1.0).abs() < 0.05, "{little} {}", c.mean_packets);
+        assert!(c.max_wait.as_secs() > c.mean_wait_s && c.max_wait.as_secs() < 200.0);
     }
 }

@@ -59,6 +59,16 @@ impl Backlog {
         self.max
     }
 
+    /// Start the search for the greatest number anew.
+    pub(crate) fn forget_max(&mut self) {
+        self.max = self.len();
+    }
+
+    /// Packets x ns of all who ever came, up to the end of their wait.
+    pub(crate) fn waited(&self) -> u128 {
+        self.area
+    }
+
     /// Packets x ns up to `now`: the integral of the number that waited.
     pub(crate) fn area(&self, now: Time) -> u128 {
         let still_to_wait: u128 = self.ring.iter().map(|w| w.start.since(now).0 as u128).sum();

@@ -19,7 +19,18 @@ use std::collections::VecDeque;
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Packet, Span, Time};
 
-use super::ecn_capable;
+use super::{ecn_capable, Dropped, Refused};
+
+/// CoDel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CodelParams {
+    /// Acceptable standing sojourn time.
+    pub target: Span,
+    /// Time for which it may be exceeded; of the order of a worst-case RTT.
+    pub interval: Span,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
 
 struct Held {
     arrival: Time,
@@ -28,9 +39,7 @@ struct Held {
 
 pub(crate) struct Codel {
     limit_packets: u32,
-    target: Span,
-    interval: Span,
-    ecn: bool,
+    params: CodelParams,
     first_above_time: Time,
     drop_next: Time,
     count: u32,
@@ -39,7 +48,7 @@ pub(crate) struct Codel {
     maxpacket: u32,
     queue: VecDeque<Held>,
     bytes: u64,
-    head_drops: VecDeque<Packet>,
+    head_drops: VecDeque<Dropped>,
     dropped: u64,
     marked: u64,
     max: u32,
@@ -50,16 +59,15 @@ pub(crate) struct Codel {
 /// A packet taken from the queue, and whether its sojourn time allows to drop it.
 struct DequeueResult {
     packet: Option<Packet>,
+    sojourn_time: Span,
     ok_to_drop: bool,
 }
 
 impl Codel {
-    pub(crate) fn new(limit_packets: Option<u32>, target: Span, interval: Span, ecn: bool) -> Codel {
+    pub(crate) fn new(limit_packets: Option<u32>, params: CodelParams) -> Codel {
         Codel {
             limit_packets: limit_packets.unwrap_or(u32::MAX),
-            target,
-            interval,
-            ecn,
+            params,
             first_above_time: Time::ZERO,
             drop_next: Time::ZERO,
             count: 0,
@@ -91,8 +99,9 @@ impl Codel {
         }
     }
 
-    /// The packet to transmit at `now`; those dropped on the way to it wait in [`Codel::take_head_drop`].
-    pub(crate) fn dequeue(&mut self, now: Time) -> Option<Packet> {
+    /// The packet to transmit at `now`, and how long it waited; those dropped on the way to it wait in
+    /// [`Codel::take_head_drop`].
+    pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
         let mut r = self.dodequeue(now);
         if self.dropping {
             if !r.ok_to_drop {
@@ -120,17 +129,18 @@ impl Codel {
             self.dropping = true;
             // Back soon after the last dropping state: start near the rate that controlled the queue then.
             let delta = self.count - self.lastcount;
-            let soon = now.since(self.drop_next) < self.interval * 16;
+            let soon = now.since(self.drop_next) < self.params.interval * 16;
             self.count = if delta > 1 && soon { delta } else { 1 };
             self.drop_next = self.control_law(now);
             self.lastcount = self.count;
         }
-        r.packet
+        let sojourn_time = r.sojourn_time;
+        r.packet.map(|packet| (packet, sojourn_time))
     }
 
     /// A packet dropped at departure and not yet asked for, oldest first.
     #[inline]
-    pub(crate) fn take_head_drop(&mut self) -> Option<Packet> {
+    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         self.head_drops.pop_front()
     }
 
@@ -159,6 +169,24 @@ impl Codel {
         self.max
     }
 
+    /// Start the search for the greatest number anew.
+    pub(crate) fn forget_max(&mut self) {
+        self.max = self.len();
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Take the packet at the head out, to be dropped by somebody else.
+    pub(crate) fn drop_head(&mut self, now: Time) -> Option<Packet> {
+        let Held { arrival, packet } = self.queue.pop_front()?;
+        self.bytes -= packet.bytes as u64;
+        self.area += (now - arrival).0 as u128;
+        Some(packet)
+    }
+
     /// Packets x ns up to `now`: the integral of the number that waited.
     pub(crate) fn area(&self, now: Time) -> u128 {
         self.area + self.queue.iter().map(|h| now.since(h.arrival).0 as u128).sum::<u128>()
@@ -167,38 +195,38 @@ impl Codel {
     fn dodequeue(&mut self, now: Time) -> DequeueResult {
         let Some(Held { arrival, packet }) = self.queue.pop_front() else {
             self.first_above_time = Time::ZERO;
-            return DequeueResult { packet: None, ok_to_drop: false };
+            return DequeueResult { packet: None, sojourn_time: Span::ZERO, ok_to_drop: false };
         };
         self.bytes -= packet.bytes as u64;
         let sojourn_time = now - arrival;
         self.area += sojourn_time.0 as u128;
         let mut ok_to_drop = false;
-        if sojourn_time < self.target || self.bytes <= self.maxpacket as u64 {
+        if sojourn_time < self.params.target || self.bytes <= self.maxpacket as u64 {
             self.first_above_time = Time::ZERO;
         } else if self.first_above_time == Time::ZERO {
-            self.first_above_time = now + self.interval;
+            self.first_above_time = now + self.params.interval;
         } else {
             ok_to_drop = now >= self.first_above_time;
         }
-        DequeueResult { packet: Some(packet), ok_to_drop }
+        DequeueResult { packet: Some(packet), sojourn_time, ok_to_drop }
     }
 
     /// `t` + interval / sqrt(count). The square root is correctly rounded, hence the same on every machine.
     fn control_law(&self, t: Time) -> Time {
-        t + Span((self.interval.0 as f64 / libm::sqrt(self.count as f64)) as u64)
+        t + Span((self.params.interval.0 as f64 / libm::sqrt(self.count as f64)) as u64)
     }
 
     fn drop(&mut self, r: &mut DequeueResult) {
         if let Some(packet) = r.packet.take() {
             self.dropped += 1;
-            self.head_drops.push_back(packet);
+            self.head_drops.push_back((packet, Refused::Aqm));
         }
     }
 
     /// Mark instead of dropping, if that is possible.
     fn mark(&mut self, r: &mut DequeueResult) -> bool {
         match &mut r.packet {
-            Some(packet) if self.ecn && ecn_capable(packet) => {
+            Some(packet) if self.params.ecn && ecn_capable(packet) => {
                 packet.ecn = Ecn::Ce;
                 self.marked += 1;
                 true
@@ -214,10 +242,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn params(ecn: bool) -> CodelParams {
+        CodelParams { target: Span::from_ms(5), interval: Span::from_ms(100), ecn }
+    }
+
     /// A queue that never empties, whose packets have all waited for 50 ms when they are dequeued, one each ms:
     /// when does CoDel drop or mark?
     fn schedule(ecn: bool, duration_ms: u64) -> Vec<u64> {
-        let mut codel = Codel::new(None, Span::from_ms(5), Span::from_ms(100), ecn);
+        let mut codel = Codel::new(None, params(ecn));
         let packet =
             Packet { bytes: 1514, ecn: if ecn { Ecn::Ect0 } else { Ecn::NotEct }, ..Packet::default() };
         let mut at = Vec::new();
@@ -226,7 +258,7 @@ mod tests {
                 codel.enqueue(Time(t * MS), packet, true);
             }
             codel.queue.iter_mut().for_each(|h| h.arrival = Time((t * MS).saturating_sub(50 * MS)));
-            let sent = codel.dequeue(Time(t * MS)).expect("never empty");
+            let (sent, _) = codel.dequeue(Time(t * MS)).expect("never empty");
             at.extend(std::iter::from_fn(|| codel.take_head_drop()).map(|_| t));
             if sent.ecn == Ecn::Ce {
                 at.push(t);
@@ -254,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_short_queue_and_a_short_stay_are_left_alone() {
-        let mut codel = Codel::new(None, Span::from_ms(5), Span::from_ms(100), false);
+        let mut codel = Codel::new(None, params(false));
         let packet = Packet { bytes: 1514, ..Packet::default() };
         for t in 0..2000 {
             // One packet behind the one that leaves: no more than maxpacket waits, whatever the sojourn time.
@@ -277,7 +309,7 @@ mod tests {
 
     #[test]
     fn drops_again_near_the_old_rate_when_back_soon() {
-        let mut codel = Codel::new(None, Span::from_ms(5), Span::from_ms(100), false);
+        let mut codel = Codel::new(None, params(false));
         codel.count = 9;
         codel.lastcount = 1;
         codel.drop_next = Time(500 * MS);

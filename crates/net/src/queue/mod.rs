@@ -6,6 +6,8 @@
 pub(crate) mod backlog;
 pub(crate) mod codel;
 mod drop_tail;
+pub(crate) mod fq_codel;
+pub(crate) mod instants;
 mod netem_limit;
 mod red;
 mod threshold;
@@ -16,7 +18,10 @@ use ackclock_core::{Packet, Span, Stream, Time};
 use crate::wire::Wire;
 use backlog::Backlog;
 use codel::Codel;
+pub use codel::CodelParams;
 use drop_tail::DropTail;
+use fq_codel::FqCodel;
+pub use fq_codel::FqCodelParams;
 use netem_limit::NetemLimit;
 use red::Red;
 use threshold::Threshold;
@@ -27,6 +32,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("netem-limit", "as Linux netem's limit: packets in transmission and in the delay line count too"),
     ("codel", "CoDel (RFC 8289): drops or marks at departure while the sojourn time stays above a target"),
     ("threshold", "marks every packet that arrives while at least so many wait (DCTCP's switch, RFC 8257)"),
+    ("fq-codel", "FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel"),
     ("red", "RED (Floyd, Jacobson 1993), gentle: drops or marks at random by the average queue length"),
 ];
 
@@ -63,6 +69,8 @@ pub enum QueueConfig {
         /// K: packets that wait from which on arrivals are marked.
         mark_packets: u32,
     },
+    /// FQ-CoDel.
+    FqCodel(FqCodelParams),
     /// RED.
     Red {
         /// Most packets that wait.
@@ -102,6 +110,9 @@ pub enum Refused {
     Aqm,
 }
 
+/// A packet that a queue held and dropped, and why.
+pub(crate) type Dropped = (Packet, Refused);
+
 /// What a discipline decides about a packet on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -139,6 +150,7 @@ pub(crate) enum Queue {
     Threshold(Threshold),
     Red(Box<Red>),
     Codel(Box<Codel>),
+    FqCodel(Box<FqCodel>),
 }
 
 impl Queue {
@@ -150,8 +162,9 @@ impl Queue {
             }
             QueueConfig::NetemLimit { limit_packets } => Queue::NetemLimit(NetemLimit::new(limit_packets)),
             QueueConfig::Codel { limit_packets, target, interval, ecn } => {
-                Queue::Codel(Box::new(Codel::new(limit_packets, target, interval, ecn)))
+                Queue::Codel(Box::new(Codel::new(limit_packets, CodelParams { target, interval, ecn })))
             }
+            QueueConfig::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params))),
             QueueConfig::Threshold { limit_packets, mark_packets } => {
                 Queue::Threshold(Threshold::new(limit_packets, mark_packets))
             }
@@ -177,7 +190,79 @@ impl Queue {
             Queue::NetemLimit(queue) => queue.admit(arrival),
             Queue::Threshold(queue) => queue.admit(arrival),
             Queue::Red(queue) => queue.admit(arrival),
-            Queue::Codel(_) => unreachable!("invariant: CoDel decides at departure"),
+            Queue::Codel(_) | Queue::FqCodel(_) => unreachable!("invariant: CoDel decides at departure"),
+        }
+    }
+
+    /// Whether it holds its packets, and decides about them at departure too.
+    #[inline]
+    pub(crate) fn holds(&self) -> bool {
+        matches!(self, Queue::Codel(_) | Queue::FqCodel(_))
+    }
+
+    /// [`Queue::admit`] of a queue that holds its packets: false if this one is refused.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
+        match self {
+            Queue::Codel(queue) if must_wait && queue.is_full() => return false,
+            Queue::Codel(queue) => queue.enqueue(now, packet, must_wait),
+            Queue::FqCodel(queue) => queue.enqueue(now, packet, must_wait),
+            _ => unreachable!("invariant: it holds packets"),
+        }
+        true
+    }
+
+    /// The packet to transmit at `now`, and how long it waited.
+    pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
+        match self {
+            Queue::Codel(queue) => queue.dequeue(now),
+            Queue::FqCodel(queue) => queue.dequeue(now),
+            _ => None,
+        }
+    }
+
+    /// A time at or after which a packet that it holds can leave.
+    pub(crate) fn head_arrival(&self) -> Option<Time> {
+        match self {
+            Queue::Codel(queue) => queue.head_arrival(),
+            Queue::FqCodel(queue) => queue.head_arrival(),
+            _ => None,
+        }
+    }
+
+    /// A packet that it held and dropped, and why.
+    #[inline]
+    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
+        match self {
+            Queue::Codel(queue) => queue.take_head_drop(),
+            Queue::FqCodel(queue) => queue.take_head_drop(),
+            _ => None,
+        }
+    }
+
+    /// Packets that it holds.
+    pub(crate) fn len(&self) -> u32 {
+        match self {
+            Queue::Codel(queue) => queue.len(),
+            Queue::FqCodel(queue) => queue.len(),
+            _ => 0,
+        }
+    }
+
+    /// Start the search for the greatest number of packets anew.
+    pub(crate) fn forget_max(&mut self) {
+        match self {
+            Queue::Codel(queue) => queue.forget_max(),
+            Queue::FqCodel(queue) => queue.forget_max(),
+            _ => {}
+        }
+    }
+
+    /// What it counts of the packets that it holds: their integral over time up to `now`, most at a time, dropped, marked.
+    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+        match self {
+            Queue::Codel(queue) => (queue.area(now), queue.max(), queue.dropped(), queue.marked()),
+            Queue::FqCodel(queue) => (queue.area(now), queue.max(), queue.dropped(), queue.marked()),
+            _ => (0, 0, 0, 0),
         }
     }
 }

@@ -146,6 +146,10 @@ impl Player {
     /// Do what a call does. `None`: it blocks, and nothing was done that must not be done again.
     fn answer(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {
         let fd = call.args.first().and_then(Expr::number);
+        let opens = ["socket", "open", "pipe", "epoll_create", "epoll_create1", "accept", "accept4"];
+        if opens.contains(&call.name.as_str()) && self.sockets.is_full() {
+            return Ok(Some(Err("EMFILE")));
+        }
         match call.name.as_str() {
             "socket" => return self.socket(line, call).map(Some),
             "open" => return self.open(line, call).map(Some),

@@ -3,7 +3,7 @@
 
 use ackclock_cc::controller;
 use ackclock_core::Span;
-use ackclock_tcp::{Config, EcnUse, Pacing};
+use ackclock_tcp::{Config, EcnUse, Pacing, SendLimit};
 
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
@@ -70,6 +70,11 @@ impl Host {
         Ok(())
     }
 
+    /// Ticks per second.
+    pub fn hz(&self) -> i64 {
+        self.base.hz.max(1) as i64
+    }
+
     /// MSS to advertise.
     pub fn advmss(&self, socket: &SocketOptions) -> u32 {
         let route = &self.setup.route;
@@ -87,6 +92,16 @@ impl Host {
             None => s.tcp_rmem[2].max(s.rmem_max),
         };
         (space.max(1).ilog2().saturating_sub(15)).min(14) as u8
+    }
+
+    /// What the send buffer may take (Linux `sk_setsockopt`: twice what was asked for, at least SOCK_MIN_SNDBUF).
+    pub fn send_limit(&self, socket: &SocketOptions) -> SendLimit {
+        const LEAST: u64 = 4_608;
+        let s = &self.setup.sysctls;
+        match socket.send_buffer {
+            Some(asked) => SendLimit::fixed((2 * asked.min(s.wmem_max)).max(LEAST)),
+            None => SendLimit { bytes: s.tcp_wmem[1], most: s.tcp_wmem[2] },
+        }
     }
 
     /// Constants of a connection of this socket.
@@ -149,7 +164,14 @@ impl Host {
                 most: socket.max_pacing_rate.unwrap_or(u64::MAX),
             },
             validate: Some(Span::from_ms(s.tcp_invalid_ratelimit)),
+            send_buffer: Some(self.send_limit(socket)),
+            notsent_lowat: match socket.notsent_lowat.unwrap_or(s.tcp_notsent_lowat) {
+                0 | 0xffff_ffff => u64::MAX,
+                bytes => bytes,
+            },
+            ledger: true,
             push_marks: true,
+            tso: true,
             min_tso_segments: s.tcp_min_tso_segs as u32,
             tso_win_divisor: s.tcp_tso_win_divisor as u32,
             explicit_reads: true,
@@ -182,7 +204,6 @@ fn not_modelled(setup: &Setup) -> Option<String> {
         ("tcp_max_reordering", s.tcp_max_reordering, k.tcp_max_reordering),
         ("tcp_min_rtt_wlen", s.tcp_min_rtt_wlen, k.tcp_min_rtt_wlen),
         ("tcp_mtu_probing", s.tcp_mtu_probing, k.tcp_mtu_probing),
-        ("tcp_notsent_lowat", s.tcp_notsent_lowat, k.tcp_notsent_lowat),
         ("tcp_pingpong_thresh", s.tcp_pingpong_thresh, k.tcp_pingpong_thresh),
         ("tcp_recovery", s.tcp_recovery, k.tcp_recovery),
         ("tcp_shrink_window", s.tcp_shrink_window, k.tcp_shrink_window),

@@ -22,7 +22,30 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         + OPT_SACK * agreed.sack as i64
         + OPT_WSCALE * agreed.shift.is_some() as i64;
     let synchronized = !matches!(i.state, State::SynSent | State::SynReceived);
+    let times = conn.times(stack.now);
+    let books = conn.ledger().copied().unwrap_or_default();
+    let ms_since = |t: ackclock_core::Time| stack.now.since(t).as_us() as i64 / 1_000;
+    let ticks_us = |s: Span| us(s) * stack.host.hz() / 1_000_000 * 1_000_000 / stack.host.hz();
     let mut names = vec![
+        ("tcpi_rttvar", us(i.mdev)),
+        ("tcpi_busy_time", ticks_us(times.busy)),
+        ("tcpi_rwnd_limited", ticks_us(times.rwnd_limited)),
+        ("tcpi_sndbuf_limited", ticks_us(times.sndbuf_limited)),
+        ("tcpi_last_data_sent", ms_since(books.last_data_sent)),
+        ("tcpi_last_data_recv", ms_since(books.last_data_recv)),
+        ("tcpi_last_ack_recv", ms_since(books.last_ack_recv)),
+        ("tcpi_last_ack_sent", 0), // never filled in
+        ("tcpi_segs_in", books.segs_in as i64),
+        ("tcpi_segs_out", books.segs_out as i64),
+        ("tcpi_data_segs_in", books.data_segs_in as i64),
+        ("tcpi_bytes_sent", books.bytes_sent as i64),
+        ("tcpi_bytes_retrans", books.bytes_retrans as i64),
+        ("tcpi_bytes_received", (conn.received() + conn.peer_closed() as u64) as i64),
+        ("tcpi_rcv_ooopack", books.rcv_ooopack as i64),
+        ("tcpi_rcv_mss", conn.receiving().2 as i64),
+        ("tcpi_rcv_ssthresh", conn.receiving().1 as i64),
+        ("tcpi_rehash", stats.rtos as i64),
+        ("tcpi_fastopen_client_fail", 0),
         ("tcpi_state", i.tcp_state as i64),
         ("tcpi_ca_state", i.ca_state as i64),
         ("tcpi_retransmits", i.retransmits as i64),
@@ -56,7 +79,8 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
             ("tcpi_lost", i.lost as i64),
             ("tcpi_retrans", i.retrans as i64),
             ("tcpi_delivered", i.delivered as i64 + 1), // the handshake's segment counts
-            ("tcpi_data_segs_out", stats.data_segments_sent as i64),
+            ("tcpi_data_segs_out", books.data_segs_out as i64),
+            ("tcpi_total_rto", (stats.rtos + stats.syn_retransmissions) as i64),
         ]);
     }
     debug_assert!(CaState::Loss as i64 == 4, "the states have the kernel's numbers");

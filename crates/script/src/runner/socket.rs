@@ -39,6 +39,7 @@ impl Socket {
 
 #[derive(Default)]
 pub struct Sockets {
+    /// In order of their descriptors.
     pub open: Vec<Socket>,
     /// The connection was accepted, or is the one that connected.
     pub owned: bool,
@@ -46,6 +47,8 @@ pub struct Sockets {
     pub orphan: bool,
     /// `connect` said so.
     pub connected: bool,
+    /// A write waits for room in the send buffer.
+    pub writing: bool,
     /// It shut down its sending direction.
     pub shut: bool,
     /// It shut down its receiving direction.
@@ -64,13 +67,27 @@ pub struct Sockets {
 
 impl Sockets {
     pub fn get(&mut self, fd: i64) -> Option<&mut Socket> {
-        self.open.iter_mut().find(|s| s.fd == fd)
+        let at = self.open.binary_search_by_key(&fd, |s| s.fd).ok()?;
+        Some(&mut self.open[at])
+    }
+
+    /// The same, to look at.
+    pub fn find(&self, fd: i64) -> Option<&Socket> {
+        let at = self.open.binary_search_by_key(&fd, |s| s.fd).ok()?;
+        Some(&self.open[at])
+    }
+
+    /// No more descriptors than a process has (RLIMIT_NOFILE).
+    pub fn is_full(&self) -> bool {
+        self.open.len() + self.others.len() + self.epolls.len() >= 1024
     }
 
     /// A new descriptor; one of the same number is gone.
     pub fn put(&mut self, socket: Socket) {
-        self.open.retain(|s| s.fd != socket.fd);
-        self.open.push(socket);
+        match self.open.binary_search_by_key(&socket.fd, |s| s.fd) {
+            Ok(at) => self.open[at] = socket,
+            Err(at) => self.open.insert(at, socket),
+        }
     }
 
     fn begin(&mut self, owned: bool) {

@@ -105,7 +105,8 @@ impl Transactions {
             let mut draws = self.draws.member(2 * (batch as u64 * plan.batch as u64 + i as u64));
             let start = shared.unwrap_or_else(|| choose(&plan.mix, &mut draws));
             if plan.open.get() >= plan.max_open || !cx.world.has_room() {
-                cx.journal.transactions.tallies[plan.mix[start].tally as usize].refused += 1;
+                let now = cx.now();
+                cx.journal.transactions.refuse(plan.mix[start].tally, now);
                 self.leave(client);
                 continue;
             }
@@ -160,8 +161,6 @@ impl Transactions {
         };
         cx.world.notes(conn).entry = at;
         self.begin(cx, at as usize);
-        let tally = &mut cx.journal.transactions.tallies[plan.mix[start].tally as usize];
-        tally.max_open = tally.max_open.max(plan.open.get());
     }
 
     /// Start the next transaction of a connection: how large will the response be?
@@ -192,9 +191,8 @@ impl Transactions {
         entry.asking = false;
         entry.answered = false;
         entry.pending = true;
-        let tally = &mut cx.journal.transactions.tallies[plan.mix[entry.start].tally as usize];
-        tally.started += 1;
-        tally.offered_bytes += plan.on_the_wire(bytes);
+        let (tally, now) = (plan.mix[entry.start].tally, entry.row.arrival);
+        cx.journal.transactions.begin(tally, now, plan.on_the_wire(bytes), plan.open.get());
     }
 
     /// Whether this connection has another transaction after the present one.

@@ -413,7 +413,7 @@ proptest! {
         };
         pair.receiver.on_syn();
         pair.sender.established(pair.now, config.initial_rwnd, config.sack, SMSS, Some(Span::from_ms(40)));
-        pair.sender.write(segments * SMSS as u64 / 2);
+        pair.sender.write(pair.now, segments * SMSS as u64 / 2);
         pair.drain();
         let mut steps = 0;
         let mut wrote = false;
@@ -422,7 +422,7 @@ proptest! {
             prop_assert!(steps < 200_000, "it never ends");
             if !wrote && pair.sender.acked() > 0 {
                 wrote = true;
-                pair.sender.write(segments * SMSS as u64 - segments * SMSS as u64 / 2);
+                pair.sender.write(pair.now, segments * SMSS as u64 - segments * SMSS as u64 / 2);
                 pair.drain();
             }
         }

@@ -5,6 +5,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
+use super::push::Round;
 use super::Sender;
 use crate::scoreboard::{FIN, LOST, RETRANS, SACKED};
 
@@ -40,6 +41,10 @@ impl Sender {
         }
         // A FIN without data is a packet, too.
         let (end, last, record) = queue.buffer_at(start, most * smss).unwrap_or((start, true, false));
+        let round = queue.round;
+        if round == Round::Over {
+            return None;
+        }
         let room = (self.snd_una + self.snd_wnd).saturating_sub(start);
         let ready = end - start;
         let ends = self.fin_wanted && end == self.write_end;
@@ -47,11 +52,18 @@ impl Sender {
             self.queue.as_mut()?.rwnd_limited = true;
             return None;
         }
-        let waits = last && !ends && self.waits_for_more(self.board.packets_out());
+        let waits = last
+            && !ends
+            && match round {
+                Round::Plain => self.waits_for_more(self.board.packets_out()),
+                Round::Corked => true,
+                _ => false,
+            };
         if ready < smss && waits {
             return None;
         }
-        if ready > smss && !probe && self.defers(now, ready, last, record || ends) {
+        let alone = probe || round == Round::One;
+        if ready > smss && !alone && self.defers(now, ready, last, record || ends) {
             return None;
         }
         let length = if probe || ready <= smss {
@@ -62,6 +74,9 @@ impl Sender {
         let una = self.snd_una;
         let queue = self.queue.as_mut()?;
         queue.begin(start, start + length, length > smss);
+        if round == Round::One {
+            queue.round = Round::Over;
+        }
         queue.sent_up_to(start + length, una);
         Some(length.min(smss) as u32)
     }
@@ -93,6 +108,9 @@ impl Sender {
     /// Linux `tcp_tso_autosize`: what a millisecond takes at the pacing rate, more on short paths, at least
     /// `tcp_min_tso_segs`.
     fn tso_segments(&self) -> u64 {
+        if !self.config.tso {
+            return 1;
+        }
         let halvings = self.rtt.min_rtt().as_us() >> RTT_LOG;
         let near = if halvings < 32 { MAX_PACKET >> halvings } else { 0 };
         let bytes = (self.pacing_rate().0 >> 10).saturating_add(near).min(MAX_PACKET);

@@ -5,10 +5,45 @@
 
 use std::collections::VecDeque;
 
+use super::writer::Writer;
+use crate::config::Config;
+
 /// Linux `sk_gso_max_size`: 64 KiB less room for headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
-/// An application that writes more than this at a time never ends: one buffer stands for all it will write.
-const ENDLESS: u64 = 1 << 40;
+
+/// Where the sender stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub una: u64,
+    pub nxt: u64,
+    pub smss: u64,
+}
+
+/// What one step of a write call did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filled {
+    pub bytes: u64,
+    /// The buffer is full.
+    pub full: bool,
+    /// It is a new one.
+    pub opened: bool,
+}
+
+/// How the round of sending under way treats small segments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Round {
+    /// By Nagle's rule.
+    #[default]
+    Plain,
+    /// All leave (Linux TCP_NAGLE_PUSH).
+    All,
+    /// They wait: MSG_MORE.
+    Corked,
+    /// One packet leaves and no more (Linux `tcp_push_one`).
+    One,
+    /// It left.
+    Over,
+}
 
 #[derive(Debug)]
 struct Buffer {
@@ -19,7 +54,7 @@ struct Buffer {
 }
 
 /// Buffers written and not yet acknowledged, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SendQueue {
     buffers: VecDeque<Buffer>,
     /// Offset after the last mark; data begins at 1.
@@ -35,69 +70,102 @@ pub(super) struct SendQueue {
     /// What kept data back since the last round of sending.
     pub cwnd_limited: bool,
     pub rwnd_limited: bool,
+    /// How the present round of sending treats small segments.
+    pub round: Round,
+    pub writer: Writer,
     /// Ends of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
 }
 
 impl SendQueue {
+    /// Nothing written yet.
+    pub fn new(config: &Config) -> SendQueue {
+        SendQueue {
+            buffers: VecDeque::new(),
+            pushed: 0,
+            max_window: 0,
+            packet_start: 0,
+            packet_end: 0,
+            segment_end: 0,
+            packet_pushes: false,
+            cwnd_limited: false,
+            rwnd_limited: false,
+            round: Round::Plain,
+            writer: Writer::new(config),
+            ends: VecDeque::new(),
+        }
+    }
+
     /// The peer offered this window.
     pub fn offered(&mut self, window: u64) {
         self.max_window = self.max_window.max(window);
     }
 
-    /// The application writes `bytes` after offset `at`. `more`: it said that more will follow (MSG_MORE); `record`: the
-    /// last byte ends a record (MSG_EOR).
-    #[allow(clippy::too_many_arguments)]
-    pub fn write(
-        &mut self,
-        at: u64,
-        bytes: u64,
-        snd_una: u64,
-        snd_nxt: u64,
-        smss: u64,
-        more: bool,
-        record: bool,
-    ) {
-        while self.buffers.front().is_some_and(|b| b.end <= snd_una) {
+    /// One step of a write call: up to `left` bytes into the last buffer, or into a new one if memory is `free`; None if it
+    /// is not. `first`: nothing was copied before in this call, and a mark that the last buffer has is void.
+    pub fn fill(&mut self, at: u64, left: u64, sent: Sent, free: bool, first: bool) -> Option<Filled> {
+        while self.buffers.front().is_some_and(|b| b.end <= sent.una) {
             self.buffers.pop_front();
         }
-        if bytes > ENDLESS {
-            self.buffers.push_back(Buffer { end: at.saturating_add(bytes), push: false, record: false });
-            return;
-        }
-        let half = self.max_window / 2;
         self.pushed = self.pushed.max(1);
-        let goal = (MAX_BUFFER.min(half.max(smss)) / smss).max(1) * smss;
-        let (mut written, end) = (at, at + bytes);
-        while written < end {
-            let open = self.buffers.back().is_some_and(|b| b.end > snd_nxt && !b.record);
-            let before = match self.buffers.len() {
-                0 => written,
-                1 if open => snd_nxt,
-                n if open => self.buffers[n - 2].end.max(snd_nxt),
-                _ => written,
-            };
-            let room = goal.saturating_sub(written - before);
-            if !open || room == 0 {
-                self.buffers.push_back(Buffer { end: written, push: false, record: false });
+        let goal = (MAX_BUFFER.min((self.max_window / 2).max(sent.smss)) / sent.smss).max(1) * sent.smss;
+        let open = self.buffers.back().is_some_and(|b| b.end > sent.nxt && !b.record);
+        let before = match self.buffers.len() {
+            n if open && n > 1 => self.buffers[n - 2].end.max(sent.nxt),
+            1 if open => sent.nxt,
+            _ => at,
+        };
+        let mut room = if open { goal.saturating_sub(at - before) } else { 0 };
+        let opened = room == 0;
+        if opened {
+            if !free {
+                return None;
             }
-            let room = if !open || room == 0 { goal } else { room };
-            let copied = room.min(end - written);
-            written += copied;
-            let last = self.buffers.back_mut().expect("invariant: there is an open buffer");
-            last.end = written;
-            if copied == room && written > self.pushed + half {
-                last.push = true;
-                self.pushed = written;
-            }
+            self.buffers.push_back(Buffer { end: at, push: false, record: false });
+            room = goal;
         }
+        let bytes = room.min(left);
+        let last = self.buffers.back_mut().expect("invariant: there is an open buffer");
+        last.end = at + bytes;
+        last.push &= !first;
+        Some(Filled { bytes, full: bytes == room, opened })
+    }
+
+    /// An application that never stops writes up to `end`.
+    pub fn fill_endlessly(&mut self, end: u64) {
+        self.buffers.push_back(Buffer { end, push: false, record: false });
+    }
+
+    /// The last buffer is marked (Linux `tcp_mark_push`).
+    pub fn mark_push(&mut self) {
         if let Some(last) = self.buffers.back_mut() {
-            if !more || written > self.pushed + half {
-                last.push = true;
-                self.pushed = written;
-            }
+            last.push = true;
+            self.pushed = last.end;
+        }
+    }
+
+    /// More than half of the largest window was written since the last mark (Linux `forced_push`).
+    pub fn forces_push(&self, written: u64) -> bool {
+        written > self.pushed + self.max_window / 2
+    }
+
+    /// The last buffer ends with what was written: a record, if so.
+    pub fn end_record(&mut self, record: bool) {
+        if let Some(last) = self.buffers.back_mut() {
             last.record |= record;
         }
+    }
+
+    /// The last buffer is the one that is sent next.
+    pub fn is_send_head(&self, snd_nxt: u64) -> bool {
+        self.buffers.partition_point(|b| b.end <= snd_nxt) + 1 == self.buffers.len()
+    }
+
+    /// Packets sent and not acknowledged, and buffers not sent.
+    pub fn held(&self, snd_una: u64, snd_nxt: u64) -> u64 {
+        let acked = self.ends.partition_point(|&end| end <= snd_una);
+        let sent = self.buffers.partition_point(|b| b.end <= snd_nxt);
+        (self.ends.len() - acked + self.buffers.len() - sent) as u64
     }
 
     /// Nothing is written beyond `end` after all.
@@ -172,9 +240,23 @@ mod tests {
     use super::*;
 
     fn queue(window: u64) -> SendQueue {
-        let mut q = SendQueue::default();
+        let mut q = SendQueue::new(&Config::profile("linux-6").expect("a profile"));
         q.offered(window);
         q
+    }
+
+    /// A write call without anything sent in between, as the writer makes it.
+    fn write(q: &mut SendQueue, at: u64, bytes: u64, nxt: u64) {
+        let (mut at, end) = (at, at + bytes);
+        let mut first = true;
+        while at < end {
+            let sent = Sent { una: 1, nxt, smss: 1000 };
+            at += q.fill(at, end - at, sent, true, first).expect("memory is free").bytes;
+            first = false;
+            if at == end || q.forces_push(at) {
+                q.mark_push();
+            }
+        }
     }
 
     fn marks(q: &SendQueue, up_to: u64) -> Vec<u64> {
@@ -184,24 +266,40 @@ mod tests {
     #[test]
     fn a_write_ends_with_a_mark() {
         let mut q = queue(1 << 20);
-        q.write(1, 10_000, 1, 1, 1000, false, false);
+        write(&mut q, 1, 10_000, 1);
         assert_eq!(marks(&q, 20), [10_001]);
-        q.write(10_001, 10_000, 1, 10_001, 1000, false, false);
+        write(&mut q, 10_001, 10_000, 10_001);
         assert_eq!(marks(&q, 20), [10_001, 20_001]);
     }
 
     #[test]
     fn a_write_appended_to_what_was_not_sent_moves_the_mark() {
         let mut q = queue(1 << 20);
-        q.write(1, 2_000, 1, 1, 1000, false, false);
-        q.write(2_001, 2_000, 1, 1, 1000, false, false);
+        write(&mut q, 1, 2_000, 1);
+        write(&mut q, 2_001, 2_000, 1);
         assert_eq!(marks(&q, 20), [4_001]);
     }
 
     #[test]
     fn half_the_largest_window_forces_one() {
         let mut q = queue(32_792); // buffers of 16 segments
-        q.write(1, 40_000, 1, 1, 1000, false, false);
+        write(&mut q, 1, 40_000, 1);
         assert_eq!(marks(&q, 40), [32_001, 40_001]);
+    }
+
+    #[test]
+    fn without_memory_only_the_open_buffer_takes_more() {
+        let mut q = queue(32_792);
+        let sent = Sent { una: 1, nxt: 1, smss: 1000 };
+        assert_eq!(
+            q.fill(1, 10_000, sent, true, true).map(|f| (f.bytes, f.full, f.opened)),
+            Some((10_000, false, true))
+        );
+        assert_eq!(
+            q.fill(10_001, 10_000, sent, false, true).map(|f| (f.bytes, f.full, f.opened)),
+            Some((6_000, true, false))
+        );
+        assert!(q.fill(16_001, 4_000, sent, false, true).is_none());
+        assert_eq!(q.held(1, 1), 1);
     }
 }

@@ -20,7 +20,17 @@ impl Sender {
     }
 
     /// Next segment to leave, if any: lost ones first, then new data (RFC 6675 NextSeg).
+    #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Segment> {
+        loop {
+            let seg = self.poll_written(now);
+            if seg.is_some() || self.queue.is_none() || !self.write_on(now) {
+                return seg;
+            }
+        }
+    }
+
+    fn poll_written(&mut self, now: Time) -> Option<Segment> {
         if self.force_probe {
             self.force_probe = false;
             return self.probe(now);
@@ -45,7 +55,7 @@ impl Sender {
                 if self.snd_nxt <= self.high_seq {
                     self.frto = false;
                     self.rexmit = Rexmit::Lost;
-                    return self.poll(now);
+                    return self.poll_written(now);
                 }
             }
             if self.config.next_seg_rules && self.ca_state == CaState::Recovery && !self.has_new_data() {

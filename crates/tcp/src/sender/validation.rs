@@ -5,6 +5,7 @@ use ackclock_cc::CongestionControl;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
+use super::push::Round;
 use super::{Sender, TimerKind};
 
 impl Sender {
@@ -54,6 +55,8 @@ impl Sender {
         let mut limited = self.board.pipe() >= self.window.cwnd;
         if let Some(queue) = &mut self.queue {
             limited |= std::mem::take(&mut queue.cwnd_limited);
+            queue.round = Round::Plain;
+            self.note_limits(now, sent, limited);
         }
         if !(sent || (limited && self.has_new_data())) {
             return;

@@ -70,7 +70,7 @@ impl Player {
         let bytes = count.min(len - from).max(0);
         let answer = match bytes {
             0 => Some(Ok(0)),
-            bytes => self.put(line, out, &[bytes], false, false, false)?,
+            bytes => self.put(line, out, &[bytes], false, false, false, false)?,
         };
         if let (Some(Ok(n)), None) = (answer, given) {
             for (fd, other) in &mut self.sockets.others {
@@ -107,7 +107,7 @@ impl Player {
                 if bytes == 0 {
                     return unsupported(line, "splice from an empty pipe");
                 }
-                let answer = self.put(line, to, &[bytes], false, false, false)?;
+                let answer = self.put(line, to, &[bytes], false, false, false, false)?;
                 if let Some(Ok(n)) = answer {
                     self.sockets.pipes[from] -= n;
                 }

@@ -45,7 +45,8 @@ const SET: &[&str] = &[
     "TCP_NOTSENT_LOWAT",
 ];
 
-const GET: &[&str] = &["SO_ERROR", "SO_ZEROCOPY", "TCP_CORK", "TCP_INQ", "TCP_MAXSEG", "TCP_NODELAY"];
+const GET: &[&str] =
+    &["SO_ERROR", "SO_SNDBUF", "SO_ZEROCOPY", "TCP_CORK", "TCP_INQ", "TCP_MAXSEG", "TCP_NODELAY"];
 
 /// Flags of SO_TIMESTAMPING that are known.
 const STAMPS: i64 = 1 << 1 | 1 << 4 | 1 << 7 | 1 << 8 | 1 << 9;
@@ -98,7 +99,13 @@ impl Player {
                     self.stack.act(|conn| conn.set_cork(on != 0, true));
                 }
             }
-            ("SO_SNDBUF", Some(n), _) if n >= 0 => socket.options.send_buffer = Some(n as u64),
+            ("SO_SNDBUF", Some(n), _) if n >= 0 => {
+                socket.options.send_buffer = Some(n as u64);
+                let limit = self.stack.host.send_limit(&socket.options);
+                if live {
+                    self.stack.act(|conn| conn.set_send_buffer(limit));
+                }
+            }
             ("SO_RCVBUF", Some(n), _) if n >= 0 && !live => socket.options.receive_buffer = Some(n as u64),
             ("SO_MAX_PACING_RATE", Some(n), _) => {
                 let most = match n as u32 {
@@ -116,7 +123,12 @@ impl Player {
             },
             ("SO_ZEROCOPY", Some(on), _) => socket.options.zerocopy = on != 0,
             ("TCP_INQ", Some(on), _) => socket.options.inq = on != 0,
-            ("TCP_NOTSENT_LOWAT", Some(n), _) => socket.options.notsent_lowat = Some(n as u32 as u64),
+            ("TCP_NOTSENT_LOWAT", Some(n), _) => {
+                socket.options.notsent_lowat = Some(n as u32 as u64);
+                if live {
+                    self.stack.act(|conn| conn.set_notsent_lowat(n as u32 as u64));
+                }
+            }
             ("SO_TIMESTAMPING", Some(flags), _) => {
                 if flags & !STAMPS != 0 {
                     return unsupported(line, "this SO_TIMESTAMPING");
@@ -149,6 +161,10 @@ impl Player {
                 None => (0, "0"),
                 Some(error) => (errno(error), error),
             },
+            "SO_SNDBUF" => {
+                let live = self.stack.conn.as_ref().and_then(|c| c.send_buffer());
+                (live.unwrap_or(self.stack.host.send_limit(&options).bytes) as i64, "")
+            }
             "TCP_NODELAY" => (options.nodelay as i64, ""),
             "TCP_CORK" => (options.cork as i64, ""),
             "TCP_INQ" => (options.inq as i64, ""),

@@ -51,7 +51,7 @@ pub struct Epoll {
 impl Player {
     /// What a socket is ready for.
     fn ready(&self, fd: i64) -> Option<i64> {
-        let socket = self.sockets.open.iter().find(|s| s.fd == fd)?;
+        let socket = self.sockets.find(fd)?;
         if socket.kind == Kind::Listener {
             return Some(if self.acceptable() { IN } else { 0 });
         }
@@ -83,7 +83,7 @@ impl Player {
     /// Linux `sk_stream_is_writeable`: there is room, and less than half of `notsent_lowat` waits unsent.
     fn writable(&self, fd: i64) -> bool {
         let Some(conn) = &self.stack.conn else { return false };
-        let own = self.sockets.open.iter().find(|s| s.fd == fd).and_then(|s| s.options.notsent_lowat);
+        let own = self.sockets.find(fd).and_then(|s| s.options.notsent_lowat);
         let lowat = own.unwrap_or(self.stack.host.setup.sysctls.tcp_notsent_lowat);
         2 * conn.info().unsent < lowat
     }

@@ -62,11 +62,11 @@ impl Player {
             }
             false => vec![bytes],
         };
-        let _ = dontwait;
-        self.put(line, fd, &chunks, more, record, zerocopy)
+        self.put(line, fd, &chunks, more, record, zerocopy, dontwait)
     }
 
     /// Write: each chunk into buffers of its own.
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn put(
         &mut self,
         line: u32,
@@ -75,12 +75,15 @@ impl Player {
         more: bool,
         record: bool,
         zerocopy: bool,
+        dontwait: bool,
     ) -> Result<Option<Answer>, Stop> {
         let Some(socket) = self.sockets.get(fd) else { return Ok(Some(Err("EBADF"))) };
-        let (kind, nonblocking) = (socket.kind, socket.nonblocking);
-        let (cork, stamping, asked) =
-            (socket.options.cork, socket.options.stamping, socket.options.send_buffer);
+        let (kind, nonblocking) = (socket.kind, socket.nonblocking || dontwait);
+        let stamping = socket.options.stamping;
         let bytes: i64 = chunks.iter().sum();
+        if bytes > MAX_WRITE {
+            return unsupported(line, format!("a write of more than {MAX_WRITE} bytes"));
+        }
         if kind != Kind::Connection {
             return Ok(Some(Err("EPIPE")));
         }
@@ -96,22 +99,15 @@ impl Player {
             State::Established => {}
             _ => return Ok(Some(Err("EPIPE"))),
         }
-        if let Some(asked) = asked {
-            // Linux counts what packets take in memory; well below that the two cannot differ.
-            let held = conn.written() - conn.acked() + bytes as u64;
-            if held > asked.clamp(2_304, self.stack.host.setup.sysctls.wmem_max) {
-                return unsupported(line, "a write beyond the send buffer");
-            }
+        if std::mem::take(&mut self.sockets.writing) {
+            self.sockets.writing = conn.unwritten() > 0;
+            return Ok((!self.sockets.writing).then_some(Ok(bytes)));
         }
         let now = self.stack.now;
         if bytes > 0 {
             for (n, chunk) in chunks.iter().enumerate() {
                 let record = record || n + 1 < chunks.len();
-                self.stack.act(|conn| {
-                    conn.set_cork(cork || more, true);
-                    conn.write_marked(now, *chunk as u64, more, record);
-                });
-                self.stack.act(|conn| conn.set_cork(cork, false));
+                self.stack.act(|conn| conn.write_marked(now, *chunk as u64, more, record));
             }
             if let Some(conn) = &self.stack.conn {
                 let end = conn.written();
@@ -119,7 +115,13 @@ impl Player {
                 self.sockets.notices.wrote(end, zerocopy, stamps, (end - 1).wrapping_sub(base) as u32);
             }
         }
-        Ok(Some(Ok(bytes)))
+        let left = self.stack.conn.as_ref().map_or(0, |c| c.unwritten() as i64);
+        if left > 0 && nonblocking {
+            self.stack.act(|conn| conn.stop_waiting());
+            return Ok(Some(if left == bytes { Err("EAGAIN") } else { Ok(bytes - left) }));
+        }
+        self.sockets.writing = left > 0;
+        Ok((left == 0).then_some(Ok(bytes)))
     }
 
     pub(super) fn read(

@@ -1,0 +1,307 @@
+//! FQ-CoDel: a queue for each flow, served in turn by deficit round robin, each under CoDel; flows that have just begun,
+//! or come back after a pause, are served first.
+//!
+//! Source: RFC 8290 (Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet 2018), §4, whose words are used here.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `credits` | bytes that a queue may still send in this round; not above zero = its round is over |
+//! | `quantum` | bytes of credit for each round |
+//! | `new_queues`, `old_queues` | queues that have packets, in the order of service |
+//!
+//! A connection's packets share a queue, chosen by a hash of the connection's number, so that two connections meet in one
+//! queue as they do in a router. Differs: when the limit is exceeded, one packet is dropped from the head of the fattest
+//! queue (§4.1.3), not half of that queue at once, as Linux does. CoDel looks at its own queue alone (RFC 8289); Linux
+//! leaves a queue alone while all of them together hold no more than one packet.
+
+use std::collections::VecDeque;
+
+use ackclock_core::{Packet, Span, Time};
+
+use super::codel::{Codel, CodelParams};
+use super::{Dropped, Refused};
+
+/// FQ-CoDel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FqCodelParams {
+    /// Number of queues.
+    pub queues: u32,
+    /// Bytes of credit for each round.
+    pub quantum: u32,
+    /// Most packets that wait, in all queues together; `None` = no limit.
+    pub limit_packets: Option<u32>,
+    /// CoDel's, for each queue.
+    pub codel: CodelParams,
+}
+
+pub(crate) struct FqCodel {
+    params: FqCodelParams,
+    subs: Vec<Sub>,
+    new_queues: VecDeque<u32>,
+    old_queues: VecDeque<u32>,
+    packets: u32,
+    max: u32,
+    /// When the packets began to wait, of which some still does.
+    since: Time,
+    head_drops: VecDeque<Dropped>,
+    overflows: u64,
+}
+
+/// One queue.
+struct Sub {
+    codel: Codel,
+    credits: i64,
+    active: bool,
+}
+
+impl FqCodel {
+    pub(crate) fn new(params: FqCodelParams) -> FqCodel {
+        let sub = || Sub { codel: Codel::new(None, params.codel), credits: 0, active: false };
+        FqCodel {
+            params,
+            subs: (0..params.queues).map(|_| sub()).collect(),
+            new_queues: VecDeque::new(),
+            old_queues: VecDeque::new(),
+            packets: 0,
+            max: 0,
+            since: Time::ZERO,
+            head_drops: VecDeque::new(),
+            overflows: 0,
+        }
+    }
+
+    /// Append a packet to its queue; `must_wait` = the link is busy. Beyond the limit the fattest queue loses its head.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) {
+        let at = self.classify(&packet);
+        let sub = &mut self.subs[at as usize];
+        sub.codel.enqueue(now, packet, must_wait);
+        if !std::mem::replace(&mut sub.active, true) {
+            sub.credits = self.params.quantum as i64;
+            self.new_queues.push_back(at);
+        }
+        if self.packets == 0 {
+            self.since = now;
+        }
+        self.packets += 1;
+        if must_wait && self.packets > self.params.limit_packets.unwrap_or(u32::MAX) {
+            self.drop_from_the_fattest(now);
+        }
+        if must_wait {
+            self.max = self.max.max(self.packets);
+        }
+    }
+
+    /// The packet to transmit at `now`, and how long it waited.
+    pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
+        loop {
+            let from_new = !self.new_queues.is_empty();
+            let list = if from_new { &mut self.new_queues } else { &mut self.old_queues };
+            let at = *list.front()?;
+            let sub = &mut self.subs[at as usize];
+            if sub.credits <= 0 {
+                sub.credits += self.params.quantum as i64;
+                list.pop_front();
+                self.old_queues.push_back(at);
+                continue;
+            }
+            let taken = sub.codel.dequeue(now);
+            self.collect(at);
+            let sub = &mut self.subs[at as usize];
+            match taken {
+                Some((packet, waited)) => {
+                    self.packets -= 1;
+                    sub.credits -= packet.bytes as i64;
+                    return Some((packet, waited));
+                }
+                // A new queue that is empty goes behind the old ones once, so that it cannot stay new (§4.2).
+                None if from_new => {
+                    self.new_queues.pop_front();
+                    self.old_queues.push_back(at);
+                }
+                None => {
+                    self.old_queues.pop_front();
+                    sub.active = false;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
+        self.head_drops.pop_front()
+    }
+
+    /// A time at or after which a packet can leave, if one is there.
+    pub(crate) fn head_arrival(&self) -> Option<Time> {
+        (self.packets > 0).then_some(self.since)
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.packets
+    }
+
+    pub(crate) fn max(&self) -> u32 {
+        self.max
+    }
+
+    pub(crate) fn forget_max(&mut self) {
+        self.max = self.packets;
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.overflows + self.subs.iter().map(|s| s.codel.dropped()).sum::<u64>()
+    }
+
+    pub(crate) fn marked(&self) -> u64 {
+        self.subs.iter().map(|s| s.codel.marked()).sum()
+    }
+
+    /// Packets x ns up to `now`.
+    pub(crate) fn area(&self, now: Time) -> u128 {
+        self.subs.iter().map(|s| s.codel.area(now)).sum()
+    }
+
+    /// Which queue: Fibonacci hashing of the connection's number, reduced by multiplication.
+    fn classify(&self, packet: &Packet) -> u32 {
+        let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((spread >> 32) * self.params.queues as u64 >> 32) as u32
+    }
+
+    /// Take over what a queue's CoDel dropped.
+    fn collect(&mut self, at: u32) {
+        while let Some(dropped) = self.subs[at as usize].codel.take_head_drop() {
+            self.packets -= 1;
+            self.head_drops.push_back(dropped);
+        }
+    }
+
+    fn drop_from_the_fattest(&mut self, now: Time) {
+        let active = self.new_queues.iter().chain(&self.old_queues);
+        let fattest =
+            active.copied().max_by_key(|&at| (self.subs[at as usize].codel.bytes(), std::cmp::Reverse(at)));
+        let packet = fattest.and_then(|at| self.subs[at as usize].codel.drop_head(now));
+        let packet = packet.expect("invariant: some queue holds the packet that exceeds the limit");
+        self.packets -= 1;
+        self.overflows += 1;
+        self.head_drops.push_back((packet, Refused::QueueFull));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fq(limit: Option<u32>) -> FqCodel {
+        let codel = CodelParams { target: Span::from_ms(5), interval: Span::from_ms(100), ecn: false };
+        FqCodel::new(FqCodelParams { queues: 1024, quantum: 1514, limit_packets: limit, codel })
+    }
+
+    fn packet(conn: u32, bytes: u32) -> Packet {
+        Packet { conn, bytes, forward: true, ..Packet::default() }
+    }
+
+    fn order(queue: &mut FqCodel, n: usize) -> Vec<u32> {
+        (0..n).map(|i| queue.dequeue(Time(i as u64)).expect("a packet").0.conn).collect()
+    }
+
+    #[test]
+    fn flows_take_turns_by_bytes_not_by_packets() {
+        let mut queue = fq(None);
+        for _ in 0..20 {
+            queue.enqueue(Time(0), packet(1, 1514), true);
+            queue.enqueue(Time(0), packet(2, 757), true);
+        }
+        let sent = order(&mut queue, 30);
+        let bytes = |conn| sent.iter().filter(|&&c| c == conn).count() * if conn == 1 { 1514 } else { 757 };
+        assert!(bytes(1).abs_diff(bytes(2)) <= 2 * 1514, "{sent:?}");
+    }
+
+    proptest! {
+        /// Of flows that always have packets, none gets ahead of another by more than a quantum and a packet each way,
+        /// and each keeps its order.
+        #[test]
+        fn shares_are_equal_whatever_the_sizes(
+            sizes in prop::collection::vec(prop::collection::vec(40u32..9000, 60..61), 2..6),
+            quantum in 300u32..4000,
+            sent in 1usize..60,
+        ) {
+            let codel = CodelParams { target: Span::from_secs(10), interval: Span::from_secs(10), ecn: false };
+            let params = FqCodelParams { queues: 65_536, quantum, limit_packets: None, codel };
+            let mut queue = FqCodel::new(params);
+            for i in 0..60 {
+                for (conn, sizes) in sizes.iter().enumerate() {
+                    queue.enqueue(Time(0), Packet { flow: i as u32, ..packet(conn as u32, sizes[i]) }, true);
+                }
+            }
+            let (mut bytes, mut next) = (vec![0u32; sizes.len()], vec![0; sizes.len()]);
+            for t in 0..sent {
+                let (p, _) = queue.dequeue(Time(t as u64)).expect("a packet");
+                let conn = p.conn as usize;
+                prop_assert_eq!(p.flow, next[conn]);
+                next[conn] += 1;
+                bytes[conn] += p.bytes;
+            }
+            let spread = bytes.iter().max().unwrap() - bytes.iter().min().unwrap();
+            prop_assert!(spread <= quantum + 9000, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_flow_that_begins_goes_first_once() {
+        let mut queue = fq(None);
+        for _ in 0..10 {
+            queue.enqueue(Time(0), packet(1, 1514), true);
+            queue.enqueue(Time(0), packet(2, 1514), true);
+        }
+        assert_eq!(order(&mut queue, 4), [1, 2, 1, 2]);
+        queue.enqueue(Time(0), packet(3, 1514), true);
+        queue.enqueue(Time(0), packet(3, 1514), true);
+        // 2 has just used its round up, so 1 and 3 come before it
+        assert_eq!(order(&mut queue, 5), [3, 1, 3, 2, 1]);
+    }
+
+    #[test]
+    fn the_fattest_queue_pays_for_the_overflow() {
+        let mut queue = fq(Some(10));
+        for _ in 0..10 {
+            queue.enqueue(Time(0), packet(1, 1514), true);
+        }
+        for _ in 0..3 {
+            queue.enqueue(Time(0), packet(2, 1514), true);
+        }
+        let dropped: Vec<_> =
+            std::iter::from_fn(|| queue.take_head_drop()).map(|(p, why)| (p.conn, why)).collect();
+        assert_eq!(dropped, [(1, Refused::QueueFull); 3]);
+        assert_eq!((queue.len(), queue.max(), queue.dropped()), (10, 10, 3));
+    }
+
+    #[test]
+    fn one_flow_alone_is_codel() {
+        // the same arrivals and departures through CoDel alone: the same packets are dropped
+        let codel = CodelParams { target: Span::from_ms(5), interval: Span::from_ms(100), ecn: false };
+        let (mut fair, mut alone) = (fq(None), Codel::new(None, codel));
+        let mut sent = [Vec::new(), Vec::new()];
+        for ms in 0..2_000u64 {
+            let now = Time(ms * 1_000_000);
+            for i in 0..2 {
+                let p = Packet { flow: (2 * ms + i) as u32, ..packet(7, 1514) };
+                fair.enqueue(now, p, true);
+                alone.enqueue(now, p, true);
+            }
+            sent[0].extend(fair.dequeue(now).map(|(p, waited)| (p.flow, waited)));
+            sent[1].extend(alone.dequeue(now).map(|(p, waited)| (p.flow, waited)));
+        }
+        assert!(alone.dropped() > 20);
+        assert_eq!(fair.dropped(), alone.dropped());
+        assert_eq!(sent[0], sent[1]);
+    }
+
+    #[test]
+    fn connections_spread_over_the_queues() {
+        let queue = fq(None);
+        let mut hit = vec![0; 1024];
+        (0..10_240).for_each(|conn| hit[queue.classify(&packet(conn, 100)) as usize] += 1);
+        assert!(hit.iter().all(|&n| (1..40).contains(&n)), "{hit:?}");
+    }
+}

@@ -1,0 +1,73 @@
+//! At how many whole seconds of the run did packets wait? The reading of a monitor that looks at a queue once a second,
+//! without an event for each look.
+
+use ackclock_core::Time;
+
+/// Whole seconds at which something was the case.
+#[derive(Clone, Debug)]
+pub(crate) struct Instants {
+    counted: u64,
+    /// The first whole second that may still be counted, in seconds.
+    next: u64,
+}
+
+impl Default for Instants {
+    /// The first look is after one second.
+    fn default() -> Instants {
+        Instants { counted: 0, next: 1 }
+    }
+}
+
+impl Instants {
+    /// It is so from `from` up to, but not at, `to`. Calls come in order of `to`; they may overlap.
+    #[inline]
+    pub(crate) fn cover(&mut self, from: Time, to: Time) {
+        if to.0 > self.next.saturating_mul(SECOND) {
+            self.count(from, to);
+        }
+    }
+
+    #[cold]
+    fn count(&mut self, from: Time, to: Time) {
+        let first = from.0.div_ceil(SECOND).max(self.next);
+        let end = to.0.div_ceil(SECOND);
+        self.counted += end.saturating_sub(first);
+        self.next = end.max(first);
+    }
+
+    /// How many of them lie up to and at `now`, if it is so from `now` to the end of what was covered.
+    pub(crate) fn up_to(&self, now: Time) -> u64 {
+        self.counted - self.next.saturating_sub(now.0 / SECOND + 1)
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Oracle: look at every second.
+        #[test]
+        fn counts_what_a_look_each_second_would_see(gaps in prop::collection::vec((0u64..3_000, 0u64..4_000), 1..40)) {
+            let (mut instants, mut spans, mut from, mut to) = (Instants::default(), Vec::new(), 0, 0);
+            for (gap, length) in gaps {
+                from += gap * 1_000_000;
+                to = to.max(from) + length * 1_000_000;
+                instants.cover(Time(from), Time(to));
+                spans.push((from, to));
+            }
+            let seen = |last: u64| {
+                (1..=last).filter(|k| spans.iter().any(|&(a, b)| (a..b).contains(&(k * SECOND)))).count() as u64
+            };
+            prop_assert_eq!(instants.up_to(Time(to)), seen(to / SECOND));
+            // before the end: as far as it goes on from there without a break
+            let tail = spans.iter().rev().scan(to, |until, &(a, b)| { let joins = b >= *until; *until = a; joins.then_some(a) }).last();
+            if let Some(start) = tail.filter(|&t| t < to && t >= from) {
+                prop_assert_eq!(instants.up_to(Time(start)), seen(start / SECOND));
+            }
+        }
+    }
+}

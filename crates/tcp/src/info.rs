@@ -1,0 +1,182 @@
+//! What an endpoint says of itself: running sums, and a snapshot in the spirit of TCP_INFO.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
+use crate::connection::{Connection, State};
+use crate::ledger::Ledger;
+
+/// Running sums of one endpoint, as a sender unless said otherwise.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Stats {
+    /// Retransmissions included.
+    pub data_segments_sent: u64,
+    pub retransmissions: u64,
+    /// Of data; split by the state in which they struck.
+    pub rtos: u64,
+    pub rtos_open: u64,
+    pub rtos_disorder: u64,
+    pub rtos_recovery: u64,
+    pub rtos_loss: u64,
+    /// SYN or SYN-ACK sent again by this end.
+    pub syn_retransmissions: u64,
+    pub tlps: u64,
+    pub recoveries: u64,
+    pub lost_retransmits: u64,
+    pub undos: u64,
+    pub spurious_rtos: u64,
+    pub dsacks_received: u64,
+    /// Times that reordering was seen.
+    pub reorderings: u64,
+    pub hystart_exits: u64,
+    pub hystart_exit_cwnd: u32,
+    pub rtt_sum_ns: u128,
+    pub rtt_samples: u64,
+    pub acks_received: u64,
+    /// Pure ACKs sent by this end as a receiver.
+    pub acks_sent: u64,
+}
+
+/// A snapshot in the spirit of TCP_INFO; windows in segments.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Info {
+    pub state: State,
+    pub ca_state: CaState,
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    pub srtt: Span,
+    pub rttvar: Span,
+    /// Mean deviation (Linux `mdev_us`, which TCP_INFO calls rttvar).
+    pub mdev: Span,
+    pub rto: Span,
+    pub min_rtt: Span,
+    pub in_flight: u32,
+    /// packets_out.
+    pub unacked: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    pub retrans: u32,
+    pub bytes_acked: u64,
+    pub total_retrans: u64,
+    pub reordering: u32,
+    pub reorderings: u64,
+    pub snd_wnd: u32,
+    pub smss: u32,
+    pub backoff: u8,
+    /// Timeouts in a row.
+    pub retransmits: u32,
+    /// Window probes in a row.
+    pub probes: u8,
+    /// Segments.
+    pub delivered: u64,
+    /// Bytes written and not yet sent.
+    pub unsent: u64,
+    /// Pacing rate and its bound, bytes/s; `u64::MAX` = unlimited.
+    pub pacing_rate: u64,
+    pub max_pacing_rate: u64,
+    /// Number of the kernel's state (`tcpi_state`).
+    pub tcp_state: u8,
+}
+
+/// What limited the sender, for how long.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// It had data to send, or to be acknowledged.
+    pub busy: Span,
+    /// Of it, the receiver's window held it back.
+    pub rwnd_limited: Span,
+    /// Of it, its send buffer was too small.
+    pub sndbuf_limited: Span,
+}
+
+/// Numbers of the kernel's states (Linux `tcp_states.h`).
+mod tcp_state {
+    pub const ESTABLISHED: u8 = 1;
+    pub const SYN_SENT: u8 = 2;
+    pub const SYN_RECV: u8 = 3;
+    pub const FIN_WAIT1: u8 = 4;
+    pub const FIN_WAIT2: u8 = 5;
+    pub const TIME_WAIT: u8 = 6;
+    pub const CLOSE: u8 = 7;
+    pub const CLOSE_WAIT: u8 = 8;
+    pub const LAST_ACK: u8 = 9;
+    pub const LISTEN: u8 = 10;
+    pub const CLOSING: u8 = 11;
+}
+
+impl Connection {
+    /// Snapshot.
+    pub fn info(&self) -> Info {
+        let s = &self.sender;
+        Info {
+            state: self.state,
+            ca_state: s.ca_state,
+            cwnd: s.window.cwnd,
+            ssthresh: s.window.ssthresh,
+            srtt: s.rtt.srtt(),
+            rttvar: s.rtt.rttvar(),
+            mdev: s.rtt.mdev(),
+            rto: s.rtt.rto(),
+            min_rtt: s.rtt.min_rtt(),
+            in_flight: s.board.pipe(),
+            unacked: s.board.packets_out(),
+            sacked: s.board.sacked_out,
+            lost: s.board.lost_out,
+            retrans: s.board.retrans_out,
+            bytes_acked: s.acked(),
+            total_retrans: s.stats.retransmissions,
+            reordering: s.reordering(),
+            reorderings: s.stats.reorderings,
+            snd_wnd: s.snd_wnd().min(u32::MAX as u64) as u32,
+            smss: s.smss(),
+            backoff: s.rtt.backoff().max(s.probes().1),
+            retransmits: s.retransmits(),
+            probes: s.probes().0,
+            delivered: s.delivered(),
+            unsent: s.unsent(),
+            pacing_rate: s.pacing_rate().0,
+            max_pacing_rate: s.pacing_rate().1,
+            tcp_state: self.tcp_state(),
+        }
+    }
+
+    /// What limited the sender so far, as far as it looks at buffers (`push_marks`).
+    pub fn times(&self, now: Time) -> Times {
+        let (busy, rwnd_limited, sndbuf_limited) = self.sender.limits(now);
+        Times { busy, rwnd_limited, sndbuf_limited }
+    }
+
+    /// The books, if they are kept.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_deref()
+    }
+
+    fn tcp_state(&self) -> u8 {
+        use tcp_state::*;
+        match self.state {
+            State::Closed | State::Failed => return CLOSE,
+            State::Listen => return LISTEN,
+            State::SynSent => return SYN_SENT,
+            State::SynReceived => return SYN_RECV,
+            State::Established | State::Done => {}
+        }
+        let (closed, acked) = (self.sender.closing(), self.sender.fin_acked());
+        match (closed, self.receiver.fin_received()) {
+            (false, false) => ESTABLISHED,
+            (false, true) => CLOSE_WAIT,
+            (true, false) if acked => FIN_WAIT2,
+            (true, false) => FIN_WAIT1,
+            (true, true) if self.closed_last => {
+                if acked {
+                    CLOSE
+                } else {
+                    LAST_ACK
+                }
+            }
+            (true, true) if acked => TIME_WAIT,
+            (true, true) => CLOSING,
+        }
+    }
+}

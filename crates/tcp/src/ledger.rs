@@ -1,0 +1,56 @@
+//! The books of one endpoint that only TCP_INFO reads: segments and bytes in both directions, and when each kind last
+//! passed. Kept on request; a simulation has tables of its own. Names are those of `tcp_info` (Linux `tcp_get_info`).
+
+use ackclock_core::{Flags, Segment, Time};
+
+/// Counters and times.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Ledger {
+    pub segs_in: u64,
+    pub segs_out: u64,
+    pub data_segs_in: u64,
+    pub data_segs_out: u64,
+    /// Payload, retransmissions included.
+    pub bytes_sent: u64,
+    pub bytes_retrans: u64,
+    /// Segments that arrived beyond a gap.
+    pub rcv_ooopack: u64,
+    /// The handshake, until data passed.
+    pub last_data_sent: Time,
+    pub last_data_recv: Time,
+    pub last_ack_recv: Time,
+}
+
+impl Ledger {
+    /// The handshake is over.
+    pub fn begin(&mut self, now: Time) {
+        (self.last_data_sent, self.last_data_recv, self.last_ack_recv) = (now, now, now);
+    }
+
+    /// A segment arrived; `rcv_nxt` is what was expected.
+    pub fn received(&mut self, now: Time, seg: &Segment, rcv_nxt: u64) {
+        self.segs_in += 1;
+        if seg.flags.has(Flags::ACK) {
+            self.last_ack_recv = now;
+        }
+        if seg.len > 0 {
+            self.data_segs_in += 1;
+            self.last_data_recv = now;
+            self.rcv_ooopack += (seg.seq > rcv_nxt) as u64;
+        }
+    }
+
+    /// A segment leaves.
+    pub fn sent(&mut self, now: Time, seg: &Segment) {
+        self.segs_out += 1;
+        if seg.len > 0 {
+            self.data_segs_out += 1;
+            self.bytes_sent += seg.len as u64;
+            self.last_data_sent = now;
+            if seg.rexmit > 0 {
+                self.bytes_retrans += seg.len as u64;
+            }
+        }
+    }
+}

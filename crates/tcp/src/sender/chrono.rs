@@ -1,0 +1,84 @@
+//! What a sender with data spends its time on: waiting for the receiver's window, for room in its own send buffer, or
+//! for neither (Linux `tcp_chrono_start`, `tcp_chrono_stop`; TCP_INFO's busy_time, rwnd_limited, sndbuf_limited). One
+//! cause at a time, the later one in this order wins.
+
+use ackclock_core::{Span, Time};
+
+/// What limits the sender.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Limit {
+    /// It has nothing to send.
+    #[default]
+    Idle,
+    /// Anything but the following.
+    Busy,
+    /// The receiver's window.
+    Receiver,
+    /// Its send buffer is too small.
+    SendBuffer,
+}
+
+/// A stop watch for each cause.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chrono {
+    limit: Limit,
+    since: Time,
+    spent: [Span; 4],
+}
+
+impl Chrono {
+    /// From now on `limit` holds the sender back, unless a stronger one does.
+    pub fn start(&mut self, now: Time, limit: Limit) {
+        if limit > self.limit {
+            self.set(now, limit);
+        }
+    }
+
+    /// `limit` does so no more; `empty`: everything was sent and acknowledged.
+    pub fn stop(&mut self, now: Time, limit: Limit, empty: bool) {
+        if empty {
+            self.set(now, Limit::Idle);
+        } else if limit == self.limit {
+            self.set(now, Limit::Busy);
+        }
+    }
+
+    /// Time spent in all, of it limited by the receiver and by the send buffer.
+    pub fn spent(&self, now: Time) -> (Span, Span, Span) {
+        let of = |limit: Limit| {
+            let running = if limit == self.limit { now.since(self.since) } else { Span::ZERO };
+            self.spent[limit as usize] + running
+        };
+        let (receiver, buffer) = (of(Limit::Receiver), of(Limit::SendBuffer));
+        (of(Limit::Busy) + receiver + buffer, receiver, buffer)
+    }
+
+    fn set(&mut self, now: Time, limit: Limit) {
+        if limit == self.limit {
+            return;
+        }
+        let spent = &mut self.spent[self.limit as usize];
+        *spent = *spent + now.since(self.since);
+        (self.limit, self.since) = (limit, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cause_at_a_time_and_the_sum_is_the_busy_time() {
+        let ms = |n: u64| Time(n * 1_000_000);
+        let mut c = Chrono::default();
+        c.start(ms(10), Limit::Busy);
+        c.start(ms(30), Limit::Receiver);
+        c.start(ms(35), Limit::Busy); // the stronger one goes on
+        c.stop(ms(60), Limit::Receiver, false);
+        c.start(ms(70), Limit::SendBuffer);
+        c.stop(ms(75), Limit::Receiver, false); // it is not the one that runs
+        assert_eq!(c.spent(ms(80)), (Span::from_ms(70), Span::from_ms(30), Span::from_ms(10)));
+        c.stop(ms(80), Limit::SendBuffer, true);
+        assert_eq!(c.spent(ms(900)), (Span::from_ms(70), Span::from_ms(30), Span::from_ms(10)));
+    }
+}

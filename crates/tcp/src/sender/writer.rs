@@ -1,0 +1,263 @@
+//! One write call: bytes go into buffers of the send queue, full ones are pushed on the way, and where the send buffer
+//! has no room the rest waits (Linux `tcp_sendmsg_locked`, `sk_stream_wait_memory`, `tcp_sndbuf_expand`). The writer
+//! sleeps until two thirds of what is queued would be free; then it goes on by itself, as a blocking write does.
+//!
+//! Memory is what Linux charges: payload, and [`OVERHEAD`] for each buffer or packet.
+
+use ackclock_core::{Span, Time};
+
+use super::chrono::{Chrono, Limit};
+use super::push::{Round, Sent};
+use super::Sender;
+use crate::config::{Config, SendLimit};
+
+/// What a buffer takes beside its payload, bytes (Linux 6 and 7 on 64 bits: SKB_TRUESIZE of the head of a TCP packet).
+const OVERHEAD: u64 = 896;
+/// An application that writes more than this at a time never ends: one buffer stands for all it will write.
+const ENDLESS: u64 = 1 << 40;
+/// Linux TCP_INIT_CWND: least number of segments that the buffer is meant for.
+const LEAST_SEGMENTS: u32 = 10;
+
+/// A write call under way.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    left: u64,
+    more: bool,
+    record: bool,
+    copied: bool,
+    asleep: bool,
+    /// The connection is closed when all is written.
+    closes: bool,
+}
+
+/// The send buffer and who writes into it.
+#[derive(Debug)]
+pub(super) struct Writer {
+    call: Option<Call>,
+    limit: Option<SendLimit>,
+    /// TCP_NOTSENT_LOWAT: bytes that may wait unsent.
+    pub notsent_lowat: u64,
+    /// Linux SOCK_NOSPACE.
+    nospace: bool,
+    /// An ACK may have freed memory.
+    check: bool,
+    pub chrono: Chrono,
+}
+
+impl Writer {
+    pub fn new(config: &Config) -> Writer {
+        Writer {
+            call: None,
+            limit: config.send_buffer,
+            notsent_lowat: config.notsent_lowat,
+            nospace: false,
+            check: false,
+            chrono: Chrono::default(),
+        }
+    }
+}
+
+impl Sender {
+    /// The application writes `bytes`; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    pub(super) fn begin_writing(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
+        let nothing = self.unsent() == 0 && self.board.packets_out() == 0;
+        let Some(queue) = &mut self.queue else { return };
+        if nothing {
+            queue.writer.chrono.start(now, Limit::Busy);
+        }
+        if bytes > ENDLESS && queue.writer.limit.is_none() {
+            self.write_end = self.write_end.saturating_add(bytes);
+            queue.fill_endlessly(self.write_end);
+            self.push = true;
+            return;
+        }
+        let left = match &mut queue.writer.call {
+            Some(call) => call.left.saturating_add(bytes), // an application that writes without waiting
+            None => bytes,
+        };
+        let asleep = queue.writer.call.is_some_and(|c| c.asleep);
+        queue.writer.call = Some(Call { left, more, record, copied: false, asleep, closes: false });
+        self.write_on(now);
+    }
+
+    /// Bytes of the last write call that found no room yet.
+    pub fn unwritten(&self) -> u64 {
+        self.queue.as_ref().and_then(|q| q.writer.call).map_or(0, |c| c.left)
+    }
+
+    /// The call returns without the rest (a non-blocking socket).
+    pub fn stop_waiting(&mut self) {
+        if let Some(queue) = &mut self.queue {
+            queue.writer.call = None;
+        }
+    }
+
+    /// SO_SNDBUF: what the buffer may take, for good.
+    pub fn set_send_buffer(&mut self, limit: SendLimit) {
+        if let Some(queue) = &mut self.queue {
+            queue.writer.limit = Some(limit);
+            queue.writer.check = true;
+            self.push = true;
+        }
+    }
+
+    /// What the send buffer may take now, bytes.
+    pub fn send_buffer(&self) -> Option<u64> {
+        self.queue.as_ref().and_then(|q| q.writer.limit).map(|l| l.bytes)
+    }
+
+    /// TCP_NOTSENT_LOWAT.
+    pub fn set_notsent_lowat(&mut self, bytes: u64) {
+        if let Some(queue) = &mut self.queue {
+            queue.writer.notsent_lowat = bytes;
+        }
+    }
+
+    /// FIN after what the call under way has yet to write.
+    pub(super) fn close_when_written(&mut self) {
+        match self.queue.as_mut().and_then(|q| q.writer.call.as_mut()) {
+            Some(call) => call.closes = true,
+            None => self.fin_wanted = true,
+        }
+        self.push = true;
+    }
+
+    /// Bytes written and not sent.
+    pub fn unsent(&self) -> u64 {
+        self.write_end - (self.snd_nxt - self.fin_sent as u64)
+    }
+
+    /// Nothing more may leave for now. True if the writer brought more to push.
+    #[cold]
+    pub(super) fn write_on(&mut self, now: Time) -> bool {
+        self.wake_writer(now);
+        let sent = Sent { una: self.snd_una, nxt: self.snd_nxt, smss: self.smss as u64 };
+        loop {
+            let (free, at) = (self.memory_free(), self.write_end);
+            let Some(queue) = &mut self.queue else { return false };
+            let Some(call) = queue.writer.call.as_mut().filter(|c| !c.asleep) else { return false };
+            let mut call = *call;
+            let filled = queue.fill(at, call.left, sent, free, !call.copied);
+            let Some(filled) = filled else {
+                call.asleep = true;
+                queue.writer.nospace = true;
+                let copied = std::mem::take(&mut call.copied);
+                if copied {
+                    queue.mark_push();
+                    queue.round = Round::All;
+                    self.push = true;
+                }
+                queue.writer.call = Some(call);
+                return copied;
+            };
+            call.copied = true;
+            call.left -= filled.bytes;
+            self.write_end += filled.bytes;
+            if filled.opened {
+                self.nagle_push = false;
+            }
+            let forced = queue.forces_push(self.write_end);
+            if call.left == 0 {
+                if !call.more || forced {
+                    queue.mark_push();
+                }
+                queue.end_record(call.record);
+                queue.writer.call = None;
+                queue.round = if call.more { Round::Corked } else { Round::Plain };
+                self.fin_wanted |= call.closes;
+                self.push = true;
+                return true;
+            }
+            queue.writer.call = Some(call);
+            if filled.full && forced {
+                queue.mark_push();
+                queue.round = Round::All;
+                self.push = true;
+                return true;
+            }
+            if filled.full && queue.is_send_head(self.snd_nxt) {
+                queue.round = Round::One;
+                self.push = true;
+                return true;
+            }
+        }
+    }
+
+    /// Memory that the send queue takes (Linux `sk_wmem_queued`).
+    fn memory_queued(&self) -> u64 {
+        let buffers = self.queue.as_ref().map_or(0, |q| q.held(self.snd_una, self.snd_nxt));
+        self.write_end - self.snd_una + OVERHEAD * buffers
+    }
+
+    fn memory_free(&self) -> bool {
+        let Some(queue) = &self.queue else { return true };
+        let w = &queue.writer;
+        w.limit.is_none_or(|l| self.memory_queued() < l.bytes) && self.unsent() < w.notsent_lowat
+    }
+
+    /// Linux `tcp_check_space`.
+    fn wake_writer(&mut self, now: Time) {
+        let Some(queue) = &mut self.queue else { return };
+        queue.offered(self.snd_wnd);
+        if !std::mem::take(&mut queue.writer.check) || !queue.writer.nospace {
+            return;
+        }
+        let grows = queue.writer.limit.is_some_and(|l| l.most > 0);
+        if grows && self.board.pipe() < self.window.cwnd {
+            self.expand_buffer();
+            self.cwnd_stamp = now;
+        }
+        let queued = self.memory_queued();
+        let limit = self.queue.as_ref().and_then(|q| q.writer.limit).map_or(u64::MAX, |l| l.bytes);
+        let writable = limit.saturating_sub(queued) >= queued / 2 && self.memory_free();
+        let empty = self.snd_una == self.write_end;
+        if let (true, Some(queue)) = (writable, &mut self.queue) {
+            queue.writer.nospace = false;
+            queue.writer.chrono.stop(now, Limit::SendBuffer, empty);
+            if let Some(call) = &mut queue.writer.call {
+                call.asleep = false;
+            }
+        }
+    }
+
+    /// Twice what cwnd takes in memory, one segment per buffer whose size is a power of two (Linux `tcp_sndbuf_expand`).
+    pub(super) fn expand_buffer(&mut self) {
+        let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.reordering + 1) as u64;
+        let per_segment = (self.smss as u64 + 640).next_power_of_two() + 256;
+        let wanted = 2 * segments * per_segment;
+        if let Some(limit) = self.queue.as_mut().and_then(|q| q.writer.limit.as_mut()) {
+            limit.bytes = limit.bytes.max(wanted.min(limit.most)); // nothing, if it was set
+        }
+    }
+
+    /// A round of sending is over: what held the rest back? (Linux ends of `tcp_write_xmit` and `tcp_cwnd_validate`.)
+    pub(super) fn note_limits(&mut self, now: Time, sent: bool, cwnd_limited: bool) {
+        let (established, unsent) = (!self.fin_wanted, self.unsent());
+        let empty = unsent == 0 && self.board.packets_out() == 0;
+        let Some(queue) = &mut self.queue else { return };
+        let by_receiver = std::mem::take(&mut queue.rwnd_limited);
+        let writer = &mut queue.writer;
+        match by_receiver {
+            true => writer.chrono.start(now, Limit::Receiver),
+            false => writer.chrono.stop(now, Limit::Receiver, empty),
+        }
+        if sent && !cwnd_limited && unsent == 0 && writer.nospace && established {
+            writer.chrono.start(now, Limit::SendBuffer);
+        }
+    }
+
+    /// Time with something to send, of it limited by the receiver and by the send buffer.
+    pub fn limits(&self, now: Time) -> (Span, Span, Span) {
+        self.queue.as_ref().map_or_else(Default::default, |q| q.writer.chrono.spent(now))
+    }
+
+    /// An ACK freed something.
+    pub(super) fn note_freed(&mut self, now: Time) {
+        let empty = self.board.packets_out() == 0 && self.unsent() == 0;
+        let Some(queue) = &mut self.queue else { return };
+        queue.writer.check = true;
+        if empty {
+            queue.writer.chrono.stop(now, Limit::Busy, true);
+        }
+    }
+}
