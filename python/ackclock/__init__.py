@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ackclock._results import Batch, Run
     from ackclock._run import run, run_batch
-    from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
+    from ackclock.errors import AckclockError, ControllerError, InputError, ScenarioError, UnavailableError
     from ackclock.scenario import Scenario, load
 
     __version__: str
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AckclockError",
     "Batch",
+    "ControllerError",
     "InputError",
     "Run",
     "Scenario",
@@ -39,6 +40,7 @@ __all__ = [
 _HOMES = {
     "AckclockError": "errors",
     "Batch": "_results",
+    "ControllerError": "errors",
     "InputError": "errors",
     "Run": "_results",
     "Scenario": "scenario",

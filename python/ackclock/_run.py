@@ -8,13 +8,13 @@ import operator
 import platform
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex, cast, get_args
 
 from ackclock import _engine
 from ackclock._results import Batch, Run
-from ackclock.errors import InputError, ScenarioError, UnavailableError, quote
+from ackclock.errors import ControllerError, InputError, ScenarioError, UnavailableError, quote
 from ackclock.scenario import CapturePoint, Scenario
 
 __all__ = ["MEMORY_LIMIT", "check_memory", "run", "run_batch"]
@@ -32,6 +32,7 @@ def run(
     pcap: str | Path | None = None,
     pcap_at: CapturePoint = "sender",
     memory_limit: int = MEMORY_LIMIT,
+    controllers: Mapping[str, type] | None = None,
 ) -> Run:
     """Simulate a scenario.
 
@@ -49,6 +50,9 @@ def run(
         The side: the hosts that send the data, or those that receive it.
     memory_limit
         Bytes; a run estimated to need more is refused before it starts.
+    controllers
+        Classes of congestion controllers of one's own by name; a flow names one as "custom:NAME". See
+        `ackclock.controllers.Controller`.
 
     Returns
     -------
@@ -57,6 +61,8 @@ def run(
 
     Raises
     ------
+    ControllerError
+        If a controller of one's own raises, or asks for a window that is none.
     ScenarioError
         If the run would need more memory than allowed.
     InputError
@@ -79,13 +85,15 @@ def run(
         raise InputError(f"pcap_at: found {quote(pcap_at)}; allowed: {', '.join(get_args(CapturePoint))}")
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, memory_limit)
-    raw = engine_call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap)))
+    classes = _check_controllers(controllers)
+    raw = engine_call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap), classes))
+    _raise_failure(raw)
     return Run(
         scenario=scenario,
         seed=seed,
         digest=raw["digest"],
         tables=raw["tables"],
-        provenance=_provenance(scenario, text, seed),
+        provenance=_provenance(scenario, text, seed, classes),
     )
 
 
@@ -96,6 +104,7 @@ def run_batch(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
     memory_limit: int = MEMORY_LIMIT,
+    controllers: Mapping[str, type] | None = None,
 ) -> Batch:
     """Simulate a scenario once per seed.
 
@@ -111,6 +120,8 @@ def run_batch(
         Called now and then with the number of runs done.
     memory_limit
         Bytes; runs whose estimate, times the number of threads, is larger are refused before they start.
+    controllers
+        As for `run`; the threads take turns in them.
 
     Returns
     -------
@@ -123,13 +134,15 @@ def run_batch(
     jobs = min(jobs, max(len(seeds), 1))
     text = scenario.to_engine_json()
     check_memory(text, memory_limit, runs=jobs)
-    raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress))
+    classes = _check_controllers(controllers)
+    raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress, classes))
+    _raise_failure(raw)
     return Batch(
         scenario=scenario,
         seeds=tuple(seeds),
         digests=tuple(raw["digests"]),
         tables=raw["tables"],
-        provenance=_provenance(scenario, text, seeds),
+        provenance=_provenance(scenario, text, seeds, classes),
     )
 
 
@@ -208,6 +221,40 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
     return number
 
 
+def _check_controllers(controllers: Mapping[str, type] | None) -> dict[str, type] | None:
+    if controllers is None:
+        return None
+    if not isinstance(controllers, Mapping):
+        raise InputError(f"controllers: found {quote(controllers)}; allowed: a mapping of names to classes")
+    for name, made in controllers.items():
+        if not isinstance(name, str) or not name:
+            raise InputError(f"controllers: found {quote(name)} for a name; allowed: text")
+        if not callable(made):
+            raise InputError(f"controllers: {name}: found {quote(made)}; allowed: a class")
+    return dict(controllers)
+
+
+def _raise_failure(raw: Mapping[str, Any]) -> None:
+    """What a controller of the user's own did wrong ends the run."""
+    if "failure" not in raw:
+        return
+    controller, hook, time_s, cause = raw["failure"]
+    if not isinstance(cause, Exception):
+        raise cause  # Ctrl-C
+    problem = f"{type(cause).__name__}: {cause}"
+    raise ControllerError(controller=controller, hook=hook, time_s=time_s, problem=problem) from cause
+
+
+def _source(made: type) -> str:
+    """What tells one controller's code from another's."""
+    import inspect
+
+    try:
+        return inspect.getsource(made)
+    except (OSError, TypeError):
+        return f"{getattr(made, '__module__', '')}.{getattr(made, '__qualname__', repr(made))}"
+
+
 _REFUSAL = re.compile(r"([\w.\[\]-]+): found (.*), allowed: (.*)", re.DOTALL)
 """How the engine tells that it refuses a value."""
 
@@ -231,8 +278,13 @@ def engine_call(work: Callable[[], Any]) -> Any:
         ) from None
 
 
-def _provenance(scenario: Scenario, text: str, seed: int | list[int]) -> dict[str, Any]:
-    key = hashlib.sha256(json.dumps([text, seed, _engine.version()]).encode()).hexdigest()
+def _provenance(
+    scenario: Scenario, text: str, seed: int | list[int], controllers: Mapping[str, type] | None = None
+) -> dict[str, Any]:
+    parts: list[Any] = [text, seed, _engine.version()]
+    if controllers:
+        parts.append({name: _source(made) for name, made in sorted(controllers.items())})
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     about = {
         "engine": _engine.version(),
         "python": platform.python_version(),

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterable
 
-__all__ = ["AckclockError", "InputError", "ScenarioError", "UnavailableError"]
+__all__ = ["AckclockError", "ControllerError", "InputError", "ScenarioError", "UnavailableError"]
 
 
 class AckclockError(Exception):
@@ -18,6 +18,29 @@ class AckclockError(Exception):
 
 class InputError(AckclockError, ValueError):
     """An argument, a file or a folder that cannot be used."""
+
+
+class ControllerError(AckclockError, RuntimeError):
+    """A controller of the user's own that raised, or asked for a window that is none; it ended the run.
+
+    Parameters
+    ----------
+    controller
+        Name of its class.
+    hook
+        Method that was called.
+    time_s
+        Simulated time, seconds.
+    problem
+        What it raised or returned.
+    """
+
+    def __init__(self, *, controller: str, hook: str, time_s: float, problem: str) -> None:
+        self.controller = controller
+        self.hook = hook
+        self.time_s = time_s
+        self.problem = problem
+        super().__init__(_one_line(f"controller {controller}, {hook} at {time_s:.9g} s: {problem}"))
 
 
 class UnavailableError(AckclockError, RuntimeError):

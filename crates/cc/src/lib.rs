@@ -1,6 +1,7 @@
 //! Window rules, pure and alone: congestion controllers say what ssthresh is and how the window grows; recovery rules
 //! say how the window gets there. Every pair of the two works. Nothing here knows segments, timers or packets.
 
+pub mod conformance;
 pub mod controller;
 pub mod ideal;
 pub mod rate;

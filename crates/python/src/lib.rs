@@ -1,5 +1,8 @@
 //! `ackclock._engine`: the simulator for Python. Text and numbers in, columns as raw buffers out; no logic here.
 
+mod controller;
+
+use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -11,14 +14,17 @@ use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::recovery::{self, Rule};
 use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
-use ackclock_sim::{Column, Error, Table};
+use ackclock_sim::{Column, Customs, Error, Table};
+use controller::{Failure, Slot};
 
 #[pymodule]
 mod _engine {
     #[pymodule_export]
+    use super::controller::{PyAck, PyRate, PyWindow};
+    #[pymodule_export]
     use super::{
-        build, check_controller, controller_options, cpu_time, estimate_memory, ideal_path, peak_rss_bytes,
-        play_script, registry, run, run_batch, run_each, version, yardstick,
+        build, check_conformance, check_controller, controller_options, cpu_time, estimate_memory,
+        ideal_path, peak_rss_bytes, play_script, registry, run, run_batch, run_each, version, yardstick,
     };
 }
 
@@ -96,20 +102,61 @@ fn check_controller(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Option<
     Ok(refused.map(|refusal| (refusal.option, refusal.found, refusal.allowed)))
 }
 
+/// Classes of users' own controllers, by name.
+type Classes = BTreeMap<String, Py<PyAny>>;
+
+fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
+    classes.iter().map(|(name, class)| (name.clone(), controller::maker(py, class, slot))).collect()
+}
+
+/// What a user's controller did wrong: class, hook, seconds, exception.
+fn told(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    let Failure { class, hook, time, error } = failure;
+    dict.set_item("failure", (class, hook, time.as_secs(), error.into_value(py)))?;
+    Ok(dict)
+}
+
+/// Put a user's controller through the test of conformance; what it broke, or what it did wrong, if anything.
+#[pyfunction]
+fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let slot = Slot::default();
+    let outcome = ackclock_cc::conformance::check(
+        || controller::PyController::new(&class_, &slot),
+        || !controller::failed(&slot) && py.check_signals().is_ok(),
+    );
+    py.check_signals()?;
+    let failure = slot.lock().ok().and_then(|mut slot| slot.take());
+    if let Some(failure) = failure {
+        return told(py, failure).map(Some);
+    }
+    let Err(broken) = outcome else { return Ok(None) };
+    let dict = PyDict::new(py);
+    dict.set_item("broken", (broken.rule, broken.hook, broken.found))?;
+    Ok(Some(dict))
+}
+
 /// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seed, pcap = None))]
+#[pyo3(signature = (scenario_json, seed, pcap = None, controllers = None))]
 fn run<'py>(
     py: Python<'py>,
     scenario_json: &str,
     seed: u64,
     pcap: Option<&str>,
+    controllers: Option<Classes>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let slot = Slot::default();
+    let customs = customs(py, &controllers.unwrap_or_default(), &slot);
     let output = guarded(py, || {
         let scenario = ackclock_sim::parse(scenario_json)?;
-        ackclock_sim::run(&scenario, seed)
-    })?
-    .map_err(refusal)?;
+        ackclock_sim::run_with(&scenario, seed, &customs, || controller::failed(&slot))
+    })?;
+    let failure = slot.lock().ok().and_then(|mut slot| slot.take());
+    if let Some(failure) = failure {
+        return told(py, failure);
+    }
+    let output = output.map_err(refusal)?;
     if let Some(path) = pcap {
         let written = guarded(py, || {
             let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
@@ -125,19 +172,31 @@ fn run<'py>(
 
 /// One run for each seed, on `threads` threads.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seeds, threads, progress = None))]
+#[pyo3(signature = (scenario_json, seeds, threads, progress = None, controllers = None))]
 fn run_batch<'py>(
     py: Python<'py>,
     scenario_json: &str,
     seeds: Vec<u64>,
     threads: usize,
     progress: Option<Py<PyAny>>,
+    controllers: Option<Classes>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let slots: Vec<Slot> = seeds.iter().map(|_| Slot::default()).collect();
+    let classes = controllers.unwrap_or_default();
+    let customs: Vec<Customs> = match classes.is_empty() {
+        true => Vec::new(),
+        false => slots.iter().map(|slot| customs(py, &classes, slot)).collect(),
+    };
+    let none = Customs::new();
     let mut raised = None;
     let mut told = 0;
     let batch = guarded(py, || {
         let scenario = ackclock_sim::parse(scenario_json)?;
-        ackclock_sim::run_batch(&scenario, &seeds, threads, |done| {
+        let one = |at: usize, seed| {
+            let customs = customs.get(at).unwrap_or(&none);
+            ackclock_sim::run_with(&scenario, seed, customs, || controller::failed(&slots[at]))
+        };
+        let go_on = |done| {
             let outcome = Python::attach(|py| {
                 py.check_signals()?;
                 match &progress {
@@ -148,10 +207,15 @@ fn run_batch<'py>(
             told = done;
             raised = outcome.err();
             raised.is_none()
-        })
+        };
+        ackclock_sim::run_batch_by(&seeds, threads, go_on, one)
     })?;
     if let Some(error) = raised {
         return Err(error);
+    }
+    let failure = slots.iter().find_map(|slot| slot.lock().ok().and_then(|mut slot| slot.take()));
+    if let Some(failure) = failure {
+        return self::told(py, failure);
     }
     let batch = batch.map_err(refusal)?;
     let dict = PyDict::new(py);

@@ -30,8 +30,19 @@ pub fn run_batch(
     scenario: &Scenario,
     seeds: &[u64],
     threads: usize,
-    mut progress: impl FnMut(usize) -> bool,
+    progress: impl FnMut(usize) -> bool,
 ) -> Result<Batch, Error> {
+    run_batch_by(seeds, threads, progress, |_, seed| run(scenario, seed))
+}
+
+/// The same with a run of one's own making: `one` is given the position of the seed, and the seed.
+pub fn run_batch_by(
+    seeds: &[u64],
+    threads: usize,
+    mut progress: impl FnMut(usize) -> bool,
+    one: impl Fn(usize, u64) -> Result<Output, Error> + Sync,
+) -> Result<Batch, Error> {
+    let one = &one;
     let next = AtomicUsize::new(0);
     let mut outputs: Vec<Option<Result<Output, Error>>> = seeds.iter().map(|_| None).collect();
     let stopped = std::thread::scope(|scope| {
@@ -42,7 +53,7 @@ pub fn run_batch(
             scope.spawn(move || loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(&seed) = seeds.get(at) else { return };
-                if results.send((at, run(scenario, seed))).is_err() {
+                if results.send((at, one(at, seed))).is_err() {
                     return; // nobody listens any more
                 }
             });

@@ -26,7 +26,7 @@ pub mod workload;
 pub mod world;
 pub mod yardstick;
 
-pub use batch::{run_batch, run_each, Batch, Kept};
+pub use batch::{run_batch, run_batch_by, run_each, Batch, Kept};
 pub use error::Error;
 pub use estimate::estimate_memory;
 pub use hosts::Customs;

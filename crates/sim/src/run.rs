@@ -44,6 +44,9 @@ pub fn run_with(
     built.app.begin(&mut built.world);
     let end = Time(scenario.duration_ns);
     if !customs.is_empty() {
+        if stop() {
+            return Err(Error::Stopped);
+        }
         let mut until = Time::ZERO;
         while until < end {
             until = (until + SLICE).min(end);

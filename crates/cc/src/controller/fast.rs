@@ -138,24 +138,21 @@ impl Fast {
         (2.0 * w).min((1.0 - self.gamma) * w + self.gamma * goal).max(FLOOR)
     }
 
-    fn on_round(&mut self, window: &Window, ack: &AckSample) {
+    /// A round trip is over; the window to go to at once, if the change is not spread.
+    fn on_round(&mut self, window: &Window, ack: &AckSample) -> Option<f64> {
         let w = self.window;
         self.rate_bps = w * f64::from(ack.smss) * 8.0 / self.avg_rtt;
         self.rounds += 1;
         if self.rounds >= self.period {
             self.rounds = 0;
             self.target = self.updated(w, self.w_old);
-            if self.base_rtt >= SPREAD {
-                self.slope = (self.target - w) / w.max(1.0);
-            } else {
-                self.slope = 0.0;
-                self.window = self.target;
-            }
+            self.slope = if self.base_rtt >= SPREAD { (self.target - w) / w.max(1.0) } else { 0.0 };
         } else {
             self.slope = 0.0;
             self.target = w;
         }
         self.w_old = f64::from(window.cwnd);
+        (self.base_rtt < SPREAD).then_some(self.target)
     }
 }
 
@@ -197,12 +194,12 @@ impl CongestionControl for Fast {
             self.target = self.window;
             self.slope = 0.0;
         }
+        let mut grown = self.window;
         if ack.snd_una > self.end_seq {
             self.end_seq = ack.snd_nxt;
-            self.on_round(window, ack);
+            grown = self.on_round(window, ack).unwrap_or(grown);
         }
         let low_delay = self.doubling && self.queueing() < self.threshold;
-        let mut grown = self.window;
         if low_delay {
             grown += f64::from(ack.acked);
         } else if self.slope != 0.0 {

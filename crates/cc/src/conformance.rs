@@ -1,0 +1,445 @@
+//! A test that every controller has to pass, built in or a user's own: random sequences of what a connection can meet,
+//! and rules that hold after each step.
+//!
+//! | rule | what is asked |
+//! |---|---|
+//! | window | cwnd is 1 at least and never beyond its clamp; a target window is 2 at least; a pacing rate is positive |
+//! | reduction | a target window is not above cwnd |
+//! | application-limited | an ACK of a sender that its window does not limit does not raise cwnd |
+//! | undo | a reduction that was a mistake is taken back: the window is what it was, at least |
+//! | ecn | marks on every ACK, with a reduction in each round trip, do not let the window grow |
+//! | variables | none is infinite |
+//! | determinism | the same sequence gives the same windows |
+//!
+//! Controllers that set the window by themselves (`controls`) answer for growth, undo and marks in ways of their own:
+//! for these the rules on application limits, reductions and marks are left out, and undo may not lower cwnd.
+
+use std::fmt;
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Stream, Time};
+
+use crate::controller::{AckSample, CongestionControl, RateSample, MAX_VARS};
+use crate::window::Window;
+
+/// A rule that a controller broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which: see the table above.
+    pub rule: &'static str,
+    /// Hook after which it showed.
+    pub hook: &'static str,
+    /// Sequence, counted from 0, and step in it.
+    pub at: (u32, u32),
+    /// What was found.
+    pub found: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { rule, hook, at, found } = self;
+        write!(f, "{rule}: after {hook} (sequence {}, step {}): {found}", at.0, at.1)
+    }
+}
+
+/// Sequences of one check.
+pub const SEQUENCES: u32 = 60;
+/// Steps of a sequence.
+const STEPS: u32 = 400;
+const SMSS: u32 = 1448;
+/// Most segments that a window may have.
+const CLAMP: u32 = 20_000;
+
+/// Put controllers made by `make` through the test; `go_on` is asked after each sequence.
+pub fn check<C: CongestionControl>(
+    mut make: impl FnMut() -> C,
+    mut go_on: impl FnMut() -> bool,
+) -> Result<(), Violation> {
+    for sequence in 0..SEQUENCES {
+        let first = Path::new(make(), sequence).run()?;
+        if sequence < 5 {
+            let second = Path::new(make(), sequence).run()?;
+            if let Some(step) = first.iter().zip(&second).position(|(a, b)| a != b) {
+                let found = format!("cwnd {} and {}", first[step], second[step]);
+                let at = (sequence, step as u32);
+                return Err(Violation { rule: "determinism", hook: "the same steps", at, found });
+            }
+        }
+        Path::new(make(), sequence).run_marked()?;
+        if !go_on() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A sender in outline: enough of one to tell a controller a consistent story.
+struct Path<C> {
+    cc: C,
+    window: Window,
+    stream: Stream,
+    at: (u32, u32),
+    now: Time,
+    base_rtt: Span,
+    srtt: Span,
+    min_rtt: Span,
+    snd_una: u64,
+    state: CaState,
+    delivered: u64,
+    lost: u64,
+    controls: bool,
+}
+
+impl<C: CongestionControl> Path<C> {
+    fn new(mut cc: C, sequence: u32) -> Path<C> {
+        let mut stream = Stream::new(u64::from(sequence), "conformance");
+        if cc.wants_seed() {
+            cc.seed(stream.next_u64());
+        }
+        let base_rtt = Span::from_us(500 + stream.below(200_000));
+        let window = Window { cwnd_clamp: CLAMP, ..Window::new(1 + stream.below(20) as u32) };
+        Path {
+            controls: cc.controls(),
+            cc,
+            window,
+            stream,
+            at: (sequence, 0),
+            now: Time(1_000_000),
+            base_rtt,
+            srtt: base_rtt,
+            min_rtt: base_rtt,
+            snd_una: 1,
+            state: CaState::Open,
+            delivered: 0,
+            lost: 0,
+        }
+    }
+
+    /// Random steps; the windows after each.
+    fn run(mut self) -> Result<Vec<u32>, Violation> {
+        self.begin()?;
+        let mut windows = Vec::with_capacity(STEPS as usize);
+        for step in 0..STEPS {
+            self.at.1 = step;
+            match self.stream.below(100) {
+                0..=69 => self.ack(true, false)?,
+                70..=84 => self.ack(false, false)?,
+                85..=89 => self.lose(false)?,
+                90..=92 => self.lose(true)?,
+                93..=94 => self.time_out()?,
+                95..=96 => self.mark()?,
+                97 => self.idle()?,
+                _ => self.round()?,
+            }
+            windows.push(self.window.cwnd);
+        }
+        Ok(windows)
+    }
+
+    /// Round trips in which every ACK carries a mark.
+    fn run_marked(mut self) -> Result<(), Violation> {
+        self.begin()?;
+        for _ in 0..8 {
+            self.round()?;
+        }
+        let before = self.window.cwnd;
+        for round in 0..30 {
+            self.at.1 = round;
+            self.mark()?;
+        }
+        if !self.controls && self.window.cwnd > before.max(4) {
+            return Err(self.broken(
+                "ecn",
+                "on_ecn",
+                format!("cwnd rose from {before} to {}", self.window.cwnd),
+            ));
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), Violation> {
+        self.cc.on_start(&mut self.window, self.now, self.srtt, SMSS);
+        self.look("on_start")
+    }
+
+    fn sample(&mut self, segments: u32, limited: bool, marked: bool) -> AckSample {
+        let rtt = self.base_rtt + Span(self.stream.below(self.base_rtt.0 / 2 + 1));
+        self.now = self.now + Span(1 + self.stream.below(self.base_rtt.0 / 4 + 1));
+        self.srtt = Span((7 * self.srtt.0 + rtt.0) / 8);
+        let rtt = (self.stream.below(10) > 0).then_some(rtt);
+        let in_flight = self.window.cwnd.max(segments);
+        self.snd_una += u64::from(segments) * u64::from(SMSS);
+        self.delivered += u64::from(segments);
+        let flight = u64::from(in_flight).min(self.delivered);
+        AckSample {
+            now: self.now,
+            acked: segments,
+            delivered: segments,
+            acked_bytes: u64::from(segments) * u64::from(SMSS),
+            newly_lost: 0,
+            rtt,
+            srtt: self.srtt,
+            min_rtt: self.min_rtt,
+            prior_in_flight: in_flight,
+            in_flight: in_flight - segments,
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_una + u64::from(self.window.cwnd) * u64::from(SMSS),
+            cwnd_limited: limited,
+            paced: self.cc.wants_pacing(),
+            smss: SMSS,
+            ece: marked,
+            delivered_ce: if marked { segments } else { 0 },
+            ca_state: self.state,
+            is_dup: segments == 0,
+            rate: self.cc.wants_rate().then(|| RateSample {
+                delivered: flight as u32,
+                interval: self.srtt,
+                send_elapsed: self.srtt,
+                ack_elapsed: self.srtt,
+                prior_delivered: self.delivered - flight,
+                prior_time: Time(self.now.0.saturating_sub(self.srtt.0)),
+                total_delivered: self.delivered,
+                delivered_ce: 0,
+                lost: 0,
+                tx_in_flight: in_flight,
+                is_app_limited: !limited,
+                is_retrans: false,
+                is_ack_delayed: false,
+            }),
+        }
+    }
+
+    fn ack(&mut self, limited: bool, marked: bool) -> Result<(), Violation> {
+        let segments = 1 + self.stream.below(3) as u32;
+        let ack = self.sample(segments, limited, marked);
+        let before = self.window.cwnd;
+        self.cc.on_sample(&mut self.window, &ack);
+        self.look("on_sample")?;
+        self.grow(&ack)?;
+        if !limited && !self.controls && self.window.cwnd > before {
+            let found = format!("cwnd rose from {before} to {}", self.window.cwnd);
+            return Err(self.broken("application-limited", "on_ack", found));
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, ack: &AckSample) -> Result<(), Violation> {
+        if self.controls {
+            self.cc.on_control(&mut self.window, ack);
+            return self.look("on_control");
+        }
+        self.cc.on_ack(&mut self.window, ack);
+        self.look("on_ack")
+    }
+
+    /// A whole window of ACKs.
+    fn round(&mut self) -> Result<(), Violation> {
+        for _ in 0..self.window.cwnd.min(60) {
+            self.ack(true, false)?;
+        }
+        Ok(())
+    }
+
+    fn set_state(&mut self, state: CaState) -> Result<(), Violation> {
+        self.cc.on_state(&mut self.window, state, self.now);
+        self.state = state;
+        self.look("on_state")
+    }
+
+    /// The target window of a reduction that begins now.
+    fn reduce(&mut self) -> Result<(), Violation> {
+        let cwnd = self.window.cwnd;
+        self.window.prior_cwnd = cwnd;
+        self.window.cwnd_cnt = 0;
+        let ssthresh = self.cc.ssthresh(&self.window, cwnd);
+        if ssthresh < 2 {
+            return Err(self.broken("window", "on_congestion_event", format!("a target of {ssthresh}")));
+        }
+        if !self.controls && ssthresh > cwnd.max(2) {
+            let found = format!("a target of {ssthresh} for a cwnd of {cwnd}");
+            return Err(self.broken("reduction", "on_congestion_event", found));
+        }
+        self.window.ssthresh = ssthresh;
+        Ok(())
+    }
+
+    /// Loss, a few ACKs of recovery, and its end, or its undoing.
+    fn lose(&mut self, undone: bool) -> Result<(), Violation> {
+        let prior_ssthresh = self.window.current_ssthresh();
+        self.reduce()?;
+        self.set_state(CaState::Recovery)?;
+        for i in 0..3 {
+            let mut ack = self.sample(1, true, false);
+            ack.newly_lost = u32::from(i == 0);
+            self.lost += u64::from(ack.newly_lost);
+            self.cc.on_sample(&mut self.window, &ack);
+            self.look("on_sample")?;
+            if self.controls {
+                self.grow(&ack)?;
+            }
+        }
+        if undone {
+            let (before, prior) = (self.window.cwnd, self.window.prior_cwnd);
+            if !self.controls {
+                self.window.cwnd = self.window.ssthresh.min(before);
+            }
+            let least = if self.controls { self.window.cwnd } else { prior };
+            let cwnd = self.cc.undo_cwnd(&self.window);
+            if cwnd < least {
+                return Err(self.broken("undo", "undo_cwnd", format!("{cwnd} for a window of {least}")));
+            }
+            self.window.cwnd = cwnd;
+            self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
+            self.look("undo_cwnd")?;
+        } else {
+            if !self.controls {
+                self.window.cwnd = self.window.ssthresh.min(self.window.cwnd).max(1);
+            }
+            self.cc.on_recovered(&mut self.window, self.now);
+            self.look("on_recovered")?;
+        }
+        self.set_state(CaState::Open)
+    }
+
+    fn time_out(&mut self) -> Result<(), Violation> {
+        self.now = self.now + Span::from_ms(300);
+        self.reduce()?;
+        self.cc.on_rto(&mut self.window, self.now);
+        self.window.cwnd = 1;
+        self.look("on_rto")?;
+        self.set_state(CaState::Loss)?;
+        let ack = self.sample(1, true, false);
+        self.cc.on_sample(&mut self.window, &ack);
+        self.look("on_sample")?;
+        self.grow(&ack)?;
+        self.set_state(CaState::Open)
+    }
+
+    /// A round trip whose ACKs carry marks.
+    fn mark(&mut self) -> Result<(), Violation> {
+        let ack = self.sample(1, true, true);
+        self.cc.on_sample(&mut self.window, &ack);
+        self.look("on_sample")?;
+        let reduces = self.cc.on_ecn(&mut self.window, &ack);
+        self.look("on_ecn")?;
+        if reduces {
+            self.reduce()?;
+            self.set_state(CaState::Cwr)?;
+        }
+        for _ in 0..self.window.cwnd.min(60) {
+            let ack = self.sample(1, true, true);
+            self.cc.on_sample(&mut self.window, &ack);
+            self.look("on_sample")?;
+            if self.controls || !reduces {
+                self.grow(&ack)?;
+            }
+        }
+        if reduces {
+            if !self.controls {
+                self.window.cwnd = self.window.ssthresh.min(self.window.cwnd).max(1);
+            }
+            let before = self.window.cwnd;
+            self.cc.on_recovered(&mut self.window, self.now);
+            self.look("on_recovered")?;
+            if !self.controls {
+                // what an estimate says beyond is not growth
+                self.window.cwnd = self.window.cwnd.min(before).max(1);
+            }
+            self.set_state(CaState::Open)?;
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<(), Violation> {
+        let idle = Span::from_ms(1 + self.stream.below(5_000));
+        self.now = self.now + idle;
+        self.cc.on_tx_start(&mut self.window, self.now, idle);
+        self.look("on_tx_start")
+    }
+
+    fn look(&self, hook: &'static str) -> Result<(), Violation> {
+        let Window { cwnd, cwnd_clamp, pacing_rate, .. } = self.window;
+        if cwnd < 1 || cwnd > cwnd_clamp.max(CLAMP) {
+            return Err(self.broken("window", hook, format!("a cwnd of {cwnd}")));
+        }
+        if pacing_rate == 0 {
+            return Err(self.broken("window", hook, "a pacing rate of 0".to_string()));
+        }
+        let names = self.cc.var_names();
+        let mut values = [f64::NAN; MAX_VARS];
+        self.cc.vars(&mut values[..names.len()]);
+        match names.iter().zip(values).find(|(_, value)| value.is_infinite()) {
+            Some((name, value)) => Err(self.broken("variables", hook, format!("{name} is {value}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn broken(&self, rule: &'static str, hook: &'static str, found: String) -> Violation {
+        Violation { rule, hook, at: self.at, found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::{Controller, Reno, ENTRIES};
+
+    #[test]
+    fn every_built_in_controller_passes() {
+        for entry in ENTRIES {
+            let outcome = check(|| Controller::by_name(entry.name).expect("registered"), || true);
+            assert_eq!(outcome, Ok(()), "{}", entry.name);
+        }
+    }
+
+    /// Reno with one rule broken.
+    struct Broken(&'static str, u32);
+
+    impl CongestionControl for Broken {
+        fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+            match self.0 {
+                "application-limited" => window.cwnd += 1,
+                "window" => window.cwnd = window.cwnd.saturating_sub(3),
+                "determinism" if ack.cwnd_limited => window.cwnd += 1 + self.1 % 2,
+                _ => Reno::default().on_ack(window, ack),
+            }
+            window.cwnd = window.cwnd.min(CLAMP);
+        }
+        fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
+            match self.0 {
+                "reduction" => window.cwnd + 5,
+                _ => (window.cwnd / 2).max(2),
+            }
+        }
+        fn undo_cwnd(&mut self, window: &Window) -> u32 {
+            match self.0 {
+                "undo" => 1,
+                _ => window.prior_cwnd.max(window.cwnd),
+            }
+        }
+        fn on_ecn(&mut self, _window: &mut Window, _ack: &AckSample) -> bool {
+            self.0 != "ecn"
+        }
+        fn var_names(&self) -> &'static [&'static str] {
+            &["x"]
+        }
+        fn vars(&self, values: &mut [f64]) {
+            values[0] = if self.0 == "variables" { f64::INFINITY } else { 0.0 };
+        }
+    }
+
+    #[test]
+    fn each_rule_is_noticed_when_it_is_broken() {
+        assert_eq!(check(|| Broken("none", 0), || true), Ok(()));
+        for rule in ["window", "reduction", "application-limited", "undo", "ecn", "variables", "determinism"]
+        {
+            let mut made = 0;
+            let make = || {
+                made += 1;
+                Broken(rule, made % 7)
+            };
+            let broken = check(make, || true).expect_err(rule);
+            assert_eq!(broken.rule, rule, "{broken}");
+        }
+    }
+}

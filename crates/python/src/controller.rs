@@ -1,0 +1,532 @@
+//! A user's controller written in Python, behind the engine's contract. Each hook takes the GIL, hands over the window
+//! and the ACK, and checks what comes back; the first failure is kept, told once, and ends the run.
+
+use std::sync::{Arc, Mutex};
+
+use ackclock_cc::controller::Custom;
+use ackclock_cc::{AckSample, CongestionControl, RateSample, Window};
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+use ackclock_tcp::Maker;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// Windows beyond this are taken for an error of the controller, segments.
+const ABSURD: f64 = (1_u32 << 30) as f64;
+/// Most variables of a controller in a trace.
+const MAX_VARS: usize = ackclock_cc::controller::MAX_VARS;
+
+/// What went wrong first.
+pub struct Failure {
+    pub class: String,
+    pub hook: &'static str,
+    pub time: Time,
+    pub error: PyErr,
+}
+
+/// Where the controllers of one run leave their first failure.
+pub type Slot = Arc<Mutex<Option<Failure>>>;
+
+/// Whether there is a failure.
+pub fn failed(slot: &Slot) -> bool {
+    slot.lock().is_ok_and(|failure| failure.is_some())
+}
+
+/// Makes controllers of `class`, which leave failures in `slot`.
+pub fn maker(py: Python<'_>, class: &Py<PyAny>, slot: &Slot) -> Maker {
+    let (class, slot) = (class.clone_ref(py), slot.clone());
+    Maker::new(move || Box::new(PyController::new(&class, &slot)) as Custom)
+}
+
+/// cwnd, ssthresh and pacing rate of one sender. A hook may set them.
+#[pyclass(name = "Window", module = "ackclock")]
+pub struct PyWindow {
+    /// Congestion window, segments; fractions are kept, the sender sees the whole part.
+    #[pyo3(get, set)]
+    cwnd: f64,
+    /// Slow-start threshold, segments; infinite until it is first set.
+    #[pyo3(get, set)]
+    ssthresh: f64,
+    /// Pacing rate, bytes/s; infinite where none is set.
+    #[pyo3(get, set)]
+    pacing_rate: f64,
+    /// cwnd at the last reduction, segments.
+    #[pyo3(get)]
+    prior_cwnd: u32,
+}
+
+#[pymethods]
+impl PyWindow {
+    /// Whether cwnd is below ssthresh.
+    #[getter]
+    fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+impl PyWindow {
+    /// Take over what the sender changed.
+    fn follow(&mut self, window: &Window) {
+        if whole(self.cwnd) != window.cwnd {
+            self.cwnd = f64::from(window.cwnd);
+        }
+        if limit(self.ssthresh) != window.ssthresh {
+            self.ssthresh = match window.ssthresh {
+                Window::INFINITE.. => f64::INFINITY,
+                ssthresh => f64::from(ssthresh),
+            };
+        }
+        if rate(self.pacing_rate) != window.pacing_rate {
+            self.pacing_rate = match window.pacing_rate {
+                Window::UNPACED => f64::INFINITY,
+                bytes => bytes as f64,
+            };
+        }
+        self.prior_cwnd = window.prior_cwnd;
+    }
+
+    /// Hand back what the hook set, if it is a window.
+    fn hand_back(&self, window: &mut Window) -> PyResult<()> {
+        check("cwnd", self.cwnd, 1.0, ABSURD)?;
+        if self.ssthresh != f64::INFINITY {
+            check("ssthresh", self.ssthresh, 1.0, f64::from(Window::INFINITE))?;
+        }
+        if self.pacing_rate != f64::INFINITY {
+            check("pacing_rate", self.pacing_rate, 1.0, 1e15)?;
+        }
+        window.cwnd = whole(self.cwnd).min(window.cwnd_clamp);
+        window.ssthresh = limit(self.ssthresh);
+        window.pacing_rate = rate(self.pacing_rate);
+        Ok(())
+    }
+}
+
+fn whole(cwnd: f64) -> u32 {
+    cwnd as u32
+}
+
+fn limit(ssthresh: f64) -> u32 {
+    (ssthresh as u32).min(Window::INFINITE)
+}
+
+fn rate(pacing_rate: f64) -> u64 {
+    if pacing_rate == f64::INFINITY {
+        Window::UNPACED
+    } else {
+        pacing_rate as u64
+    }
+}
+
+fn check(what: &str, value: f64, low: f64, high: f64) -> PyResult<f64> {
+    if (low..=high).contains(&value) {
+        return Ok(value);
+    }
+    Err(PyValueError::new_err(format!("{what} is {value}; allowed: {low} to {high}")))
+}
+
+/// What one ACK tells. Fields as in the engine's `AckSample`; times in seconds.
+#[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
+pub struct PyAck {
+    now: f64,
+    acked: u32,
+    delivered: u32,
+    acked_bytes: u64,
+    newly_lost: u32,
+    rtt: Option<f64>,
+    srtt: f64,
+    min_rtt: f64,
+    prior_in_flight: u32,
+    in_flight: u32,
+    snd_una: u64,
+    snd_nxt: u64,
+    cwnd_limited: bool,
+    paced: bool,
+    smss: u32,
+    ece: bool,
+    delivered_ce: u32,
+    ca_state: &'static str,
+    is_dup: bool,
+    rate: Option<Py<PyRate>>,
+}
+
+/// A sample of the delivery rate. Fields as in the engine's `RateSample`; times in seconds, counts in segments.
+#[pyclass(name = "Rate", module = "ackclock", frozen, get_all)]
+pub struct PyRate {
+    delivered: u32,
+    interval: f64,
+    send_elapsed: f64,
+    ack_elapsed: f64,
+    prior_delivered: u64,
+    prior_time: f64,
+    total_delivered: u64,
+    delivered_ce: u32,
+    lost: u32,
+    tx_in_flight: u32,
+    is_app_limited: bool,
+    is_retrans: bool,
+    is_ack_delayed: bool,
+}
+
+fn seconds(span: Span) -> f64 {
+    if span == Span::MAX {
+        f64::INFINITY
+    } else {
+        span.as_secs()
+    }
+}
+
+fn py_rate(py: Python<'_>, r: &RateSample) -> PyResult<Py<PyRate>> {
+    Py::new(
+        py,
+        PyRate {
+            delivered: r.delivered,
+            interval: seconds(r.interval),
+            send_elapsed: seconds(r.send_elapsed),
+            ack_elapsed: seconds(r.ack_elapsed),
+            prior_delivered: r.prior_delivered,
+            prior_time: r.prior_time.as_secs(),
+            total_delivered: r.total_delivered,
+            delivered_ce: r.delivered_ce,
+            lost: r.lost,
+            tx_in_flight: r.tx_in_flight,
+            is_app_limited: r.is_app_limited,
+            is_retrans: r.is_retrans,
+            is_ack_delayed: r.is_ack_delayed,
+        },
+    )
+}
+
+fn py_ack(py: Python<'_>, a: &AckSample) -> PyResult<PyAck> {
+    Ok(PyAck {
+        now: a.now.as_secs(),
+        acked: a.acked,
+        delivered: a.delivered,
+        acked_bytes: a.acked_bytes,
+        newly_lost: a.newly_lost,
+        rtt: a.rtt.map(seconds),
+        srtt: seconds(a.srtt),
+        min_rtt: seconds(a.min_rtt),
+        prior_in_flight: a.prior_in_flight,
+        in_flight: a.in_flight,
+        snd_una: a.snd_una,
+        snd_nxt: a.snd_nxt,
+        cwnd_limited: a.cwnd_limited,
+        paced: a.paced,
+        smss: a.smss,
+        ece: a.ece,
+        delivered_ce: a.delivered_ce,
+        ca_state: CaState::NAMES[a.ca_state as usize],
+        is_dup: a.is_dup,
+        rate: a.rate.as_ref().map(|r| py_rate(py, r)).transpose()?,
+    })
+}
+
+/// The optional hooks that the class has.
+#[derive(Clone, Copy, Default)]
+struct Has {
+    start: bool,
+    sample: bool,
+    control: bool,
+    rto: bool,
+    state: bool,
+    recovered: bool,
+    ecn: bool,
+    undo: bool,
+    tx_start: bool,
+    vars: bool,
+}
+
+/// A controller whose hooks are methods of a Python object.
+pub struct PyController {
+    object: Option<Py<PyAny>>,
+    window: Option<Py<PyWindow>>,
+    class: String,
+    has: Has,
+    wants_rate: bool,
+    wants_pacing: bool,
+    wants_exact_ecn: bool,
+    variables: &'static [&'static str],
+    slot: Slot,
+    now: Time,
+}
+
+impl PyController {
+    /// An instance of `class`; if it cannot be made, the failure is noted and the controller does nothing.
+    pub fn new(class: &Py<PyAny>, slot: &Slot) -> PyController {
+        Python::attach(|py| {
+            let name = class.getattr(py, "__name__").and_then(|name| name.extract(py));
+            let mut made = PyController {
+                object: None,
+                window: None,
+                class: name.unwrap_or_else(|_| "controller".to_string()),
+                has: Has::default(),
+                wants_rate: false,
+                wants_pacing: false,
+                wants_exact_ecn: false,
+                variables: &[],
+                slot: slot.clone(),
+                now: Time::ZERO,
+            };
+            if let Err(error) = made.fill(py, class) {
+                made.fail("__init__", error);
+            }
+            made
+        })
+    }
+
+    fn fill(&mut self, py: Python<'_>, class: &Py<PyAny>) -> PyResult<()> {
+        let object = class.call0(py)?;
+        let bound = object.bind(py);
+        for hook in ["on_ack", "on_congestion_event"] {
+            let needed = hook == "on_congestion_event" || !bound.hasattr("on_control")?;
+            if needed && !bound.hasattr(hook)? {
+                return Err(PyTypeError::new_err(format!("there is no method {hook}")));
+            }
+        }
+        self.has = Has {
+            start: bound.hasattr("on_start")?,
+            sample: bound.hasattr("on_sample")?,
+            control: bound.hasattr("on_control")?,
+            rto: bound.hasattr("on_rto")?,
+            state: bound.hasattr("on_state")?,
+            recovered: bound.hasattr("on_recovered")?,
+            ecn: bound.hasattr("on_ecn")?,
+            undo: bound.hasattr("undo_cwnd")?,
+            tx_start: bound.hasattr("on_tx_start")?,
+            vars: bound.hasattr("variables")?,
+        };
+        let flag = |name: &str| match bound.getattr_opt(name)? {
+            Some(value) => value.extract::<bool>(),
+            None => Ok(false),
+        };
+        self.wants_rate = flag("wants_rate")?;
+        self.wants_pacing = flag("wants_pacing")?;
+        self.wants_exact_ecn = flag("wants_exact_ecn")?;
+        if self.has.vars {
+            let names: Vec<String> = bound.getattr("variables")?.extract()?;
+            self.variables = intern(names)?;
+        }
+        let window =
+            PyWindow { cwnd: 0.0, ssthresh: f64::INFINITY, pacing_rate: f64::INFINITY, prior_cwnd: 0 };
+        self.window = Some(Py::new(py, window)?);
+        self.object = Some(object);
+        Ok(())
+    }
+
+    #[cold]
+    fn fail(&mut self, hook: &'static str, error: PyErr) {
+        self.object = None;
+        if let Ok(mut slot) = self.slot.lock() {
+            slot.get_or_insert(Failure { class: self.class.clone(), hook, time: self.now, error });
+        }
+    }
+
+    /// Call `hook(window, ...)`; `back` looks at what it returns. None after a failure.
+    fn call<T>(
+        &mut self,
+        hook: &'static str,
+        window: &mut Window,
+        arguments: impl for<'py> FnOnce(Python<'py>, Bound<'py, PyWindow>) -> PyResult<Bound<'py, PyTuple>>,
+        back: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Option<T> {
+        let (object, shared) = (self.object.as_ref()?, self.window.as_ref()?);
+        let outcome = Python::attach(|py| -> PyResult<T> {
+            let shared = shared.bind(py);
+            shared.borrow_mut().follow(window);
+            let returned = object.bind(py).call_method1(hook, arguments(py, shared.clone())?)?;
+            shared.borrow().hand_back(window)?;
+            back(&returned)
+        });
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.fail(hook, error);
+                None
+            }
+        }
+    }
+
+    fn call_with_ack(&mut self, hook: &'static str, window: &mut Window, ack: &AckSample) {
+        self.now = ack.now;
+        self.call(
+            hook,
+            window,
+            |py, w| PyTuple::new(py, [w.into_any(), Bound::new(py, py_ack(py, ack)?)?.into_any()]),
+            |_| Ok(()),
+        );
+    }
+
+    fn call_with_time(&mut self, hook: &'static str, window: &mut Window, now: Time) {
+        self.now = now;
+        self.call(hook, window, |py, w| (w, now.as_secs()).into_pyobject(py), |_| Ok(()));
+    }
+}
+
+/// Names live as long as the process: a trace refers to them.
+fn intern(names: Vec<String>) -> PyResult<&'static [&'static str]> {
+    if names.len() > MAX_VARS
+        || names.iter().any(|name| !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+    {
+        return Err(PyValueError::new_err(format!(
+            "variables: found {names:?}; allowed: at most {MAX_VARS} plain names"
+        )));
+    }
+    static KNOWN: Mutex<Vec<&'static [&'static str]>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().map_err(|_| PyValueError::new_err("a thread died"))?;
+    if let Some(found) = known.iter().find(|list| list.iter().eq(names.iter())) {
+        return Ok(found);
+    }
+    let list: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
+    let list: &'static [&'static str] = list.leak();
+    known.push(list);
+    Ok(list)
+}
+
+impl CongestionControl for PyController {
+    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
+        self.now = now;
+        if self.has.start {
+            self.call(
+                "on_start",
+                window,
+                |py, w| (w, now.as_secs(), seconds(srtt), smss).into_pyobject(py),
+                |_| Ok(()),
+            );
+        }
+    }
+
+    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+        self.now = ack.now;
+        if self.has.sample {
+            self.call_with_ack("on_sample", window, ack);
+        }
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        self.call_with_ack("on_ack", window, ack);
+    }
+
+    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
+        let mut copy = *window;
+        let given = self.call(
+            "on_congestion_event",
+            &mut copy,
+            |py, w| (w, in_flight).into_pyobject(py),
+            |returned| {
+                let value = returned.extract::<f64>().map_err(|_| {
+                    PyTypeError::new_err(format!(
+                        "returned {returned}; allowed: the target window in segments"
+                    ))
+                })?;
+                check("the target window", value, 0.0, ABSURD)
+            },
+        );
+        given.map_or(window.cwnd / 2, |ssthresh| ssthresh as u32).max(2)
+    }
+
+    fn on_rto(&mut self, window: &mut Window, now: Time) {
+        if self.has.rto {
+            self.call_with_time("on_rto", window, now);
+        }
+    }
+
+    fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
+        if self.has.state {
+            self.now = now;
+            let name = CaState::NAMES[state as usize];
+            self.call("on_state", window, |py, w| (w, name, now.as_secs()).into_pyobject(py), |_| Ok(()));
+        }
+    }
+
+    fn on_recovered(&mut self, window: &mut Window, now: Time) {
+        if self.has.recovered {
+            self.call_with_time("on_recovered", window, now);
+        }
+    }
+
+    fn on_ecn(&mut self, window: &mut Window, ack: &AckSample) -> bool {
+        if !self.has.ecn {
+            return true;
+        }
+        self.now = ack.now;
+        let answer = self.call(
+            "on_ecn",
+            window,
+            |py, w| PyTuple::new(py, [w.into_any(), Bound::new(py, py_ack(py, ack)?)?.into_any()]),
+            |returned| {
+                returned
+                    .extract::<bool>()
+                    .map_err(|_| PyTypeError::new_err(format!("returned {returned}; allowed: True, False")))
+            },
+        );
+        answer.unwrap_or(true)
+    }
+
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        let before = window.cwnd.max(window.prior_cwnd);
+        if !self.has.undo {
+            return before;
+        }
+        let mut copy = *window;
+        let given = self.call(
+            "undo_cwnd",
+            &mut copy,
+            |py, w| (w,).into_pyobject(py),
+            |returned| {
+                let value = returned.extract::<f64>().map_err(|_| {
+                    PyTypeError::new_err(format!("returned {returned}; allowed: a window in segments"))
+                })?;
+                check("the window", value, 1.0, ABSURD)
+            },
+        );
+        given.map_or(before, |cwnd| cwnd as u32)
+    }
+
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
+        if self.has.tx_start {
+            self.now = now;
+            self.call(
+                "on_tx_start",
+                window,
+                |py, w| (w, now.as_secs(), seconds(idle)).into_pyobject(py),
+                |_| Ok(()),
+            );
+        }
+    }
+
+    fn controls(&self) -> bool {
+        self.has.control
+    }
+
+    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
+        self.call_with_ack("on_control", window, ack);
+    }
+
+    fn wants_rate(&self) -> bool {
+        self.wants_rate
+    }
+
+    fn wants_pacing(&self) -> bool {
+        self.wants_pacing
+    }
+
+    fn wants_exact_ecn(&self) -> bool {
+        self.wants_exact_ecn
+    }
+
+    fn var_names(&self) -> &'static [&'static str] {
+        self.variables
+    }
+
+    fn vars(&self, values: &mut [f64]) {
+        let Some(object) = &self.object else { return };
+        Python::attach(|py| {
+            for (value, name) in values.iter_mut().zip(self.variables) {
+                if let Ok(known) = object.bind(py).getattr(*name).and_then(|x| x.extract::<f64>()) {
+                    *value = known;
+                }
+            }
+        });
+    }
+}
