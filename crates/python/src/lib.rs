@@ -106,7 +106,9 @@ fn check_controller(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Option<
 type Classes = BTreeMap<String, Py<PyAny>>;
 
 fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
-    classes.iter().map(|(name, class)| (name.clone(), controller::maker(py, class, slot))).collect()
+    let controllers =
+        classes.iter().map(|(name, class)| (name.clone(), controller::maker(py, class, slot))).collect();
+    Customs { controllers, ..Customs::default() }
 }
 
 /// What a user's controller did wrong: class, hook, seconds, exception.
