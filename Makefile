@@ -9,12 +9,15 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test reproduce check bench docs lock clean
+.PHONY: help setup test soak reproduce check bench docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 setup: $(VENV)/.engine ## environment .venv with the compiled engine; does nothing when up to date
+
+soak: setup $(VENV)/.dev ## the tests that take minutes: a hundred kills, a worker killed
+	$(BIN)/pytest -m long
 
 reproduce: setup ## re-run the study of Proportional Rate Reduction and write report/report.html
 	$(BIN)/ackclock study run prr --scale quick --out report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
@@ -116,9 +117,12 @@ class Dask:
     def __init__(self, address: Any, *, close: Callable[[], object] | None = None) -> None:
         distributed = _import("distributed")
         try:
+            if isinstance(address, str):  # before Dask tries for a minute, and says less
+                host, port = distributed.comm.get_address_host_port(address)
+                socket.create_connection((host, port), timeout=10).close()
             self._client = distributed.Client(address, timeout="30s", set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise UnavailableError(f"--scheduler {address}: cannot be reached ({error})") from None
+            raise UnavailableError(f"--scheduler {address}: cannot be reached ({str(error).lower()})") from None
         self._inbox = _Inbox()
         self._open: dict[int, Any] = {}
         self._close = close

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -96,6 +98,8 @@ class Store:
         with self.explained():
             _check_foreign(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):  # of which SQLite would say less
+                pass
             self._lock = _locked(self.folder)
             self._db = sqlite3.connect(database, isolation_level=None, timeout=30)
             self._db.execute("PRAGMA journal_mode = WAL")
@@ -487,13 +491,13 @@ def _locked(folder: Path) -> sqlite3.Connection:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    said = str(error).partition("\n")[0]
+    number = error.errno if isinstance(error, OSError) else None
+    if (told := re.search(r"\(os error (\d+)\)", said)) is not None:  # as Rust writes it
+        number = int(told[1])
+    if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
         return "no space left on the device"
-    said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-    said = said.partition("\n")[0]
-    if "disk is full" in said:
-        return "no space left on the device"
-    return said.lower()
+    return (os.strerror(number) if number else said).lower()
 
 
 def quick_check(folder: str | Path) -> bool:
