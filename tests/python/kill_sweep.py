@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from ackclock import Scenario
@@ -47,6 +48,7 @@ KEYS = {run_key(cell.hash, seed, engine_identity()).hex() for cell in SWEEP.cell
 NAMES = {
     (cell.text, seed): run_key(cell.hash, seed, engine_identity()).hex() for cell in SWEEP.cells for seed in cell.seeds
 }
+assert np.__version__  # imported here, so that no child has to
 LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 """Whether a child has ended, without taking note of it."""
 
@@ -95,7 +97,7 @@ def session(folder: Path, log: Path, chance: random.Random) -> bool:
         except BaseException as error:
             sys.stderr.write(f"{error!r}\n")
             os._exit(1)
-    while late and not (log.exists() and log.stat().st_size) and not os.waitid(os.P_PID, pid, LOOK):
+    while late and not (log.exists() and "made" in log.read_text()) and not os.waitid(os.P_PID, pid, LOOK):
         time.sleep(0.001)
     time.sleep(limit)
     os.kill(pid, signal.SIGKILL)
