@@ -15,7 +15,8 @@ def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     run = project["project"]["dependencies"]
     build = project["build-system"]["requires"]
-    dev = project["project"]["optional-dependencies"]["dev"]
+    extras = project["project"]["optional-dependencies"]
+    dev = [*extras["dev"], *extras["cluster"]]  # the tests run a cluster of their own
     compile_lock("requirements.lock", [*run, *build])
     compile_lock("requirements-dev.lock", ["-c requirements.lock", *dev])
 

@@ -67,7 +67,7 @@ def child(folder: Path, log: Path) -> None:
         note("made", task, len(done.digests))
         return done
 
-    campaign.KEEP_EVERY_S = 0.01
+    campaign.KEEP_EVERY_S, campaign.KEEP_REST = 0.01, 1
     executor = Threads(2, work=work)
     executor.target_s = 0.01
     run_sweep(SWEEP, folder, executor)

@@ -14,6 +14,7 @@ MODULES = [
     "ackclock.metrics",
     "ackclock.scenario",
     "ackclock.stats",
+    "ackclock.sweep",
     "ackclock.units",
 ]
 

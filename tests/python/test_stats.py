@@ -5,7 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from ackclock.stats import bootstrap_interval, mean_interval, paired_difference, proportion_interval, quantile_interval
+from ackclock.stats import (
+    bootstrap_interval,
+    bootstrap_mean,
+    compare_pairs,
+    mean_interval,
+    paired_difference,
+    proportion_interval,
+    quantile_interval,
+    seeds_needed,
+)
 
 
 def test_mean_of_known_sample():
@@ -65,3 +74,49 @@ def test_infinite_observations_bound_nothing():
         assert (e.low, e.high, e.n) == (-math.inf, math.inf, 2)
     assert math.isnan(paired_difference([1, math.inf], [1, math.inf]).value)
     assert quantile_interval([math.inf] * 3, 0.5).n == 3
+
+
+def test_bootstrap_of_the_mean_follows_the_skew_and_is_as_wide_as_t_without():
+    rng = np.random.default_rng(4)
+    normal = rng.normal(size=40)
+    b, t = bootstrap_mean(normal, resamples=20_000), mean_interval(normal)
+    assert b.high - b.low == pytest.approx(t.high - t.low, rel=0.04)
+    skewed = rng.exponential(size=40) ** 2
+    b = bootstrap_mean(skewed)
+    assert b.high - b.value > 1.1 * (b.value - b.low)
+    assert b == bootstrap_mean(skewed)
+    assert bootstrap_mean(normal[:9]) == mean_interval(normal[:9])
+    assert bootstrap_mean([2.0] * 20) == mean_interval([2.0] * 20)
+
+
+def test_bootstrap_of_the_mean_covers_as_promised():
+    rng = np.random.default_rng(6)
+    hits = 0
+    for _ in range(300):
+        e = bootstrap_mean(rng.normal(size=15), resamples=500)
+        hits += e.low <= 0 <= e.high
+    assert hits / 300 > 0.92
+
+
+def test_outcomes_of_pairs():
+    rng = np.random.default_rng(7)
+    shared, noise = rng.normal(size=30) * 10, rng.normal(size=30) * 0.1
+    assert compare_pairs(shared + 1, shared + noise).outcome == "first is larger"
+    assert compare_pairs(shared - 1, shared + noise).outcome == "second is larger"
+    assert compare_pairs(shared, shared + noise - noise.mean()).outcome == "no difference shown"
+    assert compare_pairs(shared, shared).outcome == "equal in every pair"
+    assert compare_pairs([1.0], [1.0]).outcome == "no difference shown"
+    gaps = compare_pairs([1.0, math.nan, 3.0, 4.0], [0.0, 1.0, math.nan, 2.0])
+    assert (gaps.first.value, gaps.second.value, gaps.difference.n) == (2.5, 1.0, 2)
+
+
+def test_seeds_needed_make_the_interval_narrow():
+    rng = np.random.default_rng(8)
+    few = mean_interval(rng.normal(size=20))
+    wanted = seeds_needed(few, 0.2)
+    many = mean_interval(rng.normal(size=2 * wanted))
+    assert many.high - many.low < 0.2
+    assert seeds_needed(few, 10) == 20
+    assert seeds_needed(mean_interval([1.0]), 0.1) == 2
+    with pytest.raises(ValueError, match="above zero"):
+        seeds_needed(few, 0)

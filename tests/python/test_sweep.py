@@ -41,6 +41,13 @@ def sweep_file(folder: Path, body: str) -> Path:
     return path
 
 
+@pytest.fixture
+def often(monkeypatch) -> None:
+    """Commit whenever something came back."""
+    monkeypatch.setattr("ackclock.sweep.campaign.KEEP_EVERY_S", 0.0)
+    monkeypatch.setattr("ackclock.sweep.campaign.KEEP_REST", 0)
+
+
 # The file
 
 
@@ -261,7 +268,7 @@ def test_stopped_and_gone_on_with(tmp_path):
     assert results.runs.equals(run_sweep(sweep, tmp_path / "t", Threads(1))[0].runs)
 
 
-def test_readers_see_whole_commits_while_it_runs(tmp_path):
+def test_readers_see_whole_commits_while_it_runs(tmp_path, often):
     sweep = small(seeds=tuple(range(1, 31)))
     folder = tmp_path / "s"
     seen: list[int] = []
@@ -291,20 +298,13 @@ def test_readers_see_whole_commits_while_it_runs(tmp_path):
     before = threading.excepthook
     threading.excepthook = lambda args: failed.append(args.exc_value)
     try:
-        from ackclock.sweep import campaign
-
-        kept, campaign.KEEP_EVERY_S = campaign.KEEP_EVERY_S, 0.0
-        reader_started = False
         executor = Threads(2, work=patient)
         executor.target_s = 1e-6
         reader.start()
-        reader_started = True
         run_sweep(sweep, folder, executor)
     finally:
-        campaign.KEEP_EVERY_S = kept
         ended.set()
-        if reader_started:
-            reader.join()
+        reader.join()
         threading.excepthook = before
     assert not failed
     assert seen == sorted(seen)
@@ -328,23 +328,17 @@ def test_a_foreign_folder_is_left_alone(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["precious.txt"]
 
 
-def test_compaction_keeps_every_row(tmp_path):
+def test_compaction_keeps_every_row(tmp_path, often):
     sweep = small(tables=("flows",))
-    from ackclock.sweep import campaign
-
-    kept, campaign.KEEP_EVERY_S = campaign.KEEP_EVERY_S, 0.0
-    try:
-        executor = Threads(1)
-        executor.target_s = 1e-6
-        with Store(tmp_path / "s", write=True) as store:
-            campaign.Campaign(store, sweep.cells, sweep.recipe, name="small").run(executor)
-            before = {t: store.read(sweep.recipe.text, t) for t in ("runs", "flows")}
-            parts = len(list((tmp_path / "s/data/1/runs").iterdir()))
-            store.compact(sweep.recipe.text, above=1)
-            for table, rows in before.items():
-                assert store.read(sweep.recipe.text, table).equals(rows)
-    finally:
-        campaign.KEEP_EVERY_S = kept
+    executor = Threads(1)
+    executor.target_s = 1e-6
+    with Store(tmp_path / "s", write=True) as store:
+        Campaign(store, sweep.cells, sweep.recipe, name="small").run(executor)
+        before = {t: store.read(sweep.recipe.text, t) for t in ("runs", "flows")}
+        parts = len(list((tmp_path / "s/data/1/runs").iterdir()))
+        store.compact(sweep.recipe.text, above=1)
+        for table, rows in before.items():
+            assert store.read(sweep.recipe.text, table).equals(rows)
     assert parts > 1
     assert [p.name for p in (tmp_path / "s/data/1/flows").iterdir()] == [f"part-{parts + 1:06}.parquet"]
     assert quick_check(tmp_path / "s")

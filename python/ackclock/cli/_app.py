@@ -169,7 +169,8 @@ def study_show(
 
 @study.command("run")
 def study_run(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="All studies, and one report that links theirs.")] = False,
     scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
     seeds: Annotated[
         int | None,
@@ -179,12 +180,35 @@ def study_run(
     ] = None,
     jobs: Jobs = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Write the report here.")] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Keep runs here, and go on with those it holds (with --all --out: OUT/store)."
+        ),
+    ] = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = None,
     json: Json = False,
 ) -> int:
-    """Run a study. Exit code 1 if a verdict differs from the recorded one."""
-    from ackclock.cli import _study
+    """Run a study, or all. Exit code 1 if a verdict differs from the recorded one."""
+    from ackclock.cli import _study, _workers
 
-    return _study.run(name, scale=scale, seeds=seeds, jobs=jobs, out=_path(out, "--out"), as_json=json)
+    if (name is None) != every:
+        given = "--all beside a name" if every else "nothing"
+        raise InputError(f"NAME: found {given}; allowed: the name of a study, or --all")
+    folder = _path(out, "--out")
+    kept = _path(store, "--store")
+    options = _study.Options(
+        scale=scale,
+        seeds=seeds,
+        out=folder,
+        store=folder / "store" if every and folder is not None and kept is None else kept,
+        workers=_workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or []),
+        as_json=json,
+    )
+    return _study.run_all(options) if name is None else _study.run(name, options)
 
 
 @app.command("list")
@@ -312,9 +336,9 @@ def sweep_run(
     json: Json = False,
 ) -> int:
     """Make the runs that the folder does not hold yet. Exit code 1 if runs failed."""
-    from ackclock.cli import _sweep
+    from ackclock.cli import _sweep, _workers
 
-    workers = _sweep.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
+    workers = _workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
     return _sweep.run(
         file,
         out=_path(out, "--out"),
@@ -340,9 +364,9 @@ def sweep_resume(
     json: Json = False,
 ) -> int:
     """Go on where a sweep ended. The same as run, for a folder that there is."""
-    from ackclock.cli import _sweep
+    from ackclock.cli import _sweep, _workers
 
-    workers = _sweep.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
+    workers = _workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
     return _sweep.resume(file, out=_path(out, "--out"), workers=workers, retry=retry, as_json=json)
 
 
@@ -400,7 +424,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Run two scenarios under the same seeds: which is larger, by how much, or no difference shown."""
-    from ackclock.cli import _sweep
+    from ackclock.cli import _sweep, _workers
 
     _sweep.compare(
         first,
@@ -410,6 +434,6 @@ def compare(
         width=until_width,
         most_seeds=most_seeds,
         out=_path(out, "--out"),
-        workers=_sweep.Workers(jobs=jobs, scheduler=scheduler),
+        workers=_workers.Workers(jobs=jobs, scheduler=scheduler),
         as_json=json,
     )

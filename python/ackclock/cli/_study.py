@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from ackclock.cli import _terminal
-from ackclock.errors import InputError, one_of, quote
+from ackclock.cli._workers import Workers
+from ackclock.errors import AckclockError, InputError, one_of, quote
 
 if TYPE_CHECKING:
-    from ackclock.study import Study
+    from ackclock.study import Study, StudyResult
+    from ackclock.sweep import Executor
 
 
 def names(*, as_json: bool) -> None:
@@ -32,20 +38,46 @@ def show(name: str, *, tables: bool) -> None:
     typer.echo(_get(name).show(tables=tables), nl=False)
 
 
-def run(name: str, *, scale: str, seeds: int | None, jobs: int | None, out: Path | None, as_json: bool) -> int:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """How a study is run.
+
+    Parameters
+    ----------
+    store
+        Folder in which runs are kept and found.
+    """
+
+    scale: str
+    seeds: int | None
+    out: Path | None
+    store: Path | None
+    workers: Workers
+    as_json: bool
+
+    def check(self) -> None:
+        """Refuse what cannot be, before anything is run."""
+        from ackclock.study import SCALES
+
+        if self.scale not in SCALES:
+            raise InputError(f"--scale: found {quote(self.scale)}; allowed: {one_of(self.scale, SCALES)}")
+        self.workers.check()
+        if self.workers.elsewhere and self.store is None:
+            raise InputError(
+                "--scheduler: found it without --store; allowed: with a folder for what the workers send back"
+            )
+        if self.out is not None:
+            _terminal.writable_folder(self.out)
+
+
+def run(name: str, options: Options) -> int:
     """Run a study, print its claims, write its report."""
     found = _get(name)
-    from ackclock.study import SCALES
-
-    if scale not in SCALES:
-        raise InputError(f"--scale: found {quote(scale)}; allowed: {one_of(scale, SCALES)}")
-    if out is not None:
-        _terminal.writable_folder(out)
-    with _terminal.progress() as progress:
-        threads = jobs or _terminal.cpus()
-        result = _terminal.interruptible(lambda: found.run(scale=scale, seeds=seeds, jobs=threads, progress=progress))
-        report = None if out is None else result.write(out)
-    if as_json:
+    options.check()
+    with _terminal.progress() as progress, _executor(options) as executor:
+        result = _terminal.interruptible(lambda: _run(found, options, progress, executor))
+        report = None if options.out is None else result.write(options.out)
+    if options.as_json:
         _terminal.show_json(result.to_json())
     else:
         _terminal.show(result.claims_table())
@@ -54,6 +86,76 @@ def run(name: str, *, scale: str, seeds: int | None, jobs: int | None, out: Path
     for line in result.unexpected:
         _terminal.warn(f"ackclock: not as recorded: {line}")
     return 1 if result.unexpected else 0
+
+
+def run_all(options: Options) -> int:
+    """Run every study, each into a folder of its own, and write the page that links them."""
+    from ackclock import studies
+    from ackclock.study import Verdict, overview
+
+    options.check()
+    entries = []
+    written = []
+    names = studies.names()
+    code = 0
+    with _terminal.progress() as progress, _executor(options) as executor:
+        for i, name in enumerate(names):
+            found = _get(name)
+            part = _part(progress, name, i / len(names), (i + 1) / len(names))
+            try:
+                result = _terminal.interruptible(partial(_run, found, options, part, executor))
+            except AckclockError as error:  # the others can still be run
+                entries.append(overview.Entry(name=name, title=found.title, problem=str(error)))
+                _terminal.warn(f"ackclock: {name}: {error}")
+                code = max(code, error.exit_code)
+                continue
+            if options.out is not None:
+                result.write(options.out / name)
+            entries.append(overview.Entry.of(result))
+            written.append(result.to_json())
+            for line in result.unexpected:
+                _terminal.warn(f"ackclock: {name}: not as recorded: {line}")
+                code = max(code, 1)
+    page = None
+    if options.out is not None:
+        seeds = "" if options.seeds is None else f" --seeds {options.seeds}"
+        command = f"ackclock study run --all --scale {options.scale}{seeds} --out {options.out}"
+        page = overview.write(entries, options.out, scale=options.scale, command=command)
+    if options.as_json:
+        _terminal.show_json({"studies": written, "problems": {e.name: e.problem for e in entries if e.problem}})
+    else:
+        for e in entries:
+            verdicts = ", ".join(f"{e.count(v)} {v}" for v in Verdict if e.count(v))
+            typer.echo(f"{e.name}: {e.problem or verdicts}")
+        if page is not None:
+            typer.echo(f"report: {page}")
+    return code
+
+
+def _run(found: Study, options: Options, progress: _terminal.Progress, executor: Executor | None) -> StudyResult:
+    jobs = options.workers.jobs or _terminal.cpus()
+    if options.store is None:
+        return found.run(scale=options.scale, seeds=options.seeds, jobs=jobs, progress=progress)
+    from ackclock.sweep import Store
+
+    with Store(options.store, write=True) as store:
+        return found.run(
+            scale=options.scale, seeds=options.seeds, jobs=jobs, progress=progress, store=store, executor=executor
+        )
+
+
+@contextmanager
+def _executor(options: Options) -> Iterator[Executor | None]:
+    """Workers elsewhere, if any; threads are made where they are needed."""
+    if not options.workers.elsewhere:
+        yield None
+        return
+    with options.workers.open() as executor:
+        yield executor
+
+
+def _part(progress: _terminal.Progress, name: str, start: float, stop: float) -> _terminal.Progress:
+    return lambda text, done: progress(f"{name}: {text}", start + (stop - start) * done)
 
 
 def _get(name: str) -> Study:

@@ -3,70 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from ackclock.cli import _terminal
-from ackclock.errors import InputError, quote
+from ackclock.cli._workers import Workers
+from ackclock.errors import InputError
 
 if TYPE_CHECKING:
-    from ackclock.sweep import Executor, Results, Status, Sweep
+    from ackclock.sweep import Results, Status, Sweep
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Workers:
-    """Who makes the runs, as the options say it."""
-
-    jobs: int | None = None
-    scheduler: str | None = None
-    slurm: int | None = None
-    pbs: int | None = None
-    options: Sequence[str] = ()
-
-    def check(self) -> None:
-        """Refuse options that contradict each other."""
-        given = [
-            n
-            for n, v in (("--scheduler", self.scheduler), ("--slurm", self.slurm), ("--pbs", self.pbs))
-            if v is not None
-        ]
-        if len(given) > 1:
-            raise InputError(f"{given[1]}: found it beside {given[0]}; allowed: one of --scheduler, --slurm, --pbs")
-        if given and self.jobs is not None:
-            raise InputError(
-                f"--jobs: found it beside {given[0]}; allowed: without, since the workers bring their own threads"
-            )
-        if self.options and self.slurm is None and self.pbs is None:
-            raise InputError("--worker: found it without a batch system; allowed: together with --slurm N or --pbs N")
-        for text in self.options:
-            _option(text)
-
-    @contextmanager
-    def open(self) -> Iterator[Executor]:
-        """The executor, for as long as it is needed."""
-        from ackclock.sweep import Dask, Threads, batch_system
-
-        executor: Executor
-        options = dict(_option(text) for text in self.options)
-        if self.scheduler is not None:
-            executor = Dask(self.scheduler)
-        elif self.slurm is not None:
-            executor = batch_system("slurm", self.slurm, options)
-        elif self.pbs is not None:
-            executor = batch_system("pbs", self.pbs, options)
-        else:
-            executor = Threads(self.jobs or _terminal.cpus())
-        try:
-            yield executor
-        finally:
-            executor.close()
 
 
 def run(
@@ -306,10 +256,3 @@ def _status_json(folder: Path, name: str) -> dict[str, Any]:
         counts = store.counts(name)
         failures = [{"scenario": h, "seed": s, "error": e} for h, s, e in store.failures(name)]
     return {"sweep": name, "folder": str(folder), "total": sum(counts.values()), "runs": counts, "failures": failures}
-
-
-def _option(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.isidentifier():
-        raise InputError(f"--worker: found {quote(text)}; allowed: KEY=VALUE of dask-jobqueue, e.g. walltime=02:00:00")
-    return key, int(value) if value.isdecimal() and value.isascii() else value

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 KEEP_EVERY_S = 0.5
-"""Seconds between two commits, at least; more where the disk is slow, so that keeping stays a small part of the time."""
+"""Seconds between two commits, at least."""
+
+KEEP_REST = 20
+"""... and how many times as long as the last commit took: where the disk is slow, keeping stays a small part of the time."""
 
 MOST_IN_TASK = 2000
 
@@ -301,7 +304,7 @@ class Campaign:
         if not pile.done and not pile.failed:
             return
         now = time.perf_counter()
-        if wait and now - self._kept_at < max(KEEP_EVERY_S, 20 * self._keeping_s):
+        if wait and now - self._kept_at < max(KEEP_EVERY_S, KEEP_REST * self._keeping_s):
             return
         tables = {name: pl.concat(parts) for name, parts in pile.frames.items()}
         self.store.commit(self.recipe.text, pile.done, tables, pile.failed)
