@@ -75,7 +75,8 @@ class Cell:
     text
         Its content.
     kind
-        "head" for a row's name, "differs" and "agrees" for comparisons, "faint" for what matters less, else empty.
+        "head" for a row's name, "differs" and "agrees" for comparisons, "faint" for what matters less, "text" for sentences, else
+        empty.
     span
         Rows that it covers.
     """

@@ -75,7 +75,7 @@ def page(entries: Sequence[Entry], *, scale: str, command: str) -> report.Page:
     told = ", ".join(f"{n} {verdict}" for verdict, n in total.items() if n)
     claims = sum(total.values())
     return report.Page(
-        title=f"{len(entries)} studies, scale {scale}",
+        title=f"All studies, scale {scale}",
         summary=f"{claims} claims: {told}. {sum(e.runs for e in ran):,} runs.",
         sections=(report.Section(title="Studies", blocks=(_table(entries),)), *(_section(e) for e in entries)),
         facts={f"digest of {e.name}": e.digest for e in ran},
@@ -129,14 +129,14 @@ def _section(e: Entry) -> report.Section:
     for outcome in e.outcomes:
         row = claim_row(outcome)
         shown = row.shown
-        differs = row.verdict != row.expected
+        differs = any(line.startswith(f"{row.id}:") for line in e.unexpected)
         verdict = f"{row.symbol} {row.verdict}" + (f" (recorded: {row.expected})" if differs else "")
         rows.append(
             (
                 report.Cell(text=row.id, kind="head"),
                 report.Cell(text=verdict, kind="differs" if differs else ""),
                 f"{shown.value} ({shown.interval})" if shown else "–",
-                row.statement,
+                report.Cell(text=row.statement, kind="text"),
             )
         )
     claims = report.Table(
