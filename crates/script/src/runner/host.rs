@@ -1,7 +1,7 @@
 //! From what a script sets up to the stack's constants. What the stack does not have must stand as it is on the host
 //! that the stack imitates.
 
-use ackclock_cc::controller;
+use ackclock_cc::{controller, recovery};
 use ackclock_core::Span;
 use ackclock_tcp::{Config, EcnUse, Pacing, SendLimit};
 
@@ -54,9 +54,9 @@ impl Default for Host {
 
 impl Host {
     pub fn new(setup: Setup, profile: &Profile) -> Result<Host, Stop> {
-        let Some(base) = Config::profile(&profile.name) else {
-            return unsupported(0, format!("profile '{}'", profile.name));
-        };
+        let own = &setup.sysctls.profile;
+        let name = if own.is_empty() { &profile.name } else { own };
+        let Some(base) = Config::profile(name) else { return unsupported(1, format!("profile '{name}'")) };
         let mut host = Host { setup: Setup::kernel(), base: Config { hz: profile.hz, ..base } };
         host.change(setup, 1)?;
         Ok(host)
@@ -118,6 +118,10 @@ impl Host {
         if !controller::REGISTRY.iter().any(|(known, _)| *known == name) {
             return unsupported(line, format!("congestion control '{name}'"));
         }
+        let rule = if s.recovery.is_empty() { &self.base.recovery } else { &s.recovery };
+        if !recovery::REGISTRY.iter().any(|(known, _)| known == rule) {
+            return unsupported(line, format!("recovery rule '{rule}'"));
+        }
         let advmss = self.advmss(socket);
         let buffer = match socket.receive_buffer {
             Some(asked) => asked.min(s.rmem_max),
@@ -177,6 +181,7 @@ impl Host {
             explicit_reads: true,
             tick_phase: self.base.tick().0 / 2,
             congestion_control: name,
+            recovery: rule.clone(),
             hystart: (!self.setup.cubic.hystart).then_some(false),
             ..self.base.clone()
         })

@@ -159,10 +159,13 @@ sysctls! {
     }
     words {
         tcp_congestion_control: "cubic";
-        // Switches of the stack that no kernel has: `ackclock.recovery`.
+        profile: "";
         recovery: "";
     }
 }
+
+/// Switches of the stack that no kernel has, under `ackclock.`: host profile, recovery rule.
+const OWN: &[&str] = &["profile", "recovery"];
 
 /// Parameters of what a script does not have: other hosts, memory pressure, other protocols, the choice of a queue for
 /// devices yet to come.
@@ -186,13 +189,15 @@ impl Sysctls {
     /// Set one parameter: `tcp_sack`, `net.ipv4.tcp_sack`, or its path below `/proc/sys`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let dotted = name.strip_prefix("/proc/sys/").unwrap_or(name).replace('/', ".");
-        let local = dotted.strip_prefix("net.ipv4.").filter(|n| *n != "recovery").or_else(|| {
+        let local = dotted.strip_prefix("net.ipv4.").filter(|n| !OWN.contains(n)).or_else(|| {
             dotted.strip_prefix("net.core.").filter(|n| n.starts_with("rmem_") || n.starts_with("wmem_"))
         });
-        let local = local.or_else(|| dotted.strip_prefix("ackclock.").filter(|n| *n == "recovery"));
+        let local = local.or_else(|| dotted.strip_prefix("ackclock.").filter(|n| OWN.contains(n)));
         let known = match local {
             Some(local) => self.set_known(local, value)?,
-            None if !dotted.contains('.') && dotted != "recovery" => self.set_known(&dotted, value)?,
+            None if !dotted.contains('.') && !OWN.contains(&dotted.as_str()) => {
+                self.set_known(&dotted, value)?
+            }
             None => false,
         };
         let ignored = || dotted.starts_with("net.ipv4.conf.") || dotted.starts_with("net.ipv6.");
@@ -228,9 +233,9 @@ fn number(text: &str) -> Option<u64> {
 }
 
 fn word(name: &str, text: &str) -> Result<String, Refused> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
     if text.is_empty() || text.len() > 15 || !text.chars().all(plain) {
-        return Err(Refused::value(name, text, "a name of up to 15 letters, digits, '_', '-'"));
+        return Err(Refused::value(name, text, "a name of up to 15 letters, digits, '_', '-', '.'"));
     }
     Ok(text.to_string())
 }
