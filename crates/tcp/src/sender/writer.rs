@@ -186,7 +186,7 @@ impl Sender {
     /// Memory that the send queue takes (Linux `sk_wmem_queued`).
     fn memory_queued(&self) -> u64 {
         let buffers = self.queue.as_ref().map_or(0, |q| q.held(self.snd_una, self.snd_nxt));
-        self.write_end - self.snd_una + OVERHEAD * buffers
+        self.write_end.saturating_sub(self.snd_una) + OVERHEAD * buffers // a FIN is no byte
     }
 
     fn memory_free(&self) -> bool {
