@@ -17,7 +17,7 @@ use ackclock_core::{Span, Time};
 use crate::ast::{Action, Event, Packet, Script, TcpPacket, When};
 use crate::error::{Error, Pos};
 use crate::options::Options;
-use crate::setup::{Refused, Setup};
+use crate::setup::{Qdisc, Refused, Setup};
 pub use report::{Outcome, Snapshot, Verdict};
 use socket::Sockets;
 use stack::Stack;
@@ -215,11 +215,13 @@ impl Player {
                 // In the middle of a script only what changes nothing any more.
                 let mut setup = self.stack.host.setup.clone();
                 setup.apply(text, event.at)?;
-                let changes = setup != self.stack.host.setup;
-                self.stack.host.change(setup, line)?;
-                if changes && self.stack.conn.is_some() {
+                let qdisc = setup.qdisc;
+                let before = Setup { qdisc, ..self.stack.host.setup.clone() };
+                if setup != before && self.stack.conn.is_some() {
                     return unsupported(line, "a change of parameters after the connection began");
                 }
+                self.stack.host.change(setup, line)?;
+                self.stack.act(|conn| conn.set_refused(qdisc == Qdisc::DropAll));
             }
             Action::Code(text) => self.blocks.push(Snapshot {
                 line,

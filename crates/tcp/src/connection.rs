@@ -9,6 +9,7 @@ use ackclock_core::{Flags, FlowId, Segment, Span, Time};
 
 use crate::config::{Config, EcnUse, SendLimit};
 use crate::info::Stats;
+use crate::keepalive::Keeper;
 use crate::ledger::Ledger;
 use crate::receiver::Receiver;
 use crate::sender::{Sender, VarsTrace};
@@ -39,6 +40,7 @@ pub struct Connection {
     pub(crate) receiver: Receiver,
     pub(crate) validity: Option<Box<Validity>>,
     pub(crate) ledger: Option<Box<Ledger>>,
+    pub(crate) keeper: Option<Box<Keeper>>,
     /// A SYN or SYN-ACK must leave.
     syn_due: bool,
     /// The pending one is a retransmission asked for by the timer or by the peer.
@@ -82,6 +84,7 @@ impl Connection {
             receiver: Receiver::new(config, ticks),
             validity: config.validate.map(|interval| Box::new(Validity::new(interval))),
             ledger: config.ledger.then(Box::default),
+            keeper: None,
             syn_due: false,
             syn_again: false,
             syn_sent_at: Time::ZERO,
@@ -162,6 +165,18 @@ impl Connection {
     pub fn readable(&self) -> u64 {
         self.receiver.received() - self.receiver.taken()
     }
+    /// TCP_USER_TIMEOUT; zero: none.
+    pub fn set_user_timeout(&mut self, timeout: Span) {
+        self.sender.set_user_timeout(timeout);
+    }
+    /// The application closed the socket: what is left to send is given up sooner.
+    pub fn orphan(&mut self) {
+        self.sender.set_orphan();
+    }
+    /// The device refuses every packet, and says so (or takes them again).
+    pub fn set_refused(&mut self, refused: bool) {
+        self.sender.set_refused(refused);
+    }
     /// TCP_NODELAY.
     pub fn set_nodelay(&mut self, on: bool) {
         self.sender.set_nodelay(on);
@@ -205,6 +220,9 @@ impl Connection {
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
         if let Some(ledger) = &mut self.ledger {
             ledger.received(now, seg, self.receiver.rcv_nxt);
+            if let Some(keeper) = &mut self.keeper {
+                keeper.heard(now);
+            }
         }
         if self.state != State::Established || seg.flags.has(Flags::SYN) || seg.flags.has(Flags::RST) {
             return self.on_packet_slow(now, seg);
@@ -358,6 +376,9 @@ impl Connection {
         if self.state == State::Established {
             self.sender.on_timer(now);
             self.receiver.on_timer(now, self.sender.rtt.rto());
+            if self.keeper.is_some() {
+                self.on_keepalive_timer(now);
+            }
             if self.sender.failed {
                 self.state = State::Failed;
             }
@@ -368,7 +389,10 @@ impl Connection {
     #[inline]
     pub fn next_deadline(&self) -> Time {
         match self.state {
-            State::Established => self.sender.deadline().min(self.receiver.deadline()),
+            State::Established => {
+                let at = self.sender.deadline().min(self.receiver.deadline());
+                self.keeper.as_ref().map_or(at, |k| at.min(k.at))
+            }
             State::SynSent | State::SynReceived => self.syn_deadline,
             _ => Time::NEVER,
         }
@@ -397,7 +421,11 @@ impl Connection {
             self.receiver.stamp(&mut seg);
             return Some(self.timestamped(seg));
         }
-        self.receiver.ack_due().then(|| self.pure_ack(now))
+        if self.receiver.ack_due() {
+            return Some(self.pure_ack(now));
+        }
+        self.keeper.as_ref()?;
+        self.keepalive_probe(now)
     }
 
     /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told under
@@ -406,7 +434,7 @@ impl Connection {
         self.sender.continues()
     }
 
-    fn timestamped(&self, mut seg: Segment) -> Segment {
+    pub(crate) fn timestamped(&self, mut seg: Segment) -> Segment {
         if !self.has_ts {
             (seg.has_ts, seg.ts_val, seg.ts_ecr) = (false, 0, 0);
         }

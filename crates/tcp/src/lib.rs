@@ -5,6 +5,7 @@
 mod config;
 mod connection;
 mod info;
+mod keepalive;
 mod ledger;
 mod metrics_cache;
 mod receiver;
@@ -21,6 +22,7 @@ pub use config::{
 };
 pub use connection::{Connection, State};
 pub use info::{Info, Stats, Times};
+pub use keepalive::KeepAlive;
 pub use ledger::Ledger;
 pub use metrics_cache::DestinationMetrics;
 pub use sender::{VarsRow, VarsTrace};

@@ -9,6 +9,7 @@ mod detection;
 mod ecn;
 mod pacing;
 mod packets;
+mod patience;
 mod push;
 mod rack;
 mod records;
@@ -36,6 +37,7 @@ use crate::ticks::Ticks;
 use delivery::DeliveryRate;
 use ecn::EcnSender;
 use pacing::Pacer;
+use patience::Patience;
 use push::SendQueue;
 use rack::Rack;
 pub use vars::{VarsRow, VarsTrace};
@@ -181,6 +183,7 @@ pub struct Sender {
     force_window_probe: bool,
     probes: u8,
     probe_backoff: u8,
+    patience: Patience,
     burst: u32,
 
     is_cwnd_limited: bool,
@@ -268,6 +271,7 @@ impl Sender {
             force_window_probe: false,
             probes: 0,
             probe_backoff: 0,
+            patience: Patience::default(),
             burst: 0,
             is_cwnd_limited: false,
             max_packets_out: 0,
@@ -372,6 +376,11 @@ impl Sender {
     /// Whether this end closed.
     pub fn closing(&self) -> bool {
         self.fin_wanted
+    }
+
+    /// Nothing to send, and nothing outstanding.
+    pub fn is_idle(&self) -> bool {
+        self.board.packets_out() == 0 && !self.has_new_data()
     }
 
     /// Whether a FIN was sent.

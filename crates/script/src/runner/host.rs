@@ -3,7 +3,7 @@
 
 use ackclock_cc::{controller, recovery};
 use ackclock_core::Span;
-use ackclock_tcp::{Config, EcnUse, Pacing, SendLimit};
+use ackclock_tcp::{Config, EcnUse, KeepAlive, Pacing, SendLimit};
 
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
@@ -38,6 +38,23 @@ pub struct SocketOptions {
     pub linger: Option<i64>,
     /// SO_MAX_PACING_RATE, bytes/s.
     pub max_pacing_rate: Option<u64>,
+    /// TCP_USER_TIMEOUT; zero = none.
+    pub user_timeout: Span,
+    /// SO_KEEPALIVE and its kin.
+    pub keepalive: KeepAliveOptions,
+}
+
+/// Options of probes to a silent peer; what is absent is as the host has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeepAliveOptions {
+    /// SO_KEEPALIVE.
+    pub on: bool,
+    /// TCP_KEEPIDLE, seconds.
+    pub idle: Option<u64>,
+    /// TCP_KEEPINTVL, seconds.
+    pub interval: Option<u64>,
+    /// TCP_KEEPCNT.
+    pub probes: Option<u64>,
 }
 
 /// The host.
@@ -92,6 +109,16 @@ impl Host {
             None => s.tcp_rmem[2].max(s.rmem_max),
         };
         (space.max(1).ilog2().saturating_sub(15)).min(14) as u8
+    }
+
+    /// Probes to a silent peer, if the socket wants them.
+    pub fn keepalive(&self, socket: &SocketOptions) -> Option<KeepAlive> {
+        let (s, k) = (&self.setup.sysctls, socket.keepalive);
+        k.on.then(|| KeepAlive {
+            idle: Span::from_secs(k.idle.unwrap_or(s.tcp_keepalive_time)),
+            interval: Span::from_secs(k.interval.unwrap_or(s.tcp_keepalive_intvl)),
+            probes: k.probes.unwrap_or(s.tcp_keepalive_probes) as u8,
+        })
     }
 
     /// What the send buffer may take (Linux `sk_setsockopt`: twice what was asked for, at least SOCK_MIN_SNDBUF).
@@ -227,8 +254,7 @@ fn not_modelled(setup: &Setup) -> Option<String> {
         return Some("SYN cookies".into());
     }
     match setup.qdisc {
-        Qdisc::Fifo | Qdisc::Fq => {}
-        Qdisc::DropAll => return Some("a device that refuses every packet".into()),
+        Qdisc::Fifo | Qdisc::Fq | Qdisc::DropAll => {}
     }
     let route = Route {
         initcwnd: None,

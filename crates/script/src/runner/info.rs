@@ -49,7 +49,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         ("tcpi_state", i.tcp_state as i64),
         ("tcpi_ca_state", i.ca_state as i64),
         ("tcpi_retransmits", i.retransmits as i64),
-        ("tcpi_probes", i.probes as i64),
+        ("tcpi_probes", i.probes.max(conn.keepalive_probes()) as i64),
         ("tcpi_backoff", i.backoff as i64),
         ("tcpi_snd_wscale", agreed.peer_shift.filter(|_| agreed.shift.is_some()).unwrap_or(0) as i64),
         ("tcpi_rcv_wscale", agreed.shift.unwrap_or(0) as i64),

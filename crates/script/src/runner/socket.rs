@@ -187,11 +187,7 @@ impl Sockets {
             stack.agreed.shift = Some(shift);
         }
         self.on_agreed(stack);
-        let (nodelay, cork) = (options.nodelay, options.cork);
-        stack.act(|conn| {
-            conn.set_nodelay(nodelay);
-            conn.set_cork(cork, true);
-        });
+        stack.take_over(&options);
         stack.deliver(segment, wire::mark(p));
         Ok(())
     }
@@ -215,12 +211,9 @@ impl Sockets {
         if scales {
             stack.agreed.shift = Some(stack.host.shift(&options));
         }
-        let (now, nodelay, cork) = (stack.now, options.nodelay, options.cork);
-        stack.act(|conn| {
-            conn.set_nodelay(nodelay);
-            conn.set_cork(cork, true);
-            conn.connect(now);
-        });
+        let now = stack.now;
+        stack.take_over(&options);
+        stack.act(|conn| conn.connect(now));
         Ok(())
     }
 

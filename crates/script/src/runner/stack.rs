@@ -6,9 +6,10 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::{Segment, Time};
 use ackclock_tcp::{Connection, State};
 
-use super::host::Host;
+use super::host::{Host, SocketOptions};
 use super::{wire, START};
 use crate::ast::TcpPacket;
+use crate::setup::Qdisc;
 
 /// Lines of the trace that are kept.
 const MAX_TRACE: usize = 10_000;
@@ -93,6 +94,19 @@ impl Stack {
         result
     }
 
+    /// Options of the socket that a new connection inherits.
+    pub fn take_over(&mut self, options: &SocketOptions) {
+        let (now, keepalive) = (self.now, self.host.keepalive(options));
+        let refused = self.host.setup.qdisc == Qdisc::DropAll;
+        self.act(|conn| {
+            conn.set_nodelay(options.nodelay);
+            conn.set_cork(options.cork, true);
+            conn.set_user_timeout(options.user_timeout);
+            conn.set_keepalive(now, keepalive);
+            conn.set_refused(refused);
+        });
+    }
+
     pub fn deliver(&mut self, segment: &Segment, mark: Ecn) {
         let now = self.now;
         let before = self.conn.as_ref().map(|c| (c.state(), c.info().tcp_state, c.has_failed()));
@@ -125,6 +139,9 @@ impl Stack {
     }
 
     pub fn capture(&mut self, packet: TcpPacket, ecn: Ecn) {
+        if self.host.setup.qdisc == Qdisc::DropAll {
+            return; // nobody sees what the device refuses
+        }
         self.note('>', &packet);
         self.sent += 1;
         self.queue.push_back(Captured { at: self.now, packet, ecn });

@@ -156,7 +156,7 @@ impl Sender {
             self.disarm();
             return;
         }
-        if self.retransmits >= self.config.data_retries as u32 {
+        if self.gives_up(now) {
             self.failed = true;
             self.disarm();
             return;
@@ -170,11 +170,15 @@ impl Sender {
         self.stats.rtos += 1;
         self.enter_loss(now);
         self.retransmits += 1;
+        if self.patience.refused {
+            return self.on_refusal(now, TimerKind::Rto);
+        }
         self.rtt.back_off();
         self.force_head = true;
         self.rexmit = Rexmit::Lost;
         self.push = false;
-        self.arm(TimerKind::Rto, self.ticks.expiry(now, self.rtt.rto()));
+        let rto = self.clamp_rto(now, self.rtt.rto());
+        self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
         if self.records.is_some() {
             self.record(now, Event::Rto, self.snd_una, 0, 0);
         }

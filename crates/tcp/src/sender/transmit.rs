@@ -76,7 +76,7 @@ impl Sender {
             }
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
-        if all_sent || self.board.pipe() >= self.window.cwnd {
+        if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.refused {
             return None;
         }
         let mut n = self.rexmit_hint.max(first);
@@ -133,7 +133,7 @@ impl Sender {
             self.rule.on_sent();
         }
         if is_head && self.timer != TimerKind::Reorder {
-            let rto = self.rtt.rto() + self.pacing_delay(now);
+            let rto = self.clamp_rto(now, self.rtt.rto()) + self.pacing_delay(now);
             self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
         }
         seg
@@ -187,6 +187,11 @@ impl Sender {
             None => self.next_alone(available, outstanding)?,
             Some(_) => self.next_of_packet(now, probe)?,
         };
+        if self.patience.refused {
+            self.on_refusal(now, TimerKind::None);
+            self.push = false;
+            return None;
+        }
         let fin = self.fin_wanted && !self.fin_sent && len as u64 == available;
         Some(self.send_new(now, len, fin))
     }

@@ -118,7 +118,10 @@ impl Player {
         } else if linger.is_some() {
             return unsupported(line, "a close that lingers");
         } else if !self.sockets.shut {
-            self.stack.act(|conn| conn.close(now));
+            self.stack.act(|conn| {
+                conn.orphan();
+                conn.close(now);
+            });
         }
         Ok(Ok(0))
     }

@@ -40,9 +40,13 @@ const SET: &[&str] = &[
     "TCP_CORK",
     "TCP_DEFER_ACCEPT",
     "TCP_INQ",
+    "TCP_KEEPCNT",
+    "TCP_KEEPIDLE",
+    "TCP_KEEPINTVL",
     "TCP_MAXSEG",
     "TCP_NODELAY",
     "TCP_NOTSENT_LOWAT",
+    "TCP_USER_TIMEOUT",
 ];
 
 const GET: &[&str] =
@@ -145,8 +149,32 @@ impl Player {
                 let (on, seconds) = (of("onoff", "l_onoff"), of("linger", "l_linger"));
                 socket.options.linger = on.filter(|on| *on != 0).and(seconds);
             }
+            ("TCP_USER_TIMEOUT", Some(ms), _) if ms >= 0 => {
+                socket.options.user_timeout = ackclock_core::Span::from_ms(ms as u64);
+                let timeout = socket.options.user_timeout;
+                if live {
+                    self.stack.act(|conn| conn.set_user_timeout(timeout));
+                }
+            }
+            ("SO_KEEPALIVE" | "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT", Some(n), _) => {
+                if name != "SO_KEEPALIVE" && !(1..=32_767).contains(&n) {
+                    return Ok(Err("EINVAL")); // Linux MAX_TCP_KEEPIDLE and kin
+                }
+                let keep = &mut socket.options.keepalive;
+                match name {
+                    "SO_KEEPALIVE" => keep.on = n != 0,
+                    "TCP_KEEPIDLE" => keep.idle = Some(n as u64),
+                    "TCP_KEEPINTVL" => keep.interval = Some(n as u64),
+                    _ => keep.probes = Some(n.min(127) as u64),
+                }
+                let options = socket.options.clone();
+                let (now, settings) = (self.stack.now, self.stack.host.keepalive(&options));
+                if live {
+                    self.stack.act(|conn| conn.set_keepalive(now, settings));
+                }
+            }
             // Off as it is.
-            ("SO_KEEPALIVE" | "TCP_DEFER_ACCEPT" | "SO_OOBINLINE", Some(0), _) => {}
+            ("TCP_DEFER_ACCEPT" | "SO_OOBINLINE", Some(0), _) => {}
             (name, ..) => return unsupported(line, format!("setsockopt '{name}' here")),
         }
         Ok(Ok(0))

@@ -1,0 +1,86 @@
+//! Probes of a peer that has been silent for long (RFC 9293 §3.8.4; Linux `tcp_keepalive_timer`): SO_KEEPALIVE,
+//! TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT. Off unless the application asks.
+
+use ackclock_core::{Segment, Span, Time};
+
+use crate::connection::{Connection, State};
+
+/// Settings of one connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeepAlive {
+    /// Silence before the first probe (TCP_KEEPIDLE).
+    pub idle: Span,
+    /// Between probes (TCP_KEEPINTVL).
+    pub interval: Span,
+    /// Probes without an answer (TCP_KEEPCNT).
+    pub probes: u8,
+}
+
+/// Its state.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    settings: KeepAlive,
+    pub(crate) at: Time,
+    last_heard: Time,
+    pub(crate) unanswered: u8,
+    due: bool,
+}
+
+impl Keeper {
+    /// The peer is heard of.
+    pub(crate) fn heard(&mut self, now: Time) {
+        self.last_heard = now;
+        self.unanswered = 0;
+    }
+}
+
+impl Connection {
+    /// SO_KEEPALIVE and its settings; none: off.
+    pub fn set_keepalive(&mut self, now: Time, settings: Option<KeepAlive>) {
+        let (last_heard, unanswered) =
+            self.keeper.as_ref().map_or((now, 0), |k| (k.last_heard, k.unanswered));
+        self.keeper = settings.map(|settings| {
+            let at = (last_heard + settings.idle).max(now);
+            Box::new(Keeper { settings, at, last_heard, unanswered, due: false })
+        });
+    }
+
+    /// Probes in a row that the peer did not answer.
+    pub fn keepalive_probes(&self) -> u8 {
+        self.keeper.as_ref().map_or(0, |k| k.unanswered)
+    }
+
+    /// The timer may be due: probe, wait on, or give up with an RST.
+    pub(crate) fn on_keepalive_timer(&mut self, now: Time) {
+        let busy = !self.sender.is_idle();
+        let Some(k) = &mut self.keeper else { return };
+        if now < k.at {
+            return;
+        }
+        let silent = now.since(k.last_heard);
+        if busy {
+            k.at = now + k.settings.idle;
+        } else if silent < k.settings.idle {
+            k.at = k.last_heard + k.settings.idle;
+        } else if k.unanswered >= k.settings.probes {
+            k.at = Time::NEVER;
+            self.reset();
+        } else {
+            k.unanswered += 1;
+            k.due = true;
+            k.at = now + k.settings.interval;
+        }
+    }
+
+    /// A probe that is due: a number the peer has acknowledged, so that it answers.
+    #[cold]
+    pub(crate) fn keepalive_probe(&mut self, now: Time) -> Option<Segment> {
+        let k = self.keeper.as_mut()?;
+        if !std::mem::take(&mut k.due) || self.state != State::Established {
+            return None;
+        }
+        let mut seg = self.sender.bare_probe(now);
+        self.receiver.stamp(&mut seg);
+        Some(self.timestamped(seg))
+    }
+}

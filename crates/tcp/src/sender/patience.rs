@@ -1,0 +1,115 @@
+//! When a sender gives up: after as much time as its retransmissions would take if each RTO were the least one doubled
+//! (Linux `retransmits_timed_out`, `tcp_model_timeout`), after TCP_USER_TIMEOUT (RFC 5482), or after so many probes of
+//! a closed window. And a device that refuses packets: what it refuses was not sent, and is tried again soon.
+
+use ackclock_core::{Span, Time};
+
+use super::{Sender, TimerKind};
+
+/// Linux TCP_RESOURCE_PROBE_INTERVAL: when something the device refused is tried again.
+const REFUSED_INTERVAL: Span = Span::from_ms(500);
+/// Retransmissions to a peer that may be alive, for an application that is gone (Linux `tcp_orphan_retries`).
+const ORPHAN_RETRIES: u32 = 8;
+
+/// What is given up for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Patience {
+    /// TCP_USER_TIMEOUT; zero = none.
+    user_timeout: Span,
+    /// The application closed the socket.
+    pub orphan: bool,
+    /// The first probe of a row without an answer.
+    probing_since: Option<Time>,
+    /// The device takes nothing.
+    pub refused: bool,
+}
+
+impl Sender {
+    /// TCP_USER_TIMEOUT; zero: as many retransmissions as the host allows.
+    pub fn set_user_timeout(&mut self, timeout: Span) {
+        self.patience.user_timeout = timeout;
+    }
+
+    /// The device refuses every packet, and says so (or takes them again).
+    pub fn set_refused(&mut self, refused: bool) {
+        self.patience.refused = refused;
+    }
+
+    /// The application is gone: what is left to send is given up sooner.
+    pub fn set_orphan(&mut self) {
+        self.patience.orphan = true;
+    }
+
+    /// Whether the RTO that expires now is the last.
+    pub(super) fn gives_up(&self, now: Time) -> bool {
+        if self.retransmits == 0 {
+            return false;
+        }
+        let mut retries = self.config.data_retries as u32;
+        if self.patience.orphan {
+            let alive = self.rtt.rto() < self.config.max_rto;
+            retries = if alive { ORPHAN_RETRIES } else { 0 };
+        }
+        let Some(since) = self.retrans_stamp else { return self.retransmits >= retries };
+        let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
+        let enough = match self.patience.user_timeout {
+            Span::ZERO => self.time_of(retries),
+            timeout => timeout,
+        };
+        waited >= enough
+    }
+
+    /// Time that `retries` retransmissions take from the least RTO on.
+    fn time_of(&self, retries: u32) -> Span {
+        let (base, most) = (self.config.min_rto, self.config.max_rto);
+        let doublings = (most.0 / base.0.max(1)).max(1).ilog2();
+        let doubled = base * ((2u64 << retries.min(doublings)) - 1);
+        doubled + most * retries.saturating_sub(doublings) as u64
+    }
+
+    /// What is left of the user timeout bounds the next RTO (Linux `tcp_clamp_rto_to_user_timeout`).
+    pub(super) fn clamp_rto(&self, now: Time, rto: Span) -> Span {
+        match (self.patience.user_timeout, self.retrans_stamp) {
+            (Span::ZERO, _) | (_, None) => rto,
+            (timeout, Some(since)) => {
+                let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
+                rto.min(Span(timeout.0.saturating_sub(waited.0)).max(self.ticks.span(1)))
+            }
+        }
+    }
+
+    /// Whether the probe of a closed window that is due now would be one too many.
+    pub(super) fn gives_up_probing(&mut self, now: Time) -> bool {
+        let since = *self.patience.probing_since.get_or_insert(now);
+        let timeout = self.patience.user_timeout;
+        let waited = now.since(since);
+        (timeout > Span::ZERO && waited > Span::ZERO && waited >= timeout)
+            || self.probes >= self.config.data_retries
+    }
+
+    /// The receiver answered, or there is nothing to probe for.
+    pub(super) fn end_probing(&mut self) {
+        self.probes = 0;
+        self.patience.probing_since = None;
+    }
+
+    /// What is left of the user timeout bounds the time to the next probe (Linux `tcp_clamp_probe0_to_user_timeout`).
+    pub(super) fn clamp_probe(&self, now: Time, wait: Span) -> Span {
+        match (self.patience.user_timeout, self.patience.probing_since) {
+            (Span::ZERO, _) | (_, None) => wait,
+            (timeout, Some(since)) => {
+                wait.min(Span(timeout.0.saturating_sub(now.since(since).0)).max(self.ticks.span(2)))
+            }
+        }
+    }
+
+    /// The device refused a packet: reduce as for a mark, try again later (Linux `tcp_transmit_skb`, NET_XMIT_DROP).
+    #[cold]
+    pub(super) fn on_refusal(&mut self, now: Time, kind: TimerKind) {
+        self.enter_cwr(now);
+        if kind != TimerKind::None {
+            let wait = self.clamp_probe(now, REFUSED_INTERVAL);
+            self.arm(kind, self.ticks.expiry(now, wait));
+        }
+    }
+}
