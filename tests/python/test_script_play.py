@@ -79,7 +79,7 @@ def test_nothing_sent_is_a_failure(written):
         ("+0 poll([{fd=9, events=POLLIN, revents=0}], 1, 0) = 0", "descriptor"),
         ("+0 ioctl(4, SIOCATMARK, [0]) = 0", "SIOCATMARK"),
         ('+0 open("/etc/passwd", O_RDONLY) = 5', "/etc/passwd"),
-        ("+0 setsockopt(4, SOL_TCP, TCP_USER_TIMEOUT, [3000], 4) = 0", "TCP_USER_TIMEOUT"),
+        ("+0 setsockopt(4, SOL_TCP, TCP_LINGER2, [3], 4) = 0", "TCP_LINGER2"),
         ("+0 < icmp unreachable frag_needed mtu 1200 [1:1001(1000)]", "other than TCP"),
         ("+0 < .5 1:1(0) ack 1 win 257", "accurate ECN"),
         ("+0 < S 0:0(0) win 1000 <mss 1000,FO 0102030405060708,nop,nop>", "Fast Open"),

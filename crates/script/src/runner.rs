@@ -217,10 +217,11 @@ impl Player {
                 setup.apply(text, event.at)?;
                 let qdisc = setup.qdisc;
                 let before = Setup { qdisc, ..self.stack.host.setup.clone() };
-                if setup != before && self.stack.conn.is_some() {
+                let changes = setup != before;
+                self.stack.host.change(setup, line)?;
+                if changes && self.stack.conn.is_some() {
                     return unsupported(line, "a change of parameters after the connection began");
                 }
-                self.stack.host.change(setup, line)?;
                 self.stack.act(|conn| conn.set_refused(qdisc == Qdisc::DropAll));
             }
             Action::Code(text) => self.blocks.push(Snapshot {
