@@ -34,6 +34,8 @@ pub struct Config {
     pub pacer: Pacer,
     /// With nothing new to send, data not yet acknowledged is sent again.
     pub fills_up: bool,
+    /// Utility takes the rate set instead of the rate at which datagrams left: stalls of the sender go unseen.
+    pub nominal: bool,
     /// Datagrams that may be outstanding.
     pub window: u32,
     /// RTT assumed before the first sample.
@@ -50,6 +52,7 @@ impl Default for Config {
             reordering: 3,
             pacer: Pacer::default(),
             fills_up: false,
+            nominal: false,
             window: 100_000,
             initial_rtt: Span::from_ms(100),
         }

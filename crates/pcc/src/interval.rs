@@ -36,16 +36,18 @@ pub struct Measured {
     pub rtt_deviation: f64,
     /// The sender had nothing to send for a part of it: says nothing about the path.
     pub limited: bool,
+    /// x is to be the rate set, whatever was sent.
+    pub nominal: bool,
 }
 
 impl Measured {
     /// x, the rate at which datagrams left, Mbit/s.
     pub fn rate_mbps(&self) -> f64 {
         let seconds = self.end.since(self.start).as_secs();
-        if seconds > 0.0 {
-            self.bytes as f64 * 8e-6 / seconds
-        } else {
+        if self.nominal || seconds <= 0.0 {
             self.rate * 1e-6
+        } else {
+            self.bytes as f64 * 8e-6 / seconds
         }
     }
 
@@ -93,7 +95,7 @@ impl Interval {
         self.end != Time::NEVER && self.acked + self.lost == self.sent
     }
 
-    fn measured(&self, known: Time) -> Measured {
+    fn measured(&self, known: Time, nominal: bool) -> Measured {
         let n = self.n;
         let (mut gradient, mut error, mut deviation, mut mean) = (0.0, 0.0, 0.0, 0.0);
         if n >= 1.0 {
@@ -124,6 +126,7 @@ impl Interval {
             gradient_error: error,
             rtt_deviation: deviation,
             limited: self.limited,
+            nominal,
         }
     }
 }
@@ -208,12 +211,12 @@ impl Intervals {
 
     /// The oldest interval's result, if it is complete.
     #[inline]
-    pub fn take_result(&mut self, now: Time) -> Option<(Measured, u32)> {
+    pub fn take_result(&mut self, now: Time, nominal: bool) -> Option<(Measured, u32)> {
         let front = self.ring.front()?;
         if !front.finished() {
             return None;
         }
         let done = self.ring.pop_front().expect("invariant: peeked");
-        Some((done.measured(now), done.purpose))
+        Some((done.measured(now, nominal), done.purpose))
     }
 }

@@ -328,7 +328,7 @@ impl Sender {
     #[inline]
     fn take_results(&mut self, now: Time) {
         let mut changed = false;
-        while let Some((measured, purpose)) = self.intervals.take_result(now) {
+        while let Some((measured, purpose)) = self.intervals.take_result(now, self.config.nominal) {
             self.stats.intervals += 1;
             match self.controller.on_result(&measured, purpose) {
                 Ok(verdict) => {

@@ -137,6 +137,12 @@ const REORDERING: Parameter = parameter(
     "3; 1 for modong",
     "a datagram is lost when this many with larger numbers were reported and it was not",
 );
+const NOMINAL: Parameter = parameter(
+    "nominal_rate",
+    Takes::Flag,
+    "false",
+    "utility takes the rate set instead of the rate measured: stalls of the sender go unseen",
+);
 const MAX_RATE: Parameter = number("max_rate_mbps", 0.1, 1e6, "10000", "greatest rate, Mbit/s");
 
 const ALLEGRO: &[Parameter] = &[
@@ -165,6 +171,7 @@ const ALLEGRO: &[Parameter] = &[
     REPEATS,
     FILLS_UP,
     REORDERING,
+    NOMINAL,
 ];
 
 const EXPONENT: Parameter = number("exponent", 0.01, 0.99, "0.9", "t: exponent of the rate");
@@ -181,9 +188,10 @@ const THRESHOLD: Parameter =
     number("threshold_mbps", 0.0, 1e6, "10", "rate from which on it is a scavenger, Mbit/s");
 
 const VIVACE: &[Parameter] =
-    &[EXPONENT, LATENCY, LOSS, DEVIATION, MAX_RATE, FEEDBACK, FLUSH, REPEATS, FILLS_UP, REORDERING];
+    &[EXPONENT, LATENCY, LOSS, DEVIATION, MAX_RATE, FEEDBACK, FLUSH, REPEATS, FILLS_UP, REORDERING, NOMINAL];
 const HYBRID: &[Parameter] = &[
     EXPONENT, LATENCY, LOSS, DEVIATION, THRESHOLD, MAX_RATE, FEEDBACK, FLUSH, REPEATS, FILLS_UP, REORDERING,
+    NOMINAL,
 ];
 
 /// A recipe for the controller of each flow, and the settings of its transport.
@@ -212,6 +220,7 @@ pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     };
     let config = Config {
         feedback,
+        nominal: given.flag("nominal_rate", false),
         fills_up: given.flag("fills_up", modong),
         reordering: given.number("reordering", if modong { 1.0 } else { 3.0 }) as u32,
         ..Config::default()

@@ -22,6 +22,7 @@ fn measured(rate: f64, lost: u32) -> Measured {
         gradient_error: 0.0,
         rtt_deviation: 0.0,
         limited: false,
+        nominal: false,
     }
 }
 
