@@ -437,3 +437,33 @@ def compare(
         workers=_workers.Workers(jobs=jobs, scheduler=scheduler),
         as_json=json,
     )
+
+
+@app.command()
+def diff(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Scenario (TOML).", show_default=False)] = None,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of both backends.")
+    ] = 1,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value. Repeatable.")
+    ] = None,
+    network: Annotated[
+        str, typer.Option(metavar="relay|qdisc|auto", help="relay: the simulator's own links and losses.")
+    ] = "relay",
+    figure: Annotated[str | None, typer.Option(metavar="FILE", help="Draw both windows (svg, pdf, png).")] = None,
+    patterns: Annotated[bool, typer.Option("--patterns", help="Twenty patterns of loss instead of a file.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a scenario in the simulator and in the real Linux TCP, and say where they first differ."""
+    from ackclock.cli import _diff
+
+    _diff.diff(
+        file=file,
+        seed=seed,
+        changes=change or [],
+        network=network,
+        figure=_path(figure, "--figure"),
+        patterns=patterns,
+        as_json=json,
+    )

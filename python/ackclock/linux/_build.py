@@ -272,7 +272,7 @@ def _controllers(tree: Path) -> list[str]:
             text = source.read_text(encoding="utf-8", errors="replace")
             for ops in re.findall(r"struct tcp_congestion_ops\s[^;]*?\{(.*?)\n\};", text, re.DOTALL):
                 names.update(re.findall(r'\.name\s*=\s*"([a-z0-9_-]+)"', ops))
-            names.update(re.findall(r'ACKCLOCK_CONTROLLER\("([a-z0-9_]+)"', text))
+            names.update(re.findall(r'\bCONTROLLER\("([a-z0-9_]+)"', text))
     return sorted(names)
 
 

@@ -257,25 +257,26 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """Annotation of a name in one of the engine's registries, or behind `own`, of a user's own making.
+    """Annotation of a name in one of the engine's registries, or behind `own` of one that the engine does not know.
 
     Parameters
     ----------
     kind
         Registry.
     own
-        What a user's own names begin with.
+        What names outside the registry begin with: a user's own, or another backend's.
     """
 
     kind: str
-    own: str | None = None
+    own: tuple[str, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._check)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         known: dict[str, Any] = {"type": "string", "enum": self.names()}
-        return known if self.own is None else {"anyOf": [known, {"type": "string", "pattern": f"^{self.own}.+"}]}
+        others = [{"type": "string", "pattern": f"^{prefix}.+"} for prefix in self.own]
+        return {"anyOf": [known, *others]} if others else known
 
     def expected(self) -> str:
         """What it takes, for messages."""
@@ -289,7 +290,7 @@ class Registered:
 
     def _check(self, value: object) -> object:
         names = self.names()
-        if self.own is not None and isinstance(value, str) and value.startswith(self.own) and value != self.own:
+        if isinstance(value, str) and value.startswith(self.own) and value not in self.own:
             return value
         if value not in names:
             raise ScenarioError(found=quote(value), allowed=one_of(str(value), names))

@@ -168,6 +168,9 @@ PCC = "pcc-"
 OWN = "custom:"
 """What the name of a user's own controller begins with."""
 
+KERNEL = "kernel:"
+"""What the name of a controller begins with that only a Linux kernel has."""
+
 
 class Flows(Table):
     """A group of flows that are alike."""
@@ -178,8 +181,9 @@ class Flows(Table):
     """Transport protocol; absent: as controller and workload need."""
     profile: Annotated[str, Registered("profiles")] = "linux-6"
     """Host profile."""
-    congestion_control: Annotated[str, Registered("controllers", own=OWN)] = "cubic"
-    """Congestion controller; "custom:NAME" is one that is given to the run."""
+    congestion_control: Annotated[str, Registered("controllers", own=(OWN, KERNEL))] = "cubic"
+    """Congestion controller; "custom:NAME" is one that is given to the run, "kernel:NAME" one of the kernel
+    for the linux backend."""
     congestion_control_options: Annotated[dict[str, bool | float | str], Options()] = Field(default_factory=dict)
     """Options of the controller, by name; see `ackclock list`."""
     recovery: Annotated[str, Registered("recovery")] | None = None
@@ -203,7 +207,7 @@ class Flows(Table):
 
     @model_validator(mode="after")
     def _options_are_the_controllers(self) -> Flows:
-        if self.congestion_control_options and self.congestion_control.startswith(OWN):
+        if self.congestion_control_options and self.congestion_control.startswith((OWN, KERNEL)):
             raise ScenarioError(
                 key="congestion_control_options",
                 found=f"options of {quote(self.congestion_control)}",
@@ -212,7 +216,7 @@ class Flows(Table):
         from ackclock import _engine
 
         refused = _engine.check_controller(self.congestion_control, dict(self.congestion_control_options))
-        if refused is not None and not self.congestion_control.startswith(OWN):
+        if refused is not None and not self.congestion_control.startswith((OWN, KERNEL)):
             option, found, allowed = refused
             raise ScenarioError(key=f"congestion_control_options.{option}", found=found, allowed=allowed)
         return self

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Reno and CUBIC under other recovery rules, with every other part of the kernel as it is.
+ *
+ * A controller with a cong_control hook sets cwnd itself on every ACK, in recovery too. The ones below leave growth to
+ * the kernel's own reno or cubic, and set cwnd in CWR and Recovery by one rule:
+ *
+ *   rh        rate halving (Linux 2.6 to 3.1): one segment less on every second ACK, never more than one above what is
+ *             in flight
+ *   rfc6675   cwnd is ssthresh from entry to exit (RFC 6675 section 5)
+ *   prr_ub    proportional rate reduction (RFC 6937 section 3), with no bound when in flight falls below ssthresh,
+ *   prr_crb   with the conservative bound,
+ *   prr_ssrb  with the slow-start bound
+ *
+ * Names: <base>_<rule>, e.g. cubic_prr_crb. Written from the RFCs and from descriptions of behaviour.
+ */
+
+#include <linux/module.h>
+#include <net/tcp.h>
+
+enum rule { RATE_HALVING, RFC6675, PRR_UB, PRR_CRB, PRR_SSRB };
+
+struct controller {
+	struct tcp_congestion_ops ops;
+	const char *base_name;
+	struct tcp_congestion_ops *base;
+	enum rule rule;
+};
+
+/* Ours stands at the end of the private area, behind what the base keeps there. */
+struct recovery {
+	u32 una;	/* snd_una at the last ACK */
+	u32 delivered;	/* prr_delivered */
+	u8 reducing;	/* in CWR or Recovery */
+	u8 odd;		/* rate halving: the last ACK was the odd one */
+};
+
+static struct recovery *recovery(struct sock *sk)
+{
+	char *area = (char *)inet_csk(sk)->icsk_ca_priv;
+
+	return (struct recovery *)(area + ICSK_CA_PRIV_SIZE) - 1;
+}
+
+static const struct controller *controller(struct sock *sk)
+{
+	return container_of(inet_csk(sk)->icsk_ca_ops, struct controller, ops);
+}
+
+static u32 rate_halving(struct tcp_sock *tp, struct recovery *r, u32 in_flight)
+{
+	u32 cwnd = tcp_snd_cwnd(tp);
+
+	if (r->odd && cwnd > tp->snd_ssthresh)
+		cwnd--;
+	r->odd = !r->odd;
+	return min(cwnd, in_flight + 1);
+}
+
+static u32 prr(struct tcp_sock *tp, struct recovery *r, u32 in_flight, u32 delivered, enum rule rule)
+{
+	u32 banked, room, send;
+
+	r->delivered += delivered;
+	banked = r->delivered > tp->prr_out ? r->delivered - tp->prr_out : 0;
+	if (in_flight > tp->snd_ssthresh) {
+		u32 due = DIV_ROUND_UP_ULL((u64)r->delivered * tp->snd_ssthresh, max(tp->prior_cwnd, 1U));
+
+		send = due > tp->prr_out ? due - tp->prr_out : 0;
+	} else {
+		room = tp->snd_ssthresh - in_flight;
+		if (rule == PRR_UB)
+			send = room;
+		else if (rule == PRR_CRB)
+			send = min(room, banked);
+		else
+			send = min(room, max(banked, delivered) + 1);
+	}
+	if (!tp->prr_out)
+		send = max(send, 1U);	/* the first retransmission leaves in any case */
+	return in_flight + send;
+}
+
+static void reduce(struct sock *sk, struct recovery *r, enum rule rule, u32 delivered)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 in_flight = tcp_packets_in_flight(tp);
+	u32 cwnd;
+
+	if (!delivered)
+		return;
+	if (rule == RATE_HALVING)
+		cwnd = rate_halving(tp, r, in_flight);
+	else if (rule == RFC6675)
+		cwnd = max(tp->snd_ssthresh, tp->prr_out ? 0 : in_flight + 1);
+	else
+		cwnd = prr(tp, r, in_flight, delivered, rule);
+	tcp_snd_cwnd_set(tp, max(cwnd, 1U));
+}
+
+static void on_ack(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	const struct controller *c = controller(sk);
+	struct recovery *r = recovery(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 delivered = max(rs->acked_sacked, 0);
+	bool advanced = tp->snd_una != r->una;
+
+	r->una = tp->snd_una;
+	if (r->reducing) {
+		reduce(sk, r, c->rule, delivered);
+		return;
+	}
+	/* As the kernel: grow with what is cumulatively acknowledged; once reordering was seen, with what is SACKed. */
+	if (advanced || (delivered && tp->reordering > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering))) {
+		c->base->cong_avoid(sk, ack, delivered);
+		tp->snd_cwnd_stamp = tcp_jiffies32;
+	}
+}
+
+/* Called before the state changes, when ssthresh, prior_cwnd and prr_out are those of the new episode. */
+static void on_state(struct sock *sk, u8 state)
+{
+	const struct controller *c = controller(sk);
+	struct recovery *r = recovery(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u8 before = inet_csk(sk)->icsk_ca_state;
+	bool enters = state == TCP_CA_Recovery || state == TCP_CA_CWR;
+
+	if (enters && !r->reducing) {
+		r->delivered = 0;
+		r->odd = 0;
+	} else if (r->reducing && state <= TCP_CA_Disorder && (before == TCP_CA_CWR || tp->undo_marker)) {
+		/* The episode ends and was not undone. */
+		u32 cwnd = tp->snd_ssthresh;
+
+		if (c->rule == RATE_HALVING)
+			cwnd = min3(cwnd, tcp_snd_cwnd(tp), tcp_packets_in_flight(tp) + 3);
+		if (tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
+			tcp_snd_cwnd_set(tp, max(cwnd, 1U));
+		tp->snd_cwnd_stamp = tcp_jiffies32;
+		if (c->base->cwnd_event)
+			c->base->cwnd_event(sk, CA_EVENT_COMPLETE_CWR);
+	}
+	r->reducing = enters;
+	if (c->base->set_state)
+		c->base->set_state(sk, state);
+}
+
+static void on_start(struct sock *sk)
+{
+	struct recovery *r = recovery(sk);
+
+	memset(r, 0, sizeof(*r));
+	r->una = tcp_sk(sk)->snd_una;
+	if (controller(sk)->base->init)
+		controller(sk)->base->init(sk);
+}
+
+static u32 on_loss(struct sock *sk)
+{
+	return controller(sk)->base->ssthresh(sk);
+}
+
+static u32 on_undo(struct sock *sk)
+{
+	return controller(sk)->base->undo_cwnd(sk);
+}
+
+static void on_event(struct sock *sk, enum tcp_ca_event event)
+{
+	if (controller(sk)->base->cwnd_event)
+		controller(sk)->base->cwnd_event(sk, event);
+}
+
+static void on_tx_start(struct sock *sk)
+{
+	if (controller(sk)->base->cwnd_event_tx_start)
+		controller(sk)->base->cwnd_event_tx_start(sk);
+}
+
+static void on_sample(struct sock *sk, const struct ack_sample *sample)
+{
+	if (controller(sk)->base->pkts_acked)
+		controller(sk)->base->pkts_acked(sk, sample);
+}
+
+#define CONTROLLER(NAME, BASE, RULE) {					\
+	.ops = {							\
+		.name = NAME,						\
+		.owner = THIS_MODULE,					\
+		.init = on_start,					\
+		.ssthresh = on_loss,					\
+		.undo_cwnd = on_undo,					\
+		.set_state = on_state,					\
+		.cwnd_event = on_event,					\
+		.cwnd_event_tx_start = on_tx_start,			\
+		.pkts_acked = on_sample,				\
+		.cong_control = on_ack,					\
+	},								\
+	.base_name = BASE,						\
+	.rule = RULE,							\
+}
+
+static struct controller controllers[] = {
+	CONTROLLER("reno_rh", "reno", RATE_HALVING),
+	CONTROLLER("reno_rfc6675", "reno", RFC6675),
+	CONTROLLER("reno_prr_ub", "reno", PRR_UB),
+	CONTROLLER("reno_prr_crb", "reno", PRR_CRB),
+	CONTROLLER("reno_prr_ssrb", "reno", PRR_SSRB),
+	CONTROLLER("cubic_rh", "cubic", RATE_HALVING),
+	CONTROLLER("cubic_rfc6675", "cubic", RFC6675),
+	CONTROLLER("cubic_prr_ub", "cubic", PRR_UB),
+	CONTROLLER("cubic_prr_crb", "cubic", PRR_CRB),
+	CONTROLLER("cubic_prr_ssrb", "cubic", PRR_SSRB),
+};
+
+static int __init ackclock_recovery_register(void)
+{
+	size_t i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(controllers); i++) {
+		rcu_read_lock();
+		controllers[i].base = tcp_ca_find(controllers[i].base_name);
+		rcu_read_unlock();
+		if (!controllers[i].base)
+			return -ENOENT;
+		err = tcp_register_congestion_control(&controllers[i].ops);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* After the bases, which register at the level of devices. */
+late_initcall(ackclock_recovery_register);
+
+MODULE_DESCRIPTION("Reno and CUBIC under other recovery rules");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,101 @@
+"""`ackclock diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ackclock.cli import _run, _terminal
+from ackclock.errors import InputError, quote
+
+if TYPE_CHECKING:
+    from ackclock.diff import Comparison
+
+
+def diff(
+    *,
+    file: Path | None,
+    seed: int,
+    changes: Sequence[str],
+    network: str,
+    figure: Path | None,
+    patterns: bool,
+    as_json: bool,
+) -> None:
+    """Compare one scenario, or the patterns of loss."""
+    import ackclock
+    from ackclock import diff as comparing
+
+    if patterns == (file is not None):
+        raise InputError("diff: found both FILE and --patterns, or neither; allowed: one of them")
+    if network not in ("auto", "qdisc", "relay"):
+        raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
+    if figure is not None:
+        if figure.suffix not in (".svg", ".pdf", ".png"):
+            raise InputError(f"--figure {figure}: found another ending; allowed: .svg, .pdf, .png")
+        _terminal.writable_file(figure, "--figure")
+    kind: Any = network
+    if patterns:
+        _all_patterns(seed, as_json=as_json)
+        return
+    assert file is not None
+    scenario = ackclock.load(file)
+    for text in changes:
+        scenario = _run.change(scenario, text)
+    result = _terminal.interruptible(lambda: comparing.compare(scenario, seed=seed, network=kind))
+    if figure is not None:
+        comparing.draw(result, figure)
+    if as_json:
+        _terminal.show_json(result.to_json())
+        return
+    _show(result)
+    if figure is not None:
+        typer.echo(f"written: {figure}")
+
+
+def _show(result: Comparison) -> None:
+    from rich.table import Table
+
+    release = result.kernel.provenance["kernel"]["release"]
+    if result.divergence is None:
+        typer.echo(f"all {result.events} events are equal in the simulator and Linux {release}")
+    else:
+        typer.echo(f"{result.events} events are equal in the simulator and Linux {release}; then")
+        typer.echo(f"  {result.divergence}")
+    table = Table(title="agreement, flow 0", title_justify="left")
+    for i, name in enumerate(("quantity", "simulator", "kernel", "difference")):
+        table.add_column(name, justify="left" if i == 0 else "right")
+    for row in result.agreement:
+        table.add_row(row.quantity, _number(row.simulator), _number(row.kernel), _percent(row.difference))
+    _terminal.show(table)
+
+
+def _all_patterns(seed: int, *, as_json: bool) -> None:
+    from ackclock.diff import PATTERNS, compare
+
+    rows: list[tuple[str, Comparison]] = []
+    with _terminal.progress() as progress:
+        for i, pattern in enumerate(PATTERNS):
+            progress(pattern.name, i / len(PATTERNS))
+            rows.append((pattern.name, compare(pattern.scenario(), seed=seed)))
+    if as_json:
+        _terminal.show_json([{"pattern": name, **result.to_json()} for name, result in rows])
+        return
+    typer.echo("| lost | equal to the end of recovery | equal events | first divergence |")
+    typer.echo("| --- | --- | --- | --- |")
+    for name, result in rows:
+        found = "none" if result.divergence is None else str(result.divergence)
+        typer.echo(f"| {name} | {'yes' if result.recovered else 'no'} | {result.events} | {found} |")
+    equal = sum(result.recovered for _, result in rows)
+    typer.echo(f"\n{equal} of {len(rows)} are equal to the end of recovery.")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:+.2f} %"
