@@ -1,0 +1,340 @@
+"""The linux backend: its host side with kernels that are scripts, and the real one where it is built."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ackclock
+from ackclock import linux
+from ackclock.errors import InputError, ScenarioError, UnavailableError
+from ackclock.linux import _build, _cache, _guest, _source, _translate
+
+CONTROLLERS = ["bbr", "cubic", "cubic_prr_crb", "cubic_rh", "reno"]
+ROOT = Path(__file__).resolve().parents[2]
+
+TABLES = r"""
+import json, struct
+raw = struct.pack("<2I", 0, 1) + struct.pack("<2Q", 7, 8)
+names = ["x", "y"]
+index = json.dumps({"samples": [["flow", "u4", 0, 8, None], ["bytes_acked", "i8", 8, 16, None]],
+                    "links": [["name", "str", 0, 8, names]]}).encode()
+open("out/tables.bin", "wb").write(struct.pack("<Q", len(index)) + index + raw)
+open("out/report.json", "w").write('{"error": null}')
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "ackclock" / "linux"
+
+
+@pytest.fixture
+def fake(cache: Path) -> Any:
+    """Install a kernel that is a Python program."""
+
+    def install(program: str) -> None:
+        place = cache / "kernel-fake"
+        place.mkdir(parents=True)
+        (place / "linux").write_text(f"#!{sys.executable}\n{program}")
+        (place / "linux").chmod(0o755)
+        (place / "kernel.json").write_text(json.dumps({"release": "0.0", "controllers": CONTROLLERS, "seccomp": True}))
+        (cache / "current").write_text("kernel-fake\n")
+        (cache / f"guest-{_cache.guest_key()}").write_bytes(b"")
+
+    return install
+
+
+@pytest.fixture
+def scenario(minimal: dict[str, Any]) -> ackclock.Scenario:
+    return ackclock.Scenario.from_dict(minimal)
+
+
+def test_without_a_kernel_the_command_says_so_and_the_rest_works(cache: Path, scenario_file: Path) -> None:
+    call = [sys.executable, "-m", "ackclock", "run", str(scenario_file)]
+    plain = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert plain.returncode == 0
+    asked = subprocess.run([*call, "--backend", "linux"], capture_output=True, text=True, check=False)
+    assert asked.returncode == 3
+    assert asked.stderr.splitlines() == [
+        "ackclock: no Linux kernel for the linux backend; run `ackclock linux build`, which needs what `ackclock doctor` lists"
+    ]
+    assert any("no Linux kernel" in finding.what for finding in linux.missing())
+
+
+def test_tables_of_the_guest_become_the_simulators(fake: Any, scenario: ackclock.Scenario) -> None:
+    fake(TABLES)
+    result = linux.run(scenario, seed=3)
+    assert result.samples["bytes_acked"].to_list() == [7, 8]
+    assert result.samples["cwnd"].to_list() == [None, None]
+    assert result.links["name"].to_list() == ["x", "y"]
+    assert list(result.flows.columns) == list(ackclock.run(scenario).flows.columns)
+    assert result.provenance["seeds"] == [3]
+    batch = linux.run_batch(scenario, [5, 4], jobs=2)
+    assert batch.samples["seed"].to_list() == [5, 5, 4, 4]
+    assert batch.digests[0] == batch.digests[1] == result.digest
+
+
+def test_the_guest_gets_the_job_the_seed_and_a_constant_command_line(
+    fake: Any, scenario: ackclock.Scenario, tmp_path: Path
+) -> None:
+    note = tmp_path / "note"
+    fake(
+        f"import os, sys, json\nopen({str(note)!r}, 'w').write(json.dumps([sys.argv[1:], os.environ['UML_RNG_SEED'],"
+        f" json.load(open('job.json'))['seed'], sorted(os.listdir('.')), len(os.sched_getaffinity(0))]))\n{TABLES}"
+    )
+    linux.run(scenario, seed=9)
+    arguments, seed, job_seed, files, cpus = json.loads(note.read_text())
+    assert (seed, job_seed, cpus) == ("9", 9, 1)
+    assert {"dev", "init", "job.json", "out", "proc", "sys"} <= set(files)
+    assert not any(str(tmp_path) in argument for argument in arguments)
+
+
+def test_a_guest_that_never_ends_is_ended_and_leaves_nothing(
+    fake: Any, scenario: ackclock.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    note = tmp_path / "pids"
+    fake(
+        "import os, signal, subprocess, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"child = subprocess.Popen(['sleep', '1000'])\nopen({str(note)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        "time.sleep(1000)"
+    )
+    with pytest.raises(UnavailableError, match=r"did not end within 1 s of wall-clock time .* --wall-limit$"):
+        linux.run(scenario, wall_limit_s=1)
+    for pid in note.read_text().split():
+        state = Path(f"/proc/{pid}/stat")
+        assert not state.exists() or " Z " in state.read_text()
+    assert not list(tmp_path.glob("ackclock-guest-*"))
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("print('Kernel panic - not syncing: no init')", "the guest ended without a report; it said: Kernel panic"),
+        ("raise SystemExit(1)", "the guest ended without a report; it said: nothing"),
+        (
+            "open('out/report.json', 'w').write('{\"error\": \"veth: no such device\"}')",
+            "the guest reports: veth: no such",
+        ),
+    ],
+)
+def test_a_guest_that_fails_is_told_in_a_line(
+    fake: Any, scenario: ackclock.Scenario, program: str, message: str
+) -> None:
+    fake(program)
+    with pytest.raises(UnavailableError, match=message) as told:
+        linux.run(scenario)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("flows.0.profile", "linux-3.2"), r'flows\.0\.profile: found "linux-3\.2"; allowed: "linux-6"'),
+        (
+            ("flows.0.congestion_control", "kernel:vegas"),
+            r'flows\.0\.congestion_control: found "kernel:vegas"; allowed: bbr',
+        ),
+        (("flows.0.recovery", "prr-ub"), r'flows\.0\.recovery: found "prr-ub"; allowed: prr-linux-6 '),
+        (("flows.0.stack.delayed_ack", False), r"flows\.0\.stack\.delayed_ack: found false; allowed: true, with"),
+        (("flows.0.stack.hz", 250), r"flows\.0\.stack\.hz: found 250; allowed: 1000, with"),
+        (
+            ("flows.0.stack.initial_rto", "3 s"),
+            r"flows\.0\.stack\.initial_rto: found .*; allowed: no initial_rto, with",
+        ),
+    ],
+)
+def test_what_the_kernel_cannot_do_is_refused_by_name(
+    scenario: ackclock.Scenario, change: tuple[str, Any], message: str
+) -> None:
+    text = json.loads(scenario.set(*change).to_engine_json())
+    with pytest.raises(ScenarioError, match=message):
+        _translate.job(text, 1, "auto", CONTROLLERS)
+
+
+def test_a_kernels_own_controller_is_refused_by_the_simulator(scenario: ackclock.Scenario) -> None:
+    named = scenario.set("flows.0.congestion_control", "kernel:my_cc")
+    assert (
+        _translate.job(json.loads(named.to_engine_json()), 1, "auto", ["my_cc"])["hosts"][0]["congestion_control"]
+        == "my_cc"
+    )
+    with pytest.raises(InputError, match="my_cc"):
+        ackclock.run(named)
+
+
+def test_recovery_rules_are_controllers_of_ours() -> None:
+    assert _translate.kernel_controller("cubic", "prr-crb") == "cubic_prr_crb"
+    assert _translate.kernel_controller("cubic", "rate-halving") == "cubic_rh"
+    assert _translate.kernel_controller("reno", None) == "reno"
+    assert _translate.kernel_controller("reno", "prr-rfc9937") == ""
+
+
+def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[tuple[Any, ...]]:
+    job = _translate.job(json.loads(scenario.to_engine_json()), 1, "qdisc", CONTROLLERS)
+    row = []
+    for stage in job["network"][way]:
+        q = stage["qdisc"]
+        row.append(tuple(q.get(k, q["kind"]) for k in ("rate", "limit", "delay_ns", "overhead")))
+    return row
+
+
+def test_a_dumbbell_becomes_three_hops() -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml")
+    many = _translate.ENOUGH
+    assert stages(scenario) == [
+        (125_000_000, many, 1_000_000, -14),
+        (12_500_000, 334, 0, -14),  # netem counts the packet in transmission
+        (125_000_000, many, 19_000_000, -14),  # the bottleneck's delay goes into the next unlimited link
+    ]
+
+
+def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "codel.toml")
+    job = _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", CONTROLLERS)
+    first, second = job["network"]["forward"]
+    assert first["qdisc"]["leaf"] == {"kind": "codel", "limit": 1000, "target": 5000, "interval": 100_000, "ecn": False}
+    assert (second["qdisc"]["rate"], second["qdisc"]["delay_ns"]) == (2_500_000, 25_000_000)
+
+
+def test_losses_by_list_need_the_relay() -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "scripted-loss.toml").set("flows.0.recovery", "prr-linux-6")
+    text = json.loads(scenario.to_engine_json())
+    assert _translate.job(text, 1, "auto", CONTROLLERS)["network"] == {"kind": "relay"}
+    with pytest.raises(ScenarioError, match=r"record\.drops: found true; .*--network relay can do it"):
+        _translate.job(text, 1, "qdisc", CONTROLLERS)
+
+
+def test_seeds_of_the_disciplines_differ_by_seed_and_place() -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml")
+    text = json.loads(scenario.to_engine_json())
+    seeds = set()
+    for seed in (1, 2):
+        network = _translate.job(text, seed, "qdisc", CONTROLLERS)["network"]
+        seeds |= {stage["qdisc"]["seed"] for stage in [*network["forward"], *network["backward"]]}
+    assert len(seeds) == 12
+
+
+def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend that the machine has everything, and that the guest program is built."""
+    monkeypatch.setattr(_build, "_need_tools", lambda: None)
+    monkeypatch.setattr(_build, "_build_guest", lambda linux, jobs: None)
+
+
+def kernels(cache: Path) -> list[str]:
+    return sorted(p.name for p in cache.glob("*") if p.name not in ("lock", "sources"))
+
+
+def test_an_archive_that_is_no_kernel_installs_nothing(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools(monkeypatch)
+    (tmp_path / "hello").mkdir()
+    (tmp_path / "hello" / "Makefile").write_text("all:\n")
+    archive = tmp_path / "hello.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(tmp_path / "hello", arcname="hello")
+    with pytest.raises(InputError, match=r"hello\.tar\.gz: found no Kbuild in it; allowed: .* a Linux source tree$"):
+        linux.build(source=str(archive))
+    plain = tmp_path / "plain.tar.xz"
+    plain.write_bytes(b"not at all")
+    with pytest.raises(InputError, match=r"plain\.tar\.xz: found no tar archive; allowed"):
+        linux.build(source=str(plain))
+    with pytest.raises(InputError, match=r"nowhere\.tar: found no such file or directory; allowed"):
+        linux.build(source=str(tmp_path / "nowhere.tar"))
+    assert kernels(cache) == []
+
+
+def test_a_full_disk_installs_nothing(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools(monkeypatch)
+    archive = tmp_path / "k.tar"
+    archive.write_bytes(b"")
+
+    def full(source: Any, place: Path) -> None:
+        place.mkdir()
+        (place / "half").write_bytes(b"x")
+        raise OSError(errno.ENOSPC, "No space left on device", str(place))
+
+    monkeypatch.setattr(_source, "unpack", full)
+    with pytest.raises(UnavailableError, match=r"no room left on the disk \(.* GiB free\); .*Nothing was installed$"):
+        linux.build(source=str(archive))
+    assert kernels(cache) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("my cc.c", "", "found another kind of name"),
+        ("my_cc.c", "int main;", "found no tcp_congestion_ops"),
+        ("ackclock_recovery.c", "tcp_congestion_ops", "found the name a second time"),
+    ],
+)
+def test_a_controller_that_cannot_be_built_in(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, message: str
+) -> None:
+    tools(monkeypatch)
+    archive, file = tmp_path / "k.tar", tmp_path / name
+    archive.write_bytes(b"")
+    file.write_text(text)
+    with pytest.raises(InputError, match=message):
+        linux.build(source=str(archive), controllers=[file])
+    assert kernels(cache) == []
+
+
+def test_patches_say_why_and_under_which_licence() -> None:
+    for patch in sorted((ROOT / "linux" / "patches").glob("*.patch")):
+        head = patch.read_text().partition("\n--- ")[0]
+        assert head.startswith("Why: ")
+        assert "SPDX-License-Identifier: GPL-2.0 OR MIT" in head
+    for file in (ROOT / "linux" / "modules").glob("*.c"):
+        assert file.read_text().startswith("// SPDX-License-Identifier: GPL-2.0 OR MIT\n")
+
+
+@pytest.fixture
+def kernel() -> linux.Kernel:
+    """The real kernel, where it is built."""
+    lacking = [finding.what for finding in linux.missing(build=False)]
+    if lacking:
+        pytest.skip(lacking[0])
+    return linux.installed()
+
+
+@pytest.mark.parametrize("network", ["qdisc", "relay"])
+def test_the_kernel_repeats_bit_by_bit(kernel: linux.Kernel, network: Any, tmp_path: Path) -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "reno-10m.toml").set("duration", "3 s").set("record.trace", "flow")
+    scenario = scenario.set("network.bottleneck.loss", {"kind": "bernoulli", "p": "1 %"})
+    files = [tmp_path / "a.pcapng", tmp_path / "b.pcapng"]
+    first, second = (linux.run(scenario, seed=7, network=network, pcap=file) for file in files)
+    assert first.digest == second.digest
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert first.links["dropped_loss"].sum() > 0
+    assert first.flows["bytes_acked"][0] > 100_000
+    assert linux.run(scenario, seed=8, network=network).digest != first.digest
+
+
+def test_the_kernel_and_the_simulator_meet_the_same_scripted_losses(kernel: linux.Kernel) -> None:
+    from ackclock.diff import PATTERNS, compare
+
+    pattern = next(p for p in PATTERNS if p.name == "1 to 4 of the initial window")
+    result = compare(pattern.scenario())
+    assert result.recovered, result.divergence
+    assert result.kernel.flows["retransmissions"][0] == result.simulator.flows["retransmissions"][0] == 4
+
+
+def test_the_guest_is_pinned_and_its_threads_are_reaped(kernel: linux.Kernel, scenario: ackclock.Scenario) -> None:
+    before = os.sched_getaffinity(0)
+    _guest.play(
+        _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", kernel.controllers),
+        1, kernel=kernel, cpu=min(before), wall_limit_s=60,
+    )  # fmt: skip
+    assert os.sched_getaffinity(0) == before
