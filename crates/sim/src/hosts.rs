@@ -119,6 +119,14 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
         Some(true) if config.delayed_ack == DelayedAck::Off => config.delayed_ack = DelayedAck::Rfc,
         _ => {}
     }
+    match (stack.quick_acks, config.delayed_ack) {
+        (Some(false), DelayedAck::Linux) => config.delayed_ack = DelayedAck::Rfc,
+        (Some(true), DelayedAck::Rfc) => config.delayed_ack = DelayedAck::Linux,
+        _ => {}
+    }
+    set(&mut config.responder_delays_acks, stack.response_carries_ack);
+    set(&mut config.count_acks, stack.count_acks);
+    set(&mut config.reordering, stack.reordering);
     if let Some(smss) = stack.smss {
         if !(64..=65_000).contains(&smss) {
             return Err(Error::value(place("stack.smss"), smss, "64 to 65000 bytes"));

@@ -402,6 +402,14 @@ pub struct Stack {
     pub initial_rto_ns: Option<u64>,
     pub min_rto_ns: Option<u64>,
     pub delayed_ack: Option<bool>,
+    /// The first segments are acknowledged at once, as Linux does.
+    pub quick_acks: Option<bool>,
+    /// The end that is connected to delays its ACKs: the response carries the ACK of the request.
+    pub response_carries_ack: Option<bool>,
+    /// cwnd grows by one per ACK in slow start, not by the segments acknowledged.
+    pub count_acks: Option<bool>,
+    /// Reordering degree at the start, segments.
+    pub reordering: Option<u32>,
     pub tlp: Option<bool>,
     pub frto: Option<bool>,
     pub undo: Option<bool>,

@@ -161,6 +161,8 @@ pub struct Config {
     pub sack: bool,
     pub timestamps: bool,
     pub detection: Detection,
+    /// Reordering degree at the start, segments; 0 = `dup_thresh` (a route's `reordering` in Linux).
+    pub reordering: u32,
     /// dupthresh, and Linux's `tcp_reordering`.
     pub dup_thresh: u32,
     pub rto_style: RtoStyle,
@@ -176,6 +178,8 @@ pub struct Config {
     /// Retransmissions of data before giving up (Linux `tcp_retries2`).
     pub data_retries: u8,
     pub delayed_ack: DelayedAck,
+    /// The end that is connected to delays its ACKs whatever `delayed_ack` says: its answer carries them.
+    pub responder_delays_acks: bool,
     /// Delayed-ACK timeout of `DelayedAck::Rfc`.
     pub delack_timeout: Span,
     /// Hold back further duplicate ACKs for up to this long after the first three; zero = off (Linux 4.18 on).
@@ -330,6 +334,7 @@ impl Config {
             sack: true,
             timestamps: true,
             detection: Detection::Rack,
+            reordering: 0,
             dup_thresh: 3, // tcp_reordering
             rto_style: RtoStyle::Linux,
             initial_rto: Span::from_secs(1),  // TCP_TIMEOUT_INIT
@@ -340,6 +345,7 @@ impl Config {
             syn_retries: 6,
             data_retries: 15,
             delayed_ack: DelayedAck::Linux,
+            responder_delays_acks: false,
             delack_timeout: Span::from_ms(40), // TCP_DELACK_MIN, TCP_ATO_MIN
             sack_compression: true,
             limited_transmit: true,

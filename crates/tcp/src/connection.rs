@@ -7,7 +7,7 @@ use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{Flags, FlowId, Segment, Span, Time};
 
-use crate::config::{Config, EcnUse, SendLimit};
+use crate::config::{Config, DelayedAck, EcnUse, SendLimit};
 use crate::info::Stats;
 use crate::keepalive::Keeper;
 use crate::ledger::Ledger;
@@ -81,7 +81,12 @@ impl Connection {
             state,
             ticks,
             sender: Sender::new(flow, responder, config, ticks),
-            receiver: Receiver::new(config, ticks),
+            receiver: match responder && config.responder_delays_acks {
+                true => {
+                    Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..Config::clone(config) }, ticks)
+                }
+                false => Receiver::new(config, ticks),
+            },
             validity: config.validate.map(|interval| Box::new(Validity::new(interval))),
             ledger: config.ledger.then(Box::default),
             keeper: None,

@@ -251,7 +251,7 @@ impl Sender {
             tlp_high_seq: None,
             tlp_retrans: false,
             rack: Rack::default(),
-            reordering: config.dup_thresh,
+            reordering: if config.reordering > 0 { config.reordering } else { config.dup_thresh },
             delivered: 0,
             lost: 0,
             dup_acks: 0,

@@ -70,6 +70,15 @@ class Stack(Table):
     """Least retransmission timeout."""
     delayed_ack: Flag | None = None
     """Delayed ACKs."""
+    quick_acks: Flag | None = None
+    """Of delayed ACKs: the first segments of a connection are acknowledged at once, as Linux does."""
+    response_carries_ack: Flag | None = None
+    """The end that is connected to delays its ACKs whatever `delayed_ack` says, so that its response carries the ACK of the
+    request."""
+    count_acks: Flag | None = None
+    """In slow start the window grows by one segment per ACK, not by the segments acknowledged (as Linux did until 2015)."""
+    reordering: Annotated[int, Number(1, 300)] | None = None
+    """Reordering degree that a connection begins with, segments (a Linux route's `reordering`)."""
     tlp: Flag | None = None
     """Tail loss probes."""
     frto: Flag | None = None
@@ -141,6 +150,10 @@ class Stack(Table):
             initial_rto_ns=None if self.initial_rto is None else nanoseconds(self.initial_rto),
             min_rto_ns=None if self.min_rto is None else nanoseconds(self.min_rto),
             delayed_ack=self.delayed_ack,
+            quick_acks=self.quick_acks,
+            response_carries_ack=self.response_carries_ack,
+            count_acks=self.count_acks,
+            reordering=self.reordering,
             tlp=self.tlp,
             frto=self.frto,
             undo=self.undo,
