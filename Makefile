@@ -38,6 +38,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, stubs, docs
 	$(BIN)/python -m mypy.stubtest ackclock._engine
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/doc_examples.py --check
+	$(BIN)/python tools/controllers.py --check
 
 bench: setup ## ns of CPU per packet, beside the yardstick
 	$(BIN)/ackclock bench
@@ -45,6 +46,7 @@ bench: setup ## ns of CPU per packet, beside the yardstick
 docs: setup ## write docs/reference/scenario.md from the schema, and renew the outputs printed in the tutorial and how-tos
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/doc_examples.py
+	$(BIN)/python tools/controllers.py
 
 lock: setup ## choose the newest versions of all Python packages anew
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -20,7 +20,7 @@ from ackclock.errors import UnavailableError
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["CELLS", "Cell", "Measured", "Report", "measure", "scenario"]
+__all__ = ["CELLS", "Cell", "ControllerCost", "Measured", "Report", "measure", "measure_controllers", "scenario"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,11 +75,27 @@ class Measured:
     peak_rss_above_interpreter_bytes: int
 
 
+MOST_OVER_RENO = 1.5
+"""What a built-in controller may cost per packet, times Reno."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ControllerCost:
+    """What a packet costs under one controller: one flow at 100 Mbit/s, all controllers in turn in one process."""
+
+    congestion_control: str
+    ns_per_packet: float
+    over_reno: float
+    """Times Reno in the same process, median of the repeats."""
+    budget_over_reno: float | None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All cells."""
+    """All cells, and the controllers."""
 
     cells: Sequence[Measured] = field(repr=False)
+    controllers: Sequence[ControllerCost] = field(default=(), repr=False)
 
     @property
     def yardstick_ns(self) -> float:
@@ -88,7 +104,11 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {"yardstick_ns": self.yardstick_ns, "cells": [asdict(cell) for cell in self.cells]}
+        return {
+            "yardstick_ns": self.yardstick_ns,
+            "cells": [asdict(cell) for cell in self.cells],
+            "controllers": [asdict(cost) for cost in self.controllers],
+        }
 
     def table(self) -> Table:
         """For the terminal."""
@@ -120,6 +140,19 @@ class Report:
                 f"{c.peak_rss_above_interpreter_bytes / 1e6:.1f} MB",
             )
         table.caption = "yardstick: a bare event loop, ns per packet, measured beside each cell; above start: beyond the interpreter"
+        return table
+
+    def controllers_table(self) -> Table:
+        """The controllers, for the terminal."""
+        from rich.table import Table
+
+        table = Table(title="the same by controller", title_justify="left", caption_justify="left")
+        for name in ("controller", "ns/packet", "times reno", "budget"):
+            table.add_column(name, justify="left" if name == "controller" else "right")
+        for c in self.controllers:
+            budget = "–" if c.budget_over_reno is None else f"{c.budget_over_reno:g}"
+            table.add_row(c.congestion_control, f"{c.ns_per_packet:.0f}", f"{c.over_reno:.2f}", budget)
+        table.caption = "one flow at 100 Mbit/s, in turn in one process; custom:reno is Reno written in Python"
         return table
 
 
@@ -206,10 +239,56 @@ def measure(
         )
     if progress is not None:
         progress("", 1.0)
-    return Report(cells=tuple(done))
+    return Report(cells=tuple(done), controllers=measure_controllers(quick=quick))
 
 
-def _in_fresh_process(text: str, *, repeats: int) -> dict[str, Any]:
+def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
+    """Run every controller on the reference dumbbell with one flow at 100 Mbit/s, in turn.
+
+    Parameters
+    ----------
+    quick
+        A fifth of the simulated time and three repeats instead of seven.
+
+    Returns
+    -------
+    tuple of ControllerCost
+        In the order of the registry; last a controller written in Python.
+
+    Raises
+    ------
+    UnavailableError
+        If the process fails.
+    """
+    from ackclock import _engine
+    from ackclock.scenario import Scenario
+
+    names = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(NOT_TCP)]
+    texts = {}
+    for name in (*names, OWN):
+        cell = Cell(rate_mbps=100, flows=1, duration_s=4 if quick else 20, congestion_control=name)
+        texts[name] = Scenario.from_dict(scenario(cell)).to_engine_json()
+    raw = _in_fresh_process(texts, repeats=3 if quick else 7)["ns"]
+    costs = []
+    for name in texts:
+        ratios = [own / reno for own, reno in zip(raw[name], raw["reno"], strict=True)]
+        costs.append(
+            ControllerCost(
+                congestion_control=name,
+                ns_per_packet=statistics.median(raw[name]),
+                over_reno=statistics.median(ratios),
+                budget_over_reno=None if name == OWN else MOST_OVER_RENO,
+            )
+        )
+    return tuple(costs)
+
+
+OWN = "custom:reno"
+NOT_TCP = "pcc"
+"""How the names of those begin that are transports of their own."""
+
+
+def _in_fresh_process(text: str | dict[str, str], *, repeats: int) -> dict[str, Any]:
     ask = json.dumps({"scenario": text, "repeats": repeats})
     done = subprocess.run(
         [sys.executable, "-m", "ackclock._bench_cell"], input=ask, capture_output=True, text=True, check=False

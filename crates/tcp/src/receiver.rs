@@ -615,3 +615,45 @@ impl Receiver {
         list
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ackclock_core::Flags;
+
+    /// RFC 8257 §3.2: an ACK speaks for segments of one kind only; what waited is acknowledged when the kind changes.
+    #[test]
+    fn exact_echo_never_mixes_marked_and_unmarked() {
+        let config = Config {
+            exact_ecn: true,
+            delayed_ack: DelayedAck::Rfc,
+            ..Config::profile("rfc").expect("known")
+        };
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0));
+        receiver.on_syn();
+        let smss = 1000;
+        let mut acks = Vec::new();
+        // marks of ten segments that arrive one by one
+        for (i, ce) in [false, false, false, true, true, true, true, false, true, true].into_iter().enumerate() {
+            let seg = Segment { seq: 1 + i as u64 * smss, len: smss as u32, flags: Flags::ACK, ..Segment::default() };
+            receiver.on_marks(ce, false, true);
+            receiver.on_data(Time(i as u64 * 1_000), &seg, Span::ZERO, Span::from_secs(1), 1);
+            while receiver.ack_due() {
+                let mut ack = Segment { flags: Flags::ACK, ..Segment::default() };
+                receiver.stamp(&mut ack);
+                acks.push((ack.ack / smss, ack.flags.has(Flags::ECE)));
+            }
+        }
+        let told: Vec<(u64, bool)> = acks;
+        let mut covered = 0;
+        for &(upto, ece) in &told {
+            for segment in covered..upto {
+                let marked = matches!(segment, 3..=6 | 8..=9);
+                assert_eq!(ece, marked, "segment {segment} of {told:?}");
+            }
+            covered = covered.max(upto);
+        }
+        assert_eq!(covered, 10, "{told:?}");
+        assert!(told.len() < 10, "ACKs are still delayed: {told:?}");
+    }
+}

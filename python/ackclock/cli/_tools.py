@@ -35,8 +35,8 @@ def names(*, as_json: bool) -> None:
         for name, line in entries:
             typer.echo(f"  {name:<{width}}  {line}")
     typer.echo("options of controllers (congestion_control_options):")
-    for controller, options in _engine.controller_options().items():
-        for name, takes, default, about in options:
+    for controller, parameters in _engine.controller_options().items():
+        for name, takes, default, about in parameters:
             typer.echo(f"  {controller + ': ' + name:<{width}}  {about} ({takes}; {default})")
 
 
@@ -57,6 +57,7 @@ def bench(*, as_json: bool, quick: bool) -> None:
         _terminal.show_json(result.to_json())
     else:
         _terminal.show(result.table())
+        _terminal.show(result.controllers_table())
 
 
 def fidelity(*, seeds: int, jobs: int | None, as_json: bool) -> int:

@@ -23,6 +23,13 @@ BULK: Mapping[str, Bound | None] = {
     reference.SRTT: Bound(relative=0.05),
     reference.RETRANSMISSIONS: Bound(relative=0.15, or_spread=True),
 }
+FAMILY: Mapping[str, Bound | None] = {
+    reference.GOODPUT: Bound(relative=0.05),
+    reference.CWND: None,
+    reference.SRTT: Bound(relative=0.10),
+    reference.RETRANSMISSIONS: Bound(relative=0.25, or_spread=True),
+}
+"""For the controllers beside reno and cubic."""
 ANY_PHASE: Mapping[str, Bound | None] = {reference.RETRANSMISSIONS: None}
 SHARING: Mapping[str, Bound | None] = {
     reference.AGGREGATE: Bound(relative=0.02),
@@ -36,6 +43,8 @@ FETCHES: Mapping[str, Bound | None] = {
 }
 
 CONTROLLERS = ("reno", "cubic")
+OTHERS = ("westwood", "highspeed", "bbr", "vegas", "htcp", "illinois", "bic", "scalable", "yeah", "hybla")
+"""The other algorithms that were measured, by their Linux names."""
 LOSSES = (0.1, 1.0)
 
 
@@ -156,10 +165,12 @@ def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None)
 def cells(*, seeds: int, jobs: int) -> list[Cell]:
     """Every experiment, in the order of the table."""
     quiet = [(network, controller) for network in ("n1", "n3") for controller in CONTROLLERS]
+    others = [(network, controller) for network in ("n1", "n3") for controller in OTHERS]
     lossy = [(loss, controller) for loss in LOSSES for controller in CONTROLLERS]
     return [
         *(_lossless(network, controller) for network, controller in quiet),
         *(_any_phase(network, controller) for network, controller in quiet),
+        *(_lossless(network, controller, FAMILY) for network, controller in others),
         *(_same_losses(controller, loss, jobs) for loss, controller in lossy),
         *(_own_losses(controller, loss, seeds, jobs) for loss, controller in lossy),
         Cell(name="n2, two cubic flows", kernel=reference.sharing, simulator=simulate.sharing, bounds=SHARING),
@@ -167,12 +178,12 @@ def cells(*, seeds: int, jobs: int) -> list[Cell]:
     ]
 
 
-def _lossless(network: str, controller: str) -> Cell:
+def _lossless(network: str, controller: str, bounds: Mapping[str, Bound | None] = BULK) -> Cell:
     return Cell(
         name=f"{network} {controller}",
         kernel=partial(reference.bulk, network, controller),
-        simulator=partial(simulate.bulk, network, controller),
-        bounds=BULK,
+        simulator=partial(simulate.bulk, network, simulate.OURS.get(controller, controller)),
+        bounds=bounds,
     )
 
 
@@ -219,9 +230,9 @@ def _cells(row: Row) -> list[str]:
         row.quantity,
         f"{_number(row.kernel.mean)} ± {_number(row.kernel.sd)}",
         f"{_number(row.simulator.mean)} ± {_number(row.simulator.sd)}",
-        f"{100 * row.difference:+.2f} %",
+        f"{100 * row.difference:+.2f} %" if row.kernel.mean else ("none" if row.simulator.mean == 0 else "–"),
         bound,
-        "–" if row.bound is None else f"{200 * row.kernel.se / abs(row.kernel.mean):.2f} %",
+        "–" if row.bound is None or not row.kernel.mean else f"{200 * row.kernel.se / abs(row.kernel.mean):.2f} %",
         row.verdict,
     ]
 

@@ -20,6 +20,9 @@ SHARING_SECONDS = 120
 PHASES_US = (0, 137, 274)
 """Starts against the tick of 1 ms: the kernel's are 137 us apart; where the first lies is not known."""
 
+OURS = {"westwood": "westwood-plus"}
+"""Linux's name of a controller -> ours, where they differ."""
+
 FETCHES = {7680: 300, 768_000: 100}
 """Fetches per seed by size, as in the data."""
 
