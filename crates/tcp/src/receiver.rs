@@ -634,8 +634,15 @@ mod tests {
         let smss = 1000;
         let mut acks = Vec::new();
         // marks of ten segments that arrive one by one
-        for (i, ce) in [false, false, false, true, true, true, true, false, true, true].into_iter().enumerate() {
-            let seg = Segment { seq: 1 + i as u64 * smss, len: smss as u32, flags: Flags::ACK, ..Segment::default() };
+        for (i, ce) in
+            [false, false, false, true, true, true, true, false, true, true].into_iter().enumerate()
+        {
+            let seg = Segment {
+                seq: 1 + i as u64 * smss,
+                len: smss as u32,
+                flags: Flags::ACK,
+                ..Segment::default()
+            };
             receiver.on_marks(ce, false, true);
             receiver.on_data(Time(i as u64 * 1_000), &seg, Span::ZERO, Span::from_secs(1), 1);
             while receiver.ack_due() {
