@@ -76,7 +76,7 @@ def page(entries: Sequence[Entry], *, scale: str, command: str) -> report.Page:
     claims = sum(total.values())
     return report.Page(
         title=f"All studies, scale {scale}",
-        summary=f"{claims} claims: {told}. {sum(e.runs for e in ran):,} runs.",
+        summary=f"{claims} claims: {told}. {sum(e.runs for e in ran):,} runs." if claims else "No study could be run.",
         sections=(report.Section(title="Studies", blocks=(_table(entries),)), *(_section(e) for e in entries)),
         facts={f"digest of {e.name}": e.digest for e in ran},
         command=command,
