@@ -309,6 +309,9 @@ impl Player {
             );
         }
         self.deviation = self.deviation.max(off);
+        if wanted.flags.bits.has(ackclock_core::Flags::SYN) {
+            self.stack.first_numbers.0 = wanted.seq.start;
+        }
         compare::timestamps(line, wanted, &taken, &mut self.stack, &self.options)
     }
 }

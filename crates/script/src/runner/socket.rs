@@ -129,14 +129,15 @@ impl Sockets {
             };
         }
         if let Some(TcpState::SynSent) = stack.conn.as_ref().map(|c| c.state()) {
+            if segment.flags.has(Flags::ACK) && segment.ack != 1 {
+                refuse(stack, &segment);
+                return Ok(());
+            }
             if segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) {
                 agree(stack, p);
                 self.on_agreed(stack);
             } else if segment.flags.has(Flags::SYN) {
                 return unsupported(line, "a simultaneous open");
-            } else if segment.flags.has(Flags::ACK) && segment.ack != 1 {
-                refuse(stack, &segment);
-                return Ok(());
             }
         }
         let unsure = stack.conn.as_ref().is_some_and(|c| c.state() == TcpState::SynReceived);

@@ -47,6 +47,8 @@ pub struct Stack {
     pub trace: Vec<String>,
     /// The error that the socket would report.
     pub error: Option<&'static str>,
+    /// First numbers of both sides, as the script writes them in its SYNs: this end's, the peer's.
+    pub first_numbers: (u32, u32),
     /// This end connected.
     pub active: bool,
     /// Window of its SYN or SYN-ACK.
@@ -67,6 +69,7 @@ impl Stack {
         self.queue.clear();
         self.stamps.clear();
         (self.first_stamp, self.error) = (None, None);
+        self.first_numbers.0 = 0;
     }
 
     /// The next timer at or before `until`, or that time.

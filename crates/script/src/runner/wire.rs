@@ -44,6 +44,9 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
         Some(conn) => (conn.receiving().0, conn.sending().0),
         None => (0, 0),
     };
+    if syn {
+        stack.first_numbers.1 = p.seq.start;
+    }
     let list = match &p.options {
         TcpOptions::Exactly(list) => list.as_slice(),
         TcpOptions::Any => &[],
@@ -54,6 +57,8 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
         seq: if syn { 0 } else { unwrap(line, rcv_nxt, p.seq.start)? },
         ack: match p.ack {
             // Before our first number: as little to be acknowledged as what was never sent.
+            // On a SYN the number is as written, elsewhere it counts from our first one.
+            Some(ack) if syn => ack.wrapping_sub(stack.first_numbers.0) as u64,
             Some(ack) => unwrap(line, snd_una, ack).unwrap_or(u64::MAX),
             None => 0,
         },
@@ -80,7 +85,7 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
             TcpOption::Timestamps { val, ecr } => {
                 segment.has_ts = true;
                 segment.ts_val = *val;
-                segment.ts_ecr = echoed(line, *ecr, stack, options)?;
+                segment.ts_ecr = echoed(line, *ecr, p.ack.is_some(), stack, options)?;
             }
             _ => {}
         }
@@ -89,9 +94,9 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
 }
 
 /// The stack's timestamp that a script's echo stands for.
-fn echoed(line: u32, ecr: u32, stack: &Stack, options: &Options) -> Result<u32, Stop> {
-    if ecr == 0 {
-        return Ok(0);
+fn echoed(line: u32, ecr: u32, acks: bool, stack: &Stack, options: &Options) -> Result<u32, Stop> {
+    if !acks {
+        return Ok(ecr);
     }
     match stack.stamps.iter().rev().find(|(script, _)| *script == ecr) {
         Some((_, live)) => Ok(*live),
@@ -127,7 +132,11 @@ pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     let agreed = &stack.agreed;
     let syn = s.flags.has(Flags::SYN);
     let win = if syn { stack.first_offer } else { (s.wnd >> agreed.shift.unwrap_or(0)).min(65_535) };
-    let ack = s.flags.has(Flags::ACK).then_some(if syn { 1 } else { s.ack as u32 });
+    let ack = s.flags.has(Flags::ACK).then_some((s.ack as u32).wrapping_add(if syn {
+        stack.first_numbers.1
+    } else {
+        0
+    }));
     TcpPacket {
         flags: TcpFlags { bits: s.flags, ..TcpFlags::default() },
         seq: SeqRange { start: s.seq as u32, end: (s.seq as u32).wrapping_add(s.len), len: s.len as u16 },
