@@ -164,7 +164,7 @@ impl<C: CongestionControl> Path<C> {
 
     fn sample(&mut self, segments: u32, limited: bool, marked: bool) -> AckSample {
         let rtt = self.base_rtt + Span(self.stream.below(self.base_rtt.0 / 2 + 1));
-        self.now = self.now + Span(1 + self.stream.below(self.base_rtt.0 / 4 + 1));
+        self.now += Span(1 + self.stream.below(self.base_rtt.0 / 4 + 1));
         self.srtt = Span((7 * self.srtt.0 + rtt.0) / 8);
         let rtt = (self.stream.below(10) > 0).then_some(rtt);
         let in_flight = self.window.cwnd.max(segments);
@@ -302,7 +302,7 @@ impl<C: CongestionControl> Path<C> {
     }
 
     fn time_out(&mut self) -> Result<(), Violation> {
-        self.now = self.now + Span::from_ms(300);
+        self.now += Span::from_ms(300);
         self.reduce()?;
         self.cc.on_rto(&mut self.window, self.now);
         self.window.cwnd = 1;
@@ -352,7 +352,7 @@ impl<C: CongestionControl> Path<C> {
 
     fn idle(&mut self) -> Result<(), Violation> {
         let idle = Span::from_ms(1 + self.stream.below(5_000));
-        self.now = self.now + idle;
+        self.now += idle;
         self.cc.on_tx_start(&mut self.window, self.now, idle);
         self.look("on_tx_start")
     }

@@ -181,7 +181,8 @@ impl Bbr {
                 self.extra_acked[self.extra_idx] = 0;
             }
         }
-        let expected = |bw: u64, since: Span| (u128::from(bw) * u128::from(since.as_us()) >> BW_SCALE) as u64;
+        let expected =
+            |bw: u64, since: Span| ((u128::from(bw) * u128::from(since.as_us())) >> BW_SCALE) as u64;
         let mut due = expected(self.bw.get(), ack.now.since(self.epoch_stamp));
         if self.epoch_acked <= due || self.epoch_acked + u64::from(ack.delivered) >= EPOCH_RESET {
             self.epoch_acked = 0;
@@ -341,7 +342,7 @@ impl Bbr {
             let bw = self.bw.get();
             let mut target = self.bdp(bw, self.cwnd_gain);
             if self.full_bw_reached {
-                let most = (u128::from(bw) * u128::from(EXTRA_MAX_US) >> BW_SCALE) as u64;
+                let most = ((u128::from(bw) * u128::from(EXTRA_MAX_US)) >> BW_SCALE) as u64;
                 target += u64::from(self.extra_acked[0].max(self.extra_acked[1])).min(most);
             }
             let target = self.with_budget(target, window, ack.smss).min(u64::from(u32::MAX)) as u32;

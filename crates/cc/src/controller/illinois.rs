@@ -83,9 +83,9 @@ impl Illinois {
     fn update(&mut self, cwnd: u32, snd_nxt: u64) {
         if cwnd < WIN_THRESH {
             (self.alpha, self.beta) = (ALPHA_SCALE, BETA_MAX);
-        } else if self.cnt_rtt > 0 {
+        } else if let Some(mean) = self.sum_rtt.checked_div(self.cnt_rtt) {
             let dm = self.max_rtt - self.base_rtt;
-            let da = self.sum_rtt / self.cnt_rtt - self.base_rtt;
+            let da = mean - self.base_rtt;
             self.alpha = self.choose_alpha(da, dm);
             self.beta = choose_beta(da, dm);
         }

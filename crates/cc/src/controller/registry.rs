@@ -119,7 +119,7 @@ pub const ENTRIES: &[Entry] = &[
         name: "scalable",
         about: "Scalable TCP: a hundredth up per round trip, an eighth down per loss, as in Linux",
         parameters: &[],
-        make: |_, _| Controller::Scalable(Scalable::default()),
+        make: |_, _| Controller::Scalable(Scalable),
     },
     Entry {
         name: "vegas",
