@@ -173,7 +173,9 @@ HOSTILE = [
     "  x\n y\n\tz",
     "if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 120)),
     "'''",
-    "print 1",
+    "print",
+    "print 1 +",
+    "print >>f, 1",
 ]
 
 HARMLESS = [

@@ -209,3 +209,18 @@ def test_code_sees_the_socket_at_its_time_and_one_scope(verdict):
     assert verdict(text + "+0 %{ assert before == 1 }%\n") == "fail"
     assert verdict(text + "+0 %{\nassert before == 0;\\\n   assert tcpi_unacked == 1;\\\n}%\n") == "pass"
     assert verdict(text + "+0 %{ assert tcpi_no_such_thing == 1 }%\n") == "unsupported"
+
+
+def test_print_may_be_of_python_2(tmp_path):
+    path = tmp_path / "a.pkt"
+    path.write_text(SERVER + "+0 %{\nprint tcpi_snd_cwnd, 'segments'\nprint(1)\n}%\n", encoding="utf-8")
+    played = play(path)
+    assert (played.verdict, played.printed) == ("pass", ("10 segments", "1"))
+
+
+def test_parameters_may_change_between_connections_only(verdict):
+    change = "+0 `sysctl -q net.ipv4.tcp_sack=0`\n"
+    assert verdict(SERVER + change) == "unsupported"
+    assert verdict(SERVER + "+0 `ethtool -K tun0 tso off gso off`\n") == "pass"
+    again = SERVER.replace("0   socket", "+0  socket").replace("<...>", "<mss 1460,nop,wscale 8>")
+    assert verdict(SERVER + "+0 close(4) = 0\n+0 close(3) = 0\n" + change + again) == "pass"

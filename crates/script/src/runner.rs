@@ -216,10 +216,12 @@ impl Player {
                 let mut setup = self.stack.host.setup.clone();
                 setup.apply(text, event.at)?;
                 let qdisc = setup.qdisc;
-                let before = Setup { qdisc, ..self.stack.host.setup.clone() };
+                // The device may change at any time, the rest before a connection begins.
+                let (tso, gso, gro, files) = (setup.tso, setup.gso, setup.gro, setup.files.clone());
+                let before = Setup { qdisc, tso, gso, gro, files, ..self.stack.host.setup.clone() };
                 let changes = setup != before;
                 self.stack.host.change(setup, line)?;
-                if changes && self.stack.conn.is_some() {
+                if changes && self.stack.conn.is_some() && !self.sockets.is_between() {
                     return unsupported(line, "a change of parameters after the connection began");
                 }
                 self.stack.act(|conn| conn.set_refused(qdisc == Qdisc::DropAll));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import operator
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
@@ -49,13 +50,25 @@ def parse(text: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a string is no affair of ours
-            return ast.parse(inspect.cleandoc(text) + "\n\n")  # the last line may go on
+            return _tree(inspect.cleandoc(text) + "\n\n")  # the last line may go on
     except SyntaxError as error:
         raise Stop("fail", f"not Python: {error.msg}", error.lineno or 1) from None
     except (RecursionError, MemoryError):
         raise Stop("unsupported", f"expressions nested deeper than {MAX_DEPTH}") from None
     except ValueError as error:
         raise Stop("fail", f"not Python: {error}") from None
+
+
+_PRINT = re.compile(r"^([ \t]*)print[ \t]+(?![=(])(.*\S)[ \t]*$", re.MULTILINE)
+
+
+def _tree(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        if _PRINT.search(text) is None:
+            raise
+        return ast.parse(_PRINT.sub(r"\1print(\2)", text))  # Python 2, as older scripts have it
 
 
 BINARY: Mapping[type[ast.operator], Callable[[int | float, int | float], int | float]] = {

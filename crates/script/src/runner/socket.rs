@@ -90,6 +90,11 @@ impl Sockets {
         }
     }
 
+    /// No connection is any socket's: the next one is still to come.
+    pub fn is_between(&self) -> bool {
+        self.listening || self.orphan
+    }
+
     fn begin(&mut self, owned: bool) {
         self.generation += 1;
         self.notices = Notices::default();
