@@ -5,6 +5,7 @@ mod call;
 mod compare;
 mod constant;
 mod host;
+mod icmp;
 mod info;
 mod notices;
 mod report;
@@ -204,6 +205,10 @@ impl Player {
         }
         self.in_time(line, due, self.stack.now, &event.action)?;
         match &event.action {
+            Action::Inject(Packet::Icmp(p)) => {
+                self.icmp(line, p)?;
+                injected = true;
+            }
             Action::Inject(Packet::Tcp(p)) => {
                 let segment = wire::inbound(line, p, &mut self.stack, &self.options)?;
                 self.stack.note('<', p);
@@ -357,6 +362,7 @@ fn survey(script: &Script) -> Result<(), Stop> {
         match &event.action {
             Action::Inject(Packet::Tcp(p)) => wire::survey(line, p, true)?,
             Action::Expect(Packet::Tcp(p)) => wire::survey(line, p, false)?,
+            Action::Inject(Packet::Icmp(p)) => icmp::survey(line, p)?,
             Action::Inject(_) | Action::Expect(_) => return unsupported(line, "packets other than TCP"),
             Action::Call(call) => call::survey(line, call)?,
             Action::Command(_) | Action::Code(_) => {}

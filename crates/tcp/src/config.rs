@@ -152,6 +152,9 @@ impl SendLimit {
 pub struct Config {
     /// Payload of a full segment, bytes; 0 = 1460 less the timestamp option.
     pub smss: u32,
+    /// Greatest segment that the path is known to carry, options included, bytes; smaller than what is advertised where a
+    /// router said so.
+    pub path_mss: u32,
     /// Initial window, segments.
     pub iw: u32,
     /// Segments that may leave before the first ACK of data, whatever the initial window; 0 = no such bound. Small send
@@ -328,6 +331,7 @@ impl Config {
     fn linux_6() -> Config {
         Config {
             smss: 0,
+            path_mss: u32::MAX,
             iw: 10, // RFC 6928; TCP_INIT_CWND
             first_burst_cap: 0,
             fin_rule: FinRule::Waits,

@@ -170,6 +170,14 @@ impl Connection {
     pub fn readable(&self) -> u64 {
         self.receiver.received() - self.receiver.taken()
     }
+    /// A router dropped the segment that begins at offset `seq`, because the path carries segments of at most `mss` bytes,
+    /// options included (ICMP "fragmentation needed", RFC 1191).
+    pub fn on_too_big(&mut self, now: Time, seq: u64, mss: u32) {
+        let (una, nxt) = self.sending();
+        if self.state == State::Established && (una..=nxt).contains(&seq) {
+            self.sender.shrink_segments(now, mss.saturating_sub(12 * self.has_ts as u32));
+        }
+    }
     /// TCP_USER_TIMEOUT; zero: none.
     pub fn set_user_timeout(&mut self, timeout: Span) {
         self.sender.set_user_timeout(timeout);
@@ -353,6 +361,7 @@ impl Connection {
         self.sender.ecn.on = self.ecn;
         // Options that were not agreed on leave their room to the payload.
         let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
+        let own = own.min(self.config.path_mss.saturating_sub(12 * self.has_ts as u32));
         let smss = own.min(self.peer_mss.saturating_sub(12 * self.has_ts as u32)).max(1);
         self.sender.established(now, seg.wnd, self.sack, smss, rtt);
     }
@@ -406,6 +415,14 @@ impl Connection {
     /// Next segment to leave; call until `None` after every input.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        match self.ledger.is_none() {
+            true => self.poll_segment(now),
+            false => self.poll_booked(now),
+        }
+    }
+
+    #[cold]
+    fn poll_booked(&mut self, now: Time) -> Option<Segment> {
         let seg = self.poll_segment(now);
         if let (Some(ledger), Some(seg)) = (&mut self.ledger, &seg) {
             ledger.sent(now, seg);

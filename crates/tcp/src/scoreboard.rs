@@ -265,6 +265,60 @@ impl Scoreboard {
         true
     }
 
+    /// Cut segments of more than `most` bytes into several, each with the marks of the whole; the numbers of the pieces.
+    /// Work grows with the window; paths seldom shrink.
+    pub fn cut_to(&mut self, most: u32) -> Vec<u64> {
+        let all: Vec<Outstanding> = (self.first..self.next).map(|n| *self.get(n)).collect();
+        let mut pieces = Vec::new();
+        self.next = self.first;
+        self.sacked.clear();
+        (self.oldest, self.newest) = (NIL, NIL);
+        (self.sacked_out, self.lost_out, self.retrans_out) = (0, 0, 0);
+        for whole in all {
+            let payload = whole.len - whole.is(FIN) as u32;
+            let mut start = whole.start();
+            loop {
+                let left = (whole.end - start) as u32;
+                let len = if left - whole.is(FIN) as u32 > most { most } else { left };
+                let n = self.next;
+                if payload > most {
+                    pieces.push(n);
+                }
+                start += len as u64;
+                self.push(start, len, false, whole.xmit, whole.delivered);
+                let fin = if start == whole.end { whole.flags & FIN } else { 0 };
+                let piece = self.get_mut(n);
+                piece.flags = (whole.flags & !FIN & !LINKED) | fin | LINKED;
+                (piece.rexmit, piece.next_at_rexmit) = (whole.rexmit, whole.next_at_rexmit);
+                self.sacked_out += whole.is(SACKED) as u32;
+                self.lost_out += whole.is(LOST) as u32;
+                self.retrans_out += whole.is(RETRANS) as u32;
+                if whole.is(SACKED) {
+                    match self.sacked.last_mut() {
+                        Some(last) if last.1 == n => last.1 = n + 1,
+                        _ => self.sacked.push((n, n + 1)),
+                    }
+                }
+                if start == whole.end {
+                    break;
+                }
+            }
+        }
+        let mut by_time: Vec<(Time, u64)> = Vec::new();
+        for n in self.first..self.next {
+            self.unlink(n);
+            let s = self.get(n);
+            if !s.is(SACKED) && (!s.is(LOST) || s.is(RETRANS)) {
+                by_time.push((s.xmit, n));
+            }
+        }
+        by_time.sort_unstable();
+        for (_, n) in by_time {
+            self.link_newest(n);
+        }
+        pieces
+    }
+
     /// Forget every SACK (reneging, RFC 2018 §8).
     pub fn forget_sacks(&mut self) {
         for n in self.first..self.next {

@@ -9,6 +9,7 @@ mod detection;
 mod ecn;
 mod pacing;
 mod packets;
+mod path_mtu;
 mod patience;
 mod push;
 mod rack;
@@ -302,6 +303,9 @@ impl Sender {
     /// The handshake is over: what both sides can do, the peer's window, the segment size.
     pub fn established(&mut self, now: Time, wnd: u32, sack: bool, smss: u32, rtt: Option<Span>) {
         self.snd_wnd = wnd as u64;
+        if let Some(queue) = &mut self.queue {
+            queue.offered_first(wnd as u64);
+        }
         self.sack &= sack;
         self.smss = smss;
         self.cwnd_stamp = now;
@@ -429,6 +433,14 @@ impl Sender {
         self.snd_wnd
     }
 
+    #[inline]
+    fn take_window(&mut self, wnd: u32) {
+        self.snd_wnd = wnd as u64;
+        if let Some(queue) = &mut self.queue {
+            queue.offered(wnd as u64);
+        }
+    }
+
     /// Peer's window on its SYN.
     pub fn set_snd_wnd(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
@@ -459,7 +471,7 @@ impl Sender {
     /// one trace record. (Linux `tcp_ack`.)
     pub fn on_ack(&mut self, now: Time, seg: &Segment) {
         if self.board.packets_out() == 0 && seg.ack == self.snd_una && seg.sack.is_empty() {
-            self.snd_wnd = seg.wnd as u64; // a receiver's half: nothing outstanding, nothing to learn
+            self.take_window(seg.wnd); // a receiver's half: nothing outstanding, nothing to learn
             self.push |= self.has_new_data();
             if self.timer == TimerKind::Probe {
                 self.on_probe_ack(now);
@@ -480,7 +492,7 @@ impl Sender {
         }
         if seg.ack >= self.snd_una {
             w.not_dup = seg.seq_len() > 0 || seg.wnd as u64 != self.snd_wnd;
-            self.snd_wnd = seg.wnd as u64;
+            self.take_window(seg.wnd);
         } else {
             w.not_dup = true;
         }

@@ -61,11 +61,17 @@ pub struct KeepAliveOptions {
 pub struct Host {
     pub setup: Setup,
     base: Config,
+    /// What a router said of the path to the peer; connections that follow know it, too.
+    path_mtu: Option<u32>,
 }
 
 impl Default for Host {
     fn default() -> Host {
-        Host { setup: Setup::kernel(), base: Config::profile("linux-6").expect("invariant: a known profile") }
+        Host {
+            setup: Setup::kernel(),
+            base: Config::profile("linux-6").expect("invariant: a known profile"),
+            path_mtu: None,
+        }
     }
 }
 
@@ -74,7 +80,8 @@ impl Host {
         let own = &setup.sysctls.profile;
         let name = if own.is_empty() { &profile.name } else { own };
         let Some(base) = Config::profile(name) else { return unsupported(1, format!("profile '{name}'")) };
-        let mut host = Host { setup: Setup::kernel(), base: Config { hz: profile.hz, ..base } };
+        let mut host =
+            Host { setup: Setup::kernel(), base: Config { hz: profile.hz, ..base }, path_mtu: None };
         host.change(setup, 1)?;
         Ok(host)
     }
@@ -85,6 +92,25 @@ impl Host {
         }
         self.setup = setup;
         Ok(())
+    }
+
+    /// A router says that the path carries packets of at most `mtu` bytes; the segment that fits, if that is news.
+    pub fn learn_mtu(&mut self, mtu: u32) -> Option<u32> {
+        let known = self.path_mtu.or(self.setup.route.mtu).unwrap_or(self.setup.mtu);
+        let locked = self.setup.route.mtu_locked;
+        (mtu < known && !locked).then(|| {
+            self.path_mtu = Some(mtu);
+            self.path_mss()
+        })
+    }
+
+    fn path_mss(&self) -> u32 {
+        self.path_mtu.map_or(u32::MAX, |mtu| mtu.saturating_sub(self.setup.ip_header + TCP_HEADER))
+    }
+
+    /// Packets of at most this many bytes reach the peer.
+    pub fn pmtu(&self) -> u32 {
+        self.path_mtu.or(self.setup.route.mtu).unwrap_or(self.setup.mtu).min(self.setup.mtu)
     }
 
     /// Ticks per second.
@@ -161,6 +187,7 @@ impl Host {
         }
         Ok(Config {
             smss: advmss.saturating_sub(12 * timestamps as u32).max(1),
+            path_mss: self.path_mss(),
             iw: self.setup.route.initcwnd.unwrap_or(self.base.iw),
             sack,
             timestamps,

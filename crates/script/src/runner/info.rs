@@ -46,6 +46,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         ("tcpi_rcv_ssthresh", conn.receiving().1 as i64),
         ("tcpi_rehash", stats.rtos as i64),
         ("tcpi_fastopen_client_fail", 0),
+        ("tcpi_pmtu", stack.host.pmtu() as i64),
         ("tcpi_state", i.tcp_state as i64),
         ("tcpi_ca_state", i.ca_state as i64),
         ("tcpi_retransmits", i.retransmits as i64),

@@ -109,7 +109,7 @@ fn echoed(line: u32, ecr: u32, acks: bool, stack: &Stack, options: &Options) -> 
 }
 
 /// A 32-bit number as an offset, next to one that is known.
-fn unwrap(line: u32, near: u64, number: u32) -> Result<u64, Stop> {
+pub fn unwrap(line: u32, near: u64, number: u32) -> Result<u64, Stop> {
     let offset = near as i64 + number.wrapping_sub(near as u32) as i32 as i64;
     match u64::try_from(offset) {
         Ok(offset) => Ok(offset),

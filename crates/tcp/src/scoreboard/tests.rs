@@ -429,3 +429,54 @@ proptest! {
         prop_assert_eq!(pair.sender.acked(), segments * SMSS as u64);
     }
 }
+
+proptest! {
+    /// Whatever was SACKed, lost or sent again: the pieces carry its marks, and the counters are those of a count.
+    #[test]
+    fn cut_segments_keep_their_marks(
+        sizes in proptest::collection::vec((1u32..4_000, 0u8..4), 1..30),
+        most in 300u32..1_500,
+        closes in proptest::bool::ANY,
+    ) {
+        let mut board = Scoreboard::default();
+        let mut end = 1;
+        for (i, (len, _)) in sizes.iter().enumerate() {
+            let fin = closes && i + 1 == sizes.len();
+            end += (*len + fin as u32) as u64;
+            board.push(end, *len + fin as u32, fin, Time(1 + i as u64), 0);
+        }
+        for (n, (_, kind)) in sizes.iter().enumerate() {
+            let n = n as u64;
+            match kind {
+                1 => board.add_sacked_range(n, n + 1, |board, n| { board.mark_sacked(n, false); }),
+                2 => { board.mark_lost(n); }
+                3 => { board.mark_lost(n); board.retransmitted(n, Time(100 + n), 0, true); }
+                _ => {}
+            }
+        }
+        let marks = |board: &Scoreboard| -> Vec<(u64, u8, Time)> {
+            let all = (board.first..board.next).map(|n| *board.get(n));
+            all.flat_map(|s| (s.start()..s.end).map(move |at| (at, s.flags & (SACKED | LOST | RETRANS), s.xmit))).collect()
+        };
+        let before = marks(&board);
+        board.cut_to(most);
+        prop_assert_eq!(marks(&board), before);
+        let count = |mask| (board.first..board.next).filter(|&n| board.get(n).is(mask)).count() as u32;
+        prop_assert_eq!((board.sacked_out, board.lost_out, board.retrans_out), (count(SACKED), count(LOST), count(RETRANS)));
+        for n in board.first..board.next {
+            let s = board.get(n);
+            let payload = s.len - s.is(FIN) as u32;
+            prop_assert!(payload <= most && (payload > 0 || s.is(FIN)));
+            prop_assert_eq!(s.is(FIN), closes && n + 1 == board.next);
+        }
+        let mut cursor = board.oldest_sent();
+        let mut last = Time::ZERO;
+        while let Some(n) = cursor {
+            prop_assert!(board.get(n).xmit >= last);
+            last = board.get(n).xmit;
+            cursor = board.sent_after(n);
+        }
+        let highest = (board.first..board.next).rev().find(|&n| board.get(n).is(SACKED));
+        prop_assert_eq!(board.sacked_end(), highest.map_or(board.first, |n| n + 1));
+    }
+}

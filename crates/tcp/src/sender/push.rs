@@ -96,6 +96,11 @@ impl SendQueue {
         }
     }
 
+    /// The peer's window when the handshake was over: the largest so far, whatever its SYN said.
+    pub fn offered_first(&mut self, window: u64) {
+        self.max_window = window;
+    }
+
     /// The peer offered this window.
     pub fn offered(&mut self, window: u64) {
         self.max_window = self.max_window.max(window);

@@ -22,9 +22,17 @@ impl Sender {
     /// Next segment to leave, if any: lost ones first, then new data (RFC 6675 NextSeg).
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Segment> {
+        match self.queue.is_none() {
+            true => self.poll_written(now),
+            false => self.poll_and_write(now),
+        }
+    }
+
+    #[cold]
+    fn poll_and_write(&mut self, now: Time) -> Option<Segment> {
         loop {
             let seg = self.poll_written(now);
-            if seg.is_some() || self.queue.is_none() || !self.write_on(now) {
+            if seg.is_some() || !self.write_on(now) {
                 return seg;
             }
         }

@@ -198,7 +198,6 @@ impl Sender {
     /// Linux `tcp_check_space`.
     fn wake_writer(&mut self, now: Time) {
         let Some(queue) = &mut self.queue else { return };
-        queue.offered(self.snd_wnd);
         if !std::mem::take(&mut queue.writer.check) || !queue.writer.nospace {
             return;
         }

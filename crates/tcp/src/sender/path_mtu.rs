@@ -1,0 +1,45 @@
+//! The path carries less than was thought: a router said so (RFC 1191, ICMP "fragmentation needed"). What is out in
+//! larger segments is lost, and leaves again in smaller ones at once, without a reduction: the network is not congested
+//! (Linux `tcp_v4_mtu_reduced`, `tcp_simple_retransmit`).
+//!
+//! Differs: Linux cuts a segment when it is sent again, here all are cut at once, so `packets_out` grows earlier; stamps
+//! of the delivery rate are those of the segments that had these numbers before.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::Time;
+
+use super::{Rexmit, Sender};
+use crate::scoreboard::SACKED;
+
+impl Sender {
+    /// Segments hold at most `smss` bytes of payload from now on.
+    pub fn shrink_segments(&mut self, now: Time, smss: u32) {
+        let smss = smss.max(1);
+        if smss >= self.smss {
+            return;
+        }
+        self.smss = smss;
+        if !self.sack {
+            self.board.set_emulated_sacked(0);
+        }
+        let pieces = self.board.cut_to(smss);
+        for n in pieces {
+            if !self.board.get(n).is(SACKED) {
+                self.mark_lost(n);
+            }
+        }
+        let first = self.board.first;
+        (self.rexmit_hint, self.mark_ptr, self.high_rxt) = (first, first, first);
+        if self.board.lost_out == 0 {
+            return;
+        }
+        if self.ca_state != CaState::Loss {
+            self.high_seq = self.snd_nxt;
+            self.window.ssthresh = self.current_ssthresh();
+            (self.prior_ssthresh, self.undo_marker) = (0, None);
+            self.set_state(now, CaState::Loss);
+        }
+        self.rexmit = Rexmit::Lost;
+        self.push = false;
+    }
+}
