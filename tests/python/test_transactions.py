@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ackclock import Scenario, run
-from ackclock.errors import ScenarioError
+from ackclock.errors import InputError, ScenarioError
+from ackclock.transactions import busy_share, completion, loss_rate, offered_load, pages, queued_share
 
 
 def scenario(**workload: Any) -> Scenario:
@@ -103,3 +104,43 @@ def test_figures_of_links_tell_handshakes_from_data() -> None:
     assert late.links["arrivals"][0] < forward["arrivals"]
     late_rows = late.transactions.filter(late.transactions["arrival_s"] >= 5)
     assert late.transaction_summary["started"].sum() == late_rows.height < late.transactions.height == 100
+
+
+def test_numbers_from_tables() -> None:
+    asked = scenario(batch=3, objects=6, count=150).set("record.warm_up", "5 s")
+    result = run(asked)
+    exact = completion(result.transactions, start_s=5.0).row(0, named=True)
+    summary = result.transaction_summary.row(0, named=True)
+    assert exact["started"] == summary["started"]
+    assert exact["completed"] == summary["completed"]
+    assert exact["mean_s"] == pytest.approx(summary["mean_s"])
+    for ours, histogram in (("p50_s", "p50_s"), ("p99.9_s", "p999_s")):
+        assert exact[ours] == pytest.approx(summary[histogram], rel=0.004)
+    per_page = pages(result.transactions)
+    assert per_page["objects"].to_list() == [6] * 50
+    assert (per_page["total_s"] > 0.6).all()
+    offered = offered_load(result.transaction_summary, asked)
+    assert offered == pytest.approx(busy_share(result.links, asked), rel=0.2)
+    assert loss_rate(result.links) == 0.0
+    with pytest.raises(InputError, match=r"bottleneck\.forward"):
+        loss_rate(result.links, link="bottleneck.forwards")
+
+
+def test_loss_rates_with_and_without_handshakes() -> None:
+    asked = (
+        scenario(arrivals={"kind": "poisson", "load": 0.95}, batch=5, initial_window_mix=[{"segments": 10, "share": 1}])
+        .set("network.bottleneck.rate", "64 kbit/s")
+        .set("network.bottleneck.queue.limit", "40 packets")
+        .set("duration", "600 s")
+    )
+    result = run(asked)
+    row = result.links.row(0, named=True)
+    drops = run(asked.set("record.drops", True)).drops
+    forward = drops.filter((drops["link"] == 0) & (drops["reason"] == "queue"))
+    assert row["dropped_queue"] == forward.height > 50
+    assert row["dropped_queue_data"] == (forward["seg_no"] > 0).sum()
+    every, data, rest = (loss_rate(result.links, counting=c) for c in ("all", "data", "no-syn-fin"))
+    assert 0.05 < every < 0.5
+    assert data != every != rest
+    assert 0.5 < queued_share(result.links, asked) <= 1
+    assert completion(result.transactions)["incomplete"][0] == result.transaction_summary["incomplete"][0]

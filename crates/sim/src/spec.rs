@@ -614,6 +614,9 @@ pub struct Transactions {
     /// `requests`.
     #[serde(default)]
     pub objects: Option<u32>,
+    /// The connections of a client ask at the same time: the next request waits for all responses.
+    #[serde(default)]
+    pub together: bool,
     /// Connections of the group in all; absent = until the flows stop.
     #[serde(default)]
     pub count: Option<u64>,

@@ -269,3 +269,24 @@ fn handshakes_alone_may_be_lost() {
     let [arrivals, lost] = ["arrivals", "dropped_loss"].map(|c| all.table("links").integers(c)[0]);
     assert!(arrivals > 10 && arrivals == lost, "only SYN-ACKs came");
 }
+
+#[test]
+fn servers_answer_together_round_by_round() {
+    let workload = r#""arrivals": {"kind": "at", "times_ns": [0]}, "batch": 8, "requests": 5, "together": true,
+                      "think_s": {"kind": "constant", "value": 0.1}"#;
+    let output = run(&transactions(1, 2.0, 60, workload, "{}", "{}"), 1).expect("runs");
+    let table = output.table("transactions");
+    assert_eq!((table.rows(), sum(&output, "completed")), (40, 40));
+    let (arrivals, total) = (table.floats("arrival_s"), totals(&output));
+    let Some(ackclock_sim::Column::U4(request)) = table.column("request") else { panic!() };
+    let round = |k: u32| (0..40).filter(move |&i| request[i] == k);
+    for k in 1..5 {
+        let begins: Vec<f64> = round(k).map(|i| arrivals[i]).collect();
+        let before = round(k - 1).map(|i| arrivals[i] + total[i]).fold(0.0, f64::max);
+        assert_eq!(begins.len(), 8);
+        assert!(
+            begins.iter().all(|&t| (t - before - 0.1).abs() < 1e-6),
+            "round {k}: {begins:?} after {before}"
+        );
+    }
+}

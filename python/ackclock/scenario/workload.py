@@ -246,6 +246,8 @@ class Transactions(Table):
     objects: Count | None = None
     """A page: so many responses, which the client's connections share out, whoever is free taking the next; replaces
     `requests`."""
+    together: Flag = False
+    """Incast: a client asks on all of its connections at the same time, again when the last one has its response."""
     count: Annotated[int, Number(1, 10**9)] | None = None
     """Connections in all, which are as many transactions if each has one request; absent: until the flows stop."""
     max_open: Count | None = None
@@ -270,6 +272,8 @@ class Transactions(Table):
             )
         if self.objects is not None and self.requests > 1:
             raise ScenarioError(key="objects", found="a value with requests", allowed="objects or requests")
+        if self.objects is not None and self.together:
+            raise ScenarioError(key="objects", found="a value with together", allowed="objects or together")
         return self
 
     def engine(self) -> dict[str, Any]:
@@ -291,6 +295,7 @@ class Transactions(Table):
             requests=self.requests,
             think_s=compiled(self.think, "think"),
             objects=self.objects,
+            together=self.together,
             count=self.count,
             max_open=self.max_open,
             initial_window_mix=[(e.segments, units.parse_share(e.share)) for e in self.initial_window_mix],

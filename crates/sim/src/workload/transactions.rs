@@ -60,11 +60,13 @@ struct Entry {
     in_use: bool,
 }
 
-/// A client whose connections share responses out among them.
+/// A client whose connections know of each other: they share responses out among them, or ask together.
 struct Client {
     sizes: Stream,
     objects: u32,
     connections: u32,
+    /// Connections that have their response and wait for the others'.
+    ready: Vec<u32>,
 }
 
 impl Transactions {
@@ -93,9 +95,12 @@ impl Transactions {
         let mut own = self.draws.member(2 * batch as u64 + 1);
         let shared = plan.mix_by_batch.then(|| choose(&plan.mix, &mut own));
         let connections = plan.batch.min(plan.objects.unwrap_or(u32::MAX));
-        let client = match plan.objects {
-            Some(objects) => self.seat(Client { sizes: own, objects, connections }),
-            None => 0,
+        let client = match plan.knows_client() {
+            true => {
+                let objects = plan.objects.unwrap_or(0);
+                self.seat(Client { sizes: own, objects, connections, ready: Vec::new() })
+            }
+            false => 0,
         };
         for i in 0..connections {
             if plan.left.get() == 0 {
@@ -224,6 +229,27 @@ impl Transactions {
         self.count(cx, at, false);
         let entry = &mut self.entries[at];
         entry.row.request += 1;
+        if !self.plan.together {
+            return self.go_on(cx, at);
+        }
+        let client = entry.client;
+        self.clients[client as usize].ready.push(at as u32);
+        self.release(cx, client);
+    }
+
+    /// The connections of a client who asks on all of them together go on when the last one is ready.
+    fn release(&mut self, cx: &mut Context, client: u32) {
+        let client = &mut self.clients[client as usize];
+        if client.ready.len() == client.connections as usize {
+            for at in std::mem::take(&mut client.ready) {
+                self.go_on(cx, at as usize);
+            }
+        }
+    }
+
+    /// The client asks again, after a pause perhaps.
+    fn go_on(&mut self, cx: &mut Context, at: usize) {
+        let entry = &mut self.entries[at];
         let pause = Span((self.plan.think_s.draw(&mut entry.draws).min(LONGEST_S) * 1e9) as u64);
         if pause > Span::ZERO {
             let (conn, until) = (entry.conn, cx.now() + pause);
@@ -269,6 +295,9 @@ impl Transactions {
         self.free.push(at as u32);
         self.plan.open.set(self.plan.open.get() - 1);
         self.leave(client);
+        if self.plan.together {
+            self.release(cx, client);
+        }
         let over = self.plan.left.get() == 0 || self.next_arrival == Time::NEVER;
         if over && self.free.len() == self.entries.len() {
             cx.flow.completed = cx.now();
@@ -291,7 +320,7 @@ impl Transactions {
 
     /// One connection less of a client.
     fn leave(&mut self, client: u32) {
-        if self.plan.objects.is_some() {
+        if self.plan.knows_client() {
             let connections = &mut self.clients[client as usize].connections;
             *connections -= 1;
             if *connections == 0 {

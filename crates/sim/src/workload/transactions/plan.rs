@@ -26,6 +26,8 @@ pub struct Plan {
     pub requests: u32,
     /// Responses that the connections of a client share out among them.
     pub objects: Option<u32>,
+    /// The connections of a client ask at the same time: the next request waits for all responses.
+    pub together: bool,
     /// Seconds between a response and the next request.
     pub think_s: Distribution,
     /// Who closes first.
@@ -151,6 +153,7 @@ impl Plan {
             batch: spec.batch,
             requests: spec.requests,
             objects: spec.objects,
+            together: spec.together,
             think_s: Distribution::from(&spec.think_s),
             close: spec.close,
             mix,
@@ -161,6 +164,11 @@ impl Plan {
             wire,
         };
         Ok((Rc::new(plan), process))
+    }
+
+    /// Whether the connections of a client know of each other.
+    pub fn knows_client(&self) -> bool {
+        self.objects.is_some() || self.together
     }
 
     /// What the data packets of a response take on the links, each sent once.
