@@ -124,7 +124,7 @@ def test_ranges(written, values):
         ('[axes]\nduration = ["1 s", "2 s"]\n[names]\nduration = "seed"', 'found "seed", which is taken'),
         (
             "seeds = 1000000\n[axes]\n" + '"flows.0.count" = { from = 1, to = 1000, steps = 1000 }',
-            "at most 10000000 runs",
+            "at most 2000000 runs",
         ),
         ('name = "a/b"', 'name: found "a/b"'),
     ],
