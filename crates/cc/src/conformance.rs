@@ -382,13 +382,34 @@ impl<C: CongestionControl> Path<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::{Controller, Reno, ENTRIES};
+    use crate::controller::options::Kind;
+    use crate::controller::{Controller, Options, Reno, Shared, Value, ENTRIES};
 
     #[test]
     fn every_built_in_controller_passes() {
         for entry in ENTRIES {
             let outcome = check(|| Controller::by_name(entry.name).expect("registered"), || true);
             assert_eq!(outcome, Ok(()), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn so_does_every_choice_of_an_option() {
+        for entry in ENTRIES {
+            for parameter in entry.parameters {
+                let values: Vec<Value> = match parameter.kind {
+                    Kind::Flag => vec![Value::Flag(true), Value::Flag(false)],
+                    Kind::Choice(names) => names.iter().map(|n| Value::Text(n.to_string())).collect(),
+                    Kind::Number { low, high } => vec![Value::Number(low), Value::Number(high)],
+                    Kind::Whole { low, high } => vec![Value::Number(low.into()), Value::Number(high.into())],
+                };
+                for value in values {
+                    let options = Options::from([(parameter.name.to_string(), value.clone())]);
+                    let make =
+                        || Controller::build(entry.name, &options, Shared::default()).ok().expect("allowed");
+                    assert_eq!(check(make, || true), Ok(()), "{} {} {value}", entry.name, parameter.name);
+                }
+            }
         }
     }
 

@@ -356,3 +356,49 @@ impl CongestionControl for Controller {
         dispatch!(self, c => c.seed(seed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::options::{Kind, Value};
+
+    fn refused(name: &str, option: &str, value: Value) -> Refusal {
+        let options = Options::from([(option.to_string(), value)]);
+        Controller::build(name, &options, Shared::default()).err().expect("refused")
+    }
+
+    #[test]
+    fn what_is_unknown_or_out_of_bounds_is_refused_with_what_is_allowed() {
+        let refusal = refused("westwood", "estimator", Value::Text("abs".into()));
+        assert_eq!((refusal.option.as_str(), refusal.found.as_str()), ("estimator", "\"abs\""));
+        assert_eq!(refusal.allowed, "be, re, crb, abse, abse-batch");
+        assert!(refused("westwood", "estimater", Value::Flag(true)).allowed.starts_with("estimator, astart"));
+        assert_eq!(refused("fast", "gamma", Value::Number(0.0)).allowed, "a number from 0.001 to 1");
+        assert_eq!(refused("reno", "x", Value::Flag(true)).allowed, "no option for reno");
+        assert_eq!(refused("westwod", "", Value::Flag(true)).found, "\"westwod\"");
+    }
+
+    #[test]
+    fn every_default_and_every_choice_is_accepted() {
+        for entry in ENTRIES {
+            for parameter in entry.parameters {
+                let mut values = match parameter.kind {
+                    Kind::Flag => vec![Value::Flag(true), Value::Flag(false)],
+                    Kind::Number { low, high } => vec![Value::Number(low), Value::Number(high)],
+                    Kind::Whole { low, high } => vec![Value::Number(low.into()), Value::Number(high.into())],
+                    Kind::Choice(names) => names.iter().map(|n| Value::Text(n.to_string())).collect(),
+                };
+                values.push(match parameter.kind {
+                    Kind::Flag => Value::Flag(parameter.default.parse().expect("a flag")),
+                    Kind::Choice(_) => Value::Text(parameter.default.to_string()),
+                    _ => Value::Number(parameter.default.parse().expect("a number")),
+                });
+                for value in values {
+                    let options = Options::from([(parameter.name.to_string(), value.clone())]);
+                    let built = Controller::build(entry.name, &options, Shared::default());
+                    assert!(built.is_ok(), "{} {} {value}", entry.name, parameter.name);
+                }
+            }
+        }
+    }
+}
