@@ -6,6 +6,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ Progress = Callable[[str, float], None]
 WIDE = 140
 """Columns of a table that goes to a file or a pipe."""
 
-_workers: list[threading.Thread] = []
+_works: list[Future[Any]] = []
 
 
 def show(*parts: RenderableType) -> None:
@@ -104,25 +105,28 @@ def interruptible(work: Callable[[], T]) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    worker = threading.Thread(target=call, daemon=True)
-    _workers.append(worker)
-    worker.start()
-    # In slices, because the signal may reach another thread, and then wakes nobody here.
-    while worker.is_alive():
-        worker.join(0.1)
+    _works.append(done)
+    threading.Thread(target=call, daemon=True).start()
+    _wait(done)
     return done.result()
+
+
+def _wait(done: Future[Any]) -> None:
+    # In slices, because the signal may reach another thread, and then wakes nobody here. Not by joining the thread: an
+    # interrupted join takes it for ended (Python 3.11).
+    while not done.done():
+        futures.wait([done], timeout=0.1)
 
 
 def busy() -> bool:
     """Whether interrupted work still runs in its thread."""
-    return any(worker.is_alive() for worker in _workers)
+    return any(not done.done() for done in _works)
 
 
 def wait() -> None:
     """Until interrupted work has come to its end."""
-    for worker in _workers:
-        while worker.is_alive():
-            worker.join(0.1)
+    for done in _works:
+        _wait(done)
 
 
 def writable_folder(folder: Path) -> None:
