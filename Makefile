@@ -9,7 +9,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test soak reproduce check bench docs lock clean
+.PHONY: help setup test soak reproduce check bench docs linux lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -47,6 +47,9 @@ docs: setup ## write docs/reference/scenario.md from the schema, and renew the o
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/doc_examples.py
 	$(BIN)/python tools/controllers.py
+
+linux: setup ## build the kernel of the linux backend, minutes the first time; with it `make test` tests against it
+	$(BIN)/ackclock linux build
 
 lock: setup ## choose the newest versions of all Python packages anew
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -220,7 +220,7 @@ mod tests {
             seq,
             ack,
             syn,
-            fin: false,
+            flags: 0,
             window: 0,
             len,
             ecn: Ecn::NotEct,

@@ -11,7 +11,7 @@ pub struct Header {
     pub seq: u32,
     pub ack: u32,
     pub syn: bool,
-    pub fin: bool,
+    pub flags: u8,
     pub window: u16,
     /// Payload, bytes.
     pub len: u32,
@@ -37,7 +37,7 @@ impl Header {
             seq: u32_at(tcp, 4),
             ack: u32_at(tcp, 8),
             syn: tcp[13] & 2 != 0,
-            fin: tcp[13] & 1 != 0,
+            flags: tcp[13],
             window: u16_at(tcp, 14),
             len: total.checked_sub(ip + header)? as u32,
             ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(bytes[1] & 3) as usize],

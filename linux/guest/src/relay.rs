@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, RawFd};
 
-use ackclock_core::packet::Ecn;
+use ackclock_core::packet::{Ecn, Flags};
 use ackclock_core::{Packet, Segment, Stream, Time};
 use ackclock_net::{Link, Refused};
 use ackclock_sim::topology::{Builder, Layout};
@@ -151,7 +151,7 @@ impl Relay {
         });
         self.payloads[slot as usize].clear();
         self.payloads[slot as usize].extend_from_slice(bytes);
-        let seg = Segment { len: header.len, seg_no, rexmit, ..Segment::default() };
+        let seg = Segment { len: header.len, seg_no, rexmit, flags: Flags(header.flags), ..Segment::default() };
         let packet = Packet {
             header: seg.into(),
             flow,

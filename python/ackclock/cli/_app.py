@@ -190,10 +190,19 @@ def study_run(
     slurm: Slurm = None,
     pbs: Pbs = None,
     worker: Worker = None,
+    backend: Annotated[
+        str,
+        typer.Option(metavar="sim|linux", help="linux: the part that runs in the real kernel, beside the simulator."),
+    ] = "sim",
     json: Json = False,
 ) -> int:
     """Run a study, or all. Exit code 1 if a verdict differs from the recorded one."""
     from ackclock.cli import _study, _workers
+
+    if backend not in ("sim", "linux"):
+        raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux")
+    if backend == "linux":
+        return _study.run_in_linux(name, seeds=seeds, jobs=jobs, out=_path(out, "--out"), as_json=json)
 
     if (name is None) != every:
         given = "--all beside a name" if every else "nothing"

@@ -88,6 +88,39 @@ def run(name: str, options: Options) -> int:
     return 1 if result.unexpected else 0
 
 
+def run_in_linux(name: str | None, *, seeds: int | None, jobs: int | None, out: Path | None, as_json: bool) -> int:
+    """Run the part of a study that the real kernel can run, on both backends."""
+    if name != "prr":
+        raise InputError(f"--backend linux: found {quote(name)}; allowed: prr, the study with a part for the kernel")
+    from ackclock import linux
+    from ackclock.studies.prr import kernel
+    from ackclock.study import Plan
+
+    linux.installed()
+    if out is not None:
+        _terminal.writable_folder(out)
+    with _terminal.progress() as progress:
+        plan = Plan(seeds=seeds, jobs=jobs or _terminal.cpus(), progress=progress)
+        result = _terminal.interruptible(lambda: kernel.run(plan))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        result.cells.write_csv(out / "kernel.csv")
+    if as_json:
+        claims = [{"id": i, "statement": text, **verdicts} for i, text, verdicts in result.claims]
+        _terminal.show_json({"cells": result.cells.to_dicts(), "claims": claims})
+        return 0
+    typer.echo("| page | loss | rule | backend | mean of hit fetches, s | gain over rate halving | timeouts |")
+    typer.echo("| --- | --- | --- | --- | --- | --- | --- |")
+    for row in result.cells.sort("page", "loss", maintain_order=True).iter_rows(named=True):
+        gain = f"{row['gain_percent']:+.2f} % [{row['gain_low']:+.2f}, {row['gain_high']:+.2f}]"
+        cells = (f"{row['page']:,}", f"{row['loss']:.0%}", row["rule"], row["backend"], f"{row['mean_s']:.3f}", gain)
+        typer.echo(f"| {' | '.join(cells)} | {row['timeouts']} |")
+    for claim, text, verdicts in result.claims:
+        for backend, verdict in verdicts.items():
+            typer.echo(f"{claim}, {backend}: {text}: {verdict}")
+    return 0
+
+
 def run_all(options: Options) -> int:
     """Run every study, each into a folder of its own, and write the page that links them."""
     from ackclock import studies

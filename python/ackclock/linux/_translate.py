@@ -34,6 +34,13 @@ OURS = {
 }
 """Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
 
+RECORDED = ("trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "drops")
+RECORD_DEFAULTS = {"controller": "none", "transactions": "rows"}
+"""What of `record` the guest carries out, and what the rest of it must be."""
+
+LINK_DEFAULTS = {"loss_applies_to": "all"}
+LINK_KEYS = ("rate_bps", "delay_ns", "queue", "loss", "jitter_ns", "reorder", "name")
+
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled")
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 
@@ -61,6 +68,10 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
     ScenarioError
         If neither can, with the key.
     """
+    for key, value in scenario["record"].items():
+        if value and key not in RECORDED and value != RECORD_DEFAULTS.get(key):
+            name = key.removesuffix("_ns")
+            raise ScenarioError(key=f"record.{name}", found=quote(value), allowed=f"no {name}, with the linux backend")
     hosts = [_host(group, i, controllers) for i, group in enumerate(scenario["flows"])]
     flows = scenario["flows"]
     plan: dict[str, Any] = {"kind": "relay"}
@@ -221,8 +232,8 @@ def _qdiscs(scenario: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
     """One link as disciplines in a row: loss, queue with rate, delay."""
-    for key in ("jitter_ns", "reorder"):
-        if link.get(key):
+    for key, value in link.items():
+        if value and value != LINK_DEFAULTS.get(key) and (key in ("jitter_ns", "reorder") or key not in LINK_KEYS):
             raise _NotByQdiscError(f"{place}.{key.removesuffix('_ns')}", "a value")
     rate_bps, delay = link.get("rate_bps"), link.get("delay_ns", 0)
     if rate_bps is not None and rate_bps < 8:
@@ -288,7 +299,7 @@ def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
         if kind == "codel":
             return {"kind": kind, **codel}
         return {
-            "kind": kind, **codel, "flows": queue.get("flows", 1024), "quantum": queue.get("quantum_bytes", 1514),
+            "kind": kind, **codel, "flows": queue.get("queues", 1024), "quantum": queue.get("quantum_bytes", 1514),
         }  # fmt: skip
     if kind == "cake":
         return {
