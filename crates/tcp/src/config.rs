@@ -363,7 +363,7 @@ impl Config {
             idle_restart: true,
             cwnd_validation: true,
             initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
-            first_buffer: 0,
+            first_buffer: 65_536, // half of tcp_rmem's default
             receive_buffer: 64 << 20,
             window_quarters: 4, // memory is counted in payload bytes: see rwnd.rs
             whole_window: false,

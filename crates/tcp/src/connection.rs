@@ -618,6 +618,6 @@ impl Connection {
 }
 
 /// Least shift that lets 16 bits express this buffer (RFC 7323 §2.3: at most 14).
-fn window_scale(buffer: u64) -> u8 {
+pub(crate) fn window_scale(buffer: u64) -> u8 {
     (0..14).find(|&s| 65_535u64 << s >= buffer).unwrap_or(14)
 }

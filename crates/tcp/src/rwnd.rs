@@ -2,12 +2,14 @@
 //! `tcp_rcvbuf_grow`, `tcp_grow_window`; Fisk and Feng 2001).
 //!
 //! Once per RTT the buffer is set to what the application drained, doubled, and doubled again while that grows; the
-//! window offered then opens by two segments per segment received. Differs: memory is counted in payload bytes, so the
-//! overhead of packet buffers (Linux `scaling_ratio`) does not appear.
+//! window offered then opens by two segments per segment received, as far as the segment itself leaves room in the
+//! buffer. Differs: memory is counted in payload bytes, so the overhead of packet buffers (Linux `scaling_ratio`)
+//! appears only where it changes: with the first full segment.
 
 use ackclock_core::{Segment, Span, Time};
 
 use crate::config::Config;
+use crate::connection::window_scale;
 
 /// Linux TCP_INIT_CWND x advmss: what one RTT may bring before the buffer is worth growing.
 const FIRST_SPACE: u64 = 10 * 1460;
@@ -21,6 +23,10 @@ pub struct ReceiveWindow {
     clamp: u64,
     /// Bound of the bound.
     most: u64,
+    /// By how much one segment opens the offer: two full ones, options included (Linux 2 x `advmss`).
+    step: u64,
+    /// The very first offer, in the handshake.
+    first: u64,
     /// Right edge already offered; it never moves back.
     right: u64,
     rtt: Span,
@@ -39,19 +45,24 @@ impl ReceiveWindow {
     /// A window that starts at the profile's first offer.
     pub fn new(config: &Config) -> ReceiveWindow {
         let first = (config.initial_rwnd as u64).min(config.receive_buffer);
+        let buffer = config.first_buffer.max(first);
+        let advmss = config.payload() as u64 + 12 * config.timestamps as u64;
         ReceiveWindow {
-            threshold: first,
+            // One segment of the first buffer is set aside (Linux `tcp_init_buffer_space`).
+            threshold: first.min(buffer.saturating_sub(advmss).max(2 * advmss)),
             // A full segment fills its buffer better than the first estimate assumes, so the bound opens a little
-            // with the first one (Linux `tcp_measure_rcv_mss`: 153/256 instead of 1/2).
-            clamp: (config.first_buffer.max(first) * 6 / 5).min(config.receive_buffer),
+            // with the first one (Linux `tcp_measure_rcv_mss`: measured 160/256 to 162/256 instead of 1/2).
+            clamp: (buffer * 5 / 4).min(config.receive_buffer),
             most: config.receive_buffer,
+            step: 2 * advmss,
+            first,
             right: 0,
             rtt: Span::ZERO,
             last_ts_ecr: 0,
             space: FIRST_SPACE.min(first),
             measured_from: 1,
             measured_at: Time::ZERO,
-            unit: 0,
+            unit: (1 << window_scale(config.receive_buffer)) - 1,
             header_max: u32::MAX as u64,
             held: 0,
         }
@@ -70,7 +81,13 @@ impl ReceiveWindow {
     /// The window to put into a header.
     #[inline]
     pub fn advertise(&mut self, rcv_nxt: u64) -> u32 {
-        self.right = self.right.max(rcv_nxt + self.offer());
+        if self.right == 0 {
+            self.right = rcv_nxt + self.first;
+        } else {
+            // An offer that stays is rounded up anew (Linux `tcp_select_window`).
+            let now = (self.right.saturating_sub(rcv_nxt) + self.unit) & !self.unit;
+            self.right = self.right.max(rcv_nxt + self.offer().max(now));
+        }
         (self.right - rcv_nxt).min(self.header_max) as u32
     }
 
@@ -98,7 +115,7 @@ impl ReceiveWindow {
     pub fn fit_header(&mut self, shift: Option<u8>) {
         match shift {
             Some(shift) => self.unit = (1 << shift) - 1,
-            None => self.header_max = 65_535,
+            None => (self.unit, self.header_max) = (0, 65_535),
         }
     }
 
@@ -142,10 +159,11 @@ impl ReceiveWindow {
     /// A segment arrived: open the window towards its bound. True if it opened.
     #[inline]
     pub fn on_segment(&mut self, len: u32) -> bool {
-        if self.threshold >= self.clamp || len < 128 {
+        let room = self.clamp.saturating_sub(len as u64);
+        if self.threshold >= room || len < 128 {
             return false;
         }
-        self.threshold = (self.threshold + 2 * len as u64).min(self.clamp);
+        self.threshold = (self.threshold + self.step.max(2 * len as u64)).min(room);
         true
     }
 }

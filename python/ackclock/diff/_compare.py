@@ -12,6 +12,7 @@ from ackclock._run import run
 from ackclock.errors import ScenarioError, quote
 from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
+from ackclock.scenario._base import byte_count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -133,7 +134,9 @@ def compare(scenario: Scenario, *, seed: int = 1, network: NetworkKind = "relay"
         scenario = scenario.set("record.sample_interval", SAMPLE_INTERVAL)
     kernel = linux.run(scenario, seed=seed, network=network)
     simulator = run(scenario, seed=seed)
-    ours, theirs = _events(simulator.acks), _events(kernel.acks)
+    sent = getattr(scenario.flows[0].workload, "bytes", None)
+    end = None if sent is None else 1 + byte_count(sent)
+    ours, theirs = _events(simulator.acks, end), _events(kernel.acks, end)
     equal, divergence = _walk(ours, theirs)
     return Comparison(
         simulator=simulator,
@@ -145,30 +148,24 @@ def compare(scenario: Scenario, *, seed: int = 1, network: NetworkKind = "relay"
     )
 
 
-def _events(acks: pl.DataFrame) -> list[Mapping[str, Any]]:
-    """ACKs and transmissions of data, in order; numbers beyond the data (the FIN's) come down to its end."""
+def _events(acks: pl.DataFrame, end: int | None) -> list[Mapping[str, Any]]:
+    """ACKs and transmissions of data, in order. `end` is the number behind a transfer's last byte.
+
+    The simulator's FIN rides on the last data and is acknowledged with it; the kernel's transfers are closed by the receiver.
+    """
     import polars as pl
 
     rows = acks.filter((pl.col("flow") == 0) & pl.col("event").is_in(["ack", "send", "rtx", "tlp"]))
-    data = rows.filter(pl.col("event") != "ack")
-    # The FIN takes a number, alone or behind the last data; the kernel's transfers are closed by the receiver.
-    end = 0 if data.height == 0 else _end_of_data(data)
     out: list[Mapping[str, Any]] = []
     for row in rows.select("t_s", "event", "ack_no", "seq", "rexmit", "cwnd_before", "ca_state").iter_rows(named=True):
         if row["event"] == "ack":
-            out.append({**row, "seq": min(row["seq"], end) if end else row["seq"]})
-        elif not end or row["seq"] < end:
+            out.append({**row, "seq": row["seq"] if end is None else min(row["seq"], end)})
+        elif end is None or row["seq"] < end:
             out.append({**row, "event": "rtx" if row["rexmit"] else "send"})
     # An ACK of nothing new at the very end answers a FIN.
     while len(out) > 1 and out[-1]["event"] == "ack" and out[-1]["seq"] == end == out[-2]["seq"]:
         out.pop()
     return out
-
-
-def _end_of_data(data: pl.DataFrame) -> int:
-    """Number behind the last byte of data: full segments and one rest, without the FIN that may ride on it."""
-    last = data.filter(data["seq"] == data["seq"].max()).row(0, named=True)
-    return int(last["seq"]) if last["len"] <= 1 else int(last["seq"]) + int(last["len"]) - 1
 
 
 def _walk(ours: list[Mapping[str, Any]], theirs: list[Mapping[str, Any]]) -> tuple[int, Divergence | None]:
