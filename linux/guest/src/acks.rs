@@ -214,18 +214,8 @@ mod tests {
 
     fn packet(t: u64, outgoing: bool, seq: u32, ack: u32, len: u32, syn: bool) -> Row {
         let sack = Vec::new();
-        let header = Header {
-            source: 0,
-            target: 0,
-            seq,
-            ack,
-            syn,
-            flags: 0,
-            window: 0,
-            len,
-            ecn: Ecn::NotEct,
-            sack,
-        };
+        let header =
+            Header { source: 0, target: 0, seq, ack, syn, flags: 0, window: 0, len, ecn: Ecn::NotEct, sack };
         Row { t, flow: 0, peer: 9, outgoing, header }
     }
 

@@ -151,7 +151,8 @@ impl Relay {
         });
         self.payloads[slot as usize].clear();
         self.payloads[slot as usize].extend_from_slice(bytes);
-        let seg = Segment { len: header.len, seg_no, rexmit, flags: Flags(header.flags), ..Segment::default() };
+        let seg =
+            Segment { len: header.len, seg_no, rexmit, flags: Flags(header.flags), ..Segment::default() };
         let packet = Packet {
             header: seg.into(),
             flow,
