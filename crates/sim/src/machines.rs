@@ -109,6 +109,7 @@ fn machine_of(spec: &spec::Host, name: String) -> HostConfig {
             on: Distribution::from(&gate.on_s),
             off: Distribution::from(&gate.off_s),
         }),
+        receives_on: spec.receives_on,
         emulates_links: spec.emulates_links,
         cpu: spec.cpu.map(|cpu| CpuConfig {
             cores: cpu.cores,

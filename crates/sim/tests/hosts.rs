@@ -138,6 +138,18 @@ fn tcp_suffers_from_stalls_and_coalescing_is_seen() {
     assert!(mbps > 90.0 && (8.0..20.0).contains(&each), "{mbps} {each}");
 }
 
+/// The thread that receives goes on: ACKs are not late, though what they release is.
+#[test]
+fn a_sender_can_be_held_up_alone() {
+    let rtt = |more: &str| {
+        let flow = format!(r#"{BULK}, "host": "a""#);
+        let output = play(&flow, &format!(r#"{{"name": "a", {STALLS}{more}}}"#), 250, 20);
+        output.table("flows").floats("mean_rtt_s")[0]
+    };
+    let (whole, alone) = (rtt(""), rtt(r#", "receives_on": true"#));
+    assert!(alone < whole - 50e-6, "{alone} {whole}");
+}
+
 /// A machine that freezes with the links it emulates: nothing on the way is lost, and what is overdue comes at once.
 #[test]
 fn links_freeze_with_their_machine() {

@@ -97,6 +97,8 @@ class Host(Table):
     """Gate and cores at once; keys given beside it take precedence."""
     gate: Gate | None = None
     """When the processor is taken away: meanwhile nothing is received or sent, and no timer fires; absent: never."""
+    receives_on: Flag = False
+    """The gate stops sending and timers only, as when the thread that sends is held up and the one that receives is not."""
     emulates_links: Flag = False
     """The network is emulated in this machine: its links freeze with it, and what is overdue leaves them at once."""
     cores: Annotated[int, Number(1, 1024)] | None = None
@@ -168,6 +170,7 @@ class Host(Table):
             name=self.name,
             shared=self.shared,
             gate=gate,
+            receives_on=self.receives_on,
             emulates_links=self.emulates_links,
             cpu=cpu,
             receive=None if receive is None else {"interval_ns": receive},

@@ -34,6 +34,8 @@ pub struct HostConfig {
     pub name: String,
     /// When the processor is taken away.
     pub gate: Option<GateConfig>,
+    /// The gate stops sending and timers only: packets that come are taken in by somebody who goes on running.
+    pub receives_on: bool,
     /// While it is, the links of the network stand still as well: they are emulated in the same machine.
     pub emulates_links: bool,
     /// Processor; `None` = as many cores as needed, and packets cost nothing.
@@ -94,6 +96,7 @@ pub struct Host {
     cpu: CpuConfig,
     rings: [Option<Ring>; 2],
     pacer: Pacer,
+    receives_on: bool,
     emulates_links: bool,
 }
 
@@ -116,6 +119,7 @@ impl Host {
             cpu,
             rings: [Ring::new(config.receive), Ring::new(config.transmit)],
             pacer: config.pacer,
+            receives_on: config.receives_on,
             emulates_links: config.emulates_links,
         }
     }
@@ -133,6 +137,11 @@ impl Host {
     /// What packets cost.
     pub fn cpu(&self) -> &CpuConfig {
         &self.cpu
+    }
+
+    /// Whether packets are taken in while the gate is closed.
+    pub fn receives_on(&self) -> bool {
+        self.receives_on
     }
 
     /// Whether `process`, which has something to do, may do it.

@@ -16,6 +16,9 @@ pub struct Host {
     /// When its processor is taken away.
     #[serde(default)]
     pub gate: Option<Gate>,
+    /// The gate stops sending only; what comes is taken in.
+    #[serde(default)]
+    pub receives_on: bool,
     /// The network's links are emulated in it and stand still with it.
     #[serde(default)]
     pub emulates_links: bool,

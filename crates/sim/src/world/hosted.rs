@@ -199,7 +199,12 @@ impl World {
                 Permit::Now => {}
                 Permit::At(open) => {
                     process.state = Blocked::Until(open);
-                    return self.arm(index);
+                    let waits = !host.receives_on() || process.inbox.is_empty();
+                    if waits {
+                        return self.arm(index);
+                    }
+                    self.take_in(app, index, conn, flow, watched);
+                    continue;
                 }
                 Permit::InTurn => {
                     process.state = Blocked::InTurn;
@@ -234,6 +239,24 @@ impl World {
             let packet = process.inbox.pop_front().expect("invariant: there is work");
             process.free_at = now + cost.receive;
             self.deliver(index, &packet);
+        }
+    }
+
+    /// The next packet of the inbox is taken in, though nothing may be sent.
+    fn take_in(
+        &mut self,
+        app: &mut impl Application,
+        index: usize,
+        conn: ConnId,
+        flow: FlowId,
+        watched: bool,
+    ) {
+        let process = self.process(index);
+        process.sends = true;
+        let packet = process.inbox.pop_front().expect("invariant: asked for by the caller");
+        self.deliver(index, &packet);
+        if watched {
+            app.progress(self, conn, flow, index & 1);
         }
     }
 
