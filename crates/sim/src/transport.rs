@@ -171,7 +171,7 @@ impl Transport {
     /// How its host treats a paced sender's lateness.
     pub fn set_pacer(&mut self, pacer: Pacer) {
         match self {
-            Transport::Tcp(_) => {}
+            Transport::Tcp(tcp) => tcp.set_host_pacer(pacer),
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::Source(source) => source.set_pacer(pacer),
                 DatagramEnd::PccSender(sender) => sender.set_pacer(pacer),

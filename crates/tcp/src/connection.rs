@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::trace::{Record, RecoverySummary};
-use ackclock_core::{Flags, FlowId, Segment, Span, Time};
+use ackclock_core::{Flags, FlowId, Pacer, Segment, Span, Time};
 
 use crate::config::{Config, DelayedAck, EcnUse, SendLimit};
 use crate::info::Stats;
@@ -110,6 +110,11 @@ impl Connection {
     /// Start with this ssthresh, segments: an earlier connection to the same destination has left it behind.
     pub fn start_at(&mut self, ssthresh: u32) {
         self.sender.window.ssthresh = ssthresh.min(self.sender.window.cwnd_clamp);
+    }
+
+    /// How the host treats lateness of paced segments.
+    pub fn set_host_pacer(&mut self, policy: Pacer) {
+        self.sender.set_host_pacer(policy);
     }
 
     /// Send the SYN.

@@ -12,7 +12,7 @@
 
 use ackclock_cc::Window;
 use ackclock_core::trace::CaState;
-use ackclock_core::{Span, Time};
+use ackclock_core::{Pacer as Policy, Span, Time};
 
 use super::{Rexmit, Sender};
 use crate::config::{Config, Pacing};
@@ -31,6 +31,10 @@ pub(super) struct Pacer {
     pub next: Time,
     /// The window of the handshake is out, and no ACK came yet.
     first_window: bool,
+    /// How the host treats lateness; `None`: as the kernel does on a host that is never late.
+    host: Option<Policy>,
+    /// When the segment that waits was to leave, if one does.
+    waits: Time,
 }
 
 impl Pacer {
@@ -41,7 +45,14 @@ impl Pacer {
     }
 
     pub fn new(config: Pacing) -> Pacer {
-        Pacer { config, rate: config.most, next: Time::ZERO, first_window: false }
+        Pacer {
+            config,
+            rate: config.most,
+            next: Time::ZERO,
+            first_window: false,
+            host: None,
+            waits: Time::NEVER,
+        }
     }
 
     /// Departures wait for the rate.
@@ -53,7 +64,8 @@ impl Pacer {
     /// When the next segment may leave, if that is later than now.
     #[inline]
     pub fn holds(&self, now: Time) -> Option<Time> {
-        (self.paces() && self.next > now).then_some(self.next)
+        let next = self.host.map_or(self.next, |host| host.release(self.next));
+        (self.paces() && next > now).then_some(next)
     }
 
     /// `len` bytes leave at `now`; `segments` left before, or with them.
@@ -66,6 +78,12 @@ impl Pacer {
         }
         // What left late has up to half of its time back.
         let wait = (len as u64 * 1_000_000_000).checked_div(self.rate).unwrap_or(0);
+        if let (Some(host), true) = (self.host, self.waits == prior) {
+            // it waited for its time, and the host let it wait for longer
+            self.next = host.following(prior, now, Span(wait));
+            self.waits = if self.next <= now { self.next } else { Time::NEVER };
+            return;
+        }
         let credit = self.next - prior;
         self.next += Span(wait - credit.0.min(wait / 2));
     }
@@ -102,6 +120,13 @@ fn rate(smss: u32, segments: u32, percent: u32, srtt: Span) -> u64 {
 }
 
 impl Sender {
+    /// How the host treats lateness of paced segments.
+    pub fn set_host_pacer(&mut self, policy: Policy) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.host = Some(policy);
+        }
+    }
+
     /// The handshake is over; `rtt` was its RTT.
     pub(super) fn begin_pacing(&mut self, rtt: Option<Span>) {
         self.update_pacing();
@@ -130,6 +155,9 @@ impl Sender {
         match self.pacer.as_ref().and_then(|p| p.holds(now)) {
             Some(at) if !self.within_packet(start) => {
                 self.pace_at = at;
+                if let Some(pacer) = &mut self.pacer {
+                    pacer.waits = pacer.next;
+                }
                 true
             }
             _ => false,
@@ -210,6 +238,37 @@ mod tests {
         assert_eq!(p.holds(now), Some(now + Span::from_us(2_000)));
         p.sent(now + Span::from_ms(12), 1000, 12);
         assert_eq!(p.next, now + Span::from_us(12_500));
+    }
+
+    #[test]
+    fn a_host_that_is_late_makes_up_for_what_it_says() {
+        use ackclock_core::CatchUp;
+        let sent = |catch_up| {
+            let mut p = pacer(false);
+            p.rate = 1_000_000; // 1 ms for 1000 bytes
+            (p.host, p.next) = (Some(Policy { tick: Span::ZERO, catch_up }), Time(1_000_000));
+            p.waits = p.next;
+            let now = Time(6_500_000); // 5.5 ms late
+            let mut sent = 0;
+            while p.holds(now).is_none() {
+                p.sent(now, 1000, 100);
+                sent += 1;
+            }
+            (sent, p.next)
+        };
+        assert_eq!(sent(CatchUp::None), (1, Time(7_500_000)));
+        assert_eq!(sent(CatchUp::Burst(2)), (3, Time(7_500_000)));
+        assert_eq!(sent(CatchUp::Full), (6, Time(7_000_000)));
+        // at ticks, what fell due since the one before leaves together
+        let mut p = pacer(false);
+        (p.rate, p.host) = (4_000_000, Some(Policy { tick: Span::from_ms(1), catch_up: CatchUp::None }));
+        (p.next, p.waits) = (Time(1_100_000), Time(1_100_000));
+        assert_eq!(p.holds(Time(1_500_000)), Some(Time(2_000_000)));
+        for _ in 0..4 {
+            assert_eq!(p.holds(Time(2_000_000)), None);
+            p.sent(Time(2_000_000), 1000, 100);
+        }
+        assert_eq!(p.holds(Time(2_000_000)), Some(Time(3_000_000)));
     }
 
     #[test]
