@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ackclock import Scenario, run
+from ackclock import Scenario, run, run_batch
 from ackclock.errors import ScenarioError
 from ackclock.scenario.host import PRESETS, Host
 
@@ -90,3 +90,40 @@ def test_names_are_known_and_unique(minimal):
     with pytest.raises(ScenarioError, match="twice"):
         Scenario.from_dict(minimal)
     assert Host(name="x", preset="light", catch_up="burst", burst=5).engine()["catch_up"] == 5
+
+
+def paced_by_pcc(host, queue, *, delay="15 ms"):
+    kind = "netem-limit" if host == "netem" else "drop-tail"
+    if host == "netem":
+        host, delay = {}, "7.5 ms"
+    network = {
+        "access": {"rate": "1 Gbit/s", "delay": "7.5 ms" if kind == "netem-limit" else "0 s"},
+        "bottleneck": {"rate": "100 Mbit/s", "delay": delay, "queue": {"kind": kind, "limit": f"{queue} packets"}},
+        "reverse": {"bottleneck": {"delay": delay}},
+    }
+    flows = [{"congestion_control": "pcc-allegro", "host": "a"}]
+    hosts = [{"name": "a"} | host]
+    return Scenario.from_dict({"duration": "30 s", "network": network, "flows": flows, "hosts": hosts})
+
+
+def stalls(off, on):
+    times = {"on": {"kind": "exponential", "mean": on}, "off": {"kind": "constant", "value": off}}
+    return {"gate": {"kind": "times"} | times, "receives_on": True}
+
+
+@pytest.mark.parametrize(
+    ("host", "cells"),
+    [
+        ({}, {5: 0.99, 50: 0.99, 275: 0.99}),
+        ("netem", {5: 0.07, 20: 0.31, 50: 0.77, 100: 0.98}),
+        ({"tick": "1 ms"}, {1: 0.23, 3: 0.46, 6: 0.81, 8: 0.98}),
+        (stalls("5 ms", "20 ms") | {"catch_up": "full"}, {20: 0.53, 30: 0.74, 50: 0.98, 275: 0.98}),
+        (stalls("30 ms", "1 s") | {"catch_up": "full"}, {10: 0.92, 50: 0.93, 275: 0.98}),
+        (stalls("10 ms", "100 ms"), {5: 0.89, 20: 0.90, 100: 0.96, 275: 0.97}),
+    ],
+)
+def test_the_prototypes_cells_that_do_not_hang_on_the_start(host, cells):
+    """PCC sheet 4.4, share of 100 Mbit/s; the cells that split into two kinds of runs are in the how-to on hosts."""
+    for queue, share in cells.items():
+        goodput = run_batch(paced_by_pcc(host, queue), (1, 2)).flows["goodput_bps"].mean()
+        assert goodput / (100e6 * 1456 / 1500) == pytest.approx(share, abs=0.08), queue

@@ -43,7 +43,8 @@ const STALLS: &str = r#""gate": {"on_s": {"kind": "exponential", "mean": 0.1}, "
 
 #[test]
 fn a_perfect_host_changes_nothing() {
-    for flow in [CONSTANT, BULK] {
+    let paced = format!(r#"{BULK}, "stack": {{"pacing": true}}"#);
+    for flow in [CONSTANT, BULK, &paced] {
         let without = play(flow, "", 20, 5);
         let flow = format!(r#"{flow}, "host": "a", "peer_host": "b""#);
         let with = play(&flow, r#"{"name": "a"}, {"name": "b", "shared": false}"#, 20, 5);
