@@ -114,11 +114,9 @@ impl Schedule {
             }
             let rate = phase.rate.0 as u128;
             let left = (phase.until - at).0 as u128;
-            if rate > 0 {
-                let needed = (bit_ns + rate / 2) / rate; // as Rate::tx_time
-                if needed <= left {
-                    return at + Span(needed as u64);
-                }
+            let needed = (bit_ns + rate / 2).checked_div(rate); // as Rate::tx_time
+            if let Some(needed) = needed.filter(|&needed| needed <= left) {
+                return at + Span(needed as u64);
             }
             bit_ns = bit_ns.saturating_sub(rate * left);
             at = phase.until;

@@ -163,7 +163,7 @@ impl FqCodel {
     /// Which queue: Fibonacci hashing of the connection's number, reduced by multiplication.
     fn classify(&self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((spread >> 32) * self.params.queues as u64 >> 32) as u32
+        (((spread >> 32) * self.params.queues as u64) >> 32) as u32
     }
 
     /// Take over what a queue's CoDel dropped.
