@@ -15,6 +15,8 @@
 //! Differs: no long-term sampling (the search for a policer, from a fifth of losses on); samples taken in ProbeRTT are
 //! not marked application-limited, which a maximum does not notice.
 
+use std::cell::Cell;
+
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
@@ -80,6 +82,8 @@ pub struct Bbr {
     extra_acked: [u32; 2],
     extra_idx: usize,
     extra_rounds: u32,
+    /// Pacing rate, and the burst at that rate.
+    burst: Cell<(u64, u32)>,
     stream: Stream,
 }
 
@@ -113,6 +117,7 @@ impl Default for Bbr {
             extra_acked: [0; 2],
             extra_idx: 0,
             extra_rounds: 0,
+            burst: Cell::new((0, 1)),
             stream: Stream::new(0, "bbr"),
         }
     }
@@ -120,28 +125,34 @@ impl Default for Bbr {
 
 /// bytes/s of a rate times a gain, less the margin.
 fn pacing_rate(bw: u64, gain: u64, smss: u32) -> u64 {
-    let rate = u128::from(bw) * u128::from(smss) * u128::from(gain) / u128::from(UNIT);
-    ((rate * u128::from(10_000 * (100 - MARGIN_PERCENT))) >> BW_SCALE) as u64
+    let rate = (bw.saturating_mul(u64::from(smss)).saturating_mul(gain)) / UNIT;
+    rate.saturating_mul(10_000 * (100 - MARGIN_PERCENT)) >> BW_SCALE
 }
 
 impl Bbr {
-    /// Segments that one burst of the device would hold at this rate; the window leaves room for three.
-    fn burst(window: &Window, smss: u32) -> u32 {
+    /// Segments that one burst of the device would hold at this rate; the window leaves room for three. Remembered,
+    /// because the rate seldom changes and the division is what an ACK costs most here.
+    fn burst(&self, window: &Window, smss: u32) -> u32 {
         let rate = window.pacing_rate;
+        let (known, burst) = self.burst.get();
+        if known == rate {
+            return burst;
+        }
         let least = if rate < 150_000 { 1 } else { 2 };
-        ((rate >> 10).min(65_535 - 320) / u64::from(smss.max(1))).clamp(least, 0x7f) as u32
+        let burst = ((rate >> 10).min(65_535 - 320) / u64::from(smss.max(1))).clamp(least, 0x7f) as u32;
+        self.burst.set((rate, burst));
+        burst
     }
 
     fn bdp(&self, bw: u64, gain: u64) -> u64 {
         if self.min_rtt == u64::MAX {
             return u64::from(INIT_CWND);
         }
-        let w = u128::from(bw) * u128::from(self.min_rtt) * u128::from(gain) / u128::from(UNIT);
-        w.div_ceil(u128::from(BW_UNIT)) as u64
+        (bw.saturating_mul(self.min_rtt).saturating_mul(gain) / UNIT).div_ceil(BW_UNIT)
     }
 
     fn with_budget(&self, cwnd: u64, window: &Window, smss: u32) -> u64 {
-        let cwnd = (cwnd + 3 * u64::from(Bbr::burst(window, smss)) + 1) & !1;
+        let cwnd = (cwnd + 3 * u64::from(self.burst(window, smss)) + 1) & !1;
         cwnd + 2 * u64::from(self.mode == Mode::ProbeBw && self.cycle_idx == 0)
     }
 
@@ -151,7 +162,7 @@ impl Bbr {
 
     /// In flight when the next segment may leave.
     fn in_net(&self, in_flight: u32, window: &Window, smss: u32) -> u64 {
-        u64::from(in_flight) + if self.pacing_gain > UNIT { u64::from(Bbr::burst(window, smss)) } else { 0 }
+        u64::from(in_flight) + if self.pacing_gain > UNIT { u64::from(self.burst(window, smss)) } else { 0 }
     }
 
     fn update_bw(&mut self, rate: Option<&RateSample>) {
@@ -181,8 +192,7 @@ impl Bbr {
                 self.extra_acked[self.extra_idx] = 0;
             }
         }
-        let expected =
-            |bw: u64, since: Span| ((u128::from(bw) * u128::from(since.as_us())) >> BW_SCALE) as u64;
+        let expected = |bw: u64, since: Span| bw.saturating_mul(since.as_us()) >> BW_SCALE;
         let mut due = expected(self.bw.get(), ack.now.since(self.epoch_stamp));
         if self.epoch_acked <= due || self.epoch_acked + u64::from(ack.delivered) >= EPOCH_RESET {
             self.epoch_acked = 0;
@@ -342,7 +352,7 @@ impl Bbr {
             let bw = self.bw.get();
             let mut target = self.bdp(bw, self.cwnd_gain);
             if self.full_bw_reached {
-                let most = ((u128::from(bw) * u128::from(EXTRA_MAX_US)) >> BW_SCALE) as u64;
+                let most = bw.saturating_mul(EXTRA_MAX_US) >> BW_SCALE;
                 target += u64::from(self.extra_acked[0].max(self.extra_acked[1])).min(most);
             }
             let target = self.with_budget(target, window, ack.smss).min(u64::from(u32::MAX)) as u32;
