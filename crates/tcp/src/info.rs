@@ -76,6 +76,11 @@ pub struct Info {
     /// Pacing rate and its bound, bytes/s; `u64::MAX` = unlimited.
     pub pacing_rate: u64,
     pub max_pacing_rate: u64,
+    /// Delay of ACKs.
+    pub ato: Span,
+    /// The receiver's own view of the RTT, and bytes that the application drained in one of them.
+    pub rcv_rtt: Span,
+    pub rcv_space: u64,
     /// Number of the kernel's state (`tcpi_state`).
     pub tcp_state: u8,
 }
@@ -110,6 +115,7 @@ impl Connection {
     /// Snapshot.
     pub fn info(&self) -> Info {
         let s = &self.sender;
+        let (ato, rcv_rtt, rcv_space) = self.receiver.pace();
         Info {
             state: self.state,
             ca_state: s.ca_state,
@@ -138,6 +144,9 @@ impl Connection {
             unsent: s.unsent(),
             pacing_rate: s.pacing_rate().0,
             max_pacing_rate: s.pacing_rate().1,
+            ato,
+            rcv_rtt,
+            rcv_space,
             tcp_state: self.tcp_state(),
         }
     }

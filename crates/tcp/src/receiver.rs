@@ -225,6 +225,12 @@ impl Receiver {
         self.rcv_mss
     }
 
+    /// Delay of ACKs, the receiver's own view of the RTT, bytes drained in one of them: for TCP_INFO.
+    pub fn pace(&self) -> (Span, Span, u64) {
+        let (rtt, space) = self.window.measured();
+        (self.ato, rtt, space)
+    }
+
     /// Bound of the window offered now.
     pub fn offered(&self) -> u64 {
         self.window.offered()

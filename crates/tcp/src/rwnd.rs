@@ -68,6 +68,11 @@ impl ReceiveWindow {
         }
     }
 
+    /// The receiver's own view of the RTT, and bytes drained in one of them.
+    pub fn measured(&self) -> (Span, u64) {
+        (self.rtt, self.space)
+    }
+
     /// Bytes offered beyond what was received.
     pub fn offered(&self) -> u64 {
         self.threshold
