@@ -201,7 +201,7 @@ def test_jobs_of_slurm_are_described_as_asked(monkeypatch):
 
 def test_interrupted_once_keeps_what_is_done(tmp_path):
     path, _ = traced(tmp_path)
-    path.write_text('scenario = "base.toml"\nseeds = 20000\n', encoding="utf-8")
+    path.write_text('scenario = "base.toml"\nseeds = 100000\n', encoding="utf-8")
     store = tmp_path / "store"
     command = [*ACKCLOCK, "sweep", "run", str(path), "--out", str(store), "--jobs", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -214,4 +214,4 @@ def test_interrupted_once_keeps_what_is_done(tmp_path):
     with Store(store) as opened:
         counts = opened.counts("grid")
     assert counts["running"] == 0
-    assert 0 < counts["done"] < 20_000
+    assert 0 < counts["done"] < 100_000

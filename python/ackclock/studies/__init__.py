@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UnknownStudyError", "get", "names"]
 
-_MODULES = {"prr": "ackclock.studies.prr"}
+_MODULES = {"prr": "ackclock.studies.prr", "iw10": "ackclock.studies.iw10"}
 
 
 class UnknownStudyError(InputError, KeyError):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ackclock.stats import Estimate
+from ackclock.stats import Estimate, quantile_interval
 
 Z95 = 1.959963984540054
 """97.5 % quantile of the normal distribution; every cell has dozens of independent runs."""
@@ -106,3 +106,8 @@ def bootstrap(
         return NOTHING
     low, high = np.quantile(values, [0.025, 0.975])
     return Estimate(value=point, low=float(low), high=float(high), level=0.95, n=n)
+
+
+def median(values: Array) -> Estimate:
+    """Median over independent runs, with the distribution-free interval between order statistics (six runs or more)."""
+    return quantile_interval(values, 0.5)

@@ -1,0 +1,231 @@
+"""The loaded testbed: every link rate, mode of opening and load, with IW3, IW10 and the half-and-half mix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import run_batch
+from ackclock.scenario import Scenario
+from ackclock.studies.iw10 import testbed
+from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SLOW
+from ackclock.study import Data, Plan, Tables
+from ackclock.study.cells import first_seed
+from ackclock.study.estimates import Array
+from ackclock.units import DURATION, whole
+
+QUANTILES = np.unique(np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspace(0.01, 1e-4, 60)]))
+"""Where distributions are kept: every percent, and closer in the tail."""
+
+KEYS = ("rate", "mode", "load", "arm", "sack")
+
+
+class Collector:
+    """Runs cells and keeps what claims and figures need of them: not the transactions, but their summaries."""
+
+    def __init__(self, name: str, plan: Plan, total: int) -> None:
+        self.name = name
+        self.plan = plan
+        self.total = total
+        self.done = 0
+        self.frames: dict[str, list[pl.DataFrame]] = {}
+        self.digests: list[str] = []
+
+    def run(
+        self,
+        scenario: Scenario,
+        keys: Mapping[str, Any],
+        *,
+        stream: str,
+        seeds: int,
+        warm_up_s: float,
+        quantiles: bool = False,
+    ) -> None:
+        """Run one cell for all its seeds.
+
+        Parameters
+        ----------
+        scenario
+            What to run.
+        keys
+            Columns that name the cell.
+        stream
+            Cells with the same stream meet the same arrivals and draws, seed by seed.
+        seeds
+            Number of runs.
+        warm_up_s
+            Transactions that arrive before are not counted.
+        quantiles
+            Keep the distribution over all seeds, too.
+        """
+        self.plan.report(", ".join(str(v) for v in keys.values()), self.done / self.total)
+        first = first_seed(stream)
+        batch = run_batch(scenario, range(first, first + seeds), jobs=self.plan.jobs)
+        self.done += seeds
+        self.digests += batch.digests
+        head = [pl.lit(value).alias(key) for key, value in keys.items()]
+        rows = testbed.transactions_of(batch).filter(pl.col("start_s") >= warm_up_s)
+        end_s = whole(scenario.duration, DURATION) / 1e9
+        self._keep("times", head, summaries(rows, end_s).with_columns(measured_s=pl.lit(end_s - warm_up_s)))
+        self._keep("links", head, testbed.bottleneck_of(batch))
+        if quantiles:
+            self._keep("quantiles", head, distribution(rows))
+
+    def _keep(self, table: str, head: Sequence[pl.Expr], frame: pl.DataFrame) -> None:
+        self.frames.setdefault(table, []).append(frame.select(*head, pl.all()))
+
+    def data(self) -> Data:
+        """Everything collected, as tables `<name>.<table>`."""
+        tables = {f"{self.name}.{table}": pl.concat(frames) for table, frames in self.frames.items()}
+        return Data(tables=tables, digests=self.digests, runs=self.done)
+
+
+def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
+    """One row per seed and initial window; initial window 0 stands for all transactions of the run.
+
+    Transactions that were not complete at `end_s` are left out of the times, but for `censored_mean_s`, where they count with
+    the time they had taken until then: a lower bound of the mean over all.
+    """
+    total = pl.col("total_s")
+    data = total - pl.col("connect_s")
+    timeouts = pl.col("rtos") + pl.col("syn_retransmissions")
+    what = (
+        pl.len().alias("started"),
+        total.count().alias("completed"),
+        total.null_count().alias("incomplete"),
+        total.mean().alias("mean_s"),
+        total.median().alias("p50_s"),
+        *(total.quantile(q, "linear").alias(name) for q, name in ((0.95, "p95_s"), (0.99, "p99_s"), (0.999, "p999_s"))),
+        total.max().alias("max_s"),
+        total.fill_null(end_s - pl.col("start_s")).mean().alias("censored_mean_s"),
+        data.median().alias("data_p50_s"),
+        pl.col("retransmissions").mean().alias("retransmissions"),
+        timeouts.mean().alias("timeouts"),
+        (total >= 60).sum().alias("over_60_s"),
+        ((total >= 60) & (timeouts >= 2)).sum().alias("over_60_s_two_rtos"),
+    )
+    each = rows.group_by("seed", "iw").agg(*what)
+    every = rows.group_by("seed").agg(*what).with_columns(pl.lit(0, dtype=each.schema["iw"]).alias("iw"))
+    return pl.concat([every.select(each.columns), each]).sort("seed", "iw")
+
+
+def distribution(rows: pl.DataFrame) -> pl.DataFrame:
+    """Quantiles of completion times over all seeds, by initial window and for all."""
+    found = []
+    for iw, own in [(0, rows), *((int(key[0]), group) for key, group in rows.group_by("iw"))]:
+        values = own["total_s"].drop_nulls().to_numpy()
+        if values.size:
+            found.append(
+                pl.DataFrame(
+                    {
+                        "iw": np.full(QUANTILES.size, iw),
+                        "quantile": QUANTILES,
+                        "value_s": np.quantile(values, QUANTILES),
+                    }
+                )
+            )
+    return pl.concat(found).sort("iw", "quantile")
+
+
+def grid() -> list[tuple[str, str, float]]:
+    """The cells, in order."""
+    return [(rate, mode, load) for rate in RATES for mode in MODES for load in LOADS[rate]]
+
+
+def run(plan: Plan) -> Data:
+    """Every cell with every arm; without SACK for the pure arms.
+
+    Returns
+    -------
+    Data
+        `loaded.times` (per seed and initial window), `loaded.links` (per seed), `loaded.quantiles` (over all seeds);
+        keys rate, mode, load, arm, sack.
+    """
+    seeds = plan.count(quick=6, paper=12)
+    cells = [
+        (rate, mode, load, arm, sack)
+        for rate, mode, load in grid()
+        for arm in ARMS
+        for sack in ((True, False) if arm in (IW3, IW10) else (True,))
+    ]
+    collector = Collector("loaded", plan, seeds * len(cells))
+    for rate, mode, load, arm, sack in cells:
+        duration, warm_up = testbed.length(rate, plan.scale)
+        collector.run(
+            testbed.loaded(rate, mode, load, arm, duration_s=duration, sack=sack),
+            dict(zip(KEYS, (rate, mode, load, arm, sack), strict=True)),
+            stream=f"loaded {rate} {mode} {load}",
+            seeds=seeds,
+            warm_up_s=warm_up,
+            quantiles=sack,
+        )
+    return collector.data()
+
+
+def run_traces(plan: Plan) -> Data:
+    """The bottleneck's queue over a stretch of time, for one seed.
+
+    Returns
+    -------
+    Data
+        `traces.queue`: rate, mode, load, arm, t_s, packets.
+    """
+    frames = []
+    digests: list[str] = []
+    stretches = ((SLOW, FIVE, 0.75, 600.0, 1.0), (FAST, FIVE, HEAVY[FAST], 30.0, 0.02))
+    for rate, mode, load, stretch, interval in stretches:
+        for arm in (IW3, IW10):
+            warm_up = testbed.length(rate, plan.scale)[1]
+            scenario = testbed.loaded(
+                rate, mode, load, arm, duration_s=warm_up + stretch, record={"queue_interval": f"{interval} s"}
+            )
+            batch = run_batch(scenario, [first_seed(f"loaded {rate} {mode} {load}")])
+            digests += batch.digests
+            samples = batch.queue_samples.filter((pl.col("link") == testbed.BOTTLENECK) & (pl.col("t_s") >= warm_up))
+            frames.append(
+                samples.select(
+                    pl.lit(rate).alias("rate"),
+                    pl.lit(mode).alias("mode"),
+                    pl.lit(load).alias("load"),
+                    pl.lit(arm).alias("arm"),
+                    pl.col("t_s") - warm_up,
+                    "packets",
+                )
+            )
+    return Data(tables={"traces.queue": pl.concat(frames)}, digests=digests, runs=len(digests))
+
+
+def cells(tables: Tables) -> list[tuple[str, str, float]]:
+    """The cells that were run, in order."""
+    return tables["loaded.links"].select("rate", "mode", "load").unique(maintain_order=True).rows()
+
+
+def loads(tables: Tables, rate: str) -> list[float]:
+    """Loads of a link rate."""
+    return sorted({load for r, _, load in cells(tables) if r == rate})
+
+
+def _pick(table: pl.DataFrame, rate: str, mode: str, load: float, arm: str, sack: bool) -> pl.DataFrame:
+    return table.filter(
+        (pl.col("rate") == rate)
+        & (pl.col("mode") == mode)
+        & (pl.col("load") == load)
+        & (pl.col("arm") == arm)
+        & (pl.col("sack") == sack)
+    ).sort("seed")
+
+
+def link(tables: Tables, rate: str, mode: str, load: float, arm: str, column: str, *, sack: bool = True) -> Array:
+    """A column of the bottleneck, one value per seed."""
+    return _pick(tables["loaded.links"], rate, mode, load, arm, sack)[column].to_numpy().astype(np.float64)
+
+
+def times(
+    tables: Tables, rate: str, mode: str, load: float, arm: str, column: str, *, iw: int = 0, sack: bool = True
+) -> Array:
+    """A column of the summaries, one value per seed, of the transactions with this initial window (0: all)."""
+    rows = _pick(tables["loaded.times"], rate, mode, load, arm, sack).filter(pl.col("iw") == iw)
+    return rows[column].to_numpy().astype(np.float64)

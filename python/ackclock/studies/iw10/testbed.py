@@ -1,0 +1,247 @@
+"""The testbed of the slides as scenarios: servers, a limited link with 150 ms of delay each way, clients.
+
+Constants are the slides' where they give them; what they leave open is decided here once (readings B1 to B11), and can be
+changed by one argument.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ackclock._results import Batch
+from ackclock.scenario import Scenario
+from ackclock.units import DURATION, whole
+
+SLOW, FAST = "64 kb/s", "20 Mb/s"
+RATES = (SLOW, FAST)
+BPS = {SLOW: 64_000, FAST: 20_000_000}
+QUEUE_PACKETS = {SLOW: 40, FAST: 500}
+RTT_S = 0.3
+
+SINGLE, FIVE = "single", "five"
+MODES = (SINGLE, FIVE)
+OPENS = {SINGLE: 1, FIVE: 5}
+
+IW3, IW10, MIX = "IW3", "IW10", "mix"
+ARMS = (IW3, MIX, IW10)
+
+LIGHT = 0.10
+LOADS = {SLOW: (LIGHT, 0.5, 0.75, 0.975), FAST: (0.25, 0.5, 0.72, 0.96)}
+"""The slides name 75 % and 97.5 % at 64 kb/s, 72 % and 96 % at 20 Mb/s, besides "light" and "median"."""
+
+HEAVY = {SLOW: 0.975, FAST: 0.96}
+
+SEGMENT = 1448
+SEGMENTS = 10
+"""B1: "15 KB" is ten full segments."""
+
+REQUEST = 200
+PAIRS = 4
+MTU = 1500
+
+BOTTLENECK = 0
+"""Number of the limited link in the tables."""
+
+PROFILE = "linux-3.0"
+"""Kernels of the study: 2.6.26 and 2.6.35, whose nearest profile this is (initial RTO 3 s, rate halving, FACK)."""
+
+
+def where(rate: str, mode: str, load: float) -> str:
+    """Name of a cell."""
+    opens = "single opens" if mode == SINGLE else "five opens"
+    return f"{rate}, {opens}, {100 * load:g} %"
+
+
+def length(rate: str, scale: str) -> tuple[float, float]:
+    """Simulated seconds of a run, and how many of them pass before transactions count (B10)."""
+    if rate == SLOW:
+        return (3600.0, 600.0) if scale == "paper" else (2400.0, 600.0)
+    return (300.0, 30.0) if scale == "paper" else (75.0, 15.0)
+
+
+def network(
+    rate: str,
+    *,
+    queue: Mapping[str, Any] | None = None,
+    reverse_limited: bool = False,
+    rtts_s: Sequence[float] = (),
+) -> dict[str, Any]:
+    """One limited link; the delay, as netem on the router made it, equal both ways behind it.
+
+    Parameters
+    ----------
+    rate
+        "64 kb/s" or "20 Mb/s".
+    queue
+        Queue of the limited link, instead of the testbed's drop-tail.
+    reverse_limited
+        B6: the same rate and queue on the way back.
+    rtts_s
+        B4: a round-trip time for each pair, on its access link.
+    """
+    delay = f"{1e6 * RTT_S / 2:.0f} us" if not rtts_s else "0 s"
+    limited = {
+        "rate": f"{BPS[rate]} bit/s",
+        "delay": delay,
+        "queue": dict(queue) if queue else {"kind": "drop-tail", "limit": f"{QUEUE_PACKETS[rate]} packets"},
+    }
+    back = limited if reverse_limited else {"delay": delay}
+    shape: dict[str, Any] = {"topology": "chain"}
+    if rtts_s:
+        shape = {"topology": "wishbone", "access_list": [{"delay": f"{1e6 * rtt / 2:.0f} us"} for rtt in rtts_s]}
+    return {**shape, "bottleneck": limited, "reverse": {"bottleneck": back}}
+
+
+def stack(
+    *,
+    profile: str = PROFILE,
+    sack: bool = True,
+    congestion_control: str = "cubic",
+    initial_rto: str | None = "3 s",
+    delayed_ack: bool = True,
+    **more: Any,
+) -> dict[str, Any]:
+    """Settings of the hosts (B8, B9), as keys of a flow group."""
+    settings: dict[str, Any] = {"sack": sack, "delayed_ack": delayed_ack, **more}
+    if initial_rto is not None:
+        settings["initial_rto"] = initial_rto
+    return {"profile": profile, "congestion_control": congestion_control, "stack": settings}
+
+
+def workload(
+    arrivals: Mapping[str, Any],
+    *,
+    opens: int = 1,
+    segments: int = SEGMENTS,
+    mix: Sequence[tuple[int, float]] = (),
+    **more: Any,
+) -> dict[str, Any]:
+    """Transactions: connect, request of 200 bytes, response, close by the server."""
+    made: dict[str, Any] = {
+        "kind": "transactions",
+        "bytes": f"{segments * SEGMENT} bytes",
+        "request": f"{REQUEST} bytes",
+        "arrivals": dict(arrivals),
+        "batch": opens,
+        **more,
+    }
+    if mix:
+        made["initial_window_mix"] = [{"segments": window, "share": share} for window, share in mix]
+    return made
+
+
+def loaded(
+    rate: str,
+    mode: str,
+    load: float,
+    arm: str | int,
+    *,
+    duration_s: float,
+    segments: int = SEGMENTS,
+    load_counts: str = "data",
+    long_flows: int = 0,
+    rtts_s: Sequence[float] = (),
+    queue: Mapping[str, Any] | None = None,
+    reverse_limited: bool = False,
+    record: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Scenario:
+    """One cell of the study.
+
+    Parameters
+    ----------
+    rate, mode, load
+        Link, opens at once, offered load as a share of the link (B2: data packets of the responses).
+    arm
+        "IW3", "IW10", "mix" (B5: each transaction draws), or an initial window.
+    duration_s
+        Simulated time.
+    segments
+        Of a response (B1).
+    load_counts
+        "data", or "all" to count every packet of the data direction (B2).
+    long_flows
+        Bulk flows beside.
+    queue, reverse_limited, rtts_s
+        As for `network`.
+    record
+        What to record besides.
+    **settings
+        Stack settings, as for `stack`.
+    """
+    arrivals = {"kind": "poisson", "load": load, "load_counts": load_counts}
+    host = stack(**settings)
+    mix: Sequence[tuple[int, float]] = ()
+    if arm == MIX:
+        mix = ((3, 0.5), (10, 0.5))
+    else:
+        window = {IW3: 3, IW10: 10}.get(str(arm), arm)
+        host["stack"]["initial_window"] = window
+    made = workload(arrivals, opens=OPENS[mode], segments=segments, mix=mix)
+    groups: list[dict[str, Any]] = []
+    if long_flows:
+        groups.append({**host, "count": long_flows, "workload": {"kind": "bulk"}})
+    groups.append({**host, "count": PAIRS, "workload": made})
+    return Scenario.from_dict(
+        {
+            "name": f"{where(rate, mode, load)}, {arm}",
+            "duration": f"{duration_s:g} s",
+            "network": network(rate, queue=queue, reverse_limited=reverse_limited, rtts_s=rtts_s),
+            "flows": groups,
+            "record": dict(record or {}),
+        }
+    )
+
+
+def transactions_of(batch: Batch) -> pl.DataFrame:
+    """Transactions with the columns that the study uses.
+
+    Returns
+    -------
+    polars.DataFrame
+        seed, iw, start_s, connect_s and total_s (null where it did not happen), retransmissions, rtos, syn_retransmissions.
+    """
+    return batch.transactions.select(
+        "seed",
+        "idx",
+        "flow",
+        pl.col("initial_window").alias("iw"),
+        pl.col("arrival_s").alias("start_s"),
+        "connect_s",
+        "total_s",
+        "segments_sent",
+        "retransmissions",
+        "rtos",
+        (pl.col("syn_retransmissions") + pl.col("synack_retransmissions")).alias("syn_retransmissions"),
+    )
+
+
+def bottleneck_of(batch: Batch) -> pl.DataFrame:
+    """The limited link over the whole run, one row per seed.
+
+    Returns
+    -------
+    polars.DataFrame
+        seed, arrivals, drops, plr (drops over arrivals), mean_queue and max_queue (packets), plr_data (without SYN and FIN), busy
+        (share of time), sampled (share of 1-s instants with a queue: the slides' utilisation, B11), max_wait_s.
+    """
+    duration_s = whole(batch.scenario.duration, DURATION) / 1e9
+    return batch.links.filter(pl.col("link") == BOTTLENECK).select(
+        "seed",
+        "arrivals",
+        pl.col("dropped_queue").alias("drops"),
+        (pl.col("dropped_queue") / pl.col("arrivals")).alias("plr"),
+        pl.col("mean_packets").alias("mean_queue"),
+        pl.col("max_packets").alias("max_queue"),
+        (
+            (pl.col("dropped_queue") - pl.col("dropped_queue_syn_fin"))
+            / (pl.col("arrivals") - pl.col("arrivals_syn_fin"))
+        ).alias("plr_data"),
+        (pl.col("busy_s") / duration_s).alias("busy"),
+        (pl.col("seconds_queued") / math.floor(duration_s)).alias("sampled"),
+        pl.col("max_wait_s"),
+    )
