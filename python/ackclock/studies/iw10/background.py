@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from ackclock import run_batch
 from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.testbed import FIVE, HEAVY, IW3, IW10, SLOW
 from ackclock.study import Data, Plan
@@ -31,7 +30,7 @@ def run(plan: Plan) -> Data:
             plan.report(f"{100 * load:g} %, {arm}", i / len(LOADS))
             scenario = testbed.loaded(SLOW, FIVE, load, arm, duration_s=duration, long_flows=LONG_FLOWS)
             first = first_seed(f"background {load}")
-            batch = run_batch(scenario, range(first, first + seeds), jobs=plan.jobs)
+            batch = plan.batch(scenario, range(first, first + seeds), tables=("flows", "transactions"))
             digests += batch.digests
             # the long flows come first in the scenario
             long = (

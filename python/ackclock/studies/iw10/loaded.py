@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock import run_batch
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SLOW
@@ -63,7 +62,7 @@ class Collector:
         """
         self.plan.report(", ".join(str(v) for v in keys.values()), self.done / self.total)
         first = first_seed(stream)
-        batch = run_batch(scenario, range(first, first + seeds), jobs=self.plan.jobs)
+        batch = self.plan.batch(scenario, range(first, first + seeds), tables=("transactions", "links"))
         self.done += seeds
         self.digests += batch.digests
         head = [pl.lit(value).alias(key) for key, value in keys.items()]
@@ -182,7 +181,7 @@ def run_traces(plan: Plan) -> Data:
             scenario = testbed.loaded(
                 rate, mode, load, arm, duration_s=warm_up + stretch, record={"queue_interval": f"{interval} s"}
             )
-            batch = run_batch(scenario, [first_seed(f"loaded {rate} {mode} {load}")])
+            batch = plan.batch(scenario, [first_seed(f"loaded {rate} {mode} {load}")], tables=("queue_samples",))
             digests += batch.digests
             samples = batch.queue_samples.filter((pl.col("link") == testbed.BOTTLENECK) & (pl.col("t_s") >= warm_up))
             frames.append(

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock import run_batch
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
@@ -74,7 +73,7 @@ def run(plan: Plan) -> Data:
     for i, (path, arm, rtt_s) in enumerate(cells):
         plan.report(f"{path}, {arm}, {1000 * rtt_s:g} ms", i / len(cells))
         first = first_seed(f"photos {rtt_s}")
-        batch = run_batch(scenario(path, arm, rtt_s), range(first, first + seeds), jobs=plan.jobs)
+        batch = plan.batch(scenario(path, arm, rtt_s), range(first, first + seeds), tables=("transactions",))
         digests += batch.digests
         frames.append(
             testbed.transactions_of(batch).select(
