@@ -165,7 +165,10 @@ impl Sender {
     }
 
     /// The pacing clock allows the next departure (Linux `tcp_tsq_write`).
-    pub(super) fn on_pacing_timer(&mut self) {
+    pub(super) fn on_pacing_timer(&mut self, now: Time) {
+        if let Some(pacer) = self.pacer.as_mut().filter(|pacer| pacer.next >= now) {
+            pacer.waits = Time::NEVER; // in time: whatever holds the segment up from now on is not the host
+        }
         self.pace_at = Time::NEVER;
         self.push = true;
         if self.ca_state >= CaState::Recovery && self.board.lost_out > self.board.retrans_out {

@@ -77,7 +77,7 @@ impl Sender {
     /// The timer may be due.
     pub fn on_timer(&mut self, now: Time) {
         if self.pace_at <= now {
-            self.on_pacing_timer();
+            self.on_pacing_timer(now);
         }
         if now < self.deadline {
             return;
