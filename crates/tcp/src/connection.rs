@@ -287,7 +287,8 @@ impl Connection {
             return;
         }
         let syn = seg.flags.has(Flags::SYN);
-        match self.state {
+        let state = self.state;
+        match state {
             State::Listen if syn && !seg.flags.has(Flags::ACK) => {
                 self.ecn =
                     self.config.ecn != EcnUse::Off && seg.flags.has(Flags::ECE) && seg.flags.has(Flags::CWR);
@@ -313,11 +314,7 @@ impl Connection {
                 self.receiver.ack_now();
                 self.ack_first = true;
             }
-            State::Established if syn => {
-                if self.may_challenge(now) {
-                    self.receiver.ack_now();
-                }
-            }
+            State::Established if syn && self.may_challenge(now) => self.receiver.ack_now(),
             State::Done if seg.seq_len() > 0 => self.receiver.ack_now(),
             _ => {}
         }
@@ -325,14 +322,17 @@ impl Connection {
 
     /// RFC 9293 §3.10.7.4, RFC 5961 §3.2: only the exact next number resets; what else is in the window is challenged.
     fn on_reset(&mut self, now: Time, seg: &Segment) {
-        match self.state {
+        let state = self.state;
+        match state {
             State::SynSent if seg.flags.has(Flags::ACK) && seg.ack == 1 => self.state = State::Failed,
             State::SynSent | State::Listen | State::Closed => {}
             _ if seg.seq == self.receiver.rcv_nxt => self.state = State::Failed,
-            _ if seg.seq > self.receiver.rcv_nxt && seg.seq < self.receiver.right_edge() => {
-                if matches!(self.state, State::Established | State::SynReceived) && self.may_challenge(now) {
-                    self.receiver.ack_now();
-                }
+            State::Established | State::SynReceived
+                if seg.seq > self.receiver.rcv_nxt
+                    && seg.seq < self.receiver.right_edge()
+                    && self.may_challenge(now) =>
+            {
+                self.receiver.ack_now()
             }
             _ => {}
         }

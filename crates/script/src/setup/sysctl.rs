@@ -216,7 +216,7 @@ fn numbers<const N: usize>(name: &str, text: &str, most: u64) -> Result<[u64; N]
     let mut values = [0; N];
     let mut parts = text.split_whitespace();
     for value in &mut values {
-        *value = parts.next().and_then(|t| number(t)).filter(|v| *v <= most).ok_or_else(refuse)?;
+        *value = parts.next().and_then(number).filter(|v| *v <= most).ok_or_else(refuse)?;
     }
     if parts.next().is_some() {
         return Err(refuse());

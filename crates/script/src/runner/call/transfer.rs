@@ -47,10 +47,10 @@ impl Player {
         if flags.and_then(Expr::number).is_some_and(|n| n != 0) {
             return unsupported(line, "a numeric flag of a write");
         }
-        if bytes > 0 && call.name != "writev" && call.args.get(1).and_then(Expr::word) == Some("NULL") {
-            if self.stack.conn.as_ref().is_some_and(|c| c.state() == State::Established) {
-                return Ok(Some(Err("EFAULT")));
-            }
+        let nowhere = call.name != "writev" && call.args.get(1).and_then(Expr::word) == Some("NULL");
+        let open = self.stack.conn.as_ref().is_some_and(|c| c.state() == State::Established);
+        if bytes > 0 && nowhere && open {
+            return Ok(Some(Err("EFAULT")));
         }
         let socket = self.sockets.get(fd);
         let zerocopy = zerocopy && socket.is_some_and(|s| s.options.zerocopy);
