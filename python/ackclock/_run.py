@@ -24,6 +24,9 @@ MEMORY_LIMIT = 4 * 2**30
 
 MOST_SEED = 2**63 - 1
 
+Utility = Callable[[Any, Any], float]
+"""A utility function of PCC: the interval, the one before it or None -> what it was worth."""
+
 
 def run(
     scenario: Scenario,
@@ -33,6 +36,7 @@ def run(
     pcap_at: CapturePoint = "sender",
     memory_limit: int = MEMORY_LIMIT,
     controllers: Mapping[str, type] | None = None,
+    utilities: Mapping[str, Utility] | None = None,
 ) -> Run:
     """Simulate a scenario.
 
@@ -53,6 +57,12 @@ def run(
     controllers
         Classes of congestion controllers of one's own by name; a flow names one as "custom:NAME". See
         `ackclock.controllers.Controller`.
+    utilities
+        Utility functions of PCC of one's own by name; a flow names one as
+        `congestion_control_options = { utility = "custom:NAME" }`. Each is called with a finished monitor interval and
+        the one before it (None at first), and gives a number: the larger, the better. Intervals have `send_rate_bps`,
+        `throughput_bps`, `loss`, `rtt_s`, `rtt_gradient`, `rtt_deviation_s`, `rate_bps`, `sent`, `lost`, `start_s` and
+        `end_s`. An exception, or no number, ends the run.
 
     Returns
     -------
@@ -85,7 +95,7 @@ def run(
         raise InputError(f"pcap_at: found {quote(pcap_at)}; allowed: {', '.join(get_args(CapturePoint))}")
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, memory_limit)
-    classes = _check_controllers(controllers)
+    classes = _check_own(controllers, utilities)
     raw = engine_call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap), classes))
     _raise_failure(raw)
     return Run(
@@ -105,6 +115,7 @@ def run_batch(
     progress: Callable[[int], None] | None = None,
     memory_limit: int = MEMORY_LIMIT,
     controllers: Mapping[str, type] | None = None,
+    utilities: Mapping[str, Utility] | None = None,
 ) -> Batch:
     """Simulate a scenario once per seed.
 
@@ -122,6 +133,8 @@ def run_batch(
         Bytes; runs whose estimate, times the number of threads, is larger are refused before they start.
     controllers
         As for `run`; the threads take turns in them.
+    utilities
+        As for `run`; likewise.
 
     Returns
     -------
@@ -134,7 +147,7 @@ def run_batch(
     jobs = min(jobs, max(len(seeds), 1))
     text = scenario.to_engine_json()
     check_memory(text, memory_limit, runs=jobs)
-    classes = _check_controllers(controllers)
+    classes = _check_own(controllers, utilities)
     raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress, classes))
     _raise_failure(raw)
     return Batch(
@@ -221,6 +234,26 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
     return number
 
 
+def _check_own(
+    controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
+) -> dict[str, Any] | None:
+    """The user's own parts, by name."""
+    own: dict[str, Any] = _check_controllers(controllers) or {}
+    if utilities is None:
+        return own or None
+    if not isinstance(utilities, Mapping):
+        raise InputError(f"utilities: found {quote(utilities)}; allowed: a mapping of names to functions")
+    for name, function in utilities.items():
+        if not isinstance(name, str) or not name:
+            raise InputError(f"utilities: found {quote(name)} for a name; allowed: text")
+        if name in own:
+            raise InputError(f"utilities: found {quote(name)}, the name of a controller; allowed: another name")
+        if not callable(function):
+            raise InputError(f"utilities: {name}: found {quote(function)}; allowed: a function")
+        own[name] = function
+    return own or None
+
+
 def _check_controllers(controllers: Mapping[str, type] | None) -> dict[str, type] | None:
     if controllers is None:
         return None
@@ -245,8 +278,8 @@ def _raise_failure(raw: Mapping[str, Any]) -> None:
     raise ControllerError(controller=controller, hook=hook, time_s=time_s, problem=problem) from cause
 
 
-def _source(made: type) -> str:
-    """What tells one controller's code from another's."""
+def _source(made: Any) -> str:
+    """What tells one controller's or function's code from another's."""
     import inspect
 
     try:
@@ -279,7 +312,7 @@ def engine_call(work: Callable[[], Any]) -> Any:
 
 
 def _provenance(
-    scenario: Scenario, text: str, seed: int | list[int], controllers: Mapping[str, type] | None = None
+    scenario: Scenario, text: str, seed: int | list[int], controllers: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     parts: list[Any] = [text, seed, _engine.version()]
     if controllers:

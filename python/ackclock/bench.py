@@ -56,6 +56,8 @@ CELLS = (
     Cell(rate_mbps=1000, flows=1, duration_s=10, budget_ns=300),
     Cell(rate_mbps=1000, flows=10, duration_s=10),
     Cell(rate_mbps=1000, flows=100, duration_s=10, budget_ns=500),
+    Cell(rate_mbps=100, flows=1, duration_s=60, budget_ns=375, congestion_control="pcc-allegro"),
+    Cell(rate_mbps=100, flows=4, duration_s=60, budget_ns=410, congestion_control="pcc-allegro"),
 )
 
 

@@ -21,14 +21,14 @@ class InputError(AckclockError, ValueError):
 
 
 class ControllerError(AckclockError, RuntimeError):
-    """A controller of the user's own that raised, or asked for a window that is none; it ended the run.
+    """A controller or utility function of the user's own that raised, or gave what makes no sense; it ended the run.
 
     Parameters
     ----------
     controller
-        Name of its class.
+        Name of its class, or of the function.
     hook
-        Method that was called.
+        Method that was called; "utility" for a utility function.
     time_s
         Simulated time, seconds.
     problem
@@ -40,7 +40,8 @@ class ControllerError(AckclockError, RuntimeError):
         self.hook = hook
         self.time_s = time_s
         self.problem = problem
-        super().__init__(_one_line(f"controller {controller}, {hook} at {time_s:.9g} s: {problem}"))
+        who = f"utility function {controller}" if hook == "utility" else f"controller {controller}, {hook}"
+        super().__init__(_one_line(f"{who} at {time_s:.9g} s: {problem}"))
 
 
 class UnavailableError(AckclockError, RuntimeError):

@@ -9,7 +9,7 @@ use ackclock_core::{Span, Stream, Time};
 
 use crate::interval::Measured;
 use crate::utility::{Kind, Utility};
-pub use allegro::{Allegro, AllegroParams};
+pub use allegro::{Allegro, AllegroParams, Exit, FirstMove, Growth, Length, Start};
 pub use registry::{build, Recipe, ENTRIES, REGISTRY};
 pub use vivace::{Vivace, VivaceParams};
 

@@ -1,6 +1,7 @@
 //! `ackclock._engine`: the simulator for Python. Text and numbers in, columns as raw buffers out; no logic here.
 
 mod controller;
+mod utility;
 
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -102,13 +103,15 @@ fn check_controller(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Option<
     Ok(refused.map(|refusal| (refusal.option, refusal.found, refusal.allowed)))
 }
 
-/// Classes of users' own controllers, by name.
+/// Users' own parts by name: classes of controllers, utility functions. Which it is follows from where a flow names it.
 type Classes = BTreeMap<String, Py<PyAny>>;
 
 fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
     let controllers =
         classes.iter().map(|(name, class)| (name.clone(), controller::maker(py, class, slot))).collect();
-    Customs { controllers, ..Customs::default() }
+    let utilities =
+        classes.iter().map(|(name, function)| (name.clone(), utility::maker(py, name, function, slot)));
+    Customs { controllers, utilities: utilities.collect() }
 }
 
 /// What a user's controller did wrong: class, hook, seconds, exception.

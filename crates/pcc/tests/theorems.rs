@@ -1,0 +1,167 @@
+//! Theorems 1 and 2 of NSDI 2015, on the fluid model: n senders with the safe utility on one FIFO bottleneck of capacity
+//! C, L = max(0, 1 - C / sum x), no delay.
+//!
+//! Differs: for two senders the model has more than one stable state. At sum x = C, where loss begins, more rate costs a
+//! sender more than it brings once its share exceeds g(0) / -g'(0) = 37.4 %, with u = x g(L); so every split between
+//! 37.4 and 62.6 % is stable. From three senders on the stable state loses packets, and is the only one.
+
+use ackclock_core::{Span, Stream, Time};
+use ackclock_pcc::control::{Allegro, AllegroParams, Path, RateControl};
+use ackclock_pcc::utility::{alpha_for, equilibrium_loss, safe};
+use ackclock_pcc::Measured;
+use proptest::prelude::*;
+
+const CAPACITY: f64 = 100.0;
+
+fn loss(rates: &[f64]) -> f64 {
+    let total: f64 = rates.iter().sum();
+    (1.0 - CAPACITY / total).max(0.0)
+}
+
+/// What sender `i` would get at rate `x` while the others stay.
+fn utility(rates: &[f64], i: usize, x: f64, alpha: f64) -> f64 {
+    let mut rates = rates.to_vec();
+    rates[i] = x;
+    safe(alpha, 0.05, x, loss(&rates))
+}
+
+/// The rate that serves sender `i` best: golden section around the peak, found by a coarse search.
+fn best_response(rates: &[f64], i: usize, alpha: f64) -> f64 {
+    let at = |x: f64| utility(rates, i, x, alpha);
+    let coarse = (1..=2000).map(|k| k as f64 * 2.0 * CAPACITY / 2000.0);
+    let peak = coarse.max_by(|a, b| at(*a).total_cmp(&at(*b))).expect("a range");
+    let (mut low, mut high) = ((peak - 0.2).max(1e-6), peak + 0.2);
+    for _ in 0..60 {
+        let third = (high - low) / 3.0;
+        if at(low + third) < at(high - third) {
+            low += third;
+        } else {
+            high -= third;
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// Share of capacity beyond which a sender gains nothing by loss.
+fn least_stable_share() -> f64 {
+    let h = 1e-7;
+    let g = |loss: f64| safe(100.0, 0.05, 1.0, loss);
+    g(0.0) / ((g(0.0) - g(h)) / h)
+}
+
+/// Each in turn goes a part of the way to its best rate.
+fn settle(mut rates: Vec<f64>, alpha: f64) -> Vec<f64> {
+    for _ in 0..400 {
+        let mut moved: f64 = 0.0;
+        for i in 0..rates.len() {
+            let best = best_response(&rates, i, alpha);
+            let step = 0.3 * (best - rates[i]);
+            moved = moved.max(step.abs() / rates[i]);
+            rates[i] += step;
+        }
+        if moved < 1e-7 {
+            break;
+        }
+    }
+    rates
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(6) })]
+
+    /// Theorem 1: wherever they begin, n selfish senders with alpha >= max(2.2 (n - 1), 100) end at equal rates (two: at
+    /// stable ones), whose total lies between C and 20 C / 19.
+    #[test]
+    fn one_stable_state_with_equal_rates(start in prop::collection::vec(1.0f64..120.0, 2..6)) {
+        let n = start.len();
+        let alpha = alpha_for(n as u32);
+        let rates = settle(start, alpha);
+        let mean = rates.iter().sum::<f64>() / n as f64;
+        for rate in &rates {
+            let equal = (rate / mean - 1.0).abs() < 0.01;
+            let stable = n == 2 && rate / (2.0 * mean) > least_stable_share() - 0.002;
+            prop_assert!(equal || stable, "{:?}", rates);
+        }
+        let total = mean * n as f64;
+        prop_assert!((CAPACITY * 0.999..=CAPACITY * 20.0 / 19.0).contains(&total), "{}", total);
+        prop_assert!((loss(&rates) - equilibrium_loss(n as u32, alpha)).abs() < 1e-3);
+    }
+
+    /// Theorem 2: if each compares its utility a little above and below its rate and moves by (1 +- epsilon) to the better
+    /// side, every rate ends within (x (1 - epsilon)^2, x (1 + epsilon)^2) of the stable one. Differs: they move one
+    /// at a time in random order, and it is their mean over time that is held against the bound, as a sender that moves
+    /// twice before the others overshoots; all at once they can follow one another up and down for ever.
+    #[test]
+    fn steps_of_epsilon_end_near_the_stable_state(
+        start in prop::collection::vec(5.0f64..100.0, 3..6), seed in 0u64..1000
+    ) {
+        let (n, epsilon) = (start.len() as u32, 0.01);
+        let alpha = alpha_for(n);
+        let stable = CAPACITY / (1.0 - equilibrium_loss(n, alpha)) / n as f64;
+        let mut rates = start;
+        let mut stream = Stream::new(seed, "order");
+        let mut sums = vec![0.0; rates.len()];
+        for round in 0..20_000 {
+            let i = stream.below(n as u64) as usize;
+            let (up, down) = (rates[i] * (1.0 + epsilon), rates[i] * (1.0 - epsilon));
+            let better = utility(&rates, i, up, alpha) > utility(&rates, i, down, alpha);
+            rates[i] = if better { up } else { down };
+            if round >= 15_000 {
+                rates.iter().zip(&mut sums).for_each(|(rate, sum)| *sum += rate / 5_000.0);
+            }
+        }
+        for mean in &sums {
+            let (low, high) = (stable * (1.0 - epsilon).powi(2), stable * (1.0 + epsilon).powi(2));
+            prop_assert!((low..=high).contains(mean), "{:?} around {}", sums, stable);
+        }
+    }
+
+    /// The algorithm itself, its intervals in turn and judged by the fluid model: total near capacity, rates converge.
+    #[test]
+    fn allegro_converges_on_the_fluid_model(first in 20.0f64..90.0, seed in 0u64..1000) {
+        let rtt = Span::from_ms(30);
+        let path = Path { now: Time::ZERO, srtt: rtt, min_rtt: rtt, packet_bytes: 1500 };
+        let params = AllegroParams { start: ackclock_pcc::control::Start::Rate(first * 1e6), ..AllegroParams::PAPER };
+        let other = AllegroParams { start: ackclock_pcc::control::Start::Rate((110.0 - first) * 1e6), ..params };
+        let mut senders = [
+            Allegro::new(params, Stream::new(seed, "a")),
+            Allegro::new(other, Stream::new(seed, "b")),
+        ];
+        let mut rates = [first, 110.0 - first];
+        let (mut sums, mut counted) = ([0.0; 2], 0.0);
+        for round in 0..20_000 {
+            for i in 0..2 {
+                let plan = senders[i].begin(&path);
+                rates[i] = plan.rate / 1e6;
+                let u = utility(&rates, i, rates[i], 100.0);
+                let measured = Measured {
+                    id: 0, rate: plan.rate, start: Time::ZERO, end: Time(1), known: Time(1), sent: 100, lost: 0,
+                    bytes: 0, rtt_mean: 0.03, rtt_gradient: 0.0, gradient_error: 0.0, rtt_deviation: 0.0,
+                    limited: false, nominal: true,
+                };
+                senders[i].on_result(&measured, u, plan.purpose);
+                if round >= 10_000 {
+                    sums[i] += rates[i];
+                }
+            }
+            counted += (round >= 10_000) as u32 as f64;
+        }
+        let means = sums.map(|sum| sum / counted);
+        let total = means[0] + means[1];
+        prop_assert!((95.0..=106.0).contains(&total), "{:?}", means);
+        prop_assert!(means[0].min(means[1]) / total > least_stable_share() - 0.02, "{:?}", means);
+    }
+}
+
+#[test]
+fn two_senders_may_rest_at_unequal_rates() {
+    let share = least_stable_share();
+    assert!((share - 0.374).abs() < 0.0005, "{share}");
+    let rates = [38.0, 62.0];
+    for i in 0..2 {
+        let stay = utility(&rates, i, rates[i], 100.0);
+        for x in [0.99, 0.999, 1.001, 1.01] {
+            assert!(utility(&rates, i, rates[i] * x, 100.0) < stay, "sender {i}, {x}");
+        }
+    }
+}

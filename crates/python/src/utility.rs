@@ -1,0 +1,99 @@
+//! A user's utility function of PCC written in Python: it is handed the interval and the one before it, and gives a
+//! number. The first failure, an exception or no number, is kept and ends the run.
+
+use ackclock_pcc::{Measured, Utility};
+use ackclock_sim::transport::UtilityMaker;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::controller::{Failure, Slot};
+
+/// A finished monitor interval. Rates in bit/s of IP packets, times in seconds.
+#[pyclass(name = "Interval", module = "ackclock", frozen, get_all)]
+pub struct PyInterval {
+    /// Rate that was set.
+    rate_bps: f64,
+    /// x, the rate at which packets left.
+    send_rate_bps: f64,
+    /// T = x (1 - L).
+    throughput_bps: f64,
+    /// L, lost over sent.
+    loss: f64,
+    /// Mean RTT; 0 without a sample.
+    rtt_s: f64,
+    /// dRTT/dT.
+    rtt_gradient: f64,
+    /// Standard deviation of the RTT.
+    rtt_deviation_s: f64,
+    sent: u32,
+    lost: u32,
+    start_s: f64,
+    end_s: f64,
+}
+
+impl PyInterval {
+    fn of(m: &Measured) -> PyInterval {
+        PyInterval {
+            rate_bps: m.rate,
+            send_rate_bps: m.rate_mbps() * 1e6,
+            throughput_bps: m.throughput_mbps() * 1e6,
+            loss: m.loss(),
+            rtt_s: m.rtt_mean,
+            rtt_gradient: m.rtt_gradient,
+            rtt_deviation_s: m.rtt_deviation,
+            sent: m.sent,
+            lost: m.lost,
+            start_s: m.start.as_secs(),
+            end_s: m.end.as_secs(),
+        }
+    }
+}
+
+/// Makes utilities that call `function` and leave failures in `slot`.
+pub fn maker(py: Python<'_>, name: &str, function: &Py<PyAny>, slot: &Slot) -> UtilityMaker {
+    let (name, function, slot) = (name.to_string(), function.clone_ref(py), slot.clone());
+    std::sync::Arc::new(move || {
+        let function = Python::attach(|py| function.clone_ref(py));
+        Box::new(PyUtility { name: name.clone(), function, slot: slot.clone() })
+    })
+}
+
+struct PyUtility {
+    name: String,
+    function: Py<PyAny>,
+    slot: Slot,
+}
+
+impl PyUtility {
+    fn call(&self, py: Python<'_>, now: &Measured, before: Option<&Measured>) -> PyResult<f64> {
+        let value = self.function.call1(py, (PyInterval::of(now), before.map(PyInterval::of)))?;
+        let number: f64 = value.extract(py).map_err(|_| {
+            let found =
+                value.bind(py).repr().map_or_else(|_| "something".to_string(), |text| text.to_string());
+            PyValueError::new_err(format!("it gave {found}; allowed: a number"))
+        })?;
+        if number.is_nan() {
+            return Err(PyValueError::new_err("it gave NaN; allowed: a number"));
+        }
+        Ok(number)
+    }
+}
+
+impl Utility for PyUtility {
+    fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String> {
+        Python::attach(|py| {
+            self.call(py, now, before).map_err(|error| {
+                let why = error.to_string();
+                if let Ok(mut slot) = self.slot.lock() {
+                    slot.get_or_insert_with(|| Failure {
+                        class: self.name.clone(),
+                        hook: "utility",
+                        time: now.known,
+                        error,
+                    });
+                }
+                why
+            })
+        })
+    }
+}
