@@ -17,5 +17,5 @@ pub use capacity::CapacityConfig;
 pub use host::{Host, HostConfig};
 pub use link::{Counters, Link, LinkConfig};
 pub use loss::{AppliesTo, LossConfig};
-pub use queue::{CodelParams, FqCodelParams, QueueConfig, Refused};
+pub use queue::{CodelParams, FqCodelParams, PieParams, QueueConfig, Refused};
 pub use reorder::Reorder;

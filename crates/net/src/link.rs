@@ -66,9 +66,9 @@ impl LinkConfig {
 pub struct Counters {
     /// Packets offered.
     pub arrivals: u64,
-    /// Of these, by [`Class`].
+    /// Of these, by [`Class`](ackclock_core::packet::Class).
     pub arrivals_by_class: [u64; 4],
-    /// Packets dropped by the queue, by [`Class`].
+    /// Packets dropped by the queue, by [`Class`](ackclock_core::packet::Class).
     pub dropped_by_class: [u64; 4],
     /// Packets dropped by the loss model.
     pub dropped_loss: u64,

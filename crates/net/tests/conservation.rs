@@ -8,7 +8,7 @@ use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
 use ackclock_net::capacity::{Step, Trace};
 use ackclock_net::loss::Drop;
 use ackclock_net::{
-    AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Link, LinkConfig, LossConfig,
+    AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Link, LinkConfig, LossConfig, PieParams,
     QueueConfig, Refused, Reorder,
 };
 use proptest::prelude::*;
@@ -29,6 +29,12 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
             |(limit_packets, queues, quantum, target, interval, ecn)| {
                 let codel = CodelParams { target: Span(target), interval: Span(interval), ecn };
                 QueueConfig::FqCodel(FqCodelParams { queues, quantum, limit_packets, codel })
+            }
+        ),
+        (limit(), 1u64..20_000, 1u64..20_000, 0u64..20_000, any::<bool>()).prop_map(
+            |(limit_packets, target, update, burst, ecn)| {
+                let (target, update, max_burst) = (Span(target), Span(update), Span(burst));
+                QueueConfig::Pie(PieParams { limit_packets, target, update, max_burst, ecn })
             }
         ),
         (limit(), 0u32..20)

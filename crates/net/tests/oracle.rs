@@ -90,7 +90,10 @@ impl Oracle {
             QueueConfig::NetemLimit { limit_packets } => {
                 self.waiting.len() + self.delay_line.len() + usize::from(!idle) < limit_packets as usize
             }
-            QueueConfig::Threshold { .. } | QueueConfig::FqCodel(_) | QueueConfig::Red { .. } => {
+            QueueConfig::Threshold { .. }
+            | QueueConfig::FqCodel(_)
+            | QueueConfig::Pie(_)
+            | QueueConfig::Red { .. } => {
                 unreachable!("not a plain FIFO")
             }
         };

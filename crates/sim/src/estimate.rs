@@ -155,6 +155,7 @@ fn capacity(link: &Link, rtt_ns: f64) -> f64 {
             | Queue::NetemLimit { limit_packets: limit }
             | Queue::Codel { limit_packets: Some(limit), .. }
             | Queue::FqCodel { limit_packets: Some(limit), .. }
+            | Queue::Pie { limit_packets: Some(limit), .. }
             | Queue::Threshold { limit_packets: Some(limit), .. }
             | Queue::Red { limit_packets: limit, .. },
         ) => limit as f64,

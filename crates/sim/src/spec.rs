@@ -230,6 +230,19 @@ pub enum Queue {
         #[serde(default = "fq_codel_quantum")]
         quantum_bytes: u32,
     },
+    /// PIE (RFC 8033).
+    Pie {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        #[serde(default = "pie_interval")]
+        target_ns: u64,
+        #[serde(default = "pie_interval")]
+        update_ns: u64,
+        #[serde(default = "pie_burst")]
+        max_burst_ns: u64,
+        #[serde(default)]
+        ecn: bool,
+    },
     /// RED (Floyd, Jacobson 1993), gentle.
     Red {
         limit_packets: u32,
@@ -256,6 +269,13 @@ fn fq_codel_queues() -> u32 {
 }
 fn fq_codel_quantum() -> u32 {
     1514
+}
+/// RFC 8033 §4, §5.
+fn pie_interval() -> u64 {
+    15_000_000
+}
+fn pie_burst() -> u64 {
+    150_000_000
 }
 fn red_max_p() -> f64 {
     0.1

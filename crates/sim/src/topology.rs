@@ -9,7 +9,8 @@ use std::sync::Arc;
 use ackclock_core::{Distribution, Rate, Span};
 use ackclock_net::capacity::{Step, Trace};
 use ackclock_net::{
-    AppliesTo, CapacityConfig, CodelParams, FqCodelParams, LinkConfig, LossConfig, QueueConfig, Reorder,
+    AppliesTo, CapacityConfig, CodelParams, FqCodelParams, LinkConfig, LossConfig, PieParams, QueueConfig,
+    Reorder,
 };
 
 use crate::error::Error;
@@ -218,6 +219,13 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
             }
             let codel = CodelParams { target: Span(target_ns), interval: Span(interval_ns), ecn };
             QueueConfig::FqCodel(FqCodelParams { queues, quantum: quantum_bytes, limit_packets, codel })
+        }
+        Some(spec::Queue::Pie { limit_packets, target_ns, update_ns, max_burst_ns, ecn }) => {
+            if update_ns == 0 {
+                return Err(Error::value(format_args!("{place}: update_ns of {name}"), 0, "at least 1"));
+            }
+            let (target, update, max_burst) = (Span(target_ns), Span(update_ns), Span(max_burst_ns));
+            QueueConfig::Pie(PieParams { limit_packets, target, update, max_burst, ecn })
         }
         Some(spec::Queue::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }) => {
             QueueConfig::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }

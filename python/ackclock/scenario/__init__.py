@@ -14,7 +14,7 @@ from ackclock.scenario.host import Host, Times, Xen
 from ackclock.scenario.link import Link, NamedLink, Reorder
 from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, Listed, NoLoss, Periodic, Scripted
 from ackclock.scenario.network import Network, Path, Reverse
-from ackclock.scenario.queue import Codel, DropTail, FqCodel, NetemLimit, Red, Threshold
+from ackclock.scenario.queue import Codel, DropTail, FqCodel, NetemLimit, Pie, Red, Threshold
 from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
 from ackclock.scenario.workload import (
@@ -60,6 +60,7 @@ __all__ = [
     "OnOff",
     "Path",
     "Periodic",
+    "Pie",
     "Poisson",
     "Population",
     "Random",

@@ -133,6 +133,33 @@ class FqCodel(Codel):
         return super().engine(bdp) | without_none(queues=self.queues, quantum_bytes=quantum)
 
 
+class Pie(Table):
+    """PIE (RFC 8033): drops arrivals at random, so that the queueing delay stays near a reference."""
+
+    kind: Literal["pie"]
+    limit: PacketLimit | None = None
+    """Packets or multiples of the bandwidth-delay product; absent: unlimited."""
+    target: PositiveDuration | None = None
+    """Queueing delay aimed at; absent: 15 ms."""
+    update: PositiveDuration | None = None
+    """Interval at which the drop probability is adjusted; absent: 15 ms."""
+    max_burst: PositiveDuration | None = None
+    """Time for which a burst is let through; absent: 150 ms."""
+    ecn: Flag = False
+    """Mark packets that can be marked instead of dropping them, while the drop probability is at most 10 %."""
+
+    def engine(self, bdp: Fraction) -> dict[str, Any]:
+        """As the engine reads it; `bdp` in packets."""
+        return without_none(
+            kind=self.kind,
+            limit_packets=None if self.limit is None else _packets(self.limit, bdp),
+            target_ns=None if self.target is None else nanoseconds(self.target),
+            update_ns=None if self.update is None else nanoseconds(self.update),
+            max_burst_ns=None if self.max_burst is None else nanoseconds(self.max_burst),
+            ecn=self.ecn,
+        )
+
+
 class Red(Table):
     """RED (Floyd and Jacobson 1993), gentle: drops at random as the mean queue grows."""
 
@@ -170,9 +197,9 @@ class Red(Table):
 
 
 Queue = Annotated[
-    DropTail | NetemLimit | Codel | FqCodel | Threshold | Red,
+    DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red,
     Field(discriminator="kind"),
-    tagged(DropTail, NetemLimit, Codel, FqCodel, Threshold, Red),
+    tagged(DropTail, NetemLimit, Codel, FqCodel, Pie, Threshold, Red),
 ]
 
 

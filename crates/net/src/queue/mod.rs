@@ -9,6 +9,7 @@ mod drop_tail;
 pub(crate) mod fq_codel;
 pub(crate) mod instants;
 mod netem_limit;
+mod pie;
 mod red;
 mod threshold;
 
@@ -23,6 +24,8 @@ use drop_tail::DropTail;
 use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
 use netem_limit::NetemLimit;
+use pie::Pie;
+pub use pie::PieParams;
 use red::Red;
 use threshold::Threshold;
 
@@ -33,6 +36,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("codel", "CoDel (RFC 8289): drops or marks at departure while the sojourn time stays above a target"),
     ("threshold", "marks every packet that arrives while at least so many wait (DCTCP's switch, RFC 8257)"),
     ("fq-codel", "FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel"),
+    ("pie", "PIE (RFC 8033): drops or marks arrivals at random, so that the queueing delay stays near a reference"),
     ("red", "RED (Floyd, Jacobson 1993), gentle: drops or marks at random by the average queue length"),
 ];
 
@@ -71,6 +75,8 @@ pub enum QueueConfig {
     },
     /// FQ-CoDel.
     FqCodel(FqCodelParams),
+    /// PIE.
+    Pie(PieParams),
     /// RED.
     Red {
         /// Most packets that wait.
@@ -149,6 +155,7 @@ pub(crate) enum Queue {
     NetemLimit(NetemLimit),
     Threshold(Threshold),
     Red(Box<Red>),
+    Pie(Box<Pie>),
     Codel(Box<Codel>),
     FqCodel(Box<FqCodel>),
 }
@@ -164,6 +171,7 @@ impl Queue {
             QueueConfig::Codel { limit_packets, target, interval, ecn } => {
                 Queue::Codel(Box::new(Codel::new(limit_packets, CodelParams { target, interval, ecn })))
             }
+            QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream))),
             QueueConfig::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params))),
             QueueConfig::Threshold { limit_packets, mark_packets } => {
                 Queue::Threshold(Threshold::new(limit_packets, mark_packets))
@@ -190,6 +198,7 @@ impl Queue {
             Queue::NetemLimit(queue) => queue.admit(arrival),
             Queue::Threshold(queue) => queue.admit(arrival),
             Queue::Red(queue) => queue.admit(arrival),
+            Queue::Pie(queue) => queue.admit(arrival),
             Queue::Codel(_) | Queue::FqCodel(_) => unreachable!("invariant: CoDel decides at departure"),
         }
     }

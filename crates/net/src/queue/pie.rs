@@ -1,0 +1,235 @@
+//! PIE: keeps the queueing delay near a reference by dropping (or marking) arrivals at random with a probability that a
+//! proportional-integral controller adjusts at fixed intervals.
+//!
+//! Source: RFC 8033 (Pan, Natarajan, Baker, White 2017), §4 and appendix A, whose names are used here.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `drop_prob` | probability of a drop |
+//! | `qdelay_old` | queueing delay at the last update |
+//! | `burst_allowance` | time for which nothing is dropped yet |
+//! | `accu_prob` | sum of the probabilities since the last drop: spreads drops out (§5.3) |
+//!
+//! The delay at an update is the time until the transmitter has sent all that is there, which is known exactly: no rate of
+//! departures is estimated (§5.2). Updates are made up for at the next arrival: between arrivals nothing else changes.
+
+use ackclock_core::{Span, Stream, Time};
+
+use super::{ecn_capable, Arrival, Refused, Verdict};
+
+/// PIE's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieParams {
+    /// Most packets that wait; `None` = no limit.
+    pub limit_packets: Option<u32>,
+    /// QDELAY_REF: delay that the controller aims at.
+    pub target: Span,
+    /// T_UPDATE: interval of the controller.
+    pub update: Span,
+    /// MAX_BURST: time for which a burst is let through.
+    pub max_burst: Span,
+    /// Mark ECN-capable packets instead of dropping them, while `drop_prob` is at most a tenth (§5.1).
+    pub ecn: bool,
+}
+
+pub(crate) struct Pie {
+    params: PieParams,
+    stream: Stream,
+    drop_prob: f64,
+    qdelay_old: Span,
+    burst_allowance: Span,
+    accu_prob: f64,
+    /// The next update.
+    due: Time,
+    /// The transmitter has work until then, as far as those who came know.
+    busy_until: Time,
+}
+
+impl Pie {
+    pub(crate) fn new(params: PieParams, stream: Stream) -> Pie {
+        Pie {
+            params,
+            stream,
+            drop_prob: 0.0,
+            qdelay_old: Span::ZERO,
+            burst_allowance: params.max_burst,
+            accu_prob: 0.0,
+            due: Time::ZERO + params.update,
+            busy_until: Time::ZERO,
+        }
+    }
+
+    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
+        self.busy_until = arrival.busy_until;
+        self.catch_up(arrival.now);
+        let full = self.params.limit_packets.is_some_and(|limit| arrival.backlog.len() >= limit);
+        if full && !arrival.finds_link_idle() {
+            self.accu_prob = 0.0;
+            return Verdict::Refuse(Refused::QueueFull);
+        }
+        if self.burst_allowance > Span::ZERO || !self.drop_early(arrival) {
+            return Verdict::Accept;
+        }
+        if self.params.ecn && self.drop_prob <= MARK_ECNTH && ecn_capable(arrival.packet) {
+            return Verdict::Mark;
+        }
+        Verdict::Refuse(Refused::Aqm)
+    }
+
+    /// §4.1, §5.3.
+    fn drop_early(&mut self, arrival: &Arrival) -> bool {
+        let half = Span(self.params.target.0 / 2);
+        let light = self.qdelay_old < half && self.drop_prob < 0.2;
+        if light || arrival.backlog.bytes() <= 2 * MEAN_PKTSIZE {
+            return false;
+        }
+        if self.drop_prob == 0.0 {
+            self.accu_prob = 0.0;
+        }
+        self.accu_prob += self.drop_prob;
+        if self.accu_prob < 0.85 {
+            return false;
+        }
+        let drops = self.accu_prob >= 8.5 || self.stream.unit() < self.drop_prob;
+        if drops {
+            self.accu_prob = 0.0;
+        }
+        drops
+    }
+
+    /// The updates that were due before `now`.
+    fn catch_up(&mut self, now: Time) {
+        while self.due <= now {
+            let at = self.due;
+            let at_rest = self.update(self.busy_until.since(at));
+            self.due = at + self.params.update;
+            if at_rest && self.due <= now {
+                let missed = now.since(self.due).0 / self.params.update.0 + 1;
+                self.due = self.due + self.params.update * missed;
+            }
+        }
+    }
+
+    /// §4.2, §4.3, with the delay at this instant. True if the next one changes nothing, unless somebody comes.
+    fn update(&mut self, qdelay: Span) -> bool {
+        let off = qdelay.as_secs() - self.params.target.as_secs();
+        let growth = qdelay.as_secs() - self.qdelay_old.as_secs();
+        let mut p = ALPHA * off + BETA * growth;
+        p /= match self.drop_prob {
+            x if x < 0.000_001 => 2048.0,
+            x if x < 0.000_01 => 512.0,
+            x if x < 0.000_1 => 128.0,
+            x if x < 0.001 => 32.0,
+            x if x < 0.01 => 8.0,
+            x if x < 0.1 => 2.0,
+            _ => 1.0,
+        };
+        if self.drop_prob >= 0.1 {
+            p = p.min(0.02);
+        }
+        self.drop_prob += p;
+        let idle = qdelay == Span::ZERO && self.qdelay_old == Span::ZERO;
+        if idle {
+            self.drop_prob *= 0.98;
+        }
+        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
+        let qdelay_old = std::mem::replace(&mut self.qdelay_old, qdelay);
+        self.burst_allowance = self.burst_allowance.saturating_sub(self.params.update);
+        let half = Span(self.params.target.0 / 2);
+        if self.drop_prob == 0.0 && qdelay < half && qdelay_old < half {
+            self.burst_allowance = self.params.max_burst;
+        }
+        idle && self.drop_prob == 0.0
+    }
+}
+
+/// §4.2, per second.
+const ALPHA: f64 = 0.125;
+const BETA: f64 = 1.25;
+/// MEAN_PKTSIZE, bytes.
+const MEAN_PKTSIZE: u64 = 1500;
+/// MARK_ECNTH.
+const MARK_ECNTH: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Link, LinkConfig, QueueConfig};
+    use ackclock_core::packet::Ecn;
+    use ackclock_core::{Packet, Rate};
+
+    fn params(ecn: bool) -> PieParams {
+        PieParams {
+            limit_packets: None,
+            target: Span::from_ms(15),
+            update: Span::from_ms(15),
+            max_burst: Span::from_ms(150),
+            ecn,
+        }
+    }
+
+    /// A link of 1 Mbit/s that gets `percent` of its rate for 100 s: share not delivered unmarked, mean wait of the rest.
+    fn overload(percent: u64, ecn: bool) -> (f64, f64) {
+        let queue = QueueConfig::Pie(params(ecn));
+        let mut link =
+            Link::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) }, 1);
+        let gap = 12_000_000 * 100 / percent;
+        for i in 0..100_000_000_000 / gap {
+            let now = Time(i * gap);
+            while link.next_event() <= now {
+                link.poll(link.next_event());
+            }
+            let mark = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
+            let _ = link.offer(now, Packet { bytes: 1500, ecn: mark, ..Packet::default() });
+        }
+        let c = link.counters(Time(100_000_000_000));
+        ((c.dropped_queue + c.marked) as f64 / c.arrivals as f64, c.mean_wait_s)
+    }
+
+    #[test]
+    fn holds_the_delay_near_its_reference_under_overload() {
+        for percent in [105, 120, 150] {
+            let (dropped, wait) = overload(percent, false);
+            let excess = 1.0 - 100.0 / percent as f64;
+            assert!((dropped - excess).abs() < 0.02, "{percent} %: {dropped}, not {excess}");
+            assert!((0.008..0.04).contains(&wait), "{percent} %: {wait} s");
+        }
+        assert_eq!(overload(95, false).0, 0.0);
+        assert!(overload(105, true).0 > 0.03, "marks");
+    }
+
+    #[test]
+    fn a_first_burst_is_let_through() {
+        let queue = QueueConfig::Pie(params(false));
+        let mut link =
+            Link::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) }, 1);
+        let burst =
+            (0..100).filter(|_| link.offer(Time(1), Packet { bytes: 1500, ..Packet::default() }).is_ok());
+        assert_eq!(burst.count(), 100);
+    }
+
+    /// Appendix A by hand: delays of 30 ms at each update, from rest.
+    #[test]
+    fn the_probability_follows_the_control_law() {
+        let mut pie = Pie::new(params(false), Stream::new(1, "test"));
+        pie.update(Span::from_ms(30));
+        // (0.125 * 0.015 + 1.25 * 0.030) / 2048
+        assert!((pie.drop_prob - (0.001_875 + 0.0375) / 2048.0).abs() < 1e-12);
+        let before = pie.drop_prob;
+        pie.update(Span::from_ms(30));
+        assert!((pie.drop_prob - before - 0.001_875 / 128.0).abs() < 1e-12, "{}", pie.drop_prob);
+    }
+
+    #[test]
+    fn updates_made_up_for_are_those_that_were_due() {
+        let (mut early, mut late) =
+            (Pie::new(params(false), Stream::new(1, "t")), Pie::new(params(false), Stream::new(1, "t")));
+        for pie in [&mut early, &mut late] {
+            pie.busy_until = Time(400_000_000);
+        }
+        (0..3000).for_each(|ms| early.catch_up(Time(ms * 1_000_000)));
+        late.catch_up(Time(2_999_000_000));
+        assert_eq!(early.drop_prob.to_bits(), late.drop_prob.to_bits());
+        assert_eq!((early.due, early.burst_allowance), (late.due, late.burst_allowance));
+    }
+}
