@@ -60,6 +60,7 @@ impl TransportConfig {
 }
 
 /// One end.
+#[allow(clippy::large_enum_variant)] // almost every end is TCP: a box would only add an indirection per packet
 pub enum Transport {
     /// TCP.
     Tcp(Connection),
@@ -69,6 +70,7 @@ pub enum Transport {
 
 /// One end of a transport over datagrams.
 #[allow(missing_docs)]
+#[allow(clippy::large_enum_variant)] // boxed as a whole in `Transport`
 pub enum DatagramEnd {
     Source(Source),
     Sink(Sink),

@@ -160,7 +160,6 @@ impl Relay {
             bytes: bytes.len() as u32 + self.framing,
             forward,
             ecn: header.ecn,
-            ..Packet::default()
         };
         let first = self.routes[flow as usize][usize::from(!forward)][0];
         self.offer(Time(now), first, packet);
