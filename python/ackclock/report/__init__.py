@@ -1,7 +1,7 @@
 """Reports: a page as a value, written as one HTML file that works offline."""
 
 from ackclock.report.html import render, write
-from ackclock.report.page import Block, Cell, ClaimRow, EvidenceRow, Page, Prose, Section, Table
+from ackclock.report.page import Block, Cell, ClaimRow, EvidenceRow, Page, Prose, Section, Table, items, paragraph
 
 __all__ = [
     "Block",
@@ -12,6 +12,8 @@ __all__ = [
     "Prose",
     "Section",
     "Table",
+    "items",
+    "paragraph",
     "render",
     "write",
 ]

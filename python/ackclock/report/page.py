@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
 from ackclock.plot import Figure
 
@@ -64,6 +65,16 @@ class Prose:
     """A paragraph. Marked-up text of our own; nothing that a user wrote."""
 
     html: str
+
+
+def paragraph(text: str) -> Prose:
+    """A paragraph of plain text."""
+    return Prose(html=f"<p>{escape(text, quote=False)}</p>")
+
+
+def items(texts: Sequence[str]) -> Prose:
+    """A list of plain texts."""
+    return Prose(html="<ul>" + "".join(f"<li>{escape(t, quote=False)}</li>" for t in texts) + "</ul>")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

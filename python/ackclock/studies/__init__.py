@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["UnknownStudyError", "get", "names"]
 
-_MODULES = {"prr": "ackclock.studies.prr", "iw10": "ackclock.studies.iw10"}
+_MODULES = {
+    "prr": "ackclock.studies.prr",
+    "iw10": "ackclock.studies.iw10",
+    "large-pipes": "ackclock.studies.large_pipes",
+}
 
 
 class UnknownStudyError(InputError, KeyError):

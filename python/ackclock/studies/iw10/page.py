@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import numpy as np
 import polars as pl
 
-from ackclock.report import Cell, Prose, Section, Table
+from ackclock.report import Cell, Section, Table, paragraph
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import background, bursts, claims_time, extension, figures, photos, testbed, why
 from ackclock.studies.iw10.loaded import cells, link, times
 from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, MIX, SINGLE, SLOW, where
 from ackclock.study import StudyResult, Tables, Verdict
 from ackclock.study.estimates import median
-
-
-def paragraph(text: str) -> Prose:
-    """A paragraph of plain text."""
-    return Prose(html=f"<p>{escape(text, quote=False)}</p>")
 
 
 def sections(result: StudyResult) -> Sequence[Section]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import polars as pl
 
-from ackclock.report import Cell, Prose, Section, Table
+from ackclock.report import Cell, Prose, Section, Table, items, paragraph
 from ackclock.scenario import Scenario
 from ackclock.studies.prr import figures_latency, figures_population, figures_traces, golden, path, population, traces
 from ackclock.studies.prr import latency as lat
@@ -16,16 +15,6 @@ from ackclock.studies.prr.path import LOSSES, PAGE_LABELS, PAGES
 from ackclock.studies.prr.published import GENERAL_REMARKS, PATTERNS, TABLES, PublishedTable
 from ackclock.studies.prr.rules import LINUX_6, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
 from ackclock.study import StudyResult, Tables, Verdict, number
-
-
-def paragraph(text: str) -> Prose:
-    """A paragraph of plain text."""
-    return Prose(html=f"<p>{escape(text, quote=False)}</p>")
-
-
-def items(texts: Sequence[str]) -> Prose:
-    """A list of plain texts."""
-    return Prose(html="<ul>" + "".join(f"<li>{escape(t, quote=False)}</li>" for t in texts) + "</ul>")
 
 
 def sections(result: StudyResult) -> Sequence[Section]:

@@ -1,0 +1,218 @@
+"""Flows that share path 1: fairness, synchronisation of FAST, friendliness to NewReno, round-trip times; and the probe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import metrics
+from ackclock._results import Batch
+from ackclock.studies.large_pipes import paths
+from ackclock.studies.large_pipes.collect import Collector
+from ackclock.studies.large_pipes.paths import (
+    ALABAMA,
+    ALABAMA_ATM,
+    FAST,
+    HSTCP,
+    NEWRENO,
+    PROTOCOLS,
+    SENDERS,
+    TCPW,
+    Path,
+)
+from ackclock.study import Data, Plan
+
+ALPHA = 200
+"""Packets that a FAST flow keeps queued."""
+
+
+def shares(batch: Batch) -> pl.DataFrame:
+    """Goodput of each TCP flow over the second half."""
+    half = batch.goodput["t_s"].max() / 2  # type: ignore[operator]
+    return (
+        batch.goodput.filter(pl.col("t_s") > half)
+        .group_by("seed", "flow", maintain_order=True)
+        .agg(pl.col("goodput_bps").mean())
+        .sort("seed", "flow")
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Two and four flows of one kind; half of them against NewReno; unequal round-trip times.
+
+    Returns
+    -------
+    Data
+        `sharing.same`: protocol, flows, run, flow, goodput_bps; `sharing.mixed`: protocol, flows, run, flow, goodput_bps (the first
+        half NewReno); `sharing.rtts`: protocol, ratio, run, flow, goodput_bps.
+    """
+    seeds = plan.count(quick=6, paper=10)
+    duration = 120.0 if plan.scale == "paper" else 40.0
+    record = {"goodput_interval": "1 s"}
+    collector = Collector("sharing", plan, len(PROTOCOLS) * (2 + 2 + len(RTT_RATIOS)))
+    for protocol in PROTOCOLS:
+        sender = SENDERS[protocol]
+        for n in (2, 4):
+            same = paths.scenario(
+                ALABAMA, [(sender, n)], duration_s=duration, queue=QUEUE, stagger_s=1.0, record=record
+            )
+            keys: dict[str, Any] = {"protocol": protocol, "flows": n}
+            collector.run(same, keys, {"same": shares}, ("goodput",), stream=f"same {n}", seeds=seeds)
+            mixed = paths.scenario(
+                ALABAMA,
+                [(SENDERS[NEWRENO], n // 2), (sender, n // 2)],
+                duration_s=duration,
+                queue=QUEUE,
+                stagger_s=1.0,
+                record=record,
+            )
+            collector.run(mixed, keys, {"mixed": shares}, ("goodput",), stream=f"mixed {n}", seeds=seeds)
+        for ratio in RTT_RATIOS:
+            unequal = paths.unequal(ALABAMA, sender, ratio, duration_s=duration, queue=QUEUE, record=record)
+            collector.run(
+                unequal,
+                {"protocol": protocol, "ratio": ratio},
+                {"rtts": shares},
+                ("goodput",),
+                stream=f"rtts {ratio}",
+                seeds=seeds,
+            )
+    return collector.data()
+
+
+QUEUE = 400
+RTT_RATIOS = (1, 2, 5, 10)
+
+
+SYNC: dict[str, tuple[int, float, bool]] = {
+    "2 FAST, queue 0.5 N α": (2, 0.5, False),
+    "2 FAST, queue N α": (2, 1.0, False),
+    "2 FAST, queue 2 N α": (2, 2.0, False),
+    "4 FAST, queue 0.5 N α": (4, 0.5, False),
+    "4 FAST, queue N α": (4, 1.0, False),
+    "4 FAST, queue 2.5 N α": (4, 2.5, False),
+    "2 FAST and 2 NewReno, queue N α": (2, 1.0, True),
+    "2 FAST and 2 NewReno, queue 2.5 N α": (2, 2.5, True),
+}
+"""Flows of FAST, queue in units of N alpha, whether NewReno crosses (W19)."""
+
+
+def run_sync(plan: Plan) -> Data:
+    """FAST flows together: windows and round-trip times over time.
+
+    Returns
+    -------
+    Data
+        `sync.correlation`: setting, run, correlation (of the windows of flows 0 and 1, detrended), swing_packets (5 to 95 % of the
+        queue in round-trip times); `sync.trace`: setting, t_s, flow, cwnd, srtt_s (of run 0).
+    """
+    seeds = plan.count(quick=6, paper=10)
+    duration = 60.0 if plan.scale == "paper" else 30.0
+    collector = Collector("sync", plan, len(SYNC))
+
+    def correlation(batch: Batch) -> pl.DataFrame:
+        rows = []
+        for (seed,), own in batch.samples.filter(pl.col("t_s") > duration / 3).group_by("seed", maintain_order=True):
+            first, second = (own.filter(pl.col("flow") == f).sort("t_s") for f in (0, 1))
+            n = min(first.height, second.height)
+            a, b = (x["cwnd"].to_numpy()[:n].astype(float) for x in (first, second))
+            width = max(3, round(5.0 / SAMPLE_S))
+            a, b = (x - np.convolve(x, np.ones(width) / width, mode="same") for x in (a, b))
+            flat = min(a[width:-width].std(), b[width:-width].std()) == 0
+            srtt = first["srtt_s"].to_numpy()
+            swing = (np.quantile(srtt, 0.95) - np.quantile(srtt, 0.05)) * ALABAMA.rate_bps / 8 / paths.MTU
+            rows.append(
+                {
+                    "seed": seed,
+                    "correlation": 0.0 if flat else float(np.corrcoef(a[width:-width], b[width:-width])[0, 1]),
+                    "swing_packets": float(swing),
+                }
+            )
+        return pl.DataFrame(rows, schema_overrides={"seed": pl.UInt64})
+
+    def trace(batch: Batch) -> pl.DataFrame:
+        first = batch.seeds[0]
+        return batch.samples.filter((pl.col("seed") == first) & (pl.col("flow") < 4)).select(
+            pl.lit(0, dtype=pl.Int64).alias("run"), "t_s", "flow", "cwnd", "srtt_s"
+        )
+
+    for setting, (flows, ratio, crossed) in SYNC.items():
+        senders = [(SENDERS[FAST], flows)] + ([(SENDERS[NEWRENO], 2)] if crossed else [])
+        scenario = paths.scenario(
+            ALABAMA,
+            senders,
+            duration_s=duration,
+            queue=round(ratio * flows * ALPHA),
+            stagger_s=1.0,
+            record={"sample_interval": f"{1000 * SAMPLE_S:g} ms"},
+        )
+        collector.run(
+            scenario,
+            {"setting": setting},
+            {"correlation": correlation, "trace": trace},
+            ("samples",),
+            stream="sync",
+            seeds=seeds,
+        )
+    return collector.data()
+
+
+SAMPLE_S = 0.1
+
+
+def run_probe(plan: Plan) -> Data:
+    """Packet pairs through both readings of path 1: two full packets back to back, dispersion at the receiver.
+
+    Returns
+    -------
+    Data
+        `probe.pairs`: path, run, rate_bps (median over 200 pairs, IP packets).
+    """
+    seeds = plan.count(quick=6, paper=12)
+    collector = Collector("probe", plan, 2)
+
+    def pairs(batch: Batch) -> pl.DataFrame:
+        gap = pl.col("total_s") - pl.col("first_byte_s")
+        return (
+            batch.fetches.filter(pl.col("flow") == 0)
+            .group_by("seed", maintain_order=True)
+            .agg((paths.MTU * 8 / gap).median().alias("rate_bps"))
+        )
+
+    for path in (ALABAMA, ALABAMA_ATM):
+        workload: Mapping[str, Any] = {
+            "kind": "fetch",
+            "bytes": f"{2 * paths.SEGMENT} bytes",
+            "count": 200,
+            "pause": "50 ms",
+        }
+        scenario = paths.scenario(path, [(SENDERS[NEWRENO], 1)], duration_s=60.0, workload=workload)
+        collector.run(scenario, {"path": path.name}, {"pairs": pairs}, ("fetches",), stream="probe", seeds=seeds)
+    return collector.data()
+
+
+def jain_per_run(table: pl.DataFrame) -> list[float]:
+    """Jain's index of each run."""
+    return [
+        metrics.jain(own["goodput_bps"].to_list())
+        for _, own in table.sort("run", "flow").group_by("run", maintain_order=True)
+    ]
+
+
+__all__ = [
+    "ALPHA",
+    "HSTCP",
+    "QUEUE",
+    "RTT_RATIOS",
+    "SYNC",
+    "TCPW",
+    "Path",
+    "jain_per_run",
+    "run",
+    "run_probe",
+    "run_sync",
+    "shares",
+]
