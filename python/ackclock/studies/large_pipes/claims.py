@@ -121,7 +121,15 @@ def _completion(tables: Tables, protocol: str, cache: str, seconds: float, toler
 
 def w5(tables: Tables) -> Sequence[Evidence]:
     """TCPW in 5.8 s."""
-    return [_completion(tables, TCPW, COLD, 5.8, 0.10)]
+    return [
+        _completion(tables, TCPW, COLD, 5.8, 0.10),
+        *(
+            Evidence.of(
+                median(completions(tables, name, COLD)), f"100 MB, {name}, cold", NO_BOUND, unit="s", weighs=False
+            )
+            for name in runs.STARTS
+        ),
+    ]
 
 
 def w6(tables: Tables) -> Sequence[Evidence]:
@@ -188,6 +196,15 @@ def w10(tables: Tables) -> Sequence[Evidence]:
                     median(throughputs(tables, TCPW, loss) / throughputs(tables, other, loss)),
                     f"{100 * loss:g} % loss: TCPW / {other}",
                     at_least(factor),
+                )
+            )
+    with_sack = "TCPW, SACK on"
+    for loss in runs.LOSSES:
+        for other, factor in ((FAST, 1.3), (HSTCP, 5.0), (NEWRENO, 5.0)):
+            ratio = throughputs(tables, with_sack, loss) / throughputs(tables, other, loss)
+            found.append(
+                Evidence.of(
+                    median(ratio), f"{100 * loss:g} % loss: {with_sack} / {other}", at_least(factor), weighs=False
                 )
             )
     return found

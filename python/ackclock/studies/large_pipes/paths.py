@@ -113,8 +113,8 @@ class Protocol:
         return made
 
 
-def westwood(name: str = TCPW, *, sack: bool = True, **options: Any) -> Protocol:
-    """TCP Westwood with options of the controller; ABSE and Astart unless said otherwise."""
+def westwood(name: str = TCPW, *, sack: bool = False, **options: Any) -> Protocol:
+    """TCP Westwood with options of the controller; ABSE, Astart and a host without SACK (A7) unless said otherwise."""
     return Protocol(name=name, controller="westwood", options={"estimator": "abse", **options}, freebsd=True, sack=sack)
 
 

@@ -139,30 +139,38 @@ def run_transfers(plan: Plan) -> Data:
     """
     seeds = plan.count(quick=6, paper=12)
     places = [(path, queue) for path in (ALABAMA, ALABAMA_ATM) for queue in BUFFERS] + [(ALABAMA, CONTROL)]
-    collector = Collector("transfers", plan, len(places) * len(PROTOCOLS) * 2)
-    for path, queue in places:
-        for protocol in PROTOCOLS:
-            for cache in (COLD, WARM):
-                scenario = paths.scenario(
-                    path,
-                    [(SENDERS[protocol], 1)],
-                    duration_s=60,
-                    queue=queue,
-                    workload={"kind": "transfer", "bytes": f"{SIZE} bytes"},
-                    users=0.0 if queue == CONTROL else 0.02,
-                    **warmth(protocol, path, cache == WARM),
-                )
-                keys = {"path": path.name, "queue": queue, "protocol": protocol, "cache": cache}
-                collector.run(
-                    scenario,
-                    keys,
-                    {"times": completion},
-                    ("flows",),
-                    stream=f"transfers {path.name} {queue}",
-                    seeds=seeds,
-                )
+    cells = [(*place, protocol, cache) for place in places for protocol in PROTOCOLS for cache in (COLD, WARM)]
+    cells += [(ALABAMA, ALABAMA.queue, name, COLD) for name in STARTS]
+    senders = {**SENDERS, **STARTS}
+    collector = Collector("transfers", plan, len(cells))
+    for path, queue, protocol, cache in cells:
+        scenario = paths.scenario(
+            path,
+            [(senders[protocol], 1)],
+            duration_s=60,
+            queue=queue,
+            workload={"kind": "transfer", "bytes": f"{SIZE} bytes"},
+            users=0.0 if queue == CONTROL else 0.02,
+            **warmth(protocol, path, cache == WARM),
+        )
+        keys = {"path": path.name, "queue": queue, "protocol": protocol, "cache": cache}
+        collector.run(
+            scenario,
+            keys,
+            {"times": completion},
+            ("flows",),
+            stream=f"transfers {path.name} {queue}",
+            seeds=seeds,
+        )
     return collector.data()
 
+
+STARTS = {
+    "TCPW, estimate from its first sample": paths.westwood("TCPW, estimate from its first sample", first="sample"),
+    "TCPW, SACK on": paths.westwood("TCPW, SACK on", sack=True),
+    "TCPW, slow start": paths.westwood("TCPW, slow start", astart=False),
+}
+"""What the start of TCPW hangs on, for comparison: all at the queue adopted, cold."""
 
 CONTROL = 2000
 """Queue of the negative control: no loss, so all four are limited by the window alone."""
@@ -184,7 +192,7 @@ LOSSES = (0.001, 0.002, 0.003, 0.005)
 
 ESTIMATORS = {
     TCPW: SENDERS[TCPW],
-    "TCPW, SACK": paths.westwood("TCPW, SACK"),
+    "TCPW, SACK on": paths.westwood("TCPW, SACK on", sack=True),
     "TCPW, packet pairs (BE)": paths.westwood("TCPW, packet pairs (BE)", estimator="be"),
     "TCPW, packet trains (RE)": paths.westwood("TCPW, packet trains (RE)", estimator="re"),
     "FAST, no doubling at low delay": paths.Protocol(
