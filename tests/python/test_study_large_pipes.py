@@ -45,8 +45,9 @@ def test_a_cached_ssthresh_ends_slow_start_there():
 
 def test_westwood_holds_its_rate_under_random_loss():
     got = {}
+    senders = {**SENDERS, TCPW: paths.westwood(sack=True)}
     for protocol in (TCPW, FAST, HSTCP, NEWRENO):
-        scenario = paths.scenario(ALABAMA, [(SENDERS[protocol], 1)], duration_s=20, loss=0.003, users=0.0)
+        scenario = paths.scenario(ALABAMA, [(senders[protocol], 1)], duration_s=20, loss=0.003, users=0.0)
         got[protocol] = float(run(scenario).flows["goodput_bps"][0])
     assert got[TCPW] > got[FAST] > got[HSTCP]
     assert got[TCPW] > 5 * got[NEWRENO]
