@@ -43,6 +43,7 @@ STUDY = Study(
             name="light", title="the lightly loaded slow link, with and without delayed ACKs", run=light.run, weight=1
         ),
         Experiment(name="traces", title="queues over time", run=loaded.run_traces, weight=1),
+        Experiment(name="windows", title="cwnd and ssthresh of a long flow", run=background.run_traces, weight=1),
         Experiment(name="background", title="two long flows beside transactions", run=background.run, weight=4),
         Experiment(name="photos", title="pages of photographs on lossy access links", run=photos.run, weight=4),
         Experiment(name="why", title="why IW3 gains in the mix: three hypotheses", run=why.run, weight=35),

@@ -218,7 +218,7 @@ def figure(tables: Tables) -> Figure:
     return Figure(
         name="bursts",
         title=f"One batch of five on an empty slow link: {drops['five IW10']} packets lost with IW10, {drops['five IW3']} with IW3",
-        caption="Packets waiting at the 64 kb/s bottleneck after five clients opened at once; an ACK per packet.",
+        caption="Packets waiting at the 64 kb/s bottleneck after five clients opened at once.",
         draw=draw,
         data={"queue": t.filter(pl.col("case").is_in(list(shown)))},
     )

@@ -56,7 +56,7 @@ def sections(result: StudyResult) -> Sequence[Section]:
         ),
         Section(
             title="Long flows beside transactions",
-            blocks=(background_table(t),),
+            blocks=(background_table(t), background.figure(t)),
         ),
         Section(title="Photographs", blocks=(photos.figure(t),)),
         Section(
