@@ -1,0 +1,36 @@
+"""PCC on shallow queues and its fairness: the reproduction of 2016, and the question that it left open."""
+
+from __future__ import annotations
+
+from ackclock.studies.pcc import page, sharing, sweep
+from ackclock.studies.pcc.claims import CLAIMS
+from ackclock.study import Experiment, Publication, Study
+
+STUDY = Study(
+    name="pcc",
+    title="PCC: shallow queues and fairness, and why virtual machines spoil it",
+    summary=(
+        "A transport that runs experiments on itself, against CUBIC: throughput behind buffers from 2 to 275 packets and four flows that "
+        "come and go, on ideal hosts, on a testbed's clock, and under each explanation of what was seen in virtual machines."
+    ),
+    publications=(
+        Publication(
+            authors="B. Cheshire, M. Daviau",
+            title="PCC: Shallow Queues and Fairness",
+            where="Reproducing Network Research (CS244), 2016",
+        ),
+        Publication(
+            authors="M. Dong, Q. Li, D. Zarchy, P. B. Godfrey, M. Schapira",
+            title="PCC: Re-architecting Congestion Control for Consistent High Performance",
+            where="NSDI 2015",
+        ),
+    ),
+    experiments=(
+        Experiment(name="sweep", title="throughput against the buffer, every model", run=sweep.run, weight=60),
+        Experiment(name="sharing", title="four flows that come and go; 8, 2, 1 cores", run=sharing.run, weight=30),
+    ),
+    claims=CLAIMS,
+    sections=page.sections,
+    findings=page.findings,
+    scenarios=page.scenarios,
+)

@@ -1,0 +1,302 @@
+"""C1 to C16: what the reproduction of 2016 says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ackclock.stats import mean_interval
+from ackclock.studies.pcc import sharing, sweep
+from ackclock.studies.pcc.testbed import CUBIC, IDEAL, NETEM, NO_CATCH_UP, OFTEN, ONE_CORE, PCC, TESTBED
+from ackclock.study import Claim, Evidence, Tables, Verdict, above, at_least, at_most, between
+
+HOLDS, FAILS, UNDECIDED, NONE = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED, Verdict.NOT_COMPARABLE
+
+NOISY = (OFTEN, NETEM)
+"""The two models that can stand for a shared virtual machine: stalls made up for in bursts, and the emulator's limit."""
+
+
+def _share(tables: Tables, model: str, packets: int) -> Evidence:
+    bound = between(70, 95) if packets == 6 else at_least(95)
+    return Evidence.of(
+        mean_interval(100 * sweep.pick(tables, model, PCC, packets)),
+        f"{model}, {packets} packets",
+        bound,
+        unit="%",
+    )
+
+
+def c1(tables: Tables) -> Sequence[Evidence]:
+    """The testbed's curve."""
+    return [_share(tables, TESTBED, q) for q in sweep.sizes(tables) if q == 6 or q >= 10]
+
+
+def c2(tables: Tables) -> Sequence[Evidence]:
+    """Noise costs at shallow buffers."""
+    return [
+        Evidence.of(
+            sweep.gap(tables, model, PCC, q), f"{model}, {q} packets: below the testbed", at_least(10), unit="points"
+        )
+        for model in NOISY
+        for q in (10, 20, 50)
+    ]
+
+
+def c3(tables: Tables) -> Sequence[Evidence]:
+    """The gap shrinks as the buffer grows."""
+    found = []
+    sizes = [q for q in (10, 20, 50, 275) if q in sweep.sizes(tables)]
+    for model in NOISY:
+        for small, large in pairwise(sizes):
+            a, b = ([sweep.pick(tables, m, PCC, q) for m in (TESTBED, model)] for q in (small, large))
+            shrinks = mean_interval(100 * ((a[0] - a[1]) - (b[0] - b[1])))
+            found.append(
+                Evidence.of(
+                    shrinks, f"{model}: gap at {small} less that at {large} packets", at_least(0), unit="points"
+                )
+            )
+    return found
+
+
+def c4(tables: Tables) -> Sequence[Evidence]:
+    """Little is left at the deepest buffer."""
+    return [
+        Evidence.of(sweep.gap(tables, model, PCC, 275), f"{model}, 275 packets", at_most(5), unit="points")
+        for model in NOISY
+    ]
+
+
+def c5(tables: Tables) -> Sequence[Evidence]:
+    """CUBIC does not care."""
+    return [
+        Evidence.of(
+            sweep.gap(tables, model, CUBIC, q, base=IDEAL),
+            f"{model}, {q} packets: CUBIC below ideal",
+            between(-5, 5),
+            unit="points",
+        )
+        for model in NOISY
+        for q in (10, 20, 50, 275)
+    ]
+
+
+def c6(tables: Tables) -> Sequence[Evidence]:
+    """One core: the gap stays."""
+    return [
+        Evidence.of(sweep.gap(tables, ONE_CORE, PCC, 275), "single core, 275 packets", above(10), unit="points"),
+        Evidence.of(
+            sweep.gap(tables, NO_CATCH_UP, PCC, 275),
+            "stalls of 10 ms, not made up for",
+            above(10),
+            unit="points",
+            weighs=False,
+        ),
+    ]
+
+
+def c10(tables: Tables) -> Sequence[Evidence]:
+    """Jain's index with cores enough."""
+    return [_jain(tables, "8 cores", n) for n in (2, 3, 4)]
+
+
+def _jain(tables: Tables, cores: str, n: int, bound: float = 0.97) -> Evidence:
+    return Evidence.of(
+        mean_interval(sharing.pick(tables, cores, PCC, n, "jain")), f"PCC, {n} flows, {cores}: index", at_least(bound)
+    )
+
+
+def c11(tables: Tables) -> Sequence[Evidence]:
+    """Fairer and steadier than CUBIC."""
+    found = []
+    for n in (2, 3, 4):
+        for column, sign, name in (("jain", 1, "index, PCC less CUBIC"), ("sd_mbps", -1, "deviation, CUBIC less PCC")):
+            p, c = (sharing.pick(tables, "8 cores", cc, n, column) for cc in (PCC, CUBIC))
+            unit = "Mb/s" if column == "sd_mbps" else ""
+            found.append(Evidence.of(mean_interval(sign * (p - c)), f"{n} flows: {name}", above(0), unit=unit))
+    return found
+
+
+def c12(tables: Tables) -> Sequence[Evidence]:
+    """Two cores: between."""
+    two, eight = (sharing.pick(tables, k, PCC, 4, "sd_mbps") for k in ("2 cores", "8 cores"))
+    cubic = sharing.pick(tables, "2 cores", CUBIC, 4, "sd_mbps")
+    return [
+        Evidence.of(mean_interval(two - eight), "4 flows: deviation, 2 less 8 cores", above(0), unit="Mb/s"),
+        Evidence.of(mean_interval(cubic - two), "4 flows: deviation, CUBIC less PCC, 2 cores", above(0), unit="Mb/s"),
+    ]
+
+
+def c13(tables: Tables) -> Sequence[Evidence]:
+    """One core: fair but slow."""
+    total = mean_interval(sharing.pick(tables, "1 core", PCC, 4, "total_mbps"))
+    return [
+        _jain(tables, "1 core", 4, 0.9),
+        Evidence.of(total, "total of four flows, of 100 Mb/s", between(20, 40), unit="%"),
+    ]
+
+
+def c14(tables: Tables) -> Sequence[Evidence]:
+    """Fewer cores, less fair."""
+    most = sharing.pick(tables, "8 cores", PCC, 4, "jain")
+    return [
+        Evidence.of(
+            mean_interval(most - sharing.pick(tables, k, PCC, 4, "jain")), f"4 flows: index, 8 cores less {k}", above(0)
+        )
+        for k in ("2 cores", "1 core")
+    ]
+
+
+def c15(tables: Tables) -> Sequence[Evidence]:
+    """PCC over CUBIC on the testbed, for context."""
+    p, c = (mean_interval(sweep.pick(tables, TESTBED, cc, 10)).value for cc in (PCC, CUBIC))
+    ratio = p / c if c else float(np.inf)
+    return [Evidence(label="10 packets: PCC over CUBIC", value=ratio, bound=at_least(10), weighs=False)]
+
+
+def nothing(_: Tables) -> Sequence[Evidence]:
+    """Nothing to measure."""
+    return []
+
+
+_SWEEP, _SHARING = "blog: throughput against buffer", "blog: four flows"
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="C1",
+        place=_SWEEP,
+        statement="On bare metal PCC needs six packets of buffer for most of the link.",
+        reading="A pacer's clock of 1 ms: 70 to 95 % of what the link can carry at 6 packets, 95 % or more from 10.",
+        measure=c1,
+        expected=HOLDS,
+    ),
+    Claim(
+        id="C2",
+        place=_SWEEP,
+        statement="In a virtual machine PCC has less throughput at shallow buffers, and rises more slowly.",
+        reading="At least 10 points below the testbed at 10, 20 and 50 packets, under stalls made up for, and under netem's limit.",
+        measure=c2,
+        expected=FAILS,
+        note="Behind 50 packets stalls of 5 ms are hidden by the buffer; netem's limit still takes 23 points there.",
+    ),
+    Claim(
+        id="C3",
+        place=_SWEEP,
+        statement="The shallower the buffer, the worse.",
+        reading="The gap does not grow with the buffer.",
+        measure=c3,
+        expected=UNDECIDED,
+    ),
+    Claim(
+        id="C4",
+        place=_SWEEP,
+        statement="With a deep buffer PCC comes near what is expected.",
+        reading="At most 5 points at 275 packets.",
+        measure=c4,
+        expected=HOLDS,
+    ),
+    Claim(
+        id="C5",
+        place=_SWEEP,
+        statement="CUBIC is virtually the same in a virtual machine and on bare metal.",
+        reading="Within 5 points of ideal hosts at 10, 20, 50 and 275 packets.",
+        measure=c5,
+        expected=FAILS,
+        note="CUBIC loses more than half of its throughput under either model at 10 and 20 packets. Netem counts a packet of several segments once, which would spare a TCP with segmentation offload; here each segment counts.",
+    ),
+    Claim(
+        id="C6",
+        place=_SWEEP,
+        statement="On a dedicated single core PCC is worse even behind large buffers.",
+        reading="More than 10 points are missing at 275 packets.",
+        measure=c6,
+        expected=FAILS,
+        note="A process that spins in slices of 3 ms on the core it shares with its receiver loses nothing here: packets cost no processor time in this model.",
+    ),
+    Claim(
+        id="C7",
+        place="blog: instances",
+        statement="A dedicated m3-medium does worse than a t2-medium on demand.",
+        measure=nothing,
+        expected=NONE,
+        not_comparable="the two machines differ in what the publication does not describe",
+    ),
+    Claim(
+        id="C8",
+        place="blog: instances",
+        statement="Micro and nano instances crash with three or more flows.",
+        measure=nothing,
+        expected=NONE,
+        not_comparable="a crash of an operating system is not simulated",
+    ),
+    Claim(
+        id="C9",
+        place="blog: Emulab",
+        statement="Two PCC flows converge quickly to the same rate and vary little.",
+        measure=nothing,
+        expected=NONE,
+        not_comparable="the publication gives neither a time nor a deviation; four flows are measured instead (C10, C11)",
+    ),
+    Claim(
+        id="C10",
+        place=_SHARING,
+        statement="On eight processors PCC's index over 100-s windows is that of the paper, 0.98 to 0.99.",
+        reading="At least 0.97 with 2, 3 and 4 flows. At quick scale stretches and windows are 20 times shorter.",
+        measure=c10,
+        expected=FAILS,
+        note="Stretches of 25 s and windows of 5 s are too short for PCC to converge: the index is below 0.6. The claim is about stretches of 500 s.",
+    ),
+    Claim(
+        id="C11",
+        place=_SHARING,
+        statement="PCC shares more fairly and varies less than CUBIC.",
+        reading="Index higher and standard deviation of 1-s goodput lower, with 2, 3 and 4 flows.",
+        measure=c11,
+        expected=FAILS,
+        note="At this scale PCC has not converged when the next flow comes; see C10.",
+    ),
+    Claim(
+        id="C12",
+        place=_SHARING,
+        statement="On two processors PCC still varies less than CUBIC, but more than it should.",
+        reading="Standard deviation of four flows: 8 cores below 2 cores below CUBIC on 2 cores.",
+        measure=c12,
+        expected=UNDECIDED,
+    ),
+    Claim(
+        id="C13",
+        place=_SHARING,
+        statement="On one processor four flows share fairly, but only 30 % of the link.",
+        reading="Index at least 0.9, total 20 to 40 % of 100 Mb/s.",
+        measure=c13,
+        expected=FAILS,
+        note="Packets cost no processor time in this model, so one core carries the whole link.",
+    ),
+    Claim(
+        id="C14",
+        place=_SHARING,
+        statement="With fewer than eight cores fairness suffers even behind 250 packets.",
+        reading="Index of four flows lower than with 8 cores.",
+        measure=c14,
+        expected=FAILS,
+        note="At this scale it is the other way round; see C10.",
+    ),
+    Claim(
+        id="C15",
+        place="blog: introduction, after the paper",
+        statement="PCC often has ten times the throughput of TCP.",
+        measure=c15,
+        expected=NONE,
+        not_comparable="'often' counts paths of the Internet; the ratio on the testbed at 10 packets stands beside",
+    ),
+    Claim(
+        id="C16",
+        place="reader's comment under the blog",
+        statement="The scripts divided by zero on an empty log, and hung.",
+        measure=nothing,
+        expected=NONE,
+        not_comparable="it is about the scripts; here a flow without data is refused with its number",
+    ),
+)
