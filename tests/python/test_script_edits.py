@@ -248,14 +248,15 @@ def played_with(tmp_path):
 
 
 def test_five_hundred_edits_fail(edits, played_with):
-    chosen = some_of_each_kind(edits, 500, lambda edit: edit.forgiven is None)
+    # A few leave no script at all: "invalid" is no pass, and does not count among the five hundred.
+    chosen = some_of_each_kind(edits, 525, lambda edit: edit.forgiven is None)
     counts = Counter()
     for edit, lines, n, original in chosen:
         played = played_with(edit, lines, n)
         verdict = "invalid" if played is None else played.verdict
         counts[verdict] += 1
         assert verdict != "pass", (original.path, n + 1, lines[n], edit)
-    assert counts["fail"] >= 490, counts
+    assert counts["fail"] >= 500, counts
 
 
 def test_what_is_forgiven_changes_nothing_that_is_compared(edits, played_with):

@@ -106,7 +106,11 @@ for path in names:
     except InputError as error:
         verdict, why = "invalid", str(error)
     told[path] = [verdict, str(why), time.process_time() - began[1]]
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+if sys.platform == "linux":  # ru_maxrss would count what the parent held when it started this process
+    status = open("/proc/self/status").read()
+    peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
+else:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 print(json.dumps([told, peak, opened]))
 """
 

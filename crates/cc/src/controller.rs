@@ -41,7 +41,7 @@ pub use fast::Fast;
 pub use highspeed::{HighSpeed, HighSpeedForm};
 pub use htcp::Htcp;
 pub use hybla::Hybla;
-pub use hystart::{HyStart, HyStartExit};
+pub use hystart::{HyStart, HyStartExit, HyStartParams};
 pub use illinois::Illinois;
 pub use ledbat::LedbatPlusPlus;
 pub use registry::{Controller, Custom, Entry, Shared, ENTRIES, REGISTRY};
@@ -255,5 +255,39 @@ pub(crate) mod tests {
             panic!("cubic");
         };
         assert_eq!(c.params, CubicParams { hystart: false, ..CubicParams::LINUX });
+    }
+
+    #[test]
+    fn parameters_of_the_module_reach_cubic() {
+        let number = |name: &str, x: u32| (name.to_string(), Value::Number(x.into()));
+        let options = Options::from([
+            number("hystart_detect", 2),
+            number("hystart_low_window", 40),
+            number("hystart_ack_delta_us", 500),
+            number("initial_ssthresh", 64),
+            ("fast_convergence".to_string(), Value::Flag(false)),
+            ("tcp_friendliness".to_string(), Value::Flag(false)),
+        ]);
+        for (hystart, ssthresh) in [(true, Window::new(10).ssthresh), (false, 64)] {
+            let shared = Shared { beta_permille: None, hystart: Some(hystart) };
+            let Ok(Controller::Cubic(mut c)) = Controller::build("cubic", &options, shared) else {
+                panic!("cubic");
+            };
+            let detection =
+                HyStartParams { ack_train: false, delay: true, low_window: 40, ack_delta_us: 500 };
+            let want = CubicParams {
+                hystart,
+                detection,
+                initial_ssthresh: 64,
+                fast_convergence: false,
+                tcp_friendliness: false,
+                ..CubicParams::LINUX
+            };
+            assert_eq!(c.params, want);
+            // the kernel heeds initial_ssthresh only where HyStart is off
+            let mut window = Window::new(10);
+            c.on_start(&mut window, Time::ZERO, Span::from_ms(100), 1448);
+            assert_eq!(window.ssthresh, ssthresh);
+        }
     }
 }

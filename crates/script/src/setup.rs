@@ -31,6 +31,7 @@ pub struct CubicModule {
     /// Bit 0: ACK train, bit 1: delay.
     pub hystart_detect: u32,
     pub hystart_low_window: u32,
+    pub hystart_ack_delta_us: u32,
     pub initial_ssthresh: u32,
     pub fast_convergence: bool,
     pub tcp_friendliness: bool,
@@ -42,6 +43,7 @@ impl Default for CubicModule {
             hystart: true,
             hystart_detect: 3,
             hystart_low_window: 16,
+            hystart_ack_delta_us: 2_000,
             initial_ssthresh: 0,
             fast_convergence: true,
             tcp_friendliness: true,

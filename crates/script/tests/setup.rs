@@ -69,6 +69,8 @@ fn queues_routes_and_devices() {
     assert_eq!((setup.tso, setup.gso, setup.gro), (false, false, true));
     let module = "echo 2 > /sys/module/tcp_cubic/parameters/hystart_detect";
     assert_eq!(after(module).unwrap().cubic.hystart_detect, 2);
+    let module = "echo 500 > /sys/module/tcp_cubic/parameters/hystart_ack_delta_us";
+    assert_eq!(after(module).unwrap().cubic.hystart_ack_delta_us, 500);
 }
 
 #[test]
@@ -82,6 +84,7 @@ fn what_sets_nothing() {
         "ip tcp_metrics flush all > /dev/null 2>&1",
         "sysctl net.ipv4.tcp_ecn",
         "modprobe -q tcp_bbr",
+        "cat /proc/sys/net/ipv4/tcp_ecn",
     ] {
         assert_eq!(after(text).unwrap(), Setup::kernel(), "{text}");
     }

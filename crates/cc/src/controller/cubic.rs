@@ -16,7 +16,8 @@ use ackclock_core::{Span, Time};
 
 use self::kernel::KernelCurve;
 use self::rfc9438::RfcCurve;
-use super::{AckSample, CongestionControl, HyStart};
+use super::options::{Checked, Kind, Parameter};
+use super::{AckSample, CongestionControl, HyStart, HyStartParams};
 use crate::window::Window;
 
 /// Which arithmetic.
@@ -38,6 +39,10 @@ pub struct CubicParams {
     pub beta: u32,
     /// Leave slow start early by HyStart.
     pub hystart: bool,
+    /// What HyStart detects.
+    pub detection: HyStartParams,
+    /// First ssthresh where HyStart is off, segments; 0 = none.
+    pub initial_ssthresh: u32,
     /// Give way to new flows: aim lower when a loss comes below the last maximum (RFC 9438 §4.7).
     pub fast_convergence: bool,
     /// Grow at least as Reno would (RFC 9438 §4.3).
@@ -50,13 +55,74 @@ impl CubicParams {
         form: CubicForm::Linux,
         beta: 717,
         hystart: true,
+        detection: HyStartParams::LINUX,
+        initial_ssthresh: 0,
         fast_convergence: true,
         tcp_friendliness: true,
     };
     /// RFC 9438, without any of its optional slow starts.
     pub const RFC9438: CubicParams =
         CubicParams { form: CubicForm::Rfc9438, hystart: false, ..CubicParams::LINUX };
+
+    /// These, but for what `options` say.
+    pub fn with(self, options: &Checked) -> CubicParams {
+        let detect = options.whole("hystart_detect", 3);
+        let d = self.detection;
+        CubicParams {
+            detection: HyStartParams {
+                ack_train: detect & 1 > 0,
+                delay: detect & 2 > 0,
+                low_window: options.whole("hystart_low_window", d.low_window),
+                ack_delta_us: options.whole("hystart_ack_delta_us", d.ack_delta_us),
+            },
+            initial_ssthresh: options.whole("initial_ssthresh", self.initial_ssthresh),
+            fast_convergence: options.flag("fast_convergence", self.fast_convergence),
+            tcp_friendliness: options.flag("tcp_friendliness", self.tcp_friendliness),
+            ..self
+        }
+    }
 }
+
+/// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) but for `hystart`, which
+/// the stack sets, and `beta`.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "hystart_detect",
+        kind: Kind::Whole { low: 0, high: 3 },
+        default: "3",
+        about: "what HyStart looks at: 1 the length of ACK trains, 2 the rise in RTT, 3 both, 0 nothing",
+    },
+    Parameter {
+        name: "hystart_low_window",
+        kind: Kind::Whole { low: 0, high: 1_000_000 },
+        default: "16",
+        about: "cwnd below which HyStart detects nothing, segments",
+    },
+    Parameter {
+        name: "hystart_ack_delta_us",
+        kind: Kind::Whole { low: 0, high: 1_000_000 },
+        default: "2000",
+        about: "ACKs at most this far apart form a train, microseconds",
+    },
+    Parameter {
+        name: "initial_ssthresh",
+        kind: Kind::Whole { low: 0, high: 1_000_000 },
+        default: "0",
+        about: "first ssthresh where HyStart is off, segments; 0 is none",
+    },
+    Parameter {
+        name: "fast_convergence",
+        kind: Kind::Flag,
+        default: "true",
+        about: "aim lower when a loss comes below the last maximum",
+    },
+    Parameter {
+        name: "tcp_friendliness",
+        kind: Kind::Flag,
+        default: "true",
+        about: "grow at least as Reno would",
+    },
+];
 
 /// CUBIC in one of its forms.
 #[derive(Clone, Debug)]
@@ -83,11 +149,17 @@ impl Cubic {
             CubicForm::Linux => Curve::Kernel(KernelCurve::new(&params)),
             CubicForm::Rfc9438 => Curve::Rfc(RfcCurve::new(&params)),
         };
-        Cubic { params, hystart: HyStart::default(), delay_min: 0, curve }
+        Cubic { params, hystart: HyStart::new(params.detection), delay_min: 0, curve }
     }
 }
 
 impl CongestionControl for Cubic {
+    fn on_start(&mut self, window: &mut Window, _now: Time, _srtt: Span, _smss: u32) {
+        if !self.params.hystart && self.params.initial_ssthresh > 0 {
+            window.ssthresh = self.params.initial_ssthresh;
+        }
+    }
+
     fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
         let Some(rtt) = ack.rtt else { return };
         if let Curve::Kernel(curve) = &self.curve {

@@ -17,10 +17,6 @@
 use super::AckSample;
 use crate::window::Window;
 
-/// cwnd below which nothing is detected, segments.
-const LOW_WINDOW: u32 = 16;
-/// ACKs closer than this form a train, us.
-const ACK_DELTA: u64 = 2_000;
 /// RTT samples of a round before their minimum counts.
 const MIN_SAMPLES: u8 = 8;
 /// Bounds of the rise in RTT that ends slow start, us.
@@ -28,6 +24,32 @@ const DELAY_MIN: u32 = 4_000;
 const DELAY_MAX: u32 = 16_000;
 /// Largest burst of segmentation offload, bytes (Linux `sk_gso_max_size`).
 const GSO_MAX_SIZE: u128 = 65_536;
+
+/// What is detected, and from where on (Linux module parameters `hystart_detect`, `hystart_low_window`,
+/// `hystart_ack_delta_us`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HyStartParams {
+    /// The length of ACK trains counts.
+    pub ack_train: bool,
+    /// The rise in RTT counts.
+    pub delay: bool,
+    /// cwnd below which nothing is detected, segments.
+    pub low_window: u32,
+    /// ACKs at most this far apart form a train, us.
+    pub ack_delta_us: u32,
+}
+
+impl HyStartParams {
+    /// As the kernel has them.
+    pub const LINUX: HyStartParams =
+        HyStartParams { ack_train: true, delay: true, low_window: 16, ack_delta_us: 2_000 };
+}
+
+impl Default for HyStartParams {
+    fn default() -> HyStartParams {
+        HyStartParams::LINUX
+    }
+}
 
 /// Which test ended slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +63,7 @@ pub enum HyStartExit {
 /// State of the detection.
 #[derive(Clone, Debug, Default)]
 pub struct HyStart {
+    params: HyStartParams,
     /// How slow start was last left, and cwnd at that moment.
     pub exit: Option<(HyStartExit, u32)>,
     /// How often slow start was left.
@@ -55,6 +78,11 @@ pub struct HyStart {
 }
 
 impl HyStart {
+    /// Nothing detected yet.
+    pub fn new(params: HyStartParams) -> HyStart {
+        HyStart { params, ..HyStart::default() }
+    }
+
     /// An RTT sample of `delay` us in slow start, `delay_min` us being the least of the connection. Sets ssthresh to
     /// cwnd when slow start is over.
     pub fn on_sample(&mut self, window: &mut Window, ack: &AckSample, delay: u32, delay_min: u32) {
@@ -65,10 +93,10 @@ impl HyStart {
         if !self.started || ack.snd_una > self.end_seq {
             self.start_round(now, ack.snd_nxt);
         }
-        if window.cwnd < LOW_WINDOW {
+        if window.cwnd < self.params.low_window {
             return;
         }
-        if now - self.last_ack <= ACK_DELTA {
+        if self.params.ack_train && now - self.last_ack <= u64::from(self.params.ack_delta_us) {
             self.last_ack = now;
             let mut threshold = u64::from(delay_min) + ack_delay(window, ack);
             if !ack.paced {
@@ -77,6 +105,9 @@ impl HyStart {
             if now - self.round_start > threshold {
                 self.leave(window, HyStartExit::AckTrain);
             }
+        }
+        if !self.params.delay {
+            return;
         }
         self.curr_rtt = self.curr_rtt.min(delay);
         if self.sample_cnt < MIN_SAMPLES {
@@ -134,7 +165,16 @@ mod tests {
 
     /// Rounds of slow start on a 100 ms path, ACKs `gap_us` apart, RTT from `rtt_us(round)`.
     fn rounds(paced: bool, gap_us: u64, rtt_us: impl Fn(u64) -> u32) -> (HyStart, Window) {
-        let mut h = HyStart::default();
+        rounds_of(HyStartParams::default(), paced, gap_us, rtt_us)
+    }
+
+    fn rounds_of(
+        params: HyStartParams,
+        paced: bool,
+        gap_us: u64,
+        rtt_us: impl Fn(u64) -> u32,
+    ) -> (HyStart, Window) {
+        let mut h = HyStart::new(params);
         let mut w = Window::new(10);
         let (mut una, mut nxt) = (0, 10 * SMSS);
         let mut delay_min = u32::MAX;
@@ -187,6 +227,35 @@ mod tests {
         assert_eq!(h.exit, Some((HyStartExit::Delay, 80 + 8)));
         let (h, _) = rounds(false, 10, |round| if round < 3 { 100_000 } else { 112_500 });
         assert_eq!(h.exit, None);
+    }
+
+    #[test]
+    fn each_test_works_without_the_other() {
+        let both = HyStartParams::default();
+        let train = HyStartParams { delay: false, ..both };
+        let delay = HyStartParams { ack_train: false, ..both };
+        let rising = |round| if round < 3 { 100_000 } else { 120_000 };
+        // ACKs in bursts whose RTT rises
+        assert_eq!(rounds_of(train, false, 10, rising).0.exit, None);
+        assert_eq!(rounds_of(delay, false, 10, rising).0.exit, Some((HyStartExit::Delay, 80 + 8)));
+        // a long train of constant RTT
+        assert_eq!(
+            rounds_of(train, false, 1_000, |_| 100_000).0.exit,
+            Some((HyStartExit::AckTrain, 80 + 51))
+        );
+        assert_eq!(rounds_of(delay, false, 1_000, |_| 100_000).0.exit, None);
+        let neither = HyStartParams { ack_train: false, ..train };
+        assert_eq!(rounds_of(neither, false, 1_000, rising).0.exit, None);
+    }
+
+    #[test]
+    fn bounds_of_window_and_train_are_parameters() {
+        let later = HyStartParams { low_window: 100, ..HyStartParams::default() };
+        let (h, _) = rounds_of(later, false, 10, |round| if round < 3 { 100_000 } else { 120_000 });
+        // sampled from cwnd 100 on, in the round that begins with 80
+        assert_eq!(h.exit, Some((HyStartExit::Delay, 100 + 8)));
+        let close = HyStartParams { ack_delta_us: 999, ..HyStartParams::default() };
+        assert_eq!(rounds_of(close, false, 1_000, |_| 100_000).0.exit, None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::bbr::Bbr;
 use super::bbr3::Bbr3;
 use super::bic::Bic;
 use super::compound::Compound;
-use super::cubic::{Cubic, CubicParams};
+use super::cubic::{self, Cubic, CubicParams};
 use super::dctcp::Dctcp;
 use super::fast::{self, Fast};
 use super::highspeed::{self, HighSpeed, HighSpeedForm};
@@ -65,14 +65,14 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "cubic",
         about: "CUBIC with HyStart as in current Linux (RFC 9438 names the algorithm; integer arithmetic of the kernel)",
-        parameters: &[],
-        make: |_, shared| cubic(CubicParams::LINUX, shared),
+        parameters: cubic::PARAMETERS,
+        make: |options, shared| cubic(CubicParams::LINUX.with(options), shared),
     },
     Entry {
         name: "cubic-rfc9438",
         about: "CUBIC in the form of RFC 9438: real arithmetic, no HyStart",
-        parameters: &[],
-        make: |_, shared| cubic(CubicParams::RFC9438, shared),
+        parameters: cubic::PARAMETERS,
+        make: |options, shared| cubic(CubicParams::RFC9438.with(options), shared),
     },
     Entry {
         name: "westwood",

@@ -2,6 +2,7 @@
 //! that the stack imitates.
 
 use ackclock_cc::{controller, recovery};
+use ackclock_core::options::{Options, Value};
 use ackclock_core::Span;
 use ackclock_tcp::{Config, EcnUse, KeepAlive, Pacing, SendLimit};
 
@@ -234,6 +235,10 @@ impl Host {
             tso_win_divisor: s.tcp_tso_win_divisor as u32,
             explicit_reads: true,
             tick_phase: self.base.tick().0 / 2,
+            controller_options: match name.as_str() {
+                "cubic" => options_of(&self.setup.cubic),
+                _ => Options::new(),
+            },
             congestion_control: name,
             recovery: rule.clone(),
             hystart: (!self.setup.cubic.hystart).then_some(false),
@@ -296,6 +301,26 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     if route != Route::default() {
         return Some("this metric of the route".into());
     }
-    let cubic = CubicModule { hystart: true, ..setup.cubic };
-    (cubic != CubicModule::default()).then(|| "this parameter of tcp_cubic".into())
+    // What the module takes and CUBIC's options do not.
+    let options = options_of(&setup.cubic);
+    let shared = controller::Shared::default();
+    let refused = controller::Controller::build("cubic", &options, shared).err();
+    refused.map(|r| format!("parameter '{}={}' of tcp_cubic", r.option, r.found))
+}
+
+/// Parameters of the module as options of the controller; what is as in the kernel is left out.
+fn options_of(cubic: &CubicModule) -> Options {
+    let usual = CubicModule::default();
+    let numbers = [
+        // bits that the kernel does not know change nothing
+        ("hystart_detect", cubic.hystart_detect & 3, usual.hystart_detect),
+        ("hystart_low_window", cubic.hystart_low_window, usual.hystart_low_window),
+        ("hystart_ack_delta_us", cubic.hystart_ack_delta_us, usual.hystart_ack_delta_us),
+        ("initial_ssthresh", cubic.initial_ssthresh, usual.initial_ssthresh),
+    ];
+    let flags = [("fast_convergence", cubic.fast_convergence), ("tcp_friendliness", cubic.tcp_friendliness)];
+    let numbers = numbers.into_iter().filter(|(_, x, usual)| x != usual);
+    let numbers = numbers.map(|(name, x, _)| (name.to_string(), Value::Number(x.into())));
+    let flags = flags.into_iter().filter(|(_, on)| !on);
+    numbers.chain(flags.map(|(name, on)| (name.to_string(), Value::Flag(on)))).collect()
 }
