@@ -213,7 +213,7 @@ CLAIMS: tuple[Claim, ...] = (
         reading="More than 10 points are missing at 275 packets.",
         measure=c6,
         expected=FAILS,
-        note="A process that spins in slices of 3 ms on the core it shares with its receiver loses nothing here: packets cost no processor time in this model.",
+        note="A process that spins in slices of 3 ms on the core it shares with its receiver loses nothing here. Packets cost no processor time in this model, which may be why; that was not tested.",
     ),
     Claim(
         id="C7",
@@ -272,7 +272,7 @@ CLAIMS: tuple[Claim, ...] = (
         reading="Index at least 0.9, total 20 to 40 % of 100 Mb/s.",
         measure=c13,
         expected=FAILS,
-        note="Packets cost no processor time in this model, so one core carries the whole link.",
+        note="One core carries the whole link here. Packets cost no processor time in this model, which may be why; that was not tested.",
     ),
     Claim(
         id="C14",
