@@ -105,7 +105,7 @@ impl Pie {
             self.due = at + self.params.update;
             if at_rest && self.due <= now {
                 let missed = now.since(self.due).0 / self.params.update.0 + 1;
-                self.due = self.due + self.params.update * missed;
+                self.due += self.params.update * missed;
             }
         }
     }
