@@ -109,10 +109,6 @@ _LUCK = (
     "1,500 fetches saw fewer, within two of its standard errors"
 )
 
-_PHASE = (
-    "hangs on the start against the kernel's tick, which the data do not tell: 25 in 79 % of all starts, as in the kernel's "
-    "three, 129 in the rest, and one of the three here is of the rest"
-)
 
 _PAIRS = (
     "as many episodes (123 for 125) and the same windows, but every second one of the kernel's is followed at once by another "
@@ -120,7 +116,6 @@ _PAIRS = (
 )
 
 KNOWN: dict[tuple[str, str], str] = {
-    ("n1 cubic", RETRANSMISSIONS): _PHASE,
     ("n2 reno, 0.1 %, own losses", GOODPUT): _DRAWS,
     ("n2 reno, 0.1 %, own losses", CWND): _DRAWS,
     ("n2 cubic, 0.1 %, own losses", GOODPUT): _DRAWS,

@@ -16,6 +16,7 @@ _MODULES = {
     "prr": "ackclock.studies.prr",
     "iw10": "ackclock.studies.iw10",
     "large-pipes": "ackclock.studies.large_pipes",
+    "pcc": "ackclock.studies.pcc",
 }
 
 
