@@ -161,6 +161,7 @@ class Report:
 def scenario(cell: Cell) -> dict[str, Any]:
     """The reference dumbbell: access 10 R / 1 ms, bottleneck R / 18 ms, RTT 40 ms, drop-tail queue of one BDP."""
     edge = {"rate": f"{10 * cell.rate_mbps} Mbit/s", "delay": "1 ms"}
+    host = {} if cell.congestion_control.startswith(NOT_TCP) else {"profile": "linux-6"}
     return {
         "name": f"bench {cell.rate_mbps} Mbit/s, {cell.flows} flows",
         "duration": f"{cell.duration_s} s",
@@ -176,8 +177,8 @@ def scenario(cell: Cell) -> dict[str, Any]:
         },
         "flows": [
             {
+                **host,
                 "count": cell.flows,
-                "profile": "linux-6",
                 "congestion_control": cell.congestion_control,
                 "stagger": f"{1_000_000_000 // cell.flows if cell.flows > 1 else 0} ns",
             }
