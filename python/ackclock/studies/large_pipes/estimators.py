@@ -186,7 +186,7 @@ def run_kinds(plan: Plan) -> Data:
             scenario = paths.scenario(
                 ALABAMA,
                 [(protocol, count)],
-                duration_s=45.0 if plan.scale == "paper" else 30.0,
+                duration_s=45.0 if plan.scale == "paper" else 22.0,
                 queue=400,
                 loss=loss,
                 users=0.0,

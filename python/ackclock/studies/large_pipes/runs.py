@@ -211,7 +211,7 @@ def run_losses(plan: Plan) -> Data:
         `losses.throughput`: protocol, loss, run, goodput_bps, rtos.
     """
     seeds = plan.count(quick=6, paper=12)
-    duration = 120.0 if plan.scale == "paper" else 40.0
+    duration = 120.0 if plan.scale == "paper" else 20.0
     senders = {**SENDERS, **ESTIMATORS}
     collector = Collector("losses", plan, len(senders) * len(LOSSES))
 

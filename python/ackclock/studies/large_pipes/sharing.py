@@ -50,7 +50,7 @@ def run(plan: Plan) -> Data:
         half NewReno); `sharing.rtts`: protocol, ratio, run, flow, goodput_bps.
     """
     seeds = plan.count(quick=6, paper=10)
-    duration = 120.0 if plan.scale == "paper" else 24.0
+    duration = 120.0 if plan.scale == "paper" else 16.0
     record = {"goodput_interval": "1 s"}
     collector = Collector("sharing", plan, len(PROTOCOLS) * (2 + 2 + len(RTT_RATIOS)))
     for protocol in PROTOCOLS:
