@@ -1,0 +1,160 @@
+//! What the ends of flows tell the observer: flows as they stand, fetches, sums of connections.
+
+use std::io::{Error, Result};
+use std::os::fd::RawFd;
+use std::sync::{Mutex, MutexGuard};
+
+use crate::info::Info;
+use crate::job::Job;
+use crate::sys;
+
+/// More would run into the next range of ports.
+pub const MOST_FLOWS: usize = 10_000;
+
+/// Counters of connections that are closed, and of the open one when the run ends.
+#[derive(Clone, Copy, Default)]
+#[allow(missing_docs)]
+pub struct Sums {
+    pub acked: u64,
+    pub data_segs_out: u64,
+    pub retransmissions: u64,
+    pub rtos: u64,
+    pub dsacks: u64,
+    pub acks_received: u64,
+    pub min_rtt_us: Option<u32>,
+    pub syn_retransmissions: u64,
+}
+
+impl Sums {
+    /// Add a connection.
+    pub fn add(&mut self, info: &Info) {
+        self.acked += info.bytes_acked.saturating_sub(1); // the SYN counts as one
+        self.data_segs_out += info.data_segs_out as u64;
+        self.retransmissions += info.total_retrans as u64;
+        self.rtos += info.total_rto as u64;
+        self.dsacks += info.dsack_dups as u64;
+        self.acks_received += info.segs_in as u64;
+        if info.min_rtt_us != u32::MAX && info.data_segs_out > 0 {
+            self.min_rtt_us = Some(self.min_rtt_us.map_or(info.min_rtt_us, |m| m.min(info.min_rtt_us)));
+        }
+    }
+}
+
+/// A flow as it stands. Times are ns of the run.
+#[derive(Default)]
+#[allow(missing_docs)]
+pub struct State {
+    /// The sending host's socket of the connection now open.
+    pub open: Option<RawFd>,
+    pub established: Option<u64>,
+    pub completed: Option<u64>,
+    pub acked_at_stop: Option<u64>,
+    pub failed: bool,
+    pub closed: Sums,
+}
+
+impl State {
+    /// The connection is over: read its counters.
+    pub fn close(&mut self, fd: RawFd) -> Option<Info> {
+        let info = Info::of(fd).ok();
+        if let Some(info) = &info {
+            self.closed.add(info);
+        }
+        if self.open == Some(fd) {
+            self.open = None;
+        }
+        info
+    }
+}
+
+/// A fetch. Times are ns of the run.
+#[derive(Clone, Default)]
+#[allow(missing_docs)]
+pub struct Fetched {
+    pub flow: u32,
+    pub idx: u32,
+    pub port: u16,
+    pub start: u64,
+    pub connected: Option<u64>,
+    pub first_byte: Option<u64>,
+    pub completed: Option<u64>,
+    pub bytes: u64,
+    pub syn_retransmissions: u32,
+    pub request_retransmissions: u32,
+    pub server: Option<Info>,
+    pub synack_retransmissions: u32,
+}
+
+/// One flow, as the run lays it out.
+#[allow(missing_docs)]
+pub struct Flow {
+    pub id: u32,
+    pub group: usize,
+    pub start: u64,
+    pub stop: u64,
+}
+
+/// What threads and observer share.
+pub struct Shared {
+    /// Monotonic time of the start of the run.
+    pub zero: u64,
+    /// Flows by number.
+    pub flows: Vec<Flow>,
+    states: Vec<Mutex<State>>,
+    fetches: Mutex<Vec<Fetched>>,
+    restarts: Mutex<Vec<(u32, u32)>>,
+}
+
+impl Shared {
+    /// Every flow of the job, none started.
+    pub fn new(job: &Job) -> Result<Shared> {
+        let mut flows = Vec::new();
+        for (group, spec) in job.scenario.flows.iter().enumerate() {
+            let stop = spec.stop_ns.map_or(job.scenario.duration_ns, |s| s.min(job.scenario.duration_ns));
+            for i in 0..spec.count as u64 {
+                let start = spec.start_ns + i * spec.stagger_ns;
+                flows.push(Flow { id: flows.len() as u32, group, start, stop: stop.max(start) });
+            }
+        }
+        if flows.len() > MOST_FLOWS {
+            return Err(Error::other(format!("{} flows; allowed: {MOST_FLOWS}", flows.len())));
+        }
+        Ok(Shared {
+            zero: job.start_ns,
+            states: flows.iter().map(|_| Mutex::default()).collect(),
+            flows,
+            fetches: Mutex::default(),
+            restarts: Mutex::default(),
+        })
+    }
+
+    /// A flow's state.
+    pub fn state(&self, flow: u32) -> MutexGuard<'_, State> {
+        self.states[flow as usize].lock().expect("invariant: no thread panics")
+    }
+
+    /// All fetches so far.
+    pub fn fetches(&self) -> MutexGuard<'_, Vec<Fetched>> {
+        self.fetches.lock().expect("invariant: no thread panics")
+    }
+
+    /// Let the losses of a fetch begin anew.
+    pub fn restart(&self, flow: u32, idx: u32) {
+        self.restarts.lock().expect("invariant: no thread panics").push((flow, idx));
+    }
+
+    /// Fetches whose losses are to begin anew: (flow, number of the fetch).
+    pub fn take_restarts(&self) -> Vec<(u32, u32)> {
+        std::mem::take(&mut self.restarts.lock().expect("invariant: no thread panics"))
+    }
+
+    /// Time of the run, ns.
+    pub fn now(&self) -> u64 {
+        sys::monotonic() - self.zero
+    }
+
+    /// Wait until this time of the run.
+    pub fn sleep_until(&self, t: u64) {
+        sys::sleep_until(self.zero + t);
+    }
+}

@@ -1,0 +1,137 @@
+//! Fetches: one client that opens a connection, asks, reads and closes, again and again.
+
+use std::io::Result;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use ackclock_sim::spec::{FlowGroup, Workload};
+
+use super::{thread, End, Fetched, WRITE};
+use crate::info::Info;
+use crate::network::host_ip;
+use crate::sys;
+
+impl End {
+    /// The client of fetches: connect, request, read, close; again.
+    pub(super) fn fetch(&self, spec: &FlowGroup) -> Result<()> {
+        let Workload::Fetch { bytes, request_bytes, count, pause_ns, timeout_ns, common_random_numbers } =
+            spec.workload
+        else {
+            unreachable!("invariant: the caller looked")
+        };
+        sys::enter(self.namespace[1])?;
+        let mut due = self.start;
+        for idx in 0..count {
+            self.shared.sleep_until(due);
+            if self.shared.now() >= self.stop {
+                return Ok(());
+            }
+            if common_random_numbers {
+                self.shared.restart(self.id, idx);
+            }
+            self.one_fetch(idx, bytes, request_bytes, timeout_ns)?;
+            due = self.shared.now() + pause_ns;
+        }
+        let mut state = self.state();
+        state.completed = Some(due - pause_ns).filter(|_| !state.failed);
+        Ok(())
+    }
+
+    fn one_fetch(&self, idx: u32, bytes: u64, request: u64, timeout: Option<u64>) -> Result<()> {
+        let socket = self.socket()?;
+        let fd = socket.as_raw_fd();
+        let start = self.shared.now();
+        let row = {
+            let mut fetches = self.shared.fetches();
+            fetches.push(Fetched { flow: self.id, idx, start, bytes, ..Fetched::default() });
+            fetches.len() - 1
+        };
+        let patience = || timeout.map(|t| t.saturating_sub(self.shared.now() - start).max(1));
+        if let Some(left) = patience() {
+            sys::set_timeout(fd, true, left)?;
+        }
+        sys::bind(fd, host_ip(1, self.group), 0)?;
+        let port = sys::local_port(fd)?;
+        self.shared.fetches()[row].port = port;
+        if sys::connect(fd, host_ip(0, self.group), self.port(0)).is_err() {
+            self.state().failed = true;
+            return Ok(());
+        }
+        let syns = Info::of(fd)?.total_retrans;
+        let connected = self.shared.now();
+        {
+            let mut fetches = self.shared.fetches();
+            fetches[row].connected = Some(connected);
+            fetches[row].syn_retransmissions = syns;
+            let mut state = self.state();
+            state.established.get_or_insert(connected);
+            state.closed.syn_retransmissions += syns as u64;
+        }
+        sys::send(fd, &vec![0; request as usize])?;
+        let mut got = 0;
+        while got < bytes {
+            if let Some(left) = patience() {
+                sys::set_timeout(fd, false, left)?;
+            }
+            // One byte first: the time of the first byte. What comes with it stays in the buffer for no time at all.
+            let want = if got == 0 { 1 } else { (bytes - got).min(1 << 30) };
+            match sys::swallow(fd, want as usize) {
+                Ok(0) | Err(_) => {
+                    self.state().failed = true;
+                    return Ok(());
+                }
+                Ok(n) => {
+                    if got == 0 {
+                        self.shared.fetches()[row].first_byte = Some(self.shared.now());
+                    }
+                    got += n as u64;
+                }
+            }
+        }
+        let retransmitted = Info::of(fd)?.total_retrans - syns;
+        let mut fetches = self.shared.fetches();
+        fetches[row].completed = Some(self.shared.now());
+        fetches[row].request_retransmissions = retransmitted;
+        Ok(())
+    }
+
+    /// The server of fetches: a thread for each connection.
+    pub(super) fn serve(&self, listener: &OwnedFd, spec: &FlowGroup) -> Result<()> {
+        let Workload::Fetch { bytes, request_bytes, .. } = spec.workload else {
+            unreachable!("invariant: the caller looked")
+        };
+        loop {
+            let socket = sys::accept(listener.as_raw_fd())?;
+            let end = self.clone();
+            thread(move || end.respond(&socket, request_bytes, bytes))?;
+        }
+    }
+
+    /// One response: read the request, write, wait for the client to close, count.
+    fn respond(&self, socket: &OwnedFd, request: u64, bytes: u64) -> Result<()> {
+        let fd = socket.as_raw_fd();
+        let port = sys::peer_port(fd)?;
+        let synacks = Info::of(fd)?.total_retrans;
+        self.state().open = Some(fd);
+        sys::swallow(fd, request as usize)?;
+        let block = vec![0; WRITE.min(bytes as usize)];
+        let mut left = bytes;
+        while left > 0 {
+            match sys::send(fd, &block[..left.min(WRITE as u64) as usize]) {
+                Ok(n) => left -= n as u64,
+                Err(_) => break,
+            }
+        }
+        sys::swallow(fd, 1)?; // the client's FIN
+        let mut state = self.state();
+        let Some(mut info) = state.close(fd) else { return Ok(()) };
+        state.closed.retransmissions -= synacks as u64;
+        drop(state);
+        info.total_retrans -= synacks;
+        let mut fetches = self.shared.fetches();
+        if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == self.id && f.port == port) {
+            row.server = Some(info);
+            row.synack_retransmissions = synacks;
+        }
+        Ok(())
+    }
+}
