@@ -2,38 +2,23 @@
 //!
 //! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an
 //! ACK at once when a gap closes, compression of duplicate ACKs after the first three). SACK blocks: RFC 2018, the
-//! block of the latest arrival first; DSACK: RFC 2883. The window grows by receive-buffer autotuning (`window.rs`),
+//! block of the latest arrival first; DSACK: RFC 2883. The window grows by receive-buffer autotuning (`rwnd.rs`),
 //! and while it grows Linux acknowledges every segment: that is what makes its early ACK trains.
 
-use ackclock_core::{SackBlock, SackList, Segment, Span, Time};
+mod acks;
+mod ecn;
+mod reassembly;
+
+use ackclock_core::{SackList, Segment, Span, Time};
 use smallvec::SmallVec;
 
 use crate::config::{Config, DelayedAck};
 use crate::rwnd::ReceiveWindow;
 use crate::ticks::Ticks;
+use ecn::ExactEcho;
 
-/// Linux TCP_MAX_QUICKACKS.
-const MAX_QUICKACKS: u32 = 16;
-/// Linux TCP_FASTRETRANS_THRESH: duplicate ACKs sent at once before compression begins.
-const UNCOMPRESSED_DUPACKS: u8 = 3;
 /// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
 const NUM_SACKS: usize = 4;
-/// Linux tcp_comp_sack_nr: duplicate ACKs held back at most.
-const COMPRESSED_MAX: u8 = 44;
-/// Linux tcp_comp_sack_delay_ns and tcp_comp_sack_slack_ns.
-const COMPRESS_DELAY: Span = Span::from_ms(1);
-const COMPRESS_SLACK: Span = Span::from_us(100);
-/// Linux TCP_DELACK_MAX.
-const DELACK_MAX: Span = Span::from_ms(200);
-
-/// Exact echo of marks: each ACK tells the mark of what it acknowledges (RFC 8257 §3.2).
-#[derive(Clone, Copy, Debug, Default)]
-struct ExactEcho {
-    /// DCTCP.CE: whether the last data segment was marked.
-    ce: bool,
-    /// An ACK that must leave first: number, and the mark of what it acknowledges.
-    before: Option<(u64, bool)>,
-}
 
 /// Receiver state of one endpoint. Offsets as in [`Segment`].
 #[derive(Debug)]
@@ -236,33 +221,6 @@ impl Receiver {
         self.window.offered()
     }
 
-    /// A mark of congestion arrived, or the peer's word that it reduced (Linux `tcp_ecn_check_ce`,
-    /// `tcp_ecn_accept_cwr`).
-    pub fn on_marks(&mut self, ce: bool, cwr: bool, data: bool) {
-        if let Some(exact) = &mut self.exact {
-            if data && exact.ce != ce {
-                // the state changes: what waits for an ACK is acknowledged with the former one (RFC 8257 §3.2)
-                exact.before = self.pending.then_some((self.rcv_nxt, exact.ce));
-                exact.ce = ce;
-                self.now = true;
-            }
-            return;
-        }
-        if cwr {
-            self.echo_marks = false;
-            if data {
-                self.now = true;
-                self.pending = true;
-            }
-        }
-        if ce && !self.echo_marks {
-            self.echo_marks = true;
-            self.quick = self.quick.max(2);
-            self.pingpong = false;
-            self.ato = self.delack_timeout;
-        }
-    }
-
     /// A segment that takes sequence space arrived. The connection's smoothed RTT and RTO bound the delay of ACKs;
     /// `ts_now` is the timestamp clock.
     pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span, ts_now: u32) {
@@ -319,13 +277,6 @@ impl Receiver {
         }
     }
 
-    /// The application sent data: an exchange of requests and answers delays its ACKs (Linux pingpong mode).
-    pub fn on_data_sent(&mut self, now: Time) {
-        if self.ato > Span::ZERO && now.since(self.last_data) < self.ato && self.last_data > Time::ZERO {
-            self.pingpong = true;
-        }
-    }
-
     fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
         self.rcv_mss = self.rcv_mss.max(seg.len.min(self.segment_limit));
         self.window.measure_rtt(seg, self.ts_now);
@@ -361,199 +312,8 @@ impl Receiver {
         }
     }
 
-    /// Bytes from rcv_nxt to the end of what arrived out of order.
-    fn beyond(&self) -> u64 {
-        self.out_of_order.last().map_or(0, |r| r.1 - self.rcv_nxt)
-    }
-
-    fn incr_quickack(&mut self) {
-        let quick =
-            (self.window.offered() / (2 * self.rcv_mss.max(1) as u64)).clamp(2, MAX_QUICKACKS as u64) as u32;
-        self.quick = self.quick.max(quick);
-    }
-
     fn reports(&self) -> bool {
         self.sack && self.report_duplicates
-    }
-
-    fn enter_quickack(&mut self) {
-        if self.mode == DelayedAck::Linux {
-            self.incr_quickack();
-            self.pingpong = false;
-            self.ato = self.delack_timeout;
-        }
-    }
-
-    fn close_gaps(&mut self) {
-        let mut filled = 0;
-        let arrived = self.rcv_nxt;
-        while let Some(&(start, end)) = self.out_of_order.get(filled) {
-            if start > self.rcv_nxt {
-                break;
-            }
-            if start < arrived && self.dsack.is_none() && self.reports() {
-                self.dsack = Some((start, end.min(arrived))); // it came a second time (Linux `tcp_ofo_queue`)
-            }
-            self.rcv_nxt = self.rcv_nxt.max(end);
-            filled += 1;
-        }
-        self.out_of_order.drain(..filled);
-        let rcv_nxt = self.rcv_nxt;
-        self.sacks.retain(|b| b.1 > rcv_nxt);
-        if self.out_of_order.is_empty() {
-            self.now = true; // RFC 5681 §4.2: at once when a gap is filled
-        }
-    }
-
-    fn insert(&mut self, start: u64, end: u64) {
-        let i = self.out_of_order.partition_point(|r| r.1 < start);
-        let mut j = i;
-        let (mut s, mut e) = (start, end);
-        while j < self.out_of_order.len() && self.out_of_order[j].0 <= end {
-            let known = self.out_of_order[j];
-            if known.0 <= start && end <= known.1 {
-                self.dsack = self.reports().then_some((start, end));
-                self.now = true;
-            }
-            s = s.min(known.0);
-            e = e.max(known.1);
-            j += 1;
-        }
-        if (i, j) == (i, i + 1) {
-            self.out_of_order[i] = (s, e); // the common case: the run grows
-        } else {
-            self.out_of_order.splice(i..j, [(s, e)]);
-        }
-        // RFC 2018 §4: the block that holds the latest arrival goes first.
-        let before = self.sacks.len();
-        self.sacks.retain(|b| b.1 < s || b.0 > e);
-        if self.sacks.len() == NUM_SACKS {
-            if before == NUM_SACKS && self.compressed > 0 {
-                self.early = Some(self.sack_list()); // Linux `tcp_sack_compress_send_ack`
-                self.acknowledged();
-            }
-            self.sacks.pop();
-        }
-        self.sacks.insert(0, (s, e));
-    }
-
-    /// Linux `__tcp_ack_snd_check`, or the RFC's rules.
-    fn decide(&mut self, now: Time, seg: &Segment, srtt: Span) {
-        let gap = !self.out_of_order.is_empty();
-        let full_frames = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
-        match self.mode {
-            DelayedAck::Off => self.now = true,
-            DelayedAck::Rfc => {
-                if full_frames
-                    || gap
-                    || self.dsack.is_some()
-                    || self.rcv_nxt - self.rcv_wup >= 2 * self.rcv_mss as u64
-                {
-                    self.now = true;
-                } else if self.delack_at == Time::NEVER {
-                    self.delack_at = now + self.delack_timeout;
-                }
-            }
-            DelayedAck::Linux => {
-                // The application reads at once; a short pushed segment is acknowledged on that read.
-                let pushed = seg.len > 0
-                    && seg.len < self.rcv_mss
-                    && seg.flags.has(ackclock_core::Flags::PSH)
-                    && !gap
-                    && !self.pingpong
-                    && !self.explicit_reads;
-                self.pushed |= seg.len > 0 && seg.flags.has(ackclock_core::Flags::PSH);
-                if full_frames || (self.quick > 0 && !self.pingpong) || pushed {
-                    self.now = true;
-                }
-                if self.now {
-                    return;
-                }
-                if !gap {
-                    self.delay(now, srtt);
-                } else {
-                    self.compress(now);
-                }
-            }
-        }
-    }
-
-    fn delay(&mut self, now: Time, srtt: Span) {
-        let mut ato = self.ato;
-        if ato > self.delack_timeout {
-            let mut max = if self.pingpong { DELACK_MAX } else { Span::from_ms(500) };
-            if srtt > Span::ZERO {
-                max = max.min(srtt.max(self.delack_timeout));
-            }
-            ato = ato.min(max);
-        }
-        let at = self.ticks.expiry(now, ato.min(DELACK_MAX));
-        if self.delack_at != Time::NEVER && self.delack_at <= now + ato / 4 {
-            self.now = true;
-            return;
-        }
-        self.delack_at = self.delack_at.min(at);
-    }
-
-    fn compress(&mut self, now: Time) {
-        if !self.compression || !self.sack || self.compressed >= COMPRESSED_MAX {
-            self.now = true;
-            return;
-        }
-        if self.compressed_nxt != self.rcv_nxt {
-            self.compressed_nxt = self.rcv_nxt;
-            self.dup_acks = 0;
-        }
-        if self.dup_acks < UNCOMPRESSED_DUPACKS {
-            self.dup_acks += 1;
-            self.now = true;
-            return;
-        }
-        self.compressed += 1;
-        if self.compress_soft == Time::NEVER {
-            self.compress_soft = now + COMPRESS_DELAY;
-            self.compress_hard = self.compress_soft + COMPRESS_SLACK;
-        } else if now >= self.compress_soft {
-            // A range timer fires with the first interrupt after its soft expiry; an arrival is one.
-            self.now = true;
-        }
-    }
-
-    /// Earliest deadline of this half.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.delack_at.min(self.compress_hard)
-    }
-
-    /// Timers that are due make an ACK due.
-    pub fn on_timer(&mut self, now: Time, rto: Span) {
-        if self.delack_at <= now {
-            self.delack_at = Time::NEVER;
-            if self.pending {
-                if self.pingpong {
-                    self.pingpong = false;
-                    self.ato = self.delack_timeout;
-                } else {
-                    self.ato = (self.ato * 2).min(rto);
-                }
-                self.now = true;
-            }
-        }
-        if self.compress_hard <= now {
-            self.now = true;
-        }
-    }
-
-    /// Whether a pure ACK must leave now.
-    #[inline]
-    pub fn ack_due(&self) -> bool {
-        self.now || self.early.is_some() || self.exact.is_some_and(|e| e.before.is_some())
-    }
-
-    /// Make an ACK due now (handshake, challenge).
-    pub fn ack_now(&mut self) {
-        self.pending = true;
-        self.now = true;
     }
 
     /// Fill in ACK number, window, SACK blocks and timestamp echo; the segment acknowledges, so nothing is due.
@@ -598,67 +358,5 @@ impl Receiver {
         self.pending = false;
         self.now = false;
         self.acknowledged();
-    }
-
-    /// An ACK leaves: nothing is held back any more.
-    #[inline]
-    fn acknowledged(&mut self) {
-        self.delack_at = Time::NEVER;
-        self.compressed = 0;
-        self.compress_soft = Time::NEVER;
-        self.compress_hard = Time::NEVER;
-    }
-
-    fn sack_list(&self) -> SackList {
-        let most = if self.timestamps { 3 } else { 4 };
-        let base = self.rcv_nxt as i64;
-        let block =
-            |b: &(u64, u64)| SackBlock { start: (b.0 as i64 - base) as i32, end: (b.1 as i64 - base) as i32 };
-        let mut list = SackList::default();
-        for b in self.dsack.iter().chain(self.sacks.iter()).take(most) {
-            list.push(block(b));
-        }
-        list
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ackclock_core::Flags;
-
-    /// RFC 8257 §3.2: an ACK speaks for segments of one kind only; what waited is acknowledged when the kind changes.
-    #[test]
-    fn exact_echo_never_mixes_marked_and_unmarked() {
-        let config = Config {
-            exact_ecn: true,
-            delayed_ack: DelayedAck::Rfc,
-            ..Config::profile("rfc").expect("known")
-        };
-        let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0));
-        receiver.on_syn();
-        let smss = 1000;
-        let mut acks = Vec::new();
-        // marks of ten segments that arrive one by one
-        for (i, ce) in
-            [false, false, false, true, true, true, true, false, true, true].into_iter().enumerate()
-        {
-            let seg = Segment {
-                seq: 1 + i as u64 * smss,
-                len: smss as u32,
-                flags: Flags::ACK,
-                ..Segment::default()
-            };
-            receiver.on_marks(ce, false, true);
-            receiver.on_data(Time(i as u64 * 1_000), &seg, Span::ZERO, Span::from_secs(1), 1);
-            while receiver.ack_due() {
-                let mut ack = Segment { flags: Flags::ACK, ..Segment::default() };
-                receiver.stamp(&mut ack);
-                acks.push((ack.ack / smss, ack.flags.has(Flags::ECE)));
-            }
-        }
-        // in pairs while the mark stays, at once where it changes; the tenth waits for its timer
-        let want = [(2, false), (3, false), (4, true), (6, true), (7, true), (8, false), (9, true)];
-        assert_eq!(acks, want);
     }
 }

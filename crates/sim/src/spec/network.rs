@@ -1,0 +1,320 @@
+//! The network as the engine reads it: links, how they queue, lose and vary, and the ways over them.
+
+use serde::Deserialize;
+
+use super::Distribution;
+
+/// Which shape the network has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// sender - access - bottleneck - egress - receiver; all flows share every link.
+    Chain,
+    /// Every flow has its own access and egress link; one shared bottleneck.
+    Dumbbell,
+    /// As dumbbell, with access links given one by one (`access_list`, taken in turn).
+    Wishbone,
+    /// Links and paths listed freely.
+    Graph,
+}
+
+/// The network: three named links for the usual shapes, or a list of links and paths.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Shape.
+    pub topology: Topology,
+    /// Bytes that links charge on top of the IP packet (14 for Ethernet without FCS).
+    #[serde(default)]
+    pub framing_bytes: u32,
+    /// Sender's side; absent = the sender sits on the bottleneck.
+    #[serde(default)]
+    pub access: Option<Link>,
+    /// Wishbone: the senders' links, taken in turn.
+    #[serde(default)]
+    pub access_list: Vec<Link>,
+    /// The shared link.
+    #[serde(default)]
+    pub bottleneck: Option<Link>,
+    /// Receiver's side; absent = the receiver sits on the bottleneck.
+    #[serde(default)]
+    pub egress: Option<Link>,
+    /// Links of the way back where they differ from the way out.
+    #[serde(default)]
+    pub reverse: Reverse,
+    /// Graph: unidirectional links.
+    #[serde(default)]
+    pub links: Vec<NamedLink>,
+    /// Graph: paths over these links.
+    #[serde(default)]
+    pub paths: Vec<Path>,
+}
+
+/// The way back, link by link; an absent entry mirrors the forward link (rate, delay, queue and loss alike).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Reverse {
+    pub access: Option<Link>,
+    pub bottleneck: Option<Link>,
+    pub egress: Option<Link>,
+}
+
+/// A link of a graph.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct NamedLink {
+    pub name: String,
+    pub link: Link,
+}
+
+/// A path of a graph: names of links, in order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Path {
+    pub name: String,
+    pub forward: Vec<String>,
+    pub backward: Vec<String>,
+}
+
+/// A unidirectional link: loss -> queue -> rate -> delay (-> jitter, reordering).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// bit/s; absent = infinite.
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
+    /// Propagation delay, ns.
+    #[serde(default)]
+    pub delay_ns: u64,
+    /// Queue; absent = unlimited drop-tail.
+    #[serde(default)]
+    pub queue: Option<Queue>,
+    /// Loss ahead of the queue.
+    #[serde(default)]
+    pub loss: Loss,
+    /// What the loss is for; other packets pass and are not counted by it.
+    #[serde(default)]
+    pub loss_applies_to: AppliesTo,
+    /// Random extra delay, uniform in [0, jitter_ns]; order is kept unless `reorder` is set.
+    #[serde(default)]
+    pub jitter_ns: u64,
+    /// Packets that overtake: this share gets no jitter and skips `reorder_by_ns` of the delay.
+    #[serde(default)]
+    pub reorder: Option<Reorder>,
+    /// How rate, delay and loss vary; absent = they do not.
+    #[serde(default)]
+    pub capacity: Option<Capacity>,
+}
+
+/// A varying capacity.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Capacity {
+    /// Changes at listed times; up to the first the link is as its own keys say.
+    Schedule {
+        steps: Vec<CapacityStep>,
+        #[serde(default)]
+        repeat_ns: Option<u64>,
+    },
+    /// Drawn anew at intervals.
+    Random {
+        every_ns: u64,
+        #[serde(default)]
+        rate_bps: Option<Distribution>,
+        #[serde(default)]
+        delay_s: Option<Distribution>,
+        #[serde(default)]
+        loss: Option<Distribution>,
+    },
+    /// Delivery opportunities in each millisecond of a trace, the first and the last included.
+    Mahimahi { counts: Vec<u32>, opportunity_bytes: u32 },
+}
+
+/// A change; what is absent stays as it was.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct CapacityStep {
+    pub at_ns: u64,
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
+    #[serde(default)]
+    pub delay_ns: Option<u64>,
+    #[serde(default)]
+    pub loss: Option<f64>,
+}
+
+/// Reordering: a share of packets is held back.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    /// Share of packets held back.
+    pub probability: f64,
+    /// How much later they arrive, ns.
+    pub extra_delay_ns: u64,
+}
+
+/// A queue and its discipline. Limits count what waits, not the packet in transmission.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Queue {
+    /// True tail drop, limited in packets or bytes.
+    DropTail {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        #[serde(default)]
+        limit_bytes: Option<u64>,
+    },
+    /// netem's limit: packets in the delay line count too.
+    NetemLimit { limit_packets: u32 },
+    /// CoDel (RFC 8289).
+    Codel {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        #[serde(default = "codel_target")]
+        target_ns: u64,
+        #[serde(default = "codel_interval")]
+        interval_ns: u64,
+        #[serde(default)]
+        ecn: bool,
+    },
+    /// Marks (or drops) what arrives while so many packets wait.
+    Threshold {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        mark_packets: u32,
+    },
+    /// FQ-CoDel (RFC 8290).
+    FqCodel {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        #[serde(default = "codel_target")]
+        target_ns: u64,
+        #[serde(default = "codel_interval")]
+        interval_ns: u64,
+        #[serde(default)]
+        ecn: bool,
+        #[serde(default = "fq_codel_queues")]
+        queues: u32,
+        #[serde(default = "fq_codel_quantum")]
+        quantum_bytes: u32,
+    },
+    /// PIE (RFC 8033).
+    Pie {
+        #[serde(default)]
+        limit_packets: Option<u32>,
+        #[serde(default = "pie_interval")]
+        target_ns: u64,
+        #[serde(default = "pie_interval")]
+        update_ns: u64,
+        #[serde(default = "pie_burst")]
+        max_burst_ns: u64,
+        #[serde(default)]
+        ecn: bool,
+    },
+    /// RED (Floyd, Jacobson 1993), gentle.
+    Red {
+        limit_packets: u32,
+        min_packets: f64,
+        max_packets: f64,
+        #[serde(default = "red_max_p")]
+        max_p: f64,
+        #[serde(default = "red_weight")]
+        weight: f64,
+        #[serde(default)]
+        ecn: bool,
+    },
+}
+
+fn codel_target() -> u64 {
+    5_000_000
+}
+fn codel_interval() -> u64 {
+    100_000_000
+}
+/// RFC 8290 §5.2.
+fn fq_codel_queues() -> u32 {
+    1024
+}
+fn fq_codel_quantum() -> u32 {
+    1514
+}
+/// RFC 8033 §4, §5.
+fn pie_interval() -> u64 {
+    15_000_000
+}
+fn pie_burst() -> u64 {
+    150_000_000
+}
+fn red_max_p() -> f64 {
+    0.1
+}
+fn red_weight() -> f64 {
+    0.002
+}
+
+/// A loss model.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Loss {
+    #[default]
+    None,
+    /// Every packet with probability p.
+    Bernoulli { p: f64 },
+    /// Two states; p: good -> bad, r: bad -> good, loss in the bad and in the good state.
+    GilbertElliott {
+        p: f64,
+        r: f64,
+        #[serde(default = "one")]
+        loss_bad: f64,
+        #[serde(default)]
+        loss_good: f64,
+    },
+    /// Every `every`-th packet, after `offset` packets.
+    Periodic {
+        every: u64,
+        #[serde(default)]
+        offset: u64,
+    },
+    /// Exactly these packets, counted from 1 in the order of their arrival at the link.
+    Listed { packets: Vec<u64> },
+    /// Exactly these transmissions.
+    Scripted { drops: Vec<Drop> },
+}
+
+/// Packets that a loss is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AppliesTo {
+    /// Every packet.
+    #[default]
+    All,
+    /// SYN and SYN-ACK.
+    Syn,
+    /// Packets with payload.
+    Data,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// One line of a scripted loss: data segments `first..=last` (counted from 1 in order of first transmission) of a
+/// flow, each at its `transmission`-th transmission (0 the original).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Drop {
+    #[serde(default)]
+    pub flow: u32,
+    pub first: u32,
+    pub last: u32,
+    #[serde(default)]
+    pub transmission: u8,
+}

@@ -1,0 +1,247 @@
+//! The ends of connections: their slots, and the way their packets take into the network.
+
+use ackclock_core::datagram::DatagramEndpoint;
+use ackclock_core::packet::Ecn;
+use ackclock_core::{FlowId, Header, Packet, Time};
+use ackclock_tcp::Connection;
+
+use super::agenda::{Agenda, KIND_BITS, TIMER};
+use super::hosted::Process;
+use super::net::Net;
+use super::{World, RECEIVER, SENDER};
+use crate::capture::Captured;
+use crate::transport::{Transport, TransportConfig};
+
+/// A connection of the run: its slot, and above it a generation that tells it from earlier holders of the slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConnId(pub(super) u32);
+
+impl ConnId {
+    /// Tells it from all that are open.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl World {
+    /// A new connection of `flow`, opened from `initiator`; both ends are watched.
+    pub fn open(&mut self, flow: FlowId, initiator: usize, config: &TransportConfig, traced: bool) -> ConnId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.ends.extend([None, None]);
+            self.slots.len() as u32 - 1
+        });
+        assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
+        let conn = ConnId((self.slots[slot as usize].generation as u32) << SLOT_BITS | slot);
+        let pair = Transport::pair(config, flow, initiator, self.seed);
+        for (host, mut transport) in pair.into_iter().enumerate() {
+            transport.set_trace(traced && host == SENDER);
+            let process = self.hosts.as_deref().and_then(|hosts| hosts.process(flow, host, &mut transport));
+            self.ends[2 * slot as usize + host] = Some(End {
+                armed: [Time::NEVER; 2],
+                flow,
+                conn: conn.0,
+                ordinal: self.opened,
+                watched: true,
+                transport,
+                process,
+            });
+        }
+        self.opened += 1;
+        conn
+    }
+
+    /// Take a connection out of the world; packets of it that are still on their way vanish on arrival.
+    pub fn retire(&mut self, conn: ConnId) -> [Transport; 2] {
+        let slot = conn.0 & SLOT_MASK;
+        let ends = [SENDER, RECEIVER].map(|host| {
+            let end = self.ends[2 * slot as usize + host].take().expect("invariant: retired once");
+            debug_assert_eq!(end.conn, conn.0);
+            if let Some(process) = end.process {
+                self.leave(process.host, 2 * slot as usize + host);
+            }
+            end.transport
+        });
+        let generation = &mut self.slots[slot as usize].generation;
+        *generation = (*generation + 1) & GENERATION_MASK;
+        self.free.push(slot);
+        ends
+    }
+
+    /// What the flow and its workload noted about a connection, so that neither has to search for it.
+    #[inline]
+    pub fn notes(&mut self, conn: ConnId) -> &mut Notes {
+        &mut self.slots[(conn.0 & SLOT_MASK) as usize].notes
+    }
+
+    /// One end of a connection.
+    #[inline]
+    pub fn transport(&self, conn: ConnId, host: usize) -> &Transport {
+        &self.end(conn, host).transport
+    }
+
+    /// One end of a TCP connection.
+    #[inline]
+    pub fn tcp(&self, conn: ConnId, host: usize) -> &Connection {
+        self.transport(conn, host).tcp().expect("invariant: asked by workloads that run over TCP only")
+    }
+
+    /// Payload bytes that have verifiably arrived: those acknowledged, or, where nobody acknowledges, those received.
+    pub fn delivered(&self, conn: ConnId) -> u64 {
+        Transport::delivered([SENDER, RECEIVER].map(|host| self.transport(conn, host)))
+    }
+
+    /// Whether anything happening at this end is reported to the application.
+    pub fn watch(&mut self, conn: ConnId, host: usize, watched: bool) {
+        let index = end_index(conn, host);
+        self.ends[index].as_mut().expect("invariant: open").watched = watched;
+    }
+
+    /// Whether connections may be opened that nothing else limits.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.slots.len() < MAX_SLOTS as usize / 2
+    }
+
+    /// Connections open now, and slots ever used.
+    pub fn occupancy(&self) -> (usize, usize) {
+        (self.slots.len() - self.free.len(), self.slots.len())
+    }
+
+    pub(super) fn end(&self, conn: ConnId, host: usize) -> &End {
+        let end = self.ends[end_index(conn, host)].as_ref().expect("invariant: open");
+        debug_assert_eq!(end.conn, conn.0);
+        end
+    }
+
+    #[inline]
+    pub(super) fn end_at(&mut self, index: usize) -> &mut End {
+        self.ends[index].as_mut().expect("invariant: open")
+    }
+}
+
+/// Where the packets of one end go.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub(super) now: Time,
+    pub(super) flow: FlowId,
+    pub(super) conn: u32,
+    pub(super) ordinal: u32,
+    pub(super) host: u8,
+    pub(super) first: u32,
+}
+
+impl Way {
+    #[inline(always)]
+    pub(super) fn send(
+        self,
+        net: &mut Net,
+        captured: &mut Option<(u8, Vec<Captured>)>,
+        header: Header,
+        bytes: u32,
+        ecn: Ecn,
+    ) {
+        let Way { now, flow, conn, ordinal, host, first } = self;
+        let bytes = bytes + net.framing_bytes;
+        let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn };
+        if let Some((at, captured)) = captured {
+            if *at == host {
+                captured.push(Captured { t: now, host, flow, conn: ordinal, packet });
+            }
+        }
+        net.note_departure(now, &packet);
+        net.offer(now, first, packet);
+    }
+}
+
+/// Where others keep what they know about a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notes {
+    /// Position among the open connections of its flow.
+    pub place: u32,
+    /// Position in a table of the workload.
+    pub entry: u32,
+}
+
+/// A place for a connection, used again and again.
+#[derive(Default)]
+pub(super) struct Slot {
+    generation: u16,
+    notes: Notes,
+}
+
+/// One end of a connection.
+pub(super) struct End {
+    pub(super) transport: Transport,
+    /// Times of its entries in the queue, the earlier first. When the deadline moves ahead of the entry, a second one
+    /// goes in front; a third would make the last one forgotten, and it dies on arrival.
+    pub(super) armed: [Time; 2],
+    pub(super) flow: FlowId,
+    pub(super) conn: u32,
+    pub(super) ordinal: u32,
+    pub(super) watched: bool,
+    /// What it is on a host that is not perfect.
+    pub(super) process: Option<Box<Process>>,
+}
+
+impl End {
+    /// When its timer is to fire.
+    #[inline]
+    pub(super) fn deadline(&self) -> Time {
+        let deadline = self.transport.next_deadline();
+        match &self.process {
+            None => deadline,
+            Some(process) => process.deadline(deadline),
+        }
+    }
+
+    /// The next packet that it sends, noted where packets are captured.
+    pub(super) fn next_packet(
+        &mut self,
+        now: Time,
+        side: usize,
+        framing_bytes: u32,
+        captured: &mut Option<(u8, Vec<Captured>)>,
+    ) -> Option<Packet> {
+        let (header, ip_bytes, ecn) = match &mut self.transport {
+            Transport::Tcp(tcp) => {
+                let seg = tcp.poll_transmit(now)?;
+                (Header::Tcp(seg), seg.ip_bytes(), tcp.mark_of(&seg))
+            }
+            Transport::Datagram(datagrams) => {
+                let datagram = datagrams.poll_transmit(now)?;
+                (Header::Datagram(datagram), datagram.ip_bytes(), Ecn::NotEct)
+            }
+        };
+        let bytes = ip_bytes + framing_bytes;
+        let packet = Packet { header, flow: self.flow, conn: self.conn, bytes, forward: side == SENDER, ecn };
+        if let Some((at, captured)) = captured {
+            if *at == side as u8 {
+                let (flow, conn) = (self.flow, self.ordinal);
+                captured.push(Captured { t: now, host: *at, flow, conn, packet });
+            }
+        }
+        Some(packet)
+    }
+
+    /// See that an entry at or ahead of the deadline is in the queue.
+    #[inline]
+    pub(super) fn arm(&mut self, index: usize, agenda: &mut Agenda) {
+        let deadline = self.deadline();
+        if deadline < self.armed[0] {
+            self.armed = [deadline, self.armed[0]];
+            agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
+        }
+    }
+}
+
+#[inline]
+pub(super) fn end_index(conn: ConnId, host: usize) -> usize {
+    2 * (conn.0 & SLOT_MASK) as usize + host
+}
+
+const SLOT_BITS: u32 = 20;
+pub(super) const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
+const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
+
+/// Most connections open at a time.
+pub const MAX_SLOTS: u32 = 1 << SLOT_BITS;

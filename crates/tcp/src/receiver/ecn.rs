@@ -1,0 +1,84 @@
+//! What the receiver tells of marks: RFC 3168 §6.1.3, or each one exactly (RFC 8257 §3.2).
+
+use super::Receiver;
+
+/// Exact echo of marks: each ACK tells the mark of what it acknowledges (RFC 8257 §3.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ExactEcho {
+    /// DCTCP.CE: whether the last data segment was marked.
+    pub(super) ce: bool,
+    /// An ACK that must leave first: number, and the mark of what it acknowledges.
+    pub(super) before: Option<(u64, bool)>,
+}
+
+impl Receiver {
+    /// A mark of congestion arrived, or the peer's word that it reduced (Linux `tcp_ecn_check_ce`,
+    /// `tcp_ecn_accept_cwr`).
+    pub fn on_marks(&mut self, ce: bool, cwr: bool, data: bool) {
+        if let Some(exact) = &mut self.exact {
+            if data && exact.ce != ce {
+                // the state changes: what waits for an ACK is acknowledged with the former one (RFC 8257 §3.2)
+                exact.before = self.pending.then_some((self.rcv_nxt, exact.ce));
+                exact.ce = ce;
+                self.now = true;
+            }
+            return;
+        }
+        if cwr {
+            self.echo_marks = false;
+            if data {
+                self.now = true;
+                self.pending = true;
+            }
+        }
+        if ce && !self.echo_marks {
+            self.echo_marks = true;
+            self.quick = self.quick.max(2);
+            self.pingpong = false;
+            self.ato = self.delack_timeout;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, DelayedAck};
+    use crate::ticks::Ticks;
+    use ackclock_core::{Flags, Segment, Span, Time};
+
+    /// RFC 8257 §3.2: an ACK speaks for segments of one kind only; what waited is acknowledged when the kind changes.
+    #[test]
+    fn exact_echo_never_mixes_marked_and_unmarked() {
+        let config = Config {
+            exact_ecn: true,
+            delayed_ack: DelayedAck::Rfc,
+            ..Config::profile("rfc").expect("known")
+        };
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0));
+        receiver.on_syn();
+        let smss = 1000;
+        let mut acks = Vec::new();
+        // marks of ten segments that arrive one by one
+        for (i, ce) in
+            [false, false, false, true, true, true, true, false, true, true].into_iter().enumerate()
+        {
+            let seg = Segment {
+                seq: 1 + i as u64 * smss,
+                len: smss as u32,
+                flags: Flags::ACK,
+                ..Segment::default()
+            };
+            receiver.on_marks(ce, false, true);
+            receiver.on_data(Time(i as u64 * 1_000), &seg, Span::ZERO, Span::from_secs(1), 1);
+            while receiver.ack_due() {
+                let mut ack = Segment { flags: Flags::ACK, ..Segment::default() };
+                receiver.stamp(&mut ack);
+                acks.push((ack.ack / smss, ack.flags.has(Flags::ECE)));
+            }
+        }
+        // in pairs while the mark stays, at once where it changes; the tenth waits for its timer
+        let want = [(2, false), (3, false), (4, true), (6, true), (7, true), (8, false), (9, true)];
+        assert_eq!(acks, want);
+    }
+}

@@ -1,0 +1,77 @@
+//! What arrived out of order, and how it is reported: SACK blocks (RFC 2018), the block of the latest arrival first.
+
+use ackclock_core::{SackBlock, SackList};
+
+use super::{Receiver, NUM_SACKS};
+
+impl Receiver {
+    /// Bytes from rcv_nxt to the end of what arrived out of order.
+    pub(super) fn beyond(&self) -> u64 {
+        self.out_of_order.last().map_or(0, |r| r.1 - self.rcv_nxt)
+    }
+
+    pub(super) fn close_gaps(&mut self) {
+        let mut filled = 0;
+        let arrived = self.rcv_nxt;
+        while let Some(&(start, end)) = self.out_of_order.get(filled) {
+            if start > self.rcv_nxt {
+                break;
+            }
+            if start < arrived && self.dsack.is_none() && self.reports() {
+                self.dsack = Some((start, end.min(arrived))); // it came a second time (Linux `tcp_ofo_queue`)
+            }
+            self.rcv_nxt = self.rcv_nxt.max(end);
+            filled += 1;
+        }
+        self.out_of_order.drain(..filled);
+        let rcv_nxt = self.rcv_nxt;
+        self.sacks.retain(|b| b.1 > rcv_nxt);
+        if self.out_of_order.is_empty() {
+            self.now = true; // RFC 5681 §4.2: at once when a gap is filled
+        }
+    }
+
+    pub(super) fn insert(&mut self, start: u64, end: u64) {
+        let i = self.out_of_order.partition_point(|r| r.1 < start);
+        let mut j = i;
+        let (mut s, mut e) = (start, end);
+        while j < self.out_of_order.len() && self.out_of_order[j].0 <= end {
+            let known = self.out_of_order[j];
+            if known.0 <= start && end <= known.1 {
+                self.dsack = self.reports().then_some((start, end));
+                self.now = true;
+            }
+            s = s.min(known.0);
+            e = e.max(known.1);
+            j += 1;
+        }
+        if (i, j) == (i, i + 1) {
+            self.out_of_order[i] = (s, e); // the common case: the run grows
+        } else {
+            self.out_of_order.splice(i..j, [(s, e)]);
+        }
+        // RFC 2018 §4: the block that holds the latest arrival goes first.
+        let before = self.sacks.len();
+        self.sacks.retain(|b| b.1 < s || b.0 > e);
+        if self.sacks.len() == NUM_SACKS {
+            if before == NUM_SACKS && self.compressed > 0 {
+                self.early = Some(self.sack_list()); // Linux `tcp_sack_compress_send_ack`
+                self.acknowledged();
+            }
+            self.sacks.pop();
+        }
+        self.sacks.insert(0, (s, e));
+    }
+
+    pub(super) fn sack_list(&self) -> SackList {
+        let most = if self.timestamps { 3 } else { 4 };
+        let base = self.rcv_nxt as i64;
+        let block =
+            |b: &(u64, u64)| SackBlock { start: (b.0 as i64 - base) as i32, end: (b.1 as i64 - base) as i32 };
+        let mut list = SackList::default();
+        for b in self.dsack.iter().chain(self.sacks.iter()).take(most) {
+            list.push(block(b));
+        }
+        list
+    }
+}
