@@ -4,11 +4,12 @@ import json
 import os
 import re
 import tomllib
+from itertools import pairwise
 
 import pytest
 from conftest import ROOT
 
-from ackclock import Scenario, ScenarioError, load
+from ackclock import Scenario, ScenarioError, load, run
 from ackclock.scenario import Bulk, DropTail, Flows, Link, Network
 
 FETCH = {"kind": "fetch", "bytes": "7680 bytes"}
@@ -166,6 +167,33 @@ def test_samples_are_bounded(minimal):
 def test_stagger_beyond_the_end(minimal):
     minimal["flows"][0] |= {"count": 10, "stagger": "1 s"}
     with pytest.raises(ScenarioError, match=r"^flows\.0\.stagger: "):
+        Scenario.from_dict(minimal)
+
+
+def test_starts_are_drawn_from_the_seed_alone(minimal):
+    stagger = {"kind": "exponential", "mean": "50 ms"}
+    group = {"count": 400, "stagger": stagger, "workload": {"kind": "transfer", "bytes": "1000 bytes"}}
+    minimal |= {"duration": "30 s", "flows": [group]}
+    first, again, other = (run(Scenario.from_dict(minimal), seed=s).flows["start_s"].to_list() for s in (1, 1, 2))
+    assert first == again
+    assert first != other
+    gaps = [b - a for a, b in pairwise(first)]
+    assert first[0] == 0.0
+    mean = sum(gaps) / len(gaps)
+    assert 0.042 < mean < 0.058, mean
+    # an exponential's standard deviation is its mean
+    assert 0.8 < (sum((g - mean) ** 2 for g in gaps) / len(gaps)) ** 0.5 / mean < 1.2
+    group["congestion_control"] = "pcc-allegro"
+    assert run(Scenario.from_dict(minimal), seed=1).flows["start_s"].to_list() == first
+
+
+def test_flows_drawn_beyond_the_end_do_not_take_place(minimal):
+    minimal["flows"] = [{"count": 5, "stagger": {"kind": "constant", "value": "900 h"}}]
+    flows = run(Scenario.from_dict(minimal)).flows
+    assert flows["goodput_bps"].is_null().to_list() == [False] + [True] * 4
+    assert flows["sent_packets"].to_list()[1:] == [0] * 4
+    minimal["flows"][0]["stagger"]["value"] = "5 Mbit/s"
+    with pytest.raises(ScenarioError, match=r"^flows\.0\.stagger\.value: "):
         Scenario.from_dict(minimal)
 
 

@@ -1,7 +1,7 @@
 //! From a scenario and a seed to a world and its application.
 
 use ackclock_core::rng::Family;
-use ackclock_core::{Rate, Span, Stream, Time};
+use ackclock_core::{Distribution, Rate, Span, Stream, Time};
 use ackclock_tcp::DestinationMetrics;
 
 use crate::app::App;
@@ -10,7 +10,7 @@ use crate::flow::{ClientRow, Flow, Journal};
 use crate::hosts::{self, Customs};
 use crate::machines::Machines;
 use crate::observe::Observer;
-use crate::spec::{CapturePoint, MetricsCache, Scenario, TraceLevel, Workload};
+use crate::spec::{CapturePoint, FlowGroup, MetricsCache, Scenario, TraceLevel, Workload};
 use crate::topology::{Builder, Layout};
 use crate::transport::TransportConfig;
 use crate::workload::population::Population;
@@ -72,9 +72,10 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             }
             _ => None,
         };
-        for i in 0..members {
+        let mut starts = Starts::new(group, g, seed)?;
+        for _ in 0..members {
             let id = flows.len() as u32;
-            let start = Time(group.start_ns) + Span(group.stagger_ns) * i;
+            let start = starts.following();
             let mut flow = Flow::new(id, g as u32, config.clone(), start, stop.max(start));
             flow.destination = destination;
             flow.traced = match scenario.record.trace {
@@ -130,6 +131,42 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let link_names = layout.links.into_iter().map(|l| l.name).collect();
     Ok(Built { world, app, link_names, clients })
 }
+
+/// Starts of the flows of a group, one after another; what the k-th draws depends on the seed, the group and k alone.
+struct Starts {
+    next: Time,
+    stagger: Span,
+    drawn: Option<(Distribution, Stream)>,
+}
+
+impl Starts {
+    fn new(group: &FlowGroup, g: usize, seed: u64) -> Result<Starts, Error> {
+        let drawn = group.stagger_s.as_ref().map(Distribution::from);
+        if let Some(unfit) = drawn.as_ref().filter(|d| !d.is_drawable()) {
+            let allowed = "finite times that are not negative";
+            return Err(Error::value(format_args!("flows[{g}].stagger_s"), format_args!("{unfit:?}"), allowed));
+        }
+        let stream = |d| (d, Stream::new(seed, &format!("flows.{g}.starts")));
+        Ok(Starts {
+            next: Time(group.start_ns),
+            stagger: Span(group.stagger_ns),
+            drawn: drawn.map(stream),
+        })
+    }
+
+    fn following(&mut self) -> Time {
+        let start = self.next;
+        let stagger = match &mut self.drawn {
+            None => self.stagger,
+            Some((distribution, stream)) => Span((distribution.draw(stream) * 1e9).min(FARTHEST_NS) as u64),
+        };
+        self.next = start + stagger;
+        start
+    }
+}
+
+/// Longest time between two starts: beyond every run.
+const FARTHEST_NS: f64 = 4e15;
 
 /// The number of a destination cache; the first group that names it says what it holds at the start.
 fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache) -> u32 {

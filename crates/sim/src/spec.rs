@@ -65,6 +65,9 @@ pub struct FlowGroup {
     /// Start of each further flow after the one before it, ns.
     #[serde(default)]
     pub stagger_ns: u64,
+    /// Drawn anew for each further flow instead, s.
+    #[serde(default)]
+    pub stagger_s: Option<Distribution>,
     /// The application stops writing here, ns; absent = at the end.
     #[serde(default)]
     pub stop_ns: Option<u64>,

@@ -122,6 +122,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         raise refuse("workload.kind", workload, ", ".join(WORKLOADS))
     if group["workload"].get("kind") == "fetch" and group.get("count", 1) > 250:
         raise refuse("count", group["count"], "at most 250")
+    if group.get("stagger_s"):
+        raise refuse("stagger", "a distribution", "a duration")
     for key in {name for name, value in group.items() if value} - {
         "count", "profile", "congestion_control", "recovery", "stack", "workload", "start_ns", "stagger_ns", "stop_ns", "path",
     }:  # fmt: skip

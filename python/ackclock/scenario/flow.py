@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from ackclock import units
 from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
     Count,
@@ -23,6 +24,7 @@ from ackclock.scenario._base import (
     without_none,
 )
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
+from ackclock.scenario.distribution import Distribution, drawn
 from ackclock.scenario.workload import Bulk, Throttled, Transfer, Workload
 
 
@@ -207,8 +209,9 @@ class Flows(Table):
     """What the application does."""
     start: Duration = "0 s"
     """Start of the first flow."""
-    stagger: Duration = "0 s"
-    """Start of each further flow after the one before it."""
+    stagger: Duration | Distribution = "0 s"
+    """Start of each further flow after the one before it: a duration, or a distribution of durations (exponential: a
+    Poisson process). Flows whose start comes after the end do not take place."""
     stop: PositiveDuration | None = None
     """The application stops writing here; absent: at the end."""
     path: str | None = None
@@ -260,6 +263,12 @@ class Flows(Table):
                     )
         return self
 
+    @model_validator(mode="after")
+    def _starts_can_be_drawn(self) -> Flows:
+        if not isinstance(self.stagger, str):
+            drawn(self.stagger, units.DURATION, "stagger")
+        return self
+
     def _check_pcc(self) -> None:
         """PCC is a transport of its own: what belongs to TCP would be ignored, silently."""
         for key in ("recovery", "stack", "profile"):
@@ -287,7 +296,8 @@ class Flows(Table):
             stack=self.stack.engine(),
             workload=self.workload.engine(),
             start_ns=nanoseconds(self.start),
-            stagger_ns=nanoseconds(self.stagger),
+            stagger_ns=nanoseconds(self.stagger) if isinstance(self.stagger, str) else None,
+            stagger_s=None if isinstance(self.stagger, str) else drawn(self.stagger, units.DURATION, "stagger"),
             stop_ns=None if self.stop is None else nanoseconds(self.stop),
             path=self.path,
             host=self.host,

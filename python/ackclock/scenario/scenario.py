@@ -83,7 +83,9 @@ class Scenario(Table):
         end = nanoseconds(self.duration)
         paths = [path.name for path in self.network.paths]
         for i, group in enumerate(self.flows):
-            last = nanoseconds(group.start) + nanoseconds(group.stagger) * (group.count - 1)
+            # drawn times may be too long for the run: then fewer flows take place
+            stagger = nanoseconds(group.stagger) if isinstance(group.stagger, str) else 0
+            last = nanoseconds(group.start) + stagger * (group.count - 1)
             late = last >= end
             if late and nanoseconds(group.start) < end:
                 raise ScenarioError(
