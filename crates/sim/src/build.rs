@@ -144,14 +144,14 @@ impl Starts {
         let drawn = group.stagger_s.as_ref().map(Distribution::from);
         if let Some(unfit) = drawn.as_ref().filter(|d| !d.is_drawable()) {
             let allowed = "finite times that are not negative";
-            return Err(Error::value(format_args!("flows[{g}].stagger_s"), format_args!("{unfit:?}"), allowed));
+            return Err(Error::value(
+                format_args!("flows[{g}].stagger_s"),
+                format_args!("{unfit:?}"),
+                allowed,
+            ));
         }
         let stream = |d| (d, Stream::new(seed, &format!("flows.{g}.starts")));
-        Ok(Starts {
-            next: Time(group.start_ns),
-            stagger: Span(group.stagger_ns),
-            drawn: drawn.map(stream),
-        })
+        Ok(Starts { next: Time(group.start_ns), stagger: Span(group.stagger_ns), drawn: drawn.map(stream) })
     }
 
     fn following(&mut self) -> Time {
