@@ -91,7 +91,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             flow.controller_trace = watched.then_some(Span(scenario.record.controller_interval_ns));
             flows.push(flow);
             machines.add(group, g)?;
-            if let Some(population) = population(&group.workload) {
+            if let Some(population) = Population::of(&group.workload) {
                 let (row, params) = population.client(id, seed, &mut layout);
                 clients.push(row);
                 drivers.push(Driver::Fetch(Fetch::new(params)));
@@ -210,23 +210,6 @@ fn driver(workload: &Workload) -> Driver {
     }
 }
 
-fn population(workload: &Workload) -> Option<Population<'_>> {
-    match workload {
-        Workload::Population { requests, rtt_s, rate_bps, loss, bytes, queue_packets, throttle, .. } => {
-            Some(Population {
-                requests: *requests,
-                rtt_s,
-                rate_bps,
-                loss,
-                bytes,
-                queue_packets: *queue_packets,
-                throttle: *throttle,
-            })
-        }
-        _ => None,
-    }
-}
-
 fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
     let place = format!("flows[{group}].workload");
     let positive = |field: &str, value: u64| {
@@ -277,7 +260,7 @@ fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
             if let Some(times) = throttle.filter(|t| !(t.is_finite() && *t > 0.0)) {
                 return Err(Error::value(format_args!("{place}.throttle"), times, "a positive number"));
             }
-            population(workload).expect("invariant: it is one").check(&place)
+            Population::of(workload).expect("invariant: it is one").check(&place)
         }
     }
 }

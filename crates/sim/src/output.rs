@@ -5,7 +5,7 @@ use ackclock_cc::Window;
 use ackclock_core::packet::Class;
 use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
-use ackclock_net::Refused;
+use ackclock_net::{Counters, Refused};
 use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{DestinationMetrics, VarsRow, VarsTrace};
 
@@ -18,7 +18,7 @@ use crate::udp::Received;
 use crate::world::{Dropped, World};
 
 /// Every table, in a fixed order.
-pub fn tables(mut built: Built) -> Vec<Table> {
+pub(crate) fn tables(mut built: Built) -> Vec<Table> {
     let journal = &mut built.app.journal;
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
@@ -31,7 +31,7 @@ pub fn tables(mut built: Built) -> Vec<Table> {
         flows(&built.app.flows, &built.world),
         fetches(&journal.fetches),
         recoveries(&journal.recoveries),
-        links(&mut built.world, built.link_names),
+        links(&link_counters(&mut built.world), built.link_names),
         hosts(&mut built.world),
         destinations(&journal.destinations),
         goodput(&observer.goodput),
@@ -152,9 +152,8 @@ fn recoveries(recoveries: &[(u32, RecoverySummary)]) -> Table {
         .text("cause", &ExitCause::NAMES, rows().map(|r| r.cause as u32))
 }
 
-fn links(world: &mut World, names: Vec<String>) -> Table {
-    let now = world.now();
-    let counters: Vec<_> = (0..world.links()).map(|i| world.link(i).counters(now)).collect();
+/// What passed the links.
+pub fn links(counters: &[Counters], names: Vec<String>) -> Table {
     let rows = || counters.iter();
     let sum = |classes: &[u64; 4], of: &[Class]| of.iter().map(|&class| classes[class as usize]).sum();
     const SET_UP: [Class; 2] = [Class::Syn, Class::Fin];
@@ -181,6 +180,11 @@ fn links(world: &mut World, names: Vec<String>) -> Table {
         .span("busy_s", rows().map(|c| c.busy))
         .i8("opportunities", rows().map(|c| c.opportunities))
         .i8("opportunities_used", rows().map(|c| c.opportunities_used))
+}
+
+fn link_counters(world: &mut World) -> Vec<Counters> {
+    let now = world.now();
+    (0..world.links()).map(|i| world.link(i).counters(now)).collect()
 }
 
 fn hosts(world: &mut World) -> Table {
@@ -408,7 +412,8 @@ fn datagrams(flows: &mut [DatagramRow]) -> Table {
         .f8("jitter_s", received().map(|r| seen(r, r.jitter())))
 }
 
-fn clients(clients: &[ClientRow]) -> Table {
+/// Clients of populations, as drawn.
+pub fn clients(clients: &[ClientRow]) -> Table {
     let rows = || clients.iter();
     Table::new("clients")
         .u4("flow", rows().map(|c| c.flow))
@@ -418,7 +423,8 @@ fn clients(clients: &[ClientRow]) -> Table {
         .i8("bytes", rows().map(|c| c.bytes))
 }
 
-fn transactions(transactions: &[TransactionRow]) -> Table {
+/// A row for each transaction.
+pub fn transactions(transactions: &[TransactionRow]) -> Table {
     let rows = || transactions.iter();
     let since =
         |r: &TransactionRow, t: Time| if t == Time::NEVER { f64::NAN } else { (t - r.arrival).as_secs() };
@@ -443,7 +449,8 @@ fn transactions(transactions: &[TransactionRow]) -> Table {
         .i8("synack_retransmissions", rows().map(|r| r.counts.synack_retransmissions))
 }
 
-fn transaction_summary(tallies: &[Tally]) -> Table {
+/// Sums and quantiles by group and initial window.
+pub fn transaction_summary(tallies: &[Tally]) -> Table {
     let rows = || tallies.iter();
     // the middle of a bin may lie beyond the extremes
     let quantile =
@@ -476,7 +483,8 @@ fn transaction_summary(tallies: &[Tally]) -> Table {
         .i8("synack_retransmissions", rows().map(|t| t.counts.synack_retransmissions))
 }
 
-fn transaction_times(tallies: &[Tally]) -> Table {
+/// Histograms of the times that transactions took.
+pub fn transaction_times(tallies: &[Tally]) -> Table {
     let bins: Vec<_> = tallies.iter().flat_map(|t| t.times.bins().map(move |bin| (t, bin))).collect();
     let rows = || bins.iter();
     Table::new("transaction_times")

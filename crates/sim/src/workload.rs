@@ -167,7 +167,7 @@ pub enum Driver {
     Fetch(Fetch),
     Throttled(Throttled),
     Datagrams(Datagrams),
-    Transactions(Box<Transactions>),
+    Transactions(Box<Transactions<ConnId>>),
 }
 
 macro_rules! dispatch {

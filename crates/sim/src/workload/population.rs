@@ -10,7 +10,7 @@ use ackclock_net::{LinkConfig, LossConfig, QueueConfig};
 use super::fetch::{FetchParams, Pace};
 use crate::error::Error;
 use crate::flow::ClientRow;
-use crate::spec::Distribution;
+use crate::spec::{Distribution, Workload};
 use crate::topology::Layout;
 
 /// A population.
@@ -27,6 +27,24 @@ pub struct Population<'a> {
 }
 
 impl Population<'_> {
+    /// The population that a workload is, if it is one.
+    pub fn of(workload: &Workload) -> Option<Population<'_>> {
+        let Workload::Population { requests, rtt_s, rate_bps, loss, bytes, queue_packets, throttle, .. } =
+            workload
+        else {
+            return None;
+        };
+        Some(Population {
+            requests: *requests,
+            rtt_s,
+            rate_bps,
+            loss,
+            bytes,
+            queue_packets: *queue_packets,
+            throttle: *throttle,
+        })
+    }
+
     /// Refuse distributions that cannot be drawn from.
     pub fn check(&self, place: &str) -> Result<(), Error> {
         let all =

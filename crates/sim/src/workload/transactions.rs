@@ -4,10 +4,12 @@
 //! What the k-th transaction draws (initial window, sizes, thinking times) depends on the seed, the flow and k alone,
 //! so that two arms of a comparison that differ in stack or network see the same clients (common random numbers).
 
+mod carrier;
 mod plan;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt::Debug;
 use std::rc::Rc;
 
 use ackclock_core::rng::Family;
@@ -17,18 +19,19 @@ use super::arrivals::Arrivals;
 use super::{Context, Workload};
 use crate::spec::CloseFirst;
 use crate::tally::{Counts, TransactionRow};
-use crate::world::{ConnId, World, RECEIVER, SENDER};
+use crate::world::{ConnId, RECEIVER, SENDER};
+pub use carrier::{Carrier, End};
 pub use plan::{Offered, Place, Plan, Start};
 
 /// The transactions of one client-server pair.
-pub struct Transactions {
+pub struct Transactions<Conn> {
     plan: Rc<Plan>,
     arrivals: Arrivals,
     draws: Family,
     next_arrival: Time,
     batches: u32,
     started: u32,
-    entries: Vec<Entry>,
+    entries: Vec<Entry<Conn>>,
     free: Vec<u32>,
     clients: Vec<Client>,
     absent: Vec<u32>,
@@ -37,8 +40,8 @@ pub struct Transactions {
 }
 
 /// An open connection, or a place for one.
-struct Entry {
-    conn: ConnId,
+struct Entry<Conn> {
+    conn: Conn,
     start: usize,
     client: u32,
     /// Sizes of the responses and thinking times.
@@ -69,9 +72,9 @@ struct Client {
     ready: Vec<u32>,
 }
 
-impl Transactions {
+impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     /// Nobody has come yet.
-    pub fn new(plan: Rc<Plan>, arrivals: Arrivals, draws: Family) -> Transactions {
+    pub fn new(plan: Rc<Plan>, arrivals: Arrivals, draws: Family) -> Transactions<Conn> {
         Transactions {
             plan,
             arrivals,
@@ -88,7 +91,7 @@ impl Transactions {
     }
 
     /// A client comes.
-    fn arrive(&mut self, cx: &mut Context) {
+    fn arrive<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let plan = self.plan.clone();
         let batch = self.batches;
         self.batches += 1;
@@ -109,9 +112,9 @@ impl Transactions {
             }
             let mut draws = self.draws.member(2 * (batch as u64 * plan.batch as u64 + i as u64));
             let start = shared.unwrap_or_else(|| choose(&plan.mix, &mut draws));
-            if plan.open.get() >= plan.max_open || !cx.world.has_room() {
+            if plan.open.get() >= plan.max_open || !cx.has_room() {
                 let now = cx.now();
-                cx.journal.transactions.refuse(plan.mix[start].tally, now);
+                cx.log().refuse(plan.mix[start].tally, now);
                 self.leave(client);
                 continue;
             }
@@ -119,19 +122,26 @@ impl Transactions {
         }
     }
 
-    fn open(&mut self, cx: &mut Context, batch: u32, client: u32, start: usize, draws: Stream) {
+    fn open<C: Carrier<Conn = Conn>>(
+        &mut self,
+        cx: &mut C,
+        batch: u32,
+        client: u32,
+        start: usize,
+        draws: Stream,
+    ) {
         let plan = self.plan.clone();
         plan.open.set(plan.open.get() + 1);
         plan.left.set(plan.left.get() - 1);
         let config = &plan.mix[start].config;
-        let conn = cx.connect_with(config, RECEIVER, self.started);
+        let conn = cx.connect(config, self.started);
         let entry = Entry {
             conn,
             start,
             client,
             draws,
             row: TransactionRow {
-                flow: cx.flow.id,
+                flow: cx.flow(),
                 idx: 0,
                 batch,
                 request: 0,
@@ -164,12 +174,12 @@ impl Transactions {
                 self.entries.len() as u32 - 1
             }
         };
-        cx.world.notes(conn).entry = at;
+        cx.set_place(conn, at);
         self.begin(cx, at as usize);
     }
 
     /// Start the next transaction of a connection: how large will the response be?
-    fn begin(&mut self, cx: &mut Context, at: usize) {
+    fn begin<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let plan = &self.plan;
         let entry = &mut self.entries[at];
         let sizes = match plan.objects {
@@ -197,7 +207,7 @@ impl Transactions {
         entry.answered = false;
         entry.pending = true;
         let (tally, now) = (plan.mix[entry.start].tally, entry.row.arrival);
-        cx.journal.transactions.begin(tally, now, plan.on_the_wire(bytes), plan.open.get());
+        cx.log().begin(tally, now, plan.on_the_wire(bytes), plan.open.get());
     }
 
     /// Whether this connection has another transaction after the present one.
@@ -210,19 +220,19 @@ impl Transactions {
     }
 
     /// The client sends its request.
-    fn ask(&mut self, cx: &mut Context, at: usize) {
+    fn ask<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         entry.asking = true;
         let bytes = self.plan.request_bytes;
-        cx.world.act(entry.conn, RECEIVER, |tcp, now| tcp.write(now, bytes));
+        cx.write(entry.conn, RECEIVER, bytes);
     }
 
     /// The client has read a response.
-    fn complete(&mut self, cx: &mut Context, at: usize) {
+    fn complete<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         self.entries[at].row.completed = cx.now();
         if !self.goes_on(at) {
             if !self.entries[at].ended {
-                cx.world.act(self.entries[at].conn, RECEIVER, |tcp, now| tcp.close(now));
+                cx.close(self.entries[at].conn, RECEIVER);
             }
             return;
         }
@@ -238,7 +248,7 @@ impl Transactions {
     }
 
     /// The connections of a client who asks on all of them together go on when the last one is ready.
-    fn release(&mut self, cx: &mut Context, client: u32) {
+    fn release<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, client: u32) {
         let client = &mut self.clients[client as usize];
         if client.ready.len() == client.connections as usize {
             for at in std::mem::take(&mut client.ready) {
@@ -248,12 +258,12 @@ impl Transactions {
     }
 
     /// The client asks again, after a pause perhaps.
-    fn go_on(&mut self, cx: &mut Context, at: usize) {
+    fn go_on<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         let pause = Span((self.plan.think_s.draw(&mut entry.draws).min(LONGEST_S) * 1e9) as u64);
         if pause > Span::ZERO {
             let (conn, until) = (entry.conn, cx.now() + pause);
-            self.thinking.push(Reverse((until, at as u32, conn.number())));
+            self.thinking.push(Reverse((until, at as u32, C::number(conn))));
             self.schedule(cx);
         } else {
             self.begin(cx, at);
@@ -262,32 +272,32 @@ impl Transactions {
     }
 
     /// The client has thought.
-    fn resume(&mut self, cx: &mut Context, at: usize, conn: u32) {
-        let there = self.entries.get(at).is_some_and(|e| e.in_use && e.conn.number() == conn);
+    fn resume<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: u32) {
+        let there = self.entries.get(at).is_some_and(|e| e.in_use && C::number(e.conn) == conn);
         if there && self.goes_on(at) {
             self.begin(cx, at);
             self.ask(cx, at);
         } else if there {
             // others took what was left: nothing to ask for, and the server waits
-            cx.world.act(self.entries[at].conn, RECEIVER, |tcp, now| tcp.close(now));
+            cx.close(self.entries[at].conn, RECEIVER);
         }
     }
 
     /// Write a transaction down, once.
-    fn count(&mut self, cx: &mut Context, at: usize, failed: bool) {
+    fn count<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, failed: bool) {
         let entry = &mut self.entries[at];
         if !std::mem::take(&mut entry.pending) {
             return;
         }
-        let total = counts(cx.world, entry.conn);
+        let total = cx.counts(entry.conn);
         entry.row.counts = total.since(&entry.counted);
         entry.row.failed = failed && entry.row.completed == Time::NEVER;
         entry.counted = total;
-        cx.journal.transactions.keep(self.plan.mix[entry.start].tally, &entry.row);
+        cx.log().keep(self.plan.mix[entry.start].tally, &entry.row);
     }
 
     /// Take a connection out.
-    fn retire(&mut self, cx: &mut Context, at: usize) {
+    fn retire<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         entry.in_use = false;
         let (conn, client) = (entry.conn, entry.client);
@@ -300,7 +310,7 @@ impl Transactions {
         }
         let over = self.plan.left.get() == 0 || self.next_arrival == Time::NEVER;
         if over && self.free.len() == self.entries.len() {
-            cx.flow.completed = cx.now();
+            cx.note_completed();
         }
     }
 
@@ -330,23 +340,23 @@ impl Transactions {
     }
 
     /// Wake up for whatever comes next.
-    fn schedule(&self, cx: &mut Context) {
-        let arrival = if self.next_arrival < cx.flow.stop { self.next_arrival } else { Time::NEVER };
+    fn schedule<C: Carrier<Conn = Conn>>(&self, cx: &mut C) {
+        let arrival = if self.next_arrival < cx.stop() { self.next_arrival } else { Time::NEVER };
         let resume = self.thinking.peek().map_or(Time::NEVER, |Reverse((until, ..))| *until);
         let next = arrival.min(resume);
-        if next != Time::NEVER && next != cx.flow.wake_at {
+        if next != Time::NEVER {
             cx.wake(next);
         }
     }
-}
 
-impl Workload for Transactions {
-    fn start(&mut self, cx: &mut Context) {
+    /// The flow's start has come.
+    pub fn start<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         self.next_arrival = self.arrivals.following();
         self.wake(cx);
     }
 
-    fn wake(&mut self, cx: &mut Context) {
+    /// The wake-up asked for last is due.
+    pub fn wake<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let now = cx.now();
         while let Some(&Reverse((until, at, conn))) = self.thinking.peek() {
             if until > now {
@@ -355,7 +365,7 @@ impl Workload for Transactions {
             self.thinking.pop();
             self.resume(cx, at as usize, conn);
         }
-        while self.next_arrival <= now && now < cx.flow.stop && self.plan.left.get() > 0 {
+        while self.next_arrival <= now && now < cx.stop() && self.plan.left.get() > 0 {
             self.arrive(cx);
             self.next_arrival = self.arrivals.following();
         }
@@ -365,10 +375,11 @@ impl Workload for Transactions {
         self.schedule(cx);
     }
 
-    fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
-        let at = cx.world.notes(conn).entry as usize;
+    /// Something happened at one end of a connection.
+    pub fn progress<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, conn: Conn, host: usize) {
+        let at = cx.place(conn);
         debug_assert!(self.entries[at].in_use && self.entries[at].conn == conn);
-        if cx.world.tcp(conn, host).has_failed() {
+        if cx.end(conn, host).failed {
             self.count(cx, at, true);
             return self.retire(cx, at);
         }
@@ -377,31 +388,29 @@ impl Workload for Transactions {
         } else {
             self.server(cx, at, conn);
         }
-        if cx.world.tcp(conn, SENDER).is_done() && cx.world.tcp(conn, RECEIVER).is_done() {
+        if cx.end(conn, SENDER).done && cx.end(conn, RECEIVER).done {
             self.count(cx, at, false);
             self.retire(cx, at);
         }
     }
 
-    fn finish(&mut self, cx: &mut Context) {
+    /// The run is over.
+    pub fn finish<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         for at in 0..self.entries.len() {
             if self.entries[at].in_use {
                 self.count(cx, at, false);
             }
         }
     }
-}
 
-impl Transactions {
     /// Something happened at the client.
-    fn client(&mut self, cx: &mut Context, at: usize, conn: ConnId) {
+    fn client<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn) {
         let entry = &mut self.entries[at];
-        let tcp = cx.world.tcp(conn, RECEIVER);
-        let received = tcp.received();
+        let End { received, established, .. } = cx.end(conn, RECEIVER);
         if entry.row.connected == Time::NEVER {
-            if tcp.is_established() {
-                entry.row.connected = cx.world.now();
-                cx.note_established(conn, RECEIVER);
+            if established {
+                entry.row.connected = cx.now();
+                cx.note_established(conn);
                 self.ask(cx, at);
             }
             return;
@@ -411,33 +420,48 @@ impl Transactions {
         }
         let before = entry.expected - entry.row.bytes;
         if entry.row.first_byte == Time::NEVER && received > before {
-            entry.row.first_byte = cx.world.now();
+            entry.row.first_byte = cx.now();
         }
         if received >= entry.expected && entry.row.completed == Time::NEVER {
             self.complete(cx, at);
         }
-        let tcp = cx.world.tcp(conn, RECEIVER);
-        if tcp.peer_closed() && !tcp.is_closing() {
-            cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
+        let client = cx.end(conn, RECEIVER);
+        if client.peer_closed && !client.closing {
+            cx.close(conn, RECEIVER);
         }
     }
 
     /// Something happened at the server.
-    fn server(&mut self, cx: &mut Context, at: usize, conn: ConnId) {
+    fn server<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn) {
         let entry = &self.entries[at];
-        let tcp = cx.world.tcp(conn, SENDER);
-        if !entry.answered && tcp.received() >= entry.asked {
+        let server = cx.end(conn, SENDER);
+        if !entry.answered && server.received >= entry.asked {
             let bytes = entry.row.bytes;
             self.entries[at].answered = true;
-            cx.world.act(conn, SENDER, |tcp, now| tcp.write(now, bytes));
+            cx.write(conn, SENDER, bytes);
             if self.plan.close == CloseFirst::Server && !self.goes_on(at) {
                 self.entries[at].ended = true;
                 // a call of its own: what the window lets out has left without the FIN
-                cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
+                cx.close(conn, SENDER);
             }
-        } else if tcp.peer_closed() && !tcp.is_closing() {
-            cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
+        } else if server.peer_closed && !server.closing {
+            cx.close(conn, SENDER);
         }
+    }
+}
+
+impl Workload for Transactions<ConnId> {
+    fn start(&mut self, cx: &mut Context) {
+        Transactions::start(self, cx);
+    }
+    fn wake(&mut self, cx: &mut Context) {
+        Transactions::wake(self, cx);
+    }
+    fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
+        Transactions::progress(self, cx, conn, host);
+    }
+    fn finish(&mut self, cx: &mut Context) {
+        Transactions::finish(self, cx);
     }
 }
 
@@ -445,18 +469,6 @@ impl Transactions {
 fn choose(mix: &[Start], draws: &mut Stream) -> usize {
     let bits = draws.next_u64();
     mix.iter().position(|start| bits < start.threshold).unwrap_or(mix.len() - 1)
-}
-
-/// What both ends of a connection did so far.
-fn counts(world: &World, conn: ConnId) -> Counts {
-    let (server, client) = (world.tcp(conn, SENDER).stats(), world.tcp(conn, RECEIVER).stats());
-    Counts {
-        segments_sent: server.data_segments_sent,
-        retransmissions: server.retransmissions,
-        rtos: server.rtos,
-        syn_retransmissions: client.syn_retransmissions,
-        synack_retransmissions: server.syn_retransmissions,
-    }
 }
 
 /// Longest time of thinking, s.

@@ -1,0 +1,142 @@
+//! Who carries transactions out: the simulator's world, or the sockets of a real kernel. What clients do, when they come
+//! and what they draw is the same for both.
+
+use std::fmt::Debug;
+use std::rc::Rc;
+
+use ackclock_core::{FlowId, Time};
+use ackclock_tcp::Config;
+
+use super::super::Context;
+use crate::tally::{Counts, TransactionLog};
+use crate::world::{ConnId, RECEIVER, SENDER};
+
+/// What transactions ask of the hosts of one client-server pair. The server is host 0, the client host 1.
+pub trait Carrier {
+    /// An open connection.
+    type Conn: Copy + PartialEq + Debug;
+
+    /// The time.
+    fn now(&self) -> Time;
+    /// Number of the flow.
+    fn flow(&self) -> FlowId;
+    /// No client comes at this time or later.
+    fn stop(&self) -> Time;
+    /// Whether one more connection can be opened.
+    fn has_room(&self) -> bool;
+    /// Where transactions are written down.
+    fn log(&mut self) -> &mut TransactionLog;
+    /// The client opens its `idx`-th connection with these settings of both hosts.
+    fn connect(&mut self, config: &Rc<Config>, idx: u32) -> Self::Conn;
+    /// What tells a connection apart from the one that had its place before.
+    fn number(conn: Self::Conn) -> u32;
+    /// Note the place of a connection among the workload's.
+    fn set_place(&mut self, conn: Self::Conn, place: u32);
+    /// The place noted.
+    fn place(&mut self, conn: Self::Conn) -> usize;
+    /// One end, as the application sees it.
+    fn end(&self, conn: Self::Conn, host: usize) -> End;
+    /// What both ends did so far.
+    fn counts(&self, conn: Self::Conn) -> Counts;
+    /// The application writes so many bytes.
+    fn write(&mut self, conn: Self::Conn, host: usize, bytes: u64);
+    /// The application closes: a FIN follows what was written.
+    fn close(&mut self, conn: Self::Conn, host: usize);
+    /// The client sees its connection established.
+    fn note_established(&mut self, conn: Self::Conn);
+    /// The connection is over, or has failed.
+    fn retire(&mut self, conn: Self::Conn);
+    /// Nothing is left to do.
+    fn note_completed(&mut self);
+    /// Wake the workload at `at`, and at no time asked for earlier.
+    fn wake(&mut self, at: Time);
+}
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct End {
+    pub established: bool,
+    /// Bytes that the application has read.
+    pub received: u64,
+    pub peer_closed: bool,
+    /// The application has closed.
+    pub closing: bool,
+    /// Both directions are closed.
+    pub done: bool,
+    pub failed: bool,
+}
+
+impl Carrier for Context<'_> {
+    type Conn = ConnId;
+
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+    fn flow(&self) -> FlowId {
+        self.flow.id
+    }
+    fn stop(&self) -> Time {
+        self.flow.stop
+    }
+    fn has_room(&self) -> bool {
+        self.world.has_room()
+    }
+    fn log(&mut self) -> &mut TransactionLog {
+        &mut self.journal.transactions
+    }
+    fn connect(&mut self, config: &Rc<Config>, idx: u32) -> ConnId {
+        self.connect_with(config, RECEIVER, idx)
+    }
+    fn number(conn: ConnId) -> u32 {
+        conn.number()
+    }
+    fn set_place(&mut self, conn: ConnId, place: u32) {
+        self.world.notes(conn).entry = place;
+    }
+    fn place(&mut self, conn: ConnId) -> usize {
+        self.world.notes(conn).entry as usize
+    }
+    #[inline]
+    fn end(&self, conn: ConnId, host: usize) -> End {
+        let tcp = self.world.tcp(conn, host);
+        End {
+            established: tcp.is_established(),
+            received: tcp.received(),
+            peer_closed: tcp.peer_closed(),
+            closing: tcp.is_closing(),
+            done: tcp.is_done(),
+            failed: tcp.has_failed(),
+        }
+    }
+    fn counts(&self, conn: ConnId) -> Counts {
+        let (server, client) = (self.world.tcp(conn, SENDER).stats(), self.world.tcp(conn, RECEIVER).stats());
+        Counts {
+            segments_sent: server.data_segments_sent,
+            retransmissions: server.retransmissions,
+            rtos: server.rtos,
+            syn_retransmissions: client.syn_retransmissions,
+            synack_retransmissions: server.syn_retransmissions,
+        }
+    }
+    fn write(&mut self, conn: ConnId, host: usize, bytes: u64) {
+        self.world.act(conn, host, |tcp, now| tcp.write(now, bytes));
+    }
+    fn close(&mut self, conn: ConnId, host: usize) {
+        self.world.act(conn, host, |tcp, now| tcp.close(now));
+    }
+    fn note_established(&mut self, conn: ConnId) {
+        Context::note_established(self, conn, RECEIVER);
+    }
+    fn retire(&mut self, conn: ConnId) {
+        Context::retire(self, conn);
+    }
+    fn note_completed(&mut self) {
+        self.flow.completed = self.world.now();
+    }
+    fn wake(&mut self, at: Time) {
+        if at != self.flow.wake_at {
+            Context::wake(self, at);
+        }
+    }
+}
