@@ -9,7 +9,7 @@ pub const UDP_IP_BYTES: u32 = 28;
 /// A datagram.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Datagram {
-    /// From the side that sends the data.
+    /// From the side that sends the data; a request comes from the other one.
     Data(Data),
     /// From the other side: what arrived.
     Report(Report),
@@ -47,6 +47,8 @@ pub enum DataKind {
     Hello = 2,
     /// Tells an end that has all data already that there is no more, without payload.
     Close = 3,
+    /// On the way back: asks the sending end for data. `chunk` counts the bytes asked so far, this request included.
+    Request = 4,
 }
 
 /// Words of [`Report::received`].

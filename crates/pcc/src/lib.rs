@@ -11,6 +11,7 @@ pub mod control;
 mod interval;
 mod pieces;
 mod receiver;
+mod request;
 mod sender;
 pub mod utility;
 

@@ -5,10 +5,14 @@ use ackclock_core::Time;
 
 use crate::config::{Config, Feedback};
 use crate::pieces::Incoming;
+use crate::request::Requests;
 
 /// Receiver.
 pub struct Receiver {
     feedback: Feedback,
+    /// Bytes of the transport's own header.
+    header: u32,
+    requests: Requests,
     data: Incoming,
     /// Largest datagram number that arrived, and when.
     largest: Option<(u64, Time)>,
@@ -29,6 +33,8 @@ impl Receiver {
     pub fn new(config: &Config) -> Receiver {
         Receiver {
             feedback: config.feedback,
+            header: config.header,
+            requests: Requests::default(),
             data: Incoming::default(),
             largest: None,
             received: [0; REPORT_WORDS],
@@ -49,6 +55,22 @@ impl Receiver {
     /// The sender has closed, and all its data is here.
     pub fn is_complete(&self) -> bool {
         self.data.is_complete()
+    }
+
+    /// Ask the other end for data: one request of `bytes`, at most a datagram's payload, when all that was asked for before
+    /// is here.
+    pub fn ask(&mut self, bytes: u32) {
+        self.requests.ask(bytes);
+    }
+
+    /// The other end has been heard.
+    pub fn is_established(&self) -> bool {
+        self.largest.is_some()
+    }
+
+    /// Nobody answered a request.
+    pub fn has_failed(&self) -> bool {
+        self.requests.has_failed()
     }
 
     /// Data datagrams that arrived, and those of them that brought nothing new.
@@ -106,7 +128,9 @@ impl DatagramEndpoint for Receiver {
         }
         self.arrivals += 1;
         let last = matches!(kind, DataKind::Last | DataKind::Close);
-        if !self.data.insert(chunk, len, last) {
+        if self.data.insert(chunk, len, last) {
+            self.requests.on_answer();
+        } else {
             self.duplicates += 1;
         }
         if self.fresh >= self.feedback.every || last {
@@ -121,19 +145,20 @@ impl DatagramEndpoint for Receiver {
             self.due = self.fresh > 0;
             self.flush = Time::NEVER;
         }
+        self.requests.on_timer(now);
     }
 
     #[inline]
     fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
         if !self.due {
-            return None;
+            return self.requests.poll(now, self.header);
         }
         self.report(now)
     }
 
     #[inline]
     fn next_deadline(&self) -> Time {
-        self.flush
+        self.flush.min(self.requests.deadline())
     }
 }
 

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::control::{Controller, Path};
 use crate::interval::{Intervals, Measured};
 use crate::pieces::Outgoing;
+use crate::request::{FIRST_WAIT, TRIES};
 
 /// Running sums.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +54,8 @@ pub struct Sender {
     /// Bytes to send in all; `u64::MAX` = as many as there is time for.
     written: u64,
     taken: u64,
+    /// Bytes of requests that came from the other end.
+    asked: u64,
     closing: bool,
     /// The end of the stream has been sent.
     ended: bool,
@@ -100,6 +103,7 @@ impl Sender {
             pieces: Outgoing::default(),
             written: 0,
             taken: 0,
+            asked: 0,
             closing: false,
             ended: false,
             ring: VecDeque::new(),
@@ -132,7 +136,10 @@ impl Sender {
         self.hello_due = true;
     }
     /// Hand over bytes.
-    pub fn write(&mut self, bytes: u64) {
+    pub fn write(&mut self, now: Time, bytes: u64) {
+        if now > self.due && !self.has_something() {
+            self.run_dry(); // nobody asked for a datagram since the last one, which left more than a spacing ago
+        }
         self.written = self.written.saturating_add(bytes);
     }
     /// From now on there is always something to send.
@@ -166,6 +173,10 @@ impl Sender {
     /// Payload bytes cumulatively acknowledged.
     pub fn acked(&self) -> u64 {
         self.pieces.acked()
+    }
+    /// Bytes of the requests that came from the other end.
+    pub fn asked(&self) -> u64 {
+        self.asked
     }
     /// Closed, and everything was acknowledged; or failed.
     pub fn is_done(&self) -> bool {
@@ -249,6 +260,26 @@ impl Sender {
         self.spacing = spacing(plan.rate, self.config.packet_bytes());
         self.interval_end = now + plan.length;
         self.intervals.begin(now, plan.rate, plan.purpose);
+    }
+
+    /// There is nothing to send.
+    fn run_dry(&mut self) {
+        if !std::mem::replace(&mut self.idle, true) {
+            if let Some(interval) = self.intervals.current() {
+                interval.limited = true;
+            }
+        }
+    }
+
+    /// There is something to send again, and all that was sent is accounted for: the interval in which the data ran out
+    /// ended with its data. The controller knows its result before it plans the next one.
+    #[inline(never)]
+    fn resume(&mut self, now: Time) {
+        if self.intervals.current().is_some_and(|interval| interval.limited) {
+            self.intervals.finish(self.due.min(now));
+            self.interval_end = Time::ZERO;
+            self.take_results(now);
+        }
     }
 
     #[inline]
@@ -404,8 +435,12 @@ impl Sender {
 impl DatagramEndpoint for Sender {
     #[inline]
     fn on_packet(&mut self, now: Time, datagram: &Datagram) {
-        if let (Datagram::Report(report), None) = (datagram, &self.failed) {
-            self.on_report(now, report);
+        match datagram {
+            Datagram::Report(report) if self.failed.is_none() => self.on_report(now, report),
+            Datagram::Data(Data { kind: DataKind::Request, chunk, .. }) => {
+                self.asked = self.asked.max(*chunk)
+            }
+            _ => {}
         }
     }
 
@@ -414,8 +449,8 @@ impl DatagramEndpoint for Sender {
             return;
         }
         if self.connecting {
-            if self.hello_tries >= HELLO_TRIES {
-                self.failed = Some(format!("no answer to {HELLO_TRIES} attempts to connect"));
+            if self.hello_tries >= TRIES {
+                self.failed = Some(format!("no answer to {TRIES} attempts to connect"));
                 self.timeout = Time::NEVER;
                 return;
             }
@@ -437,14 +472,12 @@ impl DatagramEndpoint for Sender {
             return None;
         }
         let Some((chunk, len, kind, rexmit)) = self.choose() else {
-            if !self.idle {
-                self.idle = true;
-                if let Some(interval) = self.intervals.current() {
-                    interval.limited = true;
-                }
-            }
+            self.run_dry();
             return None;
         };
+        if self.idle && self.outstanding == 0 {
+            self.resume(now);
+        }
         // intervals are measured by the schedule: what is sent late, but made up, was sent at the rate set
         let due = if self.idle { now } else { self.due };
         if due >= self.interval_end {
@@ -500,7 +533,7 @@ impl Sender {
             return None;
         }
         let number = self.track(now, u64::MAX, HELLO);
-        self.timeout = now + (HELLO_TIMEOUT * (1 << self.hello_tries.min(6)));
+        self.timeout = now + (FIRST_WAIT * (1 << self.hello_tries.min(6)));
         self.hello_tries += 1;
         let header = self.config.header as u16;
         let kind = DataKind::Hello;
@@ -521,7 +554,3 @@ fn arrived(report: &Report, i: u64) -> bool {
 
 /// Interval of hellos, which belong to none.
 const HELLO: u32 = u32::MAX;
-/// As often as TCP sends its SYN (Linux: one and six more).
-const HELLO_TRIES: u32 = 7;
-/// First wait for an answer, doubled each time, as RFC 6298's for a SYN.
-const HELLO_TIMEOUT: Span = Span::from_secs(1);

@@ -242,11 +242,16 @@ impl Transport {
         }
     }
 
-    /// Hand over `bytes`; a source of datagrams makes its own.
+    /// Hand over `bytes`; a source of datagrams makes its own. PCC's receiving end sends them as one request, which fits into
+    /// a datagram.
     pub fn write(&mut self, now: Time, bytes: u64) {
         match self {
             Transport::Tcp(tcp) => tcp.write(now, bytes),
-            Transport::Datagram(_) => self.pcc(|sender| sender.write(bytes)),
+            Transport::Datagram(end) => match &mut **end {
+                DatagramEnd::PccSender(sender) => sender.write(now, bytes),
+                DatagramEnd::PccReceiver(receiver) => receiver.ask(bytes as u32),
+                DatagramEnd::Source(_) | DatagramEnd::Sink(_) => {}
+            },
         }
     }
 
@@ -286,13 +291,14 @@ impl Transport {
         }
     }
 
-    /// The end that opened it knows that the other one is there.
+    /// This end knows that the other one is there.
     pub fn is_established(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_established(),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.is_established(),
-                _ => true,
+                DatagramEnd::PccReceiver(receiver) => receiver.is_established(),
+                DatagramEnd::Source(_) | DatagramEnd::Sink(_) => true,
             },
         }
     }
@@ -315,7 +321,8 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::Sink(sink) => sink.received().bytes,
                 DatagramEnd::PccReceiver(receiver) => receiver.received(),
-                _ => 0,
+                DatagramEnd::PccSender(sender) => sender.asked(),
+                DatagramEnd::Source(_) => 0,
             },
         }
     }
@@ -361,7 +368,8 @@ impl Transport {
             Transport::Tcp(tcp) => tcp.has_failed(),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.failure().is_some(),
-                _ => false,
+                DatagramEnd::PccReceiver(receiver) => receiver.has_failed(),
+                DatagramEnd::Source(_) | DatagramEnd::Sink(_) => false,
             },
         }
     }

@@ -412,6 +412,16 @@ impl Allegro {
         true
     }
 
+    /// The data ran out in the last interval planned, which therefore says nothing: its rate is still to be tried. Rates
+    /// must not double with every piece of data that an application sends.
+    fn start_again_at(&mut self, limited: f64) {
+        let Phase::Starting { rate, waiting, .. } = &mut self.phase else { return };
+        *waiting = false;
+        if self.params.growth == Growth::Double && *rate <= limited * 2.0 {
+            *rate = limited;
+        }
+    }
+
     fn on_trial(&mut self, measured: &Measured, utility: f64, number: u32) -> bool {
         if measured.limited {
             let epsilon = self.epsilon();
@@ -533,7 +543,10 @@ impl RateControl for Allegro {
             return false;
         }
         match self.phase {
-            Phase::Starting { .. } if measured.limited => false,
+            Phase::Starting { .. } if measured.limited => {
+                self.start_again_at(measured.rate);
+                false
+            }
             Phase::Starting { .. } => self.on_start(measured, utility),
             Phase::Decision(_) => self.on_trial(measured, utility, number),
             Phase::Adjusting(_) => self.on_step(measured, utility),

@@ -271,7 +271,12 @@ impl RateControl for Vivace {
         }
         let vanished = measured.lost == measured.sent;
         match &mut self.phase {
-            Phase::Starting { .. } if measured.limited => false,
+            Phase::Starting { rate, .. } if measured.limited => {
+                if *rate <= measured.rate * 2.0 {
+                    *rate = measured.rate; // it was the last one planned, and is still to be tried
+                }
+                false
+            }
             Phase::Starting { known, .. } => {
                 let before = known.replace((measured.rate, utility));
                 match before {

@@ -166,3 +166,28 @@ fn intervals_hold_ten_packets_or_about_two_rtts() {
     // ten packets of 12 000 bits, less the half spacing that rounding must not fill
     assert!((plan.length.as_secs() - 9.5 * 12_000.0 / plan.rate).abs() < 1e-6);
 }
+
+/// An application that sends little at a time: without results nothing doubles, and nothing waits for ever.
+#[test]
+fn starting_does_not_double_while_the_application_is_the_limit() {
+    for params in [AllegroParams::PAPER, AllegroParams::MODONG, AllegroParams::HERC, AllegroParams::USP] {
+        let mut allegro = Allegro::new(params, Stream::new(5, "test"));
+        let first = allegro.begin(&path());
+        let limited = |rate| Measured { limited: true, ..measured(rate, 0) };
+        allegro.on_result(&limited(first.rate), 0.0, first.purpose);
+        for _ in 0..10 {
+            let plan = allegro.begin(&path());
+            assert_eq!(plan, Plan { length: plan.length, ..first }, "{params:?}");
+            allegro.on_result(&limited(plan.rate), 0.0, plan.purpose);
+        }
+        let plan = allegro.begin(&path());
+        allegro.on_result(&measured(plan.rate, 0), 1.0, plan.purpose);
+        let next = allegro.begin(&path());
+        assert_eq!((next.rate, allegro.state()), (2.0 * first.rate, "starting"));
+    }
+    // results that come while later intervals are out change nothing
+    let mut allegro = Allegro::new(AllegroParams::PAPER, Stream::new(5, "test"));
+    let plans: Vec<Plan> = (0..3).map(|_| allegro.begin(&path())).collect();
+    allegro.on_result(&Measured { limited: true, ..measured(plans[0].rate, 0) }, 0.0, plans[0].purpose);
+    assert_eq!(allegro.begin(&path()).rate, 8.0 * plans[0].rate);
+}
