@@ -156,6 +156,7 @@ const ALLEGRO: &[Parameter] = &[
     ),
     number("epsilon_min", 1e-4, 0.5, "0.01; 0.05 for usp", "least size of a trial"),
     number("epsilon_max", 1e-4, 0.5, "0.05", "greatest size of a trial"),
+    number("step", 1e-4, 0.5, "0.01; 0.02 for usp", "size of step n of a moving rate is n times this"),
     number(
         "interval_rtts",
         0.5,
@@ -239,6 +240,7 @@ pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
                 });
             }
             p.pairs = given.number("pairs", p.pairs as f64) as u32;
+            p.step = given.number("step", p.step);
             let rtts = given.number("interval_rtts", 0.0);
             if rtts > 0.0 {
                 p.length = super::allegro::Length::Uniform(rtts, rtts);
@@ -300,6 +302,21 @@ mod tests {
 
     fn with(name: &str, option: &str, value: Value) -> Result<Recipe, Refusal> {
         build(name, &Options::from([(option.to_string(), value)]))
+    }
+
+    /// The paper's rule: r_n = r_(n-1) (1 + n epsilon_min dir).
+    #[test]
+    fn steps_and_trials_are_sized_by_their_options() {
+        let options = Options::from([
+            ("epsilon_min".to_string(), Value::Number(0.04)),
+            ("step".to_string(), Value::Number(0.04)),
+        ]);
+        let Family::Allegro(p) = build("pcc-allegro", &options).expect("allowed").family else { panic!() };
+        assert_eq!((p.epsilon_min, p.step), (0.04, 0.04));
+        let Family::Allegro(p) = build("pcc-allegro-usp", &Options::new()).expect("allowed").family else {
+            panic!()
+        };
+        assert_eq!((p.epsilon_min, p.step), (0.05, 0.02));
     }
 
     #[test]
