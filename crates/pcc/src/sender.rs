@@ -26,7 +26,7 @@ pub struct Stats {
     /// Taken as lost.
     pub lost: u64,
     pub reports: u64,
-    /// Times that no report came for so long that all was taken as lost.
+    /// Times that datagrams were taken as lost because no report had come of them for so long.
     pub timeouts: u64,
     /// Monitor intervals with a result.
     pub intervals: u64,
@@ -78,7 +78,7 @@ pub struct Sender {
     established: bool,
     hello_due: bool,
     hello_tries: u32,
-    /// When everything outstanding is taken as lost; when connecting, when the hello is sent again.
+    /// When the oldest datagram outstanding is taken as lost; when connecting, when the hello is sent again.
     timeout: Time,
     srtt: Span,
     rttvar: Span,
@@ -336,7 +336,7 @@ impl Sender {
             self.due = self.due.max(now);
             self.idle = true;
         }
-        self.arm_timeout(now);
+        self.arm_timeout();
         self.take_results(now);
     }
 
@@ -401,33 +401,42 @@ impl Sender {
         stats.min_rtt = stats.min_rtt.min(rtt);
     }
 
-    /// Silence after which everything outstanding is taken as lost.
+    /// Age at which a datagram of which no report has come is taken as lost.
     fn patience(&self) -> Span {
         (self.srtt + self.rttvar * 4).max(self.srtt * 2) + self.config.feedback.flush
     }
 
     #[inline]
-    fn arm_timeout(&mut self, now: Time) {
-        self.timeout = if self.outstanding > 0 { now + self.patience() } else { Time::NEVER };
+    fn arm_timeout(&mut self) {
+        self.timeout = self.ring.front().map_or(Time::NEVER, |oldest| oldest.at + self.patience());
     }
 
+    /// Datagrams grow too old. Those sent later may still arrive: an interval that counted them would be judged by losses
+    /// that there were not.
     fn on_silence(&mut self, now: Time) {
-        self.stats.timeouts += 1;
-        for i in 0..self.ring.len() {
-            let Sent { piece, interval, open, .. } = self.ring[i];
+        let patience = self.patience();
+        let blocked = self.outstanding >= self.config.window;
+        let mut old = false;
+        while let Some(&Sent { at, piece, interval, open }) = self.ring.front() {
+            if open && at + patience > now {
+                break;
+            }
             if open {
-                self.ring[i].open = false;
+                old = true;
                 self.on_lost(interval, piece);
             }
+            self.ring.pop_front();
+            self.base += 1;
         }
-        self.forget();
-        self.timeout = Time::NEVER;
-        if self.idle {
+        self.stats.timeouts += old as u64;
+        self.arm_timeout();
+        if self.idle || blocked {
             self.due = self.due.max(now);
+            self.idle = true;
+            // an interval that nothing follows would never end
+            self.intervals.finish(now);
+            self.interval_end = Time::ZERO;
         }
-        // an interval that nothing follows would never end
-        self.intervals.finish(now);
-        self.interval_end = Time::ZERO;
         self.take_results(now);
     }
 }

@@ -1,0 +1,98 @@
+//! Datagrams of which no report comes: only those that are old enough count as lost.
+
+use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint};
+use ackclock_core::{Span, Stream, Time};
+use ackclock_pcc::control::{Algorithm, Allegro, AllegroParams, Start};
+use ackclock_pcc::utility::Kind;
+use ackclock_pcc::{Config, Controller, Receiver, Sender};
+
+const RTT: Span = Span::from_ms(30);
+
+/// A sender at about 10 packets per RTT, its receiver, and a path on which `passes` decides by datagram number.
+struct Pair {
+    sender: Sender,
+    receiver: Receiver,
+    forward: Vec<(Time, Datagram)>,
+    back: Vec<(Time, Datagram)>,
+    now: Time,
+}
+
+impl Pair {
+    fn new(rate: f64) -> Pair {
+        let params = AllegroParams { start: Start::Rate(rate), max_rate: rate, ..AllegroParams::PAPER };
+        let allegro = Allegro::new(params, Stream::new(1, "test"));
+        let controller = Controller::new(Algorithm::Allegro(Box::new(allegro)), Kind::SAFE);
+        let config = Config::default();
+        let mut sender = Sender::new(config, controller);
+        sender.set_trace(true);
+        sender.write_forever();
+        sender.connect(Time::ZERO);
+        let receiver = Receiver::new(&config);
+        Pair { sender, receiver, forward: Vec::new(), back: Vec::new(), now: Time::ZERO }
+    }
+
+    /// Go on until `end`, in steps of 10 us; numbers of the data sent on the way.
+    fn run(&mut self, end: Time, passes: impl Fn(u64) -> bool) -> Vec<u64> {
+        let mut sent = Vec::new();
+        while self.now < end {
+            self.now += Span(10_000);
+            let now = self.now;
+            let due = |queue: &mut Vec<(Time, Datagram)>| {
+                let n = queue.iter().take_while(|(at, _)| *at <= now).count();
+                queue.drain(..n).map(|(_, datagram)| datagram).collect::<Vec<_>>()
+            };
+            for datagram in due(&mut self.forward) {
+                self.receiver.on_packet(now, &datagram);
+            }
+            for datagram in due(&mut self.back) {
+                self.sender.on_packet(now, &datagram);
+            }
+            if self.sender.next_deadline() <= now {
+                self.sender.on_timer(now);
+            }
+            while let Some(datagram) = self.sender.poll_transmit(now) {
+                if let Datagram::Data(Data { number, kind, .. }) = datagram {
+                    sent.extend((kind != DataKind::Hello).then_some(number));
+                    if passes(number) {
+                        self.forward.push((now + RTT / 2, datagram));
+                    }
+                }
+            }
+            while let Some(report) = self.receiver.poll_transmit(now) {
+                self.back.push((now + RTT / 2, report));
+            }
+        }
+        sent
+    }
+}
+
+#[test]
+fn datagrams_younger_than_the_patience_are_not_taken_as_lost() {
+    // 0.4 Mbit/s: one datagram in 30 ms; a few are dropped one after the other, as by a full queue
+    for dropped in 3..12 {
+        let mut pair = Pair::new(0.4e6);
+        pair.run(Time(2_000_000_000), |_| true);
+        assert_eq!(pair.sender.stats().lost, 0);
+        let first = pair.run(Time(2_100_000_000), |_| true).pop().expect("something was sent") + 1;
+        pair.run(Time(4_000_000_000), |n| !(first..first + dropped).contains(&n));
+        let stats = pair.sender.stats();
+        assert_eq!(stats.lost, dropped, "those that were dropped, and no other");
+        assert!(stats.timeouts > 0);
+        let rows = pair.sender.take_rows();
+        assert_eq!(rows.iter().map(|row| row.measured.lost as u64).sum::<u64>(), dropped);
+    }
+}
+
+#[test]
+fn a_path_that_goes_dark_takes_all_that_was_sent_and_it_comes_again() {
+    let mut pair = Pair::new(4e6);
+    pair.run(Time(1_000_000_000), |_| true);
+    let last = pair.run(Time(1_100_000_000), |_| true).pop().expect("something was sent");
+    let dark = pair.run(Time(1_600_000_000), |n| n <= last);
+    pair.run(Time(3_000_000_000), |_| true);
+    let stats = pair.sender.stats();
+    assert_eq!(stats.lost, dark.len() as u64);
+    assert_eq!(stats.retransmissions, stats.lost);
+    let (arrivals, duplicates) = pair.receiver.arrivals();
+    assert_eq!((arrivals, duplicates), (stats.sent - stats.lost - pair.forward.len() as u64, 0));
+}
