@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 
 import polars as pl
+import pytest
 
-from ackclock import Scenario, run_batch, studies
+from ackclock import InputError, Scenario, run_batch, studies
 from ackclock.cli import main
 from ackclock.stats import mean_interval
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 from ackclock.study.plan import Plan
 from ackclock.sweep import Store, executors
 
@@ -24,31 +25,85 @@ def lossy(cc: str) -> Scenario:
     )
 
 
-def cells() -> list[Cell]:
-    return [
-        Cell(scenario=lossy(cc), keys={"arm": cc, "load": n}, stream="s", seeds=12)
+NEEDS = {"fetches": ("total_s", "data_rtos"), "recoveries": ("losses", "cause")}
+
+
+def slowest(batch) -> pl.DataFrame:
+    return batch.fetches.group_by("seed", maintain_order=True).agg(pl.col("total_s").max().alias("slowest_s"))
+
+
+def cells(**settings) -> list[Cell]:
+    """Two cells that keep rows, and one that keeps what it makes of them."""
+    rows = [
+        Cell(scenario=lossy(cc), keys={"arm": cc, "load": n}, stream="s", seeds=12, needs=NEEDS)
         for n, cc in enumerate(("reno", "cubic"))
     ]
-
-
-def collect(plan: Plan):
-    wanted = {"fetches": ("total_s", "data_rtos"), "recoveries": ("losses", "cause")}
-    return Cells(name="x", wanted=wanted).run(cells(), plan)
+    needs = {"fetches": ("total_s",)}
+    made = Cell(
+        scenario=lossy("bic"), keys={"cc": "bic"}, stream="t", seeds=3, needs=needs, keep={"slow": slowest, **settings}
+    )
+    return [rows[0], made, rows[1]]
 
 
 def test_a_study_from_the_store_is_the_study(tmp_path):
-    plain = collect(Plan(jobs=1))
+    plain = collect("x", cells(), Plan(jobs=1))
+    assert plain.tables["x.slow"].columns == ["cc", "seed", "slowest_s"]
     for _ in range(2):
         with Store(tmp_path / "store", write=True) as store:
-            kept = collect(Plan(jobs=2, store=store, name="s"))
-            assert store.counts("s")["done"] == 24
+            kept = collect("x", cells(), Plan(jobs=2, store=store, name="s"))
+            assert store.counts("s")["done"] == 27
         assert kept.digests == plain.digests
-        assert kept.runs == plain.runs == 24
-        assert set(kept.tables) == set(plain.tables)
+        assert kept.runs == plain.runs == 27
+        assert set(kept.tables) == set(plain.tables) == {"x.fetches", "x.recoveries", "x.slow"}
         for name, table in plain.tables.items():
             assert table.height
             assert kept.tables[name].schema == table.schema
             assert kept.tables[name].equals(table)
+
+
+def test_cells_are_runs_of_their_streams():
+    (first, made, _) = cells()
+    data = collect("x", [made], Plan(jobs=2))
+    runs = run_batch(made.scenario, range(made.first, made.first + 3))
+    assert data.digests == list(runs.digests)
+    assert data.tables["x.slow"]["slowest_s"].equals(slowest(runs)["slowest_s"])
+    assert first.first != made.first
+    numbered = collect("x", [first, made], Plan(jobs=2), numbered=True).tables
+    assert numbered["x.slow"].columns == ["cc", "run", "slowest_s"]
+    assert numbered["x.slow"]["run"].to_list() == [0, 1, 2]
+    assert numbered["x.fetches"]["run"].unique().to_list() == list(range(12))
+
+
+def test_a_cell_sees_what_it_names_and_no_more(tmp_path):
+    def unnamed(batch) -> pl.DataFrame:
+        return batch.fetches.select("seed", "data_rtos")
+
+    def elsewhere(batch) -> pl.DataFrame:
+        return batch.flows.select("seed")
+
+    unknown = Cell(scenario=lossy("reno"), keys={}, stream="s", seeds=2, needs={"fetches": ("total",)})
+    with Store(tmp_path / "store", write=True) as store:
+        for plan in (Plan(), Plan(store=store, name="s")):
+            for keep in (unnamed, elsewhere):
+                with pytest.raises(pl.exceptions.ColumnNotFoundError):
+                    collect("x", cells(more=keep), plan)
+            with pytest.raises(InputError, match="total"):
+                collect("x", [unknown], plan)
+
+
+def test_cells_without_rows(tmp_path):
+    """Without losses there is no recovery: the table is as wide as ever, and joins those of cells that have some."""
+    network = {"bottleneck": {"rate": "5 Mbit/s"}}
+    calm = Scenario.from_dict(
+        {"duration": "2 s", "network": network, "flows": [{"workload": {"kind": "transfer", "bytes": "30 kB"}}]}
+    )
+    empty = Cell(scenario=calm, keys={"arm": "calm", "load": 0}, stream="s", seeds=2, needs=NEEDS)
+    with Store(tmp_path / "store", write=True) as store:
+        for plan in (Plan(), Plan(store=store, name="s")):
+            alone = collect("x", [empty], plan).tables["x.recoveries"]
+            assert (alone.height, alone.columns) == (0, ["arm", "load", "seed", "losses", "cause"])
+            both = collect("x", [empty, cells()[0]], plan).tables["x.recoveries"]
+            assert set(both["arm"]) == {"reno"}
 
 
 def test_a_batch_from_the_store_is_the_batch(tmp_path):

@@ -1,88 +1,116 @@
-"""Many seeds of one scenario, with the columns that tell the cells of an experiment apart."""
+"""An experiment as cells: scenarios under many seeds, each with the values that name it and what is kept of its runs."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
-from ackclock import run_batch
+from ackclock import Batch
 from ackclock.scenario import Scenario
+from ackclock.study import stored
 from ackclock.study.plan import Plan
 from ackclock.study.study import Data
+
+Reduce = Callable[[Batch], pl.DataFrame]
+"""From the runs of a cell to rows; a row of a single run has its `seed`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """One scenario and the values that name it; cells that share `stream` meet the same losses, seed by seed."""
+    """One scenario under many seeds.
+
+    Parameters
+    ----------
+    scenario
+        What is run.
+    keys
+        Columns that name the cell.
+    stream
+        Cells with the same stream meet the same losses, arrivals and draws, seed by seed.
+    seeds
+        Number of runs.
+    needs
+        Table of the runs -> columns that are read; nothing else is kept in a store, and nothing else is there for `keep`.
+    keep
+        Table of the experiment -> what makes its rows; None: the needed tables as they are.
+    """
 
     scenario: Scenario
-    keys: Mapping[str, Any]
+    keys: Mapping[str, object]
     stream: str
     seeds: int
+    needs: Mapping[str, Sequence[str]]
+    keep: Mapping[str, Reduce] | None = field(default=None, repr=False)
+
+    @property
+    def first(self) -> int:
+        """Seed of the first run."""
+        return first_seed(self.stream)
+
+    def tables(self, batch: Batch) -> dict[str, pl.DataFrame]:
+        """What is kept of the cell's runs."""
+        if self.keep is None:
+            return {name: getattr(batch, name).select("seed", *columns) for name, columns in self.needs.items()}
+        return {name: reduce(batch) for name, reduce in self.keep.items()}
 
 
-@dataclass(kw_only=True, slots=True)
-class Cells:
-    """Collects the tables of many cells."""
+def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = False) -> Data:
+    """Make the runs of all cells, or find them in the plan's store, and join what is kept of them.
 
-    name: str
-    wanted: Mapping[str, Sequence[str]]
-    frames: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
-    digests: list[str] = field(default_factory=list)
+    The runs of one cell are in memory at a time. With a store, those of all cells are made first, so that many workers
+    have something to do, and an experiment that was stopped goes on where it was.
 
-    def run(self, cells: Sequence[Cell], plan: Plan) -> Data:
-        """Run every cell and join the wanted columns of the wanted tables, keys in front.
+    Parameters
+    ----------
+    name
+        Of the experiment.
+    cells
+        What to run.
+    plan
+        Threads, store, progress.
+    numbered
+        Runs are told apart by a column `run` (0, 1, ...) instead of `seed`: so those of different streams can be paired.
 
-        Parameters
-        ----------
-        cells
-            What to run.
-        plan
-            Threads and progress.
+    Returns
+    -------
+    Data
+        Tables `<name>.<table>`, the cells' keys in front, in the order of cells.
 
-        Returns
-        -------
-        Data
-            Tables `<name>.<table>`.
-        """
-        total = sum(cell.seeds for cell in cells)
-        done = 0
-        kept = None if plan.store is None else self._stored(cells, plan)
-        for i, cell in enumerate(cells):
-            plan.report(", ".join(str(v) for v in cell.keys.values()), done / total)
-            if kept is None:
-                batch = run_batch(cell.scenario, _seeds(cell), jobs=plan.jobs)
-                self.digests += batch.digests
-                found: Mapping[str, pl.DataFrame] = {table: getattr(batch, table) for table in self.wanted}
+    Raises
+    ------
+    InputError
+        If a run is refused.
+    """
+    frames: dict[str, list[pl.DataFrame]] = {}
+    digests: list[str] = []
+    total = sum(cell.seeds for cell in cells)
+    asked = [
+        stored.Asked(scenario=cell.scenario, seeds=range(cell.first, cell.first + cell.seeds), needs=cell.needs)
+        for cell in cells
+    ]
+    batches = stored.batches(plan, asked)
+    for cell in cells:
+        plan.report(", ".join(str(value) for value in cell.keys.values()), len(digests) / total)
+        batch = next(batches)
+        digests += batch.digests
+        head = [pl.lit(value).alias(key) for key, value in cell.keys.items()]
+        for table, rows in cell.tables(batch).items():
+            if numbered and "seed" in rows.columns:
+                run = (pl.col("seed") - cell.first).cast(pl.Int64).alias("run")
+                frame = rows.select(*head, run, pl.exclude("seed"))
             else:
-                found = kept[i]
-            keys = [pl.lit(value).alias(key) for key, value in cell.keys.items()]
-            for table, columns in self.wanted.items():
-                frame: pl.DataFrame = found[table]
-                if frame.height:
-                    self.frames.setdefault(table, []).append(frame.select(*keys, "seed", *columns))
-            done += cell.seeds
-        tables = {f"{self.name}.{table}": pl.concat(frames) for table, frames in self.frames.items()}
-        return Data(tables=tables, digests=self.digests, runs=total)
-
-    def _stored(self, cells: Sequence[Cell], plan: Plan) -> Sequence[Mapping[str, pl.DataFrame]]:
-        """Tables of each cell, from the plan's store."""
-        from ackclock import sweep
-        from ackclock.study import stored
-
-        asked = [sweep.Cell(scenario=c.scenario, keys=c.keys, seeds=_seeds(c)) for c in cells]
-        kept, digests = stored.cells(plan, self.wanted, asked)
-        self.digests += digests
-        return kept
+                frame = rows.select(*head, pl.all())
+            frames.setdefault(table, []).append(frame)
+    tables = {f"{name}.{table}": _join(parts) for table, parts in frames.items()}
+    return Data(tables=tables, digests=digests, runs=len(digests))
 
 
-def _seeds(cell: Cell) -> Sequence[int]:
-    first = first_seed(cell.stream)
-    return range(first, first + cell.seeds)
+def _join(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Cells without rows may not know the types of their columns."""
+    return pl.concat([part for part in parts if part.height] or parts[:1])
 
 
 def first_seed(stream: str) -> int:

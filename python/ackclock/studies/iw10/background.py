@@ -6,11 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from ackclock import Batch
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SLOW
 from ackclock.study import Data, Plan, Tables
-from ackclock.study.cells import first_seed
+from ackclock.study.cells import Cell, collect
 
 LOADS = (0.5, 0.75, HEAVY[SLOW])
 LONG_FLOWS = 2
@@ -24,25 +25,31 @@ def run_traces(plan: Plan) -> Data:
     Data
         `windows.samples`: rate, arm, t_s, cwnd, ssthresh (segments; null before the first reduction).
     """
-    frames: list[pl.DataFrame] = []
-    digests: list[str] = []
+    cells = []
     for rate, load, stretch, interval in ((SLOW, 0.75, 900.0, 1.0), (FAST, 0.72, 60.0, 0.1)):
         for arm in (IW3, IW10):
             scenario = testbed.loaded(
                 rate, FIVE, load, arm, duration_s=stretch, long_flows=1, record={"sample_interval": f"{interval} s"}
             )
-            batch = plan.batch(scenario, [first_seed(f"windows {rate}")], tables=("samples",))
-            digests += batch.digests
-            frames.append(
-                batch.samples.filter(pl.col("flow") == 0).select(
-                    pl.lit(rate).alias("rate"),
-                    pl.lit(arm).alias("arm"),
-                    "t_s",
-                    "cwnd",
-                    pl.when(pl.col("ssthresh") < INFINITE).then(pl.col("ssthresh")).alias("ssthresh"),
+            cells.append(
+                Cell(
+                    scenario=scenario,
+                    keys={"rate": rate, "arm": arm},
+                    stream=f"windows {rate}",
+                    seeds=1,
+                    needs={"samples": ("flow", "t_s", "cwnd", "ssthresh")},
+                    keep={"samples": _windows},
                 )
             )
-    return Data(tables={"windows.samples": pl.concat(frames)}, digests=digests, runs=len(digests))
+    return collect("windows", cells, plan)
+
+
+def _windows(batch: Batch) -> pl.DataFrame:
+    return batch.samples.filter(pl.col("flow") == 0).select(
+        "t_s",
+        "cwnd",
+        pl.when(pl.col("ssthresh") < INFINITE).then(pl.col("ssthresh")).alias("ssthresh"),
+    )
 
 
 INFINITE = 0x7FFFFFFF
@@ -94,33 +101,33 @@ def run(plan: Plan) -> Data:
         `background.flows`: load, arm, seed, goodput_bps (of both flows), completed and mean_s of the transactions.
     """
     seeds = plan.count(quick=8, paper=20)
-    frames: list[pl.DataFrame] = []
-    digests: list[str] = []
     duration, warm_up = testbed.length(SLOW, plan.scale)
-    for i, load in enumerate(LOADS):
-        for arm in (IW3, IW10):
-            plan.report(f"{100 * load:g} %, {arm}", i / len(LOADS))
-            scenario = testbed.loaded(SLOW, FIVE, load, arm, duration_s=duration, long_flows=LONG_FLOWS)
-            first = first_seed(f"background {load}")
-            batch = plan.batch(scenario, range(first, first + seeds), tables=("flows", "transactions"))
-            digests += batch.digests
-            # the long flows come first in the scenario
-            long = (
-                batch.flows.filter(pl.col("flow") < LONG_FLOWS)
-                .group_by("seed")
-                .agg((pl.col("bytes_acked").sum() * 8 / duration).alias("goodput_bps"))
-            )
-            rows = testbed.transactions_of(batch).filter(pl.col("start_s") >= warm_up)
-            short = rows.group_by("seed").agg(
-                pl.len().alias("started"),
-                pl.col("total_s").count().alias("completed"),
-                pl.col("total_s").mean().alias("mean_s"),
-            )
-            frames.append(
-                long.join(short, on="seed", how="left").select(
-                    pl.lit(load).alias("load"), pl.lit(arm).alias("arm"), pl.all()
-                )
-            )
-    return Data(
-        tables={"background.flows": pl.concat(frames).sort("load", "arm", "seed")}, digests=digests, runs=len(digests)
-    )
+
+    def flows(batch: Batch) -> pl.DataFrame:
+        # the long flows come first in the scenario
+        long = (
+            batch.flows.filter(pl.col("flow") < LONG_FLOWS)
+            .group_by("seed")
+            .agg((pl.col("bytes_acked").sum() * 8 / duration).alias("goodput_bps"))
+        )
+        rows = testbed.transactions_of(batch).filter(pl.col("start_s") >= warm_up)
+        short = rows.group_by("seed").agg(
+            pl.len().alias("started"),
+            pl.col("total_s").count().alias("completed"),
+            pl.col("total_s").mean().alias("mean_s"),
+        )
+        return long.join(short, on="seed", how="left").sort("seed")
+
+    cells = [
+        Cell(
+            scenario=testbed.loaded(SLOW, FIVE, load, arm, duration_s=duration, long_flows=LONG_FLOWS),
+            keys={"load": load, "arm": arm},
+            stream=f"background {load}",
+            seeds=seeds,
+            needs={"flows": ("flow", "bytes_acked"), "transactions": testbed.TRANSACTION_COLUMNS},
+            keep={"flows": flows},
+        )
+        for load in LOADS
+        for arm in (IW3, IW10)
+    ]
+    return collect("background", cells, plan)

@@ -51,7 +51,7 @@ def i20(tables: Tables) -> Sequence[Evidence]:
 
 def photo(tables: Tables, arm: str, column: str, path: str = photos.WIDE) -> Array:
     """A column of the photograph pages, one value per seed."""
-    t = tables["photos.pages"].filter((pl.col("path") == path) & (pl.col("arm") == arm)).sort("seed")
+    t = tables["photos.pages"].filter((pl.col("path") == path) & (pl.col("arm") == arm)).sort("run")
     return t[column].to_numpy().astype(np.float64)
 
 

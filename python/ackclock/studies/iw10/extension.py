@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from ackclock.plot import OKABE_ITO, Figure, new
-from ackclock.studies.iw10 import testbed
-from ackclock.studies.iw10.loaded import Collector
+from ackclock.studies.iw10 import loaded, testbed
 from ackclock.studies.iw10.testbed import FAST, FIVE
 from ackclock.study import Data, Plan, Tables
+from ackclock.study.cells import collect
 
 WINDOWS = (1, 2, 3, 4, 6, 10, 16, 32, 50, 100)
 SEGMENTS = 100
@@ -41,15 +41,14 @@ def run(plan: Plan) -> Data:
     """
     seeds = plan.count(quick=2, paper=10)
     windows = WINDOWS if plan.scale == "paper" else (1, 3, 10, 32, 100)
-    collector = Collector("extension", plan, seeds * len(ARMS) * len(windows))
+    cells = []
     duration, warm_up = (60.0, 10.0) if plan.scale == "quick" else (150.0, 15.0)
     for name, settings in ARMS.items():
         for window in windows:
             scenario = testbed.loaded(FAST, FIVE, LOAD, window, duration_s=duration, segments=SEGMENTS, **settings)
-            collector.run(
-                scenario, {"queue": name, "window": window}, stream="extension", seeds=seeds, warm_up_s=warm_up
-            )
-    return collector.data()
+            keys = {"queue": name, "window": window}
+            cells.append(loaded.cell(scenario, keys, stream="extension", seeds=seeds, warm_up_s=warm_up))
+    return collect("extension", cells, plan)
 
 
 def figure(tables: Tables) -> Figure:

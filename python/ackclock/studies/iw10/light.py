@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ackclock.studies.iw10 import testbed
+from ackclock.studies.iw10 import loaded, testbed
 from ackclock.studies.iw10.bursts import ACKS
-from ackclock.studies.iw10.loaded import Collector
 from ackclock.studies.iw10.testbed import IW3, IW10, LIGHT, SINGLE, SLOW
 from ackclock.study import Data, Plan
+from ackclock.study.cells import collect
 
 
 def run(plan: Plan) -> Data:
@@ -18,15 +18,11 @@ def run(plan: Plan) -> Data:
         `light.times`, `light.links`; keys acks, arm.
     """
     seeds = plan.count(quick=6, paper=12)
-    collector = Collector("light", plan, 2 * len(ACKS) * seeds)
+    cells = []
     duration, warm_up = testbed.length(SLOW, plan.scale)
     for acks, settings in ACKS.items():
         for arm in (IW3, IW10):
             scenario = testbed.loaded(SLOW, SINGLE, LIGHT, arm, duration_s=duration, **settings)
             keys = {"acks": acks, "arm": arm}
-            collector.run(scenario, keys, stream="light", seeds=seeds, warm_up_s=warm_up)
-    data = collector.data()
-    times = data.tables["light.times"]
-    return Data(
-        tables={**data.tables, "light.times": times.filter(times["iw"] == 0)}, digests=data.digests, runs=data.runs
-    )
+            cells.append(loaded.cell(scenario, keys, stream="light", seeds=seeds, warm_up_s=warm_up, by_window=False))
+    return collect("light", cells, plan)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
 
+from ackclock import Batch
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SLOW
 from ackclock.study import Data, Plan, Tables
-from ackclock.study.cells import first_seed
+from ackclock.study.cells import Cell, Reduce, collect
 from ackclock.study.estimates import Array
 from ackclock.units import DURATION, whole
 
@@ -22,64 +22,43 @@ QUANTILES = np.unique(np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspac
 KEYS = ("rate", "mode", "load", "arm", "sack")
 
 
-class Collector:
-    """Runs cells and keeps what claims and figures need of them: not the transactions, but their summaries."""
+def cell(
+    scenario: Scenario,
+    keys: Mapping[str, object],
+    *,
+    stream: str,
+    seeds: int,
+    warm_up_s: float,
+    by_window: bool = True,
+    quantiles: bool = False,
+) -> Cell:
+    """A cell that keeps summaries of transactions instead of them.
 
-    def __init__(self, name: str, plan: Plan, total: int) -> None:
-        self.name = name
-        self.plan = plan
-        self.total = total
-        self.done = 0
-        self.frames: dict[str, list[pl.DataFrame]] = {}
-        self.digests: list[str] = []
+    Parameters
+    ----------
+    scenario, keys, stream, seeds
+        As of any cell.
+    warm_up_s
+        Transactions that arrive before are not counted.
+    by_window
+        Those of each initial window apart, too; or all together alone.
+    quantiles
+        Keep the distribution over all seeds, too.
+    """
+    end_s = whole(scenario.duration, DURATION) / 1e9
 
-    def run(
-        self,
-        scenario: Scenario,
-        keys: Mapping[str, Any],
-        *,
-        stream: str,
-        seeds: int,
-        warm_up_s: float,
-        quantiles: bool = False,
-    ) -> None:
-        """Run one cell for all its seeds.
+    def counted(batch: Batch) -> pl.DataFrame:
+        return testbed.transactions_of(batch).filter(pl.col("start_s") >= warm_up_s)
 
-        Parameters
-        ----------
-        scenario
-            What to run.
-        keys
-            Columns that name the cell.
-        stream
-            Cells with the same stream meet the same arrivals and draws, seed by seed.
-        seeds
-            Number of runs.
-        warm_up_s
-            Transactions that arrive before are not counted.
-        quantiles
-            Keep the distribution over all seeds, too.
-        """
-        self.plan.report(", ".join(str(v) for v in keys.values()), self.done / self.total)
-        first = first_seed(stream)
-        batch = self.plan.batch(scenario, range(first, first + seeds), tables=("transactions", "links"))
-        self.done += seeds
-        self.digests += batch.digests
-        head = [pl.lit(value).alias(key) for key, value in keys.items()]
-        rows = testbed.transactions_of(batch).filter(pl.col("start_s") >= warm_up_s)
-        end_s = whole(scenario.duration, DURATION) / 1e9
-        self._keep("times", head, summaries(rows, end_s).with_columns(measured_s=pl.lit(end_s - warm_up_s)))
-        self._keep("links", head, testbed.bottleneck_of(batch))
-        if quantiles:
-            self._keep("quantiles", head, distribution(rows))
+    def times(batch: Batch) -> pl.DataFrame:
+        found = summaries(counted(batch), end_s).with_columns(measured_s=pl.lit(end_s - warm_up_s))
+        return found if by_window else found.filter(pl.col("iw") == 0)
 
-    def _keep(self, table: str, head: Sequence[pl.Expr], frame: pl.DataFrame) -> None:
-        self.frames.setdefault(table, []).append(frame.select(*head, pl.all()))
-
-    def data(self) -> Data:
-        """Everything collected, as tables `<name>.<table>`."""
-        tables = {f"{self.name}.{table}": pl.concat(frames) for table, frames in self.frames.items()}
-        return Data(tables=tables, digests=self.digests, runs=self.done)
+    keep: dict[str, Reduce] = {"times": times, "links": testbed.bottleneck_of}
+    if quantiles:
+        keep["quantiles"] = lambda batch: distribution(counted(batch))
+    needs = {"transactions": testbed.TRANSACTION_COLUMNS, "links": testbed.LINK_COLUMNS}
+    return Cell(scenario=scenario, keys=keys, stream=stream, seeds=seeds, needs=needs, keep=keep)
 
 
 def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
@@ -144,24 +123,22 @@ def run(plan: Plan) -> Data:
         keys rate, mode, load, arm, sack.
     """
     seeds = plan.count(quick=6, paper=12)
-    cells = [
-        (rate, mode, load, arm, sack)
-        for rate, mode, load in grid()
-        for arm in ARMS
-        for sack in ((True, False) if arm in (IW3, IW10) else (True,))
-    ]
-    collector = Collector("loaded", plan, seeds * len(cells))
-    for rate, mode, load, arm, sack in cells:
+    cells = []
+    for rate, mode, load in grid():
         duration, warm_up = testbed.length(rate, plan.scale)
-        collector.run(
-            testbed.loaded(rate, mode, load, arm, duration_s=duration, sack=sack),
-            dict(zip(KEYS, (rate, mode, load, arm, sack), strict=True)),
-            stream=f"loaded {rate} {mode} {load}",
-            seeds=seeds,
-            warm_up_s=warm_up,
-            quantiles=sack,
-        )
-    return collector.data()
+        for arm in ARMS:
+            for sack in (True, False) if arm in (IW3, IW10) else (True,):
+                cells.append(
+                    cell(
+                        testbed.loaded(rate, mode, load, arm, duration_s=duration, sack=sack),
+                        dict(zip(KEYS, (rate, mode, load, arm, sack), strict=True)),
+                        stream=f"loaded {rate} {mode} {load}",
+                        seeds=seeds,
+                        warm_up_s=warm_up,
+                        quantiles=sack,
+                    )
+                )
+    return collect("loaded", cells, plan)
 
 
 def run_traces(plan: Plan) -> Data:
@@ -172,29 +149,33 @@ def run_traces(plan: Plan) -> Data:
     Data
         `traces.queue`: rate, mode, load, arm, t_s, packets.
     """
-    frames = []
-    digests: list[str] = []
+    cells = []
     stretches = ((SLOW, FIVE, 0.75, 600.0, 1.0), (FAST, FIVE, HEAVY[FAST], 30.0, 0.02))
     for rate, mode, load, stretch, interval in stretches:
+        warm_up = testbed.length(rate, plan.scale)[1]
         for arm in (IW3, IW10):
-            warm_up = testbed.length(rate, plan.scale)[1]
             scenario = testbed.loaded(
                 rate, mode, load, arm, duration_s=warm_up + stretch, record={"queue_interval": f"{interval} s"}
             )
-            batch = plan.batch(scenario, [first_seed(f"loaded {rate} {mode} {load}")], tables=("queue_samples",))
-            digests += batch.digests
-            samples = batch.queue_samples.filter((pl.col("link") == testbed.BOTTLENECK) & (pl.col("t_s") >= warm_up))
-            frames.append(
-                samples.select(
-                    pl.lit(rate).alias("rate"),
-                    pl.lit(mode).alias("mode"),
-                    pl.lit(load).alias("load"),
-                    pl.lit(arm).alias("arm"),
-                    pl.col("t_s") - warm_up,
-                    "packets",
+            cells.append(
+                Cell(
+                    scenario=scenario,
+                    keys={"rate": rate, "mode": mode, "load": load, "arm": arm},
+                    stream=f"loaded {rate} {mode} {load}",
+                    seeds=1,
+                    needs={"queue_samples": ("link", "t_s", "packets")},
+                    keep={"queue": _queue_after(warm_up)},
                 )
             )
-    return Data(tables={"traces.queue": pl.concat(frames)}, digests=digests, runs=len(digests))
+    return collect("traces", cells, plan)
+
+
+def _queue_after(start_s: float) -> Reduce:
+    def queue(batch: Batch) -> pl.DataFrame:
+        own = (pl.col("link") == testbed.BOTTLENECK) & (pl.col("t_s") >= start_s)
+        return batch.queue_samples.filter(own).select(pl.col("t_s") - start_s, "packets")
+
+    return queue
 
 
 def cells(tables: Tables) -> list[tuple[str, str, float]]:

@@ -7,6 +7,7 @@ decide the claims), and, for contrast, on access links of 2 Mb/s with 130 ms of 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.studies.iw10 import testbed
 from ackclock.study import Data, Plan, Tables
-from ackclock.study.cells import first_seed
+from ackclock.study.cells import Cell, collect
 
 IW3_SACK, IW10_SACK, IW10_NEWRENO = "IW3, SACK", "IW10, SACK", "IW10, NewReno"
 ARMS = {IW3_SACK: (3, True), IW10_NEWRENO: (10, False), IW10_SACK: (10, True)}
@@ -64,36 +65,32 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `photos.pages`: path, arm, seed, mean_s (response of a photograph, mean over round-trip times), retransmission_rate.
+        `photos.pages`: path, arm, run, mean_s (response of a photograph, mean over round-trip times), retransmission_rate.
     """
     seeds = plan.count(quick=12, paper=40)
-    frames: list[pl.DataFrame] = []
-    digests: list[str] = []
-    cells = [(path, arm, rtt_s) for path in PATHS for arm in ARMS for rtt_s in RTTS_S]
-    for i, (path, arm, rtt_s) in enumerate(cells):
-        plan.report(f"{path}, {arm}, {1000 * rtt_s:g} ms", i / len(cells))
-        first = first_seed(f"photos {rtt_s}")
-        batch = plan.batch(scenario(path, arm, rtt_s), range(first, first + seeds), tables=("transactions",))
-        digests += batch.digests
-        frames.append(
-            testbed.transactions_of(batch).select(
-                pl.lit(path).alias("path"),
-                pl.lit(arm).alias("arm"),
-                (pl.col("seed") - first).alias("seed"),
-                "total_s",
-                "segments_sent",
-                "retransmissions",
-            )
+    cells = [
+        Cell(
+            scenario=scenario(path, arm, rtt_s),
+            keys={"path": path, "arm": arm},
+            stream=f"photos {rtt_s}",
+            seeds=seeds,
+            needs={"transactions": testbed.TRANSACTION_COLUMNS},
+            keep={"pages": testbed.transactions_of},
         )
+        for path in PATHS
+        for arm in ARMS
+        for rtt_s in RTTS_S
+    ]
+    data = collect("photos", cells, plan, numbered=True)
     table = (
-        pl.concat(frames)
-        .group_by("path", "arm", "seed", maintain_order=True)
+        data.tables["photos.pages"]
+        .group_by("path", "arm", "run", maintain_order=True)
         .agg(
             pl.col("total_s").mean().alias("mean_s"),
             (pl.col("retransmissions").sum() / pl.col("segments_sent").sum()).alias("retransmission_rate"),
         )
     )
-    return Data(tables={"photos.pages": table}, digests=digests, runs=len(digests))
+    return replace(data, tables={"photos.pages": table})
 
 
 def figure(tables: Tables) -> Figure:

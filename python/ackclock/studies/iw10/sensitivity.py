@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ackclock.studies.iw10 import testbed
-from ackclock.studies.iw10.loaded import Collector
+from ackclock.studies.iw10 import loaded, testbed
 from ackclock.studies.iw10.testbed import FIVE, IW3, IW10, SLOW
 from ackclock.study import Data, Plan
+from ackclock.study.cells import collect
 
 LOAD = 0.75
 
@@ -34,18 +34,13 @@ def run(plan: Plan) -> Data:
         `sensitivity.times`, `sensitivity.links`; keys reading, arm.
     """
     seeds = plan.count(quick=6, paper=12)
-    collector = Collector("sensitivity", plan, 2 * len(READINGS) * seeds)
+    cells = []
     duration, warm_up = testbed.length(SLOW, plan.scale)
     for reading, settings in READINGS.items():
         for arm in (IW3, IW10):
             scenario = testbed.loaded(SLOW, FIVE, LOAD, arm, duration_s=duration, **settings)
-            collector.run(
-                scenario, {"reading": reading, "arm": arm}, stream="sensitivity", seeds=seeds, warm_up_s=warm_up
+            keys = {"reading": reading, "arm": arm}
+            cells.append(
+                loaded.cell(scenario, keys, stream="sensitivity", seeds=seeds, warm_up_s=warm_up, by_window=False)
             )
-    data = collector.data()
-    times = data.tables["sensitivity.times"]
-    return Data(
-        tables={**data.tables, "sensitivity.times": times.filter(times["iw"] == 0)},
-        digests=data.digests,
-        runs=data.runs,
-    )
+    return collect("sensitivity", cells, plan)

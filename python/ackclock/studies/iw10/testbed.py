@@ -197,6 +197,36 @@ def loaded(
     )
 
 
+TRANSACTION_COLUMNS = (
+    "idx",
+    "flow",
+    "initial_window",
+    "arrival_s",
+    "connect_s",
+    "total_s",
+    "segments_sent",
+    "retransmissions",
+    "rtos",
+    "syn_retransmissions",
+    "synack_retransmissions",
+)
+"""Read by `transactions_of`."""
+
+LINK_COLUMNS = (
+    "link",
+    "arrivals",
+    "arrivals_syn_fin",
+    "dropped_queue",
+    "dropped_queue_syn_fin",
+    "mean_packets",
+    "max_packets",
+    "busy_s",
+    "seconds_queued",
+    "max_wait_s",
+)
+"""Read by `bottleneck_of`."""
+
+
 def transactions_of(batch: Batch) -> pl.DataFrame:
     """Transactions with the columns that the study uses.
 

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
-from ackclock.studies.iw10 import testbed
-from ackclock.studies.iw10.loaded import Collector
+from ackclock.studies.iw10 import loaded, testbed
 from ackclock.studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, MIX, SINGLE, SLOW, where
 from ackclock.study import Data, Plan, Tables
+from ackclock.study.cells import collect
 from ackclock.study.estimates import Array, median
 
 PLACES = ((SLOW, SINGLE), (SLOW, FIVE), (FAST, SINGLE), (FAST, FIVE))
@@ -42,20 +42,16 @@ def run(plan: Plan) -> Data:
         `why.times`, `why.links`; keys variant, rate, mode, arm.
     """
     seeds = plan.count(quick=6, paper=12)
-    collector = Collector("why", plan, seeds * len(VARIANTS) * len(PLACES) * 3)
+    cells = []
     for variant, settings in VARIANTS.items():
         for rate, mode in PLACES:
             duration, warm_up = testbed.length(rate, plan.scale)
             for arm in (IW3, MIX, IW10):
                 scenario = testbed.loaded(rate, mode, HEAVY[rate], arm, duration_s=duration, **settings)
-                collector.run(
-                    scenario,
-                    {"variant": variant, "rate": rate, "mode": mode, "arm": arm},
-                    stream=f"why {rate} {mode}",
-                    seeds=seeds,
-                    warm_up_s=warm_up,
-                )
-    return collector.data()
+                keys = {"variant": variant, "rate": rate, "mode": mode, "arm": arm}
+                stream = f"why {rate} {mode}"
+                cells.append(loaded.cell(scenario, keys, stream=stream, seeds=seeds, warm_up_s=warm_up))
+    return collect("why", cells, plan)
 
 
 def pick(tables: Tables, variant: str, rate: str, mode: str, arm: str, column: str, *, iw: int = 0) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
-from ackclock._results import Batch
+from ackclock import Batch
 from ackclock.studies.large_pipes import paths
-from ackclock.studies.large_pipes.collect import Collector
 from ackclock.studies.large_pipes.paths import (
     ALABAMA,
     CALTECH,
@@ -19,8 +20,9 @@ from ackclock.studies.large_pipes.paths import (
     Protocol,
     westwood,
 )
-from ackclock.studies.large_pipes.runs import ramp
+from ackclock.studies.large_pipes.runs import GOODPUT, ramp
 from ackclock.study import Data, Plan, Tables
+from ackclock.study.cells import Cell, Reduce, collect
 from ackclock.study.estimates import Array
 
 ADAPTIVE, FIXED, BATCH = "ABSE, N = 10", "ABSE, fixed gain (N = 0)", "ABSE over whole batches"
@@ -34,6 +36,9 @@ VARIANTS: dict[str, Protocol] = {
 """Remedies for a coalescing card: the slides' fixed gain, and their future work, an estimator that knows about batches."""
 
 QUIET, COALESCED = "an interrupt per packet", "125 µs interrupt throttling"
+
+
+CONTROLLER = ("flow", "t_s", "tau_s", "sample_rtt_s", "sample_bps")
 
 
 def _after(batch: Batch, start_s: float) -> pl.DataFrame:
@@ -52,7 +57,7 @@ def run_coalescing(plan: Plan) -> Data:
     seeds = plan.count(quick=6, paper=12)
     senders = {**VARIANTS, FAST: SENDERS[FAST], HSTCP: SENDERS[HSTCP]}
     cards = {QUIET: PER_PACKET, COALESCED: COALESCING}
-    collector = Collector("coalescing", plan, len(senders) * len(cards))
+    cells = []
 
     def samples(batch: Batch) -> pl.DataFrame:
         steady = _after(batch, 1.0)
@@ -66,9 +71,11 @@ def run_coalescing(plan: Plan) -> Data:
 
     for name, protocol in senders.items():
         for card, host in cards.items():
-            reduce = {"ramps": ramp(CALTECH), "throughput": throughput}
+            keep: dict[str, Reduce] = {"ramps": ramp(CALTECH), "throughput": throughput}
+            needs: dict[str, Sequence[str]] = {"flows": ("flow", "goodput_bps"), **GOODPUT}
             if name in VARIANTS:
-                reduce["samples"] = samples
+                keep["samples"] = samples
+                needs["controllers"] = CONTROLLER
             scenario = paths.scenario(
                 CALTECH,
                 [(protocol, 1)],
@@ -79,15 +86,10 @@ def run_coalescing(plan: Plan) -> Data:
                     "controller": "flow" if name in VARIANTS else "none",
                 },
             )
-            collector.run(
-                scenario,
-                {"protocol": name, "card": card},
-                reduce,
-                ("flows", "goodput", "controllers"),
-                stream="coalescing",
-                seeds=seeds,
-            )
-    return collector.data()
+            keys = {"protocol": name, "card": card}
+            stream = "large-pipes coalescing"
+            cells.append(Cell(scenario=scenario, keys=keys, stream=stream, seeds=seeds, needs=needs, keep=keep))
+    return collect("coalescing", cells, plan, numbered=True)
 
 
 JITTERS_US = (0, 5, 10, 20, 50, 100, 200, 400, 800)
@@ -106,7 +108,7 @@ def run_damping(plan: Plan) -> Data:
         `damping.variance`: u_max, jitter_us, run, cov, tau_rtts (mean); `damping.queue`: run, t_s, interval_rtts (T_k/RTT), packets.
     """
     seeds = plan.count(quick=6, paper=12)
-    collector = Collector("damping", plan, len(PEAKS) * len(JITTERS_US) + 1)
+    cells = []
 
     def variance(batch: Batch) -> pl.DataFrame:
         steady = _after(batch, 2.0)
@@ -124,13 +126,15 @@ def run_damping(plan: Plan) -> Data:
             back_jitter_us=jitter,
             record={"controller": "flow"},
         )
-        collector.run(
-            scenario,
-            {"u_max": peak, "jitter_us": jitter},
-            {"variance": variance},
-            ("controllers",),
-            stream="damping",
-            seeds=seeds,
+        cells.append(
+            Cell(
+                scenario=scenario,
+                keys={"u_max": peak, "jitter_us": jitter},
+                stream="large-pipes damping",
+                seeds=seeds,
+                needs={"controllers": CONTROLLER},
+                keep={"variance": variance},
+            )
         )
 
     interval_s = 0.05
@@ -158,8 +162,13 @@ def run_damping(plan: Plan) -> Data:
         duration_s=40.0 if plan.scale == "paper" else 20.0,
         record={"controller": "flow", "queue_interval": "10 ms"},
     )
-    collector.run(scenario, {}, {"queue": queue}, ("controllers", "queue_samples"), stream="interval", seeds=seeds)
-    return collector.data()
+    needs = {
+        "controllers": ("flow", "t_s", "interval_s", "sample_rtt_s"),
+        "queue_samples": ("link", "t_s", "packets"),
+    }
+    stream = "large-pipes interval"
+    cells.append(Cell(scenario=scenario, keys={}, stream=stream, seeds=seeds, needs=needs, keep={"queue": queue}))
+    return collect("damping", cells, plan, numbered=True)
 
 
 ALONE, SHARED, LOSSY = "alone", "four flows", "alone, 0.3 % loss"
@@ -176,7 +185,7 @@ def run_kinds(plan: Plan) -> Data:
     seeds = plan.count(quick=6, paper=12)
     senders = {"BE": westwood("BE", estimator="be"), "RE": westwood("RE", estimator="re"), "ABSE": SENDERS[paths.TCPW]}
     settings = {ALONE: (1, 0.0), SHARED: (4, 0.0), LOSSY: (1, 0.003)}
-    collector = Collector("kinds", plan, len(senders) * len(settings))
+    cells = []
 
     def estimates(batch: Batch) -> pl.DataFrame:
         return _after(batch, 15.0).group_by("seed", maintain_order=True).agg(pl.col("estimate_bps").mean())
@@ -192,11 +201,17 @@ def run_kinds(plan: Plan) -> Data:
                 users=0.0,
                 record={"controller": "flow"},
             )
-            keys = {"estimator": name, "setting": setting, "fair_bps": ALABAMA.payload_bps / count}
-            collector.run(
-                scenario, keys, {"estimates": estimates}, ("controllers",), stream=f"kinds {setting}", seeds=seeds
+            cells.append(
+                Cell(
+                    scenario=scenario,
+                    keys={"estimator": name, "setting": setting, "fair_bps": ALABAMA.payload_bps / count},
+                    stream=f"large-pipes kinds {setting}",
+                    seeds=seeds,
+                    needs={"controllers": ("flow", "t_s", "estimate_bps")},
+                    keep={"estimates": estimates},
+                )
             )
-    return collector.data()
+    return collect("kinds", cells, plan, numbered=True)
 
 
 def pick(tables: Tables, table: str, column: str, **keys: object) -> Array:

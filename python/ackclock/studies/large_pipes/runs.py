@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock import metrics
-from ackclock._results import Batch
+from ackclock import Batch, metrics
 from ackclock.studies.large_pipes import paths
-from ackclock.studies.large_pipes.collect import Collector
 from ackclock.studies.large_pipes.paths import (
     ALABAMA,
     ALABAMA_ATM,
@@ -26,6 +24,7 @@ from ackclock.studies.large_pipes.paths import (
     Path,
 )
 from ackclock.study import Data, Plan, Tables
+from ackclock.study.cells import Cell, Reduce, collect
 from ackclock.study.estimates import Array
 
 COLD, WARM = "cold", "warm"
@@ -44,12 +43,15 @@ def warmth(protocol: str, path: Path, warm: bool) -> dict[str, Any]:
     return {"metrics_cache": {"ssthresh": WARM_SSTHRESH[path.name]}} if warm and protocol in CACHED else {}
 
 
+GOODPUT = {"goodput": ("flow", "t_s", "goodput_bps")}
+
+
 def goodput_of_first(batch: Batch) -> pl.DataFrame:
     """Goodput of the first flow over time."""
     return batch.goodput.filter(pl.col("flow") == 0).select("seed", "t_s", "goodput_bps")
 
 
-def ramp(path: Path, share: float = 1.0) -> Any:
+def ramp(path: Path, share: float = 1.0) -> Reduce:
     """Reduces a batch to the time that the first flow takes to 90 % of its share."""
 
     def reduce(batch: Batch) -> pl.DataFrame:
@@ -71,7 +73,7 @@ def run_ramps(plan: Plan) -> Data:
     """
     seeds = plan.count(quick=6, paper=20)
     places = ((ALABAMA, 30.0), (CALTECH, 4.0))
-    collector = Collector("ramps", plan, len(places) * len(PROTOCOLS) * 2)
+    cells = []
     for path, duration in places:
         for protocol in PROTOCOLS:
             for cache in (COLD, WARM):
@@ -82,11 +84,17 @@ def run_ramps(plan: Plan) -> Data:
                     record={"goodput_interval": f"{1e6 * path.rtt_s:.0f} us"},
                     **warmth(protocol, path, cache == WARM),
                 )
-                keys = {"path": path.name, "protocol": protocol, "cache": cache}
-                collector.run(
-                    scenario, keys, {"times": ramp(path)}, ("goodput",), stream=f"ramps {path.name}", seeds=seeds
+                cells.append(
+                    Cell(
+                        scenario=scenario,
+                        keys={"path": path.name, "protocol": protocol, "cache": cache},
+                        stream=f"large-pipes ramps {path.name}",
+                        seeds=seeds,
+                        needs=GOODPUT,
+                        keep={"times": ramp(path)},
+                    )
                 )
-    return collector.data()
+    return collect("ramps", cells, plan, numbered=True)
 
 
 def run_series(plan: Plan) -> Data:
@@ -98,7 +106,7 @@ def run_series(plan: Plan) -> Data:
         `series.goodput`: path, protocol, cache, run, t_s (end of the interval: 1 s, or 50 ms on path 2), goodput_bps.
     """
     seeds = plan.count(quick=6, paper=10)
-    collector = Collector("series", plan, 2 * len(PROTOCOLS) * 2)
+    cells = []
     for path in (ALABAMA, CALTECH):
         for protocol in PROTOCOLS:
             for cache in (COLD, WARM):
@@ -112,16 +120,17 @@ def run_series(plan: Plan) -> Data:
                     record={"goodput_interval": "1 s" if path is ALABAMA else "50 ms"},
                     **warmth(protocol, path, cache == WARM),
                 )
-                keys = {"path": path.name, "protocol": protocol, "cache": cache}
-                collector.run(
-                    scenario,
-                    keys,
-                    {"goodput": goodput_of_first},
-                    ("goodput",),
-                    stream=f"series {path.name}",
-                    seeds=seeds,
+                cells.append(
+                    Cell(
+                        scenario=scenario,
+                        keys={"path": path.name, "protocol": protocol, "cache": cache},
+                        stream=f"large-pipes series {path.name}",
+                        seeds=seeds,
+                        needs=GOODPUT,
+                        keep={"goodput": goodput_of_first},
+                    )
                 )
-    return collector.data()
+    return collect("series", cells, plan, numbered=True)
 
 
 SIZE = 100_000_000
@@ -139,11 +148,11 @@ def run_transfers(plan: Plan) -> Data:
     """
     seeds = plan.count(quick=6, paper=12)
     places = [(path, queue) for path in (ALABAMA, ALABAMA_ATM) for queue in BUFFERS] + [(ALABAMA, CONTROL)]
-    cells = [(*place, protocol, cache) for place in places for protocol in PROTOCOLS for cache in (COLD, WARM)]
-    cells += [(ALABAMA, ALABAMA.queue, name, COLD) for name in STARTS]
+    asked = [(*place, protocol, cache) for place in places for protocol in PROTOCOLS for cache in (COLD, WARM)]
+    asked += [(ALABAMA, ALABAMA.queue, name, COLD) for name in STARTS]
     senders = {**SENDERS, **STARTS}
-    collector = Collector("transfers", plan, len(cells))
-    for path, queue, protocol, cache in cells:
+    cells = []
+    for path, queue, protocol, cache in asked:
         scenario = paths.scenario(
             path,
             [(senders[protocol], 1)],
@@ -153,16 +162,17 @@ def run_transfers(plan: Plan) -> Data:
             users=0.0 if queue == CONTROL else 0.02,
             **warmth(protocol, path, cache == WARM),
         )
-        keys = {"path": path.name, "queue": queue, "protocol": protocol, "cache": cache}
-        collector.run(
-            scenario,
-            keys,
-            {"times": completion},
-            ("flows",),
-            stream=f"transfers {path.name} {queue}",
-            seeds=seeds,
+        cells.append(
+            Cell(
+                scenario=scenario,
+                keys={"path": path.name, "queue": queue, "protocol": protocol, "cache": cache},
+                stream=f"large-pipes transfers {path.name} {queue}",
+                seeds=seeds,
+                needs={"flows": ("flow", "start_s", "established_s", "completion_s", "retransmissions")},
+                keep={"times": completion},
+            )
         )
-    return collector.data()
+    return collect("transfers", cells, plan, numbered=True)
 
 
 STARTS = {
@@ -213,7 +223,7 @@ def run_losses(plan: Plan) -> Data:
     seeds = plan.count(quick=6, paper=12)
     duration = 120.0 if plan.scale == "paper" else 20.0
     senders = {**SENDERS, **ESTIMATORS}
-    collector = Collector("losses", plan, len(senders) * len(LOSSES))
+    cells = []
 
     def throughput(batch: Batch) -> pl.DataFrame:
         return batch.flows.filter(pl.col("flow") == 0).select("seed", "goodput_bps", "rtos", "retransmissions")
@@ -221,15 +231,17 @@ def run_losses(plan: Plan) -> Data:
     for name, protocol in senders.items():
         for loss in LOSSES:
             scenario = paths.scenario(ALABAMA, [(protocol, 1)], duration_s=duration, queue=400, loss=loss, users=0.0)
-            collector.run(
-                scenario,
-                {"protocol": name, "loss": loss},
-                {"throughput": throughput},
-                ("flows",),
-                stream=f"losses {loss}",
-                seeds=seeds,
+            cells.append(
+                Cell(
+                    scenario=scenario,
+                    keys={"protocol": name, "loss": loss},
+                    stream=f"large-pipes losses {loss}",
+                    seeds=seeds,
+                    needs={"flows": ("flow", "goodput_bps", "rtos", "retransmissions")},
+                    keep={"throughput": throughput},
+                )
             )
-    return collector.data()
+    return collect("losses", cells, plan, numbered=True)
 
 
 def ramp_times(tables: Tables, path: Path, protocol: str, cache: str) -> Array:

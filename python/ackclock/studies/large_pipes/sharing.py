@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock import metrics
-from ackclock._results import Batch
+from ackclock import Batch, metrics
+from ackclock.scenario import Scenario
 from ackclock.studies.large_pipes import paths
-from ackclock.studies.large_pipes.collect import Collector
 from ackclock.studies.large_pipes.paths import (
     ALABAMA,
     ALABAMA_ATM,
@@ -24,6 +23,7 @@ from ackclock.studies.large_pipes.paths import (
     Path,
 )
 from ackclock.study import Data, Plan
+from ackclock.study.cells import Cell, collect
 
 ALPHA = 200
 """Packets that a FAST flow keeps queued."""
@@ -52,15 +52,28 @@ def run(plan: Plan) -> Data:
     seeds = plan.count(quick=6, paper=10)
     duration = 120.0 if plan.scale == "paper" else 16.0
     record = {"goodput_interval": "1 s"}
-    collector = Collector("sharing", plan, len(PROTOCOLS) * (2 + 2 + len(RTT_RATIOS)))
+    cells: list[Cell] = []
+
+    def add(table: str, scenario: Scenario, keys: Mapping[str, object], stream: str) -> None:
+        cells.append(
+            Cell(
+                scenario=scenario,
+                keys=keys,
+                stream=f"large-pipes {stream}",
+                seeds=seeds,
+                needs={"goodput": ("flow", "t_s", "goodput_bps")},
+                keep={table: shares},
+            )
+        )
+
     for protocol in PROTOCOLS:
         sender = SENDERS[protocol]
         for n in (2, 4):
             same = paths.scenario(
                 ALABAMA, [(sender, n)], duration_s=duration, queue=QUEUE, stagger_s=1.0, record=record
             )
-            keys: dict[str, Any] = {"protocol": protocol, "flows": n}
-            collector.run(same, keys, {"same": shares}, ("goodput",), stream=f"same {n}", seeds=seeds)
+            keys = {"protocol": protocol, "flows": n}
+            add("same", same, keys, f"same {n}")
             mixed = paths.scenario(
                 ALABAMA,
                 [(SENDERS[NEWRENO], n // 2), (sender, n // 2)],
@@ -69,18 +82,11 @@ def run(plan: Plan) -> Data:
                 stagger_s=1.0,
                 record=record,
             )
-            collector.run(mixed, keys, {"mixed": shares}, ("goodput",), stream=f"mixed {n}", seeds=seeds)
+            add("mixed", mixed, keys, f"mixed {n}")
         for ratio in RTT_RATIOS:
             unequal = paths.unequal(ALABAMA, sender, ratio, duration_s=duration, queue=QUEUE, record=record)
-            collector.run(
-                unequal,
-                {"protocol": protocol, "ratio": ratio},
-                {"rtts": shares},
-                ("goodput",),
-                stream=f"rtts {ratio}",
-                seeds=seeds,
-            )
-    return collector.data()
+            add("rtts", unequal, {"protocol": protocol, "ratio": ratio}, f"rtts {ratio}")
+    return collect("sharing", cells, plan, numbered=True)
 
 
 QUEUE = 400
@@ -111,7 +117,7 @@ def run_sync(plan: Plan) -> Data:
     """
     seeds = plan.count(quick=6, paper=10)
     duration = 60.0 if plan.scale == "paper" else 30.0
-    collector = Collector("sync", plan, len(SYNC))
+    cells = []
 
     def correlation(batch: Batch) -> pl.DataFrame:
         rows = []
@@ -136,7 +142,7 @@ def run_sync(plan: Plan) -> Data:
     def trace(batch: Batch) -> pl.DataFrame:
         first = batch.seeds[0]
         return batch.samples.filter((pl.col("seed") == first) & (pl.col("flow") < 4)).select(
-            pl.lit(0, dtype=pl.Int64).alias("run"), "t_s", "flow", "cwnd", "srtt_s"
+            "seed", "t_s", "flow", "cwnd", "srtt_s"
         )
 
     for setting, (flows, ratio, crossed) in SYNC.items():
@@ -149,15 +155,17 @@ def run_sync(plan: Plan) -> Data:
             stagger_s=1.0,
             record={"sample_interval": f"{1000 * SAMPLE_S:g} ms"},
         )
-        collector.run(
-            scenario,
-            {"setting": setting},
-            {"correlation": correlation, "trace": trace},
-            ("samples",),
-            stream="sync",
-            seeds=seeds,
+        cells.append(
+            Cell(
+                scenario=scenario,
+                keys={"setting": setting},
+                stream="large-pipes sync",
+                seeds=seeds,
+                needs={"samples": ("flow", "t_s", "cwnd", "srtt_s")},
+                keep={"correlation": correlation, "trace": trace},
+            )
         )
-    return collector.data()
+    return collect("sync", cells, plan, numbered=True)
 
 
 SAMPLE_S = 0.1
@@ -172,7 +180,7 @@ def run_probe(plan: Plan) -> Data:
         `probe.pairs`: path, run, rate_bps (median over 200 pairs, IP packets).
     """
     seeds = plan.count(quick=6, paper=12)
-    collector = Collector("probe", plan, 2)
+    cells = []
 
     def pairs(batch: Batch) -> pl.DataFrame:
         gap = pl.col("total_s") - pl.col("first_byte_s")
@@ -190,8 +198,17 @@ def run_probe(plan: Plan) -> Data:
             "pause": "50 ms",
         }
         scenario = paths.scenario(path, [(SENDERS[NEWRENO], 1)], duration_s=60.0, workload=workload)
-        collector.run(scenario, {"path": path.name}, {"pairs": pairs}, ("fetches",), stream="probe", seeds=seeds)
-    return collector.data()
+        cells.append(
+            Cell(
+                scenario=scenario,
+                keys={"path": path.name},
+                stream="large-pipes probe",
+                seeds=seeds,
+                needs={"fetches": ("flow", "first_byte_s", "total_s")},
+                keep={"pairs": pairs},
+            )
+        )
+    return collect("probe", cells, plan, numbered=True)
 
 
 def jain_per_run(table: pl.DataFrame) -> list[float]:

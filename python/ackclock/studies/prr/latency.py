@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import polars as pl
 from ackclock.studies.prr import path
 from ackclock.studies.prr.rules import RATE_HALVING, RULES, SSRB
 from ackclock.study import Data, Plan, Tables
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import Array
 
 FETCH_COLUMNS = (
@@ -43,6 +44,8 @@ RECOVERY_COLUMNS = (
     "srtt_s",
     "cause",
 )
+FETCHES = {"fetches": FETCH_COLUMNS}
+NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 
 # As many as the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each.
 _QUICK = {768: 2_000, 7_680: 2_000, 76_800: 6_000, 768_000: 600}
@@ -77,10 +80,11 @@ def run(plan: Plan) -> Data:
             seeds = plan.count(quick=_QUICK[page], paper=_PAPER[page])
             stream = f"latency {page} {loss}"
             for rule in RULES:
-                cells.append(_cell(rule, page, loss, path.host(recovery=rule), stream, seeds))
+                cells.append(_cell(rule, page, loss, path.host(recovery=rule), stream, seeds, NEEDS))
             if page == 76_800:
-                cells.append(_cell(f"{SSRB}, {HALF}", page, loss, path.host(recovery=SSRB, beta=0.5), stream, seeds))
-    return Cells(name="latency", wanted={"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}).run(cells, plan)
+                half = path.host(recovery=SSRB, beta=0.5)
+                cells.append(_cell(f"{SSRB}, {HALF}", page, loss, half, stream, seeds, NEEDS))
+    return collect("latency", cells, plan)
 
 
 def run_kernels(plan: Plan) -> Data:
@@ -98,7 +102,7 @@ def run_kernels(plan: Plan) -> Data:
             seeds = plan.count(quick=2000 if large else 10_000, paper=20_000)
             for arm, settings in KERNELS.items():
                 cells.append(_cell(arm, page, loss, path.host(**settings), f"kernels {page} {loss}", seeds))
-    return Cells(name="kernels", wanted={"fetches": FETCH_COLUMNS}).run(cells, plan)
+    return collect("kernels", cells, plan)
 
 
 SHORT = {2: 2 * 1448, 3: 3 * 1448}
@@ -126,12 +130,21 @@ def run_short(plan: Plan) -> Data:
         for arm, settings in REPAIRS.items():
             sender = path.host(recovery=SSRB, **settings)
             cells.append(_cell(arm, size, 0.03, sender, f"short {size}", seeds))
-    return Cells(name="short", wanted={"fetches": FETCH_COLUMNS}).run(cells, plan)
+    return collect("short", cells, plan)
 
 
-def _cell(arm: str, page: int, loss: float, sender: dict[str, Any], stream: str, seeds: int) -> Cell:
+def _cell(
+    arm: str,
+    page: int,
+    loss: float,
+    sender: dict[str, Any],
+    stream: str,
+    seeds: int,
+    needs: Mapping[str, Sequence[str]] = FETCHES,
+) -> Cell:
     scenario = path.fetch(page, loss, sender, name=f"{arm}, {page} bytes, {path.percent(loss)}")
-    return Cell(scenario=scenario, keys={"arm": arm, "page": page, "loss": loss}, stream=stream, seeds=seeds)
+    keys = {"arm": arm, "page": page, "loss": loss}
+    return Cell(scenario=scenario, keys=keys, stream=stream, seeds=seeds, needs=needs)
 
 
 def cell(table: pl.DataFrame, arm: str, page: int, loss: float) -> pl.DataFrame:

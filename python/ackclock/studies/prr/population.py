@@ -13,10 +13,10 @@ import polars as pl
 
 from ackclock.scenario import Scenario
 from ackclock.studies.prr import path
-from ackclock.studies.prr.latency import FETCH_COLUMNS, HALF, RECOVERY_COLUMNS
+from ackclock.studies.prr.latency import HALF, NEEDS
 from ackclock.studies.prr.rules import RULES, SSRB
 from ackclock.study import Data, Plan, Tables
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "Web": {
@@ -74,12 +74,12 @@ def run(plan: Plan) -> Data:
             keys={"setting": setting, "arm": arm},
             stream=f"population {setting}",
             seeds=seeds[setting],
+            needs=NEEDS,
         )
         for setting in SETTINGS
         for arm in ARMS
     ]
-    wanted = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
-    return Cells(name="population", wanted=wanted).run(cells, plan)
+    return collect("population", cells, plan)
 
 
 def summary(tables: Tables) -> pl.DataFrame:
