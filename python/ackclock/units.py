@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from ackclock.errors import ScenarioError, nearest, quote
 
@@ -150,13 +151,20 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool
     >>> parse("1.2 Mbit/s", RATE)[0]
     Fraction(1200000, 1)
     """
-    allowed = describe(*dimensions, zero=zero)
-    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if isinstance(value, str):
+        return _parse(value, dimensions, zero, parts)
+    without = " without a unit" if _is_number(value) else ""
+    raise ScenarioError(found=quote(value) + without, allowed=describe(*dimensions, zero=zero))
+
+
+@lru_cache(maxsize=4096)  # the cells of a grid have most of their values in common
+def _parse(value: str, dimensions: tuple[Dimension, ...], zero: bool, parts: bool) -> tuple[Fraction, Dimension]:
+    match = _QUANTITY.fullmatch(value)
     if match is None or match[2] is None:
         without = " without a unit" if _is_number(value) else ""
-        if isinstance(value, str) and not without:
+        if not without:
             _refuse_overlong(value, dimensions)
-        raise ScenarioError(found=quote(value) + without, allowed=allowed)
+        raise ScenarioError(found=quote(value) + without, allowed=describe(*dimensions, zero=zero))
     number, unit = Fraction(match[1]), match[2]
     for dimension in dimensions:
         factor = dimension.units.get(unit)
@@ -164,7 +172,7 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool
             continue
         result = number * factor
         if result < 0 or (result == 0 and not zero):
-            raise ScenarioError(found=quote(value), allowed=allowed)
+            raise ScenarioError(found=quote(value), allowed=describe(*dimensions, zero=zero))
         if result > dimension.largest:
             raise _too_large(value, dimension)
         if dimension.indivisible and not parts and factor == 1 and result.denominator != 1:
@@ -176,7 +184,9 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool
     units = [unit for d in dimensions for unit in d.units]
     near = nearest(unit, units)
     hint = f'; did you mean "{near}"?' if near else ""
-    raise ScenarioError(found=f"{quote(value)} with the unit {quote(unit)}{hint}", allowed=allowed)
+    raise ScenarioError(
+        found=f"{quote(value)} with the unit {quote(unit)}{hint}", allowed=describe(*dimensions, zero=zero)
+    )
 
 
 def describe(*dimensions: Dimension, zero: bool = False) -> str:
@@ -232,7 +242,12 @@ SHARE_PATTERN = (
 
 def whole(value: object, dimension: Dimension) -> int:
     """A quantity in whole base units, rounded to the nearest."""
-    return round_half_up(parse(value, dimension, zero=True)[0])
+    return _whole(value, dimension) if isinstance(value, str) else round_half_up(parse(value, dimension, zero=True)[0])
+
+
+@lru_cache(maxsize=4096)
+def _whole(value: str, dimension: Dimension) -> int:
+    return round_half_up(_parse(value, (dimension,), True, False)[0])
 
 
 def round_half_up(value: Fraction) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -284,9 +285,7 @@ class Registered:
 
     def names(self) -> list[str]:
         """Every name registered."""
-        from ackclock import _engine
-
-        return [name for name, _ in _engine.registry()[self.kind]]
+        return _registered()[self.kind]
 
     def _check(self, value: object) -> object:
         names = self.names()
@@ -295,6 +294,14 @@ class Registered:
         if value not in names:
             raise ScenarioError(found=quote(value), allowed=one_of(str(value), names))
         return value
+
+
+@cache
+def _registered() -> dict[str, list[str]]:
+    """Names in each of the engine's registries."""
+    from ackclock import _engine
+
+    return {kind: [name for name, _ in entries] for kind, entries in _engine.registry().items()}
 
 
 @dataclass(frozen=True, slots=True)

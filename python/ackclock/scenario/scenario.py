@@ -116,7 +116,7 @@ class Scenario(Table):
         self._check_size(end)
         self._check_scripts()
         self._check_byte_limits()
-        self.to_engine_json()  # what can only be judged when all is known, such as a queue in multiples of the BDP
+        self.to_engine()  # what can only be judged when all is known, such as a queue in multiples of the BDP
         return self
 
     def _check_destinations(self) -> None:
@@ -277,19 +277,20 @@ class Scenario(Table):
         capture
             Side whose packets will be captured.
         """
-        record = self.record.engine()
+        compiled = self.to_engine()
         if capture is not None:
-            record["capture"] = capture
-        return json.dumps(
-            {
-                "name": self.name,
-                "duration_ns": nanoseconds(self.duration),
-                "network": self.network.engine(self.flows[0].path),
-                "flows": [group.engine() for group in self.flows],
-                **({"hosts": [host.engine() for host in self.hosts]} if self.hosts else {}),
-                "record": record,
-            }
-        )
+            compiled["record"]["capture"] = capture
+        return json.dumps({"name": self.name, **compiled})
+
+    def to_engine(self) -> dict[str, Any]:
+        """What `to_engine_json` writes, as plain values and without the name, which is no part of the result."""
+        return {
+            "duration_ns": nanoseconds(self.duration),
+            "network": self.network.engine(self.flows[0].path),
+            "flows": [group.engine() for group in self.flows],
+            **({"hosts": [host.engine() for host in self.hosts]} if self.hosts else {}),
+            "record": self.record.engine(),
+        }
 
     def set(self, key: str, value: Any) -> Scenario:
         """A copy with one value changed.

@@ -14,7 +14,7 @@ from ackclock.errors import AckclockError
 from ackclock.sweep.executors import Executor
 from ackclock.sweep.store import DONE, FAILED, Store
 from ackclock.sweep.sweep import Cell, Recipe
-from ackclock.sweep.task import Done, Task, engine_identity, frames, run_key
+from ackclock.sweep.task import Done, Made, Task, engine_identity, frames, run_keys
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,23 +69,13 @@ class Status:
         return (self.total - self.done - self.failed) / self.rate if self.rate > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A run that has to be made."""
-
-    id: int
-    key: str
-    cell: Cell
-    seed: int
-
-
 @dataclass(slots=True)
 class _Pile:
     """What was made and not yet kept."""
 
     done: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
-    frames: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+    made: list[Made] = field(default_factory=list)
 
 
 class Campaign:
@@ -125,29 +115,32 @@ class Campaign:
         self._cells = cells
         self._limit = memory_limit
         self._engine = engine_identity()
-        runs = [(cell, seed) for cell in cells for seed in cell.seeds]
-        keys = [run_key(cell.hash, seed, self._engine) for cell, seed in runs]
-        planned = store.plan(recipe.text, keys, [cell.hash for cell, _ in runs], [s for _, s in runs], self._engine)
+        # Numbers and texts in lists, no object for each run: there may be millions.
+        self._cell_of = [i for i, cell in enumerate(cells) for _ in cell.seeds]
+        self._seeds = [seed for cell in cells for seed in cell.seeds]
+        keys = [key for cell in cells for key in run_keys(cell.hash, cell.seeds, self._engine)]
+        hashes = [cells[i].hash for i in self._cell_of]
+        planned = store.plan(recipe.text, keys, hashes, self._seeds, self._engine)
         self.keys = [key.hex() for key in keys]
+        self._ids = [number for number, _ in planned]
         if name:
-            store.adopt(name, recipe.text, [number for number, _ in planned], anew=anew)
+            store.adopt(name, recipe.text, self._ids, anew=anew)
         if retry:
             store.retry([number for number, state in planned if state == FAILED])
-            planned = [(number, "pending" if state == FAILED else state) for number, state in planned]
-        self._todo: deque[_Run] = deque()
-        self._total = len({number for number, _ in planned})
+        self._todo: deque[int] = deque()
         self._done = self._failed = 0
         seen: set[int] = set()
-        for (number, state), key, (cell, seed) in zip(planned, self.keys, runs, strict=True):
+        for at, (number, state) in enumerate(planned):
             if number in seen:
                 continue
             seen.add(number)
             if state == DONE:
                 self._done += 1
-            elif state == FAILED:
+            elif state == FAILED and not retry:
                 self._failed += 1
             else:
-                self._todo.append(_Run(number, key, cell, seed))
+                self._todo.append(at)
+        self._total = len(seen)
         self._found = self._done + self._failed
         self._cpu_s = 0.0
         self._started = time.perf_counter()
@@ -194,7 +187,7 @@ class Campaign:
         tell = progress or (lambda _: None)
         tell(self.status)
         self._started = self._kept_at = time.perf_counter()
-        out: dict[int, tuple[Task, list[_Run]]] = {}
+        out: dict[int, tuple[Task, list[int]]] = {}
         number = 0
         size = 4.0
         slots = executor.slots
@@ -202,9 +195,9 @@ class Campaign:
         while True:
             stopped = stopped or (stop is not None and stop.is_set())
             while self._todo and not stopped and len(out) < 2 * slots:
-                runs = self._take(int(size))
+                runs = self._take(int(size), slots)
                 task = self._task(runs, executor.target_s)
-                self.store.claim([run.id for run in runs])
+                self.store.claim([self._ids[at] for at in runs])
                 executor.submit(number, task)
                 out[number] = (task, runs)
                 number += 1
@@ -220,7 +213,7 @@ class Campaign:
             slots = executor.slots
             self._keep(tell, wait=True)
         if stopped:
-            self.store.release([run.id for _, runs in out.values() for run in runs])
+            self.store.release([self._ids[at] for _, runs in out.values() for at in runs])
         self._keep(tell, wait=False)
         return self.status
 
@@ -247,8 +240,7 @@ class Campaign:
         rows = self.store.read(self.recipe.text, table)
         found: list[pl.DataFrame] = []
         at = 0
-        cell = [i for i, c in enumerate(self._cells) for _ in c.seeds]
-        order = pl.DataFrame({"key": self.keys, "cell": cell}, schema_overrides={"cell": pl.UInt32})
+        order = pl.DataFrame({"key": self.keys, "cell": self._cell_of}, schema_overrides={"cell": pl.UInt32})
         joined = order.join(rows, on="key", how="inner", maintain_order="left_right").drop("key")
         last = pl.Series(range(len(self._cells)), dtype=pl.UInt32)
         ends = joined["cell"].search_sorted(last, side="right").to_list()
@@ -257,18 +249,19 @@ class Campaign:
             at = end
         return found
 
-    def _take(self, most: int) -> list[_Run]:
-        return [self._todo.popleft() for _ in range(min(most, len(self._todo)))]
+    def _take(self, most: int, slots: int) -> list[int]:
+        # Smaller pieces towards the end, so that all slots are busy until then.
+        share = -(-len(self._todo) // (3 * slots))
+        return [self._todo.popleft() for _ in range(min(most, max(share, 1), len(self._todo)))]
 
-    def _task(self, runs: Sequence[_Run], budget_s: float) -> Task:
+    def _task(self, runs: Sequence[int], budget_s: float) -> Task:
         texts: dict[str, int] = {}
         places = []
-        for run in runs:
-            at = texts.setdefault(run.cell.hash, len(texts))
-            places.append((at, run.seed))
-        by_hash = {run.cell.hash: run.cell for run in runs}
+        for at in runs:
+            text = self._cells[self._cell_of[at]].text
+            places.append((texts.setdefault(text, len(texts)), self._seeds[at]))
         return Task(
-            texts=tuple(by_hash[h].text for h in texts),
+            texts=tuple(texts),
             runs=tuple(places),
             metrics=self.recipe.metrics,
             tables=self.recipe.tables,
@@ -276,38 +269,35 @@ class Campaign:
             engine=self._engine,
         )
 
-    def _take_in(self, task: Task, runs: list[_Run], done: Done | Exception) -> None:
+    def _take_in(self, task: Task, runs: list[int], done: Done | Exception) -> None:
         pile = self._pile
         if isinstance(done, Exception):
             said = str(done).partition("\n")[0]
             why = said if isinstance(done, AckclockError) else f"{type(done).__name__}: {said}"
-            pile.failed.update({run.id: why for run in runs})
+            pile.failed.update({self._ids[at]: why for at in runs})
             return
         n = len(done.digests)
         if n < len(runs):
-            self.store.release([run.id for run in runs[n:]])
+            self.store.release([self._ids[at] for at in runs[n:]])
             self._todo.extendleft(reversed(runs[n:]))
         self._cpu_s += done.cpu_s
-        for run, error in zip(runs, done.errors, strict=False):
+        for at, error in zip(runs, done.errors, strict=False):
             if error is None:
-                pile.done.append(run.id)
+                pile.done.append(self._ids[at])
             else:
-                pile.failed[run.id] = error
-        found = frames(task, done, [run.key for run in runs], [run.cell.hash for run in runs])
-        for name, frame in found.items():
-            pile.frames.setdefault(name, []).append(frame)
+                pile.failed[self._ids[at]] = error
+        keys = [self.keys[at] for at in runs]
+        scenarios = [self._cells[self._cell_of[at]].hash for at in runs]
+        pile.made.append(Made(task=task, done=done, keys=keys, scenarios=scenarios))
 
     def _keep(self, tell: Callable[[Status], None], *, wait: bool) -> None:
-        import polars as pl
-
         pile = self._pile
         if not pile.done and not pile.failed:
             return
         now = time.perf_counter()
         if wait and now - self._kept_at < max(KEEP_EVERY_S, KEEP_REST * self._keeping_s):
             return
-        tables = {name: pl.concat(parts) for name, parts in pile.frames.items()}
-        self.store.commit(self.recipe.text, pile.done, tables, pile.failed)
+        self.store.commit(self.recipe.text, pile.done, frames(pile.made), pile.failed)
         self._done += len(pile.done)
         self._failed += len(pile.failed)
         self._pile = _Pile()
@@ -318,11 +308,12 @@ class Campaign:
     def _refuse_large(self, slots: int) -> None:
         """Cells that need too much memory fail before they start."""
         refused: dict[str, str] = {}
-        for cell in {run.cell.hash: run.cell for run in self._todo}.values():
+        for cell in (self._cells[i] for i in dict.fromkeys(self._cell_of[at] for at in self._todo)):
             try:
                 check_memory(cell.text, self._limit, runs=slots)
             except AckclockError as error:
                 refused[cell.hash] = str(error)
         if refused:
-            self._pile.failed.update({r.id: refused[r.cell.hash] for r in self._todo if r.cell.hash in refused})
-            self._todo = deque(run for run in self._todo if run.cell.hash not in refused)
+            why = {at: refused.get(self._cells[self._cell_of[at]].hash) for at in self._todo}
+            self._pile.failed.update({self._ids[at]: told for at, told in why.items() if told is not None})
+            self._todo = deque(at for at, told in why.items() if told is None)

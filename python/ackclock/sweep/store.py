@@ -150,15 +150,21 @@ class Store:
         """
         with self.explained(), self._transaction():
             number = self._recipe(recipe)
-            known = sorted(set(scenarios))
-            self._db.executemany("INSERT OR IGNORE INTO scenarios (hash) VALUES (?)", [(h,) for h in known])
+            hashes = sorted(set(scenarios))
+            self._db.executemany("INSERT OR IGNORE INTO scenarios (hash) VALUES (?)", ((h,) for h in hashes))
             ids = dict(self._db.execute("SELECT hash, id FROM scenarios"))
-            rows = ((key, number, ids[s], seed, engine) for key, s, seed in zip(keys, scenarios, seeds, strict=True))
+            found = self._known(number, keys)
+            (last,) = self._db.execute("SELECT coalesce(max(id), 0) FROM runs").fetchone()
+            rows: list[tuple[int, bytes, int, int, int, str]] = []
+            for key, scenario, seed in zip(keys, scenarios, seeds, strict=True):
+                if key not in found:
+                    last += 1
+                    found[key] = (last, PENDING)
+                    rows.append((last, key, number, ids[scenario], seed, engine))
             self._db.executemany(
-                "INSERT OR IGNORE INTO runs (key, recipe, scenario, seed, engine) VALUES (?, ?, ?, ?, ?)", rows
+                "INSERT INTO runs (id, key, recipe, scenario, seed, engine) VALUES (?, ?, ?, ?, ?, ?)", rows
             )
-            find = "SELECT id, state FROM runs WHERE recipe = ? AND key = ?"
-            return [self._db.execute(find, (number, key)).fetchone() for key in keys]
+            return [found[key] for key in keys]
 
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
         """Say which runs belong to a sweep; `anew` forgets those that belonged to it before."""
@@ -169,20 +175,23 @@ class Store:
             self._db.execute("UPDATE sweeps SET recipe = ? WHERE id = ?", (number, at))
             if anew:
                 self._db.execute("DELETE FROM members WHERE sweep = ?", (at,))
-            self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?)", ((at, run) for run in runs))
+            self._db.executemany(
+                "INSERT OR IGNORE INTO members SELECT ?, id FROM runs WHERE id BETWEEN ? AND ?",
+                ((at, *ends) for ends in _stretches(runs)),
+            )
 
     def claim(self, runs: Sequence[int]) -> None:
         """Mark runs as being made."""
         with self.explained(), self._transaction():
             self._db.executemany(
-                "UPDATE runs SET state = 'running', attempts = attempts + 1 WHERE id = ?", ((run,) for run in runs)
+                "UPDATE runs SET state = 'running', attempts = attempts + 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def release(self, runs: Sequence[int]) -> None:
         """Take the mark back: these runs were handed out, but not begun."""
         with self.explained(), self._transaction():
             self._db.executemany(
-                "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id = ?", ((run,) for run in runs)
+                "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def retry(self, runs: Sequence[int]) -> None:
@@ -220,8 +229,8 @@ class Store:
                     if done:
                         self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, len(done)))
                         self._db.executemany(
-                            "UPDATE runs SET state = 'done', error = NULL, part = ? WHERE id = ?",
-                            ((part, run) for run in done),
+                            "UPDATE runs SET state = 'done', error = NULL, part = ? WHERE id BETWEEN ? AND ?",
+                            ((part, *ends) for ends in _stretches(done)),
                         )
                     self._db.executemany(
                         "UPDATE runs SET state = 'failed', error = ? WHERE id = ?",
@@ -351,6 +360,19 @@ class Store:
             return int(self._db.execute("INSERT INTO recipes (recipe) VALUES (?)", (text,)).lastrowid or 0)
         return int(found[0])
 
+    def _known(self, recipe: int, keys: Sequence[bytes]) -> dict[bytes, tuple[int, str]]:
+        """Number and state of those of the runs that are in the database."""
+        (held,) = self._db.execute("SELECT count(*) FROM runs WHERE recipe = ?", (recipe,)).fetchone()
+        if held <= 4 * len(keys):  # all of them by one query: ten times as fast as one by one
+            rows = self._db.execute("SELECT key, id, state FROM runs WHERE recipe = ?", (recipe,))
+            return {key: (number, state) for key, number, state in rows}
+        found: dict[bytes, tuple[int, str]] = {}
+        for key in keys:
+            row = self._db.execute("SELECT id, state FROM runs WHERE recipe = ? AND key = ?", (recipe, key)).fetchone()
+            if row is not None:
+                found[key] = row
+        return found
+
     def _next_part(self) -> int:
         return int(self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").fetchone()[0])
 
@@ -434,6 +456,21 @@ class Store:
                     f"{self.folder}: cannot be written ({_reason(error)}); what was done is kept"
                 ) from None
             raise
+
+
+def _stretches(runs: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last number of each unbroken stretch: what is handed out together was planned together."""
+    found: list[tuple[int, int]] = []
+    begin = last = -1
+    for run in sorted(runs):
+        if run > last + 1 or begin < 0:
+            if begin >= 0:
+                found.append((begin, last))
+            begin = run
+        last = run
+    if begin >= 0:
+        found.append((begin, last))
+    return found
 
 
 def _tmp(place: Path) -> Path:

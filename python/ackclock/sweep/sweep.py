@@ -71,9 +71,7 @@ class Cell:
     @cached_property
     def text(self) -> str:
         """The compiled scenario. Its name, which is no part of the result, is left out."""
-        compiled = json.loads(self.scenario.to_engine_json())
-        compiled.pop("name", None)
-        return json.dumps(compiled, separators=(",", ":"))
+        return json.dumps(self.scenario.to_engine(), separators=(",", ":"))
 
     @cached_property
     def hash(self) -> str:

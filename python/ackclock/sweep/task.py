@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,24 @@ class Done:
     cpu_s: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """A task that has come back.
+
+    Parameters
+    ----------
+    task, done
+        Work and result.
+    keys, scenarios
+        Of each run of the task: its key, and the hash of its scenario.
+    """
+
+    task: Task
+    done: Done
+    keys: Sequence[str]
+    scenarios: Sequence[str]
+
+
 def compute(task: Task) -> Done:
     """Make the runs of a task, on the calling thread."""
     from ackclock.errors import AckclockError, UnavailableError
@@ -102,15 +120,13 @@ def _one_by_one(task: Task) -> Done:
     )
 
 
-def frames(task: Task, done: Done, keys: Sequence[str], scenarios: Sequence[str]) -> dict[str, pl.DataFrame]:
+def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
     """Rows of the runs that did not fail.
 
     Parameters
     ----------
-    task, done
-        Work and result.
-    keys, scenarios
-        Of each run: its key, and the hash of its scenario.
+    made
+        Tasks that have come back.
 
     Returns
     -------
@@ -120,30 +136,56 @@ def frames(task: Task, done: Done, keys: Sequence[str], scenarios: Sequence[str]
     import numpy as np
     import polars as pl
 
-    n = len(done.digests)
-    good = [i for i in range(n) if done.errors[i] is None]
-    if not good:
+    told = [m for m in made if None in m.done.errors]
+    if not told:
         return {}
+    keys = [key for m in told for key in m.keys[: len(m.done.digests)]]
     columns: dict[str, Any] = {
-        "key": keys[:n],
-        "scenario": scenarios[:n],
-        "seed": [seed for _, seed in task.runs[:n]],
-        "digest": done.digests,
+        "key": keys,
+        "scenario": [s for m in told for s in m.scenarios[: len(m.done.digests)]],
+        "seed": [seed for m in told for _, seed in m.task.runs[: len(m.done.digests)]],
+        "digest": [digest for m in told for digest in m.done.digests],
     }
     runs = pl.DataFrame(columns, schema_overrides={"digest": pl.String, "seed": pl.Int64})
-    runs = runs.with_columns([series(name, kind, buffer) for name, (kind, buffer) in done.metrics.items()])
-    found = {"runs": runs if len(good) == n else runs[good]}
-    for name, table in done.tables.items():
-        frame = pl.DataFrame([series(column, kind, buffer) for column, (kind, buffer) in table.items()])
-        at = frame["run"].to_numpy().astype(np.int64)
-        named = [runs["key"].gather(at), runs["seed"].gather(at)]
-        found[name] = pl.DataFrame(named).hstack(frame.drop("run").get_columns())
+    joined = _joined([m.done.metrics for m in told])
+    runs = runs.with_columns([series(name, kind, buffer) for name, (kind, buffer) in joined.items()])
+    found = {"runs": runs.filter(pl.col("digest").is_not_null())}
+    for name in told[0].done.tables:
+        columns = {c: series(c, k, b) for c, (k, b) in _joined([m.done.tables[name] for m in told]).items()}
+        at = columns.pop("run").to_numpy().astype(np.int64)
+        # Positions count from the beginning of each task.
+        rows = [len(series("run", *m.done.tables[name]["run"])) for m in told]
+        before = np.cumsum([0, *(len(m.done.digests) for m in told[:-1])])
+        at += np.repeat(before, rows)
+        found[name] = pl.DataFrame([runs["key"].gather(at), runs["seed"].gather(at), *columns.values()])
+    return found
+
+
+def _joined(parts: Sequence[Columns]) -> Columns:
+    """Columns of the same names and kinds, one below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    found: dict[str, tuple[str, Any]] = {}
+    for name, (kind, _) in parts[0].items():
+        buffers = [part[name][1] for part in parts]
+        found[name] = (kind, [text for b in buffers for text in b] if kind == "str" else b"".join(buffers))
     return found
 
 
 def run_key(scenario: str, seed: int, engine: str) -> bytes:
     """Identity of a run: a hash of its scenario's hash, its seed and the engine's version and build."""
-    return hashlib.sha256(f"{scenario} {seed} {engine}".encode()).digest()[:16]
+    return run_keys(scenario, [seed], engine)[0]
+
+
+def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
+    """`run_key` of many seeds."""
+    head = hashlib.sha256(f"{scenario} ".encode())
+    keys = []
+    for seed in seeds:
+        whole = head.copy()
+        whole.update(f"{seed} {engine}".encode())
+        keys.append(whole.digest()[:16])
+    return keys
 
 
 def engine_identity() -> str:
