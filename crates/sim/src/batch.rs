@@ -11,7 +11,7 @@ use ackclock_core::Digest;
 
 use crate::cpu::thread_seconds;
 use crate::error::Error;
-use crate::run::{run, Output};
+use crate::run::{run, run_for, Output};
 use crate::spec::Scenario;
 use crate::summary::Metrics;
 use crate::table::{concatenate, Table};
@@ -116,7 +116,8 @@ pub fn run_each(
         if at > 0 && thread_seconds() > until {
             break;
         }
-        let output = catch_unwind(AssertUnwindSafe(|| run(scenario, seed)));
+        let asked = |name: &str| metrics.need(name) || tables.iter().any(|(wanted, _)| wanted == name);
+        let output = catch_unwind(AssertUnwindSafe(|| run_for(scenario, seed, asked)));
         let output = match output {
             Ok(Ok(output)) => output,
             Ok(Err(error)) => {

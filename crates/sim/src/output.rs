@@ -17,8 +17,8 @@ use crate::tally::{Tally, TransactionRow};
 use crate::udp::Received;
 use crate::world::{Dropped, World};
 
-/// Every table, in a fixed order.
-pub(crate) fn tables(mut built: Built) -> Vec<Table> {
+/// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too.
+pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Table> {
     let journal = &mut built.app.journal;
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
@@ -27,26 +27,31 @@ pub(crate) fn tables(mut built: Built) -> Vec<Table> {
     journal.records.sort_by_key(|(idx, records)| (records[0].flow, *idx));
     let observer = &built.app.observer;
     let drops = built.world.take_drops();
-    vec![
-        flows(&built.app.flows, &built.world),
-        fetches(&journal.fetches),
-        recoveries(&journal.recoveries),
-        links(&link_counters(&mut built.world), built.link_names),
-        hosts(&mut built.world),
-        destinations(&journal.destinations),
-        goodput(&observer.goodput),
-        queue_samples(&observer.queues),
-        samples(&observer.samples),
-        drop_rows(&drops),
-        acks(&journal.records),
-        clients(&built.clients),
-        controllers(&built.app.flows, &journal.vars),
-        datagrams(&mut journal.datagrams),
-        intervals(&mut journal.intervals),
-        transactions(&journal.transactions.rows),
-        transaction_summary(&journal.transactions.tallies),
-        transaction_times(&journal.transactions.tallies),
-    ]
+    let mut found = Vec::new();
+    macro_rules! keep {
+        ($($name:literal: $table:expr,)*) => { $(if wanted($name) { found.push($table); })* };
+    }
+    keep! {
+        "flows": flows(&built.app.flows, &built.world),
+        "fetches": fetches(&journal.fetches),
+        "recoveries": recoveries(&journal.recoveries),
+        "links": links(&link_counters(&mut built.world), built.link_names),
+        "hosts": hosts(&mut built.world),
+        "destinations": destinations(&journal.destinations),
+        "goodput": goodput(&observer.goodput),
+        "queue_samples": queue_samples(&observer.queues),
+        "samples": samples(&observer.samples),
+        "drops": drop_rows(&drops),
+        "acks": acks(&journal.records),
+        "clients": clients(&built.clients),
+        "controllers": controllers(&built.app.flows, &journal.vars),
+        "datagrams": datagrams(&mut journal.datagrams),
+        "intervals": intervals(&mut journal.intervals),
+        "transactions": transactions(&journal.transactions.rows),
+        "transaction_summary": transaction_summary(&journal.transactions.tallies),
+        "transaction_times": transaction_times(&journal.transactions.tallies),
+    }
+    found
 }
 
 fn flows(flows: &[Flow], world: &World) -> Table {

@@ -14,7 +14,7 @@ use crate::table::Table;
 pub struct Output {
     /// Digest of every packet that reached a host.
     pub digest: Digest,
-    /// All tables, in a fixed order; those that were not asked for have no rows.
+    /// All tables, or those wanted, in a fixed order; what the scenario does not record has no rows.
     pub tables: Vec<Table>,
     /// Packets seen at the hosts, if a capture was asked for.
     pub captured: Vec<Captured>,
@@ -32,6 +32,11 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
     run_with(scenario, seed, &Customs::new(), || false)
 }
 
+/// The same, with those tables only whose names are `wanted`.
+pub fn run_for(scenario: &Scenario, seed: u64, wanted: impl Fn(&str) -> bool) -> Result<Output, Error> {
+    play(scenario, seed, &Customs::new(), || false, wanted)
+}
+
 /// The same with a user's own controllers; now and then `stop` is asked whether one of them has failed, and if so the
 /// run ends with [`Error::Stopped`].
 pub fn run_with(
@@ -39,6 +44,16 @@ pub fn run_with(
     seed: u64,
     customs: &Customs,
     stop: impl Fn() -> bool,
+) -> Result<Output, Error> {
+    play(scenario, seed, customs, stop, |_| true)
+}
+
+fn play(
+    scenario: &Scenario,
+    seed: u64,
+    customs: &Customs,
+    stop: impl Fn() -> bool,
+    wanted: impl Fn(&str) -> bool,
 ) -> Result<Output, Error> {
     let mut built = build(scenario, seed, customs)?;
     built.app.begin(&mut built.world);
@@ -61,7 +76,7 @@ pub fn run_with(
     Ok(Output {
         digest: built.world.digest(),
         captured: built.world.take_captured(),
-        tables: output::tables(built),
+        tables: output::tables(built, wanted),
     })
 }
 

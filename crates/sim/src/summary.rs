@@ -129,6 +129,14 @@ impl Metrics {
         names.iter().map(|name| metric(name, &tables)).collect::<Result<_, _>>().map(Metrics)
     }
 
+    /// Whether a table is needed for any of them.
+    pub fn need(&self, name: &str) -> bool {
+        self.0.iter().any(|metric| match metric {
+            Metric::Named(_) => NEEDED.contains(&name),
+            Metric::Column { table, .. } => table == name,
+        })
+    }
+
     /// The value of each metric; NaN where a run has none.
     pub fn of(&self, tables: &[Table]) -> Vec<f64> {
         let mut known: Option<Vec<f64>> = None;
@@ -200,6 +208,9 @@ fn empty_tables() -> Result<Vec<Table>, Error> {
         "flows": [{"profile": "linux-6", "congestion_control": "cubic", "workload": {"kind": "transfer", "bytes": 1}}]}"#;
     Ok(run(&parse(NOTHING)?, 0)?.tables)
 }
+
+/// The tables that [`named`] reads.
+const NEEDED: [&str; 3] = ["flows", "links", "fetches"];
 
 /// Every metric of the registry, in its order.
 fn named(tables: &[Table]) -> Vec<f64> {
@@ -302,6 +313,25 @@ mod tests {
         assert_eq!(value(&tables, "fetches_done"), value(&tables, "fetches.done.sum"));
         assert_eq!(value(&tables, "fetch_p50_s"), value(&tables, "fetches.total_s.median"));
         assert_eq!(named(&tables).len(), REGISTRY.len());
+    }
+
+    #[test]
+    fn metrics_need_no_other_tables_than_they_say() {
+        let mut names: Vec<String> = REGISTRY.iter().map(|(name, _)| name.to_string()).collect();
+        names.push("recoveries.idx.count".to_string());
+        let scenario = parse(SMALL).expect("reads");
+        let all = run(&scenario, 3).expect("runs").tables;
+        for some in [&names[..], &names[..1], &names[names.len() - 1..], &[]] {
+            let metrics = Metrics::parse(some).expect("metrics");
+            let few = crate::run::run_for(&scenario, 3, |name| metrics.need(name)).expect("runs").tables;
+            assert!(few.len() < all.len() && few.iter().all(|table| all.contains(table)));
+            let bits = |tables| metrics.of(tables).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            assert_eq!(bits(&few), bits(&all));
+        }
+        for table in &all {
+            let one = crate::run::run_for(&scenario, 3, |name| name == table.name).expect("runs").tables;
+            assert_eq!(one, std::slice::from_ref(table));
+        }
     }
 
     #[test]

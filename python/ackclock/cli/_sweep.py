@@ -54,6 +54,8 @@ def run(
     if as_json:
         _terminal.show_json(_status_json(folder, sweep.name))
     else:
+        if status.engine_cpu_s:
+            _terminal.warn(f"{speed(status)}, {status.simulating:.0%} of the time simulating ({slots(status)})")
         typer.echo(
             f"{status.done:,} of {status.total:,} runs done"
             + (f", {status.found:,} of them found" if status.found else "")
@@ -189,13 +191,20 @@ def told(tell: _terminal.Progress) -> Callable[[Status], None]:
         if status.failed:
             parts.append(f"{status.failed:,} failed")
         if status.rate and status.left_s is not None:
-            parts += [
-                f"{status.rate:,.0f}/s" if status.rate >= 10 else f"{status.rate:.2g}/s",
-                f"{duration(status.left_s)} left",
-            ]
+            parts += [speed(status), f"{duration(status.left_s)} left"]
         tell(", ".join(parts), made / max(status.total, 1))
 
     return progress
+
+
+def speed(status: Status) -> str:
+    """Runs per second, for people."""
+    return f"{status.rate:,.0f}/s" if status.rate >= 10 else f"{status.rate:.2g}/s"
+
+
+def slots(status: Status) -> str:
+    """How many runs were made at a time, for people."""
+    return f"{status.slots:,} at a time" if status.slots > 1 else "one at a time"
 
 
 def duration(seconds: float) -> str:

@@ -44,6 +44,8 @@ class Status:
         Since the start.
     engine_cpu_s
         CPU seconds spent in the engine, all workers together.
+    slots
+        Runs that were made at the same time, at most.
     """
 
     total: int
@@ -52,6 +54,7 @@ class Status:
     found: int = 0
     wall_s: float = 0.0
     engine_cpu_s: float = 0.0
+    slots: int = 1
 
     @property
     def finished(self) -> bool:
@@ -62,6 +65,11 @@ class Status:
     def rate(self) -> float:
         """Runs made per second."""
         return (self.done + self.failed - self.found) / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def simulating(self) -> float:
+        """Share of the time that went into the engine: its CPU seconds by seconds passed and by slots."""
+        return self.engine_cpu_s / (self.wall_s * self.slots) if self.wall_s > 0 else 0.0
 
     @property
     def left_s(self) -> float | None:
@@ -143,6 +151,7 @@ class Campaign:
         self._total = len(seen)
         self._found = self._done + self._failed
         self._cpu_s = 0.0
+        self._slots = 1
         self._started = time.perf_counter()
         self._pile = _Pile()
         self._kept_at = self._started
@@ -158,6 +167,7 @@ class Campaign:
             found=self._found,
             wall_s=time.perf_counter() - self._started,
             engine_cpu_s=self._cpu_s,
+            slots=self._slots,
         )
 
     def run(
@@ -190,7 +200,7 @@ class Campaign:
         out: dict[int, tuple[Task, list[int]]] = {}
         number = 0
         size = 4.0
-        slots = executor.slots
+        slots = self._slots = executor.slots
         stopped = False
         while True:
             stopped = stopped or (stop is not None and stop.is_set())
@@ -211,6 +221,7 @@ class Campaign:
                     fits = 1.3 * len(done.digests) * executor.target_s / done.cpu_s
                     size = min(max(1.0, fits), 4 * size, MOST_IN_TASK)
             slots = executor.slots
+            self._slots = max(self._slots, slots)
             self._keep(tell, wait=True)
         if stopped:
             self.store.release([self._ids[at] for _, runs in out.values() for at in runs])

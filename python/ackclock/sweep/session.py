@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -48,13 +49,14 @@ def run(
     Returns
     -------
     tuple of Results and Status
-        What there is now, and how far it is.
+        What there is now, and how far it is; the times are those of all that was done here, from plan to table.
 
     Raises
     ------
     StoreError, InputError
         If the folder cannot be used; what was kept before stays.
     """
+    started = time.perf_counter()
     folder = Path(folder)
     if precision is not None:
         Results.check(_unread(sweep), precision.metric)
@@ -66,10 +68,12 @@ def run(
         with store.explained():
             write_cells(folder, sweep, cells)
         found: int | None = None
+        cpu_s = 0.0
         while True:
             campaign = Campaign(store, cells, sweep.recipe, name=sweep.name, retry=retry, anew=not same)
             status = campaign.run(executor, progress=progress, stop=stop)
             found = status.found if found is None else found
+            cpu_s += status.engine_cpu_s
             wider = None if precision is None or not status.finished else widened(campaign, cells, precision)
             if wider is None:
                 break
@@ -78,7 +82,8 @@ def run(
         results = read(folder, sweep.name)
         with store.explained():
             write_table(folder, results)
-    return results, dataclasses.replace(status, found=found)
+    wall_s = time.perf_counter() - started
+    return results, dataclasses.replace(status, found=found, wall_s=wall_s, engine_cpu_s=cpu_s)
 
 
 def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list[Cell] | None:
