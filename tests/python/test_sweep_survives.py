@@ -180,25 +180,6 @@ def test_a_scheduler_that_is_not_there(tmp_path):
     assert done.stderr.splitlines()[-1].startswith("ackclock: --scheduler tcp://127.0.0.1:9: cannot be reached (")
 
 
-@pytest.mark.long
-def test_jobs_of_slurm_are_described_as_asked(monkeypatch):
-    jobqueue = pytest.importorskip("dask_jobqueue")
-    from ackclock import UnavailableError
-    from ackclock.sweep import batch_system
-
-    asked = []
-    monkeypatch.setattr(
-        jobqueue.SLURMCluster, "scale", lambda self, n=None, **jobs: asked.append((self.job_script(), jobs))
-    )
-    batch_system("slurm", 3, {"queue": "short", "cores": 16, "memory": "32GB", "walltime": "02:00:00"}).close()
-    script, jobs = asked[0]
-    assert jobs == {"jobs": 3}
-    for line in ("#SBATCH -p short", "#SBATCH --cpus-per-task=16", "#SBATCH -t 02:00:00"):
-        assert line in script.splitlines()
-    with pytest.raises(UnavailableError, match=r"--slurm: .*quue"):
-        batch_system("slurm", 3, {"quue": "short"})
-
-
 def test_interrupted_once_keeps_what_is_done(tmp_path):
     path, _ = traced(tmp_path)
     path.write_text('scenario = "base.toml"\nseeds = 100000\n', encoding="utf-8")

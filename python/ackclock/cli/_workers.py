@@ -46,6 +46,10 @@ class Workers:
             raise InputError("--worker: found it without a batch system; allowed: together with --slurm N or --pbs N")
         for text in self.options:
             _option(text)
+        if self.slurm is not None or self.pbs is not None:
+            from ackclock.sweep.executors import import_jobqueue
+
+            import_jobqueue()  # while this is the main thread
 
     @contextmanager
     def open(self) -> Iterator[Executor]:

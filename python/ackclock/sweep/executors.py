@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import queue
+import signal
 import socket
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
@@ -170,16 +173,54 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
     Raises
     ------
     UnavailableError
-        If dask-jobqueue is not installed.
+        If dask-jobqueue is not installed, or an option or a job is refused.
     """
-    jobqueue = _import("dask_jobqueue")
+    jobqueue = import_jobqueue()
     make = {"slurm": jobqueue.SLURMCluster, "pbs": jobqueue.PBSCluster}[kind]
+    cluster = None
     try:
         cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", **options})
-        cluster.scale(jobs=workers)
+        cluster.sync(_submit, cluster, workers)
+        # A job that ends, by its time limit or with its node, is followed by another.
+        cluster.adapt(minimum_jobs=workers, maximum_jobs=workers, interval="5s")
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise UnavailableError(f"--{kind}: {str(error).partition(chr(10))[0]}") from None
+        if cluster is not None:
+            cluster.close()
+        said = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        raise UnavailableError(f"--{kind}: {said[-1].strip()}") from None
     return Dask(cluster, close=cluster.close)
+
+
+async def _submit(cluster: Any, jobs: int) -> None:
+    """Submit, and wait until the batch system has taken the jobs: `scale` would leave what it refuses to a log."""
+    for _ in range(jobs):
+        cluster.worker_spec.update(cluster.new_worker_spec())
+    try:
+        await cluster
+    except BaseException:
+        for job in cluster.workers.values():
+            if job.job_id is None:  # was never submitted; the cluster would not close as long as it waits for it
+                job.status = _import("distributed").Status.closed
+        raise
+
+
+def import_jobqueue() -> Any:
+    """dask-jobqueue, which at its import takes SIGINT for itself: so in the main thread, and what was there comes back.
+
+    Raises
+    ------
+    UnavailableError
+        If it is not installed, or this is not the main thread and nobody has imported it before.
+    """
+    if "dask_jobqueue" in sys.modules:
+        return sys.modules["dask_jobqueue"]
+    if threading.current_thread() is not threading.main_thread():
+        raise UnavailableError("dask_jobqueue can be imported in the main thread only; import it there before")
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return _import("dask_jobqueue")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _import(module: str) -> Any:
