@@ -39,6 +39,7 @@ TABLES = (
     "controllers",
     "datagrams",
     "intervals",
+    "chunks",
     "transactions",
     "transaction_summary",
     "transaction_times",
@@ -150,6 +151,15 @@ class _Result:
         end of the run; the quantiles of the delay are exact to 1/64.
         """
         return self._frame("datagrams")
+
+    @cached_property
+    def chunks(self) -> pl.DataFrame:
+        """One row per chunk of a video player: when it was asked for and there, bitrate, size, buffer, stall.
+
+        `estimate_bps` is what the player expected when it chose; `buffer_s` the buffer with the chunk in it; `stall_s` the
+        time for which the picture stood still while the chunk was waited for; `playing`, whether playback had begun by then.
+        """
+        return self._frame("chunks")
 
     @cached_property
     def transactions(self) -> pl.DataFrame:

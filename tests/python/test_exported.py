@@ -16,6 +16,7 @@ MODULES = [
     "ackclock.stats",
     "ackclock.sweep",
     "ackclock.units",
+    "ackclock.video",
 ]
 
 

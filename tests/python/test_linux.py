@@ -146,6 +146,10 @@ def test_a_guest_that_fails_is_told_in_a_line(
             ("flows.0.congestion_control", "kernel:vegas"),
             r'flows\.0\.congestion_control: found "kernel:vegas"; allowed: bbr',
         ),
+        (
+            ("flows.0.workload", {"kind": "video", "ladder": ["1 Mbit/s"]}),
+            r'flows\.0\.workload\.kind: found "video"; allowed: bulk, .* with the linux backend',
+        ),
         (("flows.0.recovery", "prr-ub"), r'flows\.0\.recovery: found "prr-ub"; allowed: prr-linux-6 '),
         (("flows.0.stack.delayed_ack", False), r"flows\.0\.stack\.delayed_ack: found false; allowed: true, with"),
         (("flows.0.stack.hz", 250), r"flows\.0\.stack\.hz: found 250; allowed: 1000, with"),

@@ -1,5 +1,7 @@
 //! From a scenario and a seed to a world and its application.
 
+use std::rc::Rc;
+
 use ackclock_core::rng::Family;
 use ackclock_core::{Distribution, Rate, Span, Stream, Time};
 use ackclock_tcp::DestinationMetrics;
@@ -16,7 +18,8 @@ use crate::transport::TransportConfig;
 use crate::workload::population::Population;
 use crate::workload::transactions::{Offered, Place, Plan};
 use crate::workload::{
-    Arrivals, Bulk, Datagrams, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transactions, Transfer,
+    Arrivals, Bulk, Datagrams, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transactions,
+    Transfer, Video, VideoParams,
 };
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
@@ -72,6 +75,10 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             }
             _ => None,
         };
+        let players = match &group.workload {
+            Workload::Video(spec) => Some(Rc::new(VideoParams::read(spec, group, g, &config)?)),
+            _ => None,
+        };
         let mut starts = Starts::new(group, g, seed)?;
         for _ in 0..members {
             let id = flows.len() as u32;
@@ -97,9 +104,10 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
                 drivers.push(Driver::Fetch(Fetch::new(params)));
             } else {
                 builder.route(&mut layout, group.path.as_deref())?;
-                drivers.push(match &transactions {
-                    None => driver(&group.workload),
-                    Some((plan, process)) => {
+                drivers.push(match (&transactions, &players) {
+                    (None, None) => driver(&group.workload),
+                    (None, Some(params)) => Driver::Video(Box::new(Video::new(params.clone(), id, seed))),
+                    (Some((plan, process)), _) => {
                         let arrivals = Stream::new(seed, &format!("transactions.{id}.arrivals"));
                         let draws = Family::new(seed, &format!("transactions.{id}"));
                         let arrivals = Arrivals::new(process.clone(), arrivals, start);
@@ -204,7 +212,7 @@ fn driver(workload: &Workload) -> Driver {
         Workload::ConstantRate { .. } | Workload::OnOff { .. } | Workload::Voice { .. } => {
             Driver::Datagrams(Datagrams::default())
         }
-        Workload::Population { .. } | Workload::Transactions(_) => {
+        Workload::Population { .. } | Workload::Transactions(_) | Workload::Video(_) => {
             unreachable!("invariant: built by the caller")
         }
     }
@@ -229,7 +237,8 @@ fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
         ))
     };
     match workload {
-        Workload::Bulk | Workload::Transactions(_) => Ok(()), // the latter where it is laid out
+        // the latter two where they are laid out
+        Workload::Bulk | Workload::Transactions(_) | Workload::Video(_) => Ok(()),
         Workload::Transfer { bytes } => positive("bytes", *bytes),
         Workload::Fetch { bytes, request_bytes, count, .. } => {
             positive("bytes", *bytes)?;

@@ -15,6 +15,7 @@ use crate::spec::{
     TransactionLevel, Workload,
 };
 use crate::tally::TransactionRow;
+use crate::workload::video::ChunkRow;
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded.
 /// Nothing is built, so that a scenario beyond all bounds is refused at once; sums are floats, so that none overflows.
@@ -59,8 +60,9 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let drops = record.drops as u8 as f64 * carried / 10.0 * size_of::<Packet>() as f64 * COPIES;
     let fetches = fetches(scenario) * size_of::<FetchRow>() as f64 * COPIES;
     let transactions = transactions(scenario);
-    (BASE_BYTES + network + connections + sampled + trace + vars + capture + drops + fetches + transactions)
-        as u64
+    let chunks = chunks(scenario) * size_of::<ChunkRow>() as f64 * COPIES;
+    let rows = fetches + transactions + chunks;
+    (BASE_BYTES + network + connections + sampled + trace + vars + capture + drops + rows) as u64
 }
 
 /// Flows of the run; each client of a population is one.
@@ -187,6 +189,12 @@ fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> f64 {
         Workload::Fetch { bytes, count: fetches, .. } => {
             (count * *fetches as f64 * payload(*bytes)).min(link + count)
         }
+        Workload::Video(video) => {
+            let bps = video.ladder_bps.iter().copied().max().unwrap_or(0);
+            let ns =
+                (scenario.duration_ns as f64 + video.buffer_max_ns as f64) * (1.0 + video.size_variation);
+            (count * packets(bps, ns)).min(link + count)
+        }
         Workload::Throttled { rate_bps, .. } => {
             (count * packets(*rate_bps, scenario.duration_ns as f64)).min(link + count)
         }
@@ -253,6 +261,18 @@ fn fetches(scenario: &Scenario) -> f64 {
     let of = |workload: &Workload| match workload {
         Workload::Fetch { count, .. } => *count as f64,
         Workload::Population { clients, requests, .. } => *clients as f64 * *requests as f64,
+        _ => 0.0,
+    };
+    scenario.flows.iter().map(|group| group.count as f64 * of(&group.workload)).sum()
+}
+
+/// Chunks that players fetch: what they play, and what they have ahead.
+fn chunks(scenario: &Scenario) -> f64 {
+    let of = |workload: &Workload| match workload {
+        Workload::Video(video) => {
+            let ahead = video.buffer_max_ns as f64;
+            (scenario.duration_ns as f64 + ahead) / video.chunk_ns.max(1) as f64 + 1.0
+        }
         _ => 0.0,
     };
     scenario.flows.iter().map(|group| group.count as f64 * of(&group.workload)).sum()

@@ -8,6 +8,7 @@ use ackclock_tcp::{Connection, DestinationMetrics, Stats, VarsTrace};
 use crate::tally::TransactionLog;
 use crate::transport::{DatagramEnd, Transport, TransportConfig};
 use crate::udp::Received;
+use crate::workload::video::ChunkRow;
 use crate::world::{ConnId, World, RECEIVER, SENDER};
 
 /// A flow.
@@ -267,6 +268,8 @@ pub struct Journal {
     pub records: Vec<(u32, Vec<Record>)>,
     /// Controllers' variables of closed connections, with flow and number of the fetch.
     pub vars: Vec<(FlowId, u32, VarsTrace)>,
+    /// Chunks of players, in order of their requests.
+    pub chunks: Vec<ChunkRow>,
     /// Recoveries of closed connections, with the number of the fetch.
     pub recoveries: Vec<(u32, RecoverySummary)>,
     /// Transactions.

@@ -34,10 +34,13 @@ fn is_pcc(controller: &str) -> bool {
 /// Settings of PCC.
 fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
-    if !matches!(group.workload, Workload::Bulk | Workload::Transfer { .. } | Workload::Throttled { .. }) {
+    if !matches!(
+        group.workload,
+        Workload::Bulk | Workload::Transfer { .. } | Workload::Throttled { .. } | Workload::Video(_)
+    ) {
         let found =
             format_args!("a workload that needs TCP's two directions, over {}", group.congestion_control);
-        return Err(Error::value(place("workload"), found, "bulk, transfer, throttled"));
+        return Err(Error::value(place("workload"), found, "bulk, transfer, throttled, video"));
     }
     let mut options = options(group);
     let own = match options.get("utility") {

@@ -15,6 +15,7 @@ use crate::observe::{GoodputRow, QueueRow, SampleRow};
 use crate::table::{seconds, Table};
 use crate::tally::{Tally, TransactionRow};
 use crate::udp::Received;
+use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
 /// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too.
@@ -47,6 +48,7 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
         "controllers": controllers(&built.app.flows, &journal.vars),
         "datagrams": datagrams(&mut journal.datagrams),
         "intervals": intervals(&mut journal.intervals),
+        "chunks": chunks(&mut journal.chunks),
         "transactions": transactions(&journal.transactions.rows),
         "transaction_summary": transaction_summary(&journal.transactions.tallies),
         "transaction_times": transaction_times(&journal.transactions.tallies),

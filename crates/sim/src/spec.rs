@@ -3,6 +3,7 @@
 
 mod host;
 mod network;
+mod video;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ pub use network::{
     AppliesTo, Capacity, CapacityStep, Drop, Link, Loss, NamedLink, Network, Path, Queue, Reorder, Reverse,
     Topology,
 };
+pub use video::{Adaptation, Video};
 pub use workload::{Arrivals, CloseFirst, Distribution, Transactions, Workload};
 
 /// A whole scenario.

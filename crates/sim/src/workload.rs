@@ -10,6 +10,7 @@ pub mod population;
 mod throttled;
 pub mod transactions;
 mod transfer;
+pub mod video;
 
 use std::rc::Rc;
 
@@ -26,6 +27,7 @@ pub use fetch::{Fetch, FetchParams, Pace};
 pub use throttled::{Throttled, ThrottledParams};
 pub use transactions::Transactions;
 pub use transfer::Transfer;
+pub use video::{Video, VideoParams};
 
 /// Name and one line for each workload.
 pub const REGISTRY: &[(&str, &str)] = &[
@@ -44,6 +46,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
         "transactions",
         "clients who come and go: Poisson, periodic or given arrivals, one connection each or several at once",
     ),
+    ("video", "a player at the receiving end that fetches chunks at a bitrate of its choice and plays them"),
 ];
 
 /// The contract of a workload. It acts on its connections through the world, and sees of them only what an
@@ -168,6 +171,7 @@ pub enum Driver {
     Throttled(Throttled),
     Datagrams(Datagrams),
     Transactions(Box<Transactions<ConnId>>),
+    Video(Box<Video>),
 }
 
 macro_rules! dispatch {
@@ -179,6 +183,7 @@ macro_rules! dispatch {
             Driver::Throttled($w) => $e,
             Driver::Datagrams($w) => $e,
             Driver::Transactions($w) => $e,
+            Driver::Video($w) => $e,
         }
     };
 }

@@ -17,6 +17,7 @@ from ackclock.scenario.network import Network, Path, Reverse
 from ackclock.scenario.queue import Codel, DropTail, FqCodel, NetemLimit, Pie, Red, Threshold
 from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
+from ackclock.scenario.video import Festive, RateBased, Video
 from ackclock.scenario.workload import (
     At,
     Bulk,
@@ -42,6 +43,7 @@ __all__ = [
     "Drop",
     "DropTail",
     "Exponential",
+    "Festive",
     "Fetch",
     "Flows",
     "FqCodel",
@@ -64,6 +66,7 @@ __all__ = [
     "Poisson",
     "Population",
     "Random",
+    "RateBased",
     "Record",
     "Red",
     "Regular",
@@ -80,6 +83,7 @@ __all__ = [
     "Transactions",
     "Transfer",
     "Uniform",
+    "Video",
     "Voice",
     "Xen",
     "load",

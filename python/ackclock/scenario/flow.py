@@ -25,6 +25,7 @@ from ackclock.scenario._base import (
 )
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Distribution, drawn
+from ackclock.scenario.video import Video
 from ackclock.scenario.workload import Bulk, Throttled, Transfer, Workload
 
 
@@ -180,6 +181,9 @@ class Stack(Table):
 PCC = "pcc-"
 """What the names of PCC's controllers begin with."""
 
+PCC_PAYLOAD = 1456
+"""Payload of PCC's full datagrams, bytes."""
+
 OWN = "custom:"
 """What the name of a user's own controller begins with."""
 
@@ -278,11 +282,17 @@ class Flows(Table):
                     found=f"a setting of TCP with the controller {quote(self.congestion_control)}",
                     allowed=f"no {key}: PCC is a transport of its own, over datagrams",
                 )
-        if not isinstance(self.workload, Bulk | Transfer | Throttled):
+        if not isinstance(self.workload, Bulk | Transfer | Throttled | Video):
             raise ScenarioError(
                 key="workload.kind",
                 found=f"{quote(self.workload.kind)} with the controller {quote(self.congestion_control)}",
-                allowed="bulk, transfer, throttled: PCC carries data one way",
+                allowed="bulk, transfer, throttled, video",
+            )
+        if isinstance(self.workload, Video) and byte_count(self.workload.request) > PCC_PAYLOAD:
+            raise ScenarioError(
+                key="workload.request",
+                found=f"{quote(self.workload.request)} with the controller {quote(self.congestion_control)}",
+                allowed=f"at most {PCC_PAYLOAD} bytes, a datagram's payload",
             )
 
     def engine(self) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from ackclock.scenario._base import (
 )
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Distribution, drawn
+from ackclock.scenario.video import Video
 from ackclock.units import Dimension
 
 
@@ -305,9 +306,9 @@ class Transactions(Table):
 
 
 Workload = Annotated[
-    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions,
+    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video,
     Field(discriminator="kind"),
-    tagged(Bulk, Transfer, Fetch, Throttled, Population, ConstantRate, OnOff, Voice, Transactions),
+    tagged(Bulk, Transfer, Fetch, Throttled, Population, ConstantRate, OnOff, Voice, Transactions, Video),
 ]
 
 _DRAWN: dict[str, Dimension | None] = {"rtt": units.DURATION, "rate": units.RATE, "loss": None, "bytes": units.SIZE}

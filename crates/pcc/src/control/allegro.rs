@@ -423,13 +423,18 @@ impl Allegro {
     }
 
     fn on_trial(&mut self, measured: &Measured, utility: f64, number: u32) -> bool {
-        if measured.limited {
-            let epsilon = self.epsilon();
-            self.decide(self.base, epsilon); // says nothing: all over again
-            return true;
-        }
         let p = self.params;
         let Phase::Decision(decision) = &mut self.phase else { return false };
+        if measured.limited {
+            // says nothing: this trial again, and if others have begun since, all of them
+            if decision.planned == number + 1 {
+                decision.planned = number;
+            } else {
+                let epsilon = decision.epsilon;
+                self.decide(self.base, epsilon);
+            }
+            return true;
+        }
         decision.utility[number as usize] = utility;
         decision.known += 1;
         if decision.known < 2 * p.pairs {
@@ -441,12 +446,12 @@ impl Allegro {
 
     fn on_step(&mut self, measured: &Measured, utility: f64) -> bool {
         let p = self.params;
-        let Phase::Adjusting(adjusting) = &self.phase else { return false };
-        let Adjusting { up, step, before, rate, size, epsilon, .. } = *adjusting;
+        let Phase::Adjusting(adjusting) = &mut self.phase else { return false };
         if measured.limited {
-            self.decide(before.rate, p.epsilon_min);
+            adjusting.planned = false; // says nothing: this step again
             return true;
         }
+        let Adjusting { up, step, before, rate, size, epsilon, .. } = *adjusting;
         if step > 0 && utility < before.utility {
             let sign = if up { 1.0 } else { -1.0 };
             let back = if p.reverts_by_size { rate * (1.0 - sign * size) } else { before.rate };

@@ -287,8 +287,13 @@ impl RateControl for Vivace {
                     _ => false,
                 }
             }
-            Phase::Probing(_) if measured.limited => {
-                self.probe(self.base, None);
+            Phase::Probing(probe) if measured.limited => {
+                // says nothing: this trial again, and if others have begun since, all of them
+                if probe.planned == number + 1 {
+                    probe.planned = number;
+                } else {
+                    self.probe(self.base, None);
+                }
                 true
             }
             Phase::Probing(_) if vanished => {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::one_flow;
+use super::{one_flow, Video};
 
 /// A distribution to draw from.
 #[derive(Clone, Debug, Deserialize)]
@@ -142,6 +142,8 @@ pub enum Workload {
     },
     /// Clients come and go: see [`Transactions`].
     Transactions(Box<Transactions>),
+    /// A player that adapts its bitrate: see [`Video`].
+    Video(Video),
 }
 
 /// Clients at the receiving end come, open `batch` connections at once, ask, read, close. The group's flows are

@@ -147,12 +147,37 @@ fn variants_begin_and_move_as_their_implementations_do() {
 #[test]
 fn a_trial_that_had_nothing_to_send_is_repeated() {
     let mut allegro = deciding(AllegroParams::PAPER);
-    let plan = allegro.begin(&path());
-    let limited = Measured { limited: true, ..measured(plan.rate, 0) };
-    assert!(allegro.on_result(&limited, 1e9, plan.purpose));
-    assert_eq!((allegro.state(), allegro.base), ("decision", 100e6));
-    let stale = allegro.on_result(&measured(plan.rate, 0), 1.0, plan.purpose);
-    assert!(!stale, "results of the abandoned trials count no more");
+    let limited = |plan: &Plan| Measured { limited: true, ..measured(plan.rate, 0) };
+    let up: Vec<bool> = (0..4)
+        .map(|_| {
+            // each trial fails at first, and the next interval tries the same again
+            let plan = allegro.begin(&path());
+            assert!(allegro.on_result(&limited(&plan), 1e9, plan.purpose));
+            assert_eq!((allegro.state(), allegro.base), ("decision", 100e6));
+            let again = allegro.begin(&path());
+            assert_eq!((again.rate, again.purpose), (plan.rate, plan.purpose));
+            allegro.on_result(&measured(plan.rate, 0), plan.rate, plan.purpose);
+            plan.rate > 100e6
+        })
+        .collect();
+    assert_eq!(up.iter().filter(|up| **up).count(), 2);
+    assert_eq!((allegro.state(), allegro.base), ("adjusting", 101e6 * 1.01)); // what was learnt is kept
+    let step = allegro.begin(&path());
+    assert!(allegro.on_result(&limited(&step), 0.0, step.purpose));
+    let again = allegro.begin(&path());
+    assert_eq!((again.rate, again.purpose, allegro.state()), (step.rate, step.purpose, "adjusting"));
+}
+
+#[test]
+fn trials_behind_one_that_had_nothing_to_send_count_no_more() {
+    let mut allegro = deciding(AllegroParams::PAPER);
+    let plans: Vec<Plan> = (0..3).map(|_| allegro.begin(&path())).collect();
+    let limited = Measured { limited: true, ..measured(plans[1].rate, 0) };
+    assert!(!allegro.on_result(&measured(plans[0].rate, 0), 1.0, plans[0].purpose));
+    assert!(allegro.on_result(&limited, 1e9, plans[1].purpose));
+    assert!(!allegro.on_result(&measured(plans[2].rate, 0), 1.0, plans[2].purpose));
+    let Phase::Decision(Decision { planned, known, .. }) = allegro.phase else { panic!("deciding") };
+    assert_eq!((planned, known, allegro.base), (0, 0, 100e6));
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! Adaptation: which bitrate the next chunk has, and how far the buffer runs down before it is asked for. One file for
+//! each; this one holds the contract, the closed set and the registry of names.
+
+use std::collections::VecDeque;
+
+use ackclock_core::{Span, Stream};
+
+use super::festive::{Festive, FestiveParams};
+use super::rate_based::{RateBased, RateBasedParams};
+
+/// Name and one line for each.
+pub const REGISTRY: &[(&str, &str)] = &[
+    (
+        "festive",
+        "FESTIVE (CoNEXT 2012): harmonic mean, one level at a time, delayed updates, random scheduling",
+    ),
+    ("rate-based", "the highest bitrate below the throughput of the last chunk, or its moving average"),
+];
+
+/// The contract. Bitrates are bit/s, levels count from 0, the lowest.
+pub trait Adaptation {
+    /// A chunk came at this throughput, from its request to its last byte.
+    fn on_chunk(&mut self, bps: f64);
+
+    /// Throughput to expect, bit/s; `None` before the first chunk.
+    fn estimate(&self) -> Option<f64>;
+
+    /// Level of the next chunk, which is then asked for.
+    fn choose(&mut self, ladder: &[u64]) -> usize;
+
+    /// Buffer down to which the player waits with the next request; `chunk` is the length of one.
+    fn goal(&mut self, target: Span, chunk: Span) -> Span;
+}
+
+/// Which one, and its settings.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum AdaptationParams {
+    Festive(FestiveParams),
+    RateBased(RateBasedParams),
+}
+
+/// The closed set.
+#[allow(missing_docs)]
+pub enum Adapter {
+    Festive(Festive),
+    RateBased(RateBased),
+}
+
+impl Adapter {
+    /// One that has seen nothing; its random draws are those of `stream`.
+    pub fn new(params: &AdaptationParams, stream: Stream) -> Adapter {
+        match params {
+            AdaptationParams::Festive(params) => Adapter::Festive(Festive::new(*params, stream)),
+            AdaptationParams::RateBased(params) => Adapter::RateBased(RateBased::new(*params)),
+        }
+    }
+}
+
+macro_rules! dispatch {
+    ($self:ident, $a:ident => $e:expr) => {
+        match $self {
+            Adapter::Festive($a) => $e,
+            Adapter::RateBased($a) => $e,
+        }
+    };
+}
+
+impl Adaptation for Adapter {
+    fn on_chunk(&mut self, bps: f64) {
+        dispatch!(self, a => a.on_chunk(bps))
+    }
+    fn estimate(&self) -> Option<f64> {
+        dispatch!(self, a => a.estimate())
+    }
+    fn choose(&mut self, ladder: &[u64]) -> usize {
+        dispatch!(self, a => a.choose(ladder))
+    }
+    fn goal(&mut self, target: Span, chunk: Span) -> Span {
+        dispatch!(self, a => a.goal(target, chunk))
+    }
+}
+
+/// The highest level whose bitrate is at most `bps`; the lowest if there is none.
+pub fn highest_below(ladder: &[u64], bps: f64) -> usize {
+    ladder.iter().rposition(|&rate| rate as f64 <= bps).unwrap_or(0)
+}
+
+/// The last values of something.
+pub fn remember<T>(values: &mut VecDeque<T>, value: T, most: usize) {
+    if values.len() == most {
+        values.pop_front();
+    }
+    values.push_back(value);
+}

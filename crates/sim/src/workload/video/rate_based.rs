@@ -1,0 +1,82 @@
+//! The baseline: the highest bitrate below the throughput that the last chunk had, or below a moving average of it; the next
+//! request when the buffer is down to its target, which is once per chunk when all goes well.
+//!
+//! Source: the players that the FESTIVE paper (Jiang, Sekar, Zhang, CoNEXT 2012) measures behave so in the main; no
+//! product's rules are copied. Differs: no margin below the estimate unless `safety` asks for one.
+
+use ackclock_core::Span;
+
+use super::adaptation::{highest_below, Adaptation};
+
+/// Settings.
+#[derive(Clone, Copy, Debug)]
+pub struct RateBasedParams {
+    /// Weight of the last chunk in the moving average; 1 = the last chunk alone.
+    pub weight: f64,
+    /// Share of the estimate that a bitrate may have.
+    pub safety: f64,
+}
+
+/// State.
+pub struct RateBased {
+    params: RateBasedParams,
+    estimate: Option<f64>,
+}
+
+impl RateBased {
+    /// It has seen no chunk.
+    pub fn new(params: RateBasedParams) -> RateBased {
+        RateBased { params, estimate: None }
+    }
+}
+
+impl Adaptation for RateBased {
+    fn on_chunk(&mut self, bps: f64) {
+        let old = self.estimate.unwrap_or(bps);
+        self.estimate = Some(old + self.params.weight * (bps - old));
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        self.estimate
+    }
+
+    fn choose(&mut self, ladder: &[u64]) -> usize {
+        self.estimate.map_or(0, |estimate| highest_below(ladder, self.params.safety * estimate))
+    }
+
+    fn goal(&mut self, target: Span, _chunk: Span) -> Span {
+        target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LADDER: [u64; 4] = [350, 700, 1500, 3000];
+
+    fn player(weight: f64, safety: f64) -> RateBased {
+        RateBased::new(RateBasedParams { weight, safety })
+    }
+
+    #[test]
+    fn the_last_chunk_decides() {
+        let mut p = player(1.0, 1.0);
+        assert_eq!((p.choose(&LADDER), p.estimate()), (0, None));
+        for (bps, level) in [(1600.0, 2), (1500.0, 2), (1499.0, 1), (9000.0, 3), (100.0, 0)] {
+            p.on_chunk(bps);
+            assert_eq!(p.choose(&LADDER), level, "{bps}");
+        }
+    }
+
+    #[test]
+    fn a_moving_average_with_a_margin_by_hand() {
+        let mut p = player(0.25, 0.8);
+        p.on_chunk(2000.0); // the first one is the average
+        assert_eq!((p.estimate(), p.choose(&LADDER)), (Some(2000.0), 2)); // 0.8 x 2000 = 1600
+        p.on_chunk(1000.0);
+        assert_eq!((p.estimate(), p.choose(&LADDER)), (Some(1750.0), 1)); // 0.8 x 1750 = 1400
+        let s = Span::from_secs(1);
+        assert_eq!(p.goal(s * 30, s * 4), s * 30);
+    }
+}
