@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use ackclock_core::rng::Family;
-use ackclock_core::{Distribution, Rate, Span, Stream, Time};
+use ackclock_core::{Rate, Span, Stream, Time};
 use ackclock_tcp::DestinationMetrics;
 
 use crate::app::App;
@@ -12,7 +12,8 @@ use crate::flow::{ClientRow, Flow, Journal};
 use crate::hosts::{self, Customs};
 use crate::machines::Machines;
 use crate::observe::Observer;
-use crate::spec::{CapturePoint, FlowGroup, MetricsCache, Scenario, TraceLevel, Workload};
+use crate::spec::{CapturePoint, MetricsCache, Scenario, TraceLevel, Workload};
+use crate::starts::{self, Starts};
 use crate::topology::{Builder, Layout};
 use crate::transport::TransportConfig;
 use crate::workload::population::Population;
@@ -57,10 +58,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
         check_workload(&group.workload, g)?;
         let destination = group.stack.metrics_cache.as_ref().map(|cache| remember(&mut destinations, cache));
         let stop = end.min(group.stop_ns.map_or(end, Time));
-        let members = match &group.workload {
-            Workload::Population { clients, .. } => group.count as u64 * *clients as u64,
-            _ => group.count as u64,
-        };
+        let members = starts::members(group);
         if members == 0 || flows.len() as u64 + members > MAX_SLOTS as u64 {
             let allowed = format!("1 to {MAX_SLOTS} flows in all");
             return Err(Error::value(format_args!("flows[{g}].count"), members, allowed));
@@ -140,42 +138,6 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     Ok(Built { world, app, link_names, clients })
 }
 
-/// Starts of the flows of a group, one after another; what the k-th draws depends on the seed, the group and k alone.
-struct Starts {
-    next: Time,
-    stagger: Span,
-    drawn: Option<(Distribution, Stream)>,
-}
-
-impl Starts {
-    fn new(group: &FlowGroup, g: usize, seed: u64) -> Result<Starts, Error> {
-        let drawn = group.stagger_s.as_ref().map(Distribution::from);
-        if let Some(unfit) = drawn.as_ref().filter(|d| !d.is_drawable()) {
-            let allowed = "finite times that are not negative";
-            return Err(Error::value(
-                format_args!("flows[{g}].stagger_s"),
-                format_args!("{unfit:?}"),
-                allowed,
-            ));
-        }
-        let stream = |d| (d, Stream::new(seed, &format!("flows.{g}.starts")));
-        Ok(Starts { next: Time(group.start_ns), stagger: Span(group.stagger_ns), drawn: drawn.map(stream) })
-    }
-
-    fn following(&mut self) -> Time {
-        let start = self.next;
-        let stagger = match &mut self.drawn {
-            None => self.stagger,
-            Some((distribution, stream)) => Span((distribution.draw(stream) * 1e9).min(FARTHEST_NS) as u64),
-        };
-        self.next = start + stagger;
-        start
-    }
-}
-
-/// Longest time between two starts: beyond every run.
-const FARTHEST_NS: f64 = 4e15;
-
 /// The number of a destination cache; the first group that names it says what it holds at the start.
 fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache) -> u32 {
     let at = known.iter().position(|(name, _)| *name == cache.destination).unwrap_or_else(|| {
@@ -190,16 +152,8 @@ fn driver(workload: &Workload) -> Driver {
     match *workload {
         Workload::Bulk => Driver::Bulk(Bulk::default()),
         Workload::Transfer { bytes } => Driver::Transfer(Transfer::new(bytes)),
-        Workload::Fetch { bytes, request_bytes, count, pause_ns, timeout_ns, common_random_numbers } => {
-            Driver::Fetch(Fetch::new(FetchParams {
-                bytes,
-                request_bytes,
-                count,
-                pause: Span(pause_ns),
-                timeout: timeout_ns.map(Span),
-                common_random_numbers,
-                pace: None,
-            }))
+        Workload::Fetch { .. } => {
+            Driver::Fetch(Fetch::new(FetchParams::of(workload).expect("invariant: fetches")))
         }
         Workload::Throttled { rate_bps, chunk_bytes, initial_bytes, bytes } => {
             Driver::Throttled(Throttled::new(ThrottledParams {

@@ -16,6 +16,7 @@ mod observe;
 pub mod output;
 pub mod run;
 pub mod spec;
+pub mod starts;
 pub mod summary;
 pub mod table;
 pub mod tally;

@@ -26,6 +26,9 @@ pub const RECEIVER_PORT: u16 = 20_000;
 pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
     for flow in &shared.flows {
         let spec = &job.scenario.flows[flow.group];
+        if let Workload::Transactions(_) = spec.workload {
+            continue; // they need no threads
+        }
         let end = End {
             id: flow.id,
             group: flow.group,
@@ -36,24 +39,20 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             namespace: [wiring.hosts[flow.group][0].fd(), wiring.hosts[flow.group][1].fd()],
             shared: shared.clone(),
         };
-        let side = usize::from(!matches!(spec.workload, Workload::Fetch { .. }));
+        let side = usize::from(flow.fetches.is_none());
         sys::enter(end.namespace[side])?;
         let listener = end.listener(side, &job.hosts[flow.group])?;
-        let workload = spec.clone();
-        match spec.workload {
-            Workload::Fetch { .. } => {
-                let server = end.clone();
-                let asked = workload.clone();
-                thread(move || server.serve(&listener, &asked))?;
-                thread(move || end.fetch(&workload))?;
-            }
-            _ => {
-                let sink = end.clone();
-                let asked = workload.clone();
-                thread(move || sink.swallow(&listener, &asked))?;
-                thread(move || end.stream(&workload))?;
-            }
+        if let Some(fetches) = &flow.fetches {
+            let (server, asked) = (end.clone(), fetches.clone());
+            thread(move || server.serve(&listener, &asked))?;
+            let fetches = fetches.clone();
+            thread(move || end.fetch(&fetches))?;
+            continue;
         }
+        let (sink, asked) = (end.clone(), spec.clone());
+        thread(move || sink.swallow(&listener, &asked))?;
+        let workload = spec.clone();
+        thread(move || end.stream(&workload))?;
     }
     Ok(())
 }

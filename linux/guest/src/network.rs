@@ -8,7 +8,9 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use crate::job::{Host, Job, Network, Stage};
+use ackclock_sim::spec::Workload;
+
+use crate::job::{Job, Network, Stage};
 use crate::netlink::{Message, Netlink};
 use crate::{qdisc, sys};
 
@@ -46,7 +48,7 @@ impl Node {
         self.netlink.request(message, device)
     }
 
-    fn route(&self, to: [u8; 4], bits: u8, device: &str, gateway: bool, host: Option<&Host>) -> Result<()> {
+    fn route(&self, to: [u8; 4], bits: u8, device: &str, gateway: bool, metrics: Metrics) -> Result<()> {
         let index = sys::interface_index(device)?;
         let flags = if gateway { RTNH_F_ONLINK } else { 0 };
         let scope = if gateway { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
@@ -61,12 +63,13 @@ impl Node {
         if gateway {
             message = message.attr(RTA_GATEWAY, &NEIGHBOUR);
         }
-        if let Some(host) = host.filter(|h| h.initcwnd + h.rto_min_ms > 0) {
+        let Metrics { initcwnd, rto_min_ms } = metrics;
+        if initcwnd + rto_min_ms > 0 {
             message = message.nest(RTA_METRICS, &[], |m| {
-                let m = if host.initcwnd > 0 { m.u32(RTAX_INITCWND, host.initcwnd) } else { m };
-                if host.rto_min_ms > 0 {
+                let m = if initcwnd > 0 { m.u32(RTAX_INITCWND, initcwnd) } else { m };
+                if rto_min_ms > 0 {
                     // the metric's lock makes it hold against the destination's history
-                    m.u32(RTAX_LOCK, 1 << RTAX_RTO_MIN).u32(RTAX_RTO_MIN, host.rto_min_ms)
+                    m.u32(RTAX_LOCK, 1 << RTAX_RTO_MIN).u32(RTAX_RTO_MIN, rto_min_ms)
                 } else {
                     m
                 }
@@ -96,6 +99,26 @@ impl Node {
 /// Address of the sending (0) or receiving (1) host of a group.
 pub fn host_ip(side: usize, group: usize) -> [u8; 4] {
     [10, side as u8, group as u8, 1]
+}
+
+/// Address of a group's client that begins with the so-manieth initial window of a mix; without one, its host's.
+pub fn client_ip(group: usize, window: Option<usize>) -> [u8; 4] {
+    [10, 1, group as u8, 1 + window.map_or(0, |at| at as u8 + 1)]
+}
+
+/// Initial windows by share, if the workload has more than the host's one.
+fn mix(workload: &Workload) -> &[(u32, f64)] {
+    match workload {
+        Workload::Transactions(spec) => &spec.initial_window_mix,
+        _ => &[],
+    }
+}
+
+/// What a route tells TCP; 0 = nothing.
+#[derive(Clone, Copy, Default)]
+struct Metrics {
+    initcwnd: u32,
+    rto_min_ms: u32,
 }
 
 /// Everything between and including the hosts.
@@ -134,7 +157,16 @@ impl Wiring {
                 sys::enter(node.fd())?;
                 node.address(host_ip(side, group), DEVICE)?;
                 let gateway = !wiring.routers.is_empty();
-                node.route([0; 4], 0, DEVICE, gateway, Some(&job.hosts[group]))?;
+                let host = &job.hosts[group];
+                let metrics = Metrics { initcwnd: host.initcwnd, rto_min_ms: host.rto_min_ms };
+                node.route([0; 4], 0, DEVICE, gateway, metrics)?;
+                for (at, &(initcwnd, _)) in mix(&job.scenario.flows[group].workload).iter().enumerate() {
+                    let ip = client_ip(group, Some(at));
+                    match side {
+                        0 => node.route(ip, 32, DEVICE, gateway, Metrics { initcwnd, ..metrics })?,
+                        _ => node.address(ip, DEVICE)?,
+                    }
+                }
             }
         }
         Ok(wiring)
@@ -170,17 +202,17 @@ impl Wiring {
             veth(&self.hosts[group][0], DEVICE, &self.routers[first], &left, mtu)?;
             veth(&self.routers[last], &right, &self.hosts[group][1], DEVICE, mtu)?;
             sys::enter(self.routers[first].fd())?;
-            self.routers[first].route([10, 0, group as u8, 0], 24, &left, true, None)?;
+            self.routers[first].route([10, 0, group as u8, 0], 24, &left, true, Metrics::default())?;
             sys::enter(self.routers[last].fd())?;
-            self.routers[last].route([10, 1, group as u8, 0], 24, &right, true, None)?;
+            self.routers[last].route([10, 1, group as u8, 0], 24, &right, true, Metrics::default())?;
         }
         for i in 1..routers {
             let (a, b) = (&self.routers[i - 1], &self.routers[i]);
             veth(a, "right", b, "left", mtu)?;
             sys::enter(a.fd())?;
-            a.route([10, 1, 0, 0], 16, "right", true, None)?;
+            a.route([10, 1, 0, 0], 16, "right", true, Metrics::default())?;
             sys::enter(b.fd())?;
-            b.route([10, 0, 0, 0], 16, "left", true, None)?;
+            b.route([10, 0, 0, 0], 16, "left", true, Metrics::default())?;
         }
         for (i, stage) in forward.iter().enumerate() {
             let device = if i == last { "right0" } else { "right" };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ackclock_core::Time;
 use ackclock_net::Counters;
-use ackclock_sim::Table;
+use ackclock_sim::{output, Table};
 
 use crate::capture::Capture;
 use crate::flows::{self, Shared};
@@ -16,6 +16,7 @@ use crate::network::Wiring;
 use crate::relay::Relay;
 use crate::sys::{self, Poll};
 use crate::trace::Trace;
+use crate::transactions::Clients;
 use crate::{acks, qdisc, tables};
 
 /// A sample of an open flow.
@@ -57,13 +58,24 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
     let realtime = job.start_ns + (real - 256 - mono);
     let trace = Trace::new(job.scenario.record.trace)?;
     let capture = Capture::new(job, &wiring, realtime, "/out/capture.pcapng")?;
+    let clients = Clients::new(job, &wiring, &shared)?;
     flows::launch(job, &wiring, &shared)?;
     if sys::monotonic() >= job.start_ns {
         return Err(Error::other("setting up took longer than the time set aside for it"));
     }
     let acked = vec![0; shared.flows.len()];
-    let mut world =
-        World { job, wiring, shared, relay, trace, capture, notes: Notes::default(), goodput: (0, acked) };
+    let mut world = World {
+        job,
+        wiring,
+        shared,
+        relay,
+        clients,
+        trace,
+        capture,
+        notes: Notes::default(),
+        before: Vec::new(),
+        goodput: (0, acked),
+    };
     world.loop_to_the_end()?;
     world.finish(links)
 }
@@ -73,9 +85,12 @@ struct World<'a> {
     wiring: Wiring,
     shared: Arc<Shared>,
     relay: Option<Relay>,
+    clients: Clients,
     trace: Trace,
     capture: Capture,
     notes: Notes,
+    /// What the disciplines had counted when the warm-up ended.
+    before: Vec<qdisc::Stats>,
     /// Start of the interval of goodput, and what each flow had acknowledged then.
     goodput: (u64, Vec<u64>),
 }
@@ -83,6 +98,7 @@ struct World<'a> {
 const TIMER: u64 = 0;
 const HOST: u64 = 1;
 const RING: u64 = 2;
+const CLIENTS: u64 = 3;
 /// Between two looks at the trace's buffer, ns.
 const TRACE_INTERVAL: u64 = 50_000_000;
 /// After the end, until the packet rings have handed out their last blocks.
@@ -98,6 +114,7 @@ impl World<'_> {
         for fd in self.wiring.tuns.iter().flatten() {
             poll.add(fd.as_raw_fd(), HOST)?;
         }
+        poll.add(self.clients.fd(), CLIENTS)?;
         for fd in self.capture.fds() {
             poll.add(fd, RING)?;
         }
@@ -111,12 +128,15 @@ impl World<'_> {
             self.shared.flows.iter().filter(|f| f.stop < end).map(|f| (f.stop, f.id)).collect();
         stops.sort_unstable_by(|a, b| b.cmp(a));
 
+        let mut warm_up = if record.warm_up_ns == 0 { u64::MAX } else { record.warm_up_ns };
+
         let mut armed = u64::MAX;
         let mut ready = Vec::new();
         loop {
             let relay = self.relay.as_ref().map_or(u64::MAX, Relay::next_event);
             let stop = stops.last().map_or(u64::MAX, |(t, _)| *t);
-            let next = [relay, samples.due, queues.due, goodput.due, traces.due, stop, end];
+            let clients = self.clients.next_event();
+            let next = [relay, clients, samples.due, queues.due, goodput.due, traces.due, warm_up, stop, end];
             let next = next.into_iter().min().expect("invariant: not empty");
             if next != armed {
                 sys::arm(timer.as_raw_fd(), self.shared.zero + next)?;
@@ -129,12 +149,20 @@ impl World<'_> {
             if let (Some(relay), true) = (&mut self.relay, ready.contains(&HOST)) {
                 relay.collect(&self.shared)?;
             }
+            if ready.contains(&CLIENTS) {
+                self.clients.collect(&self.shared)?;
+            }
             if !ready.contains(&TIMER) {
                 continue;
             }
             armed = u64::MAX;
             if let Some(relay) = &mut self.relay {
                 relay.advance(next)?;
+            }
+            self.clients.advance(next, &self.shared)?;
+            if warm_up <= next {
+                warm_up = u64::MAX;
+                self.count_from(next)?;
             }
             if traces.take(next) {
                 self.trace.drain()?;
@@ -158,11 +186,20 @@ impl World<'_> {
         }
     }
 
+    /// The warm-up is over: links count anew.
+    fn count_from(&mut self, now: u64) -> Result<()> {
+        match &mut self.relay {
+            Some(relay) => (0..relay.names.len()).for_each(|i| relay.link(i).count_from(Time(now))),
+            None => self.before = self.qdisc_stats()?,
+        }
+        Ok(())
+    }
+
     /// Bytes acknowledged to a flow's sending host so far.
     fn acked(&self, flow: u32) -> u64 {
         let state = self.shared.state(flow);
         let open = state.open.and_then(|fd| Info::of(fd).ok()).map_or(0, |i| i.bytes_acked.saturating_sub(1));
-        state.closed.acked + open
+        state.closed.acked + open + self.clients.acked(flow)
     }
 
     fn sample(&mut self, t: u64) {
@@ -232,6 +269,7 @@ impl World<'_> {
         if self.job.scenario.record.goodput_interval_ns > 0 && end > self.goodput.0 {
             self.measure_goodput(end);
         }
+        self.clients.finish(end, &self.shared);
         // Counters first: the linger is not part of the run.
         for flow in &self.shared.flows {
             let mut state = self.shared.state(flow.id);
@@ -244,9 +282,12 @@ impl World<'_> {
                 }
             }
         }
-        let counters = match &mut self.relay {
-            Some(relay) => (0..links.len()).map(|i| relay.link(i).counters(Time(end))).collect(),
-            None => self.link_counters(links.len())?,
+        let links = match &mut self.relay {
+            Some(relay) => {
+                let counters: Vec<_> = (0..links.len()).map(|i| relay.link(i).counters(Time(end))).collect();
+                output::links(&counters, links)
+            }
+            None => tables::links(&links, &self.link_counters(links.len())?),
         };
         self.trace.drain()?;
         sys::sleep_until(self.shared.zero + end + LINGER);
@@ -255,17 +296,29 @@ impl World<'_> {
         self.capture.rows.retain(|row| row.t <= end);
         let traced = acks::Acks::new(&self.trace.lines, &self.capture.rows, self.shared.zero);
         let drops = self.relay.and_then(|mut relay| relay.drops.take()).unwrap_or_default();
-        Ok(tables::all(&self.shared, &self.notes, &links, &counters, &drops, &traced))
+        let mut made = tables::all(&self.shared, &self.notes, &drops, &traced);
+        let log = &self.clients.log;
+        made.extend([
+            links,
+            output::clients(&self.shared.clients),
+            output::transactions(&log.rows),
+            output::transaction_summary(&log.tallies),
+            output::transaction_times(&log.tallies),
+        ]);
+        Ok(made)
     }
 
     /// What the stages of each link counted.
     fn link_counters(&self, links: usize) -> Result<Vec<Counters>> {
         let mut counters = vec![Counters::default(); links];
         let mut seen = vec![false; links];
-        for ((stage, _, _), stats) in self.wiring.stages.iter().zip(self.qdisc_stats()?) {
+        for (i, ((stage, _, _), stats)) in self.wiring.stages.iter().zip(self.qdisc_stats()?).enumerate() {
+            let before = self.before.get(i).copied().unwrap_or_default();
+            let stats = stats.since(&before);
             let c = &mut counters[stage.link as usize];
+            c.held_before += before.held as u64;
             if !std::mem::replace(&mut seen[stage.link as usize], true) {
-                c.arrivals = stats.packets + stats.drops as u64 + stats.held as u64;
+                c.arrivals = stats.packets + stats.drops as u64 + stats.held as u64 - before.held as u64;
             }
             if stage.loses {
                 c.dropped_loss += stats.drops as u64;
@@ -275,7 +328,8 @@ impl World<'_> {
             (c.delivered, c.bytes_delivered) = (stats.packets, stats.bytes);
         }
         for c in &mut counters {
-            c.held = c.arrivals - (c.delivered + c.dropped_loss + c.dropped_queue).min(c.arrivals);
+            c.held =
+                (c.arrivals + c.held_before).saturating_sub(c.delivered + c.dropped_loss + c.dropped_queue);
             c.mean_packets = f64::NAN;
         }
         Ok(counters)

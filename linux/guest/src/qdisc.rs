@@ -114,6 +114,19 @@ pub struct Stats {
     pub marked: u32,
 }
 
+impl Stats {
+    /// What was counted after `before`; what is held is what is held now.
+    pub fn since(&self, before: &Stats) -> Stats {
+        Stats {
+            bytes: self.bytes - before.bytes,
+            packets: self.packets - before.packets,
+            drops: self.drops - before.drops,
+            held: self.held,
+            marked: self.marked - before.marked,
+        }
+    }
+}
+
 /// Counters of the roots of all interfaces of a namespace: (interface, counters).
 pub fn stats(netlink: &Netlink) -> Result<Vec<(u32, Stats)>> {
     let mut found = Vec::new();

@@ -8,8 +8,9 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use ackclock_core::packet::{Ecn, Flags};
 use ackclock_core::{Packet, Segment, Stream, Time};
-use ackclock_net::{Link, Refused};
+use ackclock_net::{Link, LossConfig, Refused};
 use ackclock_sim::topology::{Builder, Layout};
+use ackclock_sim::workload::population::Population;
 
 use crate::flows::{Shared, SENDER_PORT};
 use crate::job::Job;
@@ -36,17 +37,28 @@ pub struct Relay {
     groups: Vec<usize>,
     payloads: Vec<Vec<u8>>,
     free: Vec<u32>,
-    counted: BTreeMap<(u32, bool), Count>,
+    /// By flow and peer's port.
+    connections: BTreeMap<(u32, u16), Connection>,
+    numbered: u32,
+    /// Somebody asks for the ordinals of segments.
+    counts: bool,
     seed: u64,
     framing: u32,
     /// Packets dropped, if they were asked for.
     pub drops: Option<Vec<Dropped>>,
 }
 
+/// A connection, from its SYN to the next one between these ports.
+#[derive(Default)]
+struct Connection {
+    number: u32,
+    /// Forward and back.
+    counts: [Count; 2],
+}
+
 /// Segments of one direction of a connection, in order of first transmission.
 #[derive(Default)]
 struct Count {
-    peer: u16,
     next: u32,
     seen: BTreeMap<u32, (u32, u8)>,
 }
@@ -58,8 +70,13 @@ impl Relay {
         let mut layout = Layout::default();
         let mut builder = Builder::new(&job.scenario.network);
         for flow in &shared.flows {
-            builder.route(&mut layout, job.scenario.flows[flow.group].path.as_deref()).map_err(refused)?;
+            let group = &job.scenario.flows[flow.group];
+            match Population::of(&group.workload) {
+                Some(population) => drop(population.client(flow.id, job.seed, &mut layout)),
+                None => builder.route(&mut layout, group.path.as_deref()).map_err(refused)?,
+            }
         }
+        let scripted = layout.links.iter().any(|link| matches!(link.loss, LossConfig::Scripted { .. }));
         Ok(Relay {
             links: layout.links.iter().map(|config| Link::new(config, job.seed)).collect(),
             names: layout.links.iter().map(|config| config.name.clone()).collect(),
@@ -68,7 +85,9 @@ impl Relay {
             groups: shared.flows.iter().map(|f| f.group).collect(),
             payloads: Vec::new(),
             free: Vec::new(),
-            counted: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            numbered: 0,
+            counts: job.scenario.record.drops || scripted,
             seed: job.seed,
             framing: job.scenario.network.framing_bytes,
             drops: job.scenario.record.drops.then(Vec::new),
@@ -144,19 +163,26 @@ impl Relay {
         };
         debug_assert!(group < self.tuns.len());
         let flow = (ours - SENDER_PORT) as u32;
-        let (seg_no, rexmit) = self.count(flow, forward, peer, &header);
+        let (conn, seg_no, rexmit) = self.count(flow, forward, peer, &header);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.payloads.push(Vec::new());
             self.payloads.len() as u32 - 1
         });
         self.payloads[slot as usize].clear();
         self.payloads[slot as usize].extend_from_slice(bytes);
-        let seg =
-            Segment { len: header.len, seg_no, rexmit, flags: Flags(header.flags), ..Segment::default() };
+        // Links do not look at offsets: this one tells where the bytes are.
+        let seg = Segment {
+            seq: slot as u64,
+            len: header.len,
+            seg_no,
+            rexmit,
+            flags: Flags(header.flags),
+            ..Segment::default()
+        };
         let packet = Packet {
             header: seg.into(),
             flow,
-            conn: slot, // who connects to whom is in the bytes; this tells where they are
+            conn,
             bytes: bytes.len() as u32 + self.framing,
             forward,
             ecn: header.ecn,
@@ -166,18 +192,22 @@ impl Relay {
         Ok(())
     }
 
-    /// Ordinal of a data segment and its transmission, as the simulator counts them.
-    fn count(&mut self, flow: u32, forward: bool, peer: u16, header: &Header) -> (u32, u8) {
-        let count = self.counted.entry((flow, forward)).or_default();
-        if count.peer != peer || header.syn {
-            *count = Count { peer, ..Count::default() };
+    /// Number of the connection; ordinal of a data segment and its transmission, as the simulator counts them.
+    fn count(&mut self, flow: u32, forward: bool, peer: u16, header: &Header) -> (u32, u32, u8) {
+        let connection = self.connections.entry((flow, peer)).or_default();
+        let opens = header.syn && header.flags & Flags::ACK.0 == 0;
+        if opens || connection.number == 0 {
+            self.numbered += 1;
+            *connection = Connection { number: self.numbered, ..Connection::default() };
         }
-        if header.len == 0 {
-            return (0, 0);
+        let number = connection.number;
+        if header.len == 0 || !self.counts {
+            return (number, 0, 0);
         }
+        let count = &mut connection.counts[usize::from(!forward)];
         let next = &mut count.next;
         let entry = count.seen.entry(header.seq).and_modify(|(_, sent)| *sent = sent.saturating_add(1));
-        let found = *entry.or_insert_with(|| {
+        let (seg_no, rexmit) = *entry.or_insert_with(|| {
             *next += 1;
             (*next, 0)
         });
@@ -186,7 +216,7 @@ impl Relay {
             let least = *next - REMEMBERED as u32 / 2;
             count.seen.retain(|_, (number, _)| *number > least);
         }
-        found
+        (number, seg_no, rexmit)
     }
 
     fn offer(&mut self, t: Time, link: u32, packet: Packet) {
@@ -203,20 +233,29 @@ impl Relay {
     }
 
     fn drop(&mut self, t: Time, link: u32, packet: Packet, reason: Refused) {
-        self.free.push(packet.conn);
+        self.free.push(slot(&packet));
         if let Some(drops) = &mut self.drops {
             drops.push(Dropped { t: t.0, link, packet, reason });
         }
     }
 
     fn deliver(&mut self, packet: &Packet) -> Result<()> {
-        let bytes = &mut self.payloads[packet.conn as usize];
+        let slot = slot(packet);
+        let bytes = &mut self.payloads[slot as usize];
         if packet.ecn == Ecn::Ce {
             Header::mark(bytes);
         }
-        self.free.push(packet.conn);
+        self.free.push(slot);
         let tun = self.tuns[self.groups[packet.flow as usize]][usize::from(packet.forward)];
         sys::write(tun, bytes)
+    }
+}
+
+/// Where the bytes of a packet are.
+fn slot(packet: &Packet) -> u32 {
+    match packet.header {
+        ackclock_core::packet::Header::Tcp(segment) => segment.seq as u32,
+        ackclock_core::packet::Header::Datagram(_) => unreachable!("invariant: made by `enter`"),
     }
 }
 

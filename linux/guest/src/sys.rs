@@ -1,10 +1,14 @@
 //! System calls, wrapped: everything unsafe of this program. Errors carry what was tried.
 #![allow(unsafe_code)]
 
+mod now;
+
 use std::ffi::{CStr, CString};
 use std::io::{Error, Result};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+pub use now::*;
 
 fn check(value: libc::c_int, what: &str) -> Result<libc::c_int> {
     if value >= 0 {
@@ -111,6 +115,11 @@ impl Poll {
         check(done, "epoll_ctl").map(drop)
     }
 
+    /// Readable itself while something in it is.
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
     /// Wait, then hand out the tokens of what is readable.
     pub fn wait(&self, tokens: &mut Vec<u64>) -> Result<()> {
         let mut events: [libc::epoll_event; 16] = unsafe { zeroed() };
@@ -207,6 +216,12 @@ pub fn listen(fd: RawFd) -> Result<()> {
 pub fn accept(fd: RawFd) -> Result<OwnedFd> {
     let fd = unsafe { libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC) };
     Ok(unsafe { OwnedFd::from_raw_fd(check(fd, "accept")?) })
+}
+
+/// This program may open so many files.
+pub fn allow_files(count: u64) -> Result<()> {
+    let limit = libc::rlimit { rlim_cur: count, rlim_max: count };
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, "setrlimit").map(drop)
 }
 
 /// Send; returns how much was taken, which is less than all only at the timeout, and 0 if nothing was.

@@ -15,19 +15,11 @@ use crate::info::Info;
 use crate::observe::{Notes, Sample};
 use crate::relay::Dropped;
 
-/// Every table of a run.
-pub fn all(
-    shared: &Shared,
-    notes: &Notes,
-    links: &[String],
-    counters: &[Counters],
-    drops: &[Dropped],
-    acks: &Acks,
-) -> Vec<Table> {
+/// The tables of a run that this program makes by itself, without those of links and transactions.
+pub fn all(shared: &Shared, notes: &Notes, drops: &[Dropped], acks: &Acks) -> Vec<Table> {
     vec![
         flows(shared, notes, &acks.changes),
         fetches(shared.fetches().as_slice(), &acks.changes),
-        link_rows(links, counters),
         goodput(&notes.goodput),
         queue_samples(&notes.queues),
         samples(&notes.samples),
@@ -185,7 +177,8 @@ fn fetches(fetches: &[Fetched], changes: &[Change]) -> Table {
         .u4("ssthresh_end", server().map(|i| threshold(i.ssthresh)))
 }
 
-fn link_rows(names: &[String], counters: &[Counters]) -> Table {
+/// What passed the kernel's disciplines.
+pub fn links(names: &[String], counters: &[Counters]) -> Table {
     let rows = || counters.iter();
     Table::new("links")
         .u4("link", 0..counters.len() as u32)

@@ -34,14 +34,19 @@ OURS = {
 }
 """Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
 
-RECORDED = ("trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "drops")
-RECORD_DEFAULTS = {"controller": "none", "transactions": "rows"}
+RECORDED = (
+    "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "drops", "transactions",
+    "warm_up_ns",
+)  # fmt: skip
+RECORD_DEFAULTS = {"controller": "none"}
 """What of `record` the guest carries out, and what the rest of it must be."""
 
 LINK_DEFAULTS = {"loss_applies_to": "all"}
 LINK_KEYS = ("rate_bps", "delay_ns", "queue", "loss", "jitter_ns", "reorder", "name")
 
-WORKLOADS = ("bulk", "transfer", "fetch", "throttled")
+WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions")
+MOST_CLIENTS = 1000
+"""Flows of a group of fetches, whose ends are threads."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 
 
@@ -120,12 +125,13 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     workload = group["workload"]["kind"]
     if workload not in WORKLOADS:
         raise refuse("workload.kind", workload, ", ".join(WORKLOADS))
-    if group["workload"].get("kind") == "fetch" and group.get("count", 1) > 250:
-        raise refuse("count", group["count"], "at most 250")
-    if group.get("stagger_s"):
-        raise refuse("stagger", "a distribution", "a duration")
+    if workload in ("fetch", "population"):
+        clients = group.get("count", 1) * group["workload"].get("clients", 1)
+        if clients > MOST_CLIENTS:
+            raise refuse("count" if workload == "fetch" else "workload.clients", clients, f"at most {MOST_CLIENTS}")
     for key in {name for name, value in group.items() if value} - {
-        "count", "profile", "congestion_control", "recovery", "stack", "workload", "start_ns", "stagger_ns", "stop_ns", "path",
+        "count", "profile", "congestion_control", "recovery", "stack", "workload", "start_ns", "stagger_ns", "stagger_s",
+        "stop_ns", "path",
     }:  # fmt: skip
         raise refuse(key, "a value", f"no {key}")
     controller = kernel_controller(group["congestion_control"], group.get("recovery"))
@@ -141,6 +147,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "net/ipv4/tcp_wmem": "4096 16384 67108864",
         "net/ipv4/tcp_no_metrics_save": "1",
     }
+    if workload == "transactions":
+        sysctl["net/ipv4/tcp_max_syn_backlog"] = "4096"  # clients who come at once are not the attack that it is for
     initcwnd = stack.pop("initial_window", 0)
     timestamps = stack.pop("timestamps", True)
     smss = stack.pop("smss", 0)
@@ -190,6 +198,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
 def _qdiscs(scenario: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """The network as two rows of disciplines, if it is one path that all flows share."""
     network = scenario["network"]
+    if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
+        raise _NotByQdiscError("flows.0.workload.kind", quote("population"))
     flows = sum(group.get("count", 1) for group in scenario["flows"])
     names = ("access", "bottleneck", "egress")
     own = [name for name in ("access", "egress") if name in network]

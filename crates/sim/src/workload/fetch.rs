@@ -6,6 +6,7 @@ use ackclock_core::{Rate, Span, Time};
 use super::throttled::interval;
 use super::{Context, Workload};
 use crate::flow::{FetchCounts, FetchRow};
+use crate::spec;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 /// How a server paces a response that it does not write at once.
@@ -36,6 +37,33 @@ pub struct FetchParams {
     pub common_random_numbers: bool,
     /// Absent = the response is written at once.
     pub pace: Option<Pace>,
+}
+
+impl FetchParams {
+    /// Those of a workload, if it is fetches of one client.
+    pub fn of(workload: &spec::Workload) -> Option<FetchParams> {
+        use spec::Workload::Fetch;
+        let &Fetch { bytes, request_bytes, count, pause_ns, timeout_ns, common_random_numbers } = workload
+        else {
+            return None;
+        };
+        Some(FetchParams {
+            bytes,
+            request_bytes,
+            count,
+            pause: Span(pause_ns),
+            timeout: timeout_ns.map(Span),
+            common_random_numbers,
+            pace: None,
+        })
+    }
+}
+
+impl Pace {
+    /// From one write to the next.
+    pub fn interval(&self) -> Span {
+        interval(self.chunk, self.rate)
+    }
 }
 
 /// State of a sequence of fetches.
@@ -152,7 +180,7 @@ impl Fetch {
         self.open[at].written = Some(done + bytes);
         cx.world.act(conn, SENDER, |tcp, now| tcp.write(now, bytes));
         if let (Some(pace), true) = (self.params.pace, bytes < left) {
-            cx.wake(cx.now() + interval(pace.chunk, pace.rate));
+            cx.wake(cx.now() + pace.interval());
         }
     }
 }

@@ -133,8 +133,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         let plan = self.plan.clone();
         plan.open.set(plan.open.get() + 1);
         plan.left.set(plan.left.get() - 1);
-        let config = &plan.mix[start].config;
-        let conn = cx.connect(config, self.started);
+        let conn = cx.connect(&plan.mix[start], self.started);
         let entry = Entry {
             conn,
             start,
@@ -145,7 +144,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
                 idx: 0,
                 batch,
                 request: 0,
-                iw: config.iw,
+                iw: plan.mix[start].config.iw,
                 arrival: cx.now(),
                 connected: Time::NEVER,
                 first_byte: Time::NEVER,

@@ -4,6 +4,12 @@ use std::io::{Error, Result};
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard};
 
+use ackclock_sim::flow::ClientRow;
+use ackclock_sim::starts::{self, Starts};
+use ackclock_sim::topology::Layout;
+use ackclock_sim::workload::population::Population;
+use ackclock_sim::workload::FetchParams;
+
 use crate::info::Info;
 use crate::job::Job;
 use crate::sys;
@@ -92,6 +98,8 @@ pub struct Flow {
     pub group: usize,
     pub start: u64,
     pub stop: u64,
+    /// What its client fetches, if it does.
+    pub fetches: Option<FetchParams>,
 }
 
 /// What threads and observer share.
@@ -100,6 +108,8 @@ pub struct Shared {
     pub zero: u64,
     /// Flows by number.
     pub flows: Vec<Flow>,
+    /// Clients of populations, as drawn.
+    pub clients: Vec<ClientRow>,
     states: Vec<Mutex<State>>,
     fetches: Mutex<Vec<Fetched>>,
     restarts: Mutex<Vec<(u32, u32)>>,
@@ -108,12 +118,23 @@ pub struct Shared {
 impl Shared {
     /// Every flow of the job, none started.
     pub fn new(job: &Job) -> Result<Shared> {
-        let mut flows = Vec::new();
+        let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
+        let (mut flows, mut clients) = (Vec::new(), Vec::new());
+        let mut layout = Layout::default();
         for (group, spec) in job.scenario.flows.iter().enumerate() {
             let stop = spec.stop_ns.map_or(job.scenario.duration_ns, |s| s.min(job.scenario.duration_ns));
-            for i in 0..spec.count as u64 {
-                let start = spec.start_ns + i * spec.stagger_ns;
-                flows.push(Flow { id: flows.len() as u32, group, start, stop: stop.max(start) });
+            let mut starts = Starts::new(spec, group, job.seed).map_err(refused)?;
+            for _ in 0..starts::members(spec) {
+                let (id, start) = (flows.len() as u32, starts.following().0);
+                let fetches = Population::of(&spec.workload).map_or_else(
+                    || FetchParams::of(&spec.workload),
+                    |population| {
+                        let (client, fetches) = population.client(id, job.seed, &mut layout);
+                        clients.push(client);
+                        Some(fetches)
+                    },
+                );
+                flows.push(Flow { id, group, start, stop: stop.max(start), fetches });
             }
         }
         if flows.len() > MOST_FLOWS {
@@ -123,6 +144,7 @@ impl Shared {
             zero: job.start_ns,
             states: flows.iter().map(|_| Mutex::default()).collect(),
             flows,
+            clients,
             fetches: Mutex::default(),
             restarts: Mutex::default(),
         })

@@ -1,9 +1,9 @@
 //! Fetches: one client that opens a connection, asks, reads and closes, again and again.
 
 use std::io::Result;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use ackclock_sim::spec::{FlowGroup, Workload};
+use ackclock_sim::workload::FetchParams;
 
 use super::{thread, End, Fetched, WRITE};
 use crate::info::Info;
@@ -12,12 +12,8 @@ use crate::sys;
 
 impl End {
     /// The client of fetches: connect, request, read, close; again.
-    pub(super) fn fetch(&self, spec: &FlowGroup) -> Result<()> {
-        let Workload::Fetch { bytes, request_bytes, count, pause_ns, timeout_ns, common_random_numbers } =
-            spec.workload
-        else {
-            unreachable!("invariant: the caller looked")
-        };
+    pub(super) fn fetch(&self, params: &FetchParams) -> Result<()> {
+        let FetchParams { bytes, request_bytes, count, pause, timeout, .. } = *params;
         sys::enter(self.namespace[1])?;
         let mut due = self.start;
         for idx in 0..count {
@@ -25,14 +21,14 @@ impl End {
             if self.shared.now() >= self.stop {
                 return Ok(());
             }
-            if common_random_numbers {
+            if params.common_random_numbers {
                 self.shared.restart(self.id, idx);
             }
-            self.one_fetch(idx, bytes, request_bytes, timeout_ns)?;
-            due = self.shared.now() + pause_ns;
+            self.one_fetch(idx, bytes, request_bytes, timeout.map(|t| t.0))?;
+            due = self.shared.now() + pause.0;
         }
         let mut state = self.state();
-        state.completed = Some(due - pause_ns).filter(|_| !state.failed);
+        state.completed = Some(due - pause.0).filter(|_| !state.failed);
         Ok(())
     }
 
@@ -95,30 +91,37 @@ impl End {
     }
 
     /// The server of fetches: a thread for each connection.
-    pub(super) fn serve(&self, listener: &OwnedFd, spec: &FlowGroup) -> Result<()> {
-        let Workload::Fetch { bytes, request_bytes, .. } = spec.workload else {
-            unreachable!("invariant: the caller looked")
-        };
+    pub(super) fn serve(&self, listener: &OwnedFd, params: &FetchParams) -> Result<()> {
         loop {
             let socket = sys::accept(listener.as_raw_fd())?;
-            let end = self.clone();
-            thread(move || end.respond(&socket, request_bytes, bytes))?;
+            let (end, params) = (self.clone(), params.clone());
+            thread(move || end.respond(&socket, &params))?;
         }
     }
 
     /// One response: read the request, write, wait for the client to close, count.
-    fn respond(&self, socket: &OwnedFd, request: u64, bytes: u64) -> Result<()> {
+    fn respond(&self, socket: &OwnedFd, params: &FetchParams) -> Result<()> {
         let fd = socket.as_raw_fd();
         let port = sys::peer_port(fd)?;
         let synacks = Info::of(fd)?.total_retrans;
         self.state().open = Some(fd);
-        sys::swallow(fd, request as usize)?;
-        let block = vec![0; WRITE.min(bytes as usize)];
-        let mut left = bytes;
+        sys::swallow(fd, params.request_bytes as usize)?;
+        let block = vec![0; WRITE.min(params.bytes as usize)];
+        let mut left = params.bytes;
+        let mut due = self.shared.now();
         while left > 0 {
-            match sys::send(fd, &block[..left.min(WRITE as u64) as usize]) {
-                Ok(n) => left -= n as u64,
-                Err(_) => break,
+            let bytes = match params.pace {
+                None => left,
+                Some(pace) if left == params.bytes => pace.initial.clamp(1, left),
+                Some(pace) => pace.chunk.min(left),
+            };
+            if !send_all(fd, &block, bytes) {
+                break;
+            }
+            left -= bytes;
+            if let (Some(pace), true) = (params.pace, left > 0) {
+                due += pace.interval().0;
+                self.shared.sleep_until(due);
             }
         }
         sys::swallow(fd, 1)?; // the client's FIN
@@ -134,4 +137,15 @@ impl End {
         }
         Ok(())
     }
+}
+
+/// Write so many bytes; false if the connection failed.
+fn send_all(fd: RawFd, block: &[u8], mut bytes: u64) -> bool {
+    while bytes > 0 {
+        match sys::send(fd, &block[..bytes.min(block.len() as u64) as usize]) {
+            Ok(n) => bytes -= n as u64,
+            Err(_) => return false,
+        }
+    }
+    true
 }

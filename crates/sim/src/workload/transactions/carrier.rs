@@ -2,12 +2,11 @@
 //! and what they draw is the same for both.
 
 use std::fmt::Debug;
-use std::rc::Rc;
 
 use ackclock_core::{FlowId, Time};
-use ackclock_tcp::Config;
 
 use super::super::Context;
+use super::Start;
 use crate::tally::{Counts, TransactionLog};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
@@ -26,8 +25,8 @@ pub trait Carrier {
     fn has_room(&self) -> bool;
     /// Where transactions are written down.
     fn log(&mut self) -> &mut TransactionLog;
-    /// The client opens its `idx`-th connection with these settings of both hosts.
-    fn connect(&mut self, config: &Rc<Config>, idx: u32) -> Self::Conn;
+    /// The client opens its `idx`-th connection.
+    fn connect(&mut self, start: &Start, idx: u32) -> Self::Conn;
     /// What tells a connection apart from the one that had its place before.
     fn number(conn: Self::Conn) -> u32;
     /// Note the place of a connection among the workload's.
@@ -85,8 +84,8 @@ impl Carrier for Context<'_> {
     fn log(&mut self) -> &mut TransactionLog {
         &mut self.journal.transactions
     }
-    fn connect(&mut self, config: &Rc<Config>, idx: u32) -> ConnId {
-        self.connect_with(config, RECEIVER, idx)
+    fn connect(&mut self, start: &Start, idx: u32) -> ConnId {
+        self.connect_with(&start.config, RECEIVER, idx)
     }
     fn number(conn: ConnId) -> u32 {
         conn.number()

@@ -1,0 +1,331 @@
+//! Connections with both their ends, none of which ever blocks: what is written waits here for room, and what arrives is
+//! thrown away inside the kernel and counted.
+
+use std::collections::BTreeMap;
+use std::io::Result;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use ackclock_sim::workload::transactions::End;
+
+use crate::flows::Sums;
+use crate::info::Info;
+use crate::sys::{self, Poll};
+
+/// An open connection: its place, and what tells it apart from the one that was there before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Id {
+    at: u32,
+    serial: u32,
+}
+
+impl Id {
+    /// Numbered through over all connections of the run.
+    pub fn serial(self) -> u32 {
+        self.serial
+    }
+
+    /// As a token of an end in the poll.
+    fn token(self, host: usize) -> u64 {
+        (self.serial as u64) << 32 | (self.at as u64) << 1 | host as u64
+    }
+}
+
+/// Who a connection belongs to, and where it stands there.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Owner {
+    pub driver: usize,
+    pub flow: u32,
+    /// Place among the workload's connections.
+    pub place: u32,
+}
+
+/// The sending host's end, which accepts.
+pub const SERVER: usize = 0;
+/// The receiving host's end, which connects.
+pub const CLIENT: usize = 1;
+
+struct Pair {
+    serial: u32,
+    owner: Owner,
+    peer: Peer,
+    ends: [Option<Socket>; 2],
+    /// Retransmissions of the SYN, once it was answered.
+    syns: Option<u64>,
+    /// Counters of the server's end when it was accepted: those of the SYN-ACK.
+    base: Info,
+}
+
+/// Address by which the server knows the client: flow, last byte of the address, port.
+type Peer = (u32, u8, u16);
+
+struct Socket {
+    fd: OwnedFd,
+    seen: End,
+    unsent: u64,
+    shut: bool,
+}
+
+/// All connections of the run.
+pub struct Sockets {
+    poll: Poll,
+    pairs: Vec<Option<Pair>>,
+    free: Vec<u32>,
+    by_peer: BTreeMap<Peer, Id>,
+    serial: u32,
+    block: Vec<u8>,
+}
+
+/// What became of an event.
+pub enum Event {
+    /// A client knocks at the listener of this number.
+    Listener(usize),
+    /// Something happened at an end of a connection.
+    End(Id, usize),
+}
+
+impl Sockets {
+    /// None yet.
+    pub fn new() -> Result<Sockets> {
+        Ok(Sockets {
+            poll: Poll::new()?,
+            pairs: Vec::new(),
+            free: Vec::new(),
+            by_peer: BTreeMap::new(),
+            serial: 0,
+            block: vec![0; WRITE],
+        })
+    }
+
+    /// Readable when anything has happened.
+    pub fn fd(&self) -> RawFd {
+        self.poll.fd()
+    }
+
+    /// Watch a listener.
+    pub fn listen(&self, fd: RawFd, number: usize) -> Result<()> {
+        self.poll.add(fd, LISTENERS + number as u64)
+    }
+
+    /// What has happened, with the state of the ends brought up to date.
+    pub fn events(&mut self) -> Result<Vec<Event>> {
+        let mut raw = Vec::new();
+        self.poll.ready(&mut raw)?;
+        let mut found = Vec::with_capacity(raw.len());
+        for (token, events) in raw {
+            if token >= LISTENERS {
+                found.push(Event::Listener((token - LISTENERS) as usize));
+                continue;
+            }
+            let id = Id { at: (token as u32) >> 1, serial: (token >> 32) as u32 };
+            let host = (token & 1) as usize;
+            if self.look(id, host, events)? {
+                found.push(Event::End(id, host));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Bring one end up to date; false if the connection is gone.
+    fn look(&mut self, id: Id, host: usize, events: u32) -> Result<bool> {
+        let Some(pair) = self.pairs[id.at as usize].as_mut().filter(|p| p.serial == id.serial) else {
+            return Ok(false);
+        };
+        let Some(socket) = pair.ends[host].as_mut() else { return Ok(false) };
+        let fd = socket.fd.as_raw_fd();
+        if events & sys::BROKEN != 0 && sys::take_error(fd)? != 0 {
+            socket.seen.failed = true;
+            return Ok(true);
+        }
+        if host == CLIENT && !socket.seen.established && events & sys::WRITABLE != 0 {
+            socket.seen.established = true;
+            pair.syns = Some(Info::of(fd)?.total_retrans as u64);
+        }
+        if events & sys::READABLE != 0 {
+            loop {
+                match sys::swallow_now(fd) {
+                    Ok(None) => break,
+                    Ok(Some(0)) => {
+                        socket.seen.peer_closed = true;
+                        break;
+                    }
+                    Ok(Some(n)) => socket.seen.received += n as u64,
+                    Err(_) => {
+                        socket.seen.failed = true;
+                        return Ok(true);
+                    }
+                }
+                if events & sys::CLOSED == 0 {
+                    break; // emptied; the next arrival is another event
+                }
+            }
+        }
+        self.flush(id, host);
+        Ok(true)
+    }
+
+    /// A client connects from its host's address `from`, whose namespace the calling thread has entered.
+    pub fn connect(
+        &mut self,
+        owner: Owner,
+        socket: OwnedFd,
+        from: [u8; 4],
+        to: ([u8; 4], u16),
+    ) -> Result<Id> {
+        let fd = socket.as_raw_fd();
+        sys::set_option(fd, libc::IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &1i32)?;
+        sys::bind(fd, from, 0)?;
+        sys::connect_now(fd, to.0, to.1)?;
+        let peer = (owner.flow, from[3], sys::local_port(fd)?);
+        let id = self.seat();
+        self.poll.watch(fd, id.token(CLIENT))?;
+        self.by_peer.insert(peer, id);
+        let client = Socket { fd: socket, seen: End::default(), unsent: 0, shut: false };
+        let ends = [None, Some(client)];
+        let pair = Pair { serial: id.serial, owner, peer, ends, syns: None, base: Info::default() };
+        self.pairs[id.at as usize] = Some(pair);
+        Ok(id)
+    }
+
+    /// A connection that has no ends.
+    pub fn nothing(&mut self) -> Id {
+        let id = self.seat();
+        let owner = Owner { driver: 0, flow: u32::MAX, place: 0 };
+        self.pairs[id.at as usize] = Some(Pair {
+            serial: id.serial,
+            owner,
+            peer: (u32::MAX, 0, 0),
+            ends: [None, None],
+            syns: None,
+            base: Info::default(),
+        });
+        id
+    }
+
+    fn seat(&mut self) -> Id {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.pairs.push(None);
+            self.pairs.len() as u32 - 1
+        });
+        self.serial += 1;
+        Id { at, serial: self.serial }
+    }
+
+    /// Take everybody in who waits at the listener of a flow.
+    pub fn accept(&mut self, listener: RawFd, flow: u32) -> Result<()> {
+        while let Some((fd, ip, port)) = sys::accept_now(listener)? {
+            let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { continue }; // has given up
+            let pair = self.pairs[id.at as usize].as_mut().expect("invariant: known by its address");
+            pair.base = Info::of(fd.as_raw_fd())?;
+            self.poll.watch(fd.as_raw_fd(), id.token(SERVER))?;
+            let seen = End { established: true, ..End::default() };
+            pair.ends[SERVER] = Some(Socket { fd, seen, unsent: 0, shut: false });
+        }
+        Ok(())
+    }
+
+    fn pair(&self, id: Id) -> &Pair {
+        self.pairs[id.at as usize].as_ref().expect("invariant: asked for open connections only")
+    }
+
+    fn socket(&mut self, id: Id, host: usize) -> Option<&mut Socket> {
+        self.pairs[id.at as usize].as_mut()?.ends[host].as_mut()
+    }
+
+    /// Who it belongs to.
+    pub fn owner(&self, id: Id) -> Option<Owner> {
+        self.pairs[id.at as usize].as_ref().filter(|p| p.serial == id.serial).map(|p| p.owner)
+    }
+
+    /// Note its place among the workload's connections.
+    pub fn set_place(&mut self, id: Id, place: u32) {
+        let pair = self.pairs[id.at as usize].as_mut().expect("invariant: open");
+        pair.owner.place = place;
+    }
+
+    /// One end, as the application sees it.
+    pub fn end(&self, id: Id, host: usize) -> End {
+        let Some(socket) = &self.pair(id).ends[host] else { return End::default() };
+        End { done: socket.shut && socket.seen.peer_closed, ..socket.seen }
+    }
+
+    /// Write so many bytes as soon as there is room.
+    pub fn write(&mut self, id: Id, host: usize, bytes: u64) {
+        if let Some(socket) = self.socket(id, host) {
+            socket.unsent += bytes;
+        }
+        self.flush(id, host);
+    }
+
+    /// Close behind what was written.
+    pub fn close(&mut self, id: Id, host: usize) {
+        if let Some(socket) = self.socket(id, host) {
+            socket.seen.closing = true;
+        }
+        self.flush(id, host);
+    }
+
+    fn flush(&mut self, id: Id, host: usize) {
+        let Sockets { pairs, block, .. } = self;
+        let Some(socket) = pairs[id.at as usize].as_mut().and_then(|p| p.ends[host].as_mut()) else {
+            return;
+        };
+        let fd = socket.fd.as_raw_fd();
+        while socket.unsent > 0 {
+            match sys::send_now(fd, &block[..socket.unsent.min(WRITE as u64) as usize]) {
+                Ok(Some(n)) => socket.unsent -= n as u64,
+                Ok(None) => return,
+                Err(_) => {
+                    socket.seen.failed = true;
+                    return;
+                }
+            }
+        }
+        if socket.seen.closing && !socket.shut {
+            socket.shut = true;
+            sys::shut(fd); // an error says that it was reset, which the next event says, too
+        }
+    }
+
+    /// Counters of a connection: the server's without those of its SYN-ACK, retransmissions of the SYN-ACK and of the
+    /// SYN.
+    pub fn counts(&self, id: Id) -> (Info, u64, u64) {
+        let pair = self.pair(id);
+        let of = |host: usize| pair.ends[host].as_ref().and_then(|s| Info::of(s.fd.as_raw_fd()).ok());
+        let syns = pair.syns.unwrap_or_else(|| of(CLIENT).map_or(0, |i| i.total_retrans as u64));
+        let mut server = of(SERVER).unwrap_or_default();
+        let synacks = pair.base.total_retrans;
+        server.total_retrans = server.total_retrans.saturating_sub(synacks);
+        server.total_rto = server.total_rto.saturating_sub(pair.base.total_rto);
+        (server, synacks as u64, syns)
+    }
+
+    /// Take a connection out; what it did goes to `sums`.
+    pub fn retire(&mut self, id: Id, sums: &mut Sums) {
+        let (server, synacks, syns) = self.counts(id);
+        sums.add(&server);
+        sums.syn_retransmissions += syns + synacks;
+        let pair = self.pairs[id.at as usize].take().expect("invariant: counted above");
+        self.by_peer.remove(&pair.peer);
+        self.free.push(id.at);
+        if pair.ends.iter().flatten().any(|s| s.seen.failed) {
+            // whoever is left gives up at once, too
+            for socket in pair.ends.iter().flatten() {
+                sys::abort_on_close(socket.fd.as_raw_fd());
+            }
+        }
+    }
+
+    /// Connections of a flow that are open.
+    pub fn open(&self, flow: u32) -> Vec<Id> {
+        let pairs = self.pairs.iter().zip(0..).filter_map(|(pair, at)| Some((pair.as_ref()?, at)));
+        pairs.filter(|(p, _)| p.owner.flow == flow).map(|(p, at)| Id { at, serial: p.serial }).collect()
+    }
+}
+
+/// Bytes of one write.
+const WRITE: usize = 64 << 10;
+/// Tokens from here on are listeners'.
+const LISTENERS: u64 = 1 << 63;
+/// The port is chosen when the peer is known.
+const IP_BIND_ADDRESS_NO_PORT: i32 = 24;

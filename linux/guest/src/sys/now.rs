@@ -1,0 +1,100 @@
+//! Calls that never wait.
+
+use std::io::{Error, Result};
+use std::mem::zeroed;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+use super::{address, check, get_option, set_option, Poll, ADDRESS_LEN};
+
+/// Something can be read, the end of the stream included.
+pub const READABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
+/// There is room to write.
+pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
+/// The peer has closed, or the connection is over.
+pub const CLOSED: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP) as u32;
+/// The connection may have failed.
+pub const BROKEN: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+
+impl Poll {
+    /// Watch everything about `fd`; an event says that something has changed, once.
+    pub fn watch(&self, fd: RawFd, token: u64) -> Result<()> {
+        let events = READABLE | WRITABLE | libc::EPOLLET as u32;
+        let mut event = libc::epoll_event { events, u64: token };
+        let done = unsafe { libc::epoll_ctl(self.fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
+        check(done, "epoll_ctl").map(drop)
+    }
+
+    /// What has happened so far: tokens and events.
+    pub fn ready(&self, found: &mut Vec<(u64, u32)>) -> Result<()> {
+        let mut events: [libc::epoll_event; 256] = unsafe { zeroed() };
+        let n = unsafe { libc::epoll_wait(self.fd(), events.as_mut_ptr(), 256, 0) };
+        let n = check(n, "epoll_wait")?;
+        found.extend(events[..n as usize].iter().map(|e| (e.u64, e.events)));
+        Ok(())
+    }
+}
+
+/// Connect without waiting for it.
+pub fn connect_now(fd: RawFd, ip: [u8; 4], port: u16) -> Result<()> {
+    let a = address(ip, port);
+    let done = unsafe { libc::connect(fd, std::ptr::from_ref(&a).cast(), ADDRESS_LEN) };
+    if done < 0 && Error::last_os_error().raw_os_error() == Some(libc::EINPROGRESS) {
+        return Ok(());
+    }
+    check(done, "connect").map(drop)
+}
+
+/// A connection that waits to be accepted, with the address of its peer; it never blocks.
+pub fn accept_now(fd: RawFd) -> Result<Option<(OwnedFd, [u8; 4], u16)>> {
+    let mut a = address([0; 4], 0);
+    let mut len = ADDRESS_LEN;
+    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let fd = unsafe { libc::accept4(fd, std::ptr::from_mut(&mut a).cast(), &mut len, flags) };
+    if fd < 0 && Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
+        return Ok(None);
+    }
+    let fd = unsafe { OwnedFd::from_raw_fd(check(fd, "accept")?) };
+    Ok(Some((fd, a.sin_addr.s_addr.to_ne_bytes(), u16::from_be(a.sin_port))))
+}
+
+/// Send what there is room for; `None` if there is none.
+pub fn send_now(fd: RawFd, bytes: &[u8]) -> Result<Option<usize>> {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    none_if_it_would_wait(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) })
+}
+
+/// Receive what is there and throw it away, inside the kernel; `None` if nothing is, 0 at the end of the stream.
+pub fn swallow_now(fd: RawFd) -> Result<Option<usize>> {
+    let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    none_if_it_would_wait(unsafe { libc::recv(fd, std::ptr::null_mut(), 1 << 30, flags) })
+}
+
+fn none_if_it_would_wait(n: isize) -> Result<Option<usize>> {
+    if n >= 0 {
+        return Ok(Some(n as usize));
+    }
+    let error = Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// No more will be written: a FIN follows what was.
+pub fn shut(fd: RawFd) {
+    unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+}
+
+/// The error of a socket, which is forgotten with this; 0 = none.
+pub fn take_error(fd: RawFd) -> Result<i32> {
+    let mut error = [0; 4];
+    get_option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
+    Ok(i32::from_ne_bytes(error))
+}
+
+/// Closing the socket sends a RST.
+pub fn abort_on_close(fd: RawFd) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    // A socket that refuses closes the long way, which is as good.
+    let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+}

@@ -1,0 +1,286 @@
+//! Clients who come and go: the simulator's own transactions (what clients do, when they come, what they draw) over sockets
+//! of this kernel. All of them live in the one loop of the run; no thread waits for anything.
+//!
+//! The initial window that a connection begins with is a metric of the server's route to the client: each window of a
+//! mix has an address of the client's host of its own.
+
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use ackclock_core::rng::Family;
+use ackclock_core::{FlowId, Stream, Time};
+use ackclock_sim::hosts::{self, Customs};
+use ackclock_sim::spec::Workload;
+use ackclock_sim::tally::{Counts, TransactionLog};
+use ackclock_sim::transport::TransportConfig;
+use ackclock_sim::workload::transactions::{Carrier, End, Offered, Place, Plan, Start};
+use ackclock_sim::workload::{Arrivals, Transactions};
+
+use crate::flows::{Shared, SENDER_PORT};
+use crate::job::{Host, Job};
+use crate::network::{client_ip, host_ip, Wiring};
+use crate::sockets::{Event, Id, Owner, Sockets, CLIENT, SERVER};
+use crate::sys;
+
+/// Everything about transactions.
+pub struct Clients {
+    pairs: Vec<Pair>,
+    sockets: Sockets,
+    /// What they left.
+    pub log: TransactionLog,
+    error: Option<Error>,
+}
+
+/// One flow: a client's host and its server.
+struct Pair {
+    work: Transactions<Id>,
+    side: Side,
+    started: bool,
+}
+
+/// What carries it.
+struct Side {
+    flow: FlowId,
+    group: usize,
+    number: usize,
+    stop: u64,
+    wake_at: u64,
+    namespaces: [RawFd; 2],
+    controller: String,
+    mss: u32,
+    /// Initial windows of the mix, in the order of the clients' addresses.
+    windows: Vec<u32>,
+    listener: OwnedFd,
+}
+
+impl Clients {
+    /// Nobody has come yet.
+    pub fn new(job: &Job, wiring: &Wiring, shared: &Shared) -> Result<Clients> {
+        let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
+        let record = &job.scenario.record;
+        let log = TransactionLog {
+            level: record.transactions,
+            from: Time(record.warm_up_ns),
+            ..TransactionLog::default()
+        };
+        let mut clients = Clients { pairs: Vec::new(), sockets: Sockets::new()?, log, error: None };
+        let mut offered = Offered::default();
+        for (index, group) in job.scenario.flows.iter().enumerate() {
+            let Workload::Transactions(spec) = &group.workload else { continue };
+            let config = match hosts::transport(group, index, &Customs::new()).map_err(refused)? {
+                TransportConfig::Tcp(config) => config,
+                _ => return Err(Error::other("transactions need TCP")),
+            };
+            let place = Place { group, index, network: &job.scenario.network };
+            let tallies = &mut clients.log.tallies;
+            let (plan, process) = Plan::lay(spec, &place, &config, tallies, &mut offered).map_err(refused)?;
+            for flow in shared.flows.iter().filter(|f| f.group == index) {
+                let arrivals = Stream::new(job.seed, &format!("transactions.{}.arrivals", flow.id));
+                let arrivals = Arrivals::new(process.clone(), arrivals, Time(flow.start));
+                let draws = Family::new(job.seed, &format!("transactions.{}", flow.id));
+                let namespaces = [0, 1].map(|side| wiring.hosts[index][side].fd());
+                let host = &job.hosts[index];
+                let number = clients.pairs.len();
+                let listener = listener(host, namespaces[0], index, flow.id)?;
+                clients.sockets.listen(listener.as_raw_fd(), number)?;
+                let side = Side {
+                    flow: flow.id,
+                    group: index,
+                    number,
+                    stop: flow.stop,
+                    wake_at: flow.start,
+                    namespaces,
+                    controller: host.congestion_control.clone(),
+                    mss: host.mss,
+                    windows: spec.initial_window_mix.iter().map(|(iw, _)| *iw).collect(),
+                    listener,
+                };
+                let work = Transactions::new(plan.clone(), arrivals, draws);
+                clients.pairs.push(Pair { work, side, started: false });
+            }
+        }
+        offered.check().map_err(refused)?;
+        Ok(clients)
+    }
+
+    /// Readable when something has happened.
+    pub fn fd(&self) -> RawFd {
+        self.sockets.fd()
+    }
+
+    /// When the next client comes, or somebody has thought.
+    pub fn next_event(&self) -> u64 {
+        self.pairs.iter().map(|pair| pair.side.wake_at).min().unwrap_or(u64::MAX)
+    }
+
+    /// Those come who come up to `now`.
+    pub fn advance(&mut self, now: u64, shared: &Shared) -> Result<()> {
+        let Clients { pairs, sockets, log, error } = self;
+        for Pair { work, side, started } in pairs.iter_mut().filter(|pair| pair.side.wake_at <= now) {
+            side.wake_at = u64::MAX;
+            let mut carrier = Now { now: Time(now), side, sockets, log, shared, error };
+            if std::mem::replace(started, true) {
+                work.wake(&mut carrier);
+            } else {
+                work.start(&mut carrier);
+            }
+        }
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Do what is to be done at ends at which something has happened.
+    pub fn collect(&mut self, shared: &Shared) -> Result<()> {
+        let now = Time(shared.now());
+        loop {
+            let events = self.sockets.events()?;
+            if events.is_empty() {
+                return self.error.take().map_or(Ok(()), Err);
+            }
+            for event in events {
+                match event {
+                    Event::Listener(number) => {
+                        let side = &self.pairs[number].side;
+                        self.sockets.accept(side.listener.as_raw_fd(), side.flow)?;
+                    }
+                    Event::End(id, host) => {
+                        let Some(owner) = self.sockets.owner(id) else { continue };
+                        let Clients { pairs, sockets, log, error } = self;
+                        let Pair { work, side, .. } = &mut pairs[owner.driver];
+                        work.progress(&mut Now { now, side, sockets, log, shared, error }, id, host);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Bytes acknowledged on connections of a flow that are open.
+    pub fn acked(&self, flow: FlowId) -> u64 {
+        let acked = |id| self.sockets.counts(id).0.bytes_acked.saturating_sub(1);
+        self.sockets.open(flow).into_iter().map(acked).sum()
+    }
+
+    /// The run is over.
+    pub fn finish(&mut self, end: u64, shared: &Shared) {
+        let Clients { pairs, sockets, log, error } = self;
+        for Pair { work, side, .. } in pairs {
+            work.finish(&mut Now { now: Time(end), side, sockets, log, shared, error });
+            for id in sockets.open(side.flow) {
+                sockets.retire(id, &mut shared.state(side.flow).closed);
+            }
+        }
+        log.rows.sort_by_key(|row| (row.flow, row.idx));
+    }
+}
+
+/// A socket as every connection of a group has it, in the namespace of the calling thread.
+fn socket(controller: &str, mss: u32) -> Result<OwnedFd> {
+    let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
+    sys::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, &1i32)?;
+    sys::set_option_text(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, controller)?;
+    if mss > 0 {
+        sys::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mss)?;
+    }
+    Ok(fd)
+}
+
+fn listener(host: &Host, namespace: RawFd, group: usize, flow: FlowId) -> Result<OwnedFd> {
+    sys::enter(namespace)?;
+    let fd = socket(&host.congestion_control, host.mss)?;
+    sys::bind(fd.as_raw_fd(), host_ip(0, group), SENDER_PORT + flow as u16)?;
+    sys::listen(fd.as_raw_fd())?;
+    Ok(fd)
+}
+
+/// One flow's hosts at one time.
+struct Now<'a> {
+    now: Time,
+    side: &'a mut Side,
+    sockets: &'a mut Sockets,
+    log: &'a mut TransactionLog,
+    shared: &'a Shared,
+    error: &'a mut Option<Error>,
+}
+
+impl Now<'_> {
+    fn open(&mut self, iw: u32) -> Result<Id> {
+        let Side { flow, group, number, .. } = *self.side;
+        let window = self.side.windows.iter().position(|&w| w == iw);
+        sys::enter(self.side.namespaces[1])?;
+        let socket = socket(&self.side.controller, self.side.mss)?;
+        let owner = Owner { driver: number, flow, place: 0 };
+        let to = (host_ip(0, group), SENDER_PORT + flow as u16);
+        self.sockets.connect(owner, socket, client_ip(group, window), to)
+    }
+}
+
+impl Carrier for Now<'_> {
+    type Conn = Id;
+
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn flow(&self) -> FlowId {
+        self.side.flow
+    }
+    fn stop(&self) -> Time {
+        Time(self.side.stop)
+    }
+    fn has_room(&self) -> bool {
+        true
+    }
+    fn log(&mut self) -> &mut TransactionLog {
+        self.log
+    }
+    fn connect(&mut self, start: &Start, _idx: u32) -> Id {
+        match self.open(start.config.iw) {
+            Ok(id) => id,
+            Err(error) => {
+                self.error.get_or_insert(error); // ends the run
+                self.sockets.nothing()
+            }
+        }
+    }
+    fn number(conn: Id) -> u32 {
+        conn.serial()
+    }
+    fn set_place(&mut self, conn: Id, place: u32) {
+        self.sockets.set_place(conn, place);
+    }
+    fn place(&mut self, conn: Id) -> usize {
+        self.sockets.owner(conn).expect("invariant: asked for open connections only").place as usize
+    }
+    fn end(&self, conn: Id, host: usize) -> End {
+        self.sockets.end(conn, host)
+    }
+    fn counts(&self, conn: Id) -> Counts {
+        let (server, synacks, syns) = self.sockets.counts(conn);
+        Counts {
+            segments_sent: server.data_segs_out as u64,
+            retransmissions: server.total_retrans as u64,
+            rtos: server.total_rto as u64,
+            syn_retransmissions: syns,
+            synack_retransmissions: synacks,
+        }
+    }
+    fn write(&mut self, conn: Id, host: usize, bytes: u64) {
+        self.sockets.write(conn, host, bytes);
+    }
+    fn close(&mut self, conn: Id, host: usize) {
+        self.sockets.close(conn, host);
+    }
+    fn note_established(&mut self, _conn: Id) {
+        self.shared.state(self.side.flow).established.get_or_insert(self.now.0);
+    }
+    fn retire(&mut self, conn: Id) {
+        let failed = [SERVER, CLIENT].into_iter().any(|host| self.sockets.end(conn, host).failed);
+        let mut state = self.shared.state(self.side.flow);
+        state.failed |= failed;
+        self.sockets.retire(conn, &mut state.closed);
+    }
+    fn note_completed(&mut self) {
+        self.shared.state(self.side.flow).completed = Some(self.now.0);
+    }
+    fn wake(&mut self, at: Time) {
+        self.side.wake_at = at.max(self.now).0;
+    }
+}
