@@ -9,7 +9,7 @@ import pytest
 
 from ackclock import Scenario, ScenarioError, run
 from ackclock.errors import InputError
-from ackclock.sweep import Axis, Campaign, Precision, Store, StoreError, Sweep, Threads, load, read
+from ackclock.sweep import Axis, Campaign, Cell, Precision, Recipe, Store, StoreError, Sweep, Threads, load, read
 from ackclock.sweep import run as run_sweep
 from ackclock.sweep.precision import extended, parse_width
 from ackclock.sweep.store import quick_check
@@ -377,3 +377,39 @@ def test_widths_and_seeds():
             parse_width(bad)
     assert extended((5, 3), 4) == (5, 3, 6, 7)
     assert math.isclose(parse_width("0.5"), 0.5)
+
+
+def test_controllers_have_variables_of_their_own(tmp_path):
+    """Runs of different controllers in one task, and in one table of the store: null where one has no such variable."""
+    names = ("westwood", "reno", "fast", "vegas")
+    base = {"duration": "1 s", "network": {"bottleneck": {"rate": "5 Mbit/s", "delay": "10 ms"}}}
+    flow = {"workload": {"kind": "bulk"}}
+    cells = [
+        Cell(
+            scenario=Scenario.from_dict(
+                {**base, "flows": [{**flow, "congestion_control": name}], "record": {"controller": "all"}}
+            ),
+            keys={},
+            seeds=[1, 2],
+        )
+        for name in names
+    ]
+    alone = [run(cell.scenario, seed=1).controllers for cell in cells]
+    own = {name: set(frame.columns) - set(alone[1].columns) for name, frame in zip(names, alone, strict=True)}
+    assert "tau_s" in own["westwood"]
+    assert "queued_packets" in own["fast"]
+    assert not own["reno"]
+    for columns in (None, ("t_s", "cwnd", "tau_s", "queued_packets")):
+        with Store(tmp_path / str(columns is None), write=True) as store:
+            for some in (cells[:1], cells[2:], cells):
+                campaign = Campaign(store, some, Recipe(metrics=(), tables=(("controllers", columns),)))
+                assert campaign.run(Threads(1)).finished
+            store.compact(campaign.recipe.text, above=1)
+            for frame, plain in zip(campaign.by_cell("controllers"), alone, strict=True):
+                mine = frame.filter(pl.col("seed") == 1)
+                assert mine.height == plain.height > 10
+                for column in columns or set().union(*own.values(), plain.columns):
+                    if column in plain.columns:
+                        assert mine[column].equals(plain[column])
+                    else:
+                        assert mine[column].null_count() == mine.height

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use ackclock_cc::Controller;
 use ackclock_core::Digest;
 
 use crate::cpu::thread_seconds;
@@ -111,6 +112,10 @@ pub fn run_each(
 ) -> Kept {
     let mut kept = Kept::default();
     let mut rows = Vec::new();
+    let vars = match tables.iter().any(|(name, _)| name == "controllers") {
+        true => Controller::known_vars(),
+        false => Vec::new(),
+    };
     let until = thread_seconds() + budget_s;
     for (at, &(scenario, seed)) in runs.iter().enumerate() {
         if at > 0 && thread_seconds() > until {
@@ -134,18 +139,24 @@ pub fn run_each(
         kept.outcomes.push(Ok(output.digest));
         kept.metrics.push(metrics.of(&output.tables));
         if !tables.is_empty() {
-            rows.push((at as u64, wanted(output.tables, tables)));
+            rows.push((at as u64, wanted(output.tables, tables, &vars)));
         }
     }
     kept.tables = concatenate("run", rows);
     kept
 }
 
-fn wanted(tables: Vec<Table>, names: &[(String, Option<Vec<String>>)]) -> Vec<Table> {
+fn wanted(tables: Vec<Table>, names: &[(String, Option<Vec<String>>)], vars: &[&'static str]) -> Vec<Table> {
     let keep = |mut table: Table| {
         let (_, columns) = names.iter().find(|(name, _)| name == table.name)?;
         if let Some(columns) = columns {
+            let rows = table.rows();
             table.columns.retain(|(name, _)| columns.iter().any(|c| c == name));
+            // of a controller that does not have it: a column of nothing, so that runs of all controllers go together
+            if table.name == "controllers" {
+                let named = vars.iter().filter(|name| columns.iter().any(|c| c == *name));
+                named.for_each(|name| table.fill(name, rows));
+            }
         }
         Some(table)
     };

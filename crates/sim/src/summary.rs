@@ -2,6 +2,8 @@
 //! They are reduced here, run by run and in the order of the rows, so that no value depends on which runs were computed
 //! together.
 
+use ackclock_cc::Controller;
+
 use crate::error::Error;
 use crate::run::{parse, run};
 use crate::table::{Column, Table};
@@ -202,11 +204,17 @@ fn column_called<'a>(table: &'a Table, name: &str, place: &str) -> Result<&'a Co
     })
 }
 
-/// The tables of a run in which nothing happens: what tables and columns there are.
+/// The tables of a run in which nothing happens: what tables and columns there are, each controller's own variables included.
 fn empty_tables() -> Result<Vec<Table>, Error> {
     const NOTHING: &str = r#"{"duration_ns": 2, "network": {"topology": "chain", "bottleneck": {"delay_ns": 1000}},
         "flows": [{"profile": "linux-6", "congestion_control": "cubic", "workload": {"kind": "transfer", "bytes": 1}}]}"#;
-    Ok(run(&parse(NOTHING)?, 0)?.tables)
+    let mut tables = run(&parse(NOTHING)?, 0)?.tables;
+    for table in tables.iter_mut().filter(|table| table.name == "controllers") {
+        for name in Controller::known_vars() {
+            table.fill(name, 0);
+        }
+    }
+    Ok(tables)
 }
 
 /// The tables that [`named`] reads.

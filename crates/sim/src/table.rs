@@ -171,6 +171,29 @@ impl Table {
         self.with(name, Column::Text { codes: codes.collect(), names })
     }
 
+    /// Add a column of nothing with `rows` rows, unless there is a column of this name.
+    pub fn fill(&mut self, name: &'static str, rows: usize) {
+        if self.column(name).is_none() {
+            self.columns.push((name, Column::F8(vec![f64::NAN; rows])));
+        }
+    }
+
+    /// Append the rows of a table of the same name. Where only one of them has a column, the rows of the other have
+    /// nothing in it: the variables of different controllers.
+    fn append(&mut self, other: Table) {
+        let (rows, more) = (self.rows(), other.rows());
+        for (name, column) in other.columns {
+            self.fill(name, rows);
+            let into = self.columns.iter_mut().find(|(n, _)| *n == name).expect("invariant: filled above");
+            into.1.extend(column);
+        }
+        for (_, column) in &mut self.columns {
+            if column.len() == rows && more > 0 {
+                column.extend(Column::F8(vec![f64::NAN; more]));
+            }
+        }
+    }
+
     /// Add a column of text, a name of its own for each row.
     pub fn names(self, name: &'static str, names: Vec<String>) -> Table {
         let codes = (0..names.len() as u32).collect();
@@ -193,9 +216,7 @@ pub fn concatenate(key: &'static str, runs: Vec<(u64, Vec<Table>)>) -> Vec<Table
         }
         for (into, table) in all.iter_mut().zip(seeded) {
             debug_assert_eq!(into.name, table.name);
-            for ((_, a), (_, b)) in into.columns.iter_mut().zip(table.columns) {
-                a.extend(b);
-            }
+            into.append(table);
         }
     }
     all
@@ -223,5 +244,16 @@ mod tests {
         assert_eq!(all[0].columns[0], ("seed", Column::I8(vec![7, 7, 3, 3])));
         let names = ["a", "b", "c"].map(String::from).to_vec();
         assert_eq!(all[0].column("s"), Some(&Column::Text { codes: vec![0, 1, 1, 2], names }));
+    }
+    #[test]
+    fn columns_that_only_some_runs_have_are_empty_in_the_others() {
+        let run = |name: &'static str, values: &[f64]| {
+            vec![Table::new("t").u4("n", 1..1 + values.len() as u32).f8(name, values.iter().copied())]
+        };
+        let all =
+            concatenate("seed", vec![(1, run("a", &[1.0, 2.0])), (2, run("b", &[3.0])), (3, run("b", &[]))]);
+        let seen = |name| all[0].floats(name).iter().map(|v| v.to_string()).collect::<Vec<_>>().join(" ");
+        assert_eq!((seen("a"), seen("b")), ("1 2 NaN".into(), "NaN NaN 3".into()));
+        assert_eq!(all[0].rows(), 3);
     }
 }

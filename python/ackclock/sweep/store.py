@@ -244,8 +244,6 @@ class Store:
 
     def compact(self, recipe: str, *, above: int = COMPACT_ABOVE) -> None:
         """Merge the parts of a recipe into one, if there are more than `above`."""
-        import polars as pl
-
         with self.explained():
             number = self._recipe(recipe)
             old = [
@@ -262,7 +260,7 @@ class Store:
                     place = self._place(number, name, part)
                     files.append(_tmp(place))
                     sources = [f for f in gone if f.parent.name == name]
-                    pl.scan_parquet(sources, glob=False).sink_parquet(_tmp(place), compression="zstd")
+                    _scan(sources).sink_parquet(_tmp(place), compression="zstd")
                     _sync(_tmp(place))
                 with self._transaction():
                     marks = ",".join("?" * len(old))
@@ -299,7 +297,7 @@ class Store:
             if not files:
                 return pl.DataFrame()
             try:
-                scanned = pl.scan_parquet(files, glob=False)
+                scanned = _scan(files)
                 if keys is not None:
                     scanned = scanned.filter(pl.col("key").is_in(list(keys)))
                 return scanned.collect()
@@ -471,6 +469,13 @@ def _stretches(runs: Sequence[int]) -> list[tuple[int, int]]:
     if begin >= 0:
         found.append((begin, last))
     return found
+
+
+def _scan(files: Sequence[Path]) -> pl.LazyFrame:
+    """Parts of a table; columns that only some of them have (a controller's own variables) are null in the others."""
+    import polars as pl
+
+    return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
 
 
 def _tmp(place: Path) -> Path:

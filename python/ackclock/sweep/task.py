@@ -162,14 +162,20 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """Columns of the same names and kinds, one below the other."""
+    """Columns one below the other. A column that only some parts have is one of floats, and empty in the others."""
     if len(parts) == 1:
         return parts[0]
     found: dict[str, tuple[str, Any]] = {}
-    for name, (kind, _) in parts[0].items():
-        buffers = [part[name][1] for part in parts]
+    for name, kind in {name: kind for part in parts for name, (kind, _) in part.items()}.items():
+        buffers = [part[name][1] if name in part else _nothing(part) for part in parts]
         found[name] = (kind, [text for b in buffers for text in b] if kind == "str" else b"".join(buffers))
     return found
+
+
+def _nothing(part: Columns) -> bytes:
+    import numpy as np
+
+    return np.full(len(series("run", *part["run"])), np.nan).tobytes()
 
 
 def run_key(scenario: str, seed: int, engine: str) -> bytes:

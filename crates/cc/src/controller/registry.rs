@@ -233,6 +233,16 @@ impl Controller {
         Controller::build(name, &Options::new(), Shared::default()).ok()
     }
 
+    /// Every variable that a built-in controller shows of itself.
+    pub fn known_vars() -> Vec<&'static str> {
+        let mut known = Vec::new();
+        for entry in ENTRIES {
+            let made = Controller::by_name(entry.name).expect("invariant: no option is needed");
+            known.extend(made.var_names().iter().filter(|name| !known.contains(*name)).collect::<Vec<_>>());
+        }
+        known
+    }
+
     /// The controller called `name` with these options.
     pub fn build(name: &str, options: &Options, shared: Shared) -> Result<Controller, Refusal> {
         let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
