@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ackclock.studies.pcc import page, sharing, sweep
+from ackclock.studies.pcc import page, paper, sharing, sweep
 from ackclock.studies.pcc.claims import CLAIMS
 from ackclock.study import Experiment, Publication, Study
 
@@ -11,7 +11,8 @@ STUDY = Study(
     title="PCC: shallow queues and fairness, and why virtual machines spoil it",
     summary=(
         "A transport that runs experiments on itself, against CUBIC: throughput behind buffers from 2 to 275 packets and four flows that "
-        "come and go, on ideal hosts, on a testbed's clock, and under each explanation of what was seen in virtual machines."
+        "come and go, on ideal hosts, on a testbed's clock, and under each explanation of what was seen in virtual machines. And the paper's own "
+        "experiments: satellite, loss, RTTs, changing networks, incast, convergence, friendliness, short flows, delay."
     ),
     publications=(
         Publication(
@@ -28,8 +29,9 @@ STUDY = Study(
     experiments=(
         Experiment(name="sweep", title="throughput against the buffer, every model", run=sweep.run, weight=60),
         Experiment(name="sharing", title="four flows that come and go; 8, 2, 1 cores", run=sharing.run, weight=30),
+        *paper.EXPERIMENTS,
     ),
-    claims=CLAIMS,
+    claims=(*CLAIMS, *paper.CLAIMS),
     sections=page.sections,
     findings=page.findings,
     scenarios=page.scenarios,

@@ -10,7 +10,7 @@ import polars as pl
 from ackclock.report import Cell, Prose, Section, Table
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
-from ackclock.studies.pcc import hypotheses, sharing, sweep, testbed
+from ackclock.studies.pcc import hypotheses, paper, sharing, sweep, testbed
 from ackclock.studies.pcc.testbed import CORES, CUBIC, LABEL, PCC
 from ackclock.study import StudyResult, Tables, Verdict
 
@@ -25,6 +25,7 @@ def sections(result: StudyResult) -> Sequence[Section]:
             blocks=(hypotheses.figure(t), Prose(html=f"<p>{escape(hypotheses.answer(t), quote=False)}</p>")),
         ),
         Section(title="Four flows", blocks=(sharing.figure(t), sharing_table(t))),
+        *paper.sections(t),
     )
 
 
@@ -100,4 +101,5 @@ def scenarios() -> Mapping[str, Scenario]:
         "PCC, stalls made up for, 20 packets": testbed.shallow(testbed.OFTEN, PCC, 20, 60),
         "PCC, netem's limit, 20 packets": testbed.shallow(testbed.NETEM, PCC, 20, 60),
         "CUBIC, four flows, 8 cores": testbed.wishbone("8 cores", CUBIC, 500),
+        **paper.scenarios(),
     }

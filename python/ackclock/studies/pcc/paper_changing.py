@@ -1,0 +1,214 @@
+"""A rapidly changing network (NSDI 2015, section 4.1.7): bandwidth, RTT and loss drawn anew every 5 s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.scenario import Scenario
+from ackclock.stats import mean_interval
+from ackclock.studies.pcc import arms
+from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, PCC, PRINTED, Arm
+from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least
+from ackclock.study.cells import Cell, Cells
+
+ARMS = (PCC, PRINTED, CUBIC, ILLINOIS)
+EVERY_S = 5
+RATE_MBPS, RTT_MS, LOSS_PERCENT = (10.0, 100.0), (10.0, 100.0), (0.0, 1.0)
+"""Least and greatest; uniform between."""
+BUFFER = 250
+"""Packets: a bandwidth-delay product of the means."""
+
+
+def draws(number: int, count: int) -> pl.DataFrame:
+    """What the link is like in each interval; the same for every protocol.
+
+    Returns
+    -------
+    DataFrame
+        t_s (start of the interval), rate_mbps, rtt_ms, loss_percent.
+    """
+    rng = np.random.Generator(np.random.PCG64(number))
+    unit = rng.random((count, 3))
+    low, high = np.array([RATE_MBPS, RTT_MS, LOSS_PERCENT]).T
+    table = pl.DataFrame(low + (high - low) * unit, schema=["rate_mbps", "rtt_ms", "loss_percent"])
+    # as the scenario writes them
+    table = table.select(pl.all().round(3))
+    return table.select((pl.int_range(pl.len()) * float(EVERY_S)).alias("t_s"), pl.all())
+
+
+def optimum_mbps(drawn: pl.DataFrame, arm: Arm) -> float:
+    """Goodput of a flow that always fills the link: loss comes ahead of the queue and need not cost anything."""
+    return arm.carried(float(drawn["rate_mbps"].to_numpy().mean()))
+
+
+def scenario(arm: Arm, number: int, intervals: int) -> Scenario:
+    """One flow alone; all of the RTT is on the forward link."""
+    steps = [
+        {
+            "at": f"{r['t_s']:g} s",
+            "rate": f"{r['rate_mbps']:.3f} Mbit/s",
+            "delay": f"{r['rtt_ms']:.3f} ms",
+            "loss": f"{r['loss_percent']:.3f} %",
+        }
+        for r in draws(number, intervals).iter_rows(named=True)
+    ]
+    first = steps[0]
+    return Scenario.from_dict(
+        {
+            "name": f"changing network {number}, {arm.name}",
+            "duration": f"{EVERY_S * intervals} s",
+            "network": {
+                "bottleneck": {
+                    "rate": first["rate"],
+                    "delay": first["delay"],
+                    "loss": {"kind": "none"},
+                    "queue": {"kind": "drop-tail", "limit": f"{BUFFER} packets"},
+                    "capacity": {"kind": "schedule", "steps": steps},
+                },
+                "reverse": {"bottleneck": {"rate": "100 Mbit/s", "delay": "0 ms"}},
+            },
+            "flows": [arm.flows()],
+            "record": {"goodput_interval": "1 s"},
+        }
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Every protocol over the same drawn networks, 500 s each (100 s at quick scale).
+
+    Returns
+    -------
+    Data
+        `changing.flows`: arm, number (of the drawn network), seed, mbps, optimum_mbps, share. `changing.series`: arm, t_s, mbps
+        of the first network.
+    """
+    intervals = 20 if plan.scale == "quick" else 100
+    numbers = range(1, plan.count(quick=4, paper=10) + 1)
+    cells = [
+        Cell(
+            scenario=scenario(arm, number, intervals),
+            keys={"arm": arm.name, "number": number},
+            stream=f"changing {number}",
+            seeds=1,
+        )
+        for number in numbers
+        for arm in ARMS
+    ]
+    data = Cells(name="changing", wanted={"goodput": ("t_s", "goodput_bps")}).run(cells, plan)
+    goodput = data.tables["changing.goodput"].with_columns((pl.col("goodput_bps") / 1e6).alias("mbps"))
+    best = pl.DataFrame(
+        [
+            {"arm": arm.name, "number": n, "optimum_mbps": optimum_mbps(draws(n, intervals), arm)}
+            for n in numbers
+            for arm in ARMS
+        ]
+    )
+    flows = (
+        goodput.group_by("arm", "number", "seed", maintain_order=True)
+        .agg(pl.col("mbps").mean())
+        .join(best, on=("arm", "number"), how="left", maintain_order="left", validate="m:1")
+        .with_columns((pl.col("mbps") / pl.col("optimum_mbps")).alias("share"))
+    )
+    series = goodput.filter(pl.col("number") == 1).select("arm", "t_s", "mbps")
+    return Data(tables={TABLE: flows, "changing.series": series}, digests=data.digests, runs=data.runs)
+
+
+TABLE = "changing.flows"
+
+
+def near_optimal(tables: Tables) -> Sequence[Evidence]:
+    """Share of the optimum."""
+    return [
+        Evidence.of(
+            mean_interval(100 * arms.pick(tables, TABLE, "share", arm=arm.name)),
+            f"{arm.name}: of the optimum",
+            at_least(73),
+            unit="%",
+            weighs=arm is PCC,
+        )
+        for arm in ARMS
+    ]
+
+
+def over_tcp(tables: Tables) -> Sequence[Evidence]:
+    """Against CUBIC and Illinois."""
+    return [
+        Evidence.of(
+            arms.times(tables, TABLE, "mbps", PCC, other), f"PCC over {other.name}", at_least(least), unit="times"
+        )
+        for other, least in ((CUBIC, 7), (ILLINOIS, 2.8))
+    ]
+
+
+PLACE = "NSDI 2015: rapidly changing networks"
+
+CLAIMS = (
+    Claim(
+        id="P11",
+        place=PLACE,
+        statement="Where bandwidth, RTT and loss change every 5 s, PCC has 83 % of the optimum.",
+        reading="At least 73 % of a flow that always fills the link.",
+        measure=near_optimal,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P12",
+        place=PLACE,
+        statement="There PCC has 14 times the throughput of CUBIC and 5.6 times that of Illinois.",
+        reading="Half of each factor or more.",
+        measure=over_tcp,
+        expected=Verdict.UNDECIDED,
+    ),
+)
+
+
+def figure(tables: Tables) -> Figure:
+    """Goodput over time in one network."""
+    series = tables["changing.series"]
+    seconds = int(series["t_s"].max())  # type: ignore[arg-type]
+    drawn = draws(1, seconds // EVERY_S)
+
+    def draw() -> Any:
+        figure, ax = new(8.2, 3.8)
+        ax.step(
+            [*drawn["t_s"], seconds],
+            [*drawn["rate_mbps"], drawn["rate_mbps"][-1]],
+            where="post",
+            color=OKABE_ITO["black"],
+            lw=1.4,
+            label="bandwidth",
+        )
+        for arm in (PCC, ILLINOIS, CUBIC):
+            own = series.filter(pl.col("arm") == arm.name)
+            look = arm.look() | {"marker": None}
+            dash = {PCC.name: "-", ILLINOIS.name: "--", CUBIC.name: ":"}[arm.name]
+            ax.plot(own["t_s"], own["mbps"], lw=1.1, **(look | {"ls": dash}))
+        ax.set_xlabel("time (s)")
+        ax.set_ylabel("goodput of each second (Mb/s)")
+        ax.set_ylim(0, None)
+        figure.legend(loc="outside lower center", ncols=4)
+        return figure
+
+    return Figure(
+        name="changing",
+        title="A network that changes every 5 s",
+        caption=(
+            "Bandwidth 10 to 100 Mb/s, RTT 10 to 100 ms, loss 0 to 1 %, each uniform and drawn anew; 250 packets of buffer. "
+            "The first of the drawn networks."
+        ),
+        draw=draw,
+        data={"changing": series, "drawn": drawn},
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"PCC in a changing network (its first 50 s)": scenario(PCC, 1, 10)}
+
+
+EXPERIMENT = Experiment(name="changing", title="a network drawn anew every 5 s", run=run, weight=10)

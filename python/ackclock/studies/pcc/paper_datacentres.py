@@ -1,0 +1,270 @@
+"""Data centres (NSDI 2015, sections 4.1.2 and 4.1.8): between them 800 Mb/s over 9 to 47 ms; within, many senders to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.scenario import Scenario
+from ackclock.studies.pcc import arms
+from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, NEWRENO, PCC, PRINTED, Arm, pcc
+from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least
+from ackclock.study.cells import Cell, Cells
+from ackclock.study.estimates import quotient
+
+BETWEEN = (PCC, PRINTED, CUBIC, ILLINOIS)
+RTTS_MS = (9, 28, 47)
+BETWEEN_BPS = 800e6
+BETWEEN_BUFFER = 50
+"""Packets. The publication's bandwidth was reserved by a rate limiter; its buffer is not known."""
+
+PROMPT = pcc("PCC as printed, reports at once", "pcc-allegro", "green", "D", feedback_flush_ms=0)
+"""The authors' receiver for incast reports each packet by itself. Others hold reports back for up to 10 ms, a hundred RTTs here, and
+the sender waits as long before it takes silence for loss."""
+WITHIN = (PROMPT, PRINTED, PCC, CUBIC, NEWRENO)
+BLOCKS_KIB = (64, 128, 256)
+SENDERS = (1, 2, 4, 6, 10, 15, 20, 25, 33)
+FEW_SENDERS = (1, 10, 33)
+WITHIN_BPS = 1e9
+WITHIN_BUFFER_KIB = 64
+MANY = 10
+
+
+def between(arm: Arm, rtt_ms: int) -> Scenario:
+    """One flow alone for 10 s."""
+    return Scenario.from_dict(
+        {
+            "name": f"between data centres, {rtt_ms} ms, {arm.name}",
+            "duration": "10 s",
+            "network": {
+                "access": {"rate": "1 Gbit/s", "jitter": "0.1 ms"},
+                "bottleneck": {
+                    "rate": "800 Mbit/s",
+                    "delay": f"{rtt_ms / 2:g} ms",
+                    "queue": {"kind": "drop-tail", "limit": f"{BETWEEN_BUFFER} packets"},
+                },
+            },
+            "flows": [arm.flows()],
+        }
+    )
+
+
+def incast(arm: Arm, senders: int, block_kib: int) -> Scenario:
+    """Each sender sends a block, all at once but for some microseconds, through a switch with 64 KiB for the port."""
+    return Scenario.from_dict(
+        {
+            "name": f"incast, {senders} times {block_kib} KiB, {arm.name}",
+            "duration": "20 s",
+            "network": {
+                "topology": "dumbbell",
+                "access": {"rate": "1 Gbit/s", "delay": "20 us"},
+                "bottleneck": {
+                    "rate": "1 Gbit/s",
+                    "delay": "30 us",
+                    "queue": {"kind": "drop-tail", "limit": f"{WITHIN_BUFFER_KIB} KiB"},
+                },
+            },
+            "flows": [
+                arm.flows(
+                    count=senders,
+                    workload={"kind": "transfer", "bytes": f"{block_kib} KiB"},
+                    stagger={"kind": "exponential", "mean": "10 us"},
+                )
+            ],
+        }
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Both.
+
+    Returns
+    -------
+    Data
+        `datacentres.between`: arm, rtt_ms, seed, mbps. `datacentres.incast`: arm, senders, block_kib, seed, mbps (all blocks over
+        the time until the last is acknowledged), share (of what the link can carry).
+    """
+    quick = plan.scale == "quick"
+    one = [
+        Cell(
+            scenario=between(arm, rtt),
+            keys={"arm": arm.name, "rtt_ms": rtt},
+            stream=f"between {rtt}",
+            seeds=plan.count(quick=2, paper=5),
+        )
+        for rtt in (RTTS_MS[1:2] if quick else RTTS_MS)
+        for arm in (BETWEEN if not quick else (PCC, CUBIC, ILLINOIS))
+    ]
+    two = [
+        Cell(
+            scenario=incast(arm, n, block),
+            keys={"arm": arm.name, "senders": n, "block_kib": block},
+            stream=f"incast {n} {block}",
+            seeds=plan.count(quick=6, paper=20),
+        )
+        for block in BLOCKS_KIB
+        for n in (FEW_SENDERS if quick else SENDERS)
+        for arm in WITHIN
+    ]
+    alone = Cells(name="between", wanted={"flows": ("goodput_bps",)}).run(one, plan.part(0, 0.8, ""))
+    together = Cells(name="incast", wanted={"flows": ("start_s", "completion_s")}).run(two, plan.part(0.8, 1, ""))
+    return Data(
+        tables={
+            BETWEEN_TABLE: alone.tables["between.flows"].with_columns((pl.col("goodput_bps") / 1e6).alias("mbps")),
+            INCAST_TABLE: blocks(together.tables["incast.flows"]),
+        },
+        digests=[*alone.digests, *together.digests],
+        runs=alone.runs + together.runs,
+    )
+
+
+def blocks(flows: pl.DataFrame) -> pl.DataFrame:
+    """Goodput of all blocks together; nothing if one did not arrive within the run."""
+    end = (pl.col("start_s") + pl.col("completion_s")).max()
+    most = pl.col("arm").replace_strict({arm.name: arm.carried(WITHIN_BPS) / 1e6 for arm in WITHIN})
+    return (
+        flows.group_by("arm", "senders", "block_kib", "seed", maintain_order=True)
+        .agg(end.alias("end_s"), pl.col("completion_s").null_count().alias("missing"))
+        .with_columns(
+            pl.when(pl.col("missing") == 0)
+            .then(pl.col("senders") * pl.col("block_kib") * 1024 * 8e-6 / pl.col("end_s"))
+            .otherwise(0.0)
+            .alias("mbps")
+        )
+        .with_columns((pl.col("mbps") / most).alias("share"))
+    )
+
+
+BETWEEN_TABLE, INCAST_TABLE = "datacentres.between", "datacentres.incast"
+
+
+def fills_reserved(tables: Tables) -> Sequence[Evidence]:
+    """PCC between data centres, and over Illinois and CUBIC."""
+    found = []
+    for rtt in arms.values(tables, BETWEEN_TABLE, "rtt_ms"):
+        found.append(
+            Evidence.of(
+                arms.mean(tables, BETWEEN_TABLE, "mbps", arm=PCC.name, rtt_ms=rtt),
+                f"PCC, {rtt} ms",
+                at_least(600),
+                unit="Mb/s",
+            )
+        )
+        for other, least in ((ILLINOIS, 2.6), (CUBIC, 1)):
+            ratio = arms.times(tables, BETWEEN_TABLE, "mbps", PCC, other, rtt_ms=rtt)
+            found.append(
+                Evidence.of(ratio, f"PCC over {other.name}, {rtt} ms", at_least(least), unit="times", weighs=False)
+            )
+    return found
+
+
+def _many(tables: Tables) -> list[int]:
+    return [n for n in arms.values(tables, INCAST_TABLE, "senders") if n >= MANY]
+
+
+def incast_goodput(tables: Tables) -> Sequence[Evidence]:
+    """PCC as printed with ten senders or more; the authors' start for context."""
+    return [
+        Evidence.of(
+            arms.mean(tables, INCAST_TABLE, "share", 100, arm=arm.name, senders=n, block_kib=block),
+            f"{arm.name}, {n} senders, {block} KiB: share of the link",
+            at_least(60),
+            unit="%",
+            weighs=arm is PROMPT,
+        )
+        for arm in (PROMPT, PRINTED, PCC)
+        for block in BLOCKS_KIB
+        for n in _many(tables)
+    ]
+
+
+def incast_over_tcp(tables: Tables) -> Sequence[Evidence]:
+    """PCC as printed over TCP."""
+    found = []
+    for n in _many(tables):
+        for block in BLOCKS_KIB:
+            mean = [
+                arms.mean(tables, INCAST_TABLE, "mbps", arm=a.name, senders=n, block_kib=block) for a in (PROMPT, CUBIC)
+            ]
+            found.append(
+                Evidence.of(quotient(*mean), f"{n} senders, {block} KiB: PCC over CUBIC", at_least(3.5), unit="times")
+            )
+    return found
+
+
+CLAIMS = (
+    Claim(
+        id="P15",
+        place="NSDI 2015: inter-data-centre links",
+        statement="Over 800 Mb/s between data centres PCC has 624 to 818 Mb/s, several times what TCP has.",
+        reading="At least 600 Mb/s at each RTT. The factors (5.23 over Illinois) hang on a buffer that is not known, and stand beside.",
+        measure=fills_reserved,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P16",
+        place="NSDI 2015: incast",
+        statement="With ten senders or more PCC has 60 to 80 % of the greatest goodput.",
+        reading="At least 60 % of what the link can carry, with blocks of 64, 128 and 256 KiB; the form that is printed, which starts at two packets per RTT, with a report for each packet.",
+        measure=incast_goodput,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P17",
+        place="NSDI 2015: incast",
+        statement="That is seven to eight times what TCP has.",
+        reading="Half of the factor or more, from ten senders on.",
+        measure=incast_over_tcp,
+        expected=Verdict.UNDECIDED,
+    ),
+)
+
+
+def figure(tables: Tables) -> Figure:
+    """Goodput against the number of senders; and between data centres."""
+    within = arms.summary(tables[INCAST_TABLE], ("arm", "block_kib", "senders"), "mbps")
+    apart = arms.summary(tables[BETWEEN_TABLE], ("arm", "rtt_ms"), "mbps")
+
+    def draw() -> Any:
+        figure, axes = new(9.0, 4.0, ncols=4, sharey=True)
+        for ax, block in zip(axes, BLOCKS_KIB, strict=False):
+            arms.curves(ax, within.filter(pl.col("block_kib") == block), WITHIN, "senders", "mbps")
+            ax.set_title(f"incast, {block} KiB")
+            ax.set_xlabel("senders")
+        arms.curves(axes[3], apart, BETWEEN, "rtt_ms", "mbps")
+        axes[3].axhline(800, color=OKABE_ITO["black"], lw=0.8, ls=":")
+        axes[3].set_title("800 Mb/s apart")
+        axes[3].set_xlabel("RTT (ms)")
+        axes[0].set_ylabel("goodput (Mb/s)")
+        axes[0].set_ylim(0, 1000)
+        handles: dict[str, Any] = {}
+        for ax in axes:
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=5)
+        return figure
+
+    return Figure(
+        name="datacentres",
+        title="Within and between data centres",
+        caption=(
+            "Incast: each sender has one block, 1 Gb/s, 0.1 ms, 64 KiB of buffer; all blocks over the time of the last. Right: one flow, "
+            "50 packets of buffer. Means over seeds; the shade spans least and greatest."
+        ),
+        draw=draw,
+        data={"incast": within, "between": apart},
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "PCC between data centres, 28 ms": between(PCC, 28),
+        "PCC, 33 senders of 256 KiB": incast(PROMPT, 33, 256),
+    }
+
+
+EXPERIMENT = Experiment(name="datacentres", title="incast, and links between data centres", run=run, weight=9)

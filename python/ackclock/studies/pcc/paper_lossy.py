@@ -1,0 +1,229 @@
+"""Random loss (NSDI 2015, section 4.1.4): 100 Mb/s, 30 ms, 0 to 6 % in both directions; and the loss-resilient utility
+under 10 to 50 % (section 4.4.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ackclock.plot import Figure, new
+from ackclock.scenario import Scenario
+from ackclock.studies.pcc import arms
+from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, PCC, PRINTED, Arm, pcc
+from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least
+from ackclock.study.cells import Cell, Cells
+
+RATE_BPS = 100e6
+AHEAD = pcc("PCC, started at half the rate", "pcc-allegro-modong", "green", "D", ":", start_rate_mbps=50)
+"""For the reason: the start alone differs."""
+LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
+"""Percent, in each direction."""
+FEW = (0.0, 0.1, 0.7, 1.0, 2.0, 4.0)
+ARMS = (PCC, PRINTED, AHEAD, CUBIC, ILLINOIS)
+
+RESILIENT = pcc("PCC, loss-resilient", "pcc-allegro-modong", "blue", "o", utility="loss-resilient")
+RESILIENT_AHEAD = pcc(
+    "PCC as printed, loss-resilient, started at half the rate",
+    "pcc-allegro",
+    "green",
+    "D",
+    ":",
+    utility="loss-resilient",
+    start_rate_mbps=50,
+)
+"""For the reason: without the authors' fall back to the measured throughput above 200 Mb/s."""
+RESILIENTS = (RESILIENT, RESILIENT_AHEAD)
+HEAVY = (10.0, 20.0, 30.0, 40.0, 50.0)
+HEAVY_FEW = (10.0, 50.0)
+
+
+def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> Scenario:
+    """One flow alone; a buffer of one bandwidth-delay product."""
+    loss = {"kind": "bernoulli", "p": f"{percent:g} %"}
+    way = {"rate": "100 Mbit/s", "delay": "15 ms"}
+    return Scenario.from_dict(
+        {
+            "name": f"{percent:g} % of loss, {arm.name}",
+            "duration": f"{duration_s} s",
+            "network": {
+                "bottleneck": {**way, "loss": loss, "queue": {"kind": "drop-tail", "limit": "250 packets"}},
+                "reverse": {"bottleneck": {**way, "loss": loss} if backwards else way},
+            },
+            "flows": [arm.flows()],
+        }
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Every protocol under every loss, 40 s (15 s at quick scale).
+
+    Returns
+    -------
+    Data
+        `lossy.flows`: kind ("light", "heavy"), arm, loss (percent), seed, goodput_bps, share (of what the link can carry).
+    """
+    quick = plan.scale == "quick"
+    seeds = plan.count(quick=4, paper=8)
+    light = [("light", arm, p) for p in (FEW if quick else LOSSES) for arm in ARMS if p >= 1 or arm is not AHEAD]
+    heavy = [("heavy", arm, p) for p in (HEAVY_FEW if quick else HEAVY) for arm in (*RESILIENTS, CUBIC)]
+    cells = [
+        Cell(
+            scenario=scenario(arm, p, backwards=kind == "light", duration_s=15 if quick else 40),
+            keys={"kind": kind, "arm": arm.name, "loss": p},
+            stream=f"lossy {p:g}",
+            seeds=seeds,
+        )
+        for kind, arm, p in (*light, *heavy)
+    ]
+    data = Cells(name="lossy", wanted={"flows": ("goodput_bps",)}).run(cells, plan)
+    most = pl.col("arm").replace_strict({arm.name: arm.carried(RATE_BPS) for arm in (*ARMS, *RESILIENTS)})
+    flows = data.tables[TABLE].with_columns((pl.col("goodput_bps") / most).alias("share"))
+    return Data(tables={TABLE: flows}, digests=data.digests, runs=data.runs)
+
+
+TABLE = "lossy.flows"
+
+
+def _share(tables: Tables, arm: Arm, loss: float, least: float, *, kind: str = "light") -> Evidence:
+    return Evidence.of(
+        arms.mean(tables, TABLE, "share", 100, kind=kind, arm=arm.name, loss=loss),
+        f"{arm.name}, {loss:g} %: share of what the link can carry",
+        at_least(least),
+        unit="%",
+        weighs=arm in (PCC, RESILIENT),
+    )
+
+
+def to_one_percent(tables: Tables) -> Sequence[Evidence]:
+    """Up to 1 %."""
+    known = [p for p in arms.values(tables, TABLE, "loss") if p <= 1]
+    return [_share(tables, PCC, p, 95) for p in known] + [_share(tables, PRINTED, 1.0, 95)]
+
+
+def at_two_percent(tables: Tables) -> Sequence[Evidence]:
+    """At 2 %, and with another start."""
+    return [_share(tables, arm, 2.0, 64) for arm in (PCC, PRINTED, AHEAD)]
+
+
+def _over(tables: Tables, other: Arm, loss: float, least: float) -> list[Evidence]:
+    return [
+        Evidence.of(
+            arms.times(tables, TABLE, "goodput_bps", arm, other, kind="light", loss=loss),
+            f"{arm.name} over {other.name}, {loss:g} %",
+            at_least(least),
+            unit="times",
+            weighs=arm is PCC,
+        )
+        for arm in ((PCC, AHEAD) if loss >= 1 else (PCC,))
+    ]
+
+
+def over_cubic(tables: Tables) -> Sequence[Evidence]:
+    """CUBIC at 0.1 and 2 %."""
+    return _over(tables, CUBIC, 0.1, 5) + _over(tables, CUBIC, 2.0, 18.5)
+
+
+def over_illinois(tables: Tables) -> Sequence[Evidence]:
+    """Illinois at 0.7 and 2 %."""
+    return _over(tables, ILLINOIS, 0.7, 5) + _over(tables, ILLINOIS, 2.0, 8)
+
+
+def resilient(tables: Tables) -> Sequence[Evidence]:
+    """The loss-resilient utility."""
+    found = [
+        _share(tables, arm, p, 97, kind="heavy")
+        for arm in RESILIENTS
+        for p in arms.values(tables, TABLE, "loss")
+        if p in HEAVY
+    ]
+    ratio = arms.times(tables, TABLE, "goodput_bps", RESILIENT, CUBIC, kind="heavy", loss=10.0)
+    return [*found, Evidence.of(ratio, "over CUBIC, 10 %", at_least(75), unit="times")]
+
+
+PLACE = "NSDI 2015: unreliable lossy links"
+
+CLAIMS = (
+    Claim(
+        id="P4",
+        place=PLACE,
+        statement="PCC has more than 95 % of the capacity up to 1 % of random loss.",
+        reading="Goodput with start-up, at least 95 % of what the link can carry, at each loss rate up to 1 %.",
+        measure=to_one_percent,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P5",
+        place=PLACE,
+        statement="At 2 % PCC still has 74 % of the capacity.",
+        reading="At least 64 %.",
+        measure=at_two_percent,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P6",
+        place=PLACE,
+        statement="CUBIC has a tenth of PCC's throughput at 0.1 %, and a 37th at 2 %.",
+        reading="Half of each factor or more.",
+        measure=over_cubic,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P7",
+        place=PLACE,
+        statement="Illinois has less than a tenth of PCC's throughput at 0.7 %, and a 16th at 2 %.",
+        reading="Half of each factor or more.",
+        measure=over_illinois,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P8",
+        place="NSDI 2015: loss-resilient utility",
+        statement="With the loss-resilient utility PCC keeps 97 % of the optimum up to 50 % of loss; at 10 % CUBIC has a 151st of it.",
+        reading="Loss ahead of the bottleneck, so that the optimum is what the link can carry; half of the factor or more.",
+        measure=resilient,
+        expected=Verdict.UNDECIDED,
+    ),
+)
+
+
+def figure(tables: Tables) -> Figure:
+    """Goodput against the loss rate, light and heavy."""
+    found = arms.summary(tables[TABLE], ("kind", "arm", "loss"), "goodput_bps").with_columns(
+        *(pl.col(c) / 1e6 for c in ("goodput_bps", "least", "greatest"))
+    )
+
+    def draw() -> Any:
+        figure, axes = new(8.2, 4.2, ncols=2, sharey=True)
+        for ax, kind, compared in zip(axes, ("light", "heavy"), (ARMS, (*RESILIENTS, CUBIC)), strict=True):
+            arms.curves(ax, found.filter(pl.col("kind") == kind), compared, "loss", "goodput_bps")
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter("{x:g}")
+        axes[0].set_xlabel("loss in each direction (%)")
+        axes[1].set_xlabel("loss of data (%)")
+        axes[0].set_ylabel("goodput (Mb/s)")
+        axes[1].set_title("utility T(1 − L)")
+        for ax in axes:
+            ax.legend(loc="lower left", fontsize=7)
+        return figure
+
+    return Figure(
+        name="lossy",
+        title="Goodput under random loss",
+        caption="100 Mb/s, 30 ms; start-up included. Means over seeds; the shade spans least and greatest.",
+        draw=draw,
+        data={"lossy": found},
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "PCC, 2 % of loss both ways": scenario(PCC, 2.0, backwards=True, duration_s=40),
+        "PCC, loss-resilient, 50 % of loss": scenario(RESILIENT, 50.0, backwards=False, duration_s=40),
+    }
+
+
+EXPERIMENT = Experiment(name="lossy", title="random loss, 0 to 50 %", run=run, weight=14)

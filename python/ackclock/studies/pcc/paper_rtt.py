@@ -1,0 +1,172 @@
+"""RTT unfairness (NSDI 2015, section 4.1.5): a short flow of 10 ms against one of 20 to 100 ms that is there before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ackclock.plot import GREY, Figure, new
+from ackclock.scenario import Scenario
+from ackclock.studies.pcc import arms
+from ackclock.studies.pcc.arms import CUBIC, JITTER, NEWRENO, PCC, PRINTED, Arm
+from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_most, between
+from ackclock.study.cells import Cell, Cells
+
+SHORT_MS = 10
+LONG_MS = (20, 40, 60, 80, 100)
+FEW_MS = (20, 100)
+ARMS = (PCC, PRINTED, CUBIC, NEWRENO)
+START_S = 5
+
+
+def scenario(arm: Arm, long_ms: int, both_s: int) -> Scenario:
+    """100 Mb/s with the short flow's bandwidth-delay product as buffer; flow 0 is the long one."""
+
+    def access(rtt_ms: int) -> dict[str, str]:
+        return {"rate": "1 Gbit/s", "delay": f"{rtt_ms / 2 - 1.5:g} ms", "jitter": JITTER}
+
+    return Scenario.from_dict(
+        {
+            "name": f"RTT of {long_ms} ms against {SHORT_MS} ms, {arm.name}",
+            "duration": f"{START_S + both_s} s",
+            "network": {
+                "topology": "wishbone",
+                "access_list": [access(long_ms), access(SHORT_MS)],
+                "bottleneck": {
+                    "rate": "100 Mbit/s",
+                    "delay": "0.5 ms",
+                    "queue": {"kind": "drop-tail", "limit": "83 packets"},
+                },
+                "egress": {"rate": "1 Gbit/s", "delay": "1 ms"},
+            },
+            "flows": [arm.flows(), arm.flows(start=f"{START_S} s")],
+            "record": {"goodput_interval": f"{START_S} s"},
+        }
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Both flows for 100 s (30 s at quick scale).
+
+    Returns
+    -------
+    Data
+        `rtt.ratio`: arm, long_ms, seed, long_mbps, short_mbps (while both are there), ratio.
+    """
+    quick = plan.scale == "quick"
+    seeds = plan.count(quick=3, paper=6)
+    cells = [
+        Cell(
+            scenario=scenario(arm, ms, 30 if quick else 100),
+            keys={"arm": arm.name, "long_ms": ms},
+            stream=f"rtt {ms}",
+            seeds=seeds,
+        )
+        for ms in (FEW_MS if quick else LONG_MS)
+        for arm in ARMS
+        if arm is not PRINTED or ms in (20, 60, 100)
+    ]
+    data = Cells(name="rtt", wanted={"goodput": ("flow", "t_s", "goodput_bps")}).run(cells, plan)
+    return Data(tables={TABLE: ratios(data.tables["rtt.goodput"])}, digests=data.digests, runs=data.runs)
+
+
+def ratios(goodput: pl.DataFrame) -> pl.DataFrame:
+    """Goodput of both flows while both are there, and long over short."""
+    mbps = pl.col("goodput_bps") / 1e6
+    return (
+        goodput.filter(pl.col("t_s") > START_S)
+        .group_by("arm", "long_ms", "seed", maintain_order=True)
+        .agg(
+            mbps.filter(pl.col("flow") == 0).mean().alias("long_mbps"),
+            mbps.filter(pl.col("flow") == 1).mean().alias("short_mbps"),
+        )
+        .with_columns((pl.col("long_mbps") / pl.col("short_mbps")).alias("ratio"))
+    )
+
+
+TABLE = "rtt.ratio"
+
+
+def near_one(tables: Tables) -> Sequence[Evidence]:
+    """PCC at every RTT."""
+    return [
+        Evidence.of(
+            arms.mean(tables, TABLE, "ratio", arm=arm.name, long_ms=ms),
+            f"{arm.name}, {ms} ms: long over short",
+            between(0.5, 2),
+            weighs=arm is PCC,
+        )
+        for arm in (PCC, PRINTED)
+        for ms in arms.values(tables, TABLE, "long_ms")
+        if arm is PCC or ms in (20, 60, 100)
+    ]
+
+
+def falls(tables: Tables) -> Sequence[Evidence]:
+    """TCP at 100 ms against 20 ms."""
+    return [
+        Evidence.of(
+            arms.mean(tables, TABLE, "ratio", arm=arm.name, long_ms=ms),
+            f"{arm.name}, {ms} ms: long over short",
+            at_most(0.25),
+            weighs=ms == LONG_MS[-1],
+        )
+        for arm in (CUBIC, NEWRENO)
+        for ms in (LONG_MS[0], LONG_MS[-1])
+    ]
+
+
+PLACE = "NSDI 2015: RTT unfairness"
+
+CLAIMS = (
+    Claim(
+        id="P9",
+        place=PLACE,
+        statement="PCC's long flow gets about what the short one gets, whatever its RTT.",
+        reading="Long over short between a half and two at each RTT from 20 to 100 ms.",
+        measure=near_one,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P10",
+        place=PLACE,
+        statement="The long flows of CUBIC and NewReno get less and less as their RTT grows.",
+        reading="At 100 ms at most a quarter of the short flow's goodput.",
+        measure=falls,
+        expected=Verdict.UNDECIDED,
+    ),
+)
+
+
+def figure(tables: Tables) -> Figure:
+    """Ratio against the long RTT."""
+    found = arms.summary(tables[TABLE], ("arm", "long_ms"), "ratio")
+
+    def draw() -> Any:
+        figure, ax = new(6.0, 3.8)
+        arms.curves(ax, found, ARMS, "long_ms", "ratio")
+        ax.axhline(1, color=GREY, lw=0.9)
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.set_xlabel("RTT of the long flow (ms)")
+        ax.set_ylabel("goodput, long over short")
+        figure.legend(loc="outside lower center", ncols=4)
+        return figure
+
+    return Figure(
+        name="rtt",
+        title="A long flow against one of 10 ms",
+        caption="100 Mb/s, 83 packets of buffer. Means over seeds; the shade spans least and greatest; at 1 both have the same.",
+        draw=draw,
+        data={"rtt": found},
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"PCC, 100 ms against 10 ms": scenario(PCC, 100, 100)}
+
+
+EXPERIMENT = Experiment(name="rtt", title="RTT unfairness, 20 to 100 ms against 10 ms", run=run, weight=18)

@@ -1,0 +1,209 @@
+"""Satellite (NSDI 2015, section 4.1.3): 42 Mb/s, 800 ms, 0.74 % of random loss, buffers from one packet to 1 MB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ackclock.plot import Figure, new
+from ackclock.scenario import Scenario
+from ackclock.studies.pcc import arms
+from ackclock.studies.pcc.arms import CUBIC, HYBLA, ILLINOIS, NEWRENO, PCC, PRINTED, Arm
+from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least, at_most
+from ackclock.study.cells import Cell, Cells
+
+RATE_BPS = 42e6
+ARMS = (PCC, PRINTED, HYBLA, ILLINOIS, CUBIC, NEWRENO)
+BUFFERS = (1_500, 3_000, 7_500, 15_000, 30_000, 75_000, 150_000, 375_000, 1_000_000)
+"""Bytes."""
+FEW = (7_500, 75_000, 1_000_000)
+DURATION_S = 100
+START_S = 20
+"""What counts as start where the start is left out."""
+
+
+def scenario(arm: Arm, buffer: int) -> Scenario:
+    """One flow alone."""
+    return Scenario.from_dict(
+        {
+            "name": f"satellite, {arm.name}, {buffer / 1000:g} kB",
+            "duration": f"{DURATION_S} s",
+            "network": {
+                "bottleneck": {
+                    "rate": "42 Mbit/s",
+                    "delay": "400 ms",
+                    "loss": {"kind": "bernoulli", "p": "0.74 %"},
+                    "queue": {"kind": "drop-tail", "limit": f"{buffer} bytes"},
+                },
+                "reverse": {"bottleneck": {"rate": "42 Mbit/s", "delay": "400 ms"}},
+            },
+            "flows": [arm.flows()],
+            "record": {"goodput_interval": f"{START_S} s"},
+        }
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Every protocol behind every buffer, 100 s each.
+
+    Returns
+    -------
+    Data
+        `satellite.flows`: arm, buffer (bytes), seed, goodput_bps, share (of what the link can carry), later (the same without
+        the first 20 s).
+    """
+    seeds = plan.count(quick=4, paper=10)
+    sizes = FEW if plan.scale == "quick" else BUFFERS
+    cells = [
+        Cell(
+            scenario=scenario(arm, size),
+            keys={"arm": arm.name, "buffer": size},
+            stream=f"satellite {size}",
+            seeds=seeds,
+        )
+        for size in sizes
+        for arm in ARMS
+    ]
+    wanted = {"flows": ("goodput_bps",), "goodput": ("t_s", "goodput_bps")}
+    data = Cells(name="satellite", wanted=wanted).run(cells, plan)
+    later = (
+        data.tables["satellite.goodput"]
+        .filter(pl.col("t_s") > START_S)
+        .group_by("arm", "buffer", "seed")
+        .agg(pl.col("goodput_bps").mean().alias("later"))
+    )
+    flows = data.tables["satellite.flows"].join(
+        later, on=("arm", "buffer", "seed"), how="left", maintain_order="left", validate="1:1"
+    )
+    most = pl.col("arm").replace_strict({arm.name: arm.carried(RATE_BPS) for arm in ARMS})
+    flows = flows.with_columns((pl.col("goodput_bps") / most).alias("share"), pl.col("later") / most)
+    return Data(tables={"satellite.flows": flows}, digests=data.digests, runs=data.runs)
+
+
+TABLE = "satellite.flows"
+DEEP = BUFFERS[-1]
+
+
+def fills_behind_five_packets(tables: Tables) -> Sequence[Evidence]:
+    """PCC behind 7.5 KB."""
+    found = [
+        Evidence.of(
+            arms.mean(tables, TABLE, column, 100, arm=arm.name, buffer=7_500),
+            f"{arm.name}: share of what the link can carry{text}",
+            at_least(90),
+            unit="%",
+            weighs=arm is PCC and column == "share",
+        )
+        for arm in (PCC, PRINTED)
+        for column, text in (("share", ""), ("later", f", from {START_S} s on"))
+    ]
+    slow = 100 * float((arms.pick(tables, TABLE, "share", arm=PRINTED.name) < 0.1).mean())
+    found.append(
+        Evidence(
+            label="PCC as printed: runs with less than a tenth of the link",
+            value=slow,
+            unit="%",
+            bound=at_most(0),
+            weighs=False,
+        )
+    )
+    return found
+
+
+def beats_hybla(tables: Tables) -> Sequence[Evidence]:
+    """Against Hybla behind 1 MB."""
+    return [
+        Evidence.of(
+            arms.times(tables, TABLE, "goodput_bps", PCC, HYBLA, buffer=DEEP),
+            "PCC over Hybla",
+            at_least(8.5),
+            unit="times",
+        ),
+        Evidence.of(
+            arms.mean(tables, TABLE, "goodput_bps", 1e-6, arm=HYBLA.name, buffer=DEEP),
+            "Hybla",
+            at_most(4.1),
+            unit="Mb/s",
+        ),
+    ]
+
+
+def beats_illinois(tables: Tables) -> Sequence[Evidence]:
+    """Against Illinois behind 1 MB; the others for context."""
+    return [
+        Evidence.of(
+            arms.times(tables, TABLE, "goodput_bps", PCC, other, buffer=DEEP),
+            f"PCC over {other.name}",
+            at_least(27),
+            unit="times",
+            weighs=other is ILLINOIS,
+        )
+        for other in (ILLINOIS, CUBIC, NEWRENO)
+    ]
+
+
+PLACE = "NSDI 2015: satellite links"
+
+CLAIMS = (
+    Claim(
+        id="P1",
+        place=PLACE,
+        statement="On a satellite link PCC has 90 % of the capacity behind a buffer of 7.5 KB, five packets.",
+        reading="Goodput of 100 s with start-up, of what the link can carry in packets of 1500 bytes: at least 90 %.",
+        measure=fills_behind_five_packets,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P2",
+        place=PLACE,
+        statement="Even behind 1 MB Hybla, made for satellites, has 2.03 Mb/s, a 17th of PCC.",
+        reading="Half of the factor or more, and at most twice that goodput.",
+        measure=beats_hybla,
+        expected=Verdict.UNDECIDED,
+    ),
+    Claim(
+        id="P3",
+        place=PLACE,
+        statement="Behind 1 MB PCC has 54 times the throughput of Illinois.",
+        reading="Half of the factor or more.",
+        measure=beats_illinois,
+        expected=Verdict.UNDECIDED,
+    ),
+)
+
+
+def figure(tables: Tables) -> Figure:
+    """Goodput against the buffer."""
+    found = arms.summary(tables[TABLE], ("arm", "buffer"), "goodput_bps").with_columns(
+        pl.col("buffer") / 1000, *(pl.col(c) / 1e6 for c in ("goodput_bps", "least", "greatest"))
+    )
+
+    def draw() -> Any:
+        figure, ax = new(6.4, 4.0)
+        arms.curves(ax, found, ARMS, "buffer", "goodput_bps")
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.set_xlabel("buffer (kB)")
+        ax.set_ylabel("goodput (Mb/s)")
+        figure.legend(loc="outside lower center", ncols=3)
+        return figure
+
+    return Figure(
+        name="satellite",
+        title="A satellite link: goodput against the buffer",
+        caption="42 Mb/s, 800 ms, 0.74 % of random loss; 100 s with start-up. Means over seeds; the shade spans least and greatest.",
+        draw=draw,
+        data={"satellite": found},
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """One as written."""
+    return {"PCC over a satellite, 7.5 kB": scenario(PCC, 7_500)}
+
+
+EXPERIMENT = Experiment(name="satellite", title="a satellite link, buffers to 1 MB", run=run, weight=10)
