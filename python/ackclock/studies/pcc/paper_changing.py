@@ -14,7 +14,7 @@ from ackclock.stats import mean_interval
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, PCC, PRINTED, Arm
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 
 ARMS = (PCC, PRINTED, CUBIC, ILLINOIS)
 EVERY_S = 5
@@ -78,6 +78,9 @@ def scenario(arm: Arm, number: int, intervals: int) -> Scenario:
     )
 
 
+NEEDS = {"goodput": ("t_s", "goodput_bps")}
+
+
 def run(plan: Plan) -> Data:
     """Every protocol over the same drawn networks, 500 s each (100 s at quick scale).
 
@@ -95,11 +98,12 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm.name, "number": number},
             stream=f"changing {number}",
             seeds=1,
+            needs=NEEDS,
         )
         for number in numbers
         for arm in ARMS
     ]
-    data = Cells(name="changing", wanted={"goodput": ("t_s", "goodput_bps")}).run(cells, plan)
+    data = collect("changing", cells, plan)
     goodput = data.tables["changing.goodput"].with_columns((pl.col("goodput_bps") / 1e6).alias("mbps"))
     best = pl.DataFrame(
         [

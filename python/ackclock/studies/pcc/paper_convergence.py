@@ -17,7 +17,7 @@ from ackclock.stats import mean_interval
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import CUBIC, JITTER, NEWRENO, PCC, PRINTED, Arm, pcc
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, above, at_least, at_most
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import Array, minus, quotient
 
 RATE_BPS = 100e6
@@ -105,6 +105,9 @@ def measured(share: Array, limit_s: int, then_s: int) -> dict[str, Any]:
     return {"converged": True, "time_s": float(t), "sd": float(share[t : t + then_s].std(ddof=1))}
 
 
+NEEDS = {"goodput": ("flow", "t_s", "goodput_bps")}
+
+
 def run(plan: Plan) -> Data:
     """Every setting; 15 trials of PCC with two pairs and with one, 6 of the others.
 
@@ -122,10 +125,11 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm.name},
             stream="convergence",
             seeds=plan.count(quick=4, paper=15 if arm in MANY_TRIALS else 6),
+            needs=NEEDS,
         )
         for arm in (FEW if quick else ARMS)
     ]
-    data = Cells(name="convergence", wanted={"goodput": ("flow", "t_s", "goodput_bps")}).run(cells, plan)
+    data = collect("convergence", cells, plan)
     joined = data.tables["convergence.goodput"].filter((pl.col("flow") == 1) & (pl.col("t_s") > START_S))
     fair = {arm.name: arm.carried(RATE_BPS) / 2 for arm in ARMS}
     trials: list[dict[str, Any]] = []

@@ -12,7 +12,7 @@ from ackclock.scenario import Scenario
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, NEWRENO, PCC, PRINTED, Arm, pcc
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import quotient
 
 BETWEEN = (PCC, PRINTED, CUBIC, ILLINOIS)
@@ -94,6 +94,7 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm.name, "rtt_ms": rtt},
             stream=f"between {rtt}",
             seeds=plan.count(quick=2, paper=5),
+            needs={"flows": ("goodput_bps",)},
         )
         for rtt in (RTTS_MS[1:2] if quick else RTTS_MS)
         for arm in (BETWEEN if not quick else (PCC, CUBIC, ILLINOIS))
@@ -104,13 +105,14 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm.name, "senders": n, "block_kib": block},
             stream=f"incast {n} {block}",
             seeds=plan.count(quick=6, paper=20),
+            needs={"flows": ("start_s", "completion_s")},
         )
         for block in BLOCKS_KIB
         for n in (FEW_SENDERS if quick else SENDERS)
         for arm in WITHIN
     ]
-    alone = Cells(name="between", wanted={"flows": ("goodput_bps",)}).run(one, plan.part(0, 0.8, ""))
-    together = Cells(name="incast", wanted={"flows": ("start_s", "completion_s")}).run(two, plan.part(0.8, 1, ""))
+    alone = collect("between", one, plan.part(0, 0.8, ""))
+    together = collect("incast", two, plan.part(0.8, 1, ""))
     return Data(
         tables={
             BETWEEN_TABLE: alone.tables["between.flows"].with_columns((pl.col("goodput_bps") / 1e6).alias("mbps")),

@@ -14,7 +14,7 @@ from ackclock.scenario import Scenario
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import JITTER, PACKET_BYTES, PCC, PRINTED, Arm, tcp
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_most, between
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 
 BUNDLE = tcp("bundles of ten CUBIC flows", "cubic", "orange", "^")
 BUNDLED = 10
@@ -47,6 +47,9 @@ def scenario(arm: Arm, rate: int, rtt_ms: int, selfish: int, duration_s: int) ->
     )
 
 
+NEEDS = {"flows": ("flow", "goodput_bps")}
+
+
 def run(plan: Plan) -> Data:
     """Three paths, one to four selfish senders, 40 s.
 
@@ -63,13 +66,14 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm.name, "path": f"{rate} Mb/s, {rtt} ms", "rate_mbps": rate, "selfish": n},
             stream=f"friendly {rate} {rtt} {n}",
             seeds=plan.count(quick=3, paper=6),
+            needs=NEEDS,
         )
         for rate, rtt in (PATHS[1:2] if quick else PATHS)
         for n in SELFISH
         for arm in ARMS
         if not quick or arm is not PRINTED
     ]
-    data = Cells(name="friendly", wanted={"flows": ("flow", "goodput_bps")}).run(cells, plan)
+    data = collect("friendly", cells, plan)
     mbps = pl.col("goodput_bps") / 1e6
     flows = (
         data.tables["friendly.flows"]

@@ -14,7 +14,7 @@ from ackclock.scenario import Scenario
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, PCC, PRINTED, Arm, pcc
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 
 RATE_BPS = 100e6
 AHEAD = pcc("PCC, started at half the rate", "pcc-allegro-modong", "green", "D", ":", start_rate_mbps=50)
@@ -57,6 +57,9 @@ def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> S
     )
 
 
+NEEDS = {"flows": ("goodput_bps",)}
+
+
 def run(plan: Plan) -> Data:
     """Every protocol under every loss, 40 s (15 s at quick scale).
 
@@ -75,10 +78,11 @@ def run(plan: Plan) -> Data:
             keys={"kind": kind, "arm": arm.name, "loss": p},
             stream=f"lossy {p:g}",
             seeds=seeds,
+            needs=NEEDS,
         )
         for kind, arm, p in (*light, *heavy)
     ]
-    data = Cells(name="lossy", wanted={"flows": ("goodput_bps",)}).run(cells, plan)
+    data = collect("lossy", cells, plan)
     most = pl.col("arm").replace_strict({arm.name: arm.carried(RATE_BPS) for arm in (*ARMS, *RESILIENTS)})
     flows = data.tables[TABLE].with_columns((pl.col("goodput_bps") / most).alias("share"))
     return Data(tables={TABLE: flows}, digests=data.digests, runs=data.runs)

@@ -16,7 +16,7 @@ from ackclock.stats import mean_interval
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import CUBIC, JITTER, PCC, Arm, pcc
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, above
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import quotient
 
 SHIPPED = pcc("PCC, latency utility as shipped", "pcc-allegro-modong", "green", "D", utility="latency")
@@ -47,6 +47,9 @@ def scenario(arm: Arm, queue: str, duration_s: int) -> Scenario:
     )
 
 
+NEEDS = {"flows": ("goodput_bps", "mean_rtt_s")}
+
+
 def run(plan: Plan) -> Data:
     """Every protocol behind both queues, 60 s (15 s at quick scale).
 
@@ -62,11 +65,12 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm.name, "queue": queue},
             stream="power",
             seeds=plan.count(quick=4, paper=8),
+            needs=NEEDS,
         )
         for queue in QUEUES
         for arm in ARMS
     ]
-    data = Cells(name="power", wanted={"flows": ("goodput_bps", "mean_rtt_s")}).run(cells, plan)
+    data = collect("power", cells, plan)
     mbps, ms = pl.col("goodput_bps") / 1e6, pl.col("mean_rtt_s") * 1e3
     flows = (
         data.tables[TABLE]

@@ -12,7 +12,7 @@ from ackclock.scenario import Scenario
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import CUBIC, JITTER, NEWRENO, PCC, PRINTED, Arm
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_most, between
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 
 SHORT_MS = 10
 LONG_MS = (20, 40, 60, 80, 100)
@@ -47,6 +47,9 @@ def scenario(arm: Arm, long_ms: int, both_s: int) -> Scenario:
     )
 
 
+NEEDS = {"goodput": ("flow", "t_s", "goodput_bps")}
+
+
 def run(plan: Plan) -> Data:
     """Both flows for 100 s (30 s at quick scale).
 
@@ -63,12 +66,13 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm.name, "long_ms": ms},
             stream=f"rtt {ms}",
             seeds=seeds,
+            needs=NEEDS,
         )
         for ms in (FEW_MS if quick else LONG_MS)
         for arm in ARMS
         if arm is not PRINTED or ms in (20, 60, 100)
     ]
-    data = Cells(name="rtt", wanted={"goodput": ("flow", "t_s", "goodput_bps")}).run(cells, plan)
+    data = collect("rtt", cells, plan)
     return Data(tables={TABLE: ratios(data.tables["rtt.goodput"])}, digests=data.digests, runs=data.runs)
 
 

@@ -12,7 +12,7 @@ from ackclock.scenario import Scenario
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import CUBIC, HYBLA, ILLINOIS, NEWRENO, PCC, PRINTED, Arm
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least, at_most
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 
 RATE_BPS = 42e6
 ARMS = (PCC, PRINTED, HYBLA, ILLINOIS, CUBIC, NEWRENO)
@@ -45,6 +45,9 @@ def scenario(arm: Arm, buffer: int) -> Scenario:
     )
 
 
+NEEDS = {"flows": ("goodput_bps",), "goodput": ("t_s", "goodput_bps")}
+
+
 def run(plan: Plan) -> Data:
     """Every protocol behind every buffer, 100 s each.
 
@@ -62,12 +65,12 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm.name, "buffer": size},
             stream=f"satellite {size}",
             seeds=seeds,
+            needs=NEEDS,
         )
         for size in sizes
         for arm in ARMS
     ]
-    wanted = {"flows": ("goodput_bps",), "goodput": ("t_s", "goodput_bps")}
-    data = Cells(name="satellite", wanted=wanted).run(cells, plan)
+    data = collect("satellite", cells, plan)
     later = (
         data.tables["satellite.goodput"]
         .filter(pl.col("t_s") > START_S)

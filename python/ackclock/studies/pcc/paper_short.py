@@ -12,7 +12,7 @@ from ackclock.scenario import Scenario
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import PACKET_BYTES, PCC, PRINTED, Arm, pcc, tcp
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_most
-from ackclock.study.cells import Cell, Cells
+from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import quotient
 
 RATE_BPS = 15e6
@@ -58,6 +58,9 @@ def scenario(arm: Arm, load: int) -> Scenario:
     )
 
 
+NEEDS = {"flows": ("completion_s",)}
+
+
 def run(plan: Plan) -> Data:
     """Every protocol at every load.
 
@@ -70,11 +73,17 @@ def run(plan: Plan) -> Data:
     quick = plan.scale == "quick"
     seeds = plan.count(quick=3, paper=8)
     cells = [
-        Cell(scenario=scenario(arm, load), keys={"arm": arm.name, "load": load}, stream=f"short {load}", seeds=seeds)
+        Cell(
+            scenario=scenario(arm, load),
+            keys={"arm": arm.name, "load": load},
+            stream=f"short {load}",
+            seeds=seeds,
+            needs=NEEDS,
+        )
         for load in (FEW if quick else LOADS)
         for arm in ARMS
     ]
-    data = Cells(name="short", wanted={"flows": ("completion_s",)}).run(cells, plan)
+    data = collect("short", cells, plan)
     return Data(tables={TABLE: completion(data.tables["short.flows"])}, digests=data.digests, runs=data.runs)
 
 
