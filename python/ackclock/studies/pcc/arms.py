@@ -38,7 +38,7 @@ class Arm:
     name: str
     colour: str
     marker: str
-    flow: Mapping[str, Any] = field(default_factory=dict)
+    flow: Mapping[str, Any] = field(default_factory=dict, hash=False)
     dash: str = "-"
     payload: int = 1448
 

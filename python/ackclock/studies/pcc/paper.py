@@ -25,10 +25,10 @@ PARTS = (
     paper_lossy,
     paper_rtt,
     paper_changing,
+    paper_short,
     paper_datacentres,
     paper_convergence,
     paper_friendly,
-    paper_short,
     paper_power,
 )
 
