@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -94,6 +95,30 @@ def test_what_cannot_be_asked(grid, capsys, arguments, message):
     assert main(["sweep", *arguments]) == 2
     assert message in capsys.readouterr().err
     assert sorted(p.name for p in grid.iterdir()) == ["base.toml", "grid.toml"]
+
+
+def test_what_width_was_reached(grid, capsys):
+    narrow = ["sweep", "run", "grid.toml", "--until-width"]
+    assert main([*narrow, "20%"]) == 0
+    said = capsys.readouterr()
+    assert re.search(r"% of the time simulating \((one|\d+) at a time\)", said.err)
+    line = said.out.splitlines()[-1]
+    cells = (
+        read("grid.sweep")
+        .cells("goodput_bps")
+        .with_columns(((pl.col("high") - pl.col("low")) / pl.col("mean")).alias("w"))
+    )
+    widest = cells.row(cells["w"].arg_max(), named=True)
+    assert widest["w"] <= 0.2
+    assert line == (
+        f"interval of goodput_bps: at most {widest['w'] * 100:.3g} % of the mean, with {widest['n']} seeds "
+        f"({widest['flows.0.congestion_control']}, {widest['rate']})"
+    )
+    assert main([*narrow, "0.01%", "--most-seeds", "10"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert "; wider than 0.01 %: 6 of 6 cells; more with a larger --most-seeds" in line
+    assert main([*narrow, "1%", "--metric", "marked"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("interval of marked: no share of a mean that is zero")
 
 
 def test_figures_follow_the_axes(tmp_path):

@@ -14,7 +14,7 @@ from ackclock.cli._workers import Workers
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
-    from ackclock.sweep import Results, Status, Sweep
+    from ackclock.sweep import Precision, Results, Status, Sweep
 
 T = TypeVar("T")
 
@@ -55,13 +55,15 @@ def run(
         _terminal.show_json(_status_json(folder, sweep.name))
     else:
         if status.engine_cpu_s:
-            _terminal.warn(f"{speed(status)}, {status.simulating:.0%} of the time simulating ({slots(status)})")
+            _terminal.warn(f"{speed(status)}, {percent(status.simulating)} of the time simulating ({slots(status)})")
         typer.echo(
             f"{status.done:,} of {status.total:,} runs done"
             + (f", {status.found:,} of them found" if status.found else "")
             + (f", {status.failed:,} failed (`ackclock sweep status` says why)" if status.failed else "")
         )
         typer.echo(f"table: {folder / 'sweeps' / sweep.name / 'table.parquet'} ({results.runs.height:,} rows)")
+        if precision is not None:
+            typer.echo(reached(results, precision))
     if not status.finished:
         _terminal.warn(f"ackclock: stopped; go on with `ackclock sweep resume {target}`")
         return 130
@@ -195,6 +197,32 @@ def told(tell: _terminal.Progress) -> Callable[[Status], None]:
         tell(", ".join(parts), made / max(status.total, 1))
 
     return progress
+
+
+def reached(results: Results, precision: Precision) -> str:
+    """How narrow the intervals of the cells have become."""
+    import polars as pl
+
+    metric, wanted = precision.metric, precision.width
+    cells = results.cells(metric)
+    if not cells.height:
+        return f"interval of {metric}: no runs"
+    share = (cells["high"] - cells["low"]) / cells["mean"].abs()
+    judged = cells.with_columns(share.alias("share")).filter(pl.col("share").is_finite())
+    if not judged.height:
+        return f"interval of {metric}: no share of a mean that is zero or not there; no seeds were added"
+    widest = judged.row(judged["share"].arg_max() or 0, named=True)
+    place = ", ".join(str(widest[column]) for column in results.columns)
+    said = f"interval of {metric}: at most {percent(widest['share'])} of the mean, with {widest['n']:,} seeds"
+    said += f" ({place})" if place else ""
+    wide = judged.filter(pl.col("share") > wanted).height
+    more = "; more with a larger --most-seeds" if widest["n"] >= precision.most_seeds else ""
+    return f"{said}; wider than {percent(wanted)}: {wide:,} of {cells.height:,} cells{more}" if wide else said
+
+
+def percent(share: float) -> str:
+    """A share for people: "91.4 %"."""
+    return f"{share * 100:.3g} %"
 
 
 def speed(status: Status) -> str:

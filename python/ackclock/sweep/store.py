@@ -510,6 +510,8 @@ def _open_to_read(database: Path) -> sqlite3.Connection:
 
 
 def _check_foreign(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: found a file; allowed: a new folder, or that of a sweep")
     if folder.is_dir() and not (folder / "state.sqlite").exists() and any(folder.iterdir()):
         held = sorted(p.name for p in folder.iterdir() if p.name != "lock.sqlite")
         if held:
