@@ -14,7 +14,7 @@ ALLOWED = {
     "pcc": {"core"},
     "sim": {"core", "cc", "tcp", "net", "pcc"},
     "script": {"core", "cc", "tcp"},
-    "guest": {"core", "net", "sim"},
+    "guest": {"core", "net", "pcc", "sim"},
     "python": {"core", "cc", "tcp", "net", "pcc", "sim", "script"},
 }
 

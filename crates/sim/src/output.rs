@@ -362,7 +362,7 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
 }
 
 /// PCC's monitor intervals in order of their results.
-fn intervals(flows: &mut [(FlowId, Vec<IntervalRow>)]) -> Table {
+pub fn intervals(flows: &mut [(FlowId, Vec<IntervalRow>)]) -> Table {
     flows.sort_by_key(|(flow, _)| *flow);
     let rows = || flows.iter().flat_map(|(flow, rows)| rows.iter().map(move |row| (*flow, row)));
     let measured = || rows().map(|(_, row)| &row.measured);
@@ -390,7 +390,8 @@ fn state(name: &str) -> u32 {
     STATES.iter().position(|s| *s == name).expect("invariant: states of its controllers") as u32
 }
 
-fn datagrams(flows: &mut [DatagramRow]) -> Table {
+/// Plain datagram flows.
+pub fn datagrams(flows: &mut [DatagramRow]) -> Table {
     flows.sort_by_key(|row| row.flow);
     let rows = || flows.iter();
     let received = || flows.iter().map(|row| &row.received);

@@ -9,7 +9,7 @@ use ackclock_sim::spec::{CapturePoint, TraceLevel};
 use crate::flows::SENDER_PORT;
 use crate::job::Job;
 use crate::network::{Wiring, DEVICE};
-use crate::packet::Header;
+use crate::packet::{Header, Udp};
 use crate::sys::{self, Ring};
 
 /// A packet at the sending host of a traced flow.
@@ -74,13 +74,17 @@ impl Capture {
         let Capture { rings, zero, file, traced, rows, failed } = self;
         for (ring, kept) in rings {
             ring.drain(|seen| {
-                let Some(header) = Header::parse(seen.head) else { return };
+                let header = Header::parse(seen.head);
+                if header.is_none() && Udp::parse(seen.head).is_none() {
+                    return;
+                }
                 let t = seen.t.saturating_sub(*zero);
                 if let (Some(file), true) = (file.as_mut(), *kept) {
                     if let Err(error) = file.write_all(&record(t, seen.len, seen.head)) {
                         failed.get_or_insert(error);
                     }
                 }
+                let Some(header) = header else { return };
                 let outgoing = seen.outgoing;
                 let (ours, peer) =
                     if outgoing { (header.source, header.target) } else { (header.target, header.source) };

@@ -2,6 +2,7 @@
 //! time, and a receiver that throws its data away inside the kernel costs no system call per segment.
 
 mod books;
+mod datagram;
 mod fetch;
 mod stream;
 
@@ -9,13 +10,14 @@ use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, MutexGuard};
 
-use ackclock_sim::spec::Workload;
+use ackclock_sim::spec::{TraceLevel, Workload};
 
 use crate::job::{Host, Job};
 use crate::network::{host_ip, Wiring};
 use crate::sys;
 
-pub use books::{Fetched, Flow, Shared, State, Sums, MOST_FLOWS};
+pub use books::{Fetched, Flow, PccSums, Shared, State, Sums, MOST_FLOWS};
+pub use datagram::is_plain;
 
 /// The sending host of flow n listens or binds here + n.
 pub const SENDER_PORT: u16 = 10_000;
@@ -39,6 +41,15 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             namespace: [wiring.hosts[flow.group][0].fd(), wiring.hosts[flow.group][1].fd()],
             shared: shared.clone(),
         };
+        let trace = match job.scenario.record.controller {
+            TraceLevel::None => false,
+            TraceLevel::Flow => flow.id == 0,
+            TraceLevel::All => true,
+        };
+        if let Some(ends) = datagram::Ends::new(spec, flow.group, flow.id, job.seed, trace)? {
+            end.launch_datagrams(spec, &ends)?;
+            continue;
+        }
         let side = usize::from(flow.fetches.is_none());
         sys::enter(end.namespace[side])?;
         let listener = end.listener(side, &job.hosts[flow.group])?;

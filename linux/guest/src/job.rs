@@ -78,6 +78,8 @@ pub enum Qdisc {
     Shaper {
         /// Bytes per second.
         rate: u64,
+        /// Bytes that may leave at once after an idle time; 0 = one packet.
+        burst: u32,
         /// Bytes charged on top of the frame.
         overhead: i32,
         /// Queue.
@@ -89,6 +91,13 @@ pub enum Qdisc {
 #[derive(Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Leaf {
+    /// A delay below the shaper, as Mininet builds its links: what is under way counts as what waits.
+    Netem {
+        /// Packets.
+        limit: u32,
+        /// ns.
+        delay_ns: u64,
+    },
     /// First in, first out.
     Bfifo {
         /// Bytes.
@@ -160,6 +169,8 @@ pub struct Host {
     pub mss: u32,
     /// MTU of the host's device.
     pub mtu: u32,
+    /// Packets of several segments leave the host, and cross the network as one.
+    pub tso: bool,
     /// TCP_WINDOW_CLAMP of receivers, bytes; 0 = none.
     pub window_clamp: u32,
 }

@@ -19,6 +19,7 @@ mod sys;
 mod tables;
 mod trace;
 mod transactions;
+mod wire;
 
 use std::io::Result;
 

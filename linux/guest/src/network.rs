@@ -29,7 +29,7 @@ impl Node {
         let namespace = sys::new_namespace()?;
         let netlink = Netlink::new()?;
         let node = Node { namespace, netlink };
-        node.up("lo", 65536)?;
+        node.up("lo", 65536, false)?;
         Ok(node)
     }
 
@@ -38,12 +38,15 @@ impl Node {
         self.namespace.as_raw_fd()
     }
 
-    fn up(&self, device: &str, mtu: u32) -> Result<()> {
+    fn up(&self, device: &str, mtu: u32, tso: bool) -> Result<()> {
         let index = sys::interface_index(device)?;
         let body = interface(index, libc::IFF_UP as u32, libc::IFF_UP as u32);
         let mut message = Message::new(libc::RTM_NEWLINK, 0, &body);
         if device != "lo" {
-            message = message.u32(IFLA_GSO_MAX_SEGS, 1).u32(IFLA_MTU, mtu).u32(IFLA_TXQLEN, TX_QUEUE);
+            message = message.u32(IFLA_MTU, mtu).u32(IFLA_TXQLEN, TX_QUEUE);
+            if !tso {
+                message = message.u32(IFLA_GSO_MAX_SEGS, 1);
+            }
         }
         self.netlink.request(message, device)
     }
@@ -178,7 +181,7 @@ impl Wiring {
             for node in pair {
                 sys::enter(node.fd())?;
                 fds.push(sys::tun(DEVICE)?);
-                node.up(DEVICE, host.mtu)?;
+                node.up(DEVICE, host.mtu, false)?;
             }
             let [a, b]: [OwnedFd; 2] = fds.try_into().expect("invariant: two");
             self.tuns.push([a, b]);
@@ -190,6 +193,7 @@ impl Wiring {
         let groups = self.hosts.len();
         let mtu = job.hosts.iter().map(|h| h.mtu).max().unwrap_or(1500);
         let stages = forward.len().max(backward.len()).max(1);
+        let any = job.hosts.iter().any(|h| h.tso);
         let alone = groups == 1;
         let routers = if alone { stages } else { stages + 1 };
         for _ in 0..routers {
@@ -199,8 +203,9 @@ impl Wiring {
         let (first, last) = (0, routers - 1);
         for group in 0..groups {
             let [left, right] = [format!("left{group}"), format!("right{group}")];
-            veth(&self.hosts[group][0], DEVICE, &self.routers[first], &left, mtu)?;
-            veth(&self.routers[last], &right, &self.hosts[group][1], DEVICE, mtu)?;
+            let tso = job.hosts[group].tso;
+            veth(&self.hosts[group][0], DEVICE, &self.routers[first], &left, mtu, tso)?;
+            veth(&self.routers[last], &right, &self.hosts[group][1], DEVICE, mtu, tso)?;
             sys::enter(self.routers[first].fd())?;
             self.routers[first].route([10, 0, group as u8, 0], 24, &left, true, Metrics::default())?;
             sys::enter(self.routers[last].fd())?;
@@ -208,7 +213,7 @@ impl Wiring {
         }
         for i in 1..routers {
             let (a, b) = (&self.routers[i - 1], &self.routers[i]);
-            veth(a, "right", b, "left", mtu)?;
+            veth(a, "right", b, "left", mtu, any)?;
             sys::enter(a.fd())?;
             a.route([10, 1, 0, 0], 16, "right", true, Metrics::default())?;
             sys::enter(b.fd())?;
@@ -236,8 +241,8 @@ impl Wiring {
     }
 }
 
-/// A wire between two namespaces, up at both ends.
-fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32) -> Result<()> {
+/// A wire between two namespaces, up at both ends; with `tso` packets of several segments cross it whole.
+fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32, tso: bool) -> Result<()> {
     sys::enter(a.fd())?;
     let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
     let message = Message::new(libc::RTM_NEWLINK, create, &interface(0, 0, 0))
@@ -255,8 +260,8 @@ fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32) -> Result<()> 
     a.netlink.request(message, "veth")?;
     for (node, name, peer) in [(a, a_name, RIGHT_MAC), (b, b_name, LEFT_MAC)] {
         sys::enter(node.fd())?;
-        sys::no_offloads(name)?;
-        node.up(name, mtu)?;
+        sys::no_offloads(name, tso)?;
+        node.up(name, mtu, tso)?;
         node.neighbour(name, peer)?;
     }
     Ok(())

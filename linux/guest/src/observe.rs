@@ -53,11 +53,8 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         (None, Network::Qdisc { links, .. }) => links.clone(),
         _ => unreachable!("invariant: one of them"),
     };
-    // Both clocks in one go: reading takes 256 ns of virtual time.
-    let (mono, real) = (sys::monotonic(), sys::realtime());
-    let realtime = job.start_ns + (real - 256 - mono);
     let trace = Trace::new(job.scenario.record.trace)?;
-    let capture = Capture::new(job, &wiring, realtime, "/out/capture.pcapng")?;
+    let capture = Capture::new(job, &wiring, shared.wall, "/out/capture.pcapng")?;
     let clients = Clients::new(job, &wiring, &shared)?;
     flows::launch(job, &wiring, &shared)?;
     if sys::monotonic() >= job.start_ns {
@@ -199,7 +196,8 @@ impl World<'_> {
     fn acked(&self, flow: u32) -> u64 {
         let state = self.shared.state(flow);
         let open = state.open.and_then(|fd| Info::of(fd).ok()).map_or(0, |i| i.bytes_acked.saturating_sub(1));
-        state.closed.acked + open + self.clients.acked(flow)
+        let datagrams = state.datagrams.as_ref().map_or(0, |ends| ends.delivered());
+        state.closed.acked + open + datagrams + self.clients.acked(flow)
     }
 
     fn sample(&mut self, t: u64) {
@@ -271,8 +269,15 @@ impl World<'_> {
         }
         self.clients.finish(end, &self.shared);
         // Counters first: the linger is not part of the run.
+        let (mut datagrams, mut intervals) = (Vec::new(), Vec::new());
         for flow in &self.shared.flows {
             let mut state = self.shared.state(flow.id);
+            if let Some(ends) = state.datagrams.clone() {
+                ends.add_to(&mut state.closed);
+                datagrams.extend(ends.row(flow.id));
+                intervals.push((flow.id, ends.intervals()));
+                continue;
+            }
             if let Some(info) = state.open.take().and_then(|fd| Info::of(fd).ok()) {
                 state.closed.add(&info);
                 let mut fetches = self.shared.fetches();
@@ -304,6 +309,8 @@ impl World<'_> {
             output::transactions(&log.rows),
             output::transaction_summary(&log.tallies),
             output::transaction_times(&log.tallies),
+            output::datagrams(&mut datagrams),
+            output::intervals(&mut intervals),
         ]);
         Ok(made)
     }

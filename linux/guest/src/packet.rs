@@ -40,7 +40,7 @@ impl Header {
             flags: tcp[13],
             window: u16_at(tcp, 14),
             len: total.checked_sub(ip + header)? as u32,
-            ecn: [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(bytes[1] & 3) as usize],
+            ecn: ecn(bytes),
             sack: sack(options),
         })
     }
@@ -55,6 +55,34 @@ impl Header {
         let folded = (folded & 0xffff) + (folded >> 16);
         bytes[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
     }
+}
+
+/// An IPv4 packet that carries UDP.
+pub struct Udp<'a> {
+    /// Port of the sender.
+    pub source: u16,
+    /// Port of the receiver.
+    pub target: u16,
+    /// ECN bits.
+    pub ecn: Ecn,
+    /// Payload, as much of it as is there.
+    pub payload: &'a [u8],
+}
+
+impl Udp<'_> {
+    /// Of a packet of which at least the headers are there.
+    pub fn parse(bytes: &[u8]) -> Option<Udp<'_>> {
+        if bytes.len() < 28 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_UDP as u8 {
+            return None;
+        }
+        let udp = bytes.get(4 * (bytes[0] & 15) as usize..)?;
+        let payload = udp.get(8..)?;
+        Some(Udp { source: u16_at(udp, 0), target: u16_at(udp, 2), ecn: ecn(bytes), payload })
+    }
+}
+
+fn ecn(ip: &[u8]) -> Ecn {
+    [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(ip[1] & 3) as usize]
 }
 
 fn sack(mut options: &[u8]) -> Vec<(u32, u32)> {

@@ -9,13 +9,13 @@ use crate::netlink::{attribute, u32_at, Message, Netlink};
 pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     match qdisc {
         Qdisc::Netem { .. } => netlink.request(netem(interface, qdisc), "netem"),
-        Qdisc::Shaper { rate, overhead, leaf } => {
+        Qdisc::Shaper { rate, burst, overhead, leaf } => {
             let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "htb");
             let root = root.nest(TCA_STAB, &[], |m| m.attr(TCA_STAB_BASE, &size_spec(*overhead)));
             let root = root.nest(TCA_OPTIONS, &[], |m| m.attr(TCA_HTB_INIT, &words(&[3, 10, 1, 0, 0])));
             netlink.request(root, "htb")?;
             let class = add(libc::RTM_NEWTCLASS, interface, HTB, CLASS).text(TCA_KIND, "htb");
-            netlink.request(class.nest(TCA_OPTIONS, &[], |m| htb_class(m, *rate)), "htb class")?;
+            netlink.request(class.nest(TCA_OPTIONS, &[], |m| htb_class(m, *rate, *burst)), "htb class")?;
             netlink.request(leaf_message(interface, leaf), "leaf")
         }
     }
@@ -45,12 +45,15 @@ fn netem(interface: u32, qdisc: &Qdisc) -> Message {
     })
 }
 
-fn htb_class(m: Message, rate: u64) -> Message {
+fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
     let slow = rate.min(u32::MAX as u64) as u32;
     let spec = words(&[0, 0, slow]); // struct tc_ratespec: all zero but the rate
     let mut body = [spec.clone(), spec].concat();
-    // No burst at all: a packet may start when the one before it has ended.
-    body.extend(words(&[1, 1, 1514, 0, 0]));
+    // Without a burst a packet may start when the one before it has ended. With one, `tc` gives the ceiling one of a
+    // packet, and the smaller of the two decides.
+    let ticks = |bytes: u32| ((bytes as u64 * 1_000_000_000 / rate.max(1)) >> 6).max(1) as u32; // of 64 ns
+    let bursts = if burst == 0 { [1, 1] } else { [ticks(burst), ticks(CEILING_BURST)] };
+    body.extend(words(&[bursts[0], bursts[1], 1514, 0, 0]));
     let m = m.attr(TCA_HTB_PARMS, &body);
     if rate > u32::MAX as u64 {
         m.u64(TCA_HTB_RATE64, rate).u64(TCA_HTB_CEIL64, rate)
@@ -62,6 +65,10 @@ fn htb_class(m: Message, rate: u64) -> Message {
 fn leaf_message(interface: u32, leaf: &Leaf) -> Message {
     let m = add(libc::RTM_NEWQDISC, interface, CLASS, LEAF);
     match *leaf {
+        Leaf::Netem { limit, delay_ns } => {
+            let body = words(&[0, limit, 0, 0, 0, 0]);
+            m.text(TCA_KIND, "netem").nest(TCA_OPTIONS, &body, |m| m.u64(TCA_NETEM_LATENCY64, delay_ns))
+        }
         Leaf::Bfifo { limit } => m.text(TCA_KIND, "bfifo").attr(TCA_OPTIONS, &words(&[limit])),
         Leaf::Codel { limit, target, interval, ecn } => {
             m.text(TCA_KIND, "codel").nest(TCA_OPTIONS, &[], |m| {
@@ -166,6 +173,8 @@ fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_ne_bytes()).collect()
 }
 
+/// `cburst` that tc chooses: its guess of an MTU, bytes.
+const CEILING_BURST: u32 = 1600;
 const ROOT: u32 = 0xffff_ffff;
 const HTB: u32 = 1 << 16;
 const CLASS: u32 = 1 << 16 | 1;

@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, RawFd};
 
+use ackclock_core::datagram::Datagram;
 use ackclock_core::packet::{Ecn, Flags};
-use ackclock_core::{Packet, Segment, Stream, Time};
+use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
 use ackclock_net::{Link, LossConfig, Refused};
 use ackclock_sim::topology::{Builder, Layout};
 use ackclock_sim::workload::population::Population;
 
-use crate::flows::{Shared, SENDER_PORT};
+use crate::flows::{is_plain, Shared, SENDER_PORT};
 use crate::job::Job;
 use crate::network::Wiring;
-use crate::packet::Header;
-use crate::sys;
+use crate::packet::{Header, Udp};
+use crate::{sys, wire};
 
 /// A packet that a link refused.
 #[allow(missing_docs)]
@@ -35,6 +36,7 @@ pub struct Relay {
     routes: Vec<[Vec<u32>; 2]>,
     tuns: Vec<[RawFd; 2]>,
     groups: Vec<usize>,
+    plain: Vec<bool>,
     payloads: Vec<Vec<u8>>,
     free: Vec<u32>,
     /// By flow and peer's port.
@@ -83,6 +85,7 @@ impl Relay {
             routes: layout.routes,
             tuns: wiring.tuns.iter().map(|[a, b]| [a.as_raw_fd(), b.as_raw_fd()]).collect(),
             groups: shared.flows.iter().map(|f| f.group).collect(),
+            plain: shared.flows.iter().map(|f| is_plain(&job.scenario.flows[f.group].workload)).collect(),
             payloads: Vec::new(),
             free: Vec::new(),
             connections: BTreeMap::new(),
@@ -154,23 +157,45 @@ impl Relay {
     }
 
     fn enter(&mut self, now: u64, forward: bool, bytes: &[u8]) -> Result<()> {
-        let Some(header) = Header::parse(bytes) else { return Ok(()) };
-        let (ours, peer) =
-            if forward { (header.source, header.target) } else { (header.target, header.source) };
-        let Some(&group) = ours.checked_sub(SENDER_PORT).and_then(|flow| self.groups.get(flow as usize))
-        else {
-            return Ok(());
-        };
-        debug_assert!(group < self.tuns.len());
-        let flow = (ours - SENDER_PORT) as u32;
-        let (conn, seg_no, rexmit) = self.count(flow, forward, peer, &header);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.payloads.push(Vec::new());
             self.payloads.len() as u32 - 1
         });
+        let Some((flow, conn, content, ecn)) = self.read(forward, bytes, slot) else {
+            self.free.push(slot);
+            return Ok(());
+        };
         self.payloads[slot as usize].clear();
         self.payloads[slot as usize].extend_from_slice(bytes);
-        // Links do not look at offsets: this one tells where the bytes are.
+        let packet =
+            Packet { header: content, flow, conn, bytes: bytes.len() as u32 + self.framing, forward, ecn };
+        let first = self.routes[flow as usize][usize::from(!forward)][0];
+        self.offer(Time(now), first, packet);
+        Ok(())
+    }
+
+    /// Flow, number of the connection, and what the links look at, of a packet of a flow.
+    fn read(&mut self, forward: bool, bytes: &[u8], slot: u32) -> Option<(u32, u32, Content, Ecn)> {
+        let flows = self.groups.len();
+        let ends = |source: u16, target: u16| {
+            let (ours, peer) = if forward { (source, target) } else { (target, source) };
+            let flow = ours.checked_sub(SENDER_PORT).filter(|flow| (*flow as usize) < flows)?;
+            Some((flow as u32, peer))
+        };
+        // Links do not look at offsets and times: they tell where the bytes are.
+        if let Some(udp) = Udp::parse(bytes) {
+            let (flow, peer) = ends(udp.source, udp.target)?;
+            let mut datagram = wire::decode(udp.payload, udp.payload.len(), self.plain[flow as usize])?;
+            match &mut datagram {
+                Datagram::Data(data) => data.sent = Time(slot as u64),
+                Datagram::Report(report) => report.held = Span(slot as u64),
+            }
+            let conn = self.connection(flow, peer, false).number;
+            return Some((flow, conn, Content::Datagram(datagram), udp.ecn));
+        }
+        let header = Header::parse(bytes)?;
+        let (flow, peer) = ends(header.source, header.target)?;
+        let (conn, seg_no, rexmit) = self.count(flow, forward, peer, &header);
         let seg = Segment {
             seq: slot as u64,
             len: header.len,
@@ -179,29 +204,26 @@ impl Relay {
             flags: Flags(header.flags),
             ..Segment::default()
         };
-        let packet = Packet {
-            header: seg.into(),
-            flow,
-            conn,
-            bytes: bytes.len() as u32 + self.framing,
-            forward,
-            ecn: header.ecn,
-        };
-        let first = self.routes[flow as usize][usize::from(!forward)][0];
-        self.offer(Time(now), first, packet);
-        Ok(())
+        Some((flow, conn, seg.into(), header.ecn))
     }
 
-    /// Number of the connection; ordinal of a data segment and its transmission, as the simulator counts them.
-    fn count(&mut self, flow: u32, forward: bool, peer: u16, header: &Header) -> (u32, u32, u8) {
+    /// The connection between a flow and a port; with `opens` a new one.
+    fn connection(&mut self, flow: u32, peer: u16, opens: bool) -> &mut Connection {
         let connection = self.connections.entry((flow, peer)).or_default();
-        let opens = header.syn && header.flags & Flags::ACK.0 == 0;
         if opens || connection.number == 0 {
             self.numbered += 1;
             *connection = Connection { number: self.numbered, ..Connection::default() };
         }
+        connection
+    }
+
+    /// Number of the connection; ordinal of a data segment and its transmission, as the simulator counts them.
+    fn count(&mut self, flow: u32, forward: bool, peer: u16, header: &Header) -> (u32, u32, u8) {
+        let counts = self.counts;
+        let opens = header.syn && header.flags & Flags::ACK.0 == 0;
+        let connection = self.connection(flow, peer, opens);
         let number = connection.number;
-        if header.len == 0 || !self.counts {
+        if header.len == 0 || !counts {
             return (number, 0, 0);
         }
         let count = &mut connection.counts[usize::from(!forward)];
@@ -254,8 +276,9 @@ impl Relay {
 /// Where the bytes of a packet are.
 fn slot(packet: &Packet) -> u32 {
     match packet.header {
-        ackclock_core::packet::Header::Tcp(segment) => segment.seq as u32,
-        ackclock_core::packet::Header::Datagram(_) => unreachable!("invariant: made by `enter`"),
+        Content::Tcp(segment) => segment.seq as u32,
+        Content::Datagram(Datagram::Data(data)) => data.sent.0 as u32,
+        Content::Datagram(Datagram::Report(report)) => report.held.0 as u32,
     }
 }
 

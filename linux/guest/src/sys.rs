@@ -8,6 +8,9 @@ use std::io::{Error, Result};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+mod inbox;
+
+pub use inbox::Inbox;
 pub use now::*;
 
 fn check(value: libc::c_int, what: &str) -> Result<libc::c_int> {
@@ -230,6 +233,21 @@ pub fn send(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     none_at_timeout(n)
 }
 
+/// Send a datagram. What cannot be sent (a full queue, a peer that is gone) is lost, as in a network.
+pub fn send_datagram(fd: RawFd, bytes: &[u8]) -> Result<()> {
+    let n = unsafe {
+        libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+    };
+    if n >= 0 {
+        return Ok(());
+    }
+    let error = Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::ECONNREFUSED) => Ok(()),
+        _ => Err(Error::new(error.kind(), format!("send: {error}"))),
+    }
+}
+
 /// Receive `len` bytes and throw them away, inside the kernel; fewer at the end of the stream or the timeout.
 pub fn swallow(fd: RawFd, len: usize) -> Result<usize> {
     let n = unsafe { libc::recv(fd, std::ptr::null_mut(), len, libc::MSG_TRUNC | libc::MSG_WAITALL) };
@@ -269,8 +287,8 @@ pub fn tun(name: &str) -> Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Segmentation and aggregation by the device off: a packet is a packet.
-pub fn no_offloads(name: &str) -> Result<()> {
+/// Aggregation by the device off, and segmentation unless `tso`: a packet is a packet.
+pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
     #[repr(C)]
     struct Value {
         command: u32,
@@ -278,6 +296,9 @@ pub fn no_offloads(name: &str) -> Result<()> {
     }
     let fd = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
     for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
+        if tso && command != ETHTOOL_SGRO {
+            continue;
+        }
         let mut value = Value { command, data: 0 };
         let mut request: libc::ifreq = unsafe { zeroed() };
         name_into(&mut request, name);

@@ -10,7 +10,7 @@ use ackclock_net::{Counters, Refused};
 use ackclock_sim::{Column, Table};
 
 use crate::acks::{AckRow, Acks, Change, What};
-use crate::flows::{Fetched, Shared, Sums};
+use crate::flows::{Fetched, PccSums, Shared, Sums};
 use crate::info::Info;
 use crate::observe::{Notes, Sample};
 use crate::relay::Dropped;
@@ -96,7 +96,10 @@ fn flows(shared: &Shared, notes: &Notes, changes: &[Change]) -> Table {
                 failed: state.failed,
                 sums: state.closed,
                 changes: Changes::count(changes.iter().filter(|c| c.flow == flow.id)),
-                mean_rtt: rtts.get(&flow.id).map_or(f64::NAN, |(sum, n)| sum / n),
+                mean_rtt: match state.closed.pcc {
+                    Some(pcc) => pcc.mean_rtt_s,
+                    None => rtts.get(&flow.id).map_or(f64::NAN, |(sum, n)| sum / n),
+                },
             }
         })
         .collect();
@@ -104,6 +107,14 @@ fn flows(shared: &Shared, notes: &Notes, changes: &[Change]) -> Table {
     let timeouts = |i: usize| rows.iter().map(move |r| r.changes.timeouts[i]);
     let completion = |(row, flow): (&Row, &crate::flows::Flow)| {
         row.completed.map_or(f64::NAN, |t| (t - flow.start) as f64 / 1e9)
+    };
+    let of_pcc = |s: &Sums, what: fn(&PccSums) -> f64| s.pcc.as_ref().map_or(f64::NAN, what);
+    let send_rate = |(row, flow): (&Row, &crate::flows::Flow)| {
+        of_pcc(&row.sums, |pcc| pcc.sent_bytes as f64) * 8.0 / ((row.stop - flow.start) as f64 / 1e9)
+    };
+    let min_rtt = |s: &Sums| match &s.pcc {
+        Some(pcc) => pcc.min_rtt_s,
+        None => s.min_rtt_us.map_or(f64::NAN, |us| us as f64 * 1e-6),
     };
     Table::new("flows")
         .u4("flow", shared.flows.iter().map(|f| f.id))
@@ -126,7 +137,10 @@ fn flows(shared: &Shared, notes: &Notes, changes: &[Change]) -> Table {
         .i8("syn_retransmissions", sums().map(|s| s.syn_retransmissions))
         .i8("acks_received", sums().map(|s| s.acks_received))
         .f8("mean_rtt_s", rows.iter().map(|r| r.mean_rtt))
-        .f8("min_rtt_s", sums().map(|s| s.min_rtt_us.map_or(f64::NAN, |us| us as f64 * 1e-6)))
+        .f8("min_rtt_s", sums().map(min_rtt))
+        .f8("send_rate_bps", rows.iter().zip(&shared.flows).map(send_rate))
+        .f8("lost_packets", sums().map(|s| of_pcc(s, |pcc| pcc.lost_packets as f64)))
+        .f8("intervals", sums().map(|s| of_pcc(s, |pcc| pcc.intervals as f64)))
         .flag("failed", rows.iter().map(|r| r.failed))
 }
 

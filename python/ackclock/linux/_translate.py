@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
@@ -14,6 +14,9 @@ NETWORKS = ("auto", "qdisc", "relay")
 
 START_NS = 2_000_000_000
 """Virtual time at which a run begins: after boot and set-up, on a tick."""
+
+UDP_IP = 28
+"""Bytes of the IPv4 and the UDP header."""
 
 FRAME = 14
 """Bytes of an Ethernet header, which the kernel's disciplines charge beyond the IP packet."""
@@ -47,6 +50,16 @@ LINK_KEYS = ("rate_bps", "delay_ns", "queue", "loss", "jitter_ns", "reorder", "n
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions")
 MOST_CLIENTS = 1000
 """Flows of a group of fetches, whose ends are threads."""
+PLAIN = ("constant-rate", "on-off", "voice")
+"""Workloads over plain datagrams."""
+ONE_WAY = ("bulk", "transfer", "throttled")
+"""What PCC carries."""
+LEAST_PAYLOAD = 12
+"""Bytes of a plain datagram that carry its number and time."""
+LARGEST_FEEDBACK = 128
+"""Datagrams that one report can tell of, on the wire."""
+MININET_BURST = 15 * 1024
+"""Bytes of HTB's burst as Mininet sets it."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 
 
@@ -73,12 +86,16 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
     ScenarioError
         If neither can, with the key.
     """
+    flows = scenario["flows"]
+    recorded: tuple[str, ...] = RECORDED
+    traced = flows[:1] if scenario["record"].get("controller") == "flow" else flows
+    if all(_is_pcc(group) for group in traced):
+        recorded = (*RECORDED, "controller", "controller_interval_ns")  # the monitor intervals
     for key, value in scenario["record"].items():
-        if value and key not in RECORDED and value != RECORD_DEFAULTS.get(key):
+        if value and key not in recorded and value != RECORD_DEFAULTS.get(key):
             name = key.removesuffix("_ns")
             raise ScenarioError(key=f"record.{name}", found=quote(value), allowed=f"no {name}, with the linux backend")
-    hosts = [_host(group, i, controllers) for i, group in enumerate(scenario["flows"])]
-    flows = scenario["flows"]
+    hosts = [_host(group, i, controllers) for i, group in enumerate(flows)]
     plan: dict[str, Any] = {"kind": "relay"}
     if network != "relay":
         try:
@@ -91,6 +108,10 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
                     found=found,
                     allowed="what the kernel's queueing disciplines can do; --network relay can do it",
                 ) from None
+    if plan["kind"] == "relay" and (large := [i for i, host in enumerate(hosts) if host["tso"]]):
+        raise ScenarioError(
+            key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
+        )
     return {
         "scenario": {**scenario, "flows": [_flow(group) for group in flows]},
         "seed": seed,
@@ -103,7 +124,15 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
     """The group as the guest's reader of scenarios wants it: controllers it does not know are told to hosts only."""
-    return {**group, "congestion_control": "cubic"}
+    return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic"}
+
+
+def _is_pcc(group: Mapping[str, Any]) -> bool:
+    return group["congestion_control"].startswith("pcc-") and not _is_plain(group)
+
+
+def _is_plain(group: Mapping[str, Any]) -> bool:
+    return group["workload"]["kind"] in PLAIN
 
 
 def kernel_controller(name: str, recovery: str | None) -> str:
@@ -123,17 +152,24 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     if group["profile"] != "linux-6":
         raise refuse("profile", group["profile"], '"linux-6"')
     workload = group["workload"]["kind"]
-    if workload not in WORKLOADS:
-        raise refuse("workload.kind", workload, ", ".join(WORKLOADS))
+    datagrams = _is_pcc(group) or _is_plain(group)
+    carried = ONE_WAY if _is_pcc(group) else (*WORKLOADS, *PLAIN)
+    if workload not in carried:
+        raise refuse("workload.kind", workload, ", ".join(carried))
     if workload in ("fetch", "population"):
         clients = group.get("count", 1) * group["workload"].get("clients", 1)
         if clients > MOST_CLIENTS:
             raise refuse("count" if workload == "fetch" else "workload.clients", clients, f"at most {MOST_CLIENTS}")
-    for key in {name for name, value in group.items() if value} - {
-        "count", "profile", "congestion_control", "recovery", "stack", "workload", "start_ns", "stagger_ns", "stagger_s",
-        "stop_ns", "path",
-    }:  # fmt: skip
+    options = group.get("congestion_control_options") or {}
+    for key in sorted({name for name, value in group.items() if value} - {
+        "count", "profile", "congestion_control", "congestion_control_options", "recovery", "stack", "workload",
+        "start_ns", "stagger_ns", "stagger_s", "stop_ns", "path",
+    }):  # fmt: skip
         raise refuse(key, "a value", f"no {key}")
+    if datagrams:
+        return _datagram_host(group, refuse)
+    if options:
+        raise refuse(f"congestion_control_options.{next(iter(options))}", "a value", "no options")
     controller = kernel_controller(group["congestion_control"], group.get("recovery"))
     if controller not in controllers:
         if group.get("recovery") not in (None, "prr-linux-6"):
@@ -168,6 +204,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "early_retransmit": {"off": {}},
         "detection": {"rack": {}, "dupthresh": {"net/ipv4/tcp_recovery": "0"}},
         "hz": {1000: {}},
+        "tso": {False: {}, True: {}},
         "ecn": {
             "off": {"net/ipv4/tcp_ecn": "0"},
             "accept": {"net/ipv4/tcp_ecn": "2"},
@@ -191,7 +228,32 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "rto_min_ms": min_rto // 1_000_000,
         "mss": smss + 12 * timestamps if smss else 0,
         "mtu": max(1500, smss + 52),
+        "tso": group.get("stack", {}).get("tso", False),
         "window_clamp": min(window, 2**31 - 1),
+    }
+
+
+def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:
+    """Hosts of flows over datagrams; the guest holds their endpoints, and the kernel carries what they send."""
+    for key, value in group.get("stack", {}).items():
+        raise refuse(f"stack.{key.removesuffix('_ns')}", value, "no stack for flows over datagrams")
+    options = group.get("congestion_control_options") or {}
+    if options.get("feedback", 1) > LARGEST_FEEDBACK:
+        raise refuse("congestion_control_options.feedback", options["feedback"], f"at most {LARGEST_FEEDBACK}")
+    if str(options.get("utility", "")).startswith("custom:"):
+        raise refuse("congestion_control_options.utility", options["utility"], "a utility of this engine")
+    payload = group["workload"].get("payload_bytes", LEAST_PAYLOAD)
+    if payload < LEAST_PAYLOAD:
+        raise refuse("workload.payload", f"{payload} bytes", f"at least {LEAST_PAYLOAD} bytes")
+    return {
+        "congestion_control": "",
+        "sysctl": [],
+        "initcwnd": 0,
+        "rto_min_ms": 0,
+        "mss": 0,
+        "mtu": max(1500, payload + UDP_IP),
+        "tso": False,
+        "window_clamp": 0,
     }
 
 
@@ -279,7 +341,8 @@ def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> 
         out.append(stage(netem(delay_ns=delay)))
         return out
     if kind == "netem-limit":
-        out.append(stage(netem(rate=rate, delay_ns=delay, limit=queue["limit_packets"]), queues=True))
+        leaf = {"kind": "netem", "limit": queue["limit_packets"], "delay_ns": delay}
+        out.append(stage(_shaper(rate, overhead, leaf, burst=MININET_BURST), queues=True))
         return out
     if kind == "drop-tail" and "limit_bytes" not in queue:
         packets = queue.get("limit_packets")
@@ -291,9 +354,13 @@ def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> 
         out.append(stage(netem(delay_ns=delay)))
         return out
     # The shaper lets a packet go when its transmission starts; the stage behind it adds the time that it takes.
-    out.append(stage({"kind": "shaper", "rate": rate, "overhead": overhead, "leaf": _leaf(queue, place)}, queues=True))
+    out.append(stage(_shaper(rate, overhead, _leaf(queue, place)), queues=True))
     out.append(stage(netem(rate=rate, delay_ns=delay)))
     return out
+
+
+def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0) -> dict[str, Any]:
+    return {"kind": "shaper", "rate": rate, "burst": burst, "overhead": overhead, "leaf": leaf}
 
 
 def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:

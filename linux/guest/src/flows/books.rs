@@ -2,7 +2,7 @@
 
 use std::io::{Error, Result};
 use std::os::fd::RawFd;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ackclock_sim::flow::ClientRow;
 use ackclock_sim::starts::{self, Starts};
@@ -10,6 +10,7 @@ use ackclock_sim::topology::Layout;
 use ackclock_sim::workload::population::Population;
 use ackclock_sim::workload::FetchParams;
 
+use super::datagram::Ends;
 use crate::info::Info;
 use crate::job::Job;
 use crate::sys;
@@ -29,6 +30,18 @@ pub struct Sums {
     pub acks_received: u64,
     pub min_rtt_us: Option<u32>,
     pub syn_retransmissions: u64,
+    pub pcc: Option<PccSums>,
+}
+
+/// What only PCC counts, and its round-trip times, which it samples itself.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct PccSums {
+    pub sent_bytes: u64,
+    pub lost_packets: u64,
+    pub intervals: u64,
+    pub mean_rtt_s: f64,
+    pub min_rtt_s: f64,
 }
 
 impl Sums {
@@ -52,6 +65,8 @@ impl Sums {
 pub struct State {
     /// The sending host's socket of the connection now open.
     pub open: Option<RawFd>,
+    /// Its endpoints, if it is a flow over datagrams.
+    pub datagrams: Option<Arc<Ends>>,
     pub established: Option<u64>,
     pub completed: Option<u64>,
     pub acked_at_stop: Option<u64>,
@@ -106,6 +121,8 @@ pub struct Flow {
 pub struct Shared {
     /// Monotonic time of the start of the run.
     pub zero: u64,
+    /// CLOCK_REALTIME at the start of the run, ns.
+    pub wall: u64,
     /// Flows by number.
     pub flows: Vec<Flow>,
     /// Clients of populations, as drawn.
@@ -140,8 +157,11 @@ impl Shared {
         if flows.len() > MOST_FLOWS {
             return Err(Error::other(format!("{} flows; allowed: {MOST_FLOWS}", flows.len())));
         }
+        // Both clocks in one go: reading takes 256 ns of virtual time.
+        let (mono, real) = (sys::monotonic(), sys::realtime());
         Ok(Shared {
             zero: job.start_ns,
+            wall: job.start_ns + (real - 256 - mono),
             states: flows.iter().map(|_| Mutex::default()).collect(),
             flows,
             clients,
