@@ -3,7 +3,9 @@
 //! Names are those of the RFCs and of Linux. Windows are counted in segments. What Linux decides in one function is
 //! decided in one function here, so that a trace can be held against the kernel's ACK by ACK.
 
+mod application;
 mod chrono;
+mod control;
 mod delivery;
 mod detection;
 mod ecn;
@@ -17,6 +19,7 @@ mod records;
 mod scoring;
 mod state;
 mod timers;
+mod told;
 mod transmit;
 mod undo;
 mod validation;
@@ -26,7 +29,7 @@ mod writer;
 
 use std::rc::Rc;
 
-use ackclock_cc::{AckSample, CongestionControl, Controller, RecoveryAck, RecoveryRule, Rule, Window};
+use ackclock_cc::{CongestionControl, Controller, Rule, Window};
 use ackclock_core::trace::{CaState, Record, RecoverySummary};
 use ackclock_core::{FlowId, Segment, Span, Time};
 
@@ -328,109 +331,10 @@ impl Sender {
         self.window.cwnd = 1;
     }
 
-    /// The application wrote `bytes`.
-    pub fn write(&mut self, now: Time, bytes: u64) {
-        self.write_marked(now, bytes, false, false);
-    }
-
-    /// The same; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
-    pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
-        self.check_app_limited();
-        if self.queue.is_some() {
-            return self.begin_writing(now, bytes, more, record);
-        }
-        self.write_end = self.write_end.saturating_add(bytes);
-        self.nagle_push = false;
-        self.push = true;
-    }
-
-    /// TCP_NODELAY: small segments need not wait for ACKs.
-    pub fn set_nodelay(&mut self, on: bool) {
-        self.nodelay = on;
-        self.nagle_push |= on;
-        self.push = true;
-    }
-
-    /// TCP_CORK: no small segments at all. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
-    pub fn set_cork(&mut self, on: bool, push: bool) {
-        self.cork = on;
-        self.nagle_push |= !on && push && self.nodelay;
-        self.push |= push;
-    }
-
-    /// The application has nothing more to write than what was sent.
-    pub fn stop_writing(&mut self) {
-        self.write_end = self.snd_nxt - self.fin_sent as u64;
-        if let Some(queue) = &mut self.queue {
-            queue.cut(self.write_end);
-        }
-        self.stop_waiting();
-    }
-
-    /// FIN after all written data.
-    pub fn close(&mut self) {
-        self.close_when_written();
-    }
-
-    /// Whether our FIN was acknowledged.
-    pub fn fin_acked(&self) -> bool {
-        self.fin_sent && self.board.packets_out() == 0
-    }
-
-    /// Whether this end closed.
-    pub fn closing(&self) -> bool {
-        self.fin_wanted
-    }
-
-    /// Nothing to send, and nothing outstanding.
-    pub fn is_idle(&self) -> bool {
-        self.board.packets_out() == 0 && !self.has_new_data()
-    }
-
-    /// Whether a FIN was sent.
-    pub fn fin_sent(&self) -> bool {
-        self.fin_sent
-    }
-
-    /// Payload bytes cumulatively acknowledged.
-    pub fn acked(&self) -> u64 {
-        self.snd_una - 1 - self.fin_acked() as u64
-    }
-
     /// Deadline of the timer.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline.min(self.pace_at)
-    }
-
-    /// RACK's reordering degree, for TCP_INFO.
-    pub fn reordering(&self) -> u32 {
-        self.reordering
-    }
-
-    /// Payload of a full segment now.
-    pub fn smss(&self) -> u32 {
-        self.smss
-    }
-
-    /// Consecutive timeouts without an answer.
-    pub fn retransmits(&self) -> u32 {
-        self.retransmits
-    }
-
-    /// Segments delivered so far.
-    pub fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
-    /// Window probes without an answer, and their back-off.
-    pub fn probes(&self) -> (u8, u8) {
-        (self.probes, self.probe_backoff)
-    }
-
-    /// Peer's window.
-    pub fn snd_wnd(&self) -> u64 {
-        self.snd_wnd
     }
 
     #[inline]
@@ -454,11 +358,6 @@ impl Sender {
             self.stats.hystart_exits += 1;
             self.stats.hystart_exit_cwnd = cwnd;
         }
-    }
-
-    /// Payload bytes that the application wrote so far.
-    pub fn written(&self) -> u64 {
-        self.write_end - 1
     }
 
     /// Value of the timestamp clock: 1 ms, never zero.
@@ -550,79 +449,6 @@ impl Sender {
         }
         if let Some(vars) = &mut self.vars {
             vars.record(now, self.stats.acks_received as u32, &self.window, &self.cc);
-        }
-    }
-
-    /// What the controller is told first; loss detection adds to it.
-    #[inline]
-    fn sample(
-        &self,
-        now: Time,
-        prior_in_flight: u32,
-        prior_una: u64,
-        delivered: u32,
-        w: &AckWork,
-    ) -> AckSample {
-        AckSample {
-            now,
-            acked: delivered,
-            delivered,
-            acked_bytes: self.snd_una - prior_una,
-            newly_lost: 0,
-            rtt: w.rtt,
-            srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min_rtt(),
-            prior_in_flight,
-            in_flight: self.board.pipe(),
-            snd_una: self.snd_una,
-            snd_nxt: self.snd_nxt,
-            cwnd_limited: self.cwnd_limited(),
-            paced: self.paced(),
-            smss: self.smss,
-            ece: self.ecn.echo,
-            delivered_ce: if self.ecn.echo { delivered } else { 0 },
-            ca_state: self.ca_state,
-            is_dup: !w.una_advanced && !w.not_dup,
-            rate: None,
-        }
-    }
-
-    /// Kernels before 2015 counted ACKs where RFC 5681 allows segments; CUBIC corrected for delayed ACKs by itself.
-    fn counts_acks(&self) -> bool {
-        self.config.count_acks && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
-    }
-
-    /// Exactly one rule sets the window (Linux `tcp_cong_control`).
-    fn control_window(&mut self, sample: &mut AckSample, entering: bool, w: &AckWork) {
-        let (delivered, newly_lost) = (sample.delivered, sample.newly_lost);
-        sample.in_flight = self.board.pipe();
-        sample.ca_state = self.ca_state;
-        sample.is_dup = w.is_dup;
-        sample.delivered_ce = if sample.ece { delivered } else { 0 };
-        if self.rates.is_some() {
-            self.sample_rate(sample);
-        }
-        if self.controls {
-            self.cc.on_control(&mut self.window, sample);
-        } else if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
-            self.window.cwnd = self.rule.on_ack(&RecoveryAck {
-                delivered,
-                pipe: self.board.pipe(),
-                cwnd: self.window.cwnd,
-                ssthresh: self.window.ssthresh,
-                una_advanced: w.una_advanced,
-                newly_lost,
-                entering,
-                progress: w.data_acked || w.data_sacked || w.dsack || (!self.sack && w.is_dup),
-            });
-        } else {
-            let reordered = self.reordering > self.config.dup_thresh;
-            let grows = if reordered { w.data_acked || w.data_sacked } else { w.data_acked };
-            if grows && delivered > 0 {
-                sample.acked = if self.counts_acks() { 1 } else { delivered };
-                self.cc.on_ack(&mut self.window, sample);
-                self.cwnd_stamp = sample.now;
-            }
         }
     }
 }

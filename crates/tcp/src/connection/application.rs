@@ -1,0 +1,108 @@
+//! What the application does with a connection: it writes, reads, closes, and sets the options of its socket.
+
+use ackclock_core::{Span, Time};
+
+use super::{Connection, State};
+use crate::config::SendLimit;
+
+impl Connection {
+    /// The application hands over `bytes`, before or after the handshake.
+    pub fn write(&mut self, now: Time, bytes: u64) {
+        self.sender.write(now, bytes);
+    }
+    /// The application always has more.
+    pub fn write_forever(&mut self, now: Time) {
+        self.sender.write(now, 1 << 62);
+    }
+    /// Nothing beyond what was sent so far.
+    pub fn stop_writing(&mut self, _now: Time) {
+        self.sender.stop_writing();
+    }
+    /// FIN after all written data.
+    pub fn close(&mut self, _now: Time) {
+        self.closed_last = self.receiver.fin_received();
+        self.receiver.closing = true;
+        self.sender.close();
+    }
+    /// As [`Connection::write`]; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
+        self.sender.write_marked(now, bytes, more, record);
+    }
+    /// Bytes of the last write that wait for room in the send buffer: a write that blocks returns when there are none.
+    pub fn unwritten(&self) -> u64 {
+        self.sender.unwritten()
+    }
+    /// Do not wait for that room: the write returns without them.
+    pub fn stop_waiting(&mut self) {
+        self.sender.stop_waiting();
+    }
+    /// SO_SNDBUF: the send buffer takes this much, in Linux's accounting.
+    pub fn set_send_buffer(&mut self, limit: SendLimit) {
+        self.sender.set_send_buffer(limit);
+    }
+    /// What the send buffer may take now, bytes; none: anything.
+    pub fn send_buffer(&self) -> Option<u64> {
+        self.sender.send_buffer()
+    }
+    /// TCP_NOTSENT_LOWAT: bytes that may wait unsent before a write blocks.
+    pub fn set_notsent_lowat(&mut self, bytes: u64) {
+        self.sender.set_notsent_lowat(bytes);
+    }
+    /// The application takes up to `bytes` of what arrived in order; how many it got.
+    pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
+        self.receiver.read(now, bytes)
+    }
+    /// Payload bytes that wait for a [`Connection::read`].
+    pub fn readable(&self) -> u64 {
+        self.receiver.received() - self.receiver.taken()
+    }
+    /// A router dropped the segment that begins at offset `seq`, because the path carries segments of at most `mss` bytes,
+    /// options included (ICMP "fragmentation needed", RFC 1191).
+    pub fn on_too_big(&mut self, now: Time, seq: u64, mss: u32) {
+        let (una, nxt) = self.sending();
+        if self.state == State::Established && (una..=nxt).contains(&seq) {
+            self.sender.shrink_segments(now, mss.saturating_sub(12 * self.has_ts as u32));
+        }
+    }
+    /// TCP_USER_TIMEOUT; zero: none.
+    pub fn set_user_timeout(&mut self, timeout: Span) {
+        self.sender.set_user_timeout(timeout);
+    }
+    /// The application closed the socket: what is left to send is given up sooner.
+    pub fn orphan(&mut self) {
+        self.sender.set_orphan();
+    }
+    /// The device refuses every packet, and says so (or takes them again).
+    pub fn set_refused(&mut self, refused: bool) {
+        self.sender.set_refused(refused);
+    }
+    /// TCP_NODELAY.
+    pub fn set_nodelay(&mut self, on: bool) {
+        self.sender.set_nodelay(on);
+    }
+    /// TCP_CORK. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
+    pub fn set_cork(&mut self, on: bool, push: bool) {
+        self.sender.set_cork(on, push);
+    }
+    /// SO_MAX_PACING_RATE, bytes/s; `u64::MAX` = no limit. A limit turns pacing on.
+    pub fn set_max_pacing_rate(&mut self, most: u64) {
+        self.sender.set_max_pacing_rate(most);
+    }
+    /// Packets that arrive hold several segments of this size (GRO); the greatest one otherwise.
+    pub fn set_segment_limit(&mut self, bytes: u32) {
+        self.receiver.segment_limit = bytes;
+    }
+    /// How windows fit the header: the shift of window scaling, or none.
+    pub fn fit_header(&mut self, shift: Option<u8>) {
+        self.receiver.fit_header(shift);
+    }
+    /// Break the connection off: an RST leaves, nothing else.
+    pub fn reset(&mut self) {
+        self.reset_due = matches!(self.state, State::SynReceived | State::Established);
+        self.state = State::Failed;
+    }
+    /// Forget everything, without a word to the peer.
+    pub fn abort(&mut self) {
+        self.state = State::Done;
+    }
+}

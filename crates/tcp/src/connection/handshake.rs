@@ -1,0 +1,176 @@
+//! How a connection begins, and how it breaks off: SYN, SYN-ACK, what both ends agree on; RST.
+
+use ackclock_core::packet::SynOptions;
+use ackclock_core::{Flags, Segment, Span, Time};
+
+use super::{Connection, State};
+use crate::config::EcnUse;
+
+impl Connection {
+    /// Send the SYN.
+    pub fn connect(&mut self, now: Time) {
+        debug_assert_eq!(self.state, State::Closed);
+        self.state = State::SynSent;
+        self.syn_due = true;
+        self.arm_syn(now);
+    }
+
+    #[cold]
+    pub(super) fn on_packet_slow(&mut self, now: Time, seg: &Segment) {
+        if seg.flags.has(Flags::RST) {
+            self.on_reset(now, seg);
+            return;
+        }
+        let syn = seg.flags.has(Flags::SYN);
+        let state = self.state;
+        match state {
+            State::Listen if syn && !seg.flags.has(Flags::ACK) => {
+                self.ecn =
+                    self.config.ecn != EcnUse::Off && seg.flags.has(Flags::ECE) && seg.flags.has(Flags::CWR);
+                self.negotiate(seg);
+                self.state = State::SynReceived;
+                self.syn_due = true;
+                self.arm_syn(now);
+            }
+            State::SynReceived if syn => {
+                // The SYN-ACK was lost: answer again (Linux `tcp_check_req`).
+                self.syn_due = true;
+                self.syn_again = true;
+                self.arm_syn(now);
+            }
+            State::SynReceived if seg.flags.has(Flags::ACK) && seg.ack >= 1 => {
+                self.establish(now, seg);
+                self.on_established(now, seg);
+            }
+            State::SynSent if syn && seg.flags.has(Flags::ACK) => {
+                self.ecn &= seg.flags.has(Flags::ECE) && !seg.flags.has(Flags::CWR);
+                self.negotiate(seg);
+                self.establish(now, seg);
+                self.receiver.ack_now();
+                self.ack_first = true;
+            }
+            State::Established if syn && self.may_challenge(now) => self.receiver.ack_now(),
+            State::Done if seg.seq_len() > 0 => self.receiver.ack_now(),
+            _ => {}
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, RFC 5961 §3.2: only the exact next number resets; what else is in the window is challenged.
+    fn on_reset(&mut self, now: Time, seg: &Segment) {
+        let state = self.state;
+        match state {
+            State::SynSent if seg.flags.has(Flags::ACK) && seg.ack == 1 => self.state = State::Failed,
+            State::SynSent | State::Listen | State::Closed => {}
+            _ if seg.seq == self.receiver.rcv_nxt => self.state = State::Failed,
+            State::Established | State::SynReceived
+                if seg.seq > self.receiver.rcv_nxt
+                    && seg.seq < self.receiver.right_edge()
+                    && self.may_challenge(now) =>
+            {
+                self.receiver.ack_now()
+            }
+            _ => {}
+        }
+    }
+
+    fn negotiate(&mut self, seg: &Segment) {
+        self.receiver.on_syn();
+        self.has_ts &= seg.has_ts;
+        self.peer_mss = seg.syn.mss as u32;
+        self.sack &= seg.syn.sack_permitted;
+        self.receiver.negotiated(seg.syn.sack_permitted, seg.has_ts);
+        self.receiver.ts_recent = seg.ts_val;
+        self.sender.set_snd_wnd(seg.wnd);
+    }
+
+    fn establish(&mut self, now: Time, seg: &Segment) {
+        self.state = State::Established;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin(now);
+        }
+        self.syn_deadline = Time::NEVER;
+        self.syn_due = false;
+        let mut rtt = (self.syn_tries <= 1).then(|| now - self.syn_sent_at);
+        if rtt.is_none() && self.has_ts && seg.ts_ecr > 0 {
+            let ms = self.sender.ts(now).saturating_sub(seg.ts_ecr) as u64;
+            rtt = Some(Span::from_ms(ms.max(1)));
+        }
+        if self.syn_timeouts > 1 {
+            self.sender.start_from_one();
+        }
+        self.sender.ecn.on = self.ecn;
+        // Options that were not agreed on leave their room to the payload.
+        let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
+        let own = own.min(self.config.path_mss.saturating_sub(12 * self.has_ts as u32));
+        let smss = own.min(self.peer_mss.saturating_sub(12 * self.has_ts as u32)).max(1);
+        self.sender.established(now, seg.wnd, self.sack, smss, rtt);
+    }
+
+    pub(super) fn arm_syn(&mut self, now: Time) {
+        // Only the SYN keeps its pace; the SYN-ACK backs off from the start.
+        let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts as u32 } else { 0 };
+        let doublings = self.syn_timeouts.saturating_sub(linear).min(16);
+        let rto = (self.config.initial_rto * (1 << doublings)).min(self.config.max_rto);
+        self.syn_deadline = self.ticks.expiry(now, rto);
+    }
+
+    #[cold]
+    pub(super) fn poll_slow(&mut self, now: Time) -> Option<Segment> {
+        if std::mem::take(&mut self.reset_due) {
+            let mut seg =
+                Segment { seq: self.sender.snd_nxt, flags: Flags::RST | Flags::ACK, ..Segment::default() };
+            if self.has_ts {
+                seg.has_ts = true;
+                seg.ts_val = self.sender.ts(now);
+            }
+            self.receiver.stamp(&mut seg);
+            return Some(seg);
+        }
+        if self.state == State::Done && self.receiver.ack_due() {
+            return Some(self.pure_ack(now)); // the peer's FIN again: our last ACK was lost
+        }
+        if !self.syn_due {
+            let challenged = self.state == State::SynReceived && self.receiver.ack_due();
+            return challenged.then(|| self.pure_ack(now));
+        }
+        self.syn_due = false;
+        let again = std::mem::take(&mut self.syn_again);
+        if again {
+            self.sender.stats.syn_retransmissions += 1;
+            // Whoever drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
+            self.ecn &= self.state == State::SynReceived;
+        }
+        self.syn_tries += 1;
+        if self.syn_tries == 1 {
+            self.syn_sent_at = now;
+        }
+        let syn = SynOptions {
+            mss: (self.config.payload() + 12 * self.config.timestamps as u32).min(u16::MAX as u32) as u16,
+            wscale: window_scale(self.config.receive_buffer),
+            sack_permitted: self.sack,
+        };
+        let mut seg = Segment { flags: Flags::SYN, syn, ..Segment::default() };
+        if self.has_ts {
+            seg.has_ts = true;
+            seg.ts_val = self.sender.ts(now);
+        }
+        self.receiver.stamp(&mut seg);
+        if self.state == State::SynReceived {
+            seg.flags |= Flags::ACK;
+            if self.ecn {
+                seg.flags |= Flags::ECE;
+            }
+        } else {
+            seg.ack = 0;
+            if self.ecn {
+                seg.flags |= Flags::ECE | Flags::CWR;
+            }
+        }
+        Some(seg)
+    }
+}
+
+/// Least shift that lets 16 bits express this buffer (RFC 7323 §2.3: at most 14).
+pub(crate) fn window_scale(buffer: u64) -> u8 {
+    (0..14).find(|&s| 65_535u64 << s >= buffer).unwrap_or(14)
+}

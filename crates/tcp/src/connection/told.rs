@@ -1,0 +1,93 @@
+//! What a connection tells of itself; the snapshot in the spirit of TCP_INFO is in `info.rs`.
+
+use ackclock_core::trace::{Record, RecoverySummary};
+use ackclock_core::{Span, Time};
+
+use super::{Connection, State};
+use crate::info::Stats;
+use crate::sender::VarsTrace;
+
+impl Connection {
+    /// State of the connection.
+    pub fn state(&self) -> State {
+        self.state
+    }
+    /// Whether the handshake is over at this end.
+    pub fn is_established(&self) -> bool {
+        matches!(self.state, State::Established | State::Done)
+    }
+    /// Payload bytes delivered in order to the application.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.receiver.received()
+    }
+    /// The peer's FIN arrived in order.
+    pub fn peer_closed(&self) -> bool {
+        self.receiver.fin_received()
+    }
+    /// The application has closed this end.
+    pub fn is_closing(&self) -> bool {
+        self.sender.closing()
+    }
+    /// Payload bytes that the application wrote so far.
+    pub fn written(&self) -> u64 {
+        self.sender.written()
+    }
+    /// Payload bytes of ours cumulatively acknowledged.
+    #[inline]
+    pub fn acked(&self) -> u64 {
+        self.sender.acked()
+    }
+    /// May be dropped: closed on both sides, or failed.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done | State::Failed)
+    }
+    /// Gave up, or was reset.
+    pub fn has_failed(&self) -> bool {
+        self.state == State::Failed
+    }
+
+    /// Running sums.
+    pub fn stats(&self) -> &Stats {
+        &self.sender.stats
+    }
+
+    /// Where the receiving half stands: next offset expected, bound of the window offered, size of the peer's segments.
+    pub fn receiving(&self) -> (u64, u64, u32) {
+        (self.receiver.rcv_nxt, self.receiver.offered(), self.receiver.rcv_mss())
+    }
+
+    /// Where the sending half stands: first offset not acknowledged, next one to send.
+    pub fn sending(&self) -> (u64, u64) {
+        (self.sender.snd_una, self.sender.snd_nxt)
+    }
+
+    /// Switch the per-ACK trace on or off.
+    pub fn set_trace(&mut self, on: bool) {
+        self.sender.records = on.then(Vec::new);
+    }
+    /// Write the controller's variables down, at most one row in `interval`.
+    pub fn trace_controller(&mut self, interval: Span) {
+        self.sender.trace_vars(interval);
+    }
+    /// Take the trace of the controller's variables.
+    pub fn take_controller_trace(&mut self) -> Option<Box<VarsTrace>> {
+        self.sender.vars.take()
+    }
+    /// The seed of the controller's random numbers.
+    pub fn seed_controller(&mut self, seed: u64) {
+        self.sender.seed(seed);
+    }
+    /// Drain the trace.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        self.sender.records.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+    /// Drain the finished episodes of recovery.
+    pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
+        std::mem::take(&mut self.sender.recoveries)
+    }
+    /// The run ends: an episode of recovery under way gets its line too.
+    pub fn finish(&mut self, now: Time) {
+        self.sender.finish(now);
+    }
+}
