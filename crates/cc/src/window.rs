@@ -54,20 +54,25 @@ impl Window {
         left
     }
 
+    /// How every controller with the slow start of RFC 5681 begins: nothing is done for a window that was not the limit,
+    /// and slow start takes its share. What is left for linear growth, if that is to be done.
+    #[inline]
+    pub fn past_slow_start(&mut self, ack: &AckSample) -> Option<u32> {
+        if !ack.cwnd_limited {
+            return None;
+        }
+        if !self.in_slow_start() {
+            return Some(ack.acked);
+        }
+        Some(self.slow_start(ack.acked)).filter(|&left| left > 0)
+    }
+
     /// Slow start and one segment per round trip (RFC 5681 §3.1; Linux `tcp_reno_cong_avoid`).
     #[inline]
     pub fn grow_as_reno(&mut self, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
+        if let Some(acked) = self.past_slow_start(ack) {
+            self.additive_increase(self.cwnd, acked);
         }
-        let mut acked = ack.acked;
-        if self.in_slow_start() {
-            acked = self.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
-        self.additive_increase(self.cwnd, acked);
     }
 
     /// ssthresh that outlasts a change of the window outside recovery (Linux `tcp_current_ssthresh`).

@@ -78,16 +78,7 @@ impl CongestionControl for Bic {
 
     #[inline]
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
+        let Some(acked) = window.past_slow_start(ack) else { return };
         self.update(window.cwnd, ack.now.0 / 1_000_000 + 1);
         window.additive_increase(self.cnt, acked);
     }

@@ -177,16 +177,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
+        let Some(acked) = window.past_slow_start(ack) else { return };
         match &mut self.curve {
             Curve::Kernel(curve) => {
                 let cnt = curve.update(window.cwnd, acked, ack.now, self.delay_min);

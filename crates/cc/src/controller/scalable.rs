@@ -17,16 +17,7 @@ pub struct Scalable;
 impl CongestionControl for Scalable {
     #[inline]
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            acked = window.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
+        let Some(acked) = window.past_slow_start(ack) else { return };
         window.additive_increase(window.cwnd.min(AI_CNT), acked);
     }
 

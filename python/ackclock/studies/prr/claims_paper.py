@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -116,50 +116,31 @@ def more(tables: Tables, column: str, rule: str, page: int, loss: float) -> Esti
     return percent_more(x, y)
 
 
-def p3(tables: Tables) -> Sequence[Evidence]:
-    """Timeouts of rate halving, less those of PRR-SSRB."""
-    names = {"data_rtos": "all timeouts", "rtos_recovery": "timeouts in recovery"}
-    found = [
+def _more_of_each(tables: Tables, rule: str, names: Mapping[str, str]) -> list[Evidence]:
+    """75 KB at 3 % decides; the cells beside it are shown."""
+    cells = ((MIDDLE, HIGH), (MIDDLE, LOW), (LARGE, LOW), (LARGE, HIGH))
+    return [
         Evidence.of(
-            more(tables, column, RATE_HALVING, MIDDLE, HIGH), f"{where(MIDDLE, HIGH)}: more {name}", above(0), unit="%"
-        )
-        for column, name in names.items()
-    ]
-    found += [
-        Evidence.of(
-            more(tables, column, RATE_HALVING, page, loss),
+            more(tables, column, rule, page, loss),
             f"{where(page, loss)}: more {name}",
             above(0),
             unit="%",
-            weighs=False,
+            weighs=(page, loss) == cells[0],
         )
-        for page, loss in ((MIDDLE, LOW), (LARGE, LOW), (LARGE, HIGH))
+        for page, loss in cells
         for column, name in names.items()
     ]
-    return found
+
+
+def p3(tables: Tables) -> Sequence[Evidence]:
+    """Timeouts of rate halving, less those of PRR-SSRB."""
+    return _more_of_each(tables, RATE_HALVING, {"data_rtos": "all timeouts", "rtos_recovery": "timeouts in recovery"})
 
 
 def p4(tables: Tables) -> Sequence[Evidence]:
     """Retransmissions of RFC 6675, less those of PRR-SSRB."""
     names = {"data_retransmissions": "retransmissions", "lost_retransmits": "lost retransmissions"}
-    found = [
-        Evidence.of(
-            more(tables, column, RFC6675, MIDDLE, HIGH), f"{where(MIDDLE, HIGH)}: more {name}", above(0), unit="%"
-        )
-        for column, name in names.items()
-    ]
-    found += [
-        Evidence.of(
-            more(tables, column, RFC6675, page, loss),
-            f"{where(page, loss)}: more {name}",
-            above(0),
-            unit="%",
-            weighs=False,
-        )
-        for page, loss in ((MIDDLE, LOW), (LARGE, LOW), (LARGE, HIGH))
-        for column, name in names.items()
-    ]
-    return found
+    return _more_of_each(tables, RFC6675, names)
 
 
 # P5, P6: latency
