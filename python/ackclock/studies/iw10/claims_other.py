@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from ackclock.studies.iw10 import background, photos, rounds
+from ackclock.studies.iw10 import background, photos
 from ackclock.studies.iw10.testbed import HEAVY, IW3, IW10, SLOW
 from ackclock.study import Evidence, Range, Tables, above, at_least, between, exactly
 from ackclock.study.estimates import Array, gain, median, ratio
@@ -122,6 +122,3 @@ def i29(tables: Tables) -> Sequence[Evidence]:
             Evidence.of(median(by_arm[IW10] / by_arm[IW3]), f"{name}: UCT(IW10) / UCT(IW3)", Range(), weighs=False)
         )
     return found
-
-
-ROUNDS = rounds.PUBLISHED

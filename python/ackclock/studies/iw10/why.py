@@ -177,6 +177,3 @@ def answer(tables: Tables) -> str:
             f"{ratio(AS_IS, 'completion time, incomplete counted', place):.2f} with incomplete ones counted"
         )
     return "Completion time of IW3 in the mix over IW3 alone. " + "; ".join(parts) + "."
-
-
-__all__ = ["AS_IS", "IW10", "PACED", "QUICK_REPAIR", "VARIANTS", "answer", "figure", "pick", "queue", "ratios", "run"]

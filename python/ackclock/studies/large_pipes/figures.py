@@ -14,7 +14,6 @@ from ackclock.studies.large_pipes.paths import (
     ALABAMA,
     ALABAMA_ATM,
     BUFFERS,
-    CALTECH,
     FAST,
     HSTCP,
     NEWRENO,
@@ -389,15 +388,3 @@ def damping(tables: Tables) -> Figure:
 def _saturates(t: pl.DataFrame) -> bool:
     tau = t.filter(pl.col("u_max") == "last-10")["tau_rtts"].to_numpy()
     return bool(np.sort(tau)[1] > 0.8 * tau.max())
-
-
-__all__ = [
-    "CALTECH",
-    "coalescing",
-    "completion_times",
-    "damping",
-    "fast_in_step",
-    "over_time",
-    "random_loss",
-    "sharing_bars",
-]

@@ -15,12 +15,9 @@ from ackclock.studies.large_pipes.paths import (
     ALABAMA,
     ALABAMA_ATM,
     FAST,
-    HSTCP,
     NEWRENO,
     PROTOCOLS,
     SENDERS,
-    TCPW,
-    Path,
 )
 from ackclock.study import Data, Plan
 from ackclock.study.cells import Cell, collect
@@ -217,19 +214,3 @@ def jain_per_run(table: pl.DataFrame) -> list[float]:
         metrics.jain(own["goodput_bps"].to_list())
         for _, own in table.sort("run", "flow").group_by("run", maintain_order=True)
     ]
-
-
-__all__ = [
-    "ALPHA",
-    "HSTCP",
-    "QUEUE",
-    "RTT_RATIOS",
-    "SYNC",
-    "TCPW",
-    "Path",
-    "jain_per_run",
-    "run",
-    "run_probe",
-    "run_sync",
-    "shares",
-]
