@@ -322,11 +322,16 @@ def linux_build(
 
 
 @app.command()
-def doctor(json: Json = False) -> int:
+def doctor(
+    packages: Annotated[
+        bool, typer.Option("--packages", help="Only the names of missing Debian packages, for `apt-get install`.")
+    ] = False,
+    json: Json = False,
+) -> int:
     """Say what the linux backend lacks on this machine. Exit code 3 if anything."""
     from ackclock.cli import _linux
 
-    return _linux.doctor(as_json=json)
+    return _linux.doctor(packages=packages, as_json=json)
 
 
 @sweep.command("run")

@@ -23,13 +23,18 @@ def build(*, source: str | None, controllers: Sequence[Path], jobs: int | None, 
     typer.echo(f"controllers: {', '.join(kernel.controllers)}")
 
 
-def doctor(*, as_json: bool) -> int:
+def doctor(*, packages: bool, as_json: bool) -> int:
     """Say what is missing; nothing is missing without the linux backend but that."""
     from ackclock import linux
 
     found = linux.missing()
+    if packages:
+        found = [finding for finding in found if finding.package]
     if as_json:
-        _terminal.show_json([{"needed": f.needed, "missing": f.what} for f in found])
+        _terminal.show_json([{"needed": f.needed, "missing": f.what, "package": f.package} for f in found])
+    elif packages:
+        for finding in found:
+            typer.echo(finding.package)
     else:
         for finding in found:
             typer.echo(f"to {finding.needed} the linux backend: {finding.what}")

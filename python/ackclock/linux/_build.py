@@ -24,6 +24,9 @@ Progress = Callable[[str, float], None]
 STEPS = 1300
 """Lines that a full build prints, roughly: for the bar only."""
 
+GUESTS = 4
+"""Guest programs that are kept: source trees side by side share the cache."""
+
 OURS = "net/ipv4/ackclock"
 """Folder of the tree for controllers: ours and the user's."""
 
@@ -294,10 +297,10 @@ def _build_guest(linux: Path, jobs: int) -> None:
     made = _cache.folder() / "guest-target" / target / "guest" / "ackclock-guest"
     part = place.with_name(f".{place.name}")
     shutil.copy(made, part)
-    for old in _cache.folder().glob("guest-*"):
-        if old.is_file():
-            old.unlink()
     part.replace(place)
+    built = [old for old in _cache.folder().glob("guest-*") if old.is_file()]
+    for old in sorted(built, key=lambda file: file.stat().st_mtime)[:-GUESTS]:
+        old.unlink()
 
 
 def _call(command: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[str]:

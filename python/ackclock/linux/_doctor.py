@@ -30,9 +30,8 @@ TOOLS = {
     "patch": "patch",
     "tar": "tar",
     "xz": "xz-utils",
-    "cargo": "cargo (or https://rustup.rs)",
 }
-"""Program -> Debian package."""
+"""Program -> Debian package. Rust is not among them: Debian's is too old."""
 
 HEADERS = {"/usr/include/gelf.h": "libelf-dev", "/usr/include/openssl/evp.h": "libssl-dev"}
 
@@ -47,10 +46,13 @@ class Finding:
         One line.
     needed
         "build" or "run".
+    package
+        Debian's package that mends it; None: something else does.
     """
 
     what: str
     needed: str
+    package: str | None = None
 
 
 def missing(*, build: bool = True) -> list[Finding]:
@@ -61,7 +63,7 @@ def missing(*, build: bool = True) -> list[Finding]:
     build
         Also what only `ackclock linux build` needs.
     """
-    found: list[str] = []
+    out: list[Finding] = []
     if sys.platform != "linux" or platform.machine() != "x86_64":
         here = f"{platform.system()} on {platform.machine()}"
         return [Finding(what=f"the linux backend runs on Linux on x86_64; found {here}", needed="run")]
@@ -69,11 +71,14 @@ def missing(*, build: bool = True) -> list[Finding]:
         packages = [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
         if shutil.which("gcc") is not None:
             packages += [package for header, package in HEADERS.items() if not _has_header(header)]
-        found += [f"{package} is not installed: apt install {package}" for package in packages]
+        out += [_build(f"{package} is not installed: apt install {package}", package) for package in packages]
+        if shutil.which("cargo") is None:
+            out.append(_build("Rust is not installed: https://rustup.rs"))
         free = shutil.disk_usage(_existing(_cache.folder())).free
         if free < DISK and not _has_kernel():
-            found.append(f"{_cache.folder()}: {free / 2**30:.1f} GiB are free; a build takes {DISK / 2**30:.0f} GiB")
-    out = [Finding(what=line, needed="build") for line in found]
+            out.append(
+                _build(f"{_cache.folder()}: {free / 2**30:.1f} GiB are free; a build takes {DISK / 2**30:.0f} GiB")
+            )
     runs = [_executable_memory(), _may_confine()]
     try:
         _cache.installed()
@@ -81,6 +86,10 @@ def missing(*, build: bool = True) -> list[Finding]:
     except AckclockError as error:
         runs.append(str(error))
     return out + [Finding(what=line, needed="run") for line in runs if line]
+
+
+def _build(what: str, package: str | None = None) -> Finding:
+    return Finding(what=what, needed="build", package=package)
 
 
 def _has_kernel() -> bool:

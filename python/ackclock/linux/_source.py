@@ -114,7 +114,14 @@ def _package(wanted: str | None) -> Source:
             )
         return done.stdout
 
-    call("apt-get", "-qq", "update")
+    try:
+        call("apt-get", "-qq", "update")
+    except UnavailableError:
+        # Without the network, what was fetched before serves again.
+        kept = max(sources.glob(f"{wanted or 'linux-source-*'}_*.tar.xz"), key=_version, default=None)
+        if kept is None:
+            raise
+        return _archive(kept, kept.name.removesuffix(".tar.xz"))
     listed = call("apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$")
     known = sorted(
         {line.split()[0] for line in listed.splitlines()},
@@ -143,6 +150,10 @@ def _package(wanted: str | None) -> Source:
                 )
             found[0].replace(archive)
     return _archive(archive, full)
+
+
+def _version(archive: Path) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", archive.name)]
 
 
 def unpack(source: Source, place: Path) -> None:
