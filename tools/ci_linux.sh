@@ -26,7 +26,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 # Packages.
-packages=$(.venv/bin/ackclock doctor --packages) || true
+packages=$(.venv/bin/ackclock doctor --packages) || [ $? = 3 ]
 "${as_user[@]}" "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=" python3-venv"
 packages=$(echo $packages)
 if [ -n "$packages" ]; then

@@ -13,7 +13,7 @@ use ackclock_core::{SackList, Segment, Span, Time};
 use smallvec::SmallVec;
 
 use crate::config::{Config, DelayedAck};
-use crate::rwnd::ReceiveWindow;
+use crate::rwnd::{charge, ReceiveWindow};
 use crate::ticks::Ticks;
 use ecn::ExactEcho;
 
@@ -35,6 +35,10 @@ pub struct Receiver {
     rcv_wup: u64,
     /// Received out of order: ascending, disjoint ranges.
     out_of_order: Vec<(u64, u64)>,
+    /// Bytes in them.
+    gathered: u64,
+    /// The application reads what came in order, after the ACK if one is due.
+    drains: bool,
     /// Blocks to report, latest first.
     sacks: SmallVec<[(u64, u64); NUM_SACKS]>,
     /// Blocks about to be forgotten while ACKs are held back: an ACK of their own leaves first.
@@ -88,6 +92,8 @@ impl Receiver {
             rcv_nxt: 0,
             rcv_wup: 0,
             out_of_order: Vec::new(),
+            gathered: 0,
+            drains: false,
             sacks: SmallVec::new(),
             early: None,
             dsack: None,
@@ -126,6 +132,11 @@ impl Receiver {
         self.timestamps &= timestamps;
     }
 
+    /// The handshake is over.
+    pub fn begin(&mut self, now: Time) {
+        self.window.begin(now);
+    }
+
     /// The peer's SYN took offset 0.
     pub fn on_syn(&mut self) {
         self.rcv_nxt = 1;
@@ -152,8 +163,10 @@ impl Receiver {
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = bytes.min(self.received() - self.read);
         self.read += taken;
-        self.window.on_drained(now, 1 + self.read, self.beyond());
-        if self.window.hold(self.received() - self.read, self.rcv_nxt) && taken > 0 && !self.fin_received() {
+        let queued = self.received() - self.read;
+        self.window.on_drained(now, 1 + self.read, queued, self.beyond());
+        if self.window.hold(queued + charge(self.gathered), self.rcv_nxt) && taken > 0 && !self.fin_received()
+        {
             self.ack_now();
         }
         if self.mode == DelayedAck::Linux && self.pending {
@@ -252,21 +265,57 @@ impl Receiver {
             self.rcv_nxt = end;
             self.pending = true;
             self.on_in_order(now, seg, rto);
-            if !self.out_of_order.is_empty() {
+            let gap = !self.out_of_order.is_empty();
+            if gap {
                 self.close_gaps();
+            }
+            if !self.explicit_reads {
+                // buffer by buffer: what closed the gap first (Linux `tcp_rcv_space_adjust`)
+                let queued = self.rcv_nxt - end;
+                self.window.on_drained(now, end, queued, self.beyond());
+                if gap {
+                    self.window.hold(charge(queued + seg.len as u64 + self.gathered), self.rcv_nxt);
+                    self.drains = true;
+                }
             }
         } else {
             self.pending = true;
-            self.insert(start, end);
-            if self.sack {
-                self.window.on_segment(seg.len); // without SACK a window update would hide the duplicate ACK
+            self.window.measure_rtt(seg, self.ts_now);
+            // Without SACK a window update would hide the duplicate ACK.
+            if self.sack
+                && self.window.on_segment(seg.len, charge(self.gathered))
+                && self.mode == DelayedAck::Linux
+            {
+                self.quick |= 1;
             }
+            self.insert(start, end);
+            self.window.hold(self.received() - self.taken_at_once() + charge(self.gathered), self.rcv_nxt);
+            self.window.on_gathered(self.beyond());
         }
         if std::mem::take(&mut self.fin_waits) {
             self.pingpong = true;
             self.dsack = None; // as Linux does
         }
         self.decide(now, seg, srtt);
+        if self.drains && !self.now {
+            self.drain();
+        }
+    }
+
+    /// The application reads everything at once. A window that it opens far is worth an ACK (Linux `tcp_cleanup_rbuf`).
+    fn drain(&mut self) {
+        self.drains = false;
+        if self.window.hold(charge(self.gathered), self.rcv_nxt) {
+            self.ack_now();
+        }
+    }
+
+    fn taken_at_once(&self) -> u64 {
+        if self.explicit_reads {
+            self.read
+        } else {
+            self.received()
+        }
     }
 
     /// Pure ACKs and data alike carry a timestamp to remember.
@@ -280,11 +329,9 @@ impl Receiver {
     fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
         self.rcv_mss = self.rcv_mss.max(seg.len.min(self.segment_limit));
         self.window.measure_rtt(seg, self.ts_now);
-        let grew = self.window.on_segment(seg.len);
+        let grew = self.window.on_segment(seg.len, charge(self.gathered + seg.len as u64));
         if self.explicit_reads {
-            self.window.hold(self.received() - self.read, self.rcv_nxt);
-        } else {
-            self.window.on_drained(now, self.rcv_nxt, self.beyond());
+            self.window.hold(self.received() - self.read + charge(self.gathered), self.rcv_nxt);
         }
         if self.mode != DelayedAck::Linux {
             return;
@@ -349,7 +396,9 @@ impl Receiver {
         }
         self.dsack = None;
         self.rcv_wup = self.rcv_nxt;
-        if self.quick > 0 && self.pending {
+        if self.window.is_tight() {
+            self.quick = 0;
+        } else if self.quick > 0 && self.pending {
             self.quick -= 1;
             if self.quick == 0 {
                 self.ato = self.delack_timeout;
@@ -358,5 +407,8 @@ impl Receiver {
         self.pending = false;
         self.now = false;
         self.acknowledged();
+        if self.drains {
+            self.drain();
+        }
     }
 }

@@ -11,9 +11,6 @@ use ackclock_core::{Segment, Span, Time};
 use crate::config::Config;
 use crate::connection::window_scale;
 
-/// Linux TCP_INIT_CWND x advmss: what one RTT may bring before the buffer is worth growing.
-const FIRST_SPACE: u64 = 10 * 1460;
-
 /// Receive window of one endpoint, bytes.
 #[derive(Debug)]
 pub struct ReceiveWindow {
@@ -37,7 +34,7 @@ pub struct ReceiveWindow {
     /// Unit of the header's window less one, and its greatest value.
     unit: u64,
     header_max: u64,
-    /// Bytes that wait for the application.
+    /// Room of the buffer that is taken: by what waits for the application, or out of order.
     held: u64,
 }
 
@@ -46,7 +43,7 @@ impl ReceiveWindow {
     pub fn new(config: &Config) -> ReceiveWindow {
         let first = (config.initial_rwnd as u64).min(config.receive_buffer);
         let buffer = config.first_buffer.max(first);
-        let advmss = config.payload() as u64 + 12 * config.timestamps as u64;
+        let advmss = config.payload() as u64;
         ReceiveWindow {
             // One segment of the first buffer is set aside (Linux `tcp_init_buffer_space`).
             threshold: first.min(buffer.saturating_sub(advmss).max(2 * advmss)),
@@ -59,13 +56,18 @@ impl ReceiveWindow {
             right: 0,
             rtt: Span::ZERO,
             last_ts_ecr: 0,
-            space: FIRST_SPACE.min(first),
+            space: (10 * advmss).min(first),
             measured_from: 1,
             measured_at: Time::ZERO,
             unit: (1 << window_scale(config.receive_buffer)) - 1,
             header_max: u32::MAX as u64,
             held: 0,
         }
+    }
+
+    /// The connection is established: what is drained is measured from now on.
+    pub fn begin(&mut self, now: Time) {
+        self.measured_at = now;
     }
 
     /// The receiver's own view of the RTT, and bytes drained in one of them.
@@ -101,13 +103,21 @@ impl ReceiveWindow {
     fn offer(&self) -> u64 {
         let mut room = self.threshold;
         if self.held > 0 {
-            let free = self.clamp.saturating_sub(self.held);
+            let mut free = self.clamp.saturating_sub(self.held);
+            if self.is_tight() {
+                free &= !self.unit;
+            }
             room = if free < self.clamp / 16 { 0 } else { room.min(free) };
         }
         (room + self.unit) & !self.unit
     }
 
-    /// So many bytes wait for the application. True if they leave a window at least twice as wide as the one offered,
+    /// Less than half of the buffer is free: windows are rounded down, and quick ACKs end (Linux `__tcp_select_window`).
+    pub fn is_tight(&self) -> bool {
+        2 * self.held > self.clamp
+    }
+
+    /// So much room is taken. True if that leaves a window at least twice as wide as the one offered,
     /// which is worth an ACK (Linux `tcp_cleanup_rbuf`).
     pub fn hold(&mut self, bytes: u64, rcv_nxt: u64) -> bool {
         self.held = bytes;
@@ -140,35 +150,48 @@ impl ReceiveWindow {
         };
     }
 
-    /// The application read up to `rcv_nxt`; `beyond` bytes wait out of order.
+    /// The application read up to `to`; `queued` bytes more wait for its next read, `beyond` out of order.
     #[inline]
-    pub fn on_drained(&mut self, now: Time, rcv_nxt: u64, beyond: u64) {
-        if self.measured_at == Time::ZERO {
-            self.measured_at = now;
-            return;
-        }
+    pub fn on_drained(&mut self, now: Time, to: u64, queued: u64, beyond: u64) {
         if self.rtt == Span::ZERO || now.since(self.measured_at) < self.rtt {
             return;
         }
-        let copied = rcv_nxt - self.measured_from;
+        let copied = (to - self.measured_from).saturating_sub(queued);
         if copied > self.space {
-            let window = 2 * copied;
-            let grow = window * (copied - self.space) / self.space;
-            self.clamp = self.clamp.max((window + 2 * grow + beyond).min(self.most));
-            self.space = copied;
+            self.widen(copied, beyond);
         }
-        self.measured_from = rcv_nxt;
+        self.measured_from = to;
         self.measured_at = now;
     }
 
-    /// A segment arrived: open the window towards its bound. True if it opened.
+    /// A segment arrived out of order: what lies up to its end, `beyond`, needs room beside what the application drains.
+    pub fn on_gathered(&mut self, beyond: u64) {
+        self.widen(self.space, beyond);
+    }
+
+    /// Linux `tcp_rcvbuf_grow`: the application drains `space` in one RTT.
+    fn widen(&mut self, space: u64, beyond: u64) {
+        let window = 2 * space;
+        let grow = 2 * window * (space - self.space) / self.space.max(1);
+        self.clamp = self.clamp.max((window + grow + beyond).min(self.most));
+        self.space = space;
+    }
+
+    /// A segment arrived: open the window towards its bound. True if it opened. So much room of
+    /// the buffer is taken.
     #[inline]
-    pub fn on_segment(&mut self, len: u32) -> bool {
-        let room = self.clamp.saturating_sub(len as u64);
+    pub fn on_segment(&mut self, len: u32, held: u64) -> bool {
+        let room = self.clamp.saturating_sub(held);
         if self.threshold >= room || len < 128 {
             return false;
         }
         self.threshold = (self.threshold + self.step.max(2 * len as u64)).min(room);
         true
     }
+}
+
+/// What payload takes of the window: a buffer of 2304 bytes counts 2304 x 160/256 = 1440 for 1448 (Linux `truesize`,
+/// `tcp_win_from_space`).
+pub fn charge(bytes: u64) -> u64 {
+    bytes - bytes / 181
 }

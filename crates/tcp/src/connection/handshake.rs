@@ -85,6 +85,7 @@ impl Connection {
 
     fn establish(&mut self, now: Time, seg: &Segment) {
         self.state = State::Established;
+        self.receiver.begin(now);
         if let Some(ledger) = &mut self.ledger {
             ledger.begin(now);
         }

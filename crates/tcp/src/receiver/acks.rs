@@ -14,7 +14,7 @@ const UNCOMPRESSED_DUPACKS: u8 = 3;
 const COMPRESSED_MAX: u8 = 44;
 /// Linux tcp_comp_sack_delay_ns and tcp_comp_sack_slack_ns.
 const COMPRESS_DELAY: Span = Span::from_ms(1);
-const COMPRESS_SLACK: Span = Span::from_us(100);
+const COMPRESS_SLACK: Span = Span::from_us(10);
 /// Linux TCP_DELACK_MAX.
 const DELACK_MAX: Span = Span::from_ms(200);
 

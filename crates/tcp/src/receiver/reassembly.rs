@@ -21,6 +21,7 @@ impl Receiver {
                 self.dsack = Some((start, end.min(arrived))); // it came a second time (Linux `tcp_ofo_queue`)
             }
             self.rcv_nxt = self.rcv_nxt.max(end);
+            self.gathered -= end - start;
             filled += 1;
         }
         self.out_of_order.drain(..filled);
@@ -43,8 +44,10 @@ impl Receiver {
             }
             s = s.min(known.0);
             e = e.max(known.1);
+            self.gathered -= known.1 - known.0;
             j += 1;
         }
+        self.gathered += e - s;
         if (i, j) == (i, i + 1) {
             self.out_of_order[i] = (s, e); // the common case: the run grows
         } else {
