@@ -93,9 +93,10 @@ struct World<'a> {
 }
 
 const TIMER: u64 = 0;
-const HOST: u64 = 1;
-const RING: u64 = 2;
-const CLIENTS: u64 = 3;
+const RING: u64 = 1;
+const CLIENTS: u64 = 2;
+/// Tokens from here on are hosts'.
+const HOSTS: u64 = 16;
 /// Between two looks at the trace's buffer, ns.
 const TRACE_INTERVAL: u64 = 50_000_000;
 /// After the end, until the packet rings have handed out their last blocks.
@@ -108,8 +109,8 @@ impl World<'_> {
         let poll = Poll::new()?;
         let timer = sys::timer()?;
         poll.add(timer.as_raw_fd(), TIMER)?;
-        for fd in self.wiring.tuns.iter().flatten() {
-            poll.add(fd.as_raw_fd(), HOST)?;
+        for (fd, host) in self.wiring.tuns.iter().flatten().zip(HOSTS..) {
+            poll.add(fd.as_raw_fd(), host)?;
         }
         poll.add(self.clients.fd(), CLIENTS)?;
         for fd in self.capture.fds() {
@@ -143,8 +144,11 @@ impl World<'_> {
             if ready.contains(&RING) {
                 self.capture.drain()?;
             }
-            if let (Some(relay), true) = (&mut self.relay, ready.contains(&HOST)) {
-                relay.collect(&self.shared)?;
+            if let Some(relay) = &mut self.relay {
+                // in the order of groups, whatever the order in which they were found
+                ready.sort_unstable();
+                let hosts = ready.iter().filter(|token| **token >= HOSTS);
+                relay.collect(hosts.map(|token| (token - HOSTS) as usize), &self.shared)?;
             }
             if ready.contains(&CLIENTS) {
                 self.clients.collect(&self.shared)?;

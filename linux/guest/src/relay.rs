@@ -37,6 +37,7 @@ pub struct Relay {
     tuns: Vec<[RawFd; 2]>,
     groups: Vec<usize>,
     plain: Vec<bool>,
+    buffer: Vec<u8>,
     payloads: Vec<Vec<u8>>,
     free: Vec<u32>,
     /// By flow and peer's port.
@@ -86,6 +87,7 @@ impl Relay {
             tuns: wiring.tuns.iter().map(|[a, b]| [a.as_raw_fd(), b.as_raw_fd()]).collect(),
             groups: shared.flows.iter().map(|f| f.group).collect(),
             plain: shared.flows.iter().map(|f| is_plain(&job.scenario.flows[f.group].workload)).collect(),
+            buffer: vec![0; 65536],
             payloads: Vec::new(),
             free: Vec::new(),
             connections: BTreeMap::new(),
@@ -102,21 +104,21 @@ impl Relay {
         self.links.iter().map(|l| l.next_event().0).min().unwrap_or(u64::MAX)
     }
 
-    /// Everything that the hosts have sent.
-    pub fn collect(&mut self, shared: &Shared) -> Result<()> {
+    /// Everything that these hosts have sent, each named by twice its group plus its side.
+    pub fn collect(&mut self, hosts: impl Iterator<Item = usize>, shared: &Shared) -> Result<()> {
         for (flow, k) in shared.take_restarts() {
             self.restart_losses(flow, k);
         }
-        let mut buffer = [0; 65536];
+        let mut buffer = std::mem::take(&mut self.buffer);
         let mut now = None;
-        for group in 0..self.tuns.len() {
-            for side in [0, 1] {
-                while let Some(n) = sys::read(self.tuns[group][side], &mut buffer)? {
-                    let now = *now.get_or_insert_with(|| sys::monotonic() - shared.zero);
-                    self.enter(now, side == 0, &buffer[..n])?;
-                }
+        for host in hosts {
+            let (group, side) = (host / 2, host % 2);
+            while let Some(n) = sys::read(self.tuns[group][side], &mut buffer)? {
+                let now = *now.get_or_insert_with(|| sys::monotonic() - shared.zero);
+                self.enter(now, side == 0, &buffer[..n])?;
             }
         }
+        self.buffer = buffer;
         Ok(())
     }
 

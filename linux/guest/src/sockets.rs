@@ -107,10 +107,10 @@ impl Sockets {
         self.poll.add(fd, LISTENERS + number as u64)
     }
 
-    /// What has happened, with the state of the ends brought up to date.
-    pub fn events(&mut self) -> Result<Vec<Event>> {
+    /// What has happened, with the state of the ends brought up to date; and whether that may not be all.
+    pub fn events(&mut self) -> Result<(Vec<Event>, bool)> {
         let mut raw = Vec::new();
-        self.poll.ready(&mut raw)?;
+        let more = self.poll.ready(&mut raw)?;
         let mut found = Vec::with_capacity(raw.len());
         for (token, events) in raw {
             if token >= LISTENERS {
@@ -123,7 +123,7 @@ impl Sockets {
                 found.push(Event::End(id, host));
             }
         }
-        Ok(found)
+        Ok((found, more))
     }
 
     /// Bring one end up to date; false if the connection is gone.
@@ -211,10 +211,10 @@ impl Sockets {
         Id { at, serial: self.serial }
     }
 
-    /// Take everybody in who waits at the listener of a flow.
+    /// Take one in of those who wait at the listener of a flow: it says so again while there are more.
     pub fn accept(&mut self, listener: RawFd, flow: u32) -> Result<()> {
-        while let Some((fd, ip, port)) = sys::accept_now(listener)? {
-            let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { continue }; // has given up
+        if let Some((fd, ip, port)) = sys::accept_now(listener)? {
+            let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { return Ok(()) }; // has given up
             let pair = self.pairs[id.at as usize].as_mut().expect("invariant: known by its address");
             pair.base = Info::of(fd.as_raw_fd())?;
             self.poll.watch(fd.as_raw_fd(), id.token(SERVER))?;

@@ -3,6 +3,7 @@
 
 mod now;
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::io::{Error, Result};
 use std::mem::{size_of, zeroed};
@@ -47,17 +48,27 @@ pub fn exact_timers() -> Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }, "prctl").map(drop)
 }
 
+thread_local! {
+    /// The namespace of this thread, if it was entered by these functions.
+    static INSIDE: Cell<RawFd> = const { Cell::new(-1) };
+}
+
 /// A new network namespace, which the calling thread enters.
 pub fn new_namespace() -> Result<OwnedFd> {
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) }, "unshare")?;
     let path = text("/proc/thread-self/ns/net");
     let fd = check(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) }, "namespace")?;
+    INSIDE.set(fd);
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The calling thread enters a network namespace.
+/// The calling thread enters a network namespace, unless it is there.
 pub fn enter(namespace: RawFd) -> Result<()> {
-    check(unsafe { libc::setns(namespace, libc::CLONE_NEWNET) }, "setns").map(drop)
+    if INSIDE.get() != namespace {
+        check(unsafe { libc::setns(namespace, libc::CLONE_NEWNET) }, "setns")?;
+        INSIDE.set(namespace);
+    }
+    Ok(())
 }
 
 fn clock(id: libc::clockid_t) -> u64 {

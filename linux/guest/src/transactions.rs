@@ -132,10 +132,7 @@ impl Clients {
     pub fn collect(&mut self, shared: &Shared) -> Result<()> {
         let now = Time(shared.now());
         loop {
-            let events = self.sockets.events()?;
-            if events.is_empty() {
-                return self.error.take().map_or(Ok(()), Err);
-            }
+            let (events, more) = self.sockets.events()?;
             for event in events {
                 match event {
                     Event::Listener(number) => {
@@ -149,6 +146,9 @@ impl Clients {
                         work.progress(&mut Now { now, side, sockets, log, shared, error }, id, host);
                     }
                 }
+            }
+            if !more {
+                return self.error.take().map_or(Ok(()), Err);
             }
         }
     }

@@ -90,17 +90,40 @@ def run(name: str, options: Options) -> int:
 
 def run_in_linux(name: str | None, *, seeds: int | None, jobs: int | None, out: Path | None, as_json: bool) -> int:
     """Run the part of a study that the real kernel can run, on both backends."""
-    if name != "prr":
-        raise InputError(f"--backend linux: found {quote(name)}; allowed: prr, the study with a part for the kernel")
-    from ackclock import linux
-    from ackclock.studies.prr import kernel
-    from ackclock.study import Plan
+    from ackclock import linux, studies
 
+    known = [*(n for n in studies.names() if n == "prr" or studies.get(n).kernel)]
+    if name not in known:
+        raise InputError(
+            f"--backend linux: found {quote(name)}; allowed: {', '.join(known)}, the studies with a part for the kernel"
+        )
     linux.installed()
     if out is not None:
         _terminal.writable_folder(out)
+    cpus = jobs or _terminal.cpus()
+    if name == "prr":
+        return _prr_in_linux(seeds=seeds, jobs=cpus, out=out, as_json=as_json)
+    found = studies.get(name)
+    assert found.kernel is not None
+    part = found.kernel()
     with _terminal.progress() as progress:
-        plan = Plan(seeds=seeds, jobs=jobs or _terminal.cpus(), progress=progress)
+        result = _terminal.interruptible(lambda: part.run(found, seeds=seeds, jobs=cpus, progress=progress))
+        report = None if out is None else result.write(out)
+    if as_json:
+        _terminal.show_json(result.to_json())
+        return 0
+    _terminal.show(result.claims_table())
+    if report is not None:
+        typer.echo(f"report: {report}")
+    return 0
+
+
+def _prr_in_linux(*, seeds: int | None, jobs: int, out: Path | None, as_json: bool) -> int:
+    from ackclock.studies.prr import kernel
+    from ackclock.study import Plan
+
+    with _terminal.progress() as progress:
+        plan = Plan(seeds=seeds, jobs=jobs, progress=progress)
         result = _terminal.interruptible(lambda: kernel.run(plan))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)

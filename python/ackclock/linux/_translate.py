@@ -24,8 +24,8 @@ FRAME = 14
 ENOUGH = 1_000_000
 """Packets of a queue that never drops."""
 
-CONTROLLERS = {"cubic-kernel": "cubic"}
-"""Our name -> the kernel's, where they differ."""
+CONTROLLERS = {"cubic-kernel": "cubic", "westwood-plus": "westwood", "westwood": ""}
+"""Our name -> the kernel's, where they differ; "": what the kernel calls so is another one."""
 
 OURS = {
     "prr-linux-6": "",
@@ -138,9 +138,10 @@ def _is_plain(group: Mapping[str, Any]) -> bool:
 def kernel_controller(name: str, recovery: str | None) -> str:
     """The kernel's name of a controller under a recovery rule; "" if there can be none."""
     base = name.removeprefix("kernel:")
-    base = CONTROLLERS.get(base, base)
+    if base == name:
+        base = CONTROLLERS.get(base, base)
     rule = OURS.get(recovery or "prr-linux-6")
-    return "" if rule is None else f"{base}_{rule}" if rule else base
+    return "" if rule is None or not base else f"{base}_{rule}" if rule else base
 
 
 def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[str, Any]:
@@ -175,7 +176,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         if group.get("recovery") not in (None, "prr-linux-6"):
             pairs = [rule for rule in OURS if kernel_controller(group["congestion_control"], rule) in controllers]
             raise refuse("recovery", group["recovery"], one_of(group["recovery"], pairs) or "no recovery rule")
-        raise refuse("congestion_control", group["congestion_control"], one_of(controller, controllers))
+        near = one_of(controller, controllers) if controller else "westwood-plus, which the kernel calls westwood"
+        raise refuse("congestion_control", group["congestion_control"], near)
 
     stack = dict(group.get("stack", {}))
     sysctl = {

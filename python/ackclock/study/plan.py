@@ -17,6 +17,12 @@ Progress = Callable[[str, float], None]
 
 SCALES = ("quick", "paper")
 
+KERNEL = "kernel"
+"""Scale of the part of a study that the real kernel carries out, too."""
+
+BACKENDS = ("linux", "sim")
+"""Who carries out the runs: the real kernel, or the simulator."""
+
 MOST_SEEDS = 500
 """Largest number of seeds of each cell: a study keeps the tables of all of them, and 500 populations take 3 GiB."""
 
@@ -28,7 +34,8 @@ class Plan:
     Parameters
     ----------
     scale
-        "quick" (under a minute) or "paper" (the publication's number of repetitions, or more).
+        "quick" (under a minute), "paper" (the publication's number of repetitions, or more), or "kernel" (what both backends carry
+        out in some minutes).
     seeds
         Seeds of each cell, instead of the numbers of the scale.
     jobs
@@ -41,6 +48,9 @@ class Plan:
         Who makes the runs that go into the store; None: threads.
     name
         Of the study; its runs in the store belong to the sweep of this name.
+    backend
+        "sim", or "linux": the real kernel, whose runs no store keeps. Its network is the simulator's links, so that both meet the
+        same losses.
     """
 
     scale: str = "quick"
@@ -50,9 +60,12 @@ class Plan:
     store: Store | None = None
     executor: Executor | None = None
     name: str = "study"
+    backend: str = "sim"
 
     def __post_init__(self) -> None:
-        if self.scale not in SCALES:
+        if self.backend not in BACKENDS:
+            raise InputError(f"backend is {self.backend!r}; allowed: {', '.join(BACKENDS)}")
+        if self.scale not in (*SCALES, KERNEL):
             raise InputError(f"scale is {self.scale!r}; allowed: {', '.join(SCALES)}")
         if self.seeds is not None and not 2 <= self.seeds <= MOST_SEEDS:
             raise InputError(f"seeds is {self.seeds}; allowed: 2 (an interval needs them) to {MOST_SEEDS} (memory)")
@@ -63,7 +76,7 @@ class Plan:
         """Number of seeds for a cell: the user's, or that of the scale."""
         if self.seeds is not None:
             return self.seeds
-        return quick if self.scale == "quick" else paper
+        return paper if self.scale == "paper" else quick
 
     def report(self, text: str, done: float) -> None:
         """Tell the listener, if there is one."""

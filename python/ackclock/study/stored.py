@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ackclock import run_batch
+from ackclock import linux, run_batch
 from ackclock._results import TABLES, Batch, columns
 from ackclock.errors import InputError, UnavailableError
 
@@ -53,9 +53,12 @@ def batches(plan: Plan, asked: Sequence[Asked]) -> Iterator[Batch]:
     UnavailableError
         If the executor stopped early.
     """
-    if plan.store is None:
+    if plan.store is None or plan.backend == "linux":
         for one in asked:
-            made = run_batch(one.scenario, one.seeds, jobs=plan.jobs)
+            if plan.backend == "linux":
+                made = linux.run_batch(one.scenario, one.seeds, jobs=plan.jobs, network="relay")
+            else:
+                made = run_batch(one.scenario, one.seeds, jobs=plan.jobs)
             yield replace(made, tables=_needed(made.tables, one.needs))
         return
     for one, keys in zip(asked, _make(plan, asked), strict=True):

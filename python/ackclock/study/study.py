@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ackclock.report import Section
     from ackclock.scenario import Scenario
+    from ackclock.study.kernel import KernelPart
     from ackclock.sweep import Executor, Store
 
 
@@ -84,6 +85,8 @@ class Study:
         The scenarios as written, by name, for the report.
     golden
         Prints the study's exact tables, if it has any.
+    kernel
+        What of it the real kernel can carry out, made when it is asked for.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Study:
     findings: Callable[[StudyResult], Sequence[str]] = field(repr=False)
     scenarios: Callable[[], Mapping[str, Scenario]] = field(repr=False)
     golden: Callable[[], str] | None = field(default=None, repr=False)
+    kernel: Callable[[], KernelPart] | None = field(default=None, repr=False)
 
     def show(self, tables: bool = False) -> str:
         """Describe the study in plain text.

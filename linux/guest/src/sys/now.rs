@@ -15,6 +15,9 @@ pub const CLOSED: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP) as u32;
 /// The connection may have failed.
 pub const BROKEN: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 
+/// Events taken at once.
+const MOST: usize = 256;
+
 impl Poll {
     /// Watch everything about `fd`; an event says that something has changed, once.
     pub fn watch(&self, fd: RawFd, token: u64) -> Result<()> {
@@ -24,13 +27,13 @@ impl Poll {
         check(done, "epoll_ctl").map(drop)
     }
 
-    /// What has happened so far: tokens and events.
-    pub fn ready(&self, found: &mut Vec<(u64, u32)>) -> Result<()> {
-        let mut events: [libc::epoll_event; 256] = unsafe { zeroed() };
-        let n = unsafe { libc::epoll_wait(self.fd(), events.as_mut_ptr(), 256, 0) };
+    /// What has happened so far: tokens and events; true if there may be more.
+    pub fn ready(&self, found: &mut Vec<(u64, u32)>) -> Result<bool> {
+        let mut events: [libc::epoll_event; MOST] = unsafe { zeroed() };
+        let n = unsafe { libc::epoll_wait(self.fd(), events.as_mut_ptr(), MOST as i32, 0) };
         let n = check(n, "epoll_wait")?;
         found.extend(events[..n as usize].iter().map(|e| (e.u64, e.events)));
-        Ok(())
+        Ok(n as usize == MOST)
     }
 }
 

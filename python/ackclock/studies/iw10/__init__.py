@@ -5,6 +5,14 @@ from __future__ import annotations
 from ackclock.studies.iw10 import background, bursts, extension, light, loaded, page, photos, sensitivity, why
 from ackclock.studies.iw10.claims import CLAIMS
 from ackclock.study import Experiment, Publication, Study
+from ackclock.study.kernel import KernelPart
+
+
+def _kernel() -> KernelPart:
+    from ackclock.studies.iw10 import kernel
+
+    return kernel.PART
+
 
 STUDY = Study(
     name="iw10",
@@ -56,4 +64,5 @@ STUDY = Study(
     sections=page.sections,
     findings=page.findings,
     scenarios=page.scenarios,
+    kernel=_kernel,
 )

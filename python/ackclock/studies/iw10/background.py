@@ -120,7 +120,9 @@ def run(plan: Plan) -> Data:
 
     cells = [
         Cell(
-            scenario=testbed.loaded(SLOW, FIVE, load, arm, duration_s=duration, long_flows=LONG_FLOWS),
+            scenario=testbed.loaded(
+                SLOW, FIVE, load, arm, duration_s=duration, long_flows=LONG_FLOWS, **testbed.hosts(plan.scale)
+            ),
             keys={"load": load, "arm": arm},
             stream=f"background {load}",
             seeds=seeds,

@@ -14,6 +14,7 @@ from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LO
 from ackclock.study import Data, Plan, Tables
 from ackclock.study.cells import Cell, Reduce, collect
 from ackclock.study.estimates import Array
+from ackclock.study.plan import KERNEL
 from ackclock.units import DURATION, whole
 
 QUANTILES = np.unique(np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspace(0.01, 1e-4, 60)]))
@@ -108,9 +109,10 @@ def distribution(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(found).sort("iw", "quantile")
 
 
-def grid() -> list[tuple[str, str, float]]:
+def grid(scale: str = "paper") -> list[tuple[str, str, float]]:
     """The cells, in order."""
-    return [(rate, mode, load) for rate in RATES for mode in MODES for load in LOADS[rate]]
+    loads = testbed.KERNEL_LOADS if scale == KERNEL else LOADS
+    return [(rate, mode, load) for rate in RATES for mode in MODES for load in loads[rate]]
 
 
 def run(plan: Plan) -> Data:
@@ -124,13 +126,15 @@ def run(plan: Plan) -> Data:
     """
     seeds = plan.count(quick=6, paper=12)
     cells = []
-    for rate, mode, load in grid():
+    for rate, mode, load in grid(plan.scale):
         duration, warm_up = testbed.length(rate, plan.scale)
         for arm in ARMS:
-            for sack in (True, False) if arm in (IW3, IW10) else (True,):
+            for sack in (True, False) if arm in (IW3, IW10) and plan.scale != KERNEL else (True,):
                 cells.append(
                     cell(
-                        testbed.loaded(rate, mode, load, arm, duration_s=duration, sack=sack),
+                        testbed.loaded(
+                            rate, mode, load, arm, duration_s=duration, sack=sack, **testbed.hosts(plan.scale)
+                        ),
                         dict(zip(KEYS, (rate, mode, load, arm, sack), strict=True)),
                         stream=f"loaded {rate} {mode} {load}",
                         seeds=seeds,

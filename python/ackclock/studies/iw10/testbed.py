@@ -14,6 +14,7 @@ import polars as pl
 
 from ackclock._results import Batch
 from ackclock.scenario import Scenario
+from ackclock.study.plan import KERNEL
 from ackclock.units import DURATION, whole
 
 SLOW, FAST = "64 kb/s", "20 Mb/s"
@@ -50,6 +51,18 @@ PROFILE = "linux-3.0"
 """Kernels of the study: 2.6.26 and 2.6.35, whose nearest profile this is (initial RTO 3 s, rate halving, FACK)."""
 
 
+KERNEL_LOADS = {SLOW: LOADS[SLOW], FAST: (0.25, 0.72, 0.96)}
+"""The fast link costs the kernel most of the time."""
+
+KERNEL_HOSTS: dict[str, Any] = {"profile": "linux-6", "initial_rto": None}
+"""What the kernel has instead: no setting changes its initial RTO of 1 s (B8)."""
+
+
+def hosts(scale: str) -> dict[str, Any]:
+    """Stack settings that differ at this scale."""
+    return KERNEL_HOSTS if scale == KERNEL else {}
+
+
 def where(rate: str, mode: str, load: float) -> str:
     """Name of a cell."""
     opens = "single opens" if mode == SINGLE else "five opens"
@@ -58,6 +71,8 @@ def where(rate: str, mode: str, load: float) -> str:
 
 def length(rate: str, scale: str) -> tuple[float, float]:
     """Simulated seconds of a run, and how many of them pass before transactions count (B10)."""
+    if scale == KERNEL:
+        return (1200.0, 300.0) if rate == SLOW else (20.0, 5.0)
     if rate == SLOW:
         return (3600.0, 600.0) if scale == "paper" else (2400.0, 600.0)
     return (300.0, 30.0) if scale == "paper" else (75.0, 15.0)

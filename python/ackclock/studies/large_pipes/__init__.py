@@ -5,6 +5,14 @@ from __future__ import annotations
 from ackclock.studies.large_pipes import estimators, page, runs, sharing
 from ackclock.studies.large_pipes.claim_list import CLAIMS
 from ackclock.study import Experiment, Publication, Study
+from ackclock.study.kernel import KernelPart
+
+
+def _kernel() -> KernelPart:
+    from ackclock.studies.large_pipes import kernel
+
+    return kernel.PART
+
 
 STUDY = Study(
     name="large-pipes",
@@ -42,4 +50,5 @@ STUDY = Study(
     sections=page.sections,
     findings=page.findings,
     scenarios=page.scenarios,
+    kernel=_kernel,
 )

@@ -1,0 +1,265 @@
+"""The part of a study that the real kernel can carry out: the same cells on both backends, claims side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock import report
+from ackclock._files import staged
+from ackclock.errors import InputError
+from ackclock.study.claim import Claim, Outcome, Tables, conjunction
+from ackclock.study.plan import BACKENDS, KERNEL, Plan, Progress
+from ackclock.study.result import claim_row
+from ackclock.study.verdict import Verdict, number
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ackclock.report import Section
+    from ackclock.scenario import Scenario
+    from ackclock.study.study import Experiment, Study
+
+NAMES = {"linux": "kernel", "sim": "simulator"}
+"""Backends, in the words of a report."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelPart:
+    """What of a study the kernel can carry out.
+
+    Parameters
+    ----------
+    summary
+        What differs from the study: hosts, lengths, cells.
+    experiments
+        Run on each backend; their tables are those that the claims read.
+    claims
+        Asked of both backends.
+    left_out
+        Claims of the study that are not asked -> why they cannot be compared here.
+    sections
+        Further parts of the report, made of the tables of each backend.
+    scenarios
+        As written, by name, for the report.
+    """
+
+    summary: str
+    experiments: tuple[Experiment, ...]
+    claims: tuple[Claim, ...]
+    left_out: Mapping[str, str]
+    sections: Callable[[Mapping[str, Tables]], tuple[Section, ...]] = field(repr=False)
+    scenarios: Callable[[], Mapping[str, Scenario]] = field(repr=False)
+
+    def run(
+        self, study: Study, *, seeds: int | None = None, jobs: int = 1, progress: Progress | None = None
+    ) -> KernelResult:
+        """Run every experiment on both backends and judge every claim on both.
+
+        Parameters
+        ----------
+        study
+            Whose part it is.
+        seeds
+            Seeds of each cell, instead of those chosen for this scale.
+        jobs
+            Threads; kernels at a time, at most one per CPU.
+        progress
+            Called with a text and the share done.
+        """
+        started = time.perf_counter()
+        tables: dict[str, dict[str, Any]] = {}
+        digest = hashlib.sha256()
+        runs = 0
+        share = {"linux": 0.95, "sim": 0.05}
+        total = sum(e.weight for e in self.experiments)
+        done = 0.0
+        for backend in BACKENDS:
+            tables[backend] = {}
+            plan = Plan(
+                scale=KERNEL, seeds=seeds, jobs=jobs, progress=progress, name=f"{study.name}-kernel", backend=backend
+            )
+            for experiment in self.experiments:
+                part = share[backend] * experiment.weight / total
+                data = experiment.run(plan.part(done, done + part, f"{NAMES[backend]}, {experiment.name}"))
+                done += part
+                tables[backend].update(data.tables)
+                runs += data.runs
+                for one in data.digests:
+                    digest.update(one.encode())
+        return KernelResult(
+            study=study,
+            part=self,
+            seeds=seeds,
+            outcomes={backend: tuple(_judge(c, tables[backend]) for c in self.claims) for backend in BACKENDS},
+            tables=tables,
+            runs=runs,
+            digest=digest.hexdigest(),
+            wall_s=time.perf_counter() - started,
+        )
+
+
+def _judge(claim: Claim, tables: Tables) -> Outcome:
+    evidence = tuple(claim.measure(tables))
+    verdict = Verdict.NOT_COMPARABLE if claim.not_comparable else conjunction(evidence)
+    return Outcome(claim=claim, verdict=verdict, expected=verdict, evidence=evidence)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelResult:
+    """The kernel's part of a study, finished.
+
+    Parameters
+    ----------
+    outcomes, tables
+        By backend.
+    """
+
+    study: Study
+    part: KernelPart
+    seeds: int | None
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+    tables: Mapping[str, Tables] = field(repr=False)
+    runs: int
+    digest: str
+    wall_s: float
+
+    @property
+    def command(self) -> str:
+        """What to type to get this result again."""
+        seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
+        return f"ackclock study run {self.study.name} --backend linux{seeds}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `--json` prints them."""
+
+        def plain(outcome: Outcome) -> dict[str, Any]:
+            found = outcome.to_json()
+            return {
+                key: found[key] for key in ("verdict", "measured", "value", "unit", "interval", "bound", "evidence")
+            }
+
+        claims = []
+        for i, claim in enumerate(self.part.claims):
+            verdicts = {backend: plain(self.outcomes[backend][i]) for backend in BACKENDS}
+            claims.append({"id": claim.id, "statement": claim.statement, "recorded": self._recorded(claim), **verdicts})
+        return {
+            "study": self.study.name,
+            "scale": KERNEL,
+            "digest": self.digest,
+            "runs": self.runs,
+            "claims": claims,
+            "not_comparable": dict(self.part.left_out),
+        }
+
+    def _recorded(self, claim: Claim) -> str:
+        """What the whole study says at paper scale."""
+        found = next((c for c in self.study.claims if c.id == claim.id), None)
+        return "" if found is None else found.expected_at("paper").value
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = []
+        for i, claim in enumerate(self.part.claims):
+            told = []
+            for backend in BACKENDS:
+                outcome = self.outcomes[backend][i]
+                shown = outcome.decisive
+                value = "" if shown is None else f": {number(shown.value, shown.unit)}"
+                told.append(f"{outcome.verdict.symbol} {outcome.verdict}{value}")
+            shown = self.outcomes["linux"][i].decisive
+            asked = "" if shown is None else f"{shown.label}: {shown.bound.text(shown.unit)}"
+            rows.append((claim.id, claim.statement, *told, asked, self._recorded(claim)))
+        return rows
+
+    def claims_table(self) -> RenderableType:
+        """Claims as a table for the terminal."""
+        from rich.table import Table
+
+        table = Table(title=f"{self.study.name}, on both backends", title_justify="left", row_styles=["", "dim"])
+        for name, ratio in (
+            ("claim", 0),
+            ("statement", 3),
+            ("kernel", 2),
+            ("simulator", 2),
+            ("asked", 3),
+            ("study", 0),
+        ):
+            table.add_column(name, ratio=ratio or None, no_wrap=not ratio)
+        for row in self._rows():
+            table.add_row(*row)
+        for claim, why in self.part.left_out.items():
+            table.add_row(claim, why, "– not comparable", "", "", "")
+        return table
+
+    def page(self) -> report.Page:
+        """The report as a value."""
+        beside = report.Table(
+            caption=(
+                "The number that settles the verdict on the kernel, and that of the simulator. The last column is the verdict of the whole "
+                "study at paper scale, with the hosts of the publication."
+            ),
+            header=("claim", "statement", "kernel", "simulator, same hosts", "asked", "study"),
+            rows=tuple(tuple(report.Cell(text=text, kind="text") for text in row) for row in self._rows()),
+        )
+        refused = report.Table(
+            caption="Claims that are not asked of the kernel, and why.",
+            header=("claim", "why not"),
+            rows=tuple((claim, report.Cell(text=why, kind="text")) for claim, why in self.part.left_out.items()),
+        )
+        return report.Page(
+            title=f"{self.study.title}: on the real kernel",
+            summary=self.part.summary,
+            publications=tuple(f"{p.authors}: {p.title}. {p.where}" for p in self.study.publications),
+            claims=tuple(claim_row(outcome) for outcome in self.outcomes["linux"]),
+            sections=(
+                report.Section(title="Both backends side by side", blocks=(beside,)),
+                *self.part.sections(self.tables),
+                report.Section(title="Not comparable", blocks=(refused,)),
+            ),
+            scenarios={name: scenario.to_toml() for name, scenario in self.part.scenarios().items()},
+            facts=self.facts(),
+            command=self.command,
+        )
+
+    def facts(self) -> dict[str, str]:
+        """Versions and sizes, for the foot of the report."""
+        from importlib.metadata import version
+
+        from ackclock import linux
+
+        return {
+            "kernel": f"Linux {linux.installed().release}",
+            "seeds per cell": "those of the scale" if self.seeds is None else str(self.seeds),
+            "runs, both backends": f"{self.runs:,}",
+            "digest of all runs": self.digest,
+            "wall time": f"{self.wall_s:.0f} s",
+            "ackclock": version("ackclock"),
+        }
+
+    def write(self, folder: str | Path) -> Path:
+        """Write `report.html`, `claims.json`, `figures/`, and `tables/` with the tables of each backend; all of them or none.
+
+        Raises
+        ------
+        InputError
+            If the folder cannot be written.
+        """
+        folder = Path(folder)
+        try:
+            with staged(folder) as part:
+                for backend, tables in self.tables.items():
+                    (part / "tables" / backend).mkdir(parents=True)
+                    for name, table in tables.items():
+                        table.write_parquet(part / "tables" / backend / f"{name}.parquet")
+                (part / "claims.json").write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+                page = self.page()
+                drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
+                report.write(page, part / "report.html", drawn=drawn)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        return folder / "report.html"
