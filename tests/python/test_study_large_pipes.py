@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ackclock import metrics, run
+from ackclock import metrics, run, run_batch
 from ackclock.studies import get
 from ackclock.studies.large_pipes import claims, estimators, paths, runs, sharing
 from ackclock.studies.large_pipes.paths import ALABAMA, ALABAMA_ATM, CALTECH, FAST, HSTCP, NEWRENO, SENDERS, TCPW
@@ -67,6 +67,18 @@ def test_estimators_tell_what_they_see():
     assert ratio.min() >= 0.9
     assert ratio.max() <= 12
     assert (seen["estimate_bps"].drop_nulls() > 1e8).all()
+
+
+def test_shares_are_those_of_the_flows_compared():
+    scenario = paths.scenario(
+        ALABAMA, [(SENDERS[NEWRENO], 1), (SENDERS[FAST], 2)], duration_s=4, record={"goodput_interval": "1 s"}
+    )
+    batch = run_batch(scenario, [1, 2])
+    assert set(batch.goodput["flow"]) == {0, 1, 2, 3}  # the fourth is that of other users
+    found = sharing.shares(batch)
+    assert found["flow"].to_list() == [0, 1, 2, 0, 1, 2]
+    own = batch.goodput.filter((pl.col("seed") == 1) & (pl.col("flow") == 2))["goodput_bps"].to_list()
+    assert found["goodput_bps"][2] == pytest.approx(sum(own[2:]) / 2)
 
 
 def test_friendliness_is_that_of_the_metrics():

@@ -143,17 +143,26 @@ def w6(tables: Tables) -> Sequence[Evidence]:
 
 def w7(tables: Tables) -> Sequence[Evidence]:
     """HSTCP in 7.5 s."""
-    return [_completion(tables, HSTCP, WARM, 7.5, 0.15), *_cold(tables, HSTCP)]
+    return [_completion(tables, HSTCP, WARM, 7.5, 0.15), *_compared(tables, HSTCP)]
 
 
 def w8(tables: Tables) -> Sequence[Evidence]:
     """NewReno in 11 s."""
-    return [_completion(tables, NEWRENO, WARM, 11.0, 0.15), *_cold(tables, NEWRENO)]
+    return [_completion(tables, NEWRENO, WARM, 11.0, 0.15), *_compared(tables, NEWRENO)]
 
 
-def _cold(tables: Tables, protocol: str) -> list[Evidence]:
-    value = median(completions(tables, protocol, COLD))
-    return [Evidence.of(value, f"100 MB, {protocol}, cold, for comparison", NO_BOUND, unit="s", weighs=False)]
+def _compared(tables: Tables, protocol: str) -> list[Evidence]:
+    """Cold; and warm, with an ACK for each segment: what delayed ACKs cost."""
+    return [
+        Evidence.of(
+            median(completions(tables, name, cache)),
+            f"100 MB, {name}, {cache}, for comparison",
+            NO_BOUND,
+            unit="s",
+            weighs=False,
+        )
+        for name, cache in ((protocol, COLD), (runs.each_acked(protocol), WARM))
+    ]
 
 
 def w9(tables: Tables) -> Sequence[Evidence]:
@@ -282,10 +291,13 @@ def _rank_correlation(x: Array, y: Array) -> float:
 
 def w15(tables: Tables) -> Sequence[Evidence]:
     """Samples behind a coalescing card."""
-    cov = {
-        card: est.pick(tables, "coalescing.samples", "cov", protocol=est.ADAPTIVE, card=card)
-        for card in (est.QUIET, est.COALESCED)
-    }
+    cov, last_gap = (
+        {
+            card: est.pick(tables, "coalescing.samples", "cov", protocol=variant, card=card)
+            for card in (est.QUIET, est.COALESCED)
+        }
+        for variant in (est.ADAPTIVE, est.LAST_GAP)
+    )
     return [
         Evidence.of(
             median(cov[est.COALESCED] / cov[est.QUIET]),
@@ -295,6 +307,20 @@ def w15(tables: Tables) -> Sequence[Evidence]:
         *(
             Evidence.of(median(c), f"coefficient of variation of s_k, {card}", NO_BOUND, weighs=False)
             for card, c in cov.items()
+        ),
+        Evidence.of(
+            median(est.pick(tables, "coalescing.samples", "interval_s", protocol=est.ADAPTIVE, card=est.COALESCED)),
+            "mean T_k with coalescing",
+            NO_BOUND,
+            unit="ms",
+            factor=1e3,
+            weighs=False,
+        ),
+        Evidence.of(
+            median(last_gap[est.COALESCED] / last_gap[est.QUIET]),
+            f"the same, {est.LAST_GAP}",
+            NO_BOUND,
+            weighs=False,
         ),
     ]
 
@@ -323,7 +349,8 @@ def w17(tables: Tables) -> Sequence[Evidence]:
 def w18(tables: Tables) -> Sequence[Evidence]:
     """Fairness among flows of one kind."""
     t = tables["sharing.same"]
-    found = []
+    found: list[Evidence] = []
+    first: list[Evidence] = []
     for protocol in (TCPW, FAST, HSTCP):
         for n in (2, 4):
             own = t.filter((pl.col("protocol") == protocol) & (pl.col("flows") == n))
@@ -334,25 +361,31 @@ def w18(tables: Tables) -> Sequence[Evidence]:
                     at_least(0.95),
                 )
             )
-    return found
+            label = f"{n} {protocol}: share of the first flow over a fair one"
+            first.append(Evidence.of(median(_share_of_first(own)), label, NO_BOUND, weighs=False))
+    return [*found, *first]
+
+
+def _share_of_first(rows: pl.DataFrame) -> Array:
+    """Of each run: goodput of the flow that began first over the mean of all."""
+    goodput = pl.col("goodput_bps")
+    each = rows.sort("run", "flow").group_by("run", maintain_order=True)
+    return each.agg(goodput.first() / goodput.mean())["goodput_bps"].to_numpy()
 
 
 def w19(tables: Tables) -> Sequence[Evidence]:
     """FAST in step."""
     t = tables["sync.correlation"]
     found, shown = [], []
-    for setting, (flows, ratio, _) in sharing.SYNC.items():
-        own = t.filter(pl.col("setting") == setting)
+    for name, setting in sharing.SYNC.items():
+        own = t.filter(pl.col("setting") == name)
         r, swing = own["correlation"].to_numpy(), own["swing_packets"].to_numpy()
+        shown.append(Evidence.of(median(r), f"{name}: correlation of windows", NO_BOUND, weighs=False))
         shown.append(
-            Evidence.of(median(r), f"{setting} ({flows} flows): correlation of windows", NO_BOUND, weighs=False)
+            Evidence.of(median(swing), f"{name}: swing of the round-trip time", NO_BOUND, unit="packets", weighs=False)
         )
-        shown.append(
-            Evidence.of(
-                median(swing), f"{setting}: swing of the round-trip time", NO_BOUND, unit="packets", weighs=False
-            )
-        )
-        found.append((ratio, float(np.median(r)), float(np.median(swing))))
+        if not setting.alone:
+            found.append((setting.queue, float(np.median(r)), float(np.median(swing))))
     shows = [c >= 0.7 or s >= 0.5 * sharing.ALPHA for ratio, c, s in found if ratio < 2]
     quiet = [c < 0.7 and s < 0.5 * sharing.ALPHA for ratio, c, s in found if ratio >= 2]
     return [
@@ -415,6 +448,12 @@ def w21(tables: Tables) -> Sequence[Evidence]:
             median(_estimate(tables, "BE", est.LOSSY)),
             "BE, alone at 0.3 % loss: estimate over the capacity",
             between(0.9, 1.1),
+        ),
+        Evidence.of(
+            median(_estimate(tables, est.BE_SACK, est.LOSSY)),
+            "the same, SACK on",
+            NO_BOUND,
+            weighs=False,
         ),
     ]
 

@@ -35,10 +35,13 @@ VARIANTS: dict[str, Protocol] = {
 }
 """Remedies for a coalescing card: the slides' fixed gain, and their future work, an estimator that knows about batches."""
 
+LAST_GAP = "ABSE, N = 10, T_k from the last gap"
+"""T_k bounded by the last gap between ACKs, not by the least of a round trip: what W15 hangs on."""
+
 QUIET, COALESCED = "an interrupt per packet", "125 µs interrupt throttling"
 
 
-CONTROLLER = ("flow", "t_s", "tau_s", "sample_rtt_s", "sample_bps")
+CONTROLLER = ("flow", "t_s", "tau_s", "interval_s", "sample_rtt_s", "sample_bps")
 
 
 def _after(batch: Batch, start_s: float) -> pl.DataFrame:
@@ -52,10 +55,11 @@ def run_coalescing(plan: Plan) -> Data:
     -------
     Data
         `coalescing.ramps`: protocol, card, run, ramp_s; `coalescing.samples`: protocol, card, run, cov (coefficient of variation of
-        the samples s_k in steady state), tau_rtts (median of tau_k/RTT); `coalescing.throughput`: goodput of 10 s.
+        the samples s_k in steady state), interval_s (mean of T_k), tau_rtts (median of tau_k/RTT); `coalescing.throughput`: goodput of 10 s.
     """
     seeds = plan.count(quick=6, paper=12)
-    senders = {**VARIANTS, FAST: SENDERS[FAST], HSTCP: SENDERS[HSTCP]}
+    estimated = {**VARIANTS, LAST_GAP: westwood(LAST_GAP, t_min="gap")}
+    senders = {**estimated, FAST: SENDERS[FAST], HSTCP: SENDERS[HSTCP]}
     cards = {QUIET: PER_PACKET, COALESCED: COALESCING}
     cells = []
 
@@ -63,6 +67,7 @@ def run_coalescing(plan: Plan) -> Data:
         steady = _after(batch, 1.0)
         return steady.group_by("seed", maintain_order=True).agg(
             (pl.col("sample_bps").std() / pl.col("sample_bps").mean()).alias("cov"),
+            pl.col("interval_s").mean(),
             (pl.col("tau_s") / pl.col("sample_rtt_s")).median().alias("tau_rtts"),
         )
 
@@ -73,7 +78,7 @@ def run_coalescing(plan: Plan) -> Data:
         for card, host in cards.items():
             keep: dict[str, Reduce] = {"ramps": ramp(CALTECH), "throughput": throughput}
             needs: dict[str, Sequence[str]] = {"flows": ("flow", "goodput_bps"), **GOODPUT}
-            if name in VARIANTS:
+            if name in estimated:
                 keep["samples"] = samples
                 needs["controllers"] = CONTROLLER
             scenario = paths.scenario(
@@ -83,7 +88,7 @@ def run_coalescing(plan: Plan) -> Data:
                 card=host,
                 record={
                     "goodput_interval": f"{1e6 * CALTECH.rtt_s:.0f} us",
-                    "controller": "flow" if name in VARIANTS else "none",
+                    "controller": "flow" if name in estimated else "none",
                 },
             )
             keys = {"protocol": name, "card": card}
@@ -171,6 +176,8 @@ def run_damping(plan: Plan) -> Data:
     return collect("damping", cells, plan, numbered=True)
 
 
+BE_SACK = "BE, SACK on"
+
 ALONE, SHARED, LOSSY = "alone", "four flows", "alone, 0.3 % loss"
 
 
@@ -183,7 +190,12 @@ def run_kinds(plan: Plan) -> Data:
         `kinds.estimates`: estimator, setting, run, estimate_bps (mean in steady state), fair_bps.
     """
     seeds = plan.count(quick=6, paper=12)
-    senders = {"BE": westwood("BE", estimator="be"), "RE": westwood("RE", estimator="re"), "ABSE": SENDERS[paths.TCPW]}
+    senders = {
+        "BE": westwood("BE", estimator="be"),
+        "RE": westwood("RE", estimator="re"),
+        "ABSE": SENDERS[paths.TCPW],
+        BE_SACK: westwood(BE_SACK, estimator="be", sack=True),
+    }
     settings = {ALONE: (1, 0.0), SHARED: (4, 0.0), LOSSY: (1, 0.003)}
     cells = []
 

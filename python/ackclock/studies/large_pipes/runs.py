@@ -150,7 +150,8 @@ def run_transfers(plan: Plan) -> Data:
     places = [(path, queue) for path in (ALABAMA, ALABAMA_ATM) for queue in BUFFERS] + [(ALABAMA, CONTROL)]
     asked = [(*place, protocol, cache) for place in places for protocol in PROTOCOLS for cache in (COLD, WARM)]
     asked += [(ALABAMA, ALABAMA.queue, name, COLD) for name in STARTS]
-    senders = {**SENDERS, **STARTS}
+    asked += [(ALABAMA, ALABAMA.queue, each_acked(protocol), WARM) for protocol in (HSTCP, NEWRENO)]
+    senders = {**SENDERS, **STARTS, **{each_acked(protocol): SENDERS[protocol] for protocol in (HSTCP, NEWRENO)}}
     cells = []
     for path, queue, protocol, cache in asked:
         scenario = paths.scenario(
@@ -160,7 +161,7 @@ def run_transfers(plan: Plan) -> Data:
             queue=queue,
             workload={"kind": "transfer", "bytes": f"{SIZE} bytes"},
             users=0.0 if queue == CONTROL else 0.02,
-            **warmth(protocol, path, cache == WARM),
+            **_stack(protocol, path, cache),
         )
         cells.append(
             Cell(
@@ -173,6 +174,18 @@ def run_transfers(plan: Plan) -> Data:
             )
         )
     return collect("transfers", cells, plan, numbered=True)
+
+
+def each_acked(protocol: str) -> str:
+    """Name of a protocol whose receiver does not delay ACKs, as the arithmetic behind `W1` has it."""
+    return f"{protocol}, every segment acknowledged"
+
+
+def _stack(protocol: str, path: Path, cache: str) -> dict[str, Any]:
+    for plain in (HSTCP, NEWRENO):
+        if protocol == each_acked(plain):
+            return {"delayed_ack": False, **warmth(plain, path, cache == WARM)}
+    return warmth(protocol, path, cache == WARM)
 
 
 STARTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,11 @@ ALPHA = 200
 
 
 def shares(batch: Batch) -> pl.DataFrame:
-    """Goodput of each TCP flow over the second half."""
+    """Goodput of each TCP flow over the second half; the other users, who come last, do not take part."""
     half = batch.goodput["t_s"].max() / 2  # type: ignore[operator]
+    flows = sum(group.count for group in batch.scenario.flows if group.workload.kind == "bulk")
     return (
-        batch.goodput.filter(pl.col("t_s") > half)
+        batch.goodput.filter((pl.col("t_s") > half) & (pl.col("flow") < flows))
         .group_by("seed", "flow", maintain_order=True)
         .agg(pl.col("goodput_bps").mean())
         .sort("seed", "flow")
@@ -90,17 +92,43 @@ QUEUE = 400
 RTT_RATIOS = (1, 2, 5, 10)
 
 
-SYNC: dict[str, tuple[int, float, bool]] = {
-    "2 FAST, queue 0.5 N α": (2, 0.5, False),
-    "2 FAST, queue N α": (2, 1.0, False),
-    "2 FAST, queue 2 N α": (2, 2.0, False),
-    "4 FAST, queue 0.5 N α": (4, 0.5, False),
-    "4 FAST, queue N α": (4, 1.0, False),
-    "4 FAST, queue 2.5 N α": (4, 2.5, False),
-    "2 FAST and 2 NewReno, queue N α": (2, 1.0, True),
-    "2 FAST and 2 NewReno, queue 2.5 N α": (2, 2.5, True),
-}
-"""Flows of FAST, queue in units of N alpha, whether NewReno crosses (W19)."""
+@dataclass(frozen=True, slots=True)
+class Together:
+    """FAST flows on one path.
+
+    Parameters
+    ----------
+    flows
+        Of FAST.
+    queue
+        In units of N alpha, what they mean to keep there.
+    crossed
+        Whether two flows of NewReno are among them.
+    alone
+        Without other users: what is seen then comes from the flows themselves.
+    """
+
+    flows: int
+    queue: float
+    crossed: bool = False
+    alone: bool = False
+
+    @property
+    def name(self) -> str:
+        """In tables and reports."""
+        others = " and 2 NewReno" if self.crossed else ""
+        factor = "" if self.queue == 1 else f"{self.queue:g} "
+        return f"{self.flows} FAST{others}, queue {factor}N α" + (", nobody else" if self.alone else "")
+
+
+_SYNC = (
+    *(Together(2, queue) for queue in (0.5, 1.0, 2.0)),
+    *(Together(4, queue) for queue in (0.5, 1.0, 2.5)),
+    *(Together(2, queue, crossed=True) for queue in (1.0, 2.5)),
+    *(Together(flows, queue, alone=True) for flows in (2, 4) for queue in (1.0, 2.0)),
+)
+SYNC = {setting.name: setting for setting in _SYNC}
+"""Settings of W19."""
 
 
 def run_sync(plan: Plan) -> Data:
@@ -142,20 +170,21 @@ def run_sync(plan: Plan) -> Data:
             "seed", "t_s", "flow", "cwnd", "srtt_s"
         )
 
-    for setting, (flows, ratio, crossed) in SYNC.items():
-        senders = [(SENDERS[FAST], flows)] + ([(SENDERS[NEWRENO], 2)] if crossed else [])
+    for name, setting in SYNC.items():
+        senders = [(SENDERS[FAST], setting.flows)] + ([(SENDERS[NEWRENO], 2)] if setting.crossed else [])
         scenario = paths.scenario(
             ALABAMA,
             senders,
             duration_s=duration,
-            queue=round(ratio * flows * ALPHA),
+            queue=round(setting.queue * setting.flows * ALPHA),
             stagger_s=1.0,
+            users=0.0 if setting.alone else 0.02,
             record={"sample_interval": f"{1000 * SAMPLE_S:g} ms"},
         )
         cells.append(
             Cell(
                 scenario=scenario,
-                keys={"setting": setting},
+                keys={"setting": name},
                 stream="large-pipes sync",
                 seeds=seeds,
                 needs={"samples": ("flow", "t_s", "cwnd", "srtt_s")},
