@@ -234,6 +234,8 @@ pub struct Packet {
     pub forward: bool,
     /// ECN field.
     pub ecn: Ecn,
+    /// To hosts and emulators it is one packet with the one before it: the device cuts it up (TSO).
+    pub joined: bool,
 }
 
 /// Kinds of packets that are counted apart.

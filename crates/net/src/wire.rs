@@ -18,6 +18,8 @@ struct Entry {
 pub(crate) struct Wire {
     in_order: VecDeque<Entry>,
     late: VecDeque<Entry>,
+    /// Of these, packets that are one with the packet before them.
+    joined: usize,
 }
 
 impl Wire {
@@ -25,12 +27,14 @@ impl Wire {
     #[inline]
     pub(crate) fn push(&mut self, delivery: Time, packet: Packet) {
         debug_assert!(self.in_order.back().is_none_or(|e| e.delivery <= delivery));
+        self.joined += packet.joined as usize;
         self.in_order.push_back(Entry { delivery, packet });
     }
 
     /// Put a held-back packet on the wire; `delivery` is at or after that of every packet held back before.
     pub(crate) fn push_late(&mut self, delivery: Time, packet: Packet) {
         debug_assert!(self.late.back().is_none_or(|e| e.delivery <= delivery));
+        self.joined += packet.joined as usize;
         self.late.push_back(Entry { delivery, packet });
     }
 
@@ -52,10 +56,13 @@ impl Wire {
         if next > now || next == Time::NEVER {
             return None;
         }
-        if self.late.front().is_some_and(|e| e.delivery == next) {
-            return self.late.pop_front().map(|e| e.packet);
-        }
-        self.in_order.pop_front().map(|e| e.packet)
+        let from = match self.late.front().is_some_and(|e| e.delivery == next) {
+            true => &mut self.late,
+            false => &mut self.in_order,
+        };
+        let packet = from.pop_front().expect("invariant: it has the earliest delivery").packet;
+        self.joined -= packet.joined as usize;
+        Some(packet)
     }
 
     /// Packets on the wire.
@@ -64,9 +71,18 @@ impl Wire {
         self.in_order.len() + self.late.len()
     }
 
-    /// Of these, how many have reached the far end at `now` without having been taken yet.
-    pub(crate) fn due(&self, now: Time) -> usize {
-        let due = |ring: &VecDeque<Entry>| ring.iter().take_while(|e| e.delivery <= now).count();
+    /// The same, those that are one with the packet before them left out.
+    #[inline]
+    pub(crate) fn heads(&self) -> usize {
+        self.len() - self.joined
+    }
+
+    /// Of the heads, how many have reached the far end at `now` without having been taken yet.
+    pub(crate) fn heads_due(&self, now: Time) -> usize {
+        let due = |ring: &VecDeque<Entry>| {
+            let due = ring.iter().take_while(|e| e.delivery <= now);
+            due.filter(|e| !e.packet.joined).count()
+        };
         due(&self.in_order) + due(&self.late)
     }
 }
@@ -87,7 +103,7 @@ mod tests {
         wire.push(Time(30), packet(3));
         assert_eq!(wire.next(), Time(20));
         assert!(wire.pop(Time(19)).is_none());
-        assert_eq!((wire.due(Time(20)), wire.due(Time(30)), wire.len()), (1, 3, 3));
+        assert_eq!((wire.heads_due(Time(20)), wire.heads_due(Time(30)), wire.len()), (1, 3, 3));
         let order: Vec<u32> = std::iter::from_fn(|| wire.pop(Time(30))).map(|p| p.conn).collect();
         assert_eq!(order, [2, 1, 3]);
         assert_eq!(wire.next(), Time::NEVER);

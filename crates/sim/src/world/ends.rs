@@ -128,6 +128,8 @@ pub(super) struct Way {
     pub(super) ordinal: u32,
     pub(super) host: u8,
     pub(super) first: u32,
+    /// As in [`Packet::joined`].
+    pub(super) joined: bool,
 }
 
 impl Way {
@@ -140,9 +142,9 @@ impl Way {
         bytes: u32,
         ecn: Ecn,
     ) {
-        let Way { now, flow, conn, ordinal, host, first } = self;
+        let Way { now, flow, conn, ordinal, host, first, joined } = self;
         let bytes = bytes + net.framing_bytes;
-        let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn };
+        let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn, joined };
         if let Some((at, captured)) = captured {
             if *at == host {
                 captured.push(Captured { t: now, host, flow, conn: ordinal, packet });
@@ -202,18 +204,19 @@ impl End {
         framing_bytes: u32,
         captured: &mut Option<(u8, Vec<Captured>)>,
     ) -> Option<Packet> {
-        let (header, ip_bytes, ecn) = match &mut self.transport {
+        let (header, ip_bytes, ecn, joined) = match &mut self.transport {
             Transport::Tcp(tcp) => {
+                let joined = tcp.continues();
                 let seg = tcp.poll_transmit(now)?;
-                (Header::Tcp(seg), seg.ip_bytes(), tcp.mark_of(&seg))
+                (Header::Tcp(seg), seg.ip_bytes(), tcp.mark_of(&seg), joined)
             }
             Transport::Datagram(datagrams) => {
                 let datagram = datagrams.poll_transmit(now)?;
-                (Header::Datagram(datagram), datagram.ip_bytes(), Ecn::NotEct)
+                (Header::Datagram(datagram), datagram.ip_bytes(), Ecn::NotEct, false)
             }
         };
-        let bytes = ip_bytes + framing_bytes;
-        let packet = Packet { header, flow: self.flow, conn: self.conn, bytes, forward: side == SENDER, ecn };
+        let (bytes, forward) = (ip_bytes + framing_bytes, side == SENDER);
+        let packet = Packet { header, flow: self.flow, conn: self.conn, bytes, forward, ecn, joined };
         if let Some((at, captured)) = captured {
             if *at == side as u8 {
                 let (flow, conn) = (self.flow, self.ordinal);

@@ -2,11 +2,11 @@
 //! (packets in its inbox, timers, packets to send) is done step by step, and before each step its host is asked.
 //!
 //! A process sends all that it may before it looks at its timers, and at those before its next packet: the order in
-//! which a perfect host acts.
+//! which a perfect host acts. Where sending costs time, packets to send and packets that came take turns.
 
 use std::collections::VecDeque;
 
-use ackclock_core::{FlowId, Packet, Time};
+use ackclock_core::{FlowId, Packet, Span, Time};
 use ackclock_net::host::{Direction, HostSums, Permit};
 use ackclock_net::{Host, HostConfig};
 
@@ -52,6 +52,7 @@ impl Hosts {
             free_at: Time::ZERO,
             state: Blocked::No,
             sends: false,
+            sent: false,
             tell: false,
             busy,
         }))
@@ -75,6 +76,8 @@ pub(super) struct Process {
     state: Blocked,
     /// There may be something to send.
     sends: bool,
+    /// What it did last was to send a packet, which took time.
+    sent: bool,
     /// The application is to be told when all is sent.
     tell: bool,
     /// It waits busily.
@@ -212,12 +215,15 @@ impl World {
                 }
             }
             let cost = *host.cpu();
-            if process.sends {
+            // Where packets cost time, sending or taking in alone could go on for ever: they take turns.
+            let takes_in = process.sent && !process.inbox.is_empty();
+            if process.sends && !takes_in {
                 let packet = end.next_packet(now, index & 1, self.net.framing_bytes, &mut self.captured);
                 let process = end.process.as_mut().expect("invariant: asked above");
                 match packet {
                     Some(packet) => {
-                        process.free_at = now + cost.send;
+                        process.sent = cost.send > Span::ZERO;
+                        process.free_at = now + if packet.joined { Span::ZERO } else { cost.send };
                         self.leave_host(at as u32, packet);
                     }
                     None => {
@@ -230,14 +236,14 @@ impl World {
                 continue;
             }
             process.sends = true;
-            if due {
+            if due && !takes_in {
                 process.tell = true;
                 end.transport.on_timer(now);
                 continue;
             }
-            process.tell = watched;
+            (process.tell, process.sent) = (watched, false);
             let packet = process.inbox.pop_front().expect("invariant: there is work");
-            process.free_at = now + cost.receive;
+            process.free_at = now + if packet.joined { Span::ZERO } else { cost.receive };
             self.deliver(index, &packet);
         }
     }

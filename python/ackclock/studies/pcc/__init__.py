@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ackclock.studies.pcc import page, paper, sharing, sweep
+from ackclock.studies.pcc import page, pair, paper, sharing, sweep
 from ackclock.studies.pcc.claims import CLAIMS
 from ackclock.study import Experiment, Publication, Study
 
@@ -28,7 +28,8 @@ STUDY = Study(
     ),
     experiments=(
         Experiment(name="sweep", title="throughput against the buffer, every model", run=sweep.run, weight=60),
-        Experiment(name="sharing", title="four flows that come and go; 8, 2, 1 cores", run=sharing.run, weight=30),
+        Experiment(name="sharing", title="four flows that come and go; 8, 2, 1 cores", run=sharing.run, weight=20),
+        Experiment(name="pair", title="two flows, the second one late", run=pair.run, weight=8),
         *paper.EXPERIMENTS,
     ),
     claims=(*CLAIMS, *paper.CLAIMS),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ackclock import Batch
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.stats import Estimate, mean_interval
 from ackclock.studies.pcc import testbed
@@ -23,14 +26,18 @@ from ackclock.studies.pcc.testbed import (
     SHALLOW,
     SIZES,
     TESTBED,
+    TWINS,
 )
 from ackclock.study import Data, Plan, Tables
-from ackclock.study.cells import first_seed
+from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import Array
 
 
 def run(plan: Plan) -> Data:
     """One flow, alone; 60 s, or 15 s at quick scale.
+
+    Where nothing is left to chance one run stands for all seeds, and where two models are the same to a protocol
+    (`testbed.TWINS`) one of them is run.
 
     Returns
     -------
@@ -40,33 +47,51 @@ def run(plan: Plan) -> Data:
     """
     paper = plan.scale == "paper"
     seeds = plan.count(quick=6, paper=10)
-    sizes = (*SHALLOW, *SIZES) if paper else FEW
+    sizes = sorted((*SHALLOW, *SIZES)) if paper else FEW
     duration_s = 60.0 if paper else 15.0
-    cells = [(m, c, q) for m in MODELS for c in (PCC, CUBIC) for q in sizes]
-    frames: list[pl.DataFrame] = []
-    digests: list[str] = []
-    for i, (model, controller, packets) in enumerate(cells):
-        plan.report(f"{model}, {LABEL[controller]}, {packets}", i / len(cells))
-        first = first_seed(f"shallow {packets}")
-        batch = plan.batch(
-            testbed.shallow(model, controller, packets, duration_s), range(first, first + seeds), tables=("flows",)
+    cells = [
+        Cell(
+            scenario=testbed.shallow(model, controller, packets, duration_s),
+            keys={"model": model, "cc": controller, "buffer": packets},
+            stream=f"shallow {packets}",
+            seeds=seeds if controller == PCC or MODELS[model].draws else 1,
+            needs={"flows": ("goodput_bps", "sent_packets", "departure_cv", "largest_burst")},
+            keep={"flows": partial(shares, payload=PAYLOAD[controller], duration_s=duration_s)},
         )
-        digests += batch.digests
-        most = RATE_BPS * PAYLOAD[controller] / PACKET_BYTES
-        frames.append(
-            batch.flows.select(
-                pl.lit(model).alias("model"),
-                pl.lit(controller).alias("cc"),
-                pl.lit(packets).alias("buffer"),
-                "seed",
-                (pl.col("goodput_bps") / most).alias("share"),
-                (pl.col("goodput_bps") / 1e6).alias("goodput_mbps"),
-                (pl.col("sent_packets") * PACKET_BYTES * 8 / duration_s / 1e6).alias("sent_mbps"),
-                pl.col("departure_cv").cast(pl.Float64),
-                pl.col("largest_burst").cast(pl.Int64),
-            )
-        )
-    return Data(tables={"sweep.flows": pl.concat(frames)}, digests=digests, runs=len(digests))
+        for model in MODELS
+        for controller in (PCC, CUBIC)
+        if (model, controller) not in TWINS
+        for packets in sizes
+    ]
+    data = collect("sweep", cells, plan)
+    return replace(data, tables={"sweep.flows": spread(data.tables["sweep.flows"], seeds)})
+
+
+def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
+    """What is kept of a cell's runs."""
+    return batch.flows.select(
+        "seed",
+        (pl.col("goodput_bps") / (RATE_BPS * payload / PACKET_BYTES)).alias("share"),
+        (pl.col("goodput_bps") / 1e6).alias("goodput_mbps"),
+        (pl.col("sent_packets") * PACKET_BYTES * 8 / duration_s / 1e6).alias("sent_mbps"),
+        pl.col("departure_cv").cast(pl.Float64),
+        pl.col("largest_burst").cast(pl.Int64),
+    )
+
+
+def spread(rows: pl.DataFrame, seeds: int) -> pl.DataFrame:
+    """A row for each seed where one run stands for all, and the rows of models that are the same to a protocol."""
+    few = pl.len().over("model", "cc", "buffer") < seeds
+    once = rows.filter(few)
+    numbers = pl.DataFrame({"n": range(seeds)}, schema={"n": rows.schema["seed"]})
+    many = once.join(numbers, how="cross").with_columns(seed=pl.col("seed") + pl.col("n")).drop("n")
+    rows = pl.concat([rows.filter(~few), many])
+    twins = [
+        rows.filter((pl.col("model") == run) & (pl.col("cc") == controller)).with_columns(pl.lit(model).alias("model"))
+        for (model, controller), run in TWINS.items()
+    ]
+    order = pl.col("model").replace_strict({model: i for i, model in enumerate(MODELS)}, return_dtype=pl.Int64)
+    return pl.concat([rows, *twins]).sort(order, pl.col("cc") == CUBIC, "buffer", "seed")
 
 
 def pick(tables: Tables, model: str, controller: str, packets: int, column: str = "share") -> Array:

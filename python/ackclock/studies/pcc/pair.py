@@ -1,0 +1,146 @@
+"""Two flows, the second one late: how fast do they share, and what decides it?
+
+Behind a full drop-tail queue it is the timing of departures that decides who loses. A sender with a perfect clock takes each place
+that becomes free just before anybody else can, so that a late flow, with its few packets, loses many times the share that the
+first one does, and reads the loss as its own doing. (Phase effects: S. Floyd, V. Jacobson, 1992.)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.studies.pcc import testbed
+from ackclock.studies.pcc.testbed import CLOCK, PCC
+from ackclock.study import Data, Plan, Tables
+from ackclock.study.cells import Cell, collect
+from ackclock.study.estimates import Array
+
+EXACT, SOME, MUCH, TESTBED = "exact", "0 to 0.12 ms late", "0 to 1 ms late", "clock of 1 ms"
+MODONG, HERC = "exact, modong's constants", "exact, herc's constants"
+KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
+    EXACT: (PCC, {}, "0 s"),
+    SOME: (PCC, {}, "120 us"),
+    MUCH: (PCC, {}, "1 ms"),
+    TESTBED: (PCC, CLOCK, "0 s"),
+    MODONG: ("pcc-allegro-modong", {}, "0 s"),
+    HERC: ("pcc-allegro-herc", {}, "0 s"),
+}
+"""Controller, host, greatest delay of packets on their way to the bottleneck (0.12 ms: the time of one packet there)."""
+
+NEAR, HELD_S = 0.1, 5
+"""Converged: both flows within this share of half of what they have together, mean over so many seconds."""
+EARLY_S = 20
+"""Losses are compared in the time in which the second flow is small."""
+
+
+def run(plan: Plan) -> Data:
+    """The publication's second scenario: flow 2 starts at 500 s, flow 1 ends at 1000 s; a tenth of that at quick scale.
+
+    Returns
+    -------
+    Data
+        `pair.runs`: kind, seed, seconds (until both have their share; of the time that both are there if they never have), converged,
+        sd_mbps (of 1-s goodput in the second half of that time, mean of both), loss_first, loss_late (percent, first 20 s). `pair.series`:
+        kind, t_s (since the second began), first_mbps, late_mbps of one seed.
+    """
+    unit = 500 if plan.scale == "paper" else 50
+    cells = [
+        Cell(
+            scenario=testbed.wishbone(host, controller, unit, flows=2, jitter=jitter).set("record.controller", "all"),
+            keys={"kind": kind},
+            stream="pair",
+            seeds=plan.count(quick=4, paper=5),
+            needs={"goodput": ("t_s", "flow", "goodput_bps"), "intervals": ("flow", "start_s", "sent", "lost")},
+            keep={"runs": partial(runs, unit=unit), "series": partial(first_series, unit=unit)},
+        )
+        for kind, (controller, host, jitter) in KINDS.items()
+    ]
+    return collect("pair", cells, plan)
+
+
+def together(batch: Batch, seed: int, unit: int) -> Any:
+    """Goodput of both flows while both are there, Mb/s, a row per second."""
+    return testbed.series(batch.goodput.filter(pl.col("seed") == seed), 2, 3 * unit)[unit : 2 * unit]
+
+
+def converged_after(found: Any) -> int | None:
+    """Seconds until both flows are near their share and stay there for a while."""
+    kernel = np.ones(HELD_S) / HELD_S
+    first, late = (np.convolve(found[:, flow], kernel, mode="valid") for flow in (0, 1))
+    total = first + late
+    near = (np.abs(first - late) <= NEAR * total) & (total > 0)
+    return int(np.argmax(near)) if near.any() else None
+
+
+def runs(batch: Batch, *, unit: int) -> pl.DataFrame:
+    """Numbers of each run."""
+    rows = []
+    for seed in batch.seeds:
+        found = together(batch, seed, unit)
+        after = converged_after(found)
+        early = batch.intervals.filter(
+            (pl.col("seed") == seed) & pl.col("start_s").is_between(unit, unit + min(EARLY_S, unit))
+        )
+        lost = early.group_by("flow").agg(loss=100 * pl.col("lost").sum() / pl.col("sent").sum()).sort("flow")["loss"]
+        rows.append(
+            {
+                "seed": seed,
+                "seconds": float(unit if after is None else after),
+                "converged": after is not None,
+                "sd_mbps": float(found[unit // 2 :].std(axis=0, ddof=1).mean()),
+                "loss_first": float(lost[0]),
+                "loss_late": float(lost[1]),
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def first_series(batch: Batch, *, unit: int) -> pl.DataFrame:
+    """Goodput of the first run while both flows are there."""
+    found = together(batch, batch.seeds[0], unit)
+    return pl.DataFrame({"t_s": np.arange(1.0, unit + 1), "first_mbps": found[:, 0], "late_mbps": found[:, 1]})
+
+
+def pick(tables: Tables, kind: str, column: str) -> Array:
+    """A column, one value per seed."""
+    t = tables["pair.runs"].filter(pl.col("kind") == kind).sort("seed")
+    return t[column].cast(pl.Float64).to_numpy()
+
+
+def figure(tables: Tables) -> Figure:
+    """The late flow's share over time."""
+    table = tables["pair.series"]
+    colours = ("black", "sky", "blue", "vermilion", "orange", "green")
+
+    def draw() -> Any:
+        figure, ax = new(7.2, 3.8)
+        for kind, colour in zip(KINDS, colours, strict=True):
+            own = table.filter(pl.col("kind") == kind)
+            late = own["late_mbps"].to_numpy()
+            ax.plot(
+                own["t_s"],
+                100 * late / (late + own["first_mbps"].to_numpy()),
+                color=OKABE_ITO[colour],
+                lw=1,
+                label=kind,
+            )
+        ax.axhline(50, color="0.5", lw=0.8)
+        ax.set_xlabel("time since the second flow began (s)")
+        ax.set_ylabel("its share (%)")
+        ax.set_ylim(0, 60)
+        ax.legend(loc="lower right", ncols=2)
+        return figure
+
+    return Figure(
+        name="pair",
+        title="A late flow beside the first: departures' timing decides how fast it grows",
+        caption="One seed; 100 Mb/s, 30 ms, 250 packets, drop-tail. Exact: each departure to the nanosecond.",
+        draw=draw,
+        data={"pair": table},
+    )
