@@ -6,17 +6,31 @@ import pytest
 
 from ackclock import run_batch
 from ackclock.errors import InputError
-from ackclock.studies.pcc import STUDY, claims, hypotheses, sharing, sweep, testbed
-from ackclock.studies.pcc.testbed import CUBIC, FLOWS, IDEAL, MODELS, NETEM, OFTEN, PCC, TESTBED
+from ackclock.studies.pcc import STUDY, claims, hypotheses, pair, prototype, sharing, sweep, testbed
+from ackclock.studies.pcc.testbed import (
+    COSTLY,
+    CUBIC,
+    FLOWS,
+    HOSTS,
+    IDEAL,
+    MODELS,
+    NETEM,
+    NO_CATCH_UP,
+    OFFLOAD,
+    OFTEN,
+    PCC,
+    TESTBED,
+    TWINS,
+)
 from ackclock.study import Verdict
 
-BASE = {IDEAL: 0.98, TESTBED: 0.97, OFTEN: 0.98, NETEM: 0.98, "H4: single core": 0.98}
+BASE = {IDEAL: 0.98, TESTBED: 0.97, OFTEN: 0.98, OFFLOAD: 0.98, "H4: single core": 0.98}
 
 
 def shares(**lower: float) -> dict[str, pl.DataFrame]:
     """A made-up sweep: every model at its base, `lower` names model, controller and size at which it is less."""
     rows = []
-    for model in (IDEAL, TESTBED, OFTEN, NETEM, "H4: single core"):
+    for model in BASE:
         for cc in (PCC, CUBIC):
             for buffer in (6, 10, 20, 50, 275):
                 share = lower.get(f"{model} {cc} {buffer}", BASE[model])
@@ -39,9 +53,41 @@ def shares(**lower: float) -> dict[str, pl.DataFrame]:
 
 def test_every_model_is_a_scenario_that_the_engine_takes():
     for name, model in MODELS.items():
-        scenario = testbed.shallow(name, PCC, 20, 0.1)
-        assert scenario.network.bottleneck.queue.kind == model.queue
-        assert run_batch(scenario, [1]).flows.height == 1
+        for controller in (PCC, CUBIC):
+            scenario = testbed.shallow(name, controller, 20, 0.1)
+            assert scenario.network.bottleneck.queue.kind == model.queue
+            assert run_batch(scenario, [1]).flows.height == 1
+
+
+def test_models_that_are_the_same_to_a_protocol_are_and_what_draws_nothing_has_one_outcome():
+    def digest(model, controller, seed=1):
+        return run_batch(testbed.shallow(model, controller, 10, 2), [seed]).digests[0]
+
+    for (model, controller), run in TWINS.items():
+        assert digest(model, controller) == digest(run, controller), model
+    for model in (IDEAL, OFFLOAD, COSTLY):
+        assert digest(model, CUBIC, 1) == digest(model, CUBIC, 2), model
+    assert digest(NO_CATCH_UP, CUBIC, 1) != digest(NO_CATCH_UP, CUBIC, 2)
+    assert digest(NO_CATCH_UP, PCC) != digest(testbed.TENTH, PCC)
+
+
+def test_one_run_stands_for_all_seeds_and_a_model_for_its_twin():
+    rows = pl.DataFrame(
+        [
+            {"model": model, "cc": cc, "buffer": 10, "seed": 7 + k, "share": 0.1 * k}
+            for model, run in MODELS.items()
+            for cc in (PCC, CUBIC)
+            if (model, cc) not in TWINS
+            for k in range(3 if cc == PCC or run.draws else 1)
+        ]
+    )
+    found = sweep.spread(rows, 3)
+    assert found.height == len(MODELS) * 2 * 3
+    assert found["model"].unique(maintain_order=True).to_list() == list(MODELS)
+    assert found.filter((pl.col("model") == IDEAL) & (pl.col("cc") == CUBIC))["seed"].to_list() == [7, 8, 9]
+    for (model, cc), run in TWINS.items():
+        ours, theirs = (found.filter((pl.col("model") == m) & (pl.col("cc") == cc)).drop("model") for m in (model, run))
+        assert ours.equals(theirs)
 
 
 def test_the_script_has_28_sizes():
@@ -76,7 +122,7 @@ def test_windows_hold_what_arithmetic_says():
 
 
 def test_a_flow_without_data_is_refused_by_number():
-    batch = run_batch(testbed.wishbone("8 cores", CUBIC, 1), [1])
+    batch = run_batch(testbed.wishbone({}, CUBIC, 1), [1])
     found = testbed.series(batch.goodput, FLOWS, 7)
     assert found.shape == (7, FLOWS)
     assert found[0, 1] == 0.0
@@ -94,24 +140,24 @@ def test_claims_see_the_gap_and_its_absence():
     assert {e.verdict for e in claims.c2(same)} == {Verdict.FAILS}
     assert {e.verdict for e in claims.c4(same)} == {Verdict.HOLDS}
     assert {e.verdict for e in claims.c5(same)} == {Verdict.HOLDS}
-    lower = {f"{m} {PCC} {q}": x for m in (OFTEN, NETEM) for q, x in ((10, 0.2), (20, 0.4), (50, 0.7))}
+    lower = {f"{m} {PCC} {q}": x for m in (OFTEN, OFFLOAD) for q, x in ((10, 0.2), (20, 0.4), (50, 0.7))}
     worse = shares(**lower)
     assert {e.verdict for e in claims.c2(worse)} == {Verdict.HOLDS}
     assert {e.verdict for e in claims.c3(worse)} == {Verdict.HOLDS}
 
 
 def test_hypotheses_are_told_apart():
-    seen = {f"{NETEM} {PCC} 20": 0.3, f"{OFTEN} {PCC} 20": 0.5, f"{OFTEN} {CUBIC} 20": 0.6}
+    seen = {f"{OFFLOAD} {PCC} 20": 0.3, f"{OFTEN} {PCC} 20": 0.5, f"{OFTEN} {CUBIC} 20": 0.6}
     seen |= {f"H4: single core {PCC} {q}": 0.5 for q in (6, 10, 20, 50, 275)}
     tables = shares(**seen)
     table = {r["model"]: r for r in hypotheses.judged(tables).iter_rows(named=True)}
-    assert table[NETEM]["worse_shallow"]
-    assert table[NETEM]["recovers"]
-    assert table[NETEM]["cubic_same"]
+    assert table[OFFLOAD]["worse_shallow"]
+    assert table[OFFLOAD]["recovers"]
+    assert table[OFFLOAD]["cubic_same"]
     assert not table[OFTEN]["cubic_same"]
     assert not table["H4: single core"]["recovers"]
     text = hypotheses.answer(tables)
-    assert f"All three are given by: {NETEM}" in text
+    assert f"All three are given by: {OFFLOAD}" in text
 
 
 def test_netems_limit_caps_the_rate_and_a_real_queue_does_not():
@@ -119,6 +165,55 @@ def test_netems_limit_caps_the_rate_and_a_real_queue_does_not():
     netem, real = (run_batch(testbed.shallow(m, PCC, 20, 5), [1]).flows["goodput_bps"][0] for m in (NETEM, IDEAL))
     assert netem < 20 * 1.7e6
     assert real > 2 * netem
+
+
+def test_netems_limit_spares_tcp_with_segmentation_offload():
+    """Behind 30 packets: each of several segments, so that the limit is worth several times as much."""
+    alone, many = (run_batch(testbed.shallow(m, CUBIC, 30, 5), [1]).flows["goodput_bps"][0] for m in (NETEM, OFFLOAD))
+    assert alone < 30 * 1.7e6
+    assert many > 2 * alone
+
+
+def test_one_core_that_is_too_slow_limits_the_rate_and_starves_nobody():
+    """100 us at each end: 5000 packets a second at most, less what the spinning sender wastes."""
+    flow = run_batch(testbed.shallow(COSTLY, PCC, 275, 5), [1]).flows.to_dicts()[0]
+    assert 0.6 * 58e6 < flow["goodput_bps"] < 58.3e6
+    four = run_batch(testbed.wishbone(HOSTS["1 core"], PCC, 5), [1])
+    total = testbed.series(four.goodput, FLOWS, 35)[16:20].sum(axis=1).mean()
+    assert 15 < total < 50
+
+
+def test_convergence_is_measured_as_arithmetic_says():
+    found = np.array([[90.0 - 4 * min(t, 10), 10.0 + 4 * min(t, 10)] for t in range(30)])
+    # from 7 s on: 62, 58, 54, 50, 50 are 54.8 on average, 9.6 more than the other
+    assert pair.converged_after(found) == 7
+    assert pair.converged_after(found[:9]) is None
+    assert pair.converged_after(np.zeros((20, 2))) is None
+
+
+def test_a_late_flow_loses_more_beside_a_perfect_clock_and_no_more_beside_an_imperfect_one():
+    """It is the timing of departures that hands out losses behind a full queue."""
+    ratio = {}
+    for kind in (pair.EXACT, pair.MUCH):
+        controller, host, jitter = pair.KINDS[kind]
+        scenario = testbed.wishbone(host, controller, 25, flows=2, jitter=jitter).set("record.controller", "all")
+        found = pair.runs(run_batch(scenario, [1, 2], jobs=2), unit=25)
+        ratio[kind] = found["loss_late"].mean() / found["loss_first"].mean()
+    assert ratio[pair.EXACT] > 5
+    assert ratio[pair.MUCH] < 2
+
+
+def test_the_prototypes_table_is_complete_and_far_cells_are_marked():
+    assert all(len(row) == len(prototype.SIZES) for row in prototype.FOUND.values())
+    tables = shares(**{f"{OFTEN} {PCC} 10": 0.29, f"{OFTEN} {PCC} 20": 0.9})
+    found = {(r["model"], r["buffer"]): r["difference"] for r in prototype.cells(tables).iter_rows(named=True)}
+    assert found[OFTEN, 10] == pytest.approx(0.002)
+    assert found[OFTEN, 20] == pytest.approx(0.372)
+    assert (TESTBED, 6) in found
+    marked = [
+        c.text for row in prototype.table(tables).rows for c in row if not isinstance(c, str) and c.kind == "differs"
+    ]
+    assert "0.90 (0.53)" in marked
 
 
 def test_claims_are_named_in_order():
