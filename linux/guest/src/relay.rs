@@ -169,8 +169,15 @@ impl Relay {
         };
         self.payloads[slot as usize].clear();
         self.payloads[slot as usize].extend_from_slice(bytes);
-        let packet =
-            Packet { header: content, flow, conn, bytes: bytes.len() as u32 + self.framing, forward, ecn };
+        let packet = Packet {
+            header: content,
+            flow,
+            conn,
+            bytes: bytes.len() as u32 + self.framing,
+            forward,
+            ecn,
+            joined: false,
+        };
         let first = self.routes[flow as usize][usize::from(!forward)][0];
         self.offer(Time(now), first, packet);
         Ok(())
