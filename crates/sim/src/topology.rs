@@ -230,6 +230,10 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
         Some(spec::Queue::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }) => {
             QueueConfig::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }
         }
+        Some(spec::Queue::Cake { .. }) => {
+            let allowed = "another kind, or the linux backend: the simulator has no CAKE";
+            return Err(Error::value(format_args!("{place}: queue of {name}"), "cake", allowed));
+        }
     };
     let reorder = match &spec.reorder {
         None => None,

@@ -337,6 +337,7 @@ impl World<'_> {
                 c.dropped_queue += stats.drops as u64;
             }
             (c.delivered, c.bytes_delivered) = (stats.packets, stats.bytes);
+            c.marked += stats.marked as u64;
         }
         for c in &mut counters {
             c.held =

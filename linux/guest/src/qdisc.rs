@@ -136,14 +136,18 @@ impl Stats {
 
 /// Counters of the roots of all interfaces of a namespace: (interface, counters).
 pub fn stats(netlink: &Netlink) -> Result<Vec<(u32, Stats)>> {
-    let mut found = Vec::new();
+    let mut found: Vec<(u32, Stats)> = Vec::new();
+    let mut marks = Vec::new();
     let request = Message::new(libc::RTM_GETQDISC, 0, &[0; 20]);
     netlink.dump(request, |entry| {
         let (index, parent) = (u32_at(entry, 4), u32_at(entry, 12));
+        let Some(s) = attribute(&entry[20..], TCA_STATS2) else { return };
+        if let (Some(kind), Some(own)) = (attribute(&entry[20..], TCA_KIND), attribute(s, TCA_STATS_APP)) {
+            marks.push((index, marked(kind, own)));
+        }
         if parent != ROOT {
             return;
         }
-        let Some(s) = attribute(&entry[20..], TCA_STATS2) else { return };
         let mut stats = Stats::default();
         if let Some(basic) = attribute(s, TCA_STATS_BASIC) {
             stats.bytes = u64::from_ne_bytes(basic[..8].try_into().expect("invariant: eight bytes"));
@@ -155,7 +159,26 @@ pub fn stats(netlink: &Netlink) -> Result<Vec<(u32, Stats)>> {
         }
         found.push((index, stats));
     })?;
+    for (index, marked) in marks {
+        if let Some((_, stats)) = found.iter_mut().find(|(i, _)| *i == index) {
+            stats.marked += marked;
+        }
+    }
     Ok(found)
+}
+
+/// Packets marked, in a discipline's own counters (tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats).
+fn marked(kind: &[u8], own: &[u8]) -> u32 {
+    let at = match kind.split(|&b| b == 0).next() {
+        Some(b"codel") => 24,
+        Some(b"fq_codel") | Some(b"red") => 12,
+        _ => return 0,
+    };
+    if own.len() >= at + 4 {
+        u32_at(own, at)
+    } else {
+        0
+    }
 }
 
 /// struct tcmsg of a new object.
@@ -187,6 +210,7 @@ const TCA_STAB: u16 = 8;
 const TCA_STAB_BASE: u16 = 1;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
+const TCA_STATS_APP: u16 = 4;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
@@ -209,6 +233,6 @@ const TCA_FQ_CODEL_FLOWS: u16 = 5;
 const TCA_FQ_CODEL_QUANTUM: u16 = 6;
 const TCA_RED_PARMS: u16 = 1;
 const TCA_RED_STAB: u16 = 2;
-const TCA_RED_MAX_P: u16 = 4;
-const TCA_CAKE_RTT: u16 = 6;
+const TCA_RED_MAX_P: u16 = 3;
+const TCA_CAKE_RTT: u16 = 7;
 const TCA_CAKE_MEMORY: u16 = 10;

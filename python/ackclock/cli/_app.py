@@ -467,6 +467,7 @@ def diff(
     ] = "relay",
     figure: Annotated[str | None, typer.Option(metavar="FILE", help="Draw both windows (svg, pdf, png).")] = None,
     patterns: Annotated[bool, typer.Option("--patterns", help="Twenty patterns of loss instead of a file.")] = False,
+    reference: Annotated[bool, typer.Option("--reference", help="The measured cells of `ackclock fidelity`.")] = False,
     json: Json = False,
 ) -> None:
     """Run a scenario in the simulator and in the real Linux TCP, and say where they first differ."""
@@ -479,5 +480,6 @@ def diff(
         network=network,
         figure=_path(figure, "--figure"),
         patterns=patterns,
+        reference=reference,
         as_json=json,
     )

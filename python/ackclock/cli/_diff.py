@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +24,15 @@ def diff(
     network: str,
     figure: Path | None,
     patterns: bool,
+    reference: bool,
     as_json: bool,
 ) -> None:
-    """Compare one scenario, or the patterns of loss."""
+    """Compare one scenario, the patterns of loss, or the measured cells."""
     import ackclock
     from ackclock import diff as comparing
 
-    if patterns == (file is not None):
-        raise InputError("diff: found both FILE and --patterns, or neither; allowed: one of them")
+    if (file is not None) + patterns + reference != 1:
+        raise InputError("diff: found none of FILE, --patterns and --reference, or more than one; allowed: one of them")
     if network not in ("auto", "qdisc", "relay"):
         raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
     if figure is not None:
@@ -40,6 +42,9 @@ def diff(
     kind: Any = network
     if patterns:
         _all_patterns(seed, as_json=as_json)
+        return
+    if reference:
+        _all_cells(seed, as_json=as_json)
         return
     assert file is not None
     scenario = ackclock.load(file)
@@ -91,6 +96,33 @@ def _all_patterns(seed: int, *, as_json: bool) -> None:
         typer.echo(f"| {name} | {'yes' if result.recovered else 'no'} | {result.events} | {found} |")
     equal = sum(result.recovered for _, result in rows)
     typer.echo(f"\n{equal} of {len(rows)} are equal to the end of recovery.")
+
+
+def _all_cells(seed: int, *, as_json: bool) -> None:
+    from ackclock.diff import compare
+    from ackclock.fidelity.cases import cases
+
+    rows: list[tuple[str, str, Comparison]] = []
+    todo = cases()
+    with _terminal.progress() as progress:
+        for i, case in enumerate(todo):
+            progress(case.name, i / len(todo))
+            result = _terminal.interruptible(partial(compare, case.scenario, seed=seed, network=case.network))
+            rows.append((case.name, case.network, result))
+    if as_json:
+        _terminal.show_json([{"cell": name, "network": network, **r.to_json()} for name, network, r in rows])
+        return
+    typer.echo(
+        "| cell | network | equal events | first divergence | goodput | mean srtt | mean cwnd | retransmissions |"
+    )
+    typer.echo("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |")
+    for name, network, result in rows:
+        found = "none" if result.divergence is None else str(result.divergence)
+        by = {row.quantity: row for row in result.agreement}
+        shares = [_percent(by[q].difference) for q in ("goodput, Mbit/s", "mean srtt, ms", "mean cwnd, segments")]
+        again = by["retransmissions"]
+        counts = f"{_number(again.simulator)} / {_number(again.kernel)}"
+        typer.echo(f"| {name} | {network} | {result.events} | {found} | {' | '.join(shares)} | {counts} |")
 
 
 def _number(value: float | None) -> str:

@@ -196,10 +196,28 @@ class Red(Table):
         )
 
 
+class Cake(Table):
+    """CAKE (Høiland-Jørgensen, Täht and Morton 2018), of a real kernel only: the simulator refuses it."""
+
+    kind: Literal["cake"]
+    rtt: PositiveDuration | None = None
+    """Round-trip time to expect; absent: 100 ms."""
+    limit: Size | None = None
+    """Memory; absent: the kernel's own choice."""
+
+    def engine(self, bdp: Fraction) -> dict[str, Any]:  # noqa: ARG002
+        """As the engine reads it; `bdp` in packets."""
+        return without_none(
+            kind=self.kind,
+            interval_ns=None if self.rtt is None else nanoseconds(self.rtt),
+            limit_bytes=None if self.limit is None else byte_count(self.limit),
+        )
+
+
 Queue = Annotated[
-    DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red,
+    DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Cake,
     Field(discriminator="kind"),
-    tagged(DropTail, NetemLimit, Codel, FqCodel, Pie, Threshold, Red),
+    tagged(DropTail, NetemLimit, Codel, FqCodel, Pie, Threshold, Red, Cake),
 ]
 
 

@@ -229,6 +229,13 @@ pub enum Queue {
         #[serde(default)]
         ecn: bool,
     },
+    /// CAKE, in a real kernel only: the engine refuses it.
+    Cake {
+        #[serde(default)]
+        interval_ns: Option<u64>,
+        #[serde(default)]
+        limit_bytes: Option<u64>,
+    },
 }
 
 fn codel_target() -> u64 {
