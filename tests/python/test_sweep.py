@@ -311,6 +311,21 @@ def test_readers_see_whole_commits_while_it_runs(tmp_path, often):
     assert len(set(seen)) > 3
 
 
+def test_a_table_holds_the_runs_of_one_engine(tmp_path, monkeypatch):
+    sweep = small(axes=(CONTROLLER,), seeds=(1, 2, 3))
+    precision = Precision(metric="goodput_bps", width=0.3)
+    before, _ = run_sweep(sweep, tmp_path / "s", Threads(2), precision=precision)
+    assert before.runs.height > 6
+    for module in ("task", "campaign"):
+        monkeypatch.setattr(f"ackclock.sweep.{module}.engine_identity", lambda: "0.0.0+another")
+    after, status = run_sweep(sweep, tmp_path / "s", Threads(2))
+    assert (status.found, status.done) == (0, before.runs.height)
+    assert after.runs.equals(before.runs)
+    with Store(tmp_path / "s") as store:
+        assert store.counts("small")["done"] == before.runs.height
+        assert store.read(sweep.recipe.text).height == 2 * before.runs.height
+
+
 def test_one_writer_at_a_time(tmp_path):
     with Store(tmp_path / "s", write=True):
         with pytest.raises(StoreError, match="another session is writing here"):

@@ -167,7 +167,10 @@ class Store:
             return [found[key] for key in keys]
 
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
-        """Say which runs belong to a sweep; `anew` forgets those that belonged to it before."""
+        """Say which runs belong to a sweep.
+
+        Those of another engine no longer do: a table holds the runs of one. `anew` forgets all that belonged to it before.
+        """
         with self.explained(), self._transaction():
             number = self._recipe(recipe)
             self._db.execute("INSERT OR IGNORE INTO sweeps (name, recipe) VALUES (?, ?)", (sweep, number))
@@ -175,6 +178,12 @@ class Store:
             self._db.execute("UPDATE sweeps SET recipe = ? WHERE id = ?", (number, at))
             if anew:
                 self._db.execute("DELETE FROM members WHERE sweep = ?", (at,))
+            elif runs:
+                self._db.execute(
+                    "DELETE FROM members WHERE sweep = ? AND run IN "
+                    "(SELECT id FROM runs WHERE engine <> (SELECT engine FROM runs WHERE id = ?))",
+                    (at, runs[0]),
+                )
             self._db.executemany(
                 "INSERT OR IGNORE INTO members SELECT ?, id FROM runs WHERE id BETWEEN ? AND ?",
                 ((at, *ends) for ends in _stretches(runs)),
