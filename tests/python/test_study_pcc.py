@@ -140,6 +140,7 @@ def test_claims_see_the_gap_and_its_absence():
     assert {e.verdict for e in claims.c2(same)} == {Verdict.FAILS}
     assert {e.verdict for e in claims.c4(same)} == {Verdict.HOLDS}
     assert {e.verdict for e in claims.c5(same)} == {Verdict.HOLDS}
+    assert {e.label.split(",")[0] for e in claims.c5(same) if e.weighs} == {"H3: netem's limit"}
     lower = {f"{m} {PCC} {q}": x for m in (OFTEN, OFFLOAD) for q, x in ((10, 0.2), (20, 0.4), (50, 0.7))}
     worse = shares(**lower)
     assert {e.verdict for e in claims.c2(worse)} == {Verdict.HOLDS}

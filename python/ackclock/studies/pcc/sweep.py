@@ -34,7 +34,7 @@ from ackclock.study.estimates import Array
 
 
 def run(plan: Plan) -> Data:
-    """One flow, alone; 60 s, or 15 s at quick scale.
+    """One flow, alone; 60 s, or 30 s at quick scale.
 
     Where nothing is left to chance one run stands for all seeds, and where two models are the same to a protocol
     (`testbed.TWINS`) one of them is run.
@@ -46,9 +46,9 @@ def run(plan: Plan) -> Data:
         sent_mbps (packets on the wire, retransmissions included), departure_cv, largest_burst.
     """
     paper = plan.scale == "paper"
-    seeds = plan.count(quick=6, paper=10)
+    seeds = plan.count(quick=4, paper=10)
     sizes = sorted((*SHALLOW, *SIZES)) if paper else FEW
-    duration_s = 60.0 if paper else 15.0
+    duration_s = 60.0 if paper else 30.0
     cells = [
         Cell(
             scenario=testbed.shallow(model, controller, packets, duration_s),
