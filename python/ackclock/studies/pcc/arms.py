@@ -116,6 +116,13 @@ def summary(table: pl.DataFrame, by: Sequence[str], column: str) -> pl.DataFrame
     )
 
 
+def ticks(axis: Any, at: Sequence[float]) -> None:
+    """Plain numbers on a logarithmic axis."""
+    axis.set_ticks(at)
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
+
+
 def curves(ax: Any, found: pl.DataFrame, arms: Sequence[Arm], x: str, y: str) -> None:
     """Means as a line for each arm; the shade spans least and greatest."""
     for arm in arms:

@@ -158,7 +158,7 @@ def figure(tables: Tables) -> Figure:
             rate = own["rate_mbps"][0]
             ax.plot(SELFISH, [rate / (n + 1) for n in SELFISH], color=GREY, ls=":", lw=1, label="equal shares")
             ax.set_yscale("log")
-            ax.yaxis.set_major_formatter("{x:g}")
+            arms.ticks(ax.yaxis, (0.2, 0.5, 1, 2, 5, 10, 20, 50))
             ax.set_xticks(SELFISH)
             ax.set_xlabel("selfish senders")
             ax.set_title(path)

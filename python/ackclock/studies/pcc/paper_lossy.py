@@ -11,6 +11,7 @@ import polars as pl
 
 from ackclock.plot import Figure, new
 from ackclock.scenario import Scenario
+from ackclock.stats import proportion_interval
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, PCC, PRINTED, Arm, pcc
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least
@@ -21,6 +22,8 @@ AHEAD = pcc("PCC, started at half the rate", "pcc-allegro-modong", "green", "D",
 """For the reason: the start alone differs."""
 LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Percent, in each direction."""
+UNCERTAIN = (0.5, 0.7, 1.0, 1.5, 2.0)
+"""Where a run of PCC either gets going or does not: twice as many seeds."""
 FEW = (0.0, 0.1, 0.7, 1.0, 2.0, 4.0)
 ARMS = (PCC, PRINTED, AHEAD, CUBIC, ILLINOIS)
 
@@ -69,7 +72,6 @@ def run(plan: Plan) -> Data:
         `lossy.flows`: kind ("light", "heavy"), arm, loss (percent), seed, goodput_bps, share (of what the link can carry).
     """
     quick = plan.scale == "quick"
-    seeds = plan.count(quick=4, paper=8)
     light = [("light", arm, p) for p in (FEW if quick else LOSSES) for arm in ARMS if p >= 1 or arm is not AHEAD]
     heavy = [("heavy", arm, p) for p in (HEAVY_FEW if quick else HEAVY) for arm in (*RESILIENTS, CUBIC)]
     cells = [
@@ -77,7 +79,7 @@ def run(plan: Plan) -> Data:
             scenario=scenario(arm, p, backwards=kind == "light", duration_s=15 if quick else 40),
             keys={"kind": kind, "arm": arm.name, "loss": p},
             stream=f"lossy {p:g}",
-            seeds=seeds,
+            seeds=plan.count(quick=4, paper=16 if arm is PCC and p in UNCERTAIN else 8),
             needs=NEEDS,
         )
         for kind, arm, p in (*light, *heavy)
@@ -108,8 +110,17 @@ def to_one_percent(tables: Tables) -> Sequence[Evidence]:
 
 
 def at_two_percent(tables: Tables) -> Sequence[Evidence]:
-    """At 2 %, and with another start."""
-    return [_share(tables, arm, 2.0, 64) for arm in (PCC, PRINTED, AHEAD)]
+    """At 2 %, and with another start; runs either get going or they do not."""
+    found = [_share(tables, arm, 2.0, 64) for arm in (PCC, PRINTED, AHEAD)]
+    for arm in (PCC, AHEAD):
+        share = arms.pick(tables, TABLE, "share", kind="light", arm=arm.name, loss=2.0)
+        going = proportion_interval(int((share > 0.9).sum()), share.size)
+        found.append(
+            Evidence.of(
+                going, f"{arm.name}, 2 %: runs above 90 %", at_least(0), factor=100, unit="% of runs", weighs=False
+            )
+        )
+    return found
 
 
 def _over(tables: Tables, other: Arm, loss: float, least: float) -> list[Evidence]:

@@ -146,7 +146,7 @@ def figure(tables: Tables) -> Figure:
                     label=f"{arm.name}, {queue}",
                 )
         ax.set_xscale("log")
-        ax.xaxis.set_major_formatter("{x:g}")
+        arms.ticks(ax.xaxis, (20, 30, 50, 100, 200, 300))
         ax.set_ylim(0, None)
         ax.set_xlabel("mean RTT (ms)")
         ax.set_ylabel("goodput of a flow (Mb/s)")

@@ -153,7 +153,7 @@ def figure(tables: Tables) -> Figure:
         arms.curves(ax, found, ARMS, "long_ms", "ratio")
         ax.axhline(1, color=GREY, lw=0.9)
         ax.set_yscale("log")
-        ax.yaxis.set_major_formatter("{x:g}")
+        arms.ticks(ax.yaxis, (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2))
         ax.set_xlabel("RTT of the long flow (ms)")
         ax.set_ylabel("goodput, long over short")
         figure.legend(loc="outside lower center", ncols=4)
