@@ -80,6 +80,8 @@ pub struct Sender {
     hello_tries: u32,
     /// When the oldest datagram outstanding is taken as lost; when connecting, when the hello is sent again.
     timeout: Time,
+    /// Datagrams below this one were taken as lost in silence, if they were not reported before.
+    given_up: u64,
     srtt: Span,
     rttvar: Span,
     failed: Option<String>,
@@ -121,6 +123,7 @@ impl Sender {
             hello_due: false,
             hello_tries: 0,
             timeout: Time::NEVER,
+            given_up: 0,
             srtt: config.initial_rtt,
             rttvar: config.initial_rtt / 2,
             failed: None,
@@ -303,6 +306,10 @@ impl Sender {
                 self.on_rtt(rtt);
                 sample = Some(rtt);
             }
+        } else if report.largest < self.given_up {
+            // It arrived after all: the RTT is at least the patience. Without this a path whose RTT rises beyond it would
+            // give no sample ever again, and all that is sent would count as lost.
+            self.smooth(self.patience());
         }
         if self.connecting {
             self.connecting = false;
@@ -387,15 +394,19 @@ impl Sender {
     }
 
     /// RFC 6298's smoothing, in ns.
+    fn smooth(&mut self, rtt: Span) {
+        let error = self.srtt.0.abs_diff(rtt.0);
+        self.rttvar = Span((3 * self.rttvar.0 + error) / 4);
+        self.srtt = Span((7 * self.srtt.0 + rtt.0) / 8);
+    }
+
     fn on_rtt(&mut self, rtt: Span) {
-        let stats = &mut self.stats;
-        if stats.rtt_samples == 0 {
+        if self.stats.rtt_samples == 0 {
             (self.srtt, self.rttvar) = (rtt, rtt / 2);
         } else {
-            let error = self.srtt.0.abs_diff(rtt.0);
-            self.rttvar = Span((3 * self.rttvar.0 + error) / 4);
-            self.srtt = Span((7 * self.srtt.0 + rtt.0) / 8);
+            self.smooth(rtt);
         }
+        let stats = &mut self.stats;
         stats.rtt_sum_ns += rtt.0 as u128;
         stats.rtt_samples += 1;
         stats.min_rtt = stats.min_rtt.min(rtt);
@@ -429,6 +440,9 @@ impl Sender {
             self.base += 1;
         }
         self.stats.timeouts += old as u64;
+        if old {
+            self.given_up = self.base;
+        }
         self.arm_timeout();
         if self.idle || blocked {
             self.due = self.due.max(now);
