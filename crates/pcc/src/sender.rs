@@ -80,8 +80,8 @@ pub struct Sender {
     hello_tries: u32,
     /// When the oldest datagram outstanding is taken as lost; when connecting, when the hello is sent again.
     timeout: Time,
-    /// Datagrams below this one were taken as lost in silence, if they were not reported before.
-    given_up: u64,
+    /// Datagrams below this one were taken as lost in silence, if they were not reported before; when the last of them left.
+    given_up: (u64, Time),
     srtt: Span,
     rttvar: Span,
     failed: Option<String>,
@@ -123,7 +123,7 @@ impl Sender {
             hello_due: false,
             hello_tries: 0,
             timeout: Time::NEVER,
-            given_up: 0,
+            given_up: (0, Time::ZERO),
             srtt: config.initial_rtt,
             rttvar: config.initial_rtt / 2,
             failed: None,
@@ -306,10 +306,10 @@ impl Sender {
                 self.on_rtt(rtt);
                 sample = Some(rtt);
             }
-        } else if report.largest < self.given_up {
-            // It arrived after all: the RTT is at least the patience. Without this a path whose RTT rises beyond it would
-            // give no sample ever again, and all that is sent would count as lost.
-            self.smooth(self.patience());
+        } else if report.largest < self.given_up.0 {
+            // It arrived after all, and left no later than the last one that was given up: a lower bound of its RTT. Without,
+            // a path whose RTT rises beyond the patience would give no sample ever again, and all would count as lost.
+            self.smooth(now.since(self.given_up.1).saturating_sub(report.held));
         }
         if self.connecting {
             self.connecting = false;
@@ -427,21 +427,21 @@ impl Sender {
     fn on_silence(&mut self, now: Time) {
         let patience = self.patience();
         let blocked = self.outstanding >= self.config.window;
-        let mut old = false;
+        let mut given_up = None;
         while let Some(&Sent { at, piece, interval, open }) = self.ring.front() {
             if open && at + patience > now {
                 break;
             }
             if open {
-                old = true;
+                given_up = Some(at);
                 self.on_lost(interval, piece);
             }
             self.ring.pop_front();
             self.base += 1;
         }
-        self.stats.timeouts += old as u64;
-        if old {
-            self.given_up = self.base;
+        if let Some(at) = given_up {
+            self.stats.timeouts += 1;
+            self.given_up = (self.base, at);
         }
         self.arm_timeout();
         if self.idle || blocked {
