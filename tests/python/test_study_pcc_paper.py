@@ -120,7 +120,7 @@ def test_incast_collapses_for_tcp_with_many_senders():
     """Snapshot: goodput of all blocks of 64 KiB, whole Mb/s, one seed."""
     found = []
     for arm in (CUBIC, NEWRENO):
-        for n in (1, 10, 20):
+        for n in (1, 20):
             batch = run_batch(paper_datacentres.incast(arm, n, 64), [1])
             keyed = batch.flows.select(
                 pl.lit(arm.name).alias("arm"),
@@ -133,10 +133,8 @@ def test_incast_collapses_for_tcp_with_many_senders():
             found.append((arm.name, n, round(paper_datacentres.blocks(keyed)["mbps"][0])))
     assert found == [
         ("CUBIC", 1, 687),
-        ("CUBIC", 10, 25),
         ("CUBIC", 20, 50),
         ("NewReno", 1, 687),
-        ("NewReno", 10, 918),
         ("NewReno", 20, 50),
     ]
 
