@@ -134,7 +134,7 @@ def figure(tables: Tables) -> Figure:
         ax.set_xlabel("time since the second flow began (s)")
         ax.set_ylabel("its share (%)")
         ax.set_ylim(0, 60)
-        ax.legend(loc="lower right", ncols=2)
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return figure
 
     return Figure(
