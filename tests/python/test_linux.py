@@ -403,3 +403,24 @@ def test_every_discipline_runs_and_decides_about_as_the_simulators(kernel: linux
     decided = [run.links["marked"][0] + run.links["dropped_queue"][0] for run in (theirs, ours)]
     assert decided[0] == pytest.approx(decided[1], rel=0.35, abs=6), decided
     assert (link["marked"] > 0) == (ours.links["marked"][0] > 0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("controller", ["reno", "cubic", "westwood-plus", "highspeed", "bbr"])
+def test_a_loaded_machine_changes_no_bit(kernel: linux.Kernel, controller: str, tmp_path: Path) -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").set("duration", "10 s")
+    scenario = scenario.set("network.bottleneck.loss", {"kind": "bernoulli", "p": "0.1 %"})
+    scenario = scenario.set("flows.0.congestion_control", controller).set("record.sample_interval", "10 ms")
+    files = [tmp_path / "quiet.pcapng", tmp_path / "loaded.pcapng"]
+    quiet = linux.run(scenario, seed=3, network="qdisc", pcap=files[0])
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        loaded = linux.run(scenario, seed=3, network="qdisc", pcap=files[1], wall_limit_s=600)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert quiet.digest == loaded.digest
+    assert quiet.samples.equals(loaded.samples)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert quiet.links["dropped_loss"].sum() > 10
