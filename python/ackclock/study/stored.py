@@ -113,9 +113,9 @@ def _finish(plan: Plan, campaign: Campaign, executor: Executor) -> None:
     status = campaign.run(executor, progress=progress)
     if status.failed:
         failures = campaign.store.failures(plan.name, 1)
-        raise InputError(f"{plan.name}: {status.failed} runs failed: {failures[0][2] if failures else ''}")
+        raise InputError(f"{status.failed} runs failed: {failures[0][2] if failures else ''}")
     if not status.finished:
-        raise UnavailableError(f"{plan.name}: stopped after {status.done} of {status.total} runs")
+        raise UnavailableError(f"stopped after {status.done} of {status.total} runs")
     campaign.store.compact(campaign.recipe.text)
 
 
