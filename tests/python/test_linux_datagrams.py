@@ -142,3 +142,17 @@ def test_both_transports_share_a_link_in_the_kernel(kernel: linux.Kernel) -> Non
     assert flows.flows["bytes_acked"].min() > 10_000
     assert flows.links["bytes_delivered"].max() * 8 / 2 > 8e6
     assert flows.datagrams["sent"].to_list() == [100]
+
+
+def test_netems_limit_caps_pcc_and_spares_tcp_with_segmentation_offload(kernel: linux.Kernel) -> None:
+    """Mininet's link in the real kernel (H3 of the study pcc)."""
+    from ackclock.studies.pcc import kernel as part
+
+    def goodput(arm: str, controller: str, packets: int, seconds: int) -> float:
+        scenario = part.shallow(arm, controller, packets).set("duration", f"{seconds} s")
+        return float(linux.run(scenario, seed=1, network="qdisc").flows["goodput_bps"][0]) / 1e6
+
+    assert 0.7 < goodput(part.MININET, testbed.PCC, 20, 3) / part.ceiling(20) < 1.05
+    whole, cut = (goodput(arm, testbed.CUBIC, 50, 5) for arm in (part.MININET, part.MININET_CUT))
+    assert whole > 90
+    assert cut < whole / 2

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from ackclock import Batch
+from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
 from ackclock.study import stored
 from ackclock.study.plan import Plan
@@ -36,6 +37,8 @@ class Cell:
         Table of the runs -> columns that are read; nothing else is kept in a store, and nothing else is there for `keep`.
     keep
         Table of the experiment -> what makes its rows; None: the needed tables as they are.
+    network
+        Who plays the network where the real kernel is the backend.
     """
 
     scenario: Scenario
@@ -44,6 +47,7 @@ class Cell:
     seeds: int
     needs: Mapping[str, Sequence[str]]
     keep: Mapping[str, Reduce] | None = field(default=None, repr=False)
+    network: NetworkKind = "relay"
 
     @property
     def first(self) -> int:
@@ -88,7 +92,12 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
     digests: list[str] = []
     total = sum(cell.seeds for cell in cells)
     asked = [
-        stored.Asked(scenario=cell.scenario, seeds=range(cell.first, cell.first + cell.seeds), needs=cell.needs)
+        stored.Asked(
+            scenario=cell.scenario,
+            seeds=range(cell.first, cell.first + cell.seeds),
+            needs=cell.needs,
+            network=cell.network,
+        )
         for cell in cells
     ]
     batches = stored.batches(plan, asked)

@@ -49,8 +49,8 @@ class Plan:
     name
         Of the study; its runs in the store belong to the sweep of this name.
     backend
-        "sim", or "linux": the real kernel, whose runs no store keeps. Its network is the simulator's links, so that both meet the
-        same losses.
+        "sim", or "linux": the real kernel, whose runs no store keeps. Each cell says who plays its network; by
+        default the simulator's links, so that both meet the same losses.
     """
 
     scale: str = "quick"

@@ -30,11 +30,14 @@ class Asked:
         What to run.
     needs
         Table -> its columns; None: all.
+    network
+        Who plays the network where the real kernel is the backend.
     """
 
     scenario: Scenario
     seeds: Sequence[int]
     needs: Mapping[str, Sequence[str] | None]
+    network: linux.NetworkKind = "relay"
 
 
 def batch(plan: Plan, scenario: Scenario, seeds: Sequence[int], tables: Sequence[str] | None) -> Batch:
@@ -56,7 +59,7 @@ def batches(plan: Plan, asked: Sequence[Asked]) -> Iterator[Batch]:
     if plan.store is None or plan.backend == "linux":
         for one in asked:
             if plan.backend == "linux":
-                made = linux.run_batch(one.scenario, one.seeds, jobs=plan.jobs, network="relay")
+                made = linux.run_batch(one.scenario, one.seeds, jobs=plan.jobs, network=one.network)
             else:
                 made = run_batch(one.scenario, one.seeds, jobs=plan.jobs)
             yield replace(made, tables=_needed(made.tables, one.needs))

@@ -5,6 +5,14 @@ from __future__ import annotations
 from ackclock.studies.pcc import page, pair, paper, sharing, sweep
 from ackclock.studies.pcc.claims import CLAIMS
 from ackclock.study import Experiment, Publication, Study
+from ackclock.study.kernel import KernelPart
+
+
+def _kernel() -> KernelPart:
+    from ackclock.studies.pcc import kernel
+
+    return kernel.PART
+
 
 STUDY = Study(
     name="pcc",
@@ -36,4 +44,5 @@ STUDY = Study(
     sections=page.sections,
     findings=page.findings,
     scenarios=page.scenarios,
+    kernel=_kernel,
 )
