@@ -17,15 +17,26 @@ from ackclock.report import Section, Table, paragraph
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.studies.pcc import sharing, testbed
-from ackclock.studies.pcc.testbed import CUBIC, FLOWS, IDEAL, LABEL, NETEM, PACKET_BYTES, PAYLOAD, PCC, RATE_BPS
+from ackclock.studies.pcc.testbed import (
+    CUBIC,
+    FLOWS,
+    IDEAL,
+    LABEL,
+    NETEM,
+    OFFLOAD,
+    PACKET_BYTES,
+    PAYLOAD,
+    PCC,
+    RATE_BPS,
+)
 from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, above, at_least, at_most, between
 from ackclock.study.cells import Cell, collect, first_seed
 from ackclock.study.estimates import Array
 from ackclock.study.kernel import NAMES, KernelPart
 
 ROUTER, MININET, MININET_CUT = "queue of a router", "Mininet's link", "Mininet's link, no offload"
-ARMS: dict[str, tuple[str, bool]] = {ROUTER: (IDEAL, False), MININET: (NETEM, True), MININET_CUT: (NETEM, False)}
-"""By name: the model of the study whose queue it has, and whether TCP's packets of several segments cross the link whole."""
+ARMS = {ROUTER: IDEAL, MININET: OFFLOAD, MININET_CUT: NETEM}
+"""By name: the model of the study. With offload TCP's packets of several segments cross the link whole."""
 
 SIZES = (5, 10, 20, 50, 100, 275)
 SECONDS = 10
@@ -36,14 +47,12 @@ UNIT_S = 15
 
 def shallow(arm: str, controller: str, packets: int) -> Scenario:
     """One flow over the link of the sweep; hosts are perfect."""
-    model, whole = ARMS[arm]
-    made = testbed.shallow(model, controller, packets, SECONDS)
-    return made.set("flows.0.stack.tso", True) if whole and controller == CUBIC else made
+    return testbed.shallow(ARMS[arm], controller, packets, SECONDS)
 
 
 def four(controller: str) -> Scenario:
     """Four flows that come and go over one queue of 250 packets, 30 ms; the study's hosts and access links are left out."""
-    flow = {"congestion_control": controller}
+    flow = testbed.sender(controller)
     return Scenario.from_dict(
         {
             "name": f"four flows of {LABEL[controller]}",
