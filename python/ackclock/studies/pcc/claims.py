@@ -243,7 +243,7 @@ CLAIMS: tuple[Claim, ...] = (
         reading="Within 5 points of ideal hosts at 10, 20, 50 and 275 packets.",
         measure=c5,
         expected=FAILS,
-        note="Under the emulator's limit it is so from 30 packets on in 60 s (behind 275 in 30 s, with more of the start-up), where what the device cuts up counts once; behind 10 packets CUBIC keeps a twelfth of the link. (Logs of another reproduction in Mininet have CUBIC at 4.7 and 11.2 Mb/s behind 5 and 10 packets, too.) Under stalls CUBIC loses half and more.",
+        note="Under the emulator's limit it is so from 30 packets on in 60 s (behind 275 in 30 s, with more of the start-up), where what the device cuts up counts once; behind 10 packets CUBIC keeps a twelfth of the link. (Logs of another reproduction in Mininet, with links of 5 ms, have CUBIC at 4.7, 11.2 and 85 Mb/s behind 5, 10 and 15 packets.) Under stalls that are made up for CUBIC loses three quarters behind 20.",
     ),
     Claim(
         id="C6",
