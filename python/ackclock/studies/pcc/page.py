@@ -10,7 +10,7 @@ import polars as pl
 from ackclock.report import Cell, Prose, Section, Table
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
-from ackclock.studies.pcc import hypotheses, pair, paper, prototype, sharing, sweep, testbed
+from ackclock.studies.pcc import hypotheses, pair, paper, prototype, sharing, sweep, testbed, video, video_traces
 from ackclock.studies.pcc.testbed import CUBIC, LABEL, PCC
 from ackclock.study import StudyResult, Tables, Verdict
 
@@ -27,6 +27,7 @@ def sections(result: StudyResult) -> Sequence[Section]:
         Section(title="Four flows", blocks=(sharing.figure(t), sharing_table(t))),
         Section(title="Two flows, and why they take their time", blocks=(pair.figure(t), pair_table(t))),
         *paper.sections(t),
+        *video.sections(t),
     )
 
 
@@ -140,4 +141,6 @@ def scenarios() -> Mapping[str, Scenario]:
         "PCC, four flows, 2 cores": testbed.wishbone(testbed.HOSTS["2 cores"], PCC, 500),
         "CUBIC, four flows": testbed.wishbone({}, CUBIC, 500),
         **paper.scenarios(),
+        **video.scenarios(),
+        **video_traces.scenarios(),
     }
