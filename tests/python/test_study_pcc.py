@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from ackclock import run_batch
+from ackclock._run import check_memory
 from ackclock.errors import InputError
 from ackclock.studies.pcc import STUDY, claims, hypotheses, pair, prototype, sharing, sweep, testbed
 from ackclock.studies.pcc.testbed import (
@@ -196,12 +197,19 @@ def test_a_late_flow_loses_more_beside_a_perfect_clock_and_no_more_beside_an_imp
     """It is the timing of departures that hands out losses behind a full queue."""
     ratio = {}
     for kind in (pair.EXACT, pair.MUCH):
-        controller, host, jitter = pair.KINDS[kind]
-        scenario = testbed.wishbone(host, controller, 25, flows=2, jitter=jitter).set("record.controller", "all")
-        found = pair.runs(run_batch(scenario, [1, 2], jobs=2), unit=25)
+        found = pair.losses(run_batch(pair.early(kind), [1, 2], jobs=2))
         ratio[kind] = found["loss_late"].mean() / found["loss_first"].mean()
     assert ratio[pair.EXACT] > 5
     assert ratio[pair.MUCH] < 2
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_every_scenario_of_the_study_fits_into_memory(scale):
+    unit = 500 if scale == "paper" else 50
+    runs = [cell.scenario for make in (pair._long, pair._early) for cell in make(unit, 1)]
+    runs += [testbed.wishbone(HOSTS[host], controller, unit) for host, controller in sharing.RUNS]
+    for scenario in runs:
+        check_memory(scenario.to_engine_json(), 4 << 30, runs=4)
 
 
 def test_the_prototypes_table_is_complete_and_far_cells_are_marked():

@@ -104,7 +104,7 @@ def pair_table(tables: Tables) -> Table:
     return Table(
         caption=(
             f"Seconds until both flows are within {100 * pair.NEAR:.0f} % of half of what they have together, mean over {pair.HELD_S} s; runs that "
-            "never are count with all the time that they had. Losses of the first 20 s in which both are there. Deviation: 1-s goodput, "
+            "never are count with all the time that they had. Losses of the first 25 s in which both are there. Deviation: 1-s goodput, "
             "second half."
         ),
         header=(

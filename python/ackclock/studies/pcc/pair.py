@@ -15,6 +15,7 @@ import polars as pl
 
 from ackclock import Batch
 from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.scenario import Scenario
 from ackclock.studies.pcc import testbed
 from ackclock.studies.pcc.testbed import CLOCK, PCC
 from ackclock.study import Data, Plan, Tables
@@ -35,8 +36,9 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 NEAR, HELD_S = 0.1, 5
 """Converged: both flows within this share of half of what they have together, mean over so many seconds."""
-EARLY_S = 20
-"""Losses are compared in the time in which the second flow is small."""
+EARLY_S = 25
+"""Losses are compared in the time in which the second flow is small, in runs of their own: what is recorded of each monitor interval
+would take gigabytes in the long ones."""
 
 
 def run(plan: Plan) -> Data:
@@ -45,23 +47,64 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `pair.runs`: kind, seed, seconds (until both have their share; of the time that both are there if they never have), converged,
-        sd_mbps (of 1-s goodput in the second half of that time, mean of both), loss_first, loss_late (percent, first 20 s). `pair.series`:
-        kind, t_s (since the second began), first_mbps, late_mbps of one seed.
+        `pair.runs`: kind, seed, seconds (until both have their share; all the time that both are there if they never have), converged,
+        sd_mbps (of 1-s goodput in the second half of that time, mean of both). `pair.series`: kind, t_s (since the second began),
+        first_mbps, late_mbps of one seed. `pair.early`: kind, seed, loss_first, loss_late (percent, first 25 s).
     """
     unit = 500 if plan.scale == "paper" else 50
-    cells = [
+    seeds = plan.count(quick=4, paper=5)
+    found = [
+        collect("pair", make(unit, seeds), plan.part(start, stop, name))
+        for name, make, start, stop in (("shares", _long, 0.0, 0.8), ("losses", _early, 0.8, 1.0))
+    ]
+    return Data(
+        tables={name: table for data in found for name, table in data.tables.items()},
+        digests=[digest for data in found for digest in data.digests],
+        runs=sum(data.runs for data in found),
+    )
+
+
+def _long(unit: int, seeds: int) -> list[Cell]:
+    return [
         Cell(
-            scenario=testbed.wishbone(host, controller, unit, flows=2, jitter=jitter).set("record.controller", "all"),
+            scenario=testbed.wishbone(host, controller, unit, flows=2, jitter=jitter),
             keys={"kind": kind},
             stream="pair",
-            seeds=plan.count(quick=4, paper=5),
-            needs={"goodput": ("t_s", "flow", "goodput_bps"), "intervals": ("flow", "start_s", "sent", "lost")},
+            seeds=seeds,
+            needs={"goodput": ("t_s", "flow", "goodput_bps")},
             keep={"runs": partial(runs, unit=unit), "series": partial(first_series, unit=unit)},
         )
         for kind, (controller, host, jitter) in KINDS.items()
     ]
-    return collect("pair", cells, plan)
+
+
+def _early(_: int, seeds: int) -> list[Cell]:
+    return [
+        Cell(
+            scenario=early(kind),
+            keys={"kind": kind},
+            stream="pair",
+            seeds=seeds,
+            needs={"intervals": ("flow", "start_s", "sent", "lost")},
+            keep={"early": losses},
+        )
+        for kind in KINDS
+    ]
+
+
+def early(kind: str) -> Scenario:
+    """The beginning, with a row for each monitor interval."""
+    controller, host, jitter = KINDS[kind]
+    scenario = testbed.wishbone(host, controller, EARLY_S, flows=2, jitter=jitter)
+    return scenario.set("record.controller", "all").set("duration", f"{2 * EARLY_S} s")
+
+
+def losses(batch: Batch) -> pl.DataFrame:
+    """Losses of both flows while both are there, percent."""
+    own = batch.intervals.filter(pl.col("start_s") >= EARLY_S)
+    by_flow = own.group_by("seed", "flow").agg(loss=100 * pl.col("lost").sum() / pl.col("sent").sum())
+    wide = by_flow.pivot(on="flow", index="seed", values="loss").sort("seed")
+    return wide.select("seed", pl.col("0").alias("loss_first"), pl.col("1").alias("loss_late"))
 
 
 def together(batch: Batch, seed: int, unit: int) -> Any:
@@ -84,18 +127,12 @@ def runs(batch: Batch, *, unit: int) -> pl.DataFrame:
     for seed in batch.seeds:
         found = together(batch, seed, unit)
         after = converged_after(found)
-        early = batch.intervals.filter(
-            (pl.col("seed") == seed) & pl.col("start_s").is_between(unit, unit + min(EARLY_S, unit))
-        )
-        lost = early.group_by("flow").agg(loss=100 * pl.col("lost").sum() / pl.col("sent").sum()).sort("flow")["loss"]
         rows.append(
             {
                 "seed": seed,
                 "seconds": float(unit if after is None else after),
                 "converged": after is not None,
                 "sd_mbps": float(found[unit // 2 :].std(axis=0, ddof=1).mean()),
-                "loss_first": float(lost[0]),
-                "loss_late": float(lost[1]),
             }
         )
     return pl.DataFrame(rows)
@@ -109,7 +146,8 @@ def first_series(batch: Batch, *, unit: int) -> pl.DataFrame:
 
 def pick(tables: Tables, kind: str, column: str) -> Array:
     """A column, one value per seed."""
-    t = tables["pair.runs"].filter(pl.col("kind") == kind).sort("seed")
+    table = tables["pair.early" if column.startswith("loss") else "pair.runs"]
+    t = table.filter(pl.col("kind") == kind).sort("seed")
     return t[column].cast(pl.Float64).to_numpy()
 
 
