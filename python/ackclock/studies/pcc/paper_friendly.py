@@ -132,7 +132,7 @@ CLAIMS = (
         statement="With its default utility PCC is not friendly to TCP.",
         reading="Beside one PCC flow an ordinary CUBIC flow has at most half of an equal share.",
         measure=unfriendly,
-        expected=Verdict.UNDECIDED,
+        expected=Verdict.HOLDS,
     ),
     Claim(
         id="P22",
@@ -140,7 +140,7 @@ CLAIMS = (
         statement="It is about as unfriendly as what the selfish do already: bundles of ten TCP flows.",
         reading="The ordinary flow has between half and twice of what it has against as many bundles.",
         measure=like_ten,
-        expected=Verdict.UNDECIDED,
+        expected=Verdict.HOLDS,
     ),
 )
 

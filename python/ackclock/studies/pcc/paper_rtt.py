@@ -131,7 +131,7 @@ CLAIMS = (
         statement="PCC's long flow gets about what the short one gets, whatever its RTT.",
         reading="Long over short between a half and two at each RTT from 20 to 100 ms.",
         measure=near_one,
-        expected=Verdict.UNDECIDED,
+        expected=Verdict.HOLDS,
     ),
     Claim(
         id="P10",
@@ -140,6 +140,7 @@ CLAIMS = (
         reading="At 100 ms at most a quarter of the short flow's goodput.",
         measure=falls,
         expected=Verdict.UNDECIDED,
+        note="In three runs of 500 s, the publication's length, CUBIC's ratio was 0.23 to 0.26: it does fall, to about the bound, which is ours.",
     ),
 )
 
