@@ -30,7 +30,7 @@ CODE = "pcc-allegro-modong"
 ONE_PAIR = pcc("PCC, one pair", CODE, "blue", "o", pairs=1)
 PRINTED_ONE_PAIR = pcc("PCC as printed, one pair", "pcc-allegro", "sky", "s", pairs=1)
 LONG, MIDDLE, SHORT = (
-    pcc(f"intervals of {rtts:g} RTTs", CODE, "green", marker, interval_rtts=rtts)
+    pcc(f"intervals of {rtts:g} RTT{'s' if rtts > 1 else ''}", CODE, "green", marker, interval_rtts=rtts)
     for rtts, marker in ((4.8, "v"), (3, "<"), (1, "^"))
 )
 COARSE, COARSER = (
