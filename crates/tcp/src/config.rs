@@ -176,7 +176,7 @@ pub struct Config {
     pub fallback_rto: Span,
     /// SYN retransmissions at constant intervals before they back off (Linux 6.5 `tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u8,
-    /// Retransmissions of a SYN or SYN-ACK before giving up.
+    /// Retransmissions of a SYN or SYN-ACK before giving up; those of a SYN at constant intervals come on top.
     pub syn_retries: u8,
     /// Retransmissions of data before giving up (Linux `tcp_retries2`).
     pub data_retries: u8,

@@ -180,7 +180,9 @@ impl Connection {
     pub fn on_timer(&mut self, now: Time) {
         if self.syn_deadline <= now {
             self.syn_timeouts += 1;
-            if self.syn_timeouts > self.config.syn_retries as u32 {
+            // Linux tcp_write_timeout: those at a constant pace come on top, for the SYN
+            let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts } else { 0 };
+            if self.syn_timeouts > self.config.syn_retries as u32 + linear as u32 {
                 self.syn_deadline = Time::NEVER;
                 self.state = State::Failed;
                 return;

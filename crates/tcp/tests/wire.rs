@@ -73,6 +73,18 @@ fn a_syn_that_never_arrives_fails() {
     assert!(wire.ends[0].has_failed());
 }
 
+/// Linux 7.3.4 in virtual time: ten, and ETIMEDOUT between 134 and 136 s: 131 s (`tcp_syn_retries` 6,
+/// `tcp_syn_linear_timeouts` 4) and what the timer wheel adds.
+#[test]
+fn a_syn_is_sent_again_ten_times_by_linux_6() {
+    let config = Config::profile("linux-6").expect("profile");
+    let mut wire = Wire::random(&config, 1, 1.0, 0.0, 0.0);
+    wire.run(1000);
+    assert_eq!(wire.ends[0].stats().syn_retransmissions, 10);
+    let took = wire.now.0 as f64 / 1e9;
+    assert!((134.0..136.0).contains(&took), "{took} s");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
