@@ -23,7 +23,7 @@ from ackclock.study import Verdict
 
 
 def test_claims_of_the_paper_follow_those_of_the_blog():
-    assert [c.id for c in STUDY.claims][16:] == [f"P{i}" for i in range(1, 25)]
+    assert [c.id for c in STUDY.claims if c.id.startswith("P")] == [f"P{i}" for i in range(1, 25)]
     assert [c.id for c in paper.CLAIMS] == [f"P{i}" for i in range(1, 25)]
 
 
