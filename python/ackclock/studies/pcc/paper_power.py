@@ -148,7 +148,7 @@ def figure(tables: Tables) -> Figure:
                 )
         ax.set_xscale("log")
         arms.ticks(ax.xaxis, (20, 30, 50, 100, 200, 300))
-        ax.set_ylim(0, None)
+        ax.set_ylim(0, 22)
         ax.set_xlabel("mean RTT (ms)")
         ax.set_ylabel("goodput of a flow (Mb/s)")
         figure.legend(loc="outside lower center", ncols=2)
