@@ -75,7 +75,7 @@ def test_every_claim_is_asked_of_the_kernel_or_told_why_not(name: str) -> None:
 def test_a_study_without_a_part_for_the_kernel_is_refused_with_those_that_have_one() -> None:
     from ackclock.cli import _study
 
-    with pytest.raises(InputError, match=r'--backend linux: found "golf"; allowed: prr, iw10, large-pipes, the'):
+    with pytest.raises(InputError, match=r'--backend linux: found "golf"; allowed: .*\biw10\b.*'):
         _study.run_in_linux("golf", seeds=None, jobs=1, out=None, as_json=True)
     with pytest.raises(InputError, match="backend is 'ns3'; allowed: linux, sim"):
         Plan(backend="ns3")
