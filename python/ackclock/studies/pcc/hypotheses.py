@@ -91,8 +91,18 @@ def answer(tables: Tables) -> str:
     two = pl.col("worse_shallow") & pl.col("recovers") & ~pl.col("cubic_same")
     never = ~pl.col("recovers")
     rest = table.filter(~three & ~two & ~never)
+    return (
+        "Why did PCC fall behind in virtual machines? Three things were seen: the shallower the buffer the more is missing, nothing is "
+        f"missing behind 275 packets, CUBIC is as before. All three are given by: {listed(table.filter(three))}. The first two, but with "
+        f"a CUBIC that changes by more than {LITTLE:g} points: {listed(table.filter(two))}. Too much is still missing behind the deepest "
+        f"buffer under: {listed(table.filter(never))}. Too little is missing behind shallow ones under: {listed(rest)}. {why(tables)}"
+    )
+
+
+def why(tables: Tables) -> str:
+    """What tells the hypotheses apart."""
     mean, most = overstated(tables)
-    netem = {r["model"]: r for r in table.iter_rows(named=True)}.get(OFFLOAD)
+    netem = {r["model"]: r for r in judged(tables).iter_rows(named=True)}.get(OFFLOAD)
     measured = (
         f"it takes {netem['at_20']:.0f} points from PCC behind 20 packets and {netem['at_275']:.0f} behind 275, and at most "
         f"{abs(netem['cubic_worst']):.0f} from CUBIC"
@@ -100,16 +110,12 @@ def answer(tables: Tables) -> str:
         else "it was not run"
     )
     return (
-        "Why did PCC fall behind in virtual machines? Three things were seen: the shallower the buffer the more is missing, nothing is "
-        f"missing behind 275 packets, CUBIC is as before. All three are given by: {listed(table.filter(three))}. The first two, but with "
-        f"a CUBIC that changes by more than {LITTLE:g} points: {listed(table.filter(two))}. Too much is still missing behind the deepest "
-        f"buffer under: {listed(table.filter(never))}. Too little is missing behind shallow ones under: {listed(rest)}. What tells them "
-        "apart is CUBIC: a host that stalls and makes up for it (H1, H5) spoils both protocols, for TCP's window is a burst as well. The "
-        "emulator's limit (H3) counts what is in its delay line, and counts a packet that TCP hands over for the device to cut up once; "
-        f"PCC's packets count one by one: {measured}. It needs no fault of the host at all. Stalls that are not made up for (H2) and a core "
-        "that is too slow (H4) take a share that no buffer gives back, which is what a dedicated single core showed (C6). H6, that PCC's "
-        f"column counts what was sent, works the other way: it flatters PCC, on the testbed by {mean:.1f} % on average and {most:.1f} % at "
-        "most."
+        "What tells the hypotheses apart is CUBIC: a host that stalls and makes up for it (H1, H5) spoils both protocols, for TCP's window is "
+        "a burst as well. The emulator's limit (H3) counts what is in its delay line, and counts a packet that TCP hands over for the device "
+        f"to cut up once; PCC's packets count one by one: {measured}. It needs no fault of the host at all. Stalls that are not made up for "
+        "(H2) and a core that is too slow (H4) take a share that no buffer gives back, which is what a dedicated single core showed (C6). "
+        f"H6, that PCC's column counts what was sent, works the other way: it flatters PCC, on the testbed by {mean:.1f} % on average and "
+        f"{most:.1f} % at most."
     )
 
 

@@ -121,7 +121,7 @@ def pair_table(tables: Tables) -> Table:
 
 def findings(result: StudyResult) -> Sequence[str]:
     """What to take home, from this run's numbers."""
-    found = [hypotheses.answer(result.tables)]
+    found = ["Why did PCC fall behind in virtual machines? " + hypotheses.why(result.tables)]
     for verdict, text in (
         (Verdict.FAILS, "Claims that do not hold as stated: {}."),
         (Verdict.UNDECIDED, "Too close to call with the seeds of this run: {}."),
