@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import multiprocessing
 import os
 import statistics
 import time
 
 import pytest
 
+import ackclock
 from ackclock import Scenario
 from ackclock.sweep import Axis, Campaign, Status, Store, Sweep, Threads
 from ackclock.sweep import run as run_sweep
@@ -61,13 +63,29 @@ def made(folder, sweep: Sweep, jobs: int) -> Status:
         return status
 
 
+def keep_busy() -> None:
+    scenario = grid(1, "5 s").scenario
+    while True:
+        ackclock.run(scenario, seed=1)
+
+
 @TWO_CPUS
 def test_two_jobs_are_nearly_twice_as_fast(tmp_path):
-    # Wall time says nothing while others use the CPUs.
+    # Wall time says nothing while others use the CPUs. One job has a stranger of its kind beside it, on the other CPU: two
+    # virtual CPUs may share a core, and then even unrelated processes are not twice as fast as one alone.
     if os.getloadavg()[0] > 0.6:
         pytest.skip("the machine is busy")
     sweep = grid(10, "5 s")
-    found = [made(tmp_path / f"2-{i}", sweep, 2).rate / made(tmp_path / f"1-{i}", sweep, 1).rate for i in range(5)]
+    found = []
+    for i in range(5):
+        two = made(tmp_path / f"2-{i}", sweep, 2)
+        stranger = multiprocessing.get_context("spawn").Process(target=keep_busy, daemon=True)
+        stranger.start()
+        time.sleep(2)  # it imports
+        one = made(tmp_path / f"1-{i}", sweep, 1)
+        stranger.kill()
+        stranger.join()
+        found.append(two.rate / one.rate)
     assert statistics.median(found) >= 1.9, found
 
 
