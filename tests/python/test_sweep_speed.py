@@ -71,8 +71,18 @@ def keep_busy() -> None:
 
 @TWO_CPUS
 def test_two_jobs_are_nearly_twice_as_fast(tmp_path):
-    # Wall time says nothing while others use the CPUs. One job has a stranger of its kind beside it, on the other CPU: two
-    # virtual CPUs may share a core, and then even unrelated processes are not twice as fast as one alone.
+    # Wall time says nothing while others use the CPUs.
+    if os.getloadavg()[0] > 0.6:
+        pytest.skip("the machine is busy")
+    sweep = grid(10, "5 s")
+    found = [made(tmp_path / f"2-{i}", sweep, 2).rate / made(tmp_path / f"1-{i}", sweep, 1).rate for i in range(5)]
+    assert statistics.median(found) >= 1.9, found
+
+
+@TWO_CPUS
+def test_two_jobs_are_nearly_twice_as_fast_as_one_beside_a_stranger(tmp_path):
+    # Two virtual CPUs may share a core; then even unrelated processes are not twice as fast as one alone, and the test above
+    # fails. This one tells whether the sweep is to blame.
     if os.getloadavg()[0] > 0.6:
         pytest.skip("the machine is busy")
     sweep = grid(10, "5 s")
