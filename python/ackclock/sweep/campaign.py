@@ -128,20 +128,19 @@ class Campaign:
         self._seeds = [seed for cell in cells for seed in cell.seeds]
         keys = [key for cell in cells for key in run_keys(cell.hash, cell.seeds, self._engine)]
         hashes = [cells[i].hash for i in self._cell_of]
-        planned = store.plan(recipe.text, keys, hashes, self._seeds, self._engine)
+        self._ids, states = store.plan(recipe.text, keys, hashes, self._seeds, self._engine)
         self.keys = [key.hex() for key in keys]
-        self._ids = [number for number, _ in planned]
         if name:
             store.adopt(name, recipe.text, self._ids, anew=anew)
         if retry:
-            store.retry([number for number, state in planned if state == FAILED])
+            store.retry([run for run, state in zip(self._ids, states, strict=True) if state == FAILED])
         self._todo: deque[int] = deque()
         self._done = self._failed = 0
         seen: set[int] = set()
-        for at, (number, state) in enumerate(planned):
-            if number in seen:
+        for at, (run, state) in enumerate(zip(self._ids, states, strict=True)):
+            if run in seen:
                 continue
-            seen.add(number)
+            seen.add(run)
             if state == DONE:
                 self._done += 1
             elif state == FAILED and not retry:

@@ -20,7 +20,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,7 +131,7 @@ class Store:
 
     def plan(
         self, recipe: str, keys: Sequence[bytes], scenarios: Sequence[str], seeds: Sequence[int], engine: str
-    ) -> list[tuple[int, str]]:
+    ) -> tuple[list[int], list[str]]:
         """Enter runs that are not known yet.
 
         Parameters
@@ -145,26 +145,27 @@ class Store:
 
         Returns
         -------
-        list of (int, str)
-            Number and state of each run, in the order given.
+        tuple of lists
+            Number of each run, and its state, in the order given.
         """
         with self.explained(), self._transaction():
             number = self._recipe(recipe)
             hashes = sorted(set(scenarios))
             self._db.executemany("INSERT OR IGNORE INTO scenarios (hash) VALUES (?)", ((h,) for h in hashes))
             ids = dict(self._db.execute("SELECT hash, id FROM scenarios"))
-            found = self._known(number, keys)
-            (last,) = self._db.execute("SELECT coalesce(max(id), 0) FROM runs").fetchone()
-            rows: list[tuple[int, bytes, int, int, int, str]] = []
-            for key, scenario, seed in zip(keys, scenarios, seeds, strict=True):
-                if key not in found:
-                    last += 1
-                    found[key] = (last, PENDING)
-                    rows.append((last, key, number, ids[scenario], seed, engine))
+            found, states = self._known(number, keys)
+            (first_new,) = self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()
+
+            # Row by row, no tuple kept: ten thousand of them would set off the garbage collector for longer than SQLite takes.
+            def new() -> Iterator[tuple[int, bytes, int, int, int, str]]:
+                for at, (key, scenario, seed) in enumerate(zip(keys, scenarios, seeds, strict=True), first_new):
+                    if found.setdefault(key, at) == at:
+                        yield at, key, number, ids[scenario], seed, engine
+
             self._db.executemany(
-                "INSERT INTO runs (id, key, recipe, scenario, seed, engine) VALUES (?, ?, ?, ?, ?, ?)", rows
+                "INSERT INTO runs (id, key, recipe, scenario, seed, engine) VALUES (?, ?, ?, ?, ?, ?)", new()
             )
-            return [found[key] for key in keys]
+            return [found[key] for key in keys], [states.get(key, PENDING) for key in keys]
 
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
         """Say which runs belong to a sweep.
@@ -367,18 +368,26 @@ class Store:
             return int(self._db.execute("INSERT INTO recipes (recipe) VALUES (?)", (text,)).lastrowid or 0)
         return int(found[0])
 
-    def _known(self, recipe: int, keys: Sequence[bytes]) -> dict[bytes, tuple[int, str]]:
+    def _known(self, recipe: int, keys: Sequence[bytes]) -> tuple[dict[bytes, int], dict[bytes, str]]:
         """Number and state of those of the runs that are in the database."""
         (held,) = self._db.execute("SELECT count(*) FROM runs WHERE recipe = ?", (recipe,)).fetchone()
         if held <= 4 * len(keys):  # all of them by one query: ten times as fast as one by one
-            rows = self._db.execute("SELECT key, id, state FROM runs WHERE recipe = ?", (recipe,))
-            return {key: (number, state) for key, number, state in rows}
-        found: dict[bytes, tuple[int, str]] = {}
-        for key in keys:
-            row = self._db.execute("SELECT id, state FROM runs WHERE recipe = ? AND key = ?", (recipe, key)).fetchone()
-            if row is not None:
-                found[key] = row
-        return found
+            rows: Iterable[tuple[bytes, int, str]] = self._db.execute(
+                "SELECT key, id, state FROM runs WHERE recipe = ?", (recipe,)
+            )
+        else:
+            rows = (
+                row
+                for key in keys
+                for row in self._db.execute(
+                    "SELECT key, id, state FROM runs WHERE recipe = ? AND key = ?", (recipe, key)
+                )
+            )
+        found: dict[bytes, int] = {}
+        states: dict[bytes, str] = {}
+        for key, number, state in rows:
+            found[key], states[key] = number, state
+        return found, states
 
     def _next_part(self) -> int:
         return int(self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").fetchone()[0])
