@@ -96,6 +96,12 @@ def test_packets_of_several_segments_need_the_kernels_disciplines() -> None:
     assert job(whole)["hosts"][0]["tso"] is True
     with pytest.raises(ScenarioError, match=r"flows\.0\.stack\.tso: found true; allowed: false"):
         job(whole, "relay")
+    values = whole.to_dict()
+    values["network"]["bottleneck"]["queue"] = {"kind": "drop-tail", "limit": "20 packets"}
+    assert job(ackclock.Scenario.from_dict(values))["network"]["forward"][0]["qdisc"]["leaf"] == {
+        "kind": "bfifo",
+        "limit": 30_280,
+    }
 
 
 def test_plain_traffic_meets_the_simulators_losses_and_times(kernel: linux.Kernel, tmp_path: Path) -> None:

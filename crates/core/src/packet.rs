@@ -234,8 +234,8 @@ pub struct Packet {
     pub forward: bool,
     /// ECN field.
     pub ecn: Ecn,
-    /// To hosts and emulators it is one packet with the one before it: the device cuts it up (TSO).
-    pub joined: bool,
+    /// Segments in it beyond the first: with TSO a packet of several stays whole, as between virtual machines.
+    pub more: u16,
 }
 
 /// Kinds of packets that are counted apart.
@@ -253,6 +253,12 @@ pub enum Class {
 }
 
 impl Packet {
+    /// Segments in it; a packet of another kind counts as one.
+    #[inline]
+    pub fn segments(&self) -> u32 {
+        1 + self.more as u32
+    }
+
     /// Which kind it is.
     #[inline]
     pub fn class(&self) -> Class {

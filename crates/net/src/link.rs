@@ -61,7 +61,7 @@ impl LinkConfig {
     }
 }
 
-/// Sums over a link's life; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
+/// Sums over a link's life, where a packet of several segments (TSO) counts as so many; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Packets offered.
@@ -212,9 +212,10 @@ impl Link {
     /// may be earlier than before.
     #[inline]
     pub fn offer(&mut self, now: Time, mut packet: Packet) -> Result<(), Refused> {
-        self.arrivals[packet.class() as usize] += 1;
+        let segments = packet.segments();
+        self.arrivals[packet.class() as usize] += segments as u64;
         if self.loss.drops(&packet) || self.capacity.as_mut().is_some_and(|c| c.drops(now)) {
-            self.dropped_loss += 1;
+            self.dropped_loss += segments as u64;
             return Err(Refused::Loss);
         }
         if self.queue.holds() {
@@ -231,11 +232,11 @@ impl Link {
             Verdict::Accept => {}
             Verdict::Mark => {
                 packet.ecn = Ecn::Ce;
-                self.marked += 1;
+                self.marked += segments as u64;
             }
             Verdict::Refuse(why) => {
-                self.refused += 1;
-                self.dropped[packet.class() as usize] += 1;
+                self.refused += segments as u64;
+                self.dropped[packet.class() as usize] += segments as u64;
                 return Err(why);
             }
         }
@@ -245,7 +246,7 @@ impl Link {
             Some(capacity) => capacity.transmit(earliest, packet.bytes),
         };
         if start > now {
-            self.backlog.push(now, start, packet.bytes);
+            self.backlog.push(now, start, packet.bytes, segments);
             self.instants.cover(now, start);
             self.max_wait = self.max_wait.max(start - now);
         }
@@ -271,7 +272,7 @@ impl Link {
         }
         let packet = self.wire.pop(now);
         if let Some(packet) = &packet {
-            self.delivered += 1;
+            self.delivered += packet.segments() as u64;
             self.bytes_delivered += packet.bytes as u64;
         }
         self.next = self.wire.next().min(self.next_departure());
@@ -282,7 +283,9 @@ impl Link {
     /// without such a queue has none.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<(Packet, Refused)> {
-        self.queue.take_head_drop().inspect(|(packet, _)| self.dropped[packet.class() as usize] += 1)
+        self.queue.take_head_drop().inspect(|(packet, _)| {
+            self.dropped[packet.class() as usize] += packet.segments() as u64;
+        })
     }
 
     /// Packets that wait at `now`, without the one in transmission.
@@ -355,7 +358,7 @@ impl Link {
             delivered: self.delivered,
             marked: self.marked + marked,
             bytes_delivered: self.bytes_delivered,
-            held: self.wire.len() as u64 + self.queue.len() as u64,
+            held: self.wire.segments() + self.queue.len() as u64,
             area: area + self.backlog.area(now),
             served: if holds { self.served } else { arrivals - self.dropped_loss - self.refused },
             waited: if holds { self.waited } else { self.backlog.waited() },
@@ -404,10 +407,10 @@ impl Link {
         if self.queue.len() == 0 {
             self.occupied = now;
         }
-        let class = packet.class();
+        let (class, segments) = (packet.class(), packet.segments() as u64);
         if !self.queue.enqueue(now, packet, busy) {
-            self.refused += 1;
-            self.dropped[class as usize] += 1;
+            self.refused += segments;
+            self.dropped[class as usize] += segments;
             return Err(Refused::QueueFull);
         }
         self.serve(now);
@@ -427,8 +430,8 @@ impl Link {
                 self.instants.cover(self.occupied, start);
             }
             if let Some((packet, waited)) = taken {
-                self.served += 1;
-                self.waited += waited.0 as u128;
+                self.served += packet.segments() as u64;
+                self.waited += waited.0 as u128 * packet.segments() as u128;
                 self.max_wait = self.max_wait.max(waited);
                 let (start, end) = match &mut self.capacity {
                     None => (start, start + self.transmitter.time(packet.bytes)),

@@ -18,8 +18,8 @@ struct Entry {
 pub(crate) struct Wire {
     in_order: VecDeque<Entry>,
     late: VecDeque<Entry>,
-    /// Of these, packets that are one with the packet before them.
-    joined: usize,
+    /// Segments in them.
+    segments: u64,
 }
 
 impl Wire {
@@ -27,14 +27,14 @@ impl Wire {
     #[inline]
     pub(crate) fn push(&mut self, delivery: Time, packet: Packet) {
         debug_assert!(self.in_order.back().is_none_or(|e| e.delivery <= delivery));
-        self.joined += packet.joined as usize;
+        self.segments += packet.segments() as u64;
         self.in_order.push_back(Entry { delivery, packet });
     }
 
     /// Put a held-back packet on the wire; `delivery` is at or after that of every packet held back before.
     pub(crate) fn push_late(&mut self, delivery: Time, packet: Packet) {
         debug_assert!(self.late.back().is_none_or(|e| e.delivery <= delivery));
-        self.joined += packet.joined as usize;
+        self.segments += packet.segments() as u64;
         self.late.push_back(Entry { delivery, packet });
     }
 
@@ -61,7 +61,7 @@ impl Wire {
             false => &mut self.in_order,
         };
         let packet = from.pop_front().expect("invariant: it has the earliest delivery").packet;
-        self.joined -= packet.joined as usize;
+        self.segments -= packet.segments() as u64;
         Some(packet)
     }
 
@@ -71,18 +71,14 @@ impl Wire {
         self.in_order.len() + self.late.len()
     }
 
-    /// The same, those that are one with the packet before them left out.
-    #[inline]
-    pub(crate) fn heads(&self) -> usize {
-        self.len() - self.joined
+    /// Segments in these packets.
+    pub(crate) fn segments(&self) -> u64 {
+        self.segments
     }
 
-    /// Of the heads, how many have reached the far end at `now` without having been taken yet.
-    pub(crate) fn heads_due(&self, now: Time) -> usize {
-        let due = |ring: &VecDeque<Entry>| {
-            let due = ring.iter().take_while(|e| e.delivery <= now);
-            due.filter(|e| !e.packet.joined).count()
-        };
+    /// Of the packets, how many have reached the far end at `now` without having been taken yet.
+    pub(crate) fn due(&self, now: Time) -> usize {
+        let due = |ring: &VecDeque<Entry>| ring.iter().take_while(|e| e.delivery <= now).count();
         due(&self.in_order) + due(&self.late)
     }
 }
@@ -103,7 +99,7 @@ mod tests {
         wire.push(Time(30), packet(3));
         assert_eq!(wire.next(), Time(20));
         assert!(wire.pop(Time(19)).is_none());
-        assert_eq!((wire.heads_due(Time(20)), wire.heads_due(Time(30)), wire.len()), (1, 3, 3));
+        assert_eq!((wire.due(Time(20)), wire.due(Time(30)), wire.len()), (1, 3, 3));
         let order: Vec<u32> = std::iter::from_fn(|| wire.pop(Time(30))).map(|p| p.conn).collect();
         assert_eq!(order, [2, 1, 3]);
         assert_eq!(wire.next(), Time::NEVER);

@@ -265,16 +265,14 @@ impl World {
             ordinal: end.ordinal,
             host: (index & 1) as u8,
             first: self.net.origins[end.flow as usize].first[(index & 1 == SENDER) as usize],
-            joined: false,
+            more: 0,
         };
         // a loop for each, so that a segment is written once, where it goes
         match &mut end.transport {
             Transport::Tcp(tcp) => {
-                let mut joined = tcp.continues();
-                while let Some(seg) = tcp.poll_transmit(way.now) {
+                while let Some((seg, more)) = tcp.poll_packet(way.now) {
                     let (bytes, ecn) = (seg.ip_bytes(), tcp.mark_of(&seg));
-                    let way = Way { joined, ..way };
-                    joined = tcp.continues();
+                    let way = Way { more, ..way };
                     way.send(&mut self.net, &mut self.captured, Header::Tcp(seg), bytes, ecn);
                 }
             }

@@ -225,6 +225,30 @@ impl Connection {
         }
     }
 
+    /// The next packet to leave, and how many segments it holds beyond the first: with TSO the payload of several, under
+    /// one header; call until `None` after every input.
+    #[inline]
+    pub fn poll_packet(&mut self, now: Time) -> Option<(Segment, u16)> {
+        let seg = self.poll_transmit(now)?;
+        match self.sender.continues() {
+            false => Some((seg, 0)),
+            true => Some(self.whole_packet(now, seg)),
+        }
+    }
+
+    #[cold]
+    fn whole_packet(&mut self, now: Time, mut packet: Segment) -> (Segment, u16) {
+        let mut more = 0;
+        while self.sender.continues() {
+            let Some(next) = self.poll_transmit(now) else { break };
+            debug_assert_eq!(next.seq, packet.seq + packet.len as u64);
+            packet.len += next.len;
+            packet.flags |= next.flags;
+            more += 1;
+        }
+        (packet, more)
+    }
+
     #[cold]
     fn poll_booked(&mut self, now: Time) -> Option<Segment> {
         let seg = self.poll_segment(now);

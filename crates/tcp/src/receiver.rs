@@ -105,7 +105,7 @@ impl Receiver {
             explicit_reads: config.explicit_reads,
             read: 0,
             pushed: false,
-            segment_limit: u32::MAX,
+            segment_limit: config.payload(),
             closing: false,
             fin_waits: false,
             report_duplicates: config.dsack,
@@ -129,6 +129,8 @@ impl Receiver {
     /// The handshake settled what both sides can do.
     pub fn negotiated(&mut self, sack: bool, timestamps: bool) {
         self.sack &= sack;
+        // Options that were not agreed on leave their room to the payload.
+        self.segment_limit = self.segment_limit.saturating_add(12 * (self.timestamps && !timestamps) as u32);
         self.timestamps &= timestamps;
     }
 

@@ -176,7 +176,7 @@ impl Relay {
             bytes: bytes.len() as u32 + self.framing,
             forward,
             ecn,
-            joined: false,
+            more: 0,
         };
         let first = self.routes[flow as usize][usize::from(!forward)][0];
         self.offer(Time(now), first, packet);

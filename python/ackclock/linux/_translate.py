@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -20,6 +21,8 @@ UDP_IP = 28
 
 FRAME = 14
 """Bytes of an Ethernet header, which the kernel's disciplines charge beyond the IP packet."""
+
+FULL_FRAME = 1500 + FRAME
 
 ENOUGH = 1_000_000
 """Packets of a queue that never drops."""
@@ -276,6 +279,7 @@ def _qdiscs(scenario: Mapping[str, Any], seed: int) -> dict[str, Any]:
     if any(group["workload"].get("common_random_numbers") for group in scenario["flows"]):
         raise _NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     back = network.get("reverse", {})
+    whole = any(group.get("stack", {}).get("tso") for group in scenario["flows"])
     # The simulator numbers access.0.forward and so on in a dumbbell, bottleneck first.
     suffix = {"access": "", "bottleneck": "", "egress": ""}
     order = list(names)
@@ -298,12 +302,21 @@ def _qdiscs(scenario: Mapping[str, Any], seed: int) -> dict[str, Any]:
                 continue
             link = network[name] if way == "forward" else back.get(name) or network[name]
             place = f"network.{name}" if way == "forward" else f"network.reverse.{name}"
-            stages += _stages(link, number[name, way], place, overhead)
+            stages += _stages(_by_bytes(link) if whole else link, number[name, way], place, overhead)
         for position, stage in enumerate(merged := _merge(stages)):
             if stage["qdisc"]["kind"] == "netem":
                 stage["qdisc"]["seed"] = _mix(4 * seed + 2 * direction + 1, position)
         ways[way] = merged
     return {"kind": "qdisc", "links": links, **ways}
+
+
+def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The link with a limit of its queue in bytes: a kernel's packet may hold many segments, of which the scenario counts each."""
+    queue = link.get("queue") or {}
+    if queue.get("kind") != "drop-tail" or "limit_packets" not in queue:
+        return link
+    most = min(queue["limit_packets"] * FULL_FRAME, queue.get("limit_bytes", math.inf))
+    return {**link, "queue": {"kind": "drop-tail", "limit_bytes": most}}
 
 
 def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
@@ -395,9 +408,9 @@ def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
             raise _NotByQdiscError(f"{place}.queue.weight", f"{weight:g}, which is no power of 1/2 (the kernel's)")
         return {
             "kind": "red",
-            "limit": limit * 1514,
-            "min": round(queue["min_packets"] * 1514),
-            "max": round(queue["max_packets"] * 1514),
+            "limit": limit * FULL_FRAME,
+            "min": round(queue["min_packets"] * FULL_FRAME),
+            "max": round(queue["max_packets"] * FULL_FRAME),
             "max_p": _share(queue.get("max_p", 0.1)),
             "wlog": wlog,
             "ecn": queue.get("ecn", False),

@@ -115,7 +115,7 @@ class Stack(Table):
     pace_initial_window: Flag | None = None
     """The initial window is spread over the RTT of the handshake."""
     tso: Flag | None = None
-    """New data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload."""
+    """Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in them, as between virtual machines."""
     send_buffer: Size | None = None
     """What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet."""
 

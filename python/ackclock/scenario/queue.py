@@ -48,7 +48,7 @@ class DropTail(Table):
 
 
 class NetemLimit(Table):
-    """The limit of Linux netem: packets in the delay line count too, and what a sender with `tso` hands over as one counts once."""
+    """The limit of Linux netem: packets in the delay line count too, and one of several segments (`tso`) counts once; elsewhere it counts as so many."""
 
     kind: Literal["netem-limit"]
     limit: PacketLimit

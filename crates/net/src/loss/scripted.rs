@@ -45,8 +45,9 @@ impl Scripted {
             return false;
         }
         let (ordinal, rexmit) = packet.header.ordinal();
-        let wanted = (packet.flow, rexmit, ordinal);
-        let after = self.drops.partition_point(|d| key(d) <= wanted);
+        // A packet of several segments is dropped if one of them is to be.
+        let last = (packet.flow, rexmit, ordinal + packet.more as u32);
+        let after = self.drops.partition_point(|d| key(d) <= last);
         self.drops[..after]
             .last()
             .is_some_and(|d| (d.flow, d.transmission) == (packet.flow, rexmit) && ordinal <= d.last)

@@ -8,13 +8,16 @@ use ackclock_core::Time;
 struct Waiting {
     start: Time,
     bytes: u32,
+    segments: u32,
 }
 
-/// The packets that wait, in order of the start of their transmission.
+/// The packets that wait, in order of the start of their transmission. One of several segments counts as so many: where a
+/// limit counts packets, it holds what it would hold of packets of one segment.
 #[derive(Default)]
 pub(crate) struct Backlog {
     ring: VecDeque<Waiting>,
     bytes: u64,
+    packets: u32,
     max: u32,
     /// Packets x ns, as if everybody who waits now had waited to the end already.
     area: u128,
@@ -29,23 +32,25 @@ impl Backlog {
                 return;
             }
             self.bytes -= first.bytes as u64;
+            self.packets -= first.segments;
             self.ring.pop_front();
         }
     }
 
     /// A packet starts to wait at `now`, until `start`.
     #[inline]
-    pub(crate) fn push(&mut self, now: Time, start: Time, bytes: u32) {
-        self.ring.push_back(Waiting { start, bytes });
+    pub(crate) fn push(&mut self, now: Time, start: Time, bytes: u32, segments: u32) {
+        self.ring.push_back(Waiting { start, bytes, segments });
+        self.packets += segments;
         self.bytes += bytes as u64;
         self.max = self.max.max(self.len());
-        self.area += (start - now).0 as u128;
+        self.area += (start - now).0 as u128 * segments as u128;
     }
 
     /// Packets that wait.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
-        self.ring.len() as u32
+        self.packets
     }
 
     /// Bytes that wait.
@@ -71,7 +76,8 @@ impl Backlog {
 
     /// Packets x ns up to `now`: the integral of the number that waited.
     pub(crate) fn area(&self, now: Time) -> u128 {
-        let still_to_wait: u128 = self.ring.iter().map(|w| w.start.since(now).0 as u128).sum();
+        let still_to_wait: u128 =
+            self.ring.iter().map(|w| w.start.since(now).0 as u128 * w.segments as u128).sum();
         self.area - still_to_wait
     }
 }
@@ -83,8 +89,8 @@ mod tests {
     #[test]
     fn counts_until_the_start_and_integrates_up_to_now() {
         let mut backlog = Backlog::default();
-        backlog.push(Time(0), Time(10), 100);
-        backlog.push(Time(5), Time(20), 50);
+        backlog.push(Time(0), Time(10), 100, 1);
+        backlog.push(Time(5), Time(20), 50, 1);
         assert_eq!((backlog.len(), backlog.bytes(), backlog.area(Time(5))), (2, 150, 5));
         backlog.advance(Time(10));
         assert_eq!((backlog.len(), backlog.bytes(), backlog.area(Time(10))), (1, 50, 15));

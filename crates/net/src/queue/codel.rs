@@ -48,6 +48,8 @@ pub(crate) struct Codel {
     maxpacket: u32,
     queue: VecDeque<Held>,
     bytes: u64,
+    /// One of several segments counts as so many.
+    packets: u32,
     head_drops: VecDeque<Dropped>,
     dropped: u64,
     marked: u64,
@@ -76,6 +78,7 @@ impl Codel {
             maxpacket: 0,
             queue: VecDeque::new(),
             bytes: 0,
+            packets: 0,
             head_drops: VecDeque::new(),
             dropped: 0,
             marked: 0,
@@ -93,6 +96,7 @@ impl Codel {
     pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) {
         self.maxpacket = self.maxpacket.max(packet.bytes);
         self.bytes += packet.bytes as u64;
+        self.packets += packet.segments();
         self.queue.push_back(Held { arrival: now, packet });
         if must_wait {
             self.max = self.max.max(self.len());
@@ -151,7 +155,7 @@ impl Codel {
 
     /// Packets that wait.
     pub(crate) fn len(&self) -> u32 {
-        self.queue.len() as u32
+        self.packets
     }
 
     /// Packets dropped at departure.
@@ -182,14 +186,20 @@ impl Codel {
     /// Take the packet at the head out, to be dropped by somebody else.
     pub(crate) fn drop_head(&mut self, now: Time) -> Option<Packet> {
         let Held { arrival, packet } = self.queue.pop_front()?;
-        self.bytes -= packet.bytes as u64;
-        self.area += (now - arrival).0 as u128;
+        self.leaves(&packet, now - arrival);
         Some(packet)
     }
 
     /// Packets x ns up to `now`: the integral of the number that waited.
     pub(crate) fn area(&self, now: Time) -> u128 {
-        self.area + self.queue.iter().map(|h| now.since(h.arrival).0 as u128).sum::<u128>()
+        let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
+        self.area + self.queue.iter().map(so_far).sum::<u128>()
+    }
+
+    fn leaves(&mut self, packet: &Packet, sojourn_time: Span) {
+        self.bytes -= packet.bytes as u64;
+        self.packets -= packet.segments();
+        self.area += sojourn_time.0 as u128 * packet.segments() as u128;
     }
 
     fn dodequeue(&mut self, now: Time) -> DequeueResult {
@@ -197,9 +207,8 @@ impl Codel {
             self.first_above_time = Time::ZERO;
             return DequeueResult { packet: None, sojourn_time: Span::ZERO, ok_to_drop: false };
         };
-        self.bytes -= packet.bytes as u64;
         let sojourn_time = now - arrival;
-        self.area += sojourn_time.0 as u128;
+        self.leaves(&packet, sojourn_time);
         let mut ok_to_drop = false;
         if sojourn_time < self.params.target || self.bytes <= self.maxpacket as u64 {
             self.first_above_time = Time::ZERO;
@@ -218,7 +227,7 @@ impl Codel {
 
     fn drop(&mut self, r: &mut DequeueResult) {
         if let Some(packet) = r.packet.take() {
-            self.dropped += 1;
+            self.dropped += packet.segments() as u64;
             self.head_drops.push_back((packet, Refused::Aqm));
         }
     }
@@ -228,7 +237,7 @@ impl Codel {
         match &mut r.packet {
             Some(packet) if self.params.ecn && ecn_capable(packet) => {
                 packet.ecn = Ecn::Ce;
-                self.marked += 1;
+                self.marked += packet.segments() as u64;
                 true
             }
             _ => false,

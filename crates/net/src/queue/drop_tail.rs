@@ -20,7 +20,7 @@ impl DropTail {
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
         let backlog = arrival.backlog;
-        let fits = backlog.len() < self.limit_packets
+        let fits = backlog.len() + arrival.packet.segments() <= self.limit_packets
             && arrival.packet.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes());
         if fits || arrival.finds_link_idle() {
             Verdict::Accept

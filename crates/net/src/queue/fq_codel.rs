@@ -82,8 +82,8 @@ impl FqCodel {
         if self.packets == 0 {
             self.since = now;
         }
-        self.packets += 1;
-        if must_wait && self.packets > self.params.limit_packets.unwrap_or(u32::MAX) {
+        self.packets += packet.segments();
+        while must_wait && self.packets > self.params.limit_packets.unwrap_or(u32::MAX) {
             self.drop_from_the_fattest(now);
         }
         if must_wait {
@@ -109,7 +109,7 @@ impl FqCodel {
             let sub = &mut self.subs[at as usize];
             match taken {
                 Some((packet, waited)) => {
-                    self.packets -= 1;
+                    self.packets -= packet.segments();
                     sub.credits -= packet.bytes as i64;
                     return Some((packet, waited));
                 }
@@ -169,7 +169,7 @@ impl FqCodel {
     /// Take over what a queue's CoDel dropped.
     fn collect(&mut self, at: u32) {
         while let Some(dropped) = self.subs[at as usize].codel.take_head_drop() {
-            self.packets -= 1;
+            self.packets -= dropped.0.segments();
             self.head_drops.push_back(dropped);
         }
     }
@@ -180,8 +180,8 @@ impl FqCodel {
             active.copied().max_by_key(|&at| (self.subs[at as usize].codel.bytes(), std::cmp::Reverse(at)));
         let packet = fattest.and_then(|at| self.subs[at as usize].codel.drop_head(now));
         let packet = packet.expect("invariant: some queue holds the packet that exceeds the limit");
-        self.packets -= 1;
-        self.overflows += 1;
+        self.packets -= packet.segments();
+        self.overflows += packet.segments() as u64;
         self.head_drops.push_back((packet, Refused::QueueFull));
     }
 }

@@ -32,7 +32,7 @@ use threshold::Threshold;
 /// Every queue: its name in a scenario, and what it does.
 pub const REGISTRY: &[(&str, &str)] = &[
     ("drop-tail", "first in, first out; refuses what exceeds a limit in packets or bytes"),
-    ("netem-limit", "as Linux netem's limit: packets in transmission and in the delay line count too, those of TSO once"),
+    ("netem-limit", "as Linux netem's limit: packets in transmission and in the delay line count too, one of several segments (TSO) once"),
     ("codel", "CoDel (RFC 8289): drops or marks at departure while the sojourn time stays above a target"),
     ("threshold", "marks every packet that arrives while at least so many wait (DCTCP's switch, RFC 8257)"),
     ("fq-codel", "FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel"),

@@ -2,35 +2,24 @@
 //! and in the delay line included. An emulator that hands a "queue size" to netem therefore caps the throughput at
 //! limit x packet size / delay, however fast the link is (the artefact in question for Mininet's `max_queue_size`).
 //!
-//! What a host hands over as one packet (TSO) counts once, and is taken or refused as a whole. Differs: netem holds it until
-//! all of it has left, here it counts until its first segment has.
+//! A packet of several segments (TSO) counts once.
 
 use super::{Arrival, Refused, Verdict};
 
 pub(crate) struct NetemLimit {
     limit_packets: usize,
-    /// By flow and direction: whether the last head was taken.
-    taken: Vec<bool>,
 }
 
 impl NetemLimit {
     pub(crate) fn new(limit_packets: u32) -> NetemLimit {
-        NetemLimit { limit_packets: limit_packets as usize, taken: Vec::new() }
+        NetemLimit { limit_packets: limit_packets as usize }
     }
 
     #[inline]
-    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
-        let (wire, packet) = (arrival.wire, arrival.packet);
-        let way = 2 * packet.flow as usize + packet.forward as usize;
-        if way >= self.taken.len() {
-            self.taken.resize(way + 1, true);
-        }
-        if !packet.joined {
-            // A packet at the far end in this very nanosecond has left, whether or not it has been taken.
-            self.taken[way] = wire.heads() < self.limit_packets
-                || wire.heads() - wire.heads_due(arrival.now) < self.limit_packets;
-        }
-        if self.taken[way] {
+    pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
+        let wire = arrival.wire;
+        // A packet at the far end in this very nanosecond has left, whether or not it has been taken.
+        if wire.len() < self.limit_packets || wire.len() - wire.due(arrival.now) < self.limit_packets {
             Verdict::Accept
         } else {
             Verdict::Refuse(Refused::QueueFull)
@@ -65,25 +54,22 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_the_device_cuts_up_counts_once_and_is_refused_as_a_whole() {
+    fn a_packet_of_several_segments_counts_once() {
         let queue = QueueConfig::NetemLimit { limit_packets: 5 };
         let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(100_000_000), Span::from_ms(10)) };
         let mut link = Link::new(&config, 1);
-        let mut taken = 0;
-        for i in 0..32u32 {
-            let packet = Packet { bytes: 1500, joined: i % 4 > 0, ..Packet::default() };
-            let accepted = link.offer(Time(i as u64), packet).is_ok();
-            assert_eq!(accepted, i < 20, "{i}");
-            taken += accepted as u32;
-        }
-        assert_eq!(taken, 20);
-        // the first head has arrived: there is room for one more, another flow's tail is none of its business
-        while link.poll(Time(10_130_000)).is_some() {}
-        assert!(link.offer(Time(10_130_000), Packet { flow: 1, bytes: 1500, ..Packet::default() }).is_ok());
-        assert!(link
-            .offer(Time(10_130_001), Packet { joined: true, bytes: 1500, ..Packet::default() })
-            .is_err());
-        assert!(link.offer(Time(10_130_002), Packet { flow: 1, bytes: 1500, ..Packet::default() }).is_err());
+        let packet = Packet { bytes: 5_858, more: 3, ..Packet::default() };
+        let taken = (0..8).filter(|&t| link.offer(Time(t), packet).is_ok()).count();
+        assert_eq!(taken, 5);
+        // 5858 bytes take 468.64 us
+        assert!(link.poll(Time(10_468_639)).is_none());
+        assert!(link.poll(Time(10_468_640)).is_some());
+        assert!(link.offer(Time(10_468_640), packet).is_ok());
+        let counters = link.counters(Time(10_468_640));
+        assert_eq!(
+            (counters.arrivals, counters.delivered, counters.dropped_queue, counters.held),
+            (36, 4, 12, 20)
+        );
     }
 
     #[test]

@@ -62,7 +62,10 @@ impl Pie {
     pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
         self.busy_until = arrival.busy_until;
         self.catch_up(arrival.now);
-        let full = self.params.limit_packets.is_some_and(|limit| arrival.backlog.len() >= limit);
+        let full = self
+            .params
+            .limit_packets
+            .is_some_and(|limit| arrival.backlog.len() + arrival.packet.segments() > limit);
         if full && !arrival.finds_link_idle() {
             self.accu_prob = 0.0;
             return Verdict::Refuse(Refused::QueueFull);

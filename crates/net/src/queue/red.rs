@@ -54,7 +54,8 @@ impl Red {
 
     pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
         self.update_average(arrival);
-        let full = arrival.backlog.len() >= self.parameters.limit_packets && !arrival.finds_link_idle();
+        let full = arrival.backlog.len() + arrival.packet.segments() > self.parameters.limit_packets
+            && !arrival.finds_link_idle();
         match self.signal() {
             Signal::Early if !(self.parameters.ecn && ecn_capable(arrival.packet)) => {
                 Verdict::Refuse(Refused::Aqm)
@@ -122,7 +123,7 @@ mod tests {
     fn admit(red: &mut Red, idle_since: Option<Time>, waiting: u32, ecn: Ecn) -> Verdict {
         let now = Time(1_000_000_000);
         let mut backlog = Backlog::default();
-        (0..waiting).for_each(|_| backlog.push(now, now + Span(1), 1500));
+        (0..waiting).for_each(|_| backlog.push(now, now + Span(1), 1500, 1));
         let packet = Packet { bytes: 1500, ecn, ..Packet::default() };
         let busy_until = idle_since.unwrap_or(now + Span(1));
         let tx = Span::from_ms(1);

@@ -17,7 +17,7 @@ impl Threshold {
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
         let waiting = arrival.backlog.len();
-        if waiting >= self.limit_packets && !arrival.finds_link_idle() {
+        if waiting + arrival.packet.segments() > self.limit_packets && !arrival.finds_link_idle() {
             return Verdict::Refuse(Refused::QueueFull);
         }
         match waiting >= self.mark_packets && ecn_capable(arrival.packet) {

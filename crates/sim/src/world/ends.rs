@@ -128,8 +128,8 @@ pub(super) struct Way {
     pub(super) ordinal: u32,
     pub(super) host: u8,
     pub(super) first: u32,
-    /// As in [`Packet::joined`].
-    pub(super) joined: bool,
+    /// As in [`Packet::more`].
+    pub(super) more: u16,
 }
 
 impl Way {
@@ -142,9 +142,9 @@ impl Way {
         bytes: u32,
         ecn: Ecn,
     ) {
-        let Way { now, flow, conn, ordinal, host, first, joined } = self;
+        let Way { now, flow, conn, ordinal, host, first, more } = self;
         let bytes = bytes + net.framing_bytes;
-        let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn, joined };
+        let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn, more };
         if let Some((at, captured)) = captured {
             if *at == host {
                 captured.push(Captured { t: now, host, flow, conn: ordinal, packet });
@@ -204,19 +204,18 @@ impl End {
         framing_bytes: u32,
         captured: &mut Option<(u8, Vec<Captured>)>,
     ) -> Option<Packet> {
-        let (header, ip_bytes, ecn, joined) = match &mut self.transport {
+        let (header, ip_bytes, ecn, more) = match &mut self.transport {
             Transport::Tcp(tcp) => {
-                let joined = tcp.continues();
-                let seg = tcp.poll_transmit(now)?;
-                (Header::Tcp(seg), seg.ip_bytes(), tcp.mark_of(&seg), joined)
+                let (seg, more) = tcp.poll_packet(now)?;
+                (Header::Tcp(seg), seg.ip_bytes(), tcp.mark_of(&seg), more)
             }
             Transport::Datagram(datagrams) => {
                 let datagram = datagrams.poll_transmit(now)?;
-                (Header::Datagram(datagram), datagram.ip_bytes(), Ecn::NotEct, false)
+                (Header::Datagram(datagram), datagram.ip_bytes(), Ecn::NotEct, 0)
             }
         };
         let (bytes, forward) = (ip_bytes + framing_bytes, side == SENDER);
-        let packet = Packet { header, flow: self.flow, conn: self.conn, bytes, forward, ecn, joined };
+        let packet = Packet { header, flow: self.flow, conn: self.conn, bytes, forward, ecn, more };
         if let Some((at, captured)) = captured {
             if *at == side as u8 {
                 let (flow, conn) = (self.flow, self.ordinal);

@@ -223,7 +223,7 @@ impl World {
                 match packet {
                     Some(packet) => {
                         process.sent = cost.send > Span::ZERO;
-                        process.free_at = now + if packet.joined { Span::ZERO } else { cost.send };
+                        process.free_at = now + cost.send;
                         self.leave_host(at as u32, packet);
                     }
                     None => {
@@ -243,7 +243,7 @@ impl World {
             }
             (process.tell, process.sent) = (watched, false);
             let packet = process.inbox.pop_front().expect("invariant: there is work");
-            process.free_at = now + if packet.joined { Span::ZERO } else { cost.receive };
+            process.free_at = now + cost.receive;
             self.deliver(index, &packet);
         }
     }

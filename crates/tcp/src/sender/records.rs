@@ -17,8 +17,17 @@ impl Sender {
             r.seg_no = (n + 1) as u32;
             r.rexmit = self.board.get(n).rexmit;
         }
+        let goes_on = self.queue.as_ref().is_some_and(|q| q.packet_start < seq && seq < q.packet_end);
         if let Some(records) = &mut self.records {
-            records.push(r);
+            match records.last_mut() {
+                // A packet of several segments is a line.
+                Some(last)
+                    if goes_on && (last.t, last.event, last.seq + last.len as u64) == (now, event, seq) =>
+                {
+                    last.len += len
+                }
+                _ => records.push(r),
+            }
         }
     }
 
