@@ -7,7 +7,7 @@
 //! Differs: an ACK with SACK blocks always counts as the kernel's slow path, none other does.
 
 use ackclock_core::trace::CaState;
-use ackclock_core::Time;
+use ackclock_core::{Span, Time};
 
 use super::{AckSample, CongestionControl};
 use crate::window::Window;
@@ -52,12 +52,7 @@ impl Default for WestwoodPlus {
 }
 
 impl WestwoodPlus {
-    fn update_window(&mut self, now: u64, snd_una: u64, acked_bytes: u64) {
-        if self.first_ack {
-            self.first_ack = false;
-            self.snd_una = snd_una - acked_bytes;
-            self.rtt_win_sx = now.saturating_sub(1);
-        }
+    fn update_window(&mut self, now: u64) {
         let delta = now - self.rtt_win_sx;
         if self.rtt > 0 && delta > self.rtt.max(RTT_MIN) {
             let sample = self.bk / delta;
@@ -98,14 +93,25 @@ impl WestwoodPlus {
 }
 
 impl CongestionControl for WestwoodPlus {
+    /// The first sample's time begins here, its bytes with the first ACK: it is low by half where that makes two RTTs.
+    fn on_start(&mut self, _window: &mut Window, now: Time, _srtt: Span, smss: u32) {
+        self.rtt_win_sx = now.0 / 1_000_000;
+        self.mss = u64::from(smss.max(1));
+    }
+
     fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
         self.mss = u64::from(ack.smss.max(1));
         if let Some(rtt) = ack.rtt {
             self.rtt = rtt.as_us().div_ceil(1_000);
         }
         let now = ack.now.0 / 1_000_000;
-        self.update_window(now, ack.snd_una, ack.acked_bytes);
-        let slow_path = ack.acked_bytes == 0 || ack.ca_state != CaState::Open;
+        // What the first ACK covers is not counted, but for one segment.
+        let first = std::mem::take(&mut self.first_ack);
+        if first {
+            self.snd_una = ack.snd_una;
+        }
+        self.update_window(now);
+        let slow_path = first || ack.acked_bytes == 0 || ack.ca_state != CaState::Open;
         if slow_path {
             self.bk += self.acked_count(ack.snd_una);
         } else {
@@ -153,7 +159,6 @@ impl CongestionControl for WestwoodPlus {
 mod tests {
     use super::*;
     use crate::controller::tests::sample;
-    use ackclock_core::Span;
 
     #[test]
     fn one_sample_per_rtt_and_two_filters_in_a_row() {
