@@ -279,6 +279,12 @@ impl Link {
         packet
     }
 
+    /// Whether [`Link::take_head_drops`] may have something to tell.
+    #[inline]
+    pub fn drops_from_head(&self) -> bool {
+        self.queue.holds()
+    }
+
     /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first. Offers and polls produce them; a link
     /// without such a queue has none.
     #[inline]

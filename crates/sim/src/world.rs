@@ -270,9 +270,9 @@ impl World {
         // a loop for each, so that a segment is written once, where it goes
         match &mut end.transport {
             Transport::Tcp(tcp) => {
-                while let Some((seg, more)) = tcp.poll_packet(way.now) {
+                while let Some(mut seg) = tcp.poll_transmit(way.now) {
+                    let way = Way { more: tcp.complete_packet(way.now, &mut seg), ..way };
                     let (bytes, ecn) = (seg.ip_bytes(), tcp.mark_of(&seg));
-                    let way = Way { more, ..way };
                     way.send(&mut self.net, &mut self.captured, Header::Tcp(seg), bytes, ecn);
                 }
             }

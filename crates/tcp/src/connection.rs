@@ -225,28 +225,34 @@ impl Connection {
         }
     }
 
-    /// The next packet to leave, and how many segments it holds beyond the first: with TSO the payload of several, under
-    /// one header; call until `None` after every input.
+    /// With TSO several segments leave as one packet: add to `packet`, which was polled last, those that belong to it. How
+    /// many they are.
     #[inline]
-    pub fn poll_packet(&mut self, now: Time) -> Option<(Segment, u16)> {
-        let seg = self.poll_transmit(now)?;
+    pub fn complete_packet(&mut self, now: Time, packet: &mut Segment) -> u16 {
         match self.sender.continues() {
-            false => Some((seg, 0)),
-            true => Some(self.whole_packet(now, seg)),
+            false => 0,
+            true => self.append_segments(now, packet),
         }
     }
 
     #[cold]
-    fn whole_packet(&mut self, now: Time, mut packet: Segment) -> (Segment, u16) {
+    fn append_segments(&mut self, now: Time, packet: &mut Segment) -> u16 {
         let mut more = 0;
         while self.sender.continues() {
-            let Some(next) = self.poll_transmit(now) else { break };
+            let Some(next) = self.poll_apart(now) else { break };
             debug_assert_eq!(next.seq, packet.seq + packet.len as u64);
             packet.len += next.len;
             packet.flags |= next.flags;
             more += 1;
         }
-        (packet, more)
+        more
+    }
+
+    /// [`Connection::poll_transmit`], not for the hot path.
+    #[cold]
+    #[inline(never)]
+    pub fn poll_apart(&mut self, now: Time) -> Option<Segment> {
+        self.poll_transmit(now)
     }
 
     #[cold]

@@ -206,7 +206,8 @@ impl End {
     ) -> Option<Packet> {
         let (header, ip_bytes, ecn, more) = match &mut self.transport {
             Transport::Tcp(tcp) => {
-                let (seg, more) = tcp.poll_packet(now)?;
+                let mut seg = tcp.poll_apart(now)?;
+                let more = tcp.complete_packet(now, &mut seg);
                 (Header::Tcp(seg), seg.ip_bytes(), tcp.mark_of(&seg), more)
             }
             Transport::Datagram(datagrams) => {

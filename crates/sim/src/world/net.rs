@@ -111,6 +111,13 @@ impl Net {
     /// Write down what an AQM dropped from the head of its queue.
     #[inline]
     pub(super) fn collect_head_drops(&mut self, now: Time, link: usize) {
+        if self.links[link].link.drops_from_head() {
+            self.write_down_head_drops(now, link);
+        }
+    }
+
+    #[inline(never)]
+    fn write_down_head_drops(&mut self, now: Time, link: usize) {
         while let Some((packet, reason)) = self.links[link].link.take_head_drops() {
             if let Some(drops) = &mut self.drops {
                 drops.push(Dropped { t: now, link: link as u32, packet, reason });
