@@ -191,6 +191,7 @@ impl<C: CongestionControl> Path<C> {
             delivered_ce: if marked { segments } else { 0 },
             ca_state: self.state,
             is_dup: segments == 0,
+            slow_path: segments == 0,
             rate: self.cc.wants_rate().then(|| RateSample {
                 delivered: flight as u32,
                 interval: self.srtt,

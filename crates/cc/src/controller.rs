@@ -99,6 +99,8 @@ pub struct AckSample {
     pub ca_state: CaState,
     /// Duplicate ACK in the sense of RFC 6675 §2.
     pub is_dup: bool,
+    /// SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects.
+    pub slow_path: bool,
     /// Delivery rate, where the controller asks for it and this ACK gives a sample.
     pub rate: Option<RateSample>,
 }
@@ -229,6 +231,7 @@ pub(crate) mod tests {
             delivered_ce: 0,
             ca_state: CaState::Open,
             is_dup: false,
+            slow_path: false,
             rate: None,
         }
     }

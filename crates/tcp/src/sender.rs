@@ -92,6 +92,8 @@ struct AckWork {
     dsack_tlp: bool,
     is_dup: bool,
     not_dup: bool,
+    /// Linux FLAG_SLOWPATH.
+    slow_path: bool,
     set_timer: bool,
     lost_retrans: bool,
     newly_acked: u32,
@@ -385,7 +387,8 @@ impl Sender {
         let (prior_una, prior_delivered, prior_lost) = (self.snd_una, self.delivered, self.lost);
         let prior_pipe = self.board.pipe();
         let cwnd_before = self.window.cwnd;
-        let mut w = AckWork::default();
+        let expected = seg.sack.is_empty() && seg.wnd as u64 == self.snd_wnd && !self.ecn.echo;
+        let mut w = AckWork { slow_path: !expected, ..AckWork::default() };
         if seg.ack > self.snd_una {
             self.retransmits = 0;
         }

@@ -16,6 +16,12 @@ NETWORKS = ("auto", "qdisc", "relay")
 START_NS = 2_000_000_000
 """Virtual time at which a run begins: after boot and set-up, on a tick."""
 
+RMEM = (4096, 131_072, 67_108_864)
+"""Bytes of a receive buffer: least, first, greatest (`tcp_rmem`)."""
+
+PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
+"""256ths of a buffer that full segments fill with payload (`scaling_ratio`), behind a veth and behind a TUN device."""
+
 UDP_IP = 28
 """Bytes of the IPv4 and the UDP header."""
 
@@ -115,6 +121,8 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         raise ScenarioError(
             key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
         )
+    for host in hosts:
+        _bound_buffer(host, plan["kind"])
     return {
         "scenario": {**scenario, "flows": [_flow(group) for group in flows]},
         "seed": seed,
@@ -184,7 +192,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
 
     stack = dict(group.get("stack", {}))
     sysctl = {
-        "net/ipv4/tcp_rmem": "4096 131072 67108864",
+        "net/ipv4/tcp_rmem": " ".join(map(str, RMEM)),
         "net/ipv4/tcp_wmem": "4096 16384 67108864",
         "net/ipv4/tcp_no_metrics_save": "1",
     }
@@ -236,6 +244,14 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "tso": group.get("stack", {}).get("tso", False),
         "window_clamp": min(window, 2**31 - 1),
     }
+
+
+def _bound_buffer(host: dict[str, Any], network: str) -> None:
+    """A window is bound by its buffer: TCP_WINDOW_CLAMP alone is forgotten when the buffer grows (`tcp_rcv_space_adjust`)."""
+    if host["window_clamp"]:
+        low, first, _ = RMEM
+        most = -(-host["window_clamp"] * 256 // PAYLOAD_SHARE[network])
+        host["sysctl"] = sorted({**dict(host["sysctl"]), "net/ipv4/tcp_rmem": f"{low} {first} {most}"}.items())
 
 
 def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:

@@ -4,9 +4,10 @@
 //! Sources: Grieco, Mascolo, "Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP" (2004);
 //! Linux `tcp_westwood`. Variables have the kernel's names; rates are bytes per tick of 1 ms, times ticks.
 //!
-//! Differs: an ACK with SACK blocks always counts as the kernel's slow path, none other does.
+//! What is counted hangs on the kernel's header prediction. Duplicate ACKs have SACK blocks and count a segment each, on the
+//! slow path, which would take them off again from the ACK that ends recovery. But that one mostly has the expected
+//! header: on the fast path it counts in full, and the estimate is high by what was counted twice.
 
-use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::{AckSample, CongestionControl};
@@ -111,8 +112,7 @@ impl CongestionControl for WestwoodPlus {
             self.snd_una = ack.snd_una;
         }
         self.update_window(now);
-        let slow_path = first || ack.acked_bytes == 0 || ack.ca_state != CaState::Open;
-        if slow_path {
+        if first || ack.slow_path {
             self.bk += self.acked_count(ack.snd_una);
         } else {
             self.bk += ack.snd_una.saturating_sub(self.snd_una);

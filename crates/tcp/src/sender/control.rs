@@ -37,6 +37,7 @@ impl Sender {
             delivered_ce: if self.ecn.echo { delivered } else { 0 },
             ca_state: self.ca_state,
             is_dup: !w.una_advanced && !w.not_dup,
+            slow_path: w.slow_path,
             rate: None,
         }
     }
