@@ -128,9 +128,12 @@ def _executable_memory() -> str | None:
             file.truncate(4096)
             mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC).close()
     except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        if not os.access(place, os.W_OK | os.X_OK):
+            return f"{place}: cannot be written ({why}); set TMPDIR to a folder that can"
         return (
-            f"{place}: memory from files there cannot be executed ({(error.strerror or str(error)).lower()}), which "
-            "User-Mode Linux needs; set TMPDIR to a folder without noexec"
+            f"{place}: memory from files there cannot be executed ({why}), which User-Mode Linux needs; "
+            "set TMPDIR to a folder without noexec"
         )
     return None
 
