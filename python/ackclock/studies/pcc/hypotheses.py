@@ -104,15 +104,16 @@ def why(tables: Tables) -> str:
     mean, most = overstated(tables)
     netem = {r["model"]: r for r in judged(tables).iter_rows(named=True)}.get(OFFLOAD)
     measured = (
-        f"it takes {netem['at_20']:.0f} points from PCC behind 20 packets and {netem['at_275']:.0f} behind 275, and at most "
-        f"{abs(netem['cubic_worst']):.0f} from CUBIC"
+        f"it takes {netem['at_20']:.0f} points from PCC behind 20 packets and {netem['at_275']:.0f} behind 275, and "
+        f"{'takes at most' if netem['cubic_worst'] > 0 else 'gives at most'} {abs(netem['cubic_worst']):.0f} "
+        f"{'from' if netem['cubic_worst'] > 0 else 'to'} CUBIC, whose large packets carry their headers once"
         if netem
         else "it was not run"
     )
     return (
         "What tells the hypotheses apart is CUBIC: a host that stalls and makes up for it (H1, H5) spoils both protocols, for TCP's window is "
-        "a burst as well. The emulator's limit (H3) counts what is in its delay line, and counts a packet that TCP hands over for the device "
-        f"to cut up once; PCC's packets count one by one: {measured}. It needs no fault of the host at all. Stalls that are not made up for "
+        "a burst as well. The emulator's limit (H3) counts what is in its delay line, and counts a packet of several segments, as "
+        f"TCP hands it over, once; PCC's packets count one by one: {measured}. It needs no fault of the host at all. Stalls that are not made up for "
         "(H2) and a core that is too slow (H4) take a share that no buffer gives back, which is what a dedicated single core showed (C6). "
         f"H6, that PCC's column counts what was sent, works the other way: it flatters PCC, on the testbed by {mean:.1f} % on average and "
         f"{most:.1f} % at most."

@@ -171,7 +171,7 @@ def figure(tables: Tables) -> Figure:
             ax.xaxis.set_major_formatter("{x:g}")
             ax.set_xlabel("buffer (kB)")
             ax.set_title(LABEL[controller])
-            ax.set_ylim(0, 102)
+            ax.set_ylim(0, 105)  # packets of several segments carry their headers once
         axes[0].set_ylabel("goodput (% of what the link can carry)")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         return figure
