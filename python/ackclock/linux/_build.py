@@ -31,6 +31,15 @@ OURS = "net/ipv4/ackclock"
 """Folder of the tree for controllers: ours and the user's."""
 
 
+IDENTITY = {
+    "KBUILD_BUILD_TIMESTAMP": "0",
+    "KBUILD_BUILD_USER": "ackclock",
+    "KBUILD_BUILD_HOST": "ackclock",
+    "KBUILD_BUILD_VERSION": "1",
+}
+"""What a kernel says of its own making, the number of the build included: it is mixed into its randomness."""
+
+
 def build(
     *,
     source: str | None = None,
@@ -74,7 +83,9 @@ def build(
         patches = sorted((linux / "patches").glob("*.patch"))
         config = linux / "uml.config"
         ours = sorted((linux / "modules").glob("*.[ch]"))
-        tree_key = _cache.hash_of([found.digest.encode(), config.read_bytes(), *(p.read_bytes() for p in patches)])
+        identity = repr(sorted(IDENTITY.items())).encode()
+        parts = (identity, config.read_bytes(), *(p.read_bytes() for p in patches))
+        tree_key = _cache.hash_of([found.digest.encode(), *parts])
         extra = _read_controllers([*ours, *controllers])
         key = _cache.hash_of([tree_key.encode(), *(part for name, text in extra for part in (name.encode(), text))])
         place = here / f"kernel-{key}"
@@ -308,8 +319,7 @@ def _call(command: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[str]
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "LC_ALL": "C", "KBUILD_BUILD_TIMESTAMP": "0", "KBUILD_BUILD_USER": "ackclock",
-            "KBUILD_BUILD_HOST": "ackclock"}  # fmt: skip
+    return {**os.environ, "LC_ALL": "C", **IDENTITY}
 
 
 def _full_disk(said: str, place: Path) -> None:
