@@ -247,8 +247,12 @@ impl World {
         }
         end.transport.on_timer(now);
         let (conn, flow) = (ConnId(end.conn), end.flow);
+        // A paced sender has a timer for every packet: an end that nobody watches only tells that it gave up.
+        let tells = end.watched || end.transport.has_failed();
         self.flush(index);
-        app.progress(self, conn, flow, index & 1);
+        if tells {
+            app.progress(self, conn, flow, index & 1);
+        }
     }
 
     /// Send what an end has to send and keep its timer armed.

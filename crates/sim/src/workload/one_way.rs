@@ -76,7 +76,7 @@ impl OneWay {
         self.conn.is_some()
     }
 
-    /// From now on only timers of the connection are reported.
+    /// From now on only the connection's failure is reported.
     pub fn unwatch(&self, cx: &mut Context) {
         if let Some(conn) = self.conn {
             cx.world.watch(conn, SENDER, false);
