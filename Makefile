@@ -1,6 +1,7 @@
 # `make` lists the targets. Each sets up what it needs by itself; nothing is done twice.
 
 PYTHON ?= python3
+PROFILE ?= release
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
@@ -70,5 +71,5 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.packages
 	@touch $@
 
 $(VENV)/.engine: $(VENV)/.packages pyproject.toml $(RUST)
-	VIRTUAL_ENV="$(abspath $(VENV))" PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV="$(abspath $(VENV))" PIP_QUIET=1 $(BIN)/maturin develop --profile $(PROFILE) --locked --quiet
 	@touch $@
