@@ -11,7 +11,7 @@
 //! | variables | none is infinite |
 //! | determinism | the same sequence gives the same windows |
 //!
-//! Controllers that set the window by themselves (`controls`) answer for growth, undo and marks in ways of their own:
+//! Controllers that set the window by themselves (`Needs::control`) answer for growth, undo and marks in ways of their own:
 //! for these the rules on application limits, reductions and marks are left out, and undo may not lower cwnd.
 
 use std::fmt;
@@ -19,7 +19,7 @@ use std::fmt;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
-use crate::controller::{AckSample, CongestionControl, RateSample, MAX_VARS};
+use crate::controller::{AckSample, CongestionControl, Needs, RateSample, MAX_VARS};
 use crate::window::Window;
 
 /// A rule that a controller broke.
@@ -87,19 +87,20 @@ struct Path<C> {
     state: CaState,
     delivered: u64,
     lost: u64,
-    controls: bool,
+    needs: Needs,
 }
 
 impl<C: CongestionControl> Path<C> {
     fn new(mut cc: C, sequence: u32) -> Path<C> {
         let mut stream = Stream::new(u64::from(sequence), "conformance");
-        if cc.wants_seed() {
+        let needs = cc.needs();
+        if needs.seed {
             cc.seed(stream.next_u64());
         }
         let base_rtt = Span::from_us(500 + stream.below(200_000));
         let window = Window { cwnd_clamp: CLAMP, ..Window::new(1 + stream.below(20) as u32) };
         Path {
-            controls: cc.controls(),
+            needs,
             cc,
             window,
             stream,
@@ -147,7 +148,7 @@ impl<C: CongestionControl> Path<C> {
             self.at.1 = round;
             self.mark()?;
         }
-        if !self.controls && self.window.cwnd > before.max(4) {
+        if !self.needs.control && self.window.cwnd > before.max(4) {
             return Err(self.broken(
                 "ecn",
                 "on_ecn",
@@ -185,14 +186,14 @@ impl<C: CongestionControl> Path<C> {
             snd_una: self.snd_una,
             snd_nxt: self.snd_una + u64::from(self.window.cwnd) * u64::from(SMSS),
             cwnd_limited: limited,
-            paced: self.cc.wants_pacing(),
+            paced: self.needs.pacing,
             smss: SMSS,
             ece: marked,
             delivered_ce: if marked { segments } else { 0 },
             ca_state: self.state,
             is_dup: segments == 0,
             slow_path: segments == 0,
-            rate: self.cc.wants_rate().then(|| RateSample {
+            rate: self.needs.rate.then(|| RateSample {
                 delivered: flight as u32,
                 interval: self.srtt,
                 send_elapsed: self.srtt,
@@ -217,7 +218,7 @@ impl<C: CongestionControl> Path<C> {
         self.cc.on_sample(&mut self.window, &ack);
         self.look("on_sample")?;
         self.grow(&ack)?;
-        if !limited && !self.controls && self.window.cwnd > before {
+        if !limited && !self.needs.control && self.window.cwnd > before {
             let found = format!("cwnd rose from {before} to {}", self.window.cwnd);
             return Err(self.broken("application-limited", "on_ack", found));
         }
@@ -225,7 +226,7 @@ impl<C: CongestionControl> Path<C> {
     }
 
     fn grow(&mut self, ack: &AckSample) -> Result<(), Violation> {
-        if self.controls {
+        if self.needs.control {
             self.cc.on_control(&mut self.window, ack);
             return self.look("on_control");
         }
@@ -256,7 +257,7 @@ impl<C: CongestionControl> Path<C> {
         if ssthresh < 2 {
             return Err(self.broken("window", "on_congestion_event", format!("a target of {ssthresh}")));
         }
-        if !self.controls && ssthresh > cwnd.max(2) {
+        if !self.needs.control && ssthresh > cwnd.max(2) {
             let found = format!("a target of {ssthresh} for a cwnd of {cwnd}");
             return Err(self.broken("reduction", "on_congestion_event", found));
         }
@@ -275,16 +276,16 @@ impl<C: CongestionControl> Path<C> {
             self.lost += u64::from(ack.newly_lost);
             self.cc.on_sample(&mut self.window, &ack);
             self.look("on_sample")?;
-            if self.controls {
+            if self.needs.control {
                 self.grow(&ack)?;
             }
         }
         if undone {
             let (before, prior) = (self.window.cwnd, self.window.prior_cwnd);
-            if !self.controls {
+            if !self.needs.control {
                 self.window.cwnd = self.window.ssthresh.min(before);
             }
-            let least = if self.controls { self.window.cwnd } else { prior };
+            let least = if self.needs.control { self.window.cwnd } else { prior };
             let cwnd = self.cc.undo_cwnd(&self.window);
             if cwnd < least {
                 return Err(self.broken("undo", "undo_cwnd", format!("{cwnd} for a window of {least}")));
@@ -293,7 +294,7 @@ impl<C: CongestionControl> Path<C> {
             self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
             self.look("undo_cwnd")?;
         } else {
-            if !self.controls {
+            if !self.needs.control {
                 self.window.cwnd = self.window.ssthresh.min(self.window.cwnd).max(1);
             }
             self.cc.on_recovered(&mut self.window, self.now);
@@ -331,18 +332,18 @@ impl<C: CongestionControl> Path<C> {
             let ack = self.sample(1, true, true);
             self.cc.on_sample(&mut self.window, &ack);
             self.look("on_sample")?;
-            if self.controls || !reduces {
+            if self.needs.control || !reduces {
                 self.grow(&ack)?;
             }
         }
         if reduces {
-            if !self.controls {
+            if !self.needs.control {
                 self.window.cwnd = self.window.ssthresh.min(self.window.cwnd).max(1);
             }
             let before = self.window.cwnd;
             self.cc.on_recovered(&mut self.window, self.now);
             self.look("on_recovered")?;
-            if !self.controls {
+            if !self.needs.control {
                 // what an estimate says beyond is not growth
                 self.window.cwnd = self.window.cwnd.min(before).max(1);
             }
@@ -366,7 +367,7 @@ impl<C: CongestionControl> Path<C> {
         if pacing_rate == 0 {
             return Err(self.broken("window", hook, "a pacing rate of 0".to_string()));
         }
-        let names = self.cc.var_names();
+        let names = self.needs.vars;
         let mut values = [f64::NAN; MAX_VARS];
         self.cc.vars(&mut values[..names.len()]);
         match names.iter().zip(values).find(|(_, value)| value.is_infinite()) {
@@ -442,8 +443,8 @@ mod tests {
         fn on_ecn(&mut self, _window: &mut Window, _ack: &AckSample) -> bool {
             self.0 != "ecn"
         }
-        fn var_names(&self) -> &'static [&'static str] {
-            &["x"]
+        fn needs(&self) -> Needs {
+            Needs { vars: &["x"], ..Needs::default() }
         }
         fn vars(&self, values: &mut [f64]) {
             values[0] = if self.0 == "variables" { f64::INFINITY } else { 0.0 };

@@ -15,6 +15,7 @@ mod hystart;
 mod illinois;
 mod ledbat;
 mod minmax;
+mod recipe;
 mod registry;
 mod reno;
 mod rounds;
@@ -44,6 +45,7 @@ pub use hybla::Hybla;
 pub use hystart::{HyStart, HyStartExit, HyStartParams};
 pub use illinois::Illinois;
 pub use ledbat::LedbatPlusPlus;
+pub use recipe::{Maker, Recipe};
 pub use registry::{Controller, Custom, Entry, Shared, ENTRIES, REGISTRY};
 pub use reno::Reno;
 pub use scalable::Scalable;
@@ -105,6 +107,24 @@ pub struct AckSample {
     pub rate: Option<RateSample>,
 }
 
+/// What a controller needs of the connection around it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// It sets window and pacing rate on every ACK by itself (Linux `cong_control`): neither the recovery rule nor `on_ack`
+    /// is called then, `on_control` instead.
+    pub control: bool,
+    /// [`AckSample::rate`], which costs a stamp per segment.
+    pub rate: bool,
+    /// The sender paces by [`Window::pacing_rate`] whatever the stack is set to.
+    pub pacing: bool,
+    /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
+    pub exact_ecn: bool,
+    /// It draws random numbers.
+    pub seed: bool,
+    /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
+    pub vars: &'static [&'static str],
+}
+
 /// The contract of a congestion controller. It never sees single losses and keeps no recovery state: the recovery
 /// rule takes the window from where it is to [`CongestionControl::ssthresh`]. On each ACK the order is `on_sample`,
 /// then what the congestion states ask for (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack`
@@ -153,45 +173,18 @@ pub trait CongestionControl {
         ssthresh
     }
 
-    /// Whether the controller sets window and pacing rate on every ACK by itself (Linux `cong_control`): neither the
-    /// recovery rule nor `on_ack` is called then, `on_control` instead. Constant for a connection.
-    fn controls(&self) -> bool {
-        false
+    /// What the controller needs. Constant for a connection.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
-    /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if `controls`.
+    /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
     fn on_control(&mut self, _window: &mut Window, _ack: &AckSample) {}
 
-    /// Whether [`AckSample::rate`] is wanted; it costs a stamp per segment. Constant for a connection.
-    fn wants_rate(&self) -> bool {
-        false
-    }
-
-    /// Whether the sender must pace by [`Window::pacing_rate`] whatever the stack is set to. Constant.
-    fn wants_pacing(&self) -> bool {
-        false
-    }
-
-    /// Whether the receiver has to echo each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
-    /// Constant.
-    fn wants_exact_ecn(&self) -> bool {
-        false
-    }
-
-    /// Names of the variables that `vars` gives, at most [`MAX_VARS`]. Constant.
-    fn var_names(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Variables for the trace, in the order of `var_names`; what is unknown is left as it is (NaN).
+    /// Variables for the trace, in the order of their names; what is unknown is left as it is (NaN).
     fn vars(&self, _values: &mut [f64]) {}
 
-    /// Whether the controller draws random numbers. Constant.
-    fn wants_seed(&self) -> bool {
-        false
-    }
-
-    /// The connection's seed. Called once, before anything else, if `wants_seed`.
+    /// The connection's seed. Called once, before anything else, if a seed is needed.
     fn seed(&mut self, _seed: u64) {}
 }
 

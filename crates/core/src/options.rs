@@ -89,12 +89,12 @@ pub struct Refusal {
 }
 
 /// Options that were held against a list of parameters.
-#[derive(Clone, Copy, Debug)]
-pub struct Checked<'a>(&'a Options);
+#[derive(Clone, Debug)]
+pub struct Checked(Options);
 
-impl<'a> Checked<'a> {
+impl Checked {
     /// Refuses what `parameters` of the controller `name` do not allow.
-    pub fn new(name: &str, options: &'a Options, parameters: &[Parameter]) -> Result<Checked<'a>, Refusal> {
+    pub fn new(name: &str, options: &Options, parameters: &[Parameter]) -> Result<Checked, Refusal> {
         for (key, value) in options {
             let Some(parameter) = parameters.iter().find(|p| p.name == key) else {
                 let names: Vec<&str> = parameters.iter().map(|p| p.name).collect();
@@ -121,7 +121,7 @@ impl<'a> Checked<'a> {
                 });
             }
         }
-        Ok(Checked(options))
+        Ok(Checked(options.clone()))
     }
 
     /// A flag, `default` if not given.
@@ -146,7 +146,7 @@ impl<'a> Checked<'a> {
     }
 
     /// A name, if given.
-    pub fn choice(&self, name: &str) -> Option<&'a str> {
+    pub fn choice(&self, name: &str) -> Option<&str> {
         match self.0.get(name) {
             Some(Value::Text(text)) => Some(text),
             _ => None,

@@ -3,11 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use ackclock_cc::controller::Custom;
+use ackclock_cc::controller::{Custom, Maker, Needs};
 use ackclock_cc::{AckSample, CongestionControl, RateSample, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
-use ackclock_tcp::Maker;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -227,14 +226,12 @@ fn py_ack(py: Python<'_>, a: &AckSample) -> PyResult<PyAck> {
 struct Has {
     start: bool,
     sample: bool,
-    control: bool,
     rto: bool,
     state: bool,
     recovered: bool,
     ecn: bool,
     undo: bool,
     tx_start: bool,
-    vars: bool,
 }
 
 /// A controller whose hooks are methods of a Python object.
@@ -243,10 +240,7 @@ pub struct PyController {
     window: Option<Py<PyWindow>>,
     class: String,
     has: Has,
-    wants_rate: bool,
-    wants_pacing: bool,
-    wants_exact_ecn: bool,
-    variables: &'static [&'static str],
+    needs: Needs,
     slot: Slot,
     now: Time,
 }
@@ -261,10 +255,7 @@ impl PyController {
                 window: None,
                 class: name.unwrap_or_else(|_| "controller".to_string()),
                 has: Has::default(),
-                wants_rate: false,
-                wants_pacing: false,
-                wants_exact_ecn: false,
-                variables: &[],
+                needs: Needs::default(),
                 slot: slot.clone(),
                 now: Time::ZERO,
             };
@@ -287,26 +278,28 @@ impl PyController {
         self.has = Has {
             start: bound.hasattr("on_start")?,
             sample: bound.hasattr("on_sample")?,
-            control: bound.hasattr("on_control")?,
             rto: bound.hasattr("on_rto")?,
             state: bound.hasattr("on_state")?,
             recovered: bound.hasattr("on_recovered")?,
             ecn: bound.hasattr("on_ecn")?,
             undo: bound.hasattr("undo_cwnd")?,
             tx_start: bound.hasattr("on_tx_start")?,
-            vars: bound.hasattr("variables")?,
         };
         let flag = |name: &str| match bound.getattr_opt(name)? {
             Some(value) => value.extract::<bool>(),
             None => Ok(false),
         };
-        self.wants_rate = flag("wants_rate")?;
-        self.wants_pacing = flag("wants_pacing")?;
-        self.wants_exact_ecn = flag("wants_exact_ecn")?;
-        if self.has.vars {
-            let names: Vec<String> = bound.getattr("variables")?.extract()?;
-            self.variables = intern(names)?;
-        }
+        self.needs = Needs {
+            control: bound.hasattr("on_control")?,
+            rate: flag("wants_rate")?,
+            pacing: flag("wants_pacing")?,
+            exact_ecn: flag("wants_exact_ecn")?,
+            seed: false,
+            vars: match bound.getattr_opt("variables")? {
+                Some(names) => intern(names.extract()?)?,
+                None => &[],
+            },
+        };
         let window =
             PyWindow { cwnd: 0.0, ssthresh: f64::INFINITY, pacing_rate: f64::INFINITY, prior_cwnd: 0 };
         self.window = Some(Py::new(py, window)?);
@@ -495,34 +488,18 @@ impl CongestionControl for PyController {
         }
     }
 
-    fn controls(&self) -> bool {
-        self.has.control
-    }
-
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.call_with_ack("on_control", window, ack);
     }
 
-    fn wants_rate(&self) -> bool {
-        self.wants_rate
-    }
-
-    fn wants_pacing(&self) -> bool {
-        self.wants_pacing
-    }
-
-    fn wants_exact_ecn(&self) -> bool {
-        self.wants_exact_ecn
-    }
-
-    fn var_names(&self) -> &'static [&'static str] {
-        self.variables
+    fn needs(&self) -> Needs {
+        self.needs
     }
 
     fn vars(&self, values: &mut [f64]) {
         let Some(object) = &self.object else { return };
         Python::attach(|py| {
-            for (value, name) in values.iter_mut().zip(self.variables) {
+            for (value, name) in values.iter_mut().zip(self.needs.vars) {
                 if let Ok(known) = object.bind(py).getattr(*name).and_then(|x| x.extract::<f64>()) {
                     *value = known;
                 }

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ackclock_cc::controller::{Options, Shared, Value};
-use ackclock_cc::{CongestionControl, Controller};
+use ackclock_cc::controller::{Maker, Options, Recipe, Shared, Value};
+use ackclock_cc::Rule;
 use ackclock_core::{Rate, Span};
-use ackclock_tcp::{
-    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, SendLimit, PROFILES,
-};
+use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, SendLimit, PROFILES};
 
 use crate::error::Error;
 use crate::spec::{FlowGroup, OptionValue, Workload};
@@ -94,10 +92,9 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     let mut config = Config::profile(&group.profile)
         .ok_or_else(|| Error::name(place("profile"), &group.profile, PROFILES))?;
 
-    config.congestion_control = group.congestion_control.clone();
-    config.controller_options = options(group);
-    if let Some(recovery) = &group.recovery {
-        config.recovery = known(place("recovery"), recovery, ackclock_cc::recovery::REGISTRY)?;
+    if let Some(name) = &group.recovery {
+        config.rule = Rule::by_name(name)
+            .ok_or_else(|| Error::name(place("recovery"), name, ackclock_cc::recovery::REGISTRY))?;
     }
 
     let stack = &group.stack;
@@ -183,11 +180,14 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     }
     set(&mut config.initial_rto, stack.initial_rto_ns.map(Span));
     set(&mut config.min_rto, stack.min_rto_ns.map(Span));
-    config.beta_permille = stack.beta_permille.or(config.beta_permille);
-    config.hystart = stack.hystart.or(config.hystart);
-    controller(&mut config, group, index, customs)?;
+    let usual = config.controller.shared();
+    let shared = Shared {
+        beta_permille: stack.beta_permille.or(usual.beta_permille),
+        hystart: stack.hystart.or(usual.hystart),
+    };
+    config.controller = controller(group, shared, index, customs)?;
     config.ecn = match stack.ecn.as_deref() {
-        None if config.exact_ecn => EcnUse::Ask,
+        None if config.controller.needs().exact_ecn => EcnUse::Ask,
         None => config.ecn,
         Some("off") => EcnUse::Off,
         Some("accept") => EcnUse::Accept,
@@ -232,51 +232,36 @@ fn options(group: &FlowGroup) -> Options {
     group.congestion_control_options.iter().map(|(key, v)| (key.clone(), value(v))).collect()
 }
 
-/// Check name and options of the controller by making one, and note what it needs of the hosts.
-fn controller(config: &mut Config, group: &FlowGroup, index: usize, customs: &Customs) -> Result<(), Error> {
+/// The controller that the group names, with its options; what it does not know is refused.
+fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs) -> Result<Recipe, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
-    let made = if let Some(name) = group.congestion_control.strip_prefix(CUSTOM) {
-        let Some(maker) = customs.controllers.get(name) else {
-            let known: Vec<&str> = customs.controllers.keys().map(String::as_str).collect();
-            let allowed = match known.is_empty() {
-                true => "names of controllers that are given to the run (none is)".to_string(),
-                false => known.join(", "),
+    let options = options(group);
+    let Some(name) = group.congestion_control.strip_prefix(CUSTOM) else {
+        return Recipe::new(&group.congestion_control, &options, shared).map_err(|refusal| {
+            let place = match refusal.option.as_str() {
+                "" => place("congestion_control"),
+                option => place(&format!("congestion_control_options.{option}")),
             };
-            return Err(Error::value(place("congestion_control"), format_args!("{name:?}"), allowed));
-        };
-        if let Some(option) = config.controller_options.keys().next() {
-            let place = place(&format!("congestion_control_options.{option}"));
-            return Err(Error::value(place, "an option", "none for a controller of one's own"));
-        }
-        config.custom_controller = Some(maker.clone());
-        config.controller()
-    } else {
-        let shared = Shared { beta_permille: config.beta_permille, hystart: config.hystart };
-        Controller::build(&config.congestion_control, &config.controller_options, shared).map_err(
-            |refusal| {
-                let place = match refusal.option.as_str() {
-                    "" => place("congestion_control"),
-                    option => place(&format!("congestion_control_options.{option}")),
-                };
-                Error::value(place, refusal.found, refusal.allowed)
-            },
-        )?
+            Error::value(place, refusal.found, refusal.allowed)
+        });
     };
-    config.controller_vars = made.var_names();
-    config.exact_ecn = made.wants_exact_ecn();
-    config.controller_draws = made.wants_seed();
-    Ok(())
+    let Some(maker) = customs.controllers.get(name) else {
+        let known: Vec<&str> = customs.controllers.keys().map(String::as_str).collect();
+        let allowed = match known.is_empty() {
+            true => "names of controllers that are given to the run (none is)".to_string(),
+            false => known.join(", "),
+        };
+        return Err(Error::value(place("congestion_control"), format_args!("{name:?}"), allowed));
+    };
+    if let Some(option) = options.keys().next() {
+        let place = place(&format!("congestion_control_options.{option}"));
+        return Err(Error::value(place, "an option", "none for a controller of one's own"));
+    }
+    Ok(Recipe::own(maker.clone()))
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *field = value;
     }
-}
-
-fn known(place: String, name: &str, registry: &[(&str, &str)]) -> Result<String, Error> {
-    if registry.iter().any(|(known, _)| *known == name) {
-        return Ok(name.to_string());
-    }
-    Err(Error::name(place, name, registry))
 }

@@ -97,7 +97,7 @@ impl Context<'_> {
         let conn = self.world.open(flow.id, initiator, config, flow.traced);
         self.world.notes(conn).place = flow.open.len() as u32;
         flow.open.push((conn, idx));
-        let draws = config.tcp().is_some_and(|tcp| tcp.controller_draws);
+        let draws = config.tcp().is_some_and(|tcp| tcp.controller.needs().seed);
         if flow.controller_trace.is_some() || draws {
             let seed = self.world.seed_of(&format!("controller.{}.{idx}", flow.id));
             let trace = flow.controller_trace;

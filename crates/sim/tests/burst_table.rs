@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use ackclock_cc::controller::Recipe;
 use ackclock_core::{Header, Packet, Rate, Segment, Span, Time};
 use ackclock_net::{Link, LinkConfig, QueueConfig};
 use ackclock_tcp::{Config, Connection, DelayedAck, Detection};
@@ -85,7 +86,7 @@ impl Bench {
 fn burst(iw: u32, batches: usize, spacing_s: u64) -> (u32, u32) {
     let config = Config {
         iw,
-        congestion_control: "reno".into(),
+        controller: Recipe::by_name("reno").expect("a controller"),
         delayed_ack: DelayedAck::Off,
         sack_compression: false,
         detection: Detection::Dupthresh,

@@ -1,10 +1,7 @@
 //! Host profiles: named sets of constants, and what a scenario may change in them. Each value names its source.
 
-use std::fmt;
-use std::sync::Arc;
-
-use ackclock_cc::controller::{Custom, Options, Shared};
-use ackclock_cc::Controller;
+use ackclock_cc::controller::{Options, Recipe, Shared};
+use ackclock_cc::Rule;
 use ackclock_core::Span;
 
 /// How losses are detected.
@@ -100,36 +97,6 @@ impl Pacing {
     };
 }
 
-/// Makes a user's own controllers, one for each connection.
-#[derive(Clone)]
-pub struct Maker(Arc<dyn Fn() -> Custom + Send + Sync>);
-
-impl Maker {
-    /// A maker that calls `make`.
-    pub fn new(make: impl Fn() -> Custom + Send + Sync + 'static) -> Maker {
-        Maker(Arc::new(make))
-    }
-
-    /// A new controller.
-    pub fn make(&self) -> Custom {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for Maker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Maker")
-    }
-}
-
-impl PartialEq for Maker {
-    fn eq(&self, other: &Maker) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Maker {}
-
 /// What the send buffer may take, in Linux's accounting of memory (SO_SNDBUF, `tcp_wmem`), bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendLimit {
@@ -147,7 +114,7 @@ impl SendLimit {
 }
 
 /// Everything that is constant for one endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Config {
     /// Payload of a full segment, bytes; 0 = 1460 less the timestamp option.
@@ -243,23 +210,10 @@ pub struct Config {
     pub hz: u32,
     /// Phase of the tick, ns: hosts are not switched on at time 0.
     pub tick_phase: u64,
-    /// Registry name of the recovery rule.
-    pub recovery: String,
-    /// Registry name of the controller.
-    pub congestion_control: String,
-    /// What the controller is given; it knows these options.
-    pub controller_options: Options,
-    /// A user's own controller; takes the place of `congestion_control`.
-    pub custom_controller: Option<Maker>,
-    /// Names of the controller's variables.
-    pub controller_vars: &'static [&'static str],
-    /// The controller draws random numbers and is given a seed.
-    pub controller_draws: bool,
-    /// Marks are echoed one by one and every data segment is sent ECN-capable (RFC 8257).
-    pub exact_ecn: bool,
-    /// Multiplicative decrease in thousandths, where the controller has the choice.
-    pub beta_permille: Option<u32>,
-    pub hystart: Option<bool>,
+    /// Recovery rule at the start of a connection; each takes a copy.
+    pub rule: Rule,
+    /// Makes the controller of each connection.
+    pub controller: Recipe,
 }
 
 /// Name and one line for each profile.
@@ -287,7 +241,7 @@ impl Config {
             "linux-3.0" => Config {
                 // TCP_TIMEOUT_INIT was 3 s before 3.1
                 initial_rto: Span::from_secs(3),
-                recovery: "rate-halving".into(),
+                rule: rule("rate-halving"),
                 moderate_open: true,
                 ..Config::linux_3_2()
             },
@@ -304,20 +258,6 @@ impl Config {
             0 => 1460 - 12 * self.timestamps as u32,
             smss => smss,
         }
-    }
-
-    /// A controller for a new connection.
-    ///
-    /// # Panics
-    ///
-    /// If name or options are unknown; whoever fills the configuration has checked them.
-    pub fn controller(&self) -> Controller {
-        if let Some(maker) = &self.custom_controller {
-            return Controller::Custom(maker.make());
-        }
-        let shared = Shared { beta_permille: self.beta_permille, hystart: self.hystart };
-        Controller::build(&self.congestion_control, &self.controller_options, shared)
-            .expect("invariant: the caller checked the controller's name and options")
     }
 
     /// Length of a timer tick; zero = exact timers.
@@ -381,15 +321,8 @@ impl Config {
             explicit_reads: false,
             hz: 1000,
             tick_phase: 0,
-            recovery: "prr-linux-6".into(),
-            congestion_control: "cubic".into(),
-            controller_options: Options::new(),
-            custom_controller: None,
-            controller_vars: &[],
-            controller_draws: false,
-            exact_ecn: false,
-            beta_permille: None,
-            hystart: None,
+            rule: rule("prr-linux-6"),
+            controller: built_in("cubic", None),
         }
     }
 
@@ -401,7 +334,7 @@ impl Config {
             sack_compression: false,
             tlp: false,
             count_acks: true,
-            recovery: "prr-linux-3.2".into(),
+            rule: rule("prr-linux-3.2"),
             ..Config::linux_6()
         }
     }
@@ -409,14 +342,14 @@ impl Config {
     /// The senders of the study on large pipes (2004). "Memory" marks what no source at hand confirms.
     fn linux_2_6() -> Config {
         Config {
-            iw: 2,                           // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
-            initial_rto: Span::from_secs(3), // TCP_TIMEOUT_INIT before 3.1
-            recovery: "rate-halving".into(), // before 3.2
-            moderate_open: true,             // tcp_moderate_cwnd, up to 3.1
+            iw: 2,                                      // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
+            initial_rto: Span::from_secs(3),            // TCP_TIMEOUT_INIT before 3.1
+            rule: rule("rate-halving"),                 // before 3.2
+            moderate_open: true,                        // tcp_moderate_cwnd, up to 3.1
             window_quarters: 3, // tcp_adv_win_scale = 2: a quarter for overhead (study sheet 6.2; memory)
             initial_rwnd: 5_840, // four segments of 1460 (memory)
             first_buffer: 65_535, // three quarters of tcp_rmem of 87380 (memory)
-            hystart: Some(false), // came in 2.6.29
+            controller: built_in("cubic", Some(false)), // HyStart came in 2.6.29
             ..Config::linux_3_2()
         }
     }
@@ -448,10 +381,9 @@ impl Config {
             initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it, at once
             whole_window: true,   // study sheet 6.2: 2 MiB stay 2 MiB
             dsack: false,
-            hz: 100,                    // HZ of the i386 kernels (memory)
-            recovery: "rfc6675".into(), // without SACK: RFC 2582, cwnd = ssthresh on entry
-            congestion_control: "reno".into(),
-            hystart: Some(false),
+            hz: 100,               // HZ of the i386 kernels (memory)
+            rule: rule("rfc6675"), // without SACK: RFC 2582, cwnd = ssthresh on entry
+            controller: built_in("reno", Some(false)),
             ..Config::linux_6()
         }
     }
@@ -469,8 +401,19 @@ impl Config {
             tlp: false,
             next_seg_rules: true,
             hz: 0,
-            recovery: "prr-rfc9937".into(),
+            rule: rule("prr-rfc9937"),
             ..Config::linux_6()
         }
     }
+}
+
+/// The recovery rule of a profile.
+fn rule(name: &str) -> Rule {
+    Rule::by_name(name).expect("invariant: a rule of the registry")
+}
+
+/// The controller of a profile, with or without HyStart if the profile says which.
+fn built_in(name: &str, hystart: Option<bool>) -> Recipe {
+    let shared = Shared { beta_permille: None, hystart };
+    Recipe::new(name, &Options::new(), shared).expect("invariant: a controller of the registry")
 }

@@ -124,7 +124,10 @@ impl Connection {
     /// ECN field of the IP packet that carries this segment (RFC 3168 §6.1: new data only; Linux under DCTCP: all data).
     #[inline]
     pub fn mark_of(&self, seg: &Segment) -> Ecn {
-        match self.sender.ecn.on && seg.len > 0 && (seg.rexmit == 0 || self.config.exact_ecn) {
+        match self.sender.ecn.on
+            && seg.len > 0
+            && (seg.rexmit == 0 || self.config.controller.needs().exact_ecn)
+        {
             true => Ecn::Ect0,
             false => Ecn::NotEct,
         }

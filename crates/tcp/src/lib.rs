@@ -17,8 +17,7 @@ mod ticks;
 mod validity;
 
 pub use config::{
-    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Maker, Pacing, RtoStyle, SendLimit,
-    PROFILES,
+    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Pacing, RtoStyle, SendLimit, PROFILES,
 };
 pub use connection::{Connection, State};
 pub use info::{Info, Stats, Times};

@@ -110,7 +110,7 @@ impl Receiver {
             fin_waits: false,
             report_duplicates: config.dsack,
             echo_marks: false,
-            exact: config.exact_ecn.then(ExactEcho::default),
+            exact: config.controller.needs().exact_ecn.then(ExactEcho::default),
             ato: Span::ZERO,
             last_data: Time::ZERO,
             quick: 0,

@@ -215,8 +215,7 @@ pub struct Sender {
 impl Sender {
     /// A sender before its handshake.
     pub fn new(flow: FlowId, responder: bool, config: &Rc<Config>, ticks: Ticks) -> Sender {
-        let cc = config.controller();
-        let rule = Rule::by_name(&config.recovery).expect("invariant: the caller checked the rule's name");
+        let needs = config.controller.needs();
         let rtt =
             Rtt::new(config.rto_style, config.initial_rto, config.min_rto, config.max_rto, config.tick());
         Sender {
@@ -225,9 +224,9 @@ impl Sender {
             ticks,
             smss: config.payload(),
             window: Window::new(config.iw),
-            controls: cc.controls(),
-            rates: cc.wants_rate().then(Box::default),
-            rule,
+            controls: needs.control,
+            rates: needs.rate.then(Box::default),
+            rule: config.rule.clone(),
             board: Scoreboard::default(),
             rtt,
             snd_una: 1,
@@ -242,8 +241,8 @@ impl Sender {
             cork: false,
             nagle_push: false,
             sack: config.sack,
-            pacer: Pacer::wanted(config, cc.wants_pacing()),
-            cc,
+            pacer: Pacer::wanted(config, needs.pacing),
+            cc: config.controller.make(),
             pace_at: Time::NEVER,
             ecn: EcnSender::default(),
             ca_state: CaState::Open,
@@ -302,7 +301,7 @@ impl Sender {
 
     /// Write the controller's variables down, one row per ACK but at most one in `interval`.
     pub fn trace_vars(&mut self, interval: Span) {
-        self.vars = Some(Box::new(VarsTrace::new(self.cc.var_names(), interval)));
+        self.vars = Some(Box::new(VarsTrace::new(self.config.controller.needs().vars, interval)));
     }
 
     /// The handshake is over: what both sides can do, the peer's window, the segment size.

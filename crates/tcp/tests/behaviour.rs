@@ -3,6 +3,8 @@
 
 mod common;
 
+use ackclock_cc::controller::Recipe;
+use ackclock_cc::Rule;
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Segment, Span, Time};
@@ -19,11 +21,14 @@ fn at(x: u64) -> Time {
 
 /// A profile with Reno's arithmetic, which is easy to follow.
 fn reno(profile: &str) -> Config {
-    Config { congestion_control: "reno".into(), ..Config::profile(profile).expect("a profile") }
+    Config {
+        controller: Recipe::by_name("reno").expect("a controller"),
+        ..Config::profile(profile).expect("a profile")
+    }
 }
 
 fn with_rule(profile: &str, rule: &str) -> Config {
-    Config { recovery: rule.into(), ..reno(profile) }
+    Config { rule: Rule::by_name(rule).expect("a rule"), ..reno(profile) }
 }
 
 /// `segments` sent, one RTT later.
@@ -162,7 +167,7 @@ fn sacks_do_not_put_off_the_timeout_rfc_6298_section_5_3() {
     for (profile, rule) in [("rfc", "rfc6675"), ("linux-3.2", ""), ("linux-6", "")] {
         let mut config = reno(profile);
         if !rule.is_empty() {
-            config.recovery = rule.into();
+            config.rule = Rule::by_name(rule).expect("a rule");
         }
         let mut s = after_writing(&config, 10);
         for n in 1..5 {

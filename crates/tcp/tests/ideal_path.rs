@@ -2,6 +2,7 @@
 //! same segments on the same ACKs, the same cwnd and pipe. The rules' tables are golden tests of `cc`; this holds the
 //! sender around them to the same tables.
 
+use ackclock_cc::controller::Recipe;
 use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::Rule;
 use ackclock_core::packet::Ecn;
@@ -19,8 +20,8 @@ type Row = (u32, u32, String);
 fn play(rule: &str, window: u32, lost: &[u32], acks: usize) -> Vec<Row> {
     let config = Config {
         iw: window,
-        recovery: rule.into(),
-        congestion_control: "reno".into(),
+        rule: Rule::by_name(rule).expect("a rule"),
+        controller: Recipe::by_name("reno").expect("a controller"),
         detection: Detection::Dupthresh,
         delayed_ack: DelayedAck::Off,
         sack_compression: false,

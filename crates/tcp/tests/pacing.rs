@@ -2,13 +2,14 @@
 
 mod common;
 
+use ackclock_cc::controller::Recipe;
 use ackclock_core::Span;
 use ackclock_tcp::{Config, Pacing};
 use common::server::{Server, RTT};
 
 fn config(pacing: Pacing) -> Config {
     let base = Config::profile("linux-6").expect("a profile");
-    Config { congestion_control: "reno".into(), tlp: false, pacing, ..base }
+    Config { controller: Recipe::by_name("reno").expect("a controller"), tlp: false, pacing, ..base }
 }
 
 fn paced() -> Pacing {

@@ -2,13 +2,20 @@
 
 mod common;
 
+use ackclock_cc::controller::Recipe;
 use ackclock_core::{Span, Time};
 use ackclock_tcp::{Config, KeepAlive};
 use common::server::{Server, RTT};
 
 fn server(data_retries: u8) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
-    Server::new(&Config { congestion_control: "reno".into(), tlp: false, ledger: true, data_retries, ..base })
+    Server::new(&Config {
+        controller: Recipe::by_name("reno").expect("a controller"),
+        tlp: false,
+        ledger: true,
+        data_retries,
+        ..base
+    })
 }
 
 /// Timers until the connection is over; the time from the write on, and how many segments left.

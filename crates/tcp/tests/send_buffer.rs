@@ -2,6 +2,7 @@
 
 mod common;
 
+use ackclock_cc::controller::Recipe;
 use ackclock_core::Span;
 use ackclock_tcp::{Config, Pacing, SendLimit};
 use common::server::{Server, RTT};
@@ -11,7 +12,7 @@ fn server(limit: SendLimit) -> Server {
     let pacing = Pacing { measured: true, ..Pacing::OFF };
     // buffers of 32 segments: half of the largest window
     Server::new(&Config {
-        congestion_control: "reno".into(),
+        controller: Recipe::by_name("reno").expect("a controller"),
         tso: true,
         push_marks: true,
         send_buffer: Some(limit),

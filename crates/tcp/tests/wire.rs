@@ -3,6 +3,8 @@
 
 mod common;
 
+use ackclock_cc::controller::Recipe;
+use ackclock_cc::Rule;
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Flags, Time};
 use ackclock_tcp::{Config, Connection, Detection};
@@ -12,8 +14,8 @@ use proptest::prelude::*;
 fn config(profile: &str, rule: &str, cc: &str) -> Config {
     let profile = Config::profile(profile).expect("a profile");
     Config {
-        recovery: rule.into(),
-        congestion_control: cc.into(),
+        rule: Rule::by_name(rule).expect("a rule"),
+        controller: Recipe::by_name(cc).expect("a controller"),
         syn_retries: 30,
         data_retries: 60,
         ..profile

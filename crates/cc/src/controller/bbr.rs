@@ -21,7 +21,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
 use super::minmax::RunningMax;
-use super::{AckSample, CongestionControl, RateSample};
+use super::{AckSample, CongestionControl, Needs, RateSample};
 use crate::window::Window;
 
 const BW_SCALE: u32 = 24;
@@ -388,10 +388,6 @@ impl CongestionControl for Bbr {
         window.ssthresh
     }
 
-    fn controls(&self) -> bool {
-        true
-    }
-
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.delivered += u64::from(ack.delivered);
         self.update_bw(ack.rate.as_ref());
@@ -436,24 +432,19 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn wants_rate(&self) -> bool {
-        true
-    }
-
-    fn wants_pacing(&self) -> bool {
-        true
-    }
-
-    fn wants_seed(&self) -> bool {
-        true
-    }
-
     fn seed(&mut self, seed: u64) {
         self.stream = Stream::new(seed, "bbr");
     }
 
-    fn var_names(&self) -> &'static [&'static str] {
-        &["estimate_bps", "min_rtt_s", "mode", "pacing_gain", "cwnd_gain"]
+    fn needs(&self) -> Needs {
+        Needs {
+            control: true,
+            rate: true,
+            pacing: true,
+            seed: true,
+            vars: &["estimate_bps", "min_rtt_s", "mode", "pacing_gain", "cwnd_gain"],
+            ..Needs::default()
+        }
     }
 
     fn vars(&self, values: &mut [f64]) {

@@ -16,7 +16,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
-use super::{AckSample, CongestionControl, RateSample};
+use super::{AckSample, CongestionControl, Needs, RateSample};
 use crate::window::Window;
 
 mod probe;
@@ -413,10 +413,6 @@ impl CongestionControl for Bbr3 {
         window.ssthresh
     }
 
-    fn controls(&self) -> bool {
-        true
-    }
-
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.delivered += u64::from(ack.delivered);
         self.round_start = false;
@@ -471,32 +467,27 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    fn wants_rate(&self) -> bool {
-        true
-    }
-
-    fn wants_pacing(&self) -> bool {
-        true
-    }
-
-    fn wants_seed(&self) -> bool {
-        true
-    }
-
     fn seed(&mut self, seed: u64) {
         self.stream = Stream::new(seed, "bbr3");
     }
 
-    fn var_names(&self) -> &'static [&'static str] {
-        &[
-            "estimate_bps",
-            "min_rtt_s",
-            "mode",
-            "pacing_gain",
-            "cwnd_gain",
-            "inflight_longterm",
-            "inflight_shortterm",
-        ]
+    fn needs(&self) -> Needs {
+        Needs {
+            control: true,
+            rate: true,
+            pacing: true,
+            seed: true,
+            vars: &[
+                "estimate_bps",
+                "min_rtt_s",
+                "mode",
+                "pacing_gain",
+                "cwnd_gain",
+                "inflight_longterm",
+                "inflight_shortterm",
+            ],
+            ..Needs::default()
+        }
     }
 
     fn vars(&self, values: &mut [f64]) {

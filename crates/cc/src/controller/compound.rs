@@ -9,7 +9,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::rounds::Rounds;
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 
 const ALPHA: f64 = 0.125;
@@ -85,8 +85,8 @@ impl CongestionControl for Compound {
         self.rounds.on_state(state, self.snd_nxt);
     }
 
-    fn var_names(&self) -> &'static [&'static str] {
-        &["base_rtt_s", "delay_window_segments"]
+    fn needs(&self) -> Needs {
+        Needs { vars: &["base_rtt_s", "delay_window_segments"], ..Needs::default() }
     }
 
     fn vars(&self, values: &mut [f64]) {

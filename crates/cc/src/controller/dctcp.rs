@@ -6,7 +6,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 
 const MAX_ALPHA: u32 = 1024;
@@ -64,12 +64,8 @@ impl CongestionControl for Dctcp {
         window.ssthresh = (window.cwnd >> 1).max(2);
     }
 
-    fn wants_exact_ecn(&self) -> bool {
-        true
-    }
-
-    fn var_names(&self) -> &'static [&'static str] {
-        &["alpha"]
+    fn needs(&self) -> Needs {
+        Needs { exact_ecn: true, vars: &["alpha"], ..Needs::default() }
     }
 
     fn vars(&self, values: &mut [f64]) {

@@ -17,7 +17,7 @@
 use ackclock_core::Time;
 
 use super::options::{Checked, Kind, Parameter};
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 
 /// Options of `fast`.
@@ -228,12 +228,12 @@ impl CongestionControl for Fast {
         self.slope = 0.0;
     }
 
-    fn wants_pacing(&self) -> bool {
-        self.pacing
-    }
-
-    fn var_names(&self) -> &'static [&'static str] {
-        &["base_rtt_s", "avg_rtt_s", "queued_packets", "target_segments"]
+    fn needs(&self) -> Needs {
+        Needs {
+            pacing: self.pacing,
+            vars: &["base_rtt_s", "avg_rtt_s", "queued_packets", "target_segments"],
+            ..Needs::default()
+        }
     }
 
     fn vars(&self, values: &mut [f64]) {

@@ -9,7 +9,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 
 /// TARGET.
@@ -145,12 +145,8 @@ impl CongestionControl for LedbatPlusPlus {
         (window.cwnd / 2).max(FLOOR)
     }
 
-    fn wants_pacing(&self) -> bool {
-        true
-    }
-
-    fn var_names(&self) -> &'static [&'static str] {
-        &["base_rtt_s", "delay_s"]
+    fn needs(&self) -> Needs {
+        Needs { pacing: true, vars: &["base_rtt_s", "delay_s"], ..Needs::default() }
     }
 
     fn vars(&self, values: &mut [f64]) {

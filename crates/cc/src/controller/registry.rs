@@ -24,7 +24,7 @@ use super::veno::Veno;
 use super::westwood::{self, Westwood};
 use super::westwood_plus::WestwoodPlus;
 use super::yeah::Yeah;
-use super::{beta_from_permille, AckSample, CongestionControl};
+use super::{beta_from_permille, AckSample, CongestionControl, Needs, Recipe};
 use crate::window::Window;
 
 /// A user's own controller, boxed.
@@ -47,7 +47,7 @@ pub struct Entry {
     pub about: &'static str,
     /// The options that it takes.
     pub parameters: &'static [Parameter],
-    make: fn(&Checked, Shared) -> Controller,
+    pub(super) make: fn(&Checked, Shared) -> Controller,
 }
 
 /// Every built-in controller.
@@ -202,6 +202,14 @@ const NAMES: [(&str, &str); ENTRIES.len()] = {
     names
 };
 
+/// The entry called `name`.
+pub(super) fn find(name: &str) -> Result<&'static Entry, Refusal> {
+    ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+        Refusal { option: String::new(), found: format!("{name:?}"), allowed: names.join(", ") }
+    })
+}
+
 /// Every built-in controller, and one variant for a user's own.
 #[allow(missing_docs)]
 pub enum Controller {
@@ -237,24 +245,16 @@ impl Controller {
     pub fn known_vars() -> Vec<&'static str> {
         let mut known = Vec::new();
         for entry in ENTRIES {
-            let made = Controller::by_name(entry.name).expect("invariant: no option is needed");
-            known.extend(made.var_names().iter().filter(|name| !known.contains(*name)).collect::<Vec<_>>());
+            let recipe = Recipe::by_name(entry.name).expect("invariant: no option is needed");
+            known
+                .extend(recipe.needs().vars.iter().filter(|name| !known.contains(*name)).collect::<Vec<_>>());
         }
         known
     }
 
     /// The controller called `name` with these options.
     pub fn build(name: &str, options: &Options, shared: Shared) -> Result<Controller, Refusal> {
-        let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
-            let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
-            return Err(Refusal {
-                option: String::new(),
-                found: format!("{name:?}"),
-                allowed: names.join(", "),
-            });
-        };
-        let checked = Checked::new(name, options, entry.parameters)?;
-        Ok((entry.make)(&checked, shared))
+        Ok(Recipe::new(name, options, shared)?.make())
     }
 
     /// How HyStart last ended slow start, and cwnd at that moment.
@@ -337,30 +337,15 @@ impl CongestionControl for Controller {
     fn min_cwnd(&self, ssthresh: u32) -> u32 {
         dispatch!(self, c => c.min_cwnd(ssthresh))
     }
-    fn controls(&self) -> bool {
-        dispatch!(self, c => c.controls())
+    fn needs(&self) -> Needs {
+        dispatch!(self, c => c.needs())
     }
     #[inline]
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         dispatch!(self, c => c.on_control(window, ack))
     }
-    fn wants_rate(&self) -> bool {
-        dispatch!(self, c => c.wants_rate())
-    }
-    fn wants_pacing(&self) -> bool {
-        dispatch!(self, c => c.wants_pacing())
-    }
-    fn wants_exact_ecn(&self) -> bool {
-        dispatch!(self, c => c.wants_exact_ecn())
-    }
-    fn var_names(&self) -> &'static [&'static str] {
-        dispatch!(self, c => c.var_names())
-    }
     fn vars(&self, values: &mut [f64]) {
         dispatch!(self, c => c.vars(values))
-    }
-    fn wants_seed(&self) -> bool {
-        dispatch!(self, c => c.wants_seed())
     }
     fn seed(&mut self, seed: u64) {
         dispatch!(self, c => c.seed(seed))

@@ -9,7 +9,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::rounds::Rounds;
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 
 const ALPHA: u32 = 2;
@@ -82,8 +82,8 @@ impl CongestionControl for Vegas {
         self.rounds = Rounds { beg_snd_nxt: self.snd_nxt, ..Rounds::default() };
     }
 
-    fn var_names(&self) -> &'static [&'static str] {
-        &["base_rtt_s", "queued_packets"]
+    fn needs(&self) -> Needs {
+        Needs { vars: &["base_rtt_s", "queued_packets"], ..Needs::default() }
     }
 
     fn vars(&self, values: &mut [f64]) {

@@ -24,7 +24,7 @@ mod train;
 use ackclock_core::{Span, Time};
 
 use super::options::{Checked, Kind, Parameter};
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 use abse::Abse;
 pub use abse::{AbseParams, FilterGain, Floor, LevelRate, PeakOver};
@@ -353,17 +353,20 @@ impl CongestionControl for Westwood {
         }
     }
 
-    fn var_names(&self) -> &'static [&'static str] {
-        &[
-            "estimate_bps",
-            "sample_bps",
-            "interval_s",
-            "tau_s",
-            "u_bps",
-            "u_max_bps",
-            "sample_rtt_s",
-            "rtt_min_s",
-        ]
+    fn needs(&self) -> Needs {
+        Needs {
+            vars: &[
+                "estimate_bps",
+                "sample_bps",
+                "interval_s",
+                "tau_s",
+                "u_bps",
+                "u_max_bps",
+                "sample_rtt_s",
+                "rtt_min_s",
+            ],
+            ..Needs::default()
+        }
     }
 
     fn vars(&self, values: &mut [f64]) {

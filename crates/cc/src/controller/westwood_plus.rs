@@ -10,7 +10,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 
 /// RTT before the first sample, ticks.
@@ -144,8 +144,8 @@ impl CongestionControl for WestwoodPlus {
         self.reset_rtt_min = true;
     }
 
-    fn var_names(&self) -> &'static [&'static str] {
-        &["estimate_bps", "rtt_min_s"]
+    fn needs(&self) -> Needs {
+        Needs { vars: &["estimate_bps", "rtt_min_s"], ..Needs::default() }
     }
 
     fn vars(&self, values: &mut [f64]) {

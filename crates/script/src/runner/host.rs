@@ -1,8 +1,8 @@
 //! From what a script sets up to the stack's constants. What the stack does not have must stand as it is on the host
 //! that the stack imitates.
 
-use ackclock_cc::{controller, recovery};
-use ackclock_core::options::{Options, Value};
+use ackclock_cc::controller::{Options, Recipe, Shared, Value};
+use ackclock_cc::Rule;
 use ackclock_core::Span;
 use ackclock_tcp::{Config, EcnUse, KeepAlive, Pacing, SendLimit};
 
@@ -169,13 +169,17 @@ impl Host {
         let s = &self.setup.sysctls;
         let name = socket.controller.clone().or(self.setup.route.congctl.clone());
         let name = name.unwrap_or_else(|| s.tcp_congestion_control.clone());
-        if !controller::REGISTRY.iter().any(|(known, _)| *known == name) {
+        let options = if name == "cubic" { options_of(&self.setup.cubic) } else { Options::new() };
+        let shared =
+            Shared { hystart: (!self.setup.cubic.hystart).then_some(false), ..self.base.controller.shared() };
+        let Ok(controller) = Recipe::new(&name, &options, shared) else {
             return unsupported(line, format!("congestion control '{name}'"));
-        }
-        let rule = if s.recovery.is_empty() { &self.base.recovery } else { &s.recovery };
-        if !recovery::REGISTRY.iter().any(|(known, _)| known == rule) {
-            return unsupported(line, format!("recovery rule '{rule}'"));
-        }
+        };
+        let rule = match s.recovery.as_str() {
+            "" => Some(self.base.rule.clone()),
+            name => Rule::by_name(name),
+        };
+        let Some(rule) = rule else { return unsupported(line, format!("recovery rule '{}'", s.recovery)) };
         let advmss = self.advmss(socket);
         let buffer = match socket.receive_buffer {
             Some(asked) => asked.min(s.rmem_max),
@@ -235,13 +239,8 @@ impl Host {
             tso_win_divisor: s.tcp_tso_win_divisor as u32,
             explicit_reads: true,
             tick_phase: self.base.tick().0 / 2,
-            controller_options: match name.as_str() {
-                "cubic" => options_of(&self.setup.cubic),
-                _ => Options::new(),
-            },
-            congestion_control: name,
-            recovery: rule.clone(),
-            hystart: (!self.setup.cubic.hystart).then_some(false),
+            controller,
+            rule,
             ..self.base.clone()
         })
     }
@@ -303,8 +302,7 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     }
     // What the module takes and CUBIC's options do not.
     let options = options_of(&setup.cubic);
-    let shared = controller::Shared::default();
-    let refused = controller::Controller::build("cubic", &options, shared).err();
+    let refused = Recipe::new("cubic", &options, Shared::default()).err();
     refused.map(|r| format!("parameter '{}={}' of tcp_cubic", r.option, r.found))
 }
 

@@ -45,13 +45,14 @@ mod tests {
     use super::*;
     use crate::config::{Config, DelayedAck};
     use crate::ticks::Ticks;
+    use ackclock_cc::controller::Recipe;
     use ackclock_core::{Flags, Segment, Span, Time};
 
     /// RFC 8257 §3.2: an ACK speaks for segments of one kind only; what waited is acknowledged when the kind changes.
     #[test]
     fn exact_echo_never_mixes_marked_and_unmarked() {
         let config = Config {
-            exact_ecn: true,
+            controller: Recipe::by_name("dctcp").expect("registered"),
             delayed_ack: DelayedAck::Rfc,
             ..Config::profile("rfc").expect("known")
         };

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use ackclock_cc::controller::Recipe;
+use ackclock_cc::Rule;
 use ackclock_core::rng::threshold;
 use ackclock_core::{Flags, Segment, Span, Stream, Time};
 use proptest::prelude::*;
@@ -365,10 +367,10 @@ const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 fn config() -> impl Strategy<Value = Config> {
     let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
     (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
-        recovery: RULES[rule].0.into(),
+        rule: Rule::by_name(RULES[rule].0).expect("a rule"),
         detection: [Detection::Dupthresh, Detection::Fack, Detection::Rack][detection],
         early_retransmit: [EarlyRetransmit::Off, EarlyRetransmit::Rfc5827, EarlyRetransmit::Delayed][early],
-        congestion_control: if on[0] { "reno" } else { "cubic" }.into(),
+        controller: Recipe::by_name(if on[0] { "reno" } else { "cubic" }).expect("a controller"),
         sack: on[1],
         timestamps: on[2],
         limited_transmit: on[3],

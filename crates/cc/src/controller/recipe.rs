@@ -1,0 +1,122 @@
+//! How the controllers of many connections are made: name and options are checked once, then each connection takes a
+//! new controller.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::options::{Checked, Options, Refusal};
+use super::registry::{find, Controller, Custom, Entry, Shared};
+use super::{CongestionControl, Needs};
+
+/// Makes a user's own controllers, one for each connection.
+#[derive(Clone)]
+pub struct Maker(Arc<dyn Fn() -> Custom + Send + Sync>);
+
+impl Maker {
+    /// A maker that calls `make`.
+    pub fn new(make: impl Fn() -> Custom + Send + Sync + 'static) -> Maker {
+        Maker(Arc::new(make))
+    }
+}
+
+#[derive(Clone)]
+enum Source {
+    BuiltIn(&'static Entry, Checked),
+    Own(Maker),
+}
+
+/// A checked recipe for controllers of one kind.
+#[derive(Clone)]
+pub struct Recipe {
+    source: Source,
+    shared: Shared,
+    needs: Needs,
+}
+
+impl Recipe {
+    /// The built-in controller `name` with these options; refuses what it does not know.
+    pub fn new(name: &str, options: &Options, shared: Shared) -> Result<Recipe, Refusal> {
+        let entry = find(name)?;
+        let checked = Checked::new(name, options, entry.parameters)?;
+        Ok(Recipe::of(Source::BuiltIn(entry, checked), shared))
+    }
+
+    /// The built-in controller `name` as it comes, if there is one.
+    pub fn by_name(name: &str) -> Option<Recipe> {
+        Recipe::new(name, &Options::new(), Shared::default()).ok()
+    }
+
+    /// A user's own controller. One is made at once, to learn what it needs.
+    pub fn own(maker: Maker) -> Recipe {
+        Recipe::of(Source::Own(maker), Shared::default())
+    }
+
+    fn of(source: Source, shared: Shared) -> Recipe {
+        let recipe = Recipe { source, shared, needs: Needs::default() };
+        Recipe { needs: recipe.make().needs(), ..recipe }
+    }
+
+    /// A controller for a new connection.
+    pub fn make(&self) -> Controller {
+        match &self.source {
+            Source::BuiltIn(entry, options) => (entry.make)(options, self.shared),
+            Source::Own(Maker(make)) => Controller::Custom(make()),
+        }
+    }
+
+    /// What each controller of this recipe needs.
+    #[inline]
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// What the stack sets for every controller that has the choice.
+    pub fn shared(&self) -> Shared {
+        self.shared
+    }
+}
+
+impl fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Source::BuiltIn(entry, options) => write!(f, "{} {options:?}", entry.name),
+            Source::Own(_) => f.write_str("a user's own controller"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::{Reno, Value};
+    use crate::window::Window;
+
+    #[test]
+    fn each_connection_takes_a_new_controller_with_the_options_given_once() {
+        let options = Options::from([("fast_convergence".to_string(), Value::Flag(false))]);
+        let shared = Shared { beta_permille: Some(500), hystart: Some(false) };
+        let recipe = Recipe::new("cubic", &options, shared).expect("known");
+        for _ in 0..2 {
+            let Controller::Cubic(mut cubic) = recipe.make() else { panic!("cubic") };
+            assert!(!cubic.params.fast_convergence && !cubic.params.hystart);
+            assert_eq!(cubic.ssthresh(&Window::new(100), 100), 50);
+        }
+    }
+
+    #[test]
+    fn what_no_controller_knows_is_refused_when_the_recipe_is_written() {
+        let refused =
+            Recipe::new("reno", &Options::from([("x".into(), Value::Flag(true))]), Shared::default());
+        assert_eq!(refused.expect_err("unknown").option, "x");
+        assert!(Recipe::by_name("bbrr").is_none());
+    }
+
+    #[test]
+    fn needs_are_those_of_the_controller_made() {
+        let bbr = Recipe::by_name("bbr").expect("registered");
+        assert!(bbr.needs().control && bbr.needs().pacing && bbr.needs().rate && bbr.needs().seed);
+        let own = Recipe::own(Maker::new(|| Box::new(Reno::default())));
+        assert!(!own.needs().control && own.needs().vars.is_empty());
+        assert!(matches!(own.make(), Controller::Custom(_)));
+    }
+}
