@@ -19,7 +19,7 @@ use std::fmt;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
-use crate::controller::{AckSample, CongestionControl, Needs, RateSample, MAX_VARS};
+use crate::controller::{AckSample, Arrival, CongestionControl, Needs, RateSample, MAX_VARS};
 use crate::window::Window;
 
 /// A rule that a controller broke.
@@ -172,12 +172,11 @@ impl<C: CongestionControl> Path<C> {
         self.snd_una += u64::from(segments) * u64::from(SMSS);
         self.delivered += u64::from(segments);
         let flight = u64::from(in_flight).min(self.delivered);
-        AckSample {
+        let arrival = Arrival {
             now: self.now,
-            acked: segments,
             delivered: segments,
+            delivered_ce: if marked { segments } else { 0 },
             acked_bytes: u64::from(segments) * u64::from(SMSS),
-            newly_lost: 0,
             rtt,
             srtt: self.srtt,
             min_rtt: self.min_rtt,
@@ -189,10 +188,11 @@ impl<C: CongestionControl> Path<C> {
             paced: self.needs.pacing,
             smss: SMSS,
             ece: marked,
-            delivered_ce: if marked { segments } else { 0 },
             ca_state: self.state,
             is_dup: segments == 0,
             slow_path: segments == 0,
+        };
+        AckSample {
             rate: self.needs.rate.then(|| RateSample {
                 delivered: flight as u32,
                 interval: self.srtt,
@@ -208,6 +208,7 @@ impl<C: CongestionControl> Path<C> {
                 is_retrans: false,
                 is_ack_delayed: false,
             }),
+            ..arrival.into()
         }
     }
 
@@ -440,7 +441,7 @@ mod tests {
                 _ => window.prior_cwnd.max(window.cwnd),
             }
         }
-        fn on_ecn(&mut self, _window: &mut Window, _ack: &AckSample) -> bool {
+        fn on_ecn(&mut self, _window: &mut Window, _ack: &Arrival) -> bool {
             self.0 != "ecn"
         }
         fn needs(&self) -> Needs {

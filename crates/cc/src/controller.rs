@@ -26,6 +26,8 @@ mod westwood;
 mod westwood_plus;
 mod yeah;
 
+use std::ops::Deref;
+
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
@@ -58,20 +60,17 @@ pub use yeah::Yeah;
 /// Most variables that a controller may show in a trace.
 pub const MAX_VARS: usize = 8;
 
-/// What one ACK tells a controller.
+/// What one ACK says when the scoreboard is up to date and losses are not yet looked for.
 #[derive(Clone, Copy, Debug)]
-pub struct AckSample {
+pub struct Arrival {
     /// Time of arrival.
     pub now: Time,
-    /// Segments that count for growth: `delivered`, or 1 in a stack that counts ACKs.
-    pub acked: u32,
     /// Segments delivered by this ACK: cumulatively acknowledged or newly SACKed, each once.
     pub delivered: u32,
+    /// Of these, segments that an echo of congestion speaks of: all of them under ECE, else none.
+    pub delivered_ce: u32,
     /// Bytes by which the cumulative ACK advanced.
     pub acked_bytes: u64,
-    /// Segments newly marked lost, retransmissions found lost included. 0 in `on_sample`, which comes before loss
-    /// detection.
-    pub newly_lost: u32,
     /// RTT of the most recently sent segment that this ACK covers, if none of them was retransmitted.
     pub rtt: Option<Span>,
     /// Smoothed RTT; zero before the first sample.
@@ -80,7 +79,7 @@ pub struct AckSample {
     pub min_rtt: Span,
     /// Segments in flight before this ACK.
     pub prior_in_flight: u32,
-    /// Segments in flight after it; in `on_sample` before loss detection.
+    /// Segments in flight after it.
     pub in_flight: u32,
     /// First unacknowledged offset after this ACK.
     pub snd_una: u64,
@@ -95,16 +94,52 @@ pub struct AckSample {
     pub smss: u32,
     /// The ACK echoes a mark of congestion (ECE).
     pub ece: bool,
-    /// Segments of `delivered` that the echo speaks of: all of them under ECE, else none.
-    pub delivered_ce: u32,
-    /// Congestion state: in `on_sample` before this ACK, in the other hooks after it.
+    /// Congestion state before this ACK.
     pub ca_state: CaState,
-    /// Duplicate ACK in the sense of RFC 6675 §2.
+    /// Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2).
     pub is_dup: bool,
     /// SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects.
     pub slow_path: bool,
-    /// Delivery rate, where the controller asks for it and this ACK gives a sample.
+}
+
+/// The same ACK when losses were looked for and the congestion state is settled. It reads as its [`Arrival`] does; the
+/// fields here are newer than those of the same name there.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample {
+    /// What the ACK said.
+    pub arrival: Arrival,
+    /// Segments that count for growth: `delivered`, or 1 in a stack that counts ACKs.
+    pub acked: u32,
+    /// As in [`Arrival`], with what a duplicate ACK stands for without SACK.
+    pub delivered: u32,
+    /// As in [`Arrival`], of this `delivered`.
+    pub delivered_ce: u32,
+    /// Segments newly marked lost, retransmissions found lost included.
+    pub newly_lost: u32,
+    /// Segments in flight, without those newly marked lost.
+    pub in_flight: u32,
+    /// Congestion state after this ACK.
+    pub ca_state: CaState,
+    /// Delivery rate, where the controller needs it and this ACK gives a sample.
     pub rate: Option<RateSample>,
+}
+
+impl Deref for AckSample {
+    type Target = Arrival;
+
+    #[inline]
+    fn deref(&self) -> &Arrival {
+        &self.arrival
+    }
+}
+
+impl From<Arrival> for AckSample {
+    /// An ACK that shows no loss and changes no state.
+    fn from(arrival: Arrival) -> AckSample {
+        let Arrival { delivered, delivered_ce, in_flight, ca_state, .. } = arrival;
+        let (acked, newly_lost, rate) = (delivered, 0, None);
+        AckSample { arrival, acked, delivered, delivered_ce, newly_lost, in_flight, ca_state, rate }
+    }
 }
 
 /// What a controller needs of the connection around it.
@@ -133,8 +168,8 @@ pub trait CongestionControl {
     /// The handshake is over, with this RTT (zero if it gave no sample). Optional.
     fn on_start(&mut self, _window: &mut Window, _now: Time, _srtt: Span, _smss: u32) {}
 
-    /// RTT sample and delivery of every ACK, in every state, before `on_ack` (Linux `pkts_acked`). Optional.
-    fn on_sample(&mut self, _window: &mut Window, _ack: &AckSample) {}
+    /// RTT sample and delivery of every ACK, in every state, before losses are looked for (Linux `pkts_acked`). Optional.
+    fn on_sample(&mut self, _window: &mut Window, _ack: &Arrival) {}
 
     /// Grow the window for an ACK that arrived outside recovery (Linux `cong_avoid`). Called only for ACKs that
     /// deliver data, in Open, Disorder and Loss.
@@ -155,7 +190,7 @@ pub trait CongestionControl {
 
     /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
     /// Optional.
-    fn on_ecn(&mut self, _window: &mut Window, _ack: &AckSample) -> bool {
+    fn on_ecn(&mut self, _window: &mut Window, _ack: &Arrival) -> bool {
         true
     }
 
@@ -204,12 +239,16 @@ pub(crate) mod tests {
 
     /// An ACK at `now_ns` for `acked` segments of a window-limited sender on a 100 ms path.
     pub(crate) fn sample(now_ns: u64, acked: u32) -> AckSample {
-        AckSample {
+        arrival(now_ns, acked).into()
+    }
+
+    /// The same before losses are looked for.
+    pub(crate) fn arrival(now_ns: u64, delivered: u32) -> Arrival {
+        Arrival {
             now: Time(now_ns),
-            acked,
-            delivered: acked,
-            acked_bytes: u64::from(acked) * 1448,
-            newly_lost: 0,
+            delivered,
+            delivered_ce: 0,
+            acked_bytes: u64::from(delivered) * 1448,
             rtt: None,
             srtt: Span::from_ms(100),
             min_rtt: Span::from_ms(100),
@@ -221,11 +260,9 @@ pub(crate) mod tests {
             paced: false,
             smss: 1448,
             ece: false,
-            delivered_ce: 0,
             ca_state: CaState::Open,
             is_dup: false,
             slow_path: false,
-            rate: None,
         }
     }
 

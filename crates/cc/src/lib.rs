@@ -8,7 +8,7 @@ pub mod rate;
 pub mod recovery;
 pub mod window;
 
-pub use controller::{AckSample, CongestionControl, Controller};
+pub use controller::{AckSample, Arrival, CongestionControl, Controller};
 pub use rate::RateSample;
 pub use recovery::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule, Rule};
 pub use window::Window;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use ackclock_cc::controller::{Custom, Maker, Needs};
-use ackclock_cc::{AckSample, CongestionControl, RateSample, Window};
+use ackclock_cc::{AckSample, Arrival, CongestionControl, RateSample, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -124,7 +124,8 @@ fn check(what: &str, value: f64, low: f64, high: f64) -> PyResult<f64> {
     Err(PyValueError::new_err(format!("{what} is {value}; allowed: {low} to {high}")))
 }
 
-/// What one ACK tells. Fields as in the engine's `AckSample`; times in seconds.
+/// What one ACK tells. Fields as in the engine's `AckSample`, in `on_sample` and `on_ecn` as in its `Arrival`; times in
+/// seconds.
 #[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
 pub struct PyAck {
     now: f64,
@@ -389,10 +390,10 @@ impl CongestionControl for PyController {
         }
     }
 
-    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         self.now = ack.now;
         if self.has.sample {
-            self.call_with_ack("on_sample", window, ack);
+            self.call_with_ack("on_sample", window, &AckSample::from(*ack));
         }
     }
 
@@ -438,7 +439,7 @@ impl CongestionControl for PyController {
         }
     }
 
-    fn on_ecn(&mut self, window: &mut Window, ack: &AckSample) -> bool {
+    fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
         if !self.has.ecn {
             return true;
         }
@@ -446,7 +447,12 @@ impl CongestionControl for PyController {
         let answer = self.call(
             "on_ecn",
             window,
-            |py, w| PyTuple::new(py, [w.into_any(), Bound::new(py, py_ack(py, ack)?)?.into_any()]),
+            |py, w| {
+                PyTuple::new(
+                    py,
+                    [w.into_any(), Bound::new(py, py_ack(py, &AckSample::from(*ack))?)?.into_any()],
+                )
+            },
             |returned| {
                 returned
                     .extract::<bool>()

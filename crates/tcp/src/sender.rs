@@ -90,7 +90,7 @@ struct AckWork {
     orig_sack_acked: bool,
     dsack: bool,
     dsack_tlp: bool,
-    is_dup: bool,
+    /// It carries data, or another window than before.
     not_dup: bool,
     /// Linux FLAG_SLOWPATH.
     slow_path: bool,
@@ -107,6 +107,23 @@ struct AckWork {
     /// Delivered count when the newest segment covered was sent.
     prior_delivered: Option<u64>,
     rtt: Option<Span>,
+}
+
+impl AckWork {
+    /// A duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2; Linux
+    /// `num_dupack`). What RFC 6675 §2 calls one is told apart: `data_sacked`.
+    fn is_dup(&self) -> bool {
+        !self.una_advanced && !self.not_dup
+    }
+}
+
+/// Where the sender stood before an ACK.
+struct Prior {
+    snd_una: u64,
+    delivered: u64,
+    lost: u64,
+    pipe: u32,
+    cwnd: u32,
 }
 
 /// Sender state of one endpoint.
@@ -383,9 +400,13 @@ impl Sender {
             return; // acknowledges what was never sent, or nothing new
         }
         self.stats.acks_received += 1;
-        let (prior_una, prior_delivered, prior_lost) = (self.snd_una, self.delivered, self.lost);
-        let prior_pipe = self.board.pipe();
-        let cwnd_before = self.window.cwnd;
+        let prior = Prior {
+            snd_una: self.snd_una,
+            delivered: self.delivered,
+            lost: self.lost,
+            pipe: self.board.pipe(),
+            cwnd: self.window.cwnd,
+        };
         let expected = seg.sack.is_empty() && seg.wnd as u64 == self.snd_wnd && !self.ecn.echo;
         let mut w = AckWork { slow_path: !expected, ..AckWork::default() };
         if seg.ack > self.snd_una {
@@ -400,15 +421,14 @@ impl Sender {
 
         let prior_sacked_end = self.board.sacked_end();
         if !seg.sack.is_empty() && self.sack {
-            self.process_sack(now, seg, prior_una, &mut w);
+            self.process_sack(now, seg, prior.snd_una, &mut w);
         }
         self.clean_rtx_queue(now, seg, prior_sacked_end, &mut w);
         self.update_rtt(now, seg, &mut w);
         self.update_reo_wnd(&w);
-        let mut sample =
-            self.sample(now, prior_pipe, prior_una, (self.delivered - prior_delivered) as u32, &w);
+        let arrival = self.arrival(now, &prior, &w);
         let ssthresh = self.window.ssthresh;
-        self.cc.on_sample(&mut self.window, &sample);
+        self.cc.on_sample(&mut self.window, &arrival);
         if self.window.ssthresh != ssthresh {
             self.note_hystart_exit();
         }
@@ -416,7 +436,6 @@ impl Sender {
         if self.tlp_high_seq.is_some() {
             self.process_tlp_ack(now, seg.ack, &w);
         }
-        w.is_dup = w.data_sacked || (!w.una_advanced && !w.not_dup && self.board.packets_out() > 0);
         self.rexmit = Rexmit::None;
         let dubious = w.data_sacked
             || w.dsack
@@ -426,17 +445,13 @@ impl Sender {
         let mut entering = false;
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack || self.ecn.echo;
         if dubious && (concerns || self.ca_state != CaState::Open) {
-            entering = self.fast_retrans_alert(now, seg, &sample, &mut w);
+            entering = self.fast_retrans_alert(now, seg, &arrival, &mut w);
         }
         if w.set_timer {
             self.set_xmit_timer(now);
         }
 
-        let delivered = (self.delivered - prior_delivered) as u32;
-        let newly_lost = (self.lost - prior_lost) as u32;
-        sample.delivered = delivered;
-        sample.newly_lost = newly_lost;
-        self.control_window(&mut sample, entering, &w);
+        self.control_window(arrival, &prior, entering, &w);
         self.update_pacing();
         if self.queue.is_some() && w.newly_acked > 0 {
             self.note_freed(now);
@@ -447,7 +462,7 @@ impl Sender {
             e.acks += 1;
         }
         if self.records.is_some() {
-            self.record_ack(now, seg, cwnd_before, prior_pipe, prior_una, delivered, newly_lost, &w);
+            self.record_ack(now, seg, &prior, &w);
         }
         if let Some(vars) = &mut self.vars {
             vars.record(now, self.stats.acks_received as u32, &self.window, &self.cc);

@@ -8,7 +8,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
-use super::{AckSample, CongestionControl};
+use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
 const MAX_INCREMENT: u32 = 16;
@@ -70,7 +70,7 @@ impl Bic {
 }
 
 impl CongestionControl for Bic {
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         if ack.ca_state == CaState::Open && ack.delivered > 0 {
             self.delayed_ack = (self.delayed_ack + ack.delivered).saturating_sub(self.delayed_ack >> 4);
         }

@@ -9,7 +9,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Needs};
+use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
 const ALPHA: f64 = 0.125;
@@ -43,7 +43,7 @@ impl Compound {
 
 impl CongestionControl for Compound {
     #[inline]
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.snd_nxt = ack.snd_nxt;
         self.rounds.on_sample(ack);
     }

@@ -17,7 +17,7 @@ use ackclock_core::{Span, Time};
 use self::kernel::KernelCurve;
 use self::rfc9438::RfcCurve;
 use super::options::{Checked, Kind, Parameter};
-use super::{AckSample, CongestionControl, HyStart, HyStartParams};
+use super::{AckSample, Arrival, CongestionControl, HyStart, HyStartParams};
 use crate::window::Window;
 
 /// Which arithmetic.
@@ -160,7 +160,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         let Some(rtt) = ack.rtt else { return };
         if let Curve::Kernel(curve) = &self.curve {
             if curve.ignores_rtt(ack.now) {

@@ -6,7 +6,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
-use super::{AckSample, CongestionControl, Needs};
+use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
 const MAX_ALPHA: u32 = 1024;
@@ -29,7 +29,7 @@ impl Default for Dctcp {
 }
 
 impl CongestionControl for Dctcp {
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.delivered += ack.delivered;
         self.delivered_ce += ack.delivered_ce;
         if ack.snd_una < self.next_seq {
@@ -78,7 +78,7 @@ impl CongestionControl for Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::sample;
+    use crate::controller::tests::arrival;
 
     #[test]
     fn alpha_follows_the_share_of_marks_with_a_gain_of_a_sixteenth() {
@@ -87,7 +87,12 @@ mod tests {
         let mut una = 0;
         let mut round = |c: &mut Dctcp, w: &mut Window, marked: u32| {
             una += 1000;
-            let ack = AckSample { snd_una: una, snd_nxt: una + 1000, delivered_ce: marked, ..sample(0, 100) };
+            let ack = AckSample::from(Arrival {
+                snd_una: una,
+                snd_nxt: una + 1000,
+                delivered_ce: marked,
+                ..arrival(0, 100)
+            });
             c.on_sample(w, &ack);
         };
         round(&mut c, &mut w, 0);

@@ -17,7 +17,7 @@
 use ackclock_core::Time;
 
 use super::options::{Checked, Kind, Parameter};
-use super::{AckSample, CongestionControl, Needs};
+use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
 /// Options of `fast`.
@@ -157,7 +157,7 @@ impl Fast {
 }
 
 impl CongestionControl for Fast {
-    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         let Some(rtt) = ack.rtt else { return };
         let rtt = rtt.as_secs();
         self.base_rtt = self.base_rtt.min(rtt);
@@ -251,7 +251,7 @@ impl CongestionControl for Fast {
 mod tests {
     use super::*;
     use crate::controller::options::{Options, Value};
-    use crate::controller::tests::sample;
+    use crate::controller::tests::arrival;
     use ackclock_core::Span;
 
     fn fast(options: &[(&str, f64)]) -> Fast {
@@ -296,7 +296,7 @@ mod tests {
     fn slow_start_ends_when_the_delay_rises() {
         let mut c = fast(&[]);
         let mut w = Window::new(100);
-        let ack = |ms: u64| AckSample { rtt: Some(Span::from_us(ms)), ..sample(0, 1) };
+        let ack = |ms: u64| AckSample::from(Arrival { rtt: Some(Span::from_us(ms)), ..arrival(0, 1) });
         c.on_sample(&mut w, &ack(64_000));
         c.on_sample(&mut w, &ack(64_700));
         assert!(w.in_slow_start());
@@ -316,12 +316,12 @@ mod tests {
             for _ in 0..100 {
                 una += 1448;
                 nxt += 1448;
-                let ack = AckSample {
+                let ack = AckSample::from(Arrival {
                     snd_una: una,
                     snd_nxt: nxt,
                     rtt: Some(Span::from_ms(100 + (round > 0) as u64 * 5)),
-                    ..sample(0, 1)
-                };
+                    ..arrival(0, 1)
+                });
                 c.on_sample(&mut w, &ack);
                 c.on_ack(&mut w, &ack);
             }

@@ -6,7 +6,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
-use super::{AckSample, CongestionControl};
+use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
 const HZ: u64 = 1000;
@@ -62,7 +62,7 @@ impl Htcp {
     }
 
     /// Achieved throughput since the last loss.
-    fn measure_rate(&mut self, window: &Window, ack: &AckSample) {
+    fn measure_rate(&mut self, window: &Window, ack: &Arrival) {
         if !matches!(ack.ca_state, CaState::Open | CaState::Disorder) {
             self.packetcount = 0;
             self.lasttime = self.now;
@@ -116,7 +116,7 @@ impl Htcp {
 }
 
 impl CongestionControl for Htcp {
-    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         self.start(ack.now.0 / 1_000_000 + 1);
         let open = ack.ca_state == CaState::Open;
         if open {

@@ -101,14 +101,15 @@ impl CongestionControl for Hybla {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::sample;
+    use crate::controller::tests::arrival;
+    use crate::controller::Arrival;
 
     #[test]
     fn at_the_reference_rtt_it_is_reno_and_at_twice_that_four_times_as_fast() {
         for (rtt_ms, slow_start, avoidance) in [(25, 101, 1), (50, 130, 4), (10, 101, 1)] {
             let mut c = Hybla::default();
             c.learn(Span::from_ms(rtt_ms));
-            let ack = AckSample { srtt: Span::from_ms(rtt_ms), ..sample(0, 1) };
+            let ack = AckSample::from(Arrival { srtt: Span::from_ms(rtt_ms), ..arrival(0, 1) });
             let mut w = Window::new(100);
             (0..if slow_start > 110 { 10 } else { 1 }).for_each(|_| c.on_ack(&mut w, &ack));
             assert_eq!(w.cwnd, slow_start, "{rtt_ms}");

@@ -14,7 +14,7 @@
 //! Differs: the round restarts on the first ACK after an RTO, not at the RTO itself (one ACK later); the pacing rate
 //! is computed from this ACK's window, where Linux uses the value of the ACK before.
 
-use super::AckSample;
+use super::Arrival;
 use crate::window::Window;
 
 /// RTT samples of a round before their minimum counts.
@@ -85,7 +85,7 @@ impl HyStart {
 
     /// An RTT sample of `delay` us in slow start, `delay_min` us being the least of the connection. Sets ssthresh to
     /// cwnd when slow start is over.
-    pub fn on_sample(&mut self, window: &mut Window, ack: &AckSample, delay: u32, delay_min: u32) {
+    pub fn on_sample(&mut self, window: &mut Window, ack: &Arrival, delay: u32, delay_min: u32) {
         if self.found || !window.in_slow_start() {
             return;
         }
@@ -145,7 +145,7 @@ impl HyStart {
 
 /// What segmentation offload may add to the length of a train, us: four bursts at the pacing rate, 1 ms at most.
 /// The rate is Linux's, paced or not: 200 % of window per SRTT below ssthresh / 2, 120 % above.
-fn ack_delay(window: &Window, ack: &AckSample) -> u64 {
+fn ack_delay(window: &Window, ack: &Arrival) -> u64 {
     let ratio = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
     let in_window = u128::from(ack.smss) * u128::from(window.cwnd.max(ack.prior_in_flight));
     if in_window == 0 {
@@ -159,7 +159,7 @@ fn ack_delay(window: &Window, ack: &AckSample) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::sample;
+    use crate::controller::tests::arrival;
 
     const SMSS: u64 = 1448;
 
@@ -184,11 +184,11 @@ mod tests {
                 una += SMSS;
                 let rtt = rtt_us(round);
                 delay_min = delay_min.min(rtt);
-                let ack = AckSample {
+                let ack = Arrival {
                     snd_una: una,
                     snd_nxt: nxt,
                     paced,
-                    ..sample(t0 + u64::from(i) * gap_us * 1_000, 1)
+                    ..arrival(t0 + u64::from(i) * gap_us * 1_000, 1)
                 };
                 h.on_sample(&mut w, &ack, rtt, delay_min);
                 if !w.in_slow_start() {
@@ -271,7 +271,7 @@ mod tests {
         h.reset();
         w.ssthresh = 1000;
         for i in 0..20 {
-            let ack = AckSample { snd_una: 1 << 20, snd_nxt: 1 << 21, ..sample(2_000_000_000 + i, 1) };
+            let ack = Arrival { snd_una: 1 << 20, snd_nxt: 1 << 21, ..arrival(2_000_000_000 + i, 1) };
             h.on_sample(&mut w, &ack, 120_000, 100_000);
         }
         assert_eq!(h.exits, 2);
@@ -280,9 +280,9 @@ mod tests {
     #[test]
     fn allowance_for_offload_is_at_most_a_millisecond() {
         let w = Window::new(1000);
-        let ack = AckSample { srtt: ackclock_core::Span::from_us(1_000), ..sample(0, 1) };
+        let ack = Arrival { srtt: ackclock_core::Span::from_us(1_000), ..arrival(0, 1) };
         // 262144 B at 2 * 1000 * 1448 B/ms
         assert_eq!(ack_delay(&w, &ack), 90);
-        assert_eq!(ack_delay(&w, &sample(0, 1)), 1_000);
+        assert_eq!(ack_delay(&w, &arrival(0, 1)), 1_000);
     }
 }

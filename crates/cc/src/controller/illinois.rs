@@ -7,7 +7,7 @@
 
 use ackclock_core::Time;
 
-use super::{AckSample, CongestionControl};
+use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
 const ALPHA_SCALE: u64 = 128;
@@ -106,7 +106,7 @@ fn choose_beta(da: u64, dm: u64) -> u64 {
 
 impl CongestionControl for Illinois {
     #[inline]
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.snd_nxt = ack.snd_nxt;
         self.acked = ack.delivered;
         let Some(rtt) = ack.rtt else { return };

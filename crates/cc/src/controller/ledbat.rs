@@ -9,7 +9,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{AckSample, CongestionControl, Needs};
+use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
 /// TARGET.
@@ -90,7 +90,7 @@ impl LedbatPlusPlus {
 }
 
 impl CongestionControl for LedbatPlusPlus {
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         let Some(rtt) = ack.rtt else { return };
         if ack.now.since(self.bucket_since) >= MINUTE {
             self.bucket_since = ack.now;

@@ -24,7 +24,7 @@ use super::veno::Veno;
 use super::westwood::{self, Westwood};
 use super::westwood_plus::WestwoodPlus;
 use super::yeah::Yeah;
-use super::{beta_from_permille, AckSample, CongestionControl, Needs, Recipe};
+use super::{beta_from_permille, AckSample, Arrival, CongestionControl, Needs, Recipe};
 use crate::window::Window;
 
 /// A user's own controller, boxed.
@@ -306,7 +306,7 @@ impl CongestionControl for Controller {
         dispatch!(self, c => c.on_start(window, now, srtt, smss))
     }
     #[inline]
-    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         dispatch!(self, c => c.on_sample(window, ack))
     }
     #[inline]
@@ -325,7 +325,7 @@ impl CongestionControl for Controller {
     fn on_recovered(&mut self, window: &mut Window, now: Time) {
         dispatch!(self, c => c.on_recovered(window, now))
     }
-    fn on_ecn(&mut self, window: &mut Window, ack: &AckSample) -> bool {
+    fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
         dispatch!(self, c => c.on_ecn(window, ack))
     }
     fn undo_cwnd(&mut self, window: &Window) -> u32 {

@@ -40,7 +40,8 @@ impl CongestionControl for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::sample;
+    use crate::controller::tests::{arrival, sample};
+    use crate::controller::Arrival;
 
     #[test]
     fn doubles_in_slow_start_and_adds_one_per_window_after() {
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn an_idle_window_does_not_grow() {
         let mut w = Window::new(10);
-        let ack = AckSample { cwnd_limited: false, ..sample(0, 5) };
+        let ack = AckSample::from(Arrival { cwnd_limited: false, ..arrival(0, 5) });
         Reno::default().on_ack(&mut w, &ack);
         assert_eq!(w, Window::new(10));
     }

@@ -3,7 +3,7 @@
 
 use ackclock_core::trace::CaState;
 
-use super::AckSample;
+use super::Arrival;
 
 /// No sample.
 pub(super) const NONE: u32 = 0x7fff_ffff;
@@ -31,7 +31,7 @@ impl Default for Rounds {
 
 impl Rounds {
     #[inline]
-    pub fn on_sample(&mut self, ack: &AckSample) {
+    pub fn on_sample(&mut self, ack: &Arrival) {
         let Some(rtt) = ack.rtt else { return };
         let rtt = (rtt.as_us() as u32).saturating_add(1).min(NONE);
         self.base_rtt = self.base_rtt.min(rtt);

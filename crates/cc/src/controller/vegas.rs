@@ -9,7 +9,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::rounds::Rounds;
-use super::{AckSample, CongestionControl, Needs};
+use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
 const ALPHA: u32 = 2;
@@ -49,7 +49,7 @@ impl Vegas {
 
 impl CongestionControl for Vegas {
     #[inline]
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.snd_nxt = ack.snd_nxt;
         self.rounds.on_sample(ack);
     }
@@ -98,19 +98,19 @@ impl CongestionControl for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::sample;
+    use crate::controller::tests::arrival;
 
     /// One round trip of `rtt_us`, one ACK per segment.
     fn round(c: &mut Vegas, w: &mut Window, una: &mut u64, rtt_us: u64) {
         let nxt = *una + u64::from(w.cwnd) * 1448;
         for _ in 0..w.cwnd {
             *una += 1448;
-            let ack = AckSample {
+            let ack = AckSample::from(Arrival {
                 snd_una: *una,
                 snd_nxt: nxt + 1448,
                 rtt: Some(Span::from_us(rtt_us)),
-                ..sample(0, 1)
-            };
+                ..arrival(0, 1)
+            });
             c.on_sample(w, &ack);
             c.on_ack(w, &ack);
         }

@@ -8,7 +8,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::rounds::{Rounds, NONE};
-use super::{AckSample, CongestionControl};
+use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
 /// Three packets, in halves.
@@ -31,7 +31,7 @@ impl Default for Veno {
 
 impl CongestionControl for Veno {
     #[inline]
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.rounds.on_sample(ack);
     }
 
@@ -90,13 +90,13 @@ impl CongestionControl for Veno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::sample;
+    use crate::controller::tests::arrival;
 
     fn after(rtt_us: u64) -> (Veno, Window) {
         let mut c = Veno::default();
         let mut w = Window { ssthresh: 2, ..Window::new(100) };
         for rtt in [100_000, 100_000, 100_000, rtt_us] {
-            let ack = AckSample { rtt: Some(Span::from_us(rtt)), ..sample(0, 1) };
+            let ack = AckSample::from(Arrival { rtt: Some(Span::from_us(rtt)), ..arrival(0, 1) });
             c.on_sample(&mut w, &ack);
             c.on_ack(&mut w, &ack);
         }
@@ -116,7 +116,7 @@ mod tests {
         let (mut c, mut w) = after(110_000);
         let start = w.cwnd;
         for _ in 0..408 {
-            let ack = AckSample { rtt: Some(Span::from_us(110_000)), ..sample(0, 1) };
+            let ack = AckSample::from(Arrival { rtt: Some(Span::from_us(110_000)), ..arrival(0, 1) });
             c.on_sample(&mut w, &ack);
             c.on_ack(&mut w, &ack);
         }

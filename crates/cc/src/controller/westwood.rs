@@ -24,7 +24,7 @@ mod train;
 use ackclock_core::{Span, Time};
 
 use super::options::{Checked, Kind, Parameter};
-use super::{AckSample, CongestionControl, Needs};
+use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 use abse::Abse;
 pub use abse::{AbseParams, FilterGain, Floor, LevelRate, PeakOver};
@@ -34,7 +34,7 @@ use train::Train;
 
 /// What the estimators are told of each ACK.
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
+struct Credited {
     now: Time,
     /// d_k, bytes.
     bytes: f64,
@@ -232,7 +232,7 @@ impl Westwood {
     }
 
     /// d_k of this ACK (Linux `westwood_acked_count` counts alike).
-    fn credit(&mut self, ack: &AckSample) -> u64 {
+    fn credit(&mut self, ack: &Arrival) -> u64 {
         let seg = u64::from(ack.smss);
         let advance = ack.acked_bytes;
         let d = if advance == 0 {
@@ -283,7 +283,7 @@ impl Westwood {
 }
 
 impl CongestionControl for Westwood {
-    fn on_sample(&mut self, window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         self.smss = ack.smss;
         if let Some(rtt) = ack.rtt {
             self.rtt = rtt.as_secs();
@@ -301,7 +301,7 @@ impl CongestionControl for Westwood {
         if bytes == 0 || self.rtt <= 0.0 || !self.rtt_min.is_finite() {
             return;
         }
-        let arrival = Arrival {
+        let arrival = Credited {
             now: ack.now,
             bytes: bytes as f64,
             rtt: self.rtt,

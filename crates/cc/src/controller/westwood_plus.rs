@@ -10,7 +10,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{AckSample, CongestionControl, Needs};
+use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
 /// RTT before the first sample, ticks.
@@ -100,7 +100,7 @@ impl CongestionControl for WestwoodPlus {
         self.mss = u64::from(smss.max(1));
     }
 
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.mss = u64::from(ack.smss.max(1));
         if let Some(rtt) = ack.rtt {
             self.rtt = rtt.as_us().div_ceil(1_000);
@@ -158,7 +158,7 @@ impl CongestionControl for WestwoodPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::sample;
+    use crate::controller::tests::arrival;
 
     #[test]
     fn one_sample_per_rtt_and_two_filters_in_a_row() {
@@ -168,7 +168,11 @@ mod tests {
         // 1448 bytes a tick on a path of 100 ms, for 30 samples
         for ms in 1..3_100_u64 {
             una += 1448;
-            let ack = AckSample { snd_una: una, rtt: Some(Span::from_ms(100)), ..sample(ms * 1_000_000, 1) };
+            let ack = AckSample::from(Arrival {
+                snd_una: una,
+                rtt: Some(Span::from_ms(100)),
+                ..arrival(ms * 1_000_000, 1)
+            });
             w.on_sample(&mut window, &ack);
         }
         assert_eq!(w.rtt_min, 100);
@@ -188,7 +192,11 @@ mod tests {
         let mut filtered = 0;
         for ms in 1..=510_u64 {
             una += 1448;
-            let ack = AckSample { snd_una: una, rtt: Some(Span::from_ms(4)), ..sample(ms * 1_000_000, 1) };
+            let ack = AckSample::from(Arrival {
+                snd_una: una,
+                rtt: Some(Span::from_ms(4)),
+                ..arrival(ms * 1_000_000, 1)
+            });
             let before = w.rtt_win_sx;
             w.on_sample(&mut window, &ack);
             filtered += (w.rtt_win_sx != before && ms > 1) as u32;

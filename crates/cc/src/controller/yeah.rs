@@ -9,7 +9,7 @@ use ackclock_core::{Span, Time};
 
 use super::rounds::Rounds;
 use super::scalable::AI_CNT;
-use super::{AckSample, CongestionControl};
+use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
 /// Most packets queued in fast mode.
@@ -77,7 +77,7 @@ impl Yeah {
 
 impl CongestionControl for Yeah {
     #[inline]
-    fn on_sample(&mut self, _window: &mut Window, ack: &AckSample) {
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.snd_nxt = ack.snd_nxt;
         self.rounds.on_sample(ack);
     }

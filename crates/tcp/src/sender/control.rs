@@ -1,32 +1,25 @@
 //! Exactly one rule sets the window: the controller by itself, the recovery rule, or the controller's growth.
 
-use ackclock_cc::{AckSample, CongestionControl, Controller, RecoveryAck, RecoveryRule};
+use ackclock_cc::{AckSample, Arrival, CongestionControl, Controller, RecoveryAck, RecoveryRule};
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
-use super::{AckWork, Sender};
+use super::{AckWork, Prior, Sender};
 
 impl Sender {
-    /// What the controller is told first; loss detection adds to it.
+    /// What the controller is told before losses are looked for.
     #[inline]
-    pub(super) fn sample(
-        &self,
-        now: Time,
-        prior_in_flight: u32,
-        prior_una: u64,
-        delivered: u32,
-        w: &AckWork,
-    ) -> AckSample {
-        AckSample {
+    pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {
+        let delivered = (self.delivered - prior.delivered) as u32;
+        Arrival {
             now,
-            acked: delivered,
             delivered,
-            acked_bytes: self.snd_una - prior_una,
-            newly_lost: 0,
+            delivered_ce: if self.ecn.echo { delivered } else { 0 },
+            acked_bytes: self.snd_una - prior.snd_una,
             rtt: w.rtt,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
-            prior_in_flight,
+            prior_in_flight: prior.pipe,
             in_flight: self.board.pipe(),
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
@@ -34,11 +27,9 @@ impl Sender {
             paced: self.paced(),
             smss: self.smss,
             ece: self.ecn.echo,
-            delivered_ce: if self.ecn.echo { delivered } else { 0 },
             ca_state: self.ca_state,
-            is_dup: !w.una_advanced && !w.not_dup,
+            is_dup: w.is_dup(),
             slow_path: w.slow_path,
-            rate: None,
         }
     }
 
@@ -47,18 +38,25 @@ impl Sender {
         self.config.count_acks && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
     }
 
-    /// Exactly one rule sets the window (Linux `tcp_cong_control`).
-    pub(super) fn control_window(&mut self, sample: &mut AckSample, entering: bool, w: &AckWork) {
-        let (delivered, newly_lost) = (sample.delivered, sample.newly_lost);
-        sample.in_flight = self.board.pipe();
-        sample.ca_state = self.ca_state;
-        sample.is_dup = w.is_dup;
-        sample.delivered_ce = if sample.ece { delivered } else { 0 };
+    /// Exactly one rule sets the window (Linux `tcp_cong_control`); `entering`: this ACK began a recovery.
+    pub(super) fn control_window(&mut self, arrival: Arrival, prior: &Prior, entering: bool, w: &AckWork) {
+        let delivered = (self.delivered - prior.delivered) as u32;
+        let newly_lost = (self.lost - prior.lost) as u32;
+        let mut sample = AckSample {
+            arrival,
+            acked: delivered,
+            delivered,
+            delivered_ce: if arrival.ece { delivered } else { 0 },
+            newly_lost,
+            in_flight: self.board.pipe(),
+            ca_state: self.ca_state,
+            rate: None,
+        };
         if self.rates.is_some() {
-            self.sample_rate(sample);
+            sample.rate = self.sample_rate(&sample);
         }
         if self.controls {
-            self.cc.on_control(&mut self.window, sample);
+            self.cc.on_control(&mut self.window, &sample);
         } else if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             self.window.cwnd = self.rule.on_ack(&RecoveryAck {
                 delivered,
@@ -68,15 +66,17 @@ impl Sender {
                 una_advanced: w.una_advanced,
                 newly_lost,
                 entering,
-                progress: w.data_acked || w.data_sacked || w.dsack || (!self.sack && w.is_dup),
+                progress: w.data_acked || w.data_sacked || w.dsack || (!self.sack && w.is_dup()),
             });
         } else {
             let reordered = self.reordering > self.config.dup_thresh;
             let grows = if reordered { w.data_acked || w.data_sacked } else { w.data_acked };
             if grows && delivered > 0 {
-                sample.acked = if self.counts_acks() { 1 } else { delivered };
-                self.cc.on_ack(&mut self.window, sample);
-                self.cwnd_stamp = sample.now;
+                if self.counts_acks() {
+                    sample.acked = 1;
+                }
+                self.cc.on_ack(&mut self.window, &sample);
+                self.cwnd_stamp = arrival.now;
             }
         }
     }

@@ -161,13 +161,11 @@ impl Sender {
         }
     }
 
-    /// Give the ACK's sample its delivery rate.
-    pub(super) fn sample_rate(&mut self, sample: &mut AckSample) {
+    /// The delivery rate that this ACK shows.
+    pub(super) fn sample_rate(&mut self, ack: &AckSample) -> Option<RateSample> {
         let (counts, min_rtt) = (self.counts(), self.rtt.min_rtt());
-        let small = sample.acked_bytes < u64::from(self.smss);
-        if let Some(rates) = &mut self.rates {
-            sample.rate = rates.sample(sample.now, sample.delivered, sample.ece, small, min_rtt, counts);
-        }
+        let small = ack.acked_bytes < u64::from(self.smss);
+        self.rates.as_mut()?.sample(ack.now, ack.delivered, ack.ece, small, min_rtt, counts)
     }
 
     /// Segment `n` was just sent.

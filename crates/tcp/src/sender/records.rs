@@ -4,7 +4,7 @@ use ackclock_cc::RecoveryRule;
 use ackclock_core::trace::{Event, Record};
 use ackclock_core::{Segment, Span, Time};
 
-use super::{AckWork, Sender};
+use super::{AckWork, Prior, Sender};
 use crate::config::Detection;
 
 impl Sender {
@@ -32,34 +32,23 @@ impl Sender {
     }
 
     #[cold]
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn record_ack(
-        &mut self,
-        now: Time,
-        seg: &Segment,
-        cwnd_before: u32,
-        pipe_before: u32,
-        prior_una: u64,
-        delivered: u32,
-        newly_lost: u32,
-        w: &AckWork,
-    ) {
+    pub(super) fn record_ack(&mut self, now: Time, seg: &Segment, prior: &Prior, w: &AckWork) {
         let mut r = self.blank(now, Event::Ack);
         r.seq = seg.ack;
-        r.len = (self.snd_una - prior_una).min(u32::MAX as u64) as u32;
+        r.len = (self.snd_una - prior.snd_una).min(u32::MAX as u64) as u32;
         r.seg_no = self.board.first as u32 + 1;
         r.sack_blocks = seg.sack.len() as u8;
         for (slot, b) in r.sack.iter_mut().zip(seg.sack.as_slice()) {
             *slot = ((seg.ack as i64 + b.start as i64) as u64, (seg.ack as i64 + b.end as i64) as u64);
         }
         r.dsack = w.dsack;
-        r.is_dup = w.is_dup;
+        r.is_dup = w.is_dup() || w.data_sacked; // RFC 6675 §2
         r.newly_sacked = w.newly_sacked;
-        r.delivered = delivered;
-        r.newly_lost = newly_lost;
-        r.safe_ack = w.una_advanced && newly_lost == 0;
-        r.cwnd_before = cwnd_before;
-        r.pipe_before = pipe_before;
+        r.delivered = (self.delivered - prior.delivered) as u32;
+        r.newly_lost = (self.lost - prior.lost) as u32;
+        r.safe_ack = w.una_advanced && r.newly_lost == 0;
+        r.cwnd_before = prior.cwnd;
+        r.pipe_before = prior.pipe;
         if let Some(records) = &mut self.records {
             records.push(r);
         }

@@ -1,7 +1,7 @@
 //! The congestion states (Open, Disorder, CWR, Recovery, Loss) and the moves between them: Linux
 //! `tcp_fastretrans_alert` and what it calls. A reduction begins and ends here; the recovery rule does the arithmetic.
 
-use ackclock_cc::{AckSample, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
+use ackclock_cc::{Arrival, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
 use ackclock_core::trace::{CaState, Event, ExitCause, RecoverySummary};
 use ackclock_core::{Segment, Time};
 
@@ -15,13 +15,13 @@ impl Sender {
         &mut self,
         now: Time,
         seg: &Segment,
-        sample: &AckSample,
+        arrival: &Arrival,
         w: &mut AckWork,
     ) -> bool {
         if self.ecn.echo {
             self.prior_ssthresh = 0; // a mark is no mistake: never undone
         }
-        let num_dupack = (!w.una_advanced && !w.not_dup) as u32;
+        let num_dupack = w.is_dup() as u32;
         if w.una_advanced {
             self.dup_acks = 0; // RFC 6675 §5: in every state
         }
@@ -78,7 +78,7 @@ impl Sender {
                 self.identify_loss(now, w);
                 // A retransmission lost again starts a new episode even in Loss (RACK sees it; FACK looks only in Recovery).
                 if self.ca_state == CaState::Open || (w.lost_retrans && self.time_to_recover()) {
-                    return self.try_enter(now, sample, w);
+                    return self.try_enter(now, arrival, w);
                 }
                 return false;
             }
@@ -94,16 +94,16 @@ impl Sender {
                     self.try_undo_dsack(now);
                 }
                 self.identify_loss(now, w);
-                return self.try_enter(now, sample, w);
+                return self.try_enter(now, arrival, w);
             }
         }
         self.rexmit = Rexmit::Lost;
         false
     }
 
-    pub(super) fn try_enter(&mut self, now: Time, sample: &AckSample, w: &AckWork) -> bool {
+    pub(super) fn try_enter(&mut self, now: Time, arrival: &Arrival, w: &AckWork) -> bool {
         if !self.time_to_recover() {
-            if self.ecn.echo && self.cc.on_ecn(&mut self.window, sample) {
+            if self.ecn.echo && self.cc.on_ecn(&mut self.window, arrival) {
                 self.enter_cwr(now);
             }
             if self.ca_state != CaState::Cwr {
@@ -119,7 +119,7 @@ impl Sender {
         true
     }
 
-    /// RFC 6675 §2: a duplicate ACK reports something new.
+    /// DupAcks of RFC 6675 §5: each reports something new, whatever else the segment does (§2).
     pub(super) fn count_dup_acks(&mut self, w: &AckWork) {
         if w.data_sacked {
             self.dup_acks += 1;
@@ -364,7 +364,7 @@ impl Sender {
                 self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
             }
             self.try_keep_open(now);
-        } else if !(w.una_advanced || w.not_dup || w.data_sacked) {
+        } else if w.is_dup() && !w.data_sacked {
             self.tlp_high_seq = None;
         }
     }

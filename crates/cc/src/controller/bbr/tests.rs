@@ -1,17 +1,21 @@
 //! BBR's model against a path of constant rate.
 
 use super::*;
-use crate::controller::tests::sample;
+use crate::controller::tests::arrival;
+use crate::controller::Arrival;
 
 const SMSS: u32 = 1448;
 
 /// An ACK for one segment on a path of a segment per ms and 40 ms, with a rate sample of `delivered` segments.
 fn ack(ms: u64, delivered_before: u64, delivered: u32, prior: u64) -> AckSample {
-    AckSample {
+    let arrival = Arrival {
         rtt: Some(Span::from_ms(40)),
         srtt: Span::from_ms(40),
-        in_flight: 40,
         prior_in_flight: 41,
+        ..arrival(ms * 1_000_000, 1)
+    };
+    AckSample {
+        in_flight: 40,
         rate: Some(RateSample {
             delivered,
             interval: Span::from_ms(u64::from(delivered)),
@@ -27,7 +31,7 @@ fn ack(ms: u64, delivered_before: u64, delivered: u32, prior: u64) -> AckSample 
             is_retrans: false,
             is_ack_delayed: false,
         }),
-        ..sample(ms * 1_000_000, 1)
+        ..arrival.into()
     }
 }
 

@@ -1,16 +1,20 @@
 //! Version 3 against a path of constant rate, and against one that drops.
 
 use super::*;
-use crate::controller::tests::sample;
+use crate::controller::tests::arrival;
+use crate::controller::Arrival;
 
 /// A path of `per_ms` segments per ms and 40 ms; `lost` of the flight are lost.
 fn ack(bbr: &Bbr3, ms: u64, cwnd: u32, lost: u32) -> AckSample {
     let in_flight = cwnd.min(60);
-    AckSample {
+    let arrival = Arrival {
         rtt: Some(Span::from_ms(40)),
         srtt: Span::from_ms(40),
-        in_flight,
         prior_in_flight: in_flight + 1,
+        ..arrival(ms * 1_000_000, 1)
+    };
+    AckSample {
+        in_flight,
         newly_lost: lost.min(1),
         rate: Some(RateSample {
             delivered: 40,
@@ -27,7 +31,7 @@ fn ack(bbr: &Bbr3, ms: u64, cwnd: u32, lost: u32) -> AckSample {
             is_retrans: false,
             is_ack_delayed: false,
         }),
-        ..sample(ms * 1_000_000, 1)
+        ..arrival.into()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Growth of both forms against W_cubic(t) of RFC 9438 §4.2, and the shared parts.
 
 use super::*;
-use crate::controller::tests::sample;
+use crate::controller::tests::arrival;
 
 /// Congestion avoidance for `secs` after a loss at `w_max`, one ACK per segment, RTT `rtt_ms`; (time s, cwnd) per RTT.
 fn after_loss(params: CubicParams, w_max: u32, rtt_ms: u64, secs: u64) -> Vec<(f64, u32)> {
@@ -16,7 +16,7 @@ fn after_loss(params: CubicParams, w_max: u32, rtt_ms: u64, secs: u64) -> Vec<(f
         let n = w.cwnd;
         for i in 0..n {
             let ns = round * rtt.0 + u64::from(i) * rtt.0 / u64::from(n);
-            let ack = AckSample { rtt: Some(rtt), srtt: rtt, ..sample(ns, 1) };
+            let ack = AckSample::from(Arrival { rtt: Some(rtt), srtt: rtt, ..arrival(ns, 1) });
             c.on_sample(&mut w, &ack);
             c.on_ack(&mut w, &ack);
         }
@@ -85,7 +85,7 @@ fn after_an_rto_the_first_stage_has_no_memory_of_w_max() {
         let rtt = Span::from_ms(100);
         for round in 0..50_u64 {
             for _ in 0..w.cwnd {
-                c.on_ack(&mut w, &AckSample { srtt: rtt, ..sample(round * rtt.0, 1) });
+                c.on_ack(&mut w, &AckSample::from(Arrival { srtt: rtt, ..arrival(round * rtt.0, 1) }));
             }
         }
         // with W_max = 100 remembered it would stand near 100 after 5 s; K = 0 gives 70 + 0.4 * 5^3 = 120
@@ -106,8 +106,12 @@ fn hystart_is_an_option_of_both_forms() {
         for i in 0..40_u64 {
             let rtt = if i < 10 { 100 } else { 120 };
             let una = if i < 10 { 1 } else { 1_000 };
-            let ack =
-                AckSample { rtt: Some(Span::from_ms(rtt)), snd_una: una, snd_nxt: una + 500, ..sample(i, 1) };
+            let ack = AckSample::from(Arrival {
+                rtt: Some(Span::from_ms(rtt)),
+                snd_una: una,
+                snd_nxt: una + 500,
+                ..arrival(i, 1)
+            });
             c.on_sample(&mut w, &ack);
         }
         assert_eq!(!w.in_slow_start(), on, "{params:?}");

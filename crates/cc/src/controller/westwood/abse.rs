@@ -19,7 +19,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{seconds, Arrival, Insight, Meter, CLOCK};
+use super::{seconds, Credited, Insight, Meter, CLOCK};
 
 /// From what the filter takes its gain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,7 +154,7 @@ impl Abse {
         }
     }
 
-    pub fn on_ack(&mut self, ack: &Arrival) {
+    pub fn on_ack(&mut self, ack: &Credited) {
         if self.params.batch_gap == 0.0 {
             return self.on_arrival(ack);
         }
@@ -168,12 +168,12 @@ impl Abse {
         }
         self.batch = Batch { begun: ack.now, latest: ack.now, bytes: ack.bytes };
         if batch.bytes > 0.0 {
-            self.on_arrival(&Arrival { now: batch.begun, bytes: batch.bytes, ..*ack });
+            self.on_arrival(&Credited { now: batch.begun, bytes: batch.bytes, ..*ack });
         }
     }
 
     /// An ACK, or a batch of them.
-    fn on_arrival(&mut self, ack: &Arrival) {
+    fn on_arrival(&mut self, ack: &Credited) {
         let rtt = Span((ack.rtt * 1e9) as u64);
         self.meter.add(ack.now, ack.bytes, rtt);
         let Some(last) = self.last.replace(ack.now) else { return };

@@ -6,7 +6,7 @@
 
 use ackclock_core::Time;
 
-use super::{seconds, Arrival, Insight, CLOCK};
+use super::{seconds, Credited, Insight, CLOCK};
 
 /// BE estimator. Rates in bytes/s, times in seconds.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Be {
         Be { tau, last: None, fed: Time::ZERO, sample: 0.0, rate: 0.0, seeded: false }
     }
 
-    pub fn on_ack(&mut self, ack: &Arrival) {
+    pub fn on_ack(&mut self, ack: &Credited) {
         let Some(last) = self.last.replace(ack.now) else {
             self.fed = ack.now;
             return;

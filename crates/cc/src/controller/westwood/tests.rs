@@ -4,7 +4,7 @@ use super::abse::{coefficient, sampling_interval, time_constant};
 use super::*;
 use crate::controller::options::{Options, Value};
 use crate::controller::registry::{Controller, Shared};
-use crate::controller::tests::sample;
+use crate::controller::tests::arrival;
 
 fn near(got: f64, want: f64, digit: f64) {
     assert!((got - want).abs() <= digit / 2.0, "{got}, not {want}");
@@ -68,7 +68,7 @@ fn be_coefficients_at_a_tenth_of_tau_and_in_silence() {
 fn feed(abse: &mut Abse, acks: u64, bytes: impl Fn(u64) -> f64) {
     for k in 1..=acks {
         let ack =
-            Arrival { now: Time(k * 1_000_000), bytes: bytes(k), rtt: 0.064, rtt_min: 0.064, window: 1.0 };
+            Credited { now: Time(k * 1_000_000), bytes: bytes(k), rtt: 0.064, rtt_min: 0.064, window: 1.0 };
         abse.on_ack(&ack);
     }
 }
@@ -113,7 +113,7 @@ fn pauses_count_by_the_last_gap_and_not_by_a_pairs() {
         for burst in 0..400_u64 {
             for i in 0..10_u64 {
                 let now = Time(burst * 64_000_000 + i * 100_000);
-                abse.on_ack(&Arrival { now, bytes: 1500.0, rtt: 0.064, rtt_min: 0.064, window: 15_000.0 });
+                abse.on_ack(&Credited { now, bytes: 1500.0, rtt: 0.064, rtt_min: 0.064, window: 15_000.0 });
             }
         }
         abse.rate()
@@ -131,7 +131,7 @@ fn over_batches_the_rate_is_that_of_the_path_and_quiet() {
         for b in 1..=400_u64 {
             for i in 0..5_u64 {
                 let now = Time(b * 125_000 + i * 1_000);
-                abse.on_ack(&Arrival { now, bytes: 2.0 * 1448.0, rtt: 0.004, rtt_min: 0.004, window: 1.0 });
+                abse.on_ack(&Credited { now, bytes: 2.0 * 1448.0, rtt: 0.004, rtt_min: 0.004, window: 1.0 });
             }
         }
     };
@@ -149,7 +149,7 @@ fn over_batches_the_rate_is_that_of_the_path_and_quiet() {
 fn duplicate_acks_are_credited_once() {
     let mut w = westwood(&[]);
     let seg = 1448;
-    let ack = |bytes: u64, is_dup| AckSample { acked_bytes: bytes, is_dup, ..sample(0, 1) };
+    let ack = |bytes: u64, is_dup| AckSample::from(Arrival { acked_bytes: bytes, is_dup, ..arrival(0, 1) });
     assert_eq!(w.credit(&ack(seg, false)), seg);
     assert_eq!(w.credit(&ack(2 * seg, false)), 2 * seg);
     for _ in 0..3 {
@@ -169,7 +169,7 @@ fn duplicate_acks_are_credited_once() {
 fn steady(w: &mut Westwood, window: &mut Window, cwnd: u32, rtts: u64) {
     let gap = 100_000_000 / u64::from(cwnd);
     for k in 1..=rtts * u64::from(cwnd) {
-        let ack = AckSample { rtt: Some(Span::from_ms(100)), ..sample(k * gap, 1) };
+        let ack = AckSample::from(Arrival { rtt: Some(Span::from_ms(100)), ..arrival(k * gap, 1) });
         w.on_sample(window, &ack);
     }
 }

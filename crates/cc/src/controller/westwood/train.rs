@@ -3,7 +3,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{Arrival, Insight, Meter};
+use super::{Credited, Insight, Meter};
 
 /// RE estimator.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ impl Train {
         Train { meter: Meter::default(), fixed, interval: 0.0, now: Time::ZERO, rate: 0.0 }
     }
 
-    pub fn on_ack(&mut self, ack: &Arrival) {
+    pub fn on_ack(&mut self, ack: &Credited) {
         self.interval = if self.fixed > 0.0 { self.fixed } else { ack.rtt };
         let span = Span((self.interval * 1e9) as u64);
         self.meter.add(ack.now, ack.bytes, span);
