@@ -27,11 +27,12 @@ test: setup $(VENV)/.dev ## all tests, Rust and Python
 	cargo test --workspace --locked --quiet
 	$(BIN)/pytest
 
-check: setup $(VENV)/.dev ## lints, types, import contracts, stubs, docs
+check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/python tools/check_crates.py
+	$(BIN)/python tools/check_sizes.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -261,3 +261,18 @@ def test_classic_ecn_reduces_without_a_loss():
     assert done.links["marked"][0] > 0
     assert done.flows["retransmissions"][0] == 0
     assert done.links["max_packets"][0] < 200
+
+
+@pytest.mark.parametrize("name", ["bbr", "bbr3"])
+@pytest.mark.parametrize("smss", [500, 1448])
+def test_the_rate_that_bbr_shows_is_in_bits_of_its_own_segments(name, smss):
+    """A full link of 10 Mbit/s carries smss / (smss + 52) of it as payload."""
+    scenario = Scenario.from_dict({
+        "duration": "8 s",
+        "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "2 BDP"}}},
+        "flows": [{"congestion_control": name, "stack": {"smss": f"{smss} bytes"}}],
+        "record": {"controller": "all", "controller_interval": "100 ms"},
+    })  # fmt: skip
+    rows = run(scenario, seed=1).controllers
+    late = rows.filter(rows["t_s"] > 4)["estimate_bps"]
+    assert late.median() == pytest.approx(10e6 * smss / (smss + 52), rel=0.03)

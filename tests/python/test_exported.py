@@ -1,32 +1,51 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import pkgutil
 
 import pytest
 
 import ackclock
 
-MODULES = [
-    "ackclock",
-    "ackclock.bench",
-    "ackclock.cli",
-    "ackclock.errors",
-    "ackclock.metrics",
-    "ackclock.scenario",
-    "ackclock.stats",
-    "ackclock.sweep",
-    "ackclock.units",
-    "ackclock.video",
-]
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(ackclock.__path__, "ackclock.")
+    if not any(part.startswith("_") for part in module.name.split("."))
+)
+"""Every module whose name has no underscore."""
+
+EXPORTING = ["ackclock", *(name for name in MODULES if name.count(".") == 1)]
+"""Those of the first floor: what users import, so each says what it exports."""
 
 
-@pytest.mark.parametrize("name", MODULES)
+def test_there_are_modules_to_look_at():
+    assert {"ackclock.scenario", "ackclock.study", "ackclock.studies.iw10", "ackclock.linux"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", EXPORTING)
+def test_a_public_module_says_what_it_exports(name):
+    assert importlib.import_module(name).__all__
+
+
+@pytest.mark.parametrize("name", ["ackclock", *MODULES])
 def test_every_exported_name_exists(name):
     module = importlib.import_module(name)
-    assert len(set(module.__all__)) == len(module.__all__)
-    for exported in module.__all__:
-        assert getattr(module, exported) is not None
-        assert exported in dir(module)
+    exported = getattr(module, "__all__", ())
+    assert len(set(exported)) == len(exported)
+    for each in exported:
+        assert getattr(module, each) is not None
+        assert each in dir(module)
+
+
+@pytest.mark.parametrize("name", ["ackclock", *MODULES])
+def test_every_public_name_is_documented(name):
+    module = importlib.import_module(name)
+    assert module.__doc__, name
+    for each in getattr(module, "__all__", ()):
+        value = getattr(module, each)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__, f"{name}.{each}"
 
 
 def test_run_stays_a_function():

@@ -193,3 +193,11 @@ def test_a_trace_that_cannot_fit_is_refused(minimal):
     minimal["network"]["bottleneck"] = {"rate": "10 Gbit/s", "delay": "1 ms"}
     with pytest.raises(ScenarioError, match=r"of memory; allowed: 4\.0 GiB"):
         run(Scenario.from_dict(minimal))
+
+
+def test_the_state_of_a_sender_is_written_alike_in_every_table(minimal):
+    scenario = Scenario.from_dict({**minimal, "record": {"sample_interval": "50 ms", "trace": "all"}})
+    result = run(scenario, seed=1)
+    states = {"Open", "Disorder", "CWR", "Recovery", "Loss"}
+    assert set(result.samples["ca_state"]) <= states
+    assert set(result.acks["ca_state"]) <= states

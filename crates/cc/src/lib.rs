@@ -1,5 +1,7 @@
 //! Window rules, pure and alone: congestion controllers say what ssthresh is and how the window grows; recovery rules
-//! say how the window gets there. Every pair of the two works. Nothing here knows segments, timers or packets.
+//! say how the window gets there. Every pair of the two works. Controllers and rules see ACKs as counts of segments;
+//! neither sees a sequence number, a timer or a packet. The exception is `ideal`, a minimal sender on a path without
+//! delay variation, which recomputes the tables of the RFCs.
 
 pub mod conformance;
 pub mod controller;

@@ -91,7 +91,7 @@ pub trait RecoveryRule {
 }
 
 /// Every built-in rule.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each variant holds the rule of its name")]
 #[derive(Clone, Debug)]
 pub enum Rule {
     Rfc6675(Rfc6675),

@@ -4,7 +4,7 @@ use crate::rng::Stream;
 
 /// What a random quantity looks like, in whatever unit its owner counts.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "parameters of a distribution, by the name that statistics gives them")]
 pub enum Distribution {
     /// Always the same.
     Constant { value: f64 },

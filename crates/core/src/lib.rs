@@ -1,5 +1,6 @@
-//! Ground floor of ackclock: integer time and units, the event queue, random streams, the packet and the trace
-//! schema. No I/O, no clock, no knowledge of any protocol or network element.
+//! Ground floor of ackclock: integer time and units, the event queue, random streams, and the records that the other
+//! crates exchange: packets with the headers of TCP and of datagrams, the trace, the options of controllers. It holds
+//! their fields and no behaviour: no I/O, no clock, no protocol, no network element.
 
 pub mod datagram;
 pub mod digest;

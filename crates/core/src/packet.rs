@@ -12,7 +12,7 @@ pub type FlowId = u32;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Flags(pub u8);
 
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the control bits of RFC 9293 §3.1 and RFC 3168 §6.1, by name")]
 impl Flags {
     pub const FIN: Flags = Flags(0x01);
     pub const SYN: Flags = Flags(0x02);

@@ -10,16 +10,24 @@ use crate::time::{Span, Time};
 /// What a record is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Event {
+    /// An ACK was processed.
     Ack,
+    /// A new segment left.
     Send,
+    /// A segment was retransmitted.
     Rtx,
+    /// The retransmission timer expired.
     Rto,
+    /// A tail loss probe left (RFC 8985 §7).
     Tlp,
+    /// RACK's reordering timer expired (RFC 8985 §6.3).
     ReoTimer,
+    /// Fast recovery began.
     Enter,
+    /// Fast recovery ended.
     Exit,
+    /// A reduction of the window was taken back.
     Undo,
 }
 
@@ -32,13 +40,17 @@ impl Event {
 /// Congestion state, with Linux's names and numbers (tcpi_ca_state).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum CaState {
+    /// Nothing unusual.
     #[default]
     Open,
+    /// SACKs or duplicate ACKs, no loss inferred yet.
     Disorder,
+    /// The window is being reduced because of ECN or local congestion.
     Cwr,
+    /// Fast recovery.
     Recovery,
+    /// After an RTO.
     Loss,
 }
 
@@ -50,15 +62,21 @@ impl CaState {
 /// Which branch of its recovery rule set the window on an ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Branch {
+    /// Not in recovery, or the rule has no branches.
     #[default]
     None,
+    /// PRR, pipe above ssthresh: the proportional part.
     Proportional,
+    /// PRR, pipe at or below ssthresh: the reduction bound.
     Bound,
+    /// PRR: one segment leaves although the formula gives none.
     Forced,
+    /// Rate halving: one segment less on every second ACK.
     Decrement,
+    /// Rate halving: cwnd is held at pipe + 1.
     Clamp,
+    /// cwnd stays as it is.
     Hold,
 }
 
@@ -82,7 +100,7 @@ pub struct RuleVars {
     pub recover_fs: u32,
 }
 
-/// One line of the sender's trace (`specs`: per-ACK record).
+/// One line of the sender's trace, taken on each ACK, transmission and timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     /// When.
@@ -168,11 +186,14 @@ pub struct Record {
 /// Why an episode of recovery ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum ExitCause {
+    /// The recovery point was acknowledged.
     FullAck,
+    /// The retransmission timer expired.
     Rto,
+    /// The reduction was taken back.
     Undo,
+    /// The run ended first.
     RunEnd,
 }
 

@@ -73,7 +73,7 @@ pub struct Verdict {
 }
 
 /// The algorithms.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each variant holds the algorithm of its name")]
 pub enum Algorithm {
     Allegro(Box<Allegro>),
     Vivace(Box<Vivace>),

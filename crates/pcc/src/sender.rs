@@ -2,6 +2,8 @@
 //! intervals' results to the controller, and sends at the rate that it says.
 //!
 //! Loss is no event for the rate: a lost piece is sent again, ahead of new data and at the same pace (NSDI 2015).
+//!
+//! Length: pacing, loss and intervals share the numbers of the datagrams; cut apart, each would need most of the others.
 
 use std::collections::VecDeque;
 
@@ -16,29 +18,33 @@ use crate::request::{FIRST_WAIT, TRIES};
 
 /// Running sums.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Stats {
     /// Data datagrams, retransmissions included.
     pub sent: u64,
     /// Their payload bytes.
     pub sent_bytes: u64,
+    /// Data datagrams sent again.
     pub retransmissions: u64,
     /// Taken as lost.
     pub lost: u64,
+    /// Reports received.
     pub reports: u64,
     /// Times that datagrams were taken as lost because no report had come of them for so long.
     pub timeouts: u64,
     /// Monitor intervals with a result.
     pub intervals: u64,
+    /// Sum of the RTT samples, ns.
     pub rtt_sum_ns: u128,
+    /// Number of RTT samples.
     pub rtt_samples: u64,
+    /// Least RTT.
     pub min_rtt: Span,
 }
 
 /// One line of the table of monitor intervals.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct IntervalRow {
+    /// What the interval measured.
     pub measured: Measured,
     /// NaN if the interval was not judged.
     pub utility: f64,

@@ -1,5 +1,7 @@
 //! A user's controller written in Python, behind the engine's contract. Each hook takes the GIL, hands over the window
-//! and the ACK, and checks what comes back; the first failure is kept, told once, and ends the run.
+//! and the ACK, and checks what comes back. The first failure is kept, reported once, and ends the run.
+//!
+//! Length: three classes that Python sees, each with a getter for every value.
 
 use std::sync::{Arc, Mutex};
 

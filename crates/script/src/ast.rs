@@ -81,7 +81,7 @@ pub enum Action {
 
 /// A packet.
 #[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "one protocol each, documented at its type")]
 pub enum Packet {
     Tcp(TcpPacket),
     Icmp(IcmpPacket),
@@ -176,7 +176,7 @@ impl Default for TcpOptions {
 
 /// One TCP option.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "options by the name under which IANA registered them")]
 pub enum TcpOption {
     Nop,
     Eol,

@@ -25,7 +25,7 @@ pub enum Qdisc {
 
 /// Parameters of CUBIC (Linux `/sys/module/tcp_cubic/parameters`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "parameters of the kernel module, by its names")]
 pub struct CubicModule {
     pub hystart: bool,
     /// Bit 0: ACK train, bit 1: delay.

@@ -84,7 +84,7 @@ impl Flow {
 
 /// Sums over connections: the sending host's counters, and SYNs of both.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `flows`, by name")]
 pub struct Sums {
     pub acked: u64,
     pub sent_packets: u64,
@@ -206,7 +206,7 @@ impl Sums {
 
 /// One fetch.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `fetches`, by name")]
 pub struct FetchRow {
     pub flow: FlowId,
     pub idx: u32,
@@ -220,7 +220,7 @@ pub struct FetchRow {
 
 /// Counters of one fetch, read when the client's FIN reached the server, or at its end if that comes earlier.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `fetches`, by name")]
 pub struct FetchCounts {
     pub syn_retransmissions: u64,
     pub synack_retransmissions: u64,
@@ -248,7 +248,7 @@ impl FetchCounts {
 
 /// A population's client, as drawn.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `clients`, by name")]
 pub struct ClientRow {
     pub flow: FlowId,
     pub rtt: Span,
@@ -282,7 +282,7 @@ pub struct Journal {
 
 /// What became of a plain datagram flow.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `datagrams`, by name")]
 pub struct DatagramRow {
     pub flow: FlowId,
     pub sent: u64,

@@ -87,6 +87,7 @@ fn source(workload: &Workload) -> Option<SourceParams> {
 }
 
 /// Settings of both TCP hosts of the flows of `group`, the `index`-th.
+#[allow(clippy::too_many_lines, reason = "one step for each switch of a stack")]
 pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Config, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
     let mut config = Config::profile(&group.profile)

@@ -10,7 +10,7 @@ use crate::world::{World, SENDER};
 
 /// One sample of an open flow.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `samples`, by name")]
 pub struct SampleRow {
     pub t: Time,
     pub flow: FlowId,
@@ -25,7 +25,7 @@ pub struct SampleRow {
 
 /// One sample of a link's queue.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `queue_samples`, by name")]
 pub struct QueueRow {
     pub t: Time,
     pub link: u32,
@@ -34,7 +34,7 @@ pub struct QueueRow {
 
 /// Goodput of a flow over the interval that ends at `t`.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `goodput`, by name")]
 pub struct GoodputRow {
     pub t: Time,
     pub flow: FlowId,

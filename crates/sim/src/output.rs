@@ -1,5 +1,7 @@
 //! The tables of a run, one function each. Times in seconds from the start of the run, windows in segments, sizes in
 //! bytes; NaN = did not happen.
+//!
+//! Length: a list of columns; a table is looked up here, not read through.
 
 use ackclock_cc::Window;
 use ackclock_core::packet::Class;
@@ -246,7 +248,7 @@ fn samples(samples: &[SampleRow]) -> Table {
         .u4("ssthresh", rows().map(|r| r.ssthresh))
         .span("srtt_s", rows().map(|r| r.srtt))
         .u4("in_flight", rows().map(|r| r.in_flight))
-        .u1("ca_state", rows().map(|r| r.ca_state as u8))
+        .text("ca_state", &CaState::NAMES, rows().map(|r| r.ca_state as u32))
         .i8("bytes_acked", rows().map(|r| r.bytes_acked))
         .i8("retransmissions", rows().map(|r| r.retransmissions))
 }

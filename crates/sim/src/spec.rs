@@ -46,7 +46,7 @@ pub struct FlowGroup {
     /// How many.
     #[serde(default = "one_flow")]
     pub count: u32,
-    /// Host profile: see `ackclock_tcp::profile`.
+    /// Host profile: see `ackclock_tcp::Config::profile`.
     pub profile: String,
     /// Congestion controller's registry name.
     pub congestion_control: String,
@@ -87,7 +87,7 @@ pub struct FlowGroup {
 /// Value of a controller's option.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "one type of TOML each")]
 pub enum OptionValue {
     Flag(bool),
     Number(f64),
@@ -101,7 +101,7 @@ fn one_flow() -> u32 {
 /// Settings of a host that override its profile; every field absent by default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Stack {
     /// Payload of a full segment, bytes (SMSS, options already taken off).
     pub smss: Option<u32>,
@@ -156,7 +156,7 @@ pub struct Stack {
 /// What the hosts remember of earlier connections to a destination.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct MetricsCache {
     pub destination: String,
     /// Segments; 0 = nothing yet.
@@ -196,7 +196,7 @@ pub struct Record {
 /// Where packets are captured. One side at a time: what both see would look like retransmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum CapturePoint {
     #[default]
     None,
@@ -207,7 +207,7 @@ pub enum CapturePoint {
 /// How much of transactions is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum TransactionLevel {
     #[default]
     Rows,
@@ -217,7 +217,7 @@ pub enum TransactionLevel {
 /// How much of the per-ACK trace is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum TraceLevel {
     #[default]
     None,

@@ -8,31 +8,98 @@ use crate::error::Error;
 use crate::run::{parse, run};
 use crate::table::{Column, Table};
 
-/// Name and one line for each metric that has a name of its own.
-pub const REGISTRY: &[(&str, &str)] = &[
-    ("goodput_bps", "goodput of all flows together"),
-    ("jain", "Jain's index of the flows' goodput: 1/n (one has all) to 1 (equal)"),
-    ("bytes_acked", "payload acknowledged, all flows"),
-    ("sent_packets", "packets that the senders sent, all flows"),
-    ("retransmissions", "of these, retransmissions"),
-    ("retransmission_share", "retransmissions by packets sent"),
-    ("rtos", "retransmission timeouts, all flows"),
-    ("recoveries", "episodes of fast recovery, all flows"),
-    ("mean_rtt_s", "mean over the flows of their mean RTT"),
-    ("min_rtt_s", "least RTT of all"),
-    ("completion_s", "time until the last flow completed; none unless all did"),
-    ("dropped_queue", "packets refused or dropped by queues, all links"),
-    ("dropped_loss", "packets lost by loss models, all links"),
-    ("marked", "packets marked, all links"),
-    ("queue_mean_packets", "mean queue of the link whose queue is longest on average"),
-    ("queue_max_packets", "largest queue of all links"),
-    ("fetches", "fetches begun"),
-    ("fetches_done", "fetches completed"),
-    ("fetch_mean_s", "mean latency of the completed fetches"),
-    ("fetch_p50_s", "their median latency"),
-    ("fetch_p95_s", "their 95th percentile"),
-    ("fetch_p99_s", "their 99th percentile"),
+/// A metric that has a name of its own: the name, one line about it, and how it is reduced.
+struct Named {
+    name: &'static str,
+    about: &'static str,
+    of: fn(&Summary) -> f64,
+}
+
+const NAMED: &[Named] = &[
+    Named { name: "goodput_bps", about: "goodput of all flows together", of: |s| s.goodput },
+    Named {
+        name: "jain",
+        about: "Jain's index of the flows' goodput: 1/n (one has all) to 1 (equal)",
+        of: |s| share(s.goodput * s.goodput, s.flows as f64 * s.squares),
+    },
+    Named {
+        name: "bytes_acked",
+        about: "payload acknowledged, all flows",
+        of: |s| s.sum("flows", "bytes_acked"),
+    },
+    Named {
+        name: "sent_packets",
+        about: "packets that the senders sent, all flows",
+        of: |s| s.sum("flows", "sent_packets"),
+    },
+    Named {
+        name: "retransmissions",
+        about: "of these, retransmissions",
+        of: |s| s.sum("flows", "retransmissions"),
+    },
+    Named {
+        name: "retransmission_share",
+        about: "retransmissions by packets sent",
+        of: |s| share(s.sum("flows", "retransmissions"), s.sum("flows", "sent_packets")),
+    },
+    Named { name: "rtos", about: "retransmission timeouts, all flows", of: |s| s.sum("flows", "rtos") },
+    Named {
+        name: "recoveries",
+        about: "episodes of fast recovery, all flows",
+        of: |s| s.sum("flows", "recoveries"),
+    },
+    Named {
+        name: "mean_rtt_s",
+        about: "mean over the flows of their mean RTT",
+        of: |s| Reduce::Mean.of(s.values("flows", "mean_rtt_s")),
+    },
+    Named {
+        name: "min_rtt_s",
+        about: "least RTT of all",
+        of: |s| Reduce::Min.of(s.values("flows", "min_rtt_s")),
+    },
+    Named {
+        name: "completion_s",
+        about: "time until the last flow completed; none unless all did",
+        of: |s| s.completion(),
+    },
+    Named {
+        name: "dropped_queue",
+        about: "packets refused or dropped by queues, all links",
+        of: |s| s.sum("links", "dropped_queue"),
+    },
+    Named {
+        name: "dropped_loss",
+        about: "packets lost by loss models, all links",
+        of: |s| s.sum("links", "dropped_loss"),
+    },
+    Named { name: "marked", about: "packets marked, all links", of: |s| s.sum("links", "marked") },
+    Named {
+        name: "queue_mean_packets",
+        about: "mean queue of the link whose queue is longest on average",
+        of: |s| Reduce::Max.of(s.values("links", "mean_packets")),
+    },
+    Named {
+        name: "queue_max_packets",
+        about: "largest queue of all links",
+        of: |s| Reduce::Max.of(s.values("links", "max_packets")),
+    },
+    Named { name: "fetches", about: "fetches begun", of: |s| Reduce::Count.of(s.values("fetches", "idx")) },
+    Named { name: "fetches_done", about: "fetches completed", of: |s| s.latencies.len() as f64 },
+    Named {
+        name: "fetch_mean_s",
+        about: "mean latency of the completed fetches",
+        of: |s| s.latency(Reduce::Mean),
+    },
+    Named { name: "fetch_p50_s", about: "their median latency", of: |s| s.latency(Reduce::Quantile(0.5)) },
+    Named { name: "fetch_p95_s", about: "their 95th percentile", of: |s| s.latency(Reduce::Quantile(0.95)) },
+    Named { name: "fetch_p99_s", about: "their 99th percentile", of: |s| s.latency(Reduce::Quantile(0.99)) },
 ];
+
+/// Name and one line of each metric that has a name of its own.
+pub fn registry() -> Vec<(&'static str, &'static str)> {
+    NAMED.iter().map(|metric| (metric.name, metric.about)).collect()
+}
 
 /// How a column becomes a number. Values that do not exist (NaN) are left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,8 +181,8 @@ fn quantile(mut values: Vec<f64>, q: f64) -> f64 {
 /// One metric.
 #[derive(Clone, Debug)]
 enum Metric {
-    /// Index into the registry.
-    Named(usize),
+    /// One of [`NAMED`].
+    Named(fn(&Summary) -> f64),
     /// "table.column.reduction".
     Column { table: String, column: String, reduce: Reduce },
 }
@@ -141,9 +208,9 @@ impl Metrics {
 
     /// The value of each metric; NaN where a run has none.
     pub fn of(&self, tables: &[Table]) -> Vec<f64> {
-        let mut known: Option<Vec<f64>> = None;
+        let mut summary: Option<Summary> = None;
         let value = |metric: &Metric| match metric {
-            Metric::Named(at) => known.get_or_insert_with(|| named(tables))[*at],
+            Metric::Named(of) => of(summary.get_or_insert_with(|| Summary::new(tables))),
             Metric::Column { table, column, reduce } => {
                 let found = tables.iter().find(|t| t.name == table).and_then(|t| t.column(column));
                 found.map_or(f64::NAN, |column| reduce.of(numbers(column)))
@@ -166,12 +233,12 @@ pub fn check_tables(wanted: &[(String, Option<Vec<String>>)]) -> Result<(), Erro
 }
 
 fn metric(name: &str, tables: &[Table]) -> Result<Metric, Error> {
-    if let Some(at) = REGISTRY.iter().position(|(known, _)| *known == name) {
-        return Ok(Metric::Named(at));
+    if let Some(known) = NAMED.iter().find(|known| known.name == name) {
+        return Ok(Metric::Named(known.of));
     }
     let parts: Vec<&str> = name.split('.').collect();
     let [table, column, reduction] = parts[..] else {
-        let known: Vec<&str> = REGISTRY.iter().map(|(name, _)| *name).collect();
+        let known: Vec<&str> = NAMED.iter().map(|known| known.name).collect();
         let allowed = format!("{}, or table.column.reduction such as flows.rtos.max", known.join(", "));
         return Err(Error::value("metrics", format_args!("{name:?}"), allowed));
     };
@@ -217,66 +284,62 @@ fn empty_tables() -> Result<Vec<Table>, Error> {
     Ok(tables)
 }
 
-/// The tables that [`named`] reads.
+/// The tables that the metrics of [`NAMED`] read.
 const NEEDED: [&str; 3] = ["flows", "links", "fetches"];
 
-/// Every metric of the registry, in its order.
-fn named(tables: &[Table]) -> Vec<f64> {
-    let flows = Rows(tables, "flows");
-    let links = Rows(tables, "links");
-    let fetches = Rows(tables, "fetches");
-    let goodput: Vec<f64> = flows.values("goodput_bps").collect();
-    let squares = goodput.iter().fold(0.0, |sum, x| sum + x * x);
-    let total = Reduce::Sum.of(goodput.iter().copied());
-    let sent = flows.sum("sent_packets");
-    let completions: Vec<f64> = flows.values("completion_s").collect();
-    let latencies: Vec<f64> = fetches.values("total_s").filter(|v| !v.is_nan()).collect();
-    let latency = |reduce: Reduce| reduce.of(latencies.iter().copied());
-    let share = |part: f64, whole: f64| if whole == 0.0 { f64::NAN } else { part / whole };
-    vec![
-        total,
-        share(total * total, goodput.len() as f64 * squares),
-        flows.sum("bytes_acked"),
-        sent,
-        flows.sum("retransmissions"),
-        share(flows.sum("retransmissions"), sent),
-        flows.sum("rtos"),
-        flows.sum("recoveries"),
-        Reduce::Mean.of(flows.values("mean_rtt_s")),
-        Reduce::Min.of(flows.values("min_rtt_s")),
-        if completions.iter().any(|c| c.is_nan()) {
-            f64::NAN
-        } else {
-            Reduce::Max.of(completions.into_iter())
-        },
-        links.sum("dropped_queue"),
-        links.sum("dropped_loss"),
-        links.sum("marked"),
-        Reduce::Max.of(links.values("mean_packets")),
-        Reduce::Max.of(links.values("max_packets")),
-        Reduce::Count.of(fetches.values("idx")),
-        latencies.len() as f64,
-        latency(Reduce::Mean),
-        latency(Reduce::Quantile(0.5)),
-        latency(Reduce::Quantile(0.95)),
-        latency(Reduce::Quantile(0.99)),
-    ]
+/// The tables of a run, with what several metrics need.
+struct Summary<'a> {
+    tables: &'a [Table],
+    /// Flows that have a goodput; its sum, and the sum of its squares.
+    flows: usize,
+    goodput: f64,
+    squares: f64,
+    /// Of the completed fetches.
+    latencies: Vec<f64>,
 }
 
-/// One of the tables.
-struct Rows<'a>(&'a [Table], &'static str);
+impl<'a> Summary<'a> {
+    fn new(tables: &'a [Table]) -> Summary<'a> {
+        let mut summary = Summary { tables, flows: 0, goodput: 0.0, squares: 0.0, latencies: Vec::new() };
+        let goodput: Vec<f64> = summary.values("flows", "goodput_bps").collect();
+        summary.flows = goodput.len();
+        summary.goodput = Reduce::Sum.of(goodput.iter().copied());
+        summary.squares = goodput.iter().fold(0.0, |sum, x| sum + x * x);
+        summary.latencies = summary.values("fetches", "total_s").filter(|v| !v.is_nan()).collect();
+        summary
+    }
 
-impl<'a> Rows<'a> {
-    fn values(&self, column: &str) -> Box<dyn Iterator<Item = f64> + 'a> {
-        let table = self.0.iter().find(|t| t.name == self.1);
+    fn values(&self, table: &str, column: &str) -> Box<dyn Iterator<Item = f64> + 'a> {
+        let table = self.tables.iter().find(|t| t.name == table);
         match table.and_then(|t| t.column(column)) {
             Some(column) => numbers(column),
             None => Box::new(std::iter::empty()),
         }
     }
 
-    fn sum(&self, column: &str) -> f64 {
-        Reduce::Sum.of(self.values(column))
+    fn sum(&self, table: &str, column: &str) -> f64 {
+        Reduce::Sum.of(self.values(table, column))
+    }
+
+    fn latency(&self, reduce: Reduce) -> f64 {
+        reduce.of(self.latencies.iter().copied())
+    }
+
+    fn completion(&self) -> f64 {
+        let completions: Vec<f64> = self.values("flows", "completion_s").collect();
+        match completions.iter().any(|c| c.is_nan()) {
+            true => f64::NAN,
+            false => Reduce::Max.of(completions.into_iter()),
+        }
+    }
+}
+
+/// NaN for a share of nothing.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 {
+        f64::NAN
+    } else {
+        part / whole
     }
 }
 
@@ -320,12 +383,11 @@ mod tests {
         assert!(value(&tables, "completion_s").is_nan(), "bulk flows never complete");
         assert_eq!(value(&tables, "fetches_done"), value(&tables, "fetches.done.sum"));
         assert_eq!(value(&tables, "fetch_p50_s"), value(&tables, "fetches.total_s.median"));
-        assert_eq!(named(&tables).len(), REGISTRY.len());
     }
 
     #[test]
     fn metrics_need_no_other_tables_than_they_say() {
-        let mut names: Vec<String> = REGISTRY.iter().map(|(name, _)| name.to_string()).collect();
+        let mut names: Vec<String> = NAMED.iter().map(|known| known.name.to_string()).collect();
         names.push("recoveries.idx.count".to_string());
         let scenario = parse(SMALL).expect("reads");
         let all = run(&scenario, 3).expect("runs").tables;

@@ -8,7 +8,7 @@ use crate::spec::TransactionLevel;
 
 /// One transaction: a request and its response, with the connection set up for it, if it is the first there.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `transactions`, by name")]
 pub struct TransactionRow {
     pub flow: FlowId,
     pub idx: u32,
@@ -29,7 +29,7 @@ pub struct TransactionRow {
 
 /// What a connection did for one transaction.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `transactions`, by name")]
 pub struct Counts {
     pub segments_sent: u64,
     pub retransmissions: u64,
@@ -40,7 +40,7 @@ pub struct Counts {
 
 /// Sums over the transactions of one group that began with the same initial window.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `transaction_summary`, by name")]
 pub struct Tally {
     pub group: u32,
     pub iw: u32,

@@ -60,7 +60,10 @@ impl TransportConfig {
 }
 
 /// One end.
-#[allow(clippy::large_enum_variant)] // almost every end is TCP: a box would only add an indirection per packet
+#[allow(
+    clippy::large_enum_variant,
+    reason = "almost every end is TCP: a box would add an indirection per packet"
+)]
 pub enum Transport {
     /// TCP.
     Tcp(Connection),
@@ -69,8 +72,8 @@ pub enum Transport {
 }
 
 /// One end of a transport over datagrams.
-#[allow(missing_docs)]
-#[allow(clippy::large_enum_variant)] // boxed as a whole in `Transport`
+#[allow(missing_docs, reason = "each variant holds the endpoint of its name")]
+#[allow(clippy::large_enum_variant, reason = "boxed as a whole in `Transport`")]
 pub enum DatagramEnd {
     Source(Source),
     Sink(Sink),

@@ -163,7 +163,7 @@ impl Context<'_> {
 }
 
 /// Every workload of a single flow. A population is many `Fetch` flows.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each variant holds the workload of its name")]
 pub enum Driver {
     Bulk(Bulk),
     Transfer(Transfer),

@@ -115,7 +115,6 @@ impl SendLimit {
 
 /// Everything that is constant for one endpoint.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Config {
     /// Payload of a full segment, bytes; 0 = 1460 less the timestamp option.
     pub smss: u32,
@@ -127,17 +126,25 @@ pub struct Config {
     /// Segments that may leave before the first ACK of data, whatever the initial window; 0 = no such bound. Small send
     /// buffers and segmentation in hardware have this effect.
     pub first_burst_cap: u32,
+    /// Whether a FIN waits for room in cwnd.
     pub fin_rule: FinRule,
+    /// Offer and use SACK (RFC 2018).
     pub sack: bool,
+    /// Offer and use timestamps (RFC 7323).
     pub timestamps: bool,
+    /// How losses are inferred.
     pub detection: Detection,
     /// Reordering degree at the start, segments; 0 = `dup_thresh` (a route's `reordering` in Linux).
     pub reordering: u32,
     /// dupthresh, and Linux's `tcp_reordering`.
     pub dup_thresh: u32,
+    /// Which estimator sets the RTO.
     pub rto_style: RtoStyle,
+    /// RTO before the first RTT sample (RFC 6298 §2.1).
     pub initial_rto: Span,
+    /// Least RTO (RFC 6298 §2.4).
     pub min_rto: Span,
+    /// Greatest RTO (RFC 6298 §2.5).
     pub max_rto: Span,
     /// RTO after a handshake without an RTT sample (RFC 6298 §5.7).
     pub fallback_rto: Span,
@@ -147,6 +154,7 @@ pub struct Config {
     pub syn_retries: u8,
     /// Retransmissions of data before giving up (Linux `tcp_retries2`).
     pub data_retries: u8,
+    /// How ACKs are delayed.
     pub delayed_ack: DelayedAck,
     /// The end that is connected to delays its ACKs whatever `delayed_ack` says: its answer carries them.
     pub responder_delays_acks: bool,
@@ -154,9 +162,13 @@ pub struct Config {
     pub delack_timeout: Span,
     /// Hold back further duplicate ACKs for up to this long after the first three; zero = off (Linux 4.18 on).
     pub sack_compression: bool,
+    /// New data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
+    /// Fewer duplicate ACKs for a small flight (RFC 5827).
     pub early_retransmit: EarlyRetransmit,
+    /// Tail loss probes (RFC 8985 §7).
     pub tlp: bool,
+    /// F-RTO (RFC 5682).
     pub frto: bool,
     /// Undo a reduction that DSACKs or timestamps show to be needless.
     pub undo: bool,
@@ -183,7 +195,9 @@ pub struct Config {
     pub whole_window: bool,
     /// Duplicates are reported (RFC 2883).
     pub dsack: bool,
+    /// Use of ECN (RFC 3168).
     pub ecn: EcnUse,
+    /// Whether and how segments are paced.
     pub pacing: Pacing,
     /// Segments are checked as a peer's are who may send anything (RFC 5961), answers to those without payload at least
     /// this far apart; `None`: the peer is another endpoint of this kind.

@@ -22,12 +22,16 @@ pub(crate) use handshake::window_scale;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
 pub enum State {
+    /// Nothing sent or received yet.
     Closed,
+    /// Waits for a SYN.
     Listen,
+    /// Has sent a SYN.
     SynSent,
+    /// Has answered a SYN.
     SynReceived,
+    /// Data may pass; until both FINs are acknowledged.
     Established,
     /// Both FINs were sent and acknowledged.
     Done,

@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 
 /// Running sums of one endpoint, as a sender unless said otherwise.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "counters of events, by the name of the event")]
 pub struct Stats {
     /// Retransmissions included.
     pub data_segments_sent: u64,
@@ -40,7 +40,7 @@ pub struct Stats {
 
 /// A snapshot in the spirit of TCP_INFO; windows in segments.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the fields of Linux's `struct tcp_info`, by name")]
 pub struct Info {
     pub state: State,
     pub ca_state: CaState,

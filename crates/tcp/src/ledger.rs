@@ -5,7 +5,7 @@ use ackclock_core::{Flags, Segment, Time};
 
 /// Counters and times.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the fields of Linux's `struct tcp_info`, by name")]
 pub struct Ledger {
     pub segs_in: u64,
     pub segs_out: u64,

@@ -8,7 +8,6 @@ use crate::trace::{Event, Line};
 
 /// What a row is about.
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[allow(missing_docs)]
 pub enum What {
     Ack,
     Send,
@@ -23,7 +22,6 @@ impl What {
 
 /// One line of the table.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct AckRow {
     pub t: u64,
     pub flow: u32,
@@ -47,7 +45,6 @@ pub struct AckRow {
 
 /// An episode of fast recovery, or a timeout.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Change {
     pub t: u64,
     pub flow: u32,
@@ -91,6 +88,7 @@ impl Acks {
 }
 
 /// The rows of one connection.
+#[allow(clippy::too_many_lines, reason = "one pass over what one connection saw, in the order of time")]
 fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     let Some(isn) = packets.iter().find(|p| p.outgoing && p.header.syn).map(|p| p.header.seq) else {
         return Vec::new();

@@ -13,7 +13,6 @@ use crate::packet::{Header, Udp};
 use crate::sys::{self, Ring};
 
 /// A packet at the sending host of a traced flow.
-#[allow(missing_docs)]
 pub struct Row {
     pub t: u64,
     pub flow: u32,

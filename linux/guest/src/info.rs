@@ -7,7 +7,6 @@ use crate::sys;
 
 /// The fields that the tables use.
 #[derive(Clone, Copy, Default, Debug)]
-#[allow(missing_docs)]
 pub struct Info {
     pub ca_state: u8,
     pub unacked: u32,

@@ -71,7 +71,7 @@ pub enum Qdisc {
         loss: u32,
         /// Gilbert-Elliott instead: p, r, 1 - loss in the bad state, loss in the good state, in 2^32.
         gemodel: Option<[u32; 4]>,
-        /// Extra delay up to this, ns, order not kept; 0 = none.
+        /// Seed of the random losses.
         seed: u64,
     },
     /// A rate (HTB), packets leave at the start of their transmission; the leaf decides what waits.

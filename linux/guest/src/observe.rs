@@ -20,7 +20,6 @@ use crate::transactions::Clients;
 use crate::{acks, qdisc, tables};
 
 /// A sample of an open flow.
-#[allow(missing_docs)]
 pub struct Sample {
     pub t: u64,
     pub flow: u32,
@@ -31,7 +30,6 @@ pub struct Sample {
 
 /// What the loop writes down.
 #[derive(Default)]
-#[allow(missing_docs)]
 pub struct Notes {
     pub samples: Vec<Sample>,
     /// (time, link, packets).

@@ -4,7 +4,6 @@ use ackclock_core::packet::Ecn;
 
 /// What is read of a packet.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Header {
     pub source: u16,
     pub target: u16,

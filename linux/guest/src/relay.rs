@@ -20,7 +20,6 @@ use crate::packet::{Header, Udp};
 use crate::{sys, wire};
 
 /// A packet that a link refused.
-#[allow(missing_docs)]
 pub struct Dropped {
     pub t: u64,
     pub link: u32,

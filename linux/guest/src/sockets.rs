@@ -32,7 +32,6 @@ impl Id {
 
 /// Who a connection belongs to, and where it stands there.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Owner {
     pub driver: usize,
     pub flow: u32,

@@ -1,5 +1,5 @@
 //! System calls, wrapped: everything unsafe of this program. Errors carry what was tried.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "system calls; every other module is free of it")]
 
 mod now;
 

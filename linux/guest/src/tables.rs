@@ -232,7 +232,7 @@ fn samples(samples: &[Sample]) -> Table {
         .u4("ssthresh", rows().map(|r| threshold(r.info.ssthresh)))
         .span("srtt_s", rows().map(|r| Span::from_us(r.info.srtt_us as u64)))
         .u4("in_flight", rows().map(|r| r.info.in_flight()))
-        .u1("ca_state", rows().map(|r| r.info.ca_state))
+        .text("ca_state", &CaState::NAMES, rows().map(|r| (r.info.ca_state as u32).min(LOSS as u32)))
         .i8("bytes_acked", rows().map(|r| r.bytes_acked))
         .i8("retransmissions", rows().map(|r| r.retransmissions))
 }

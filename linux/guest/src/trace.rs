@@ -10,7 +10,6 @@ use crate::flows::{MOST_FLOWS, SENDER_PORT};
 
 /// What a tracepoint said.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Event {
     /// An ACK is about to be processed.
     Probe { snd_una: u32, snd_nxt: u32, cwnd: u32, ssthresh: u32, rwnd: u32, srtt_us: u32 },
@@ -20,7 +19,6 @@ pub enum Event {
 
 /// When and where.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Line {
     /// CLOCK_MONOTONIC, us: the trace's text has no more digits.
     pub us: u64,

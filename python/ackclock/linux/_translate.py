@@ -33,7 +33,7 @@ FULL_FRAME = 1500 + FRAME
 ENOUGH = 1_000_000
 """Packets of a queue that never drops."""
 
-CONTROLLERS = {"cubic-kernel": "cubic", "westwood-plus": "westwood", "westwood": ""}
+CONTROLLERS = {"westwood-plus": "westwood", "westwood": ""}
 """Our name -> the kernel's, where they differ; "": what the kernel calls so is another one."""
 
 OURS = {
@@ -177,11 +177,12 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "count", "profile", "congestion_control", "congestion_control_options", "recovery", "stack", "workload",
         "start_ns", "stagger_ns", "stagger_s", "stop_ns", "path",
     }):  # fmt: skip
-        raise refuse(key, "a value", f"no {key}")
+        raise refuse(key, group[key], f"no {key}")
     if datagrams:
         return _datagram_host(group, refuse)
     if options:
-        raise refuse(f"congestion_control_options.{next(iter(options))}", "a value", "no options")
+        name, value = next(iter(options.items()))
+        raise refuse(f"congestion_control_options.{name}", value, "no options")
     controller = kernel_controller(group["congestion_control"], group.get("recovery"))
     if controller not in controllers:
         if group.get("recovery") not in (None, "prr-linux-6"):
@@ -335,11 +336,16 @@ def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**link, "queue": {"kind": "drop-tail", "limit_bytes": most}}
 
 
+def _written(key: str, value: object) -> str:
+    """The value of a compiled key as a message shows it, times with their unit."""
+    return f"{value} ns" if key.endswith("_ns") else quote(value)
+
+
 def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
     """One link as disciplines in a row: loss, queue with rate, delay."""
     for key, value in link.items():
         if value and value != LINK_DEFAULTS.get(key) and (key in ("jitter_ns", "reorder") or key not in LINK_KEYS):
-            raise _NotByQdiscError(f"{place}.{key.removesuffix('_ns')}", "a value")
+            raise _NotByQdiscError(f"{place}.{key.removesuffix('_ns')}", _written(key, value))
     rate_bps, delay = link.get("rate_bps"), link.get("delay_ns", 0)
     if rate_bps is not None and rate_bps < 8:
         raise _NotByQdiscError(f"{place}.rate", f"{rate_bps} bit/s")

@@ -10,6 +10,8 @@ Layout:
 A part is written under another name (`.tmp`), then entered into the database together with the new state of its runs, then
 given its name. So a file that has its name is part of the store, and whatever moment a process is killed at, the next
 one either finishes the renaming or finds runs that still have to be made.
+
+Length: the protocol of commit and recovery is one argument, and its steps are read together.
 """
 
 from __future__ import annotations

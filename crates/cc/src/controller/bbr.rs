@@ -70,6 +70,7 @@ pub struct Bbr {
     prior_cwnd: u32,
     idle_restart: bool,
     has_seen_rtt: bool,
+    smss: u32,
     full_bw: u64,
     full_bw_cnt: u8,
     full_bw_reached: bool,
@@ -105,6 +106,7 @@ impl Default for Bbr {
             prior_cwnd: 0,
             idle_restart: false,
             has_seen_rtt: false,
+            smss: 0,
             full_bw: 0,
             full_bw_cnt: 0,
             full_bw_reached: false,
@@ -378,6 +380,7 @@ impl CongestionControl for Bbr {
         }
         self.min_rtt_stamp = now;
         self.epoch_stamp = now;
+        self.smss = smss;
         self.pace_from_rtt(window, srtt, smss);
     }
 
@@ -390,6 +393,7 @@ impl CongestionControl for Bbr {
 
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.delivered += u64::from(ack.delivered);
+        self.smss = ack.smss;
         self.update_bw(ack.rate.as_ref());
         self.update_extra_acked(window, ack);
         self.update_cycle(window, ack);
@@ -450,7 +454,7 @@ impl CongestionControl for Bbr {
     fn vars(&self, values: &mut [f64]) {
         let gain = |g: u64| g as f64 / UNIT as f64;
         let rtt = if self.min_rtt == u64::MAX { f64::NAN } else { self.min_rtt as f64 * 1e-6 };
-        let bps = self.bw.get() as f64 / BW_UNIT as f64 * 1e6 * 8.0 * 1448.0;
+        let bps = self.bw.get() as f64 / BW_UNIT as f64 * 1e6 * 8.0 * f64::from(self.smss);
         let all = [bps, rtt, self.mode as u8 as f64, gain(self.pacing_gain), gain(self.cwnd_gain)];
         for (value, known) in values.iter_mut().zip(all) {
             *value = known;

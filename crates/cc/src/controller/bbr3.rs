@@ -89,6 +89,7 @@ pub struct Bbr3 {
     prev_state: CaState,
     idle_restart: bool,
     has_seen_rtt: bool,
+    smss: u32,
     epoch_stamp: Time,
     epoch_acked: f64,
     extra_acked: [f64; 2],
@@ -138,6 +139,7 @@ impl Default for Bbr3 {
             prev_state: CaState::Open,
             idle_restart: false,
             has_seen_rtt: false,
+            smss: 0,
             epoch_stamp: Time::ZERO,
             epoch_acked: 0.0,
             extra_acked: [0.0; 2],
@@ -403,6 +405,7 @@ impl CongestionControl for Bbr3 {
             self.has_seen_rtt = true;
         }
         (self.min_rtt_stamp, self.probe_rtt_min_stamp, self.epoch_stamp) = (now, now, now);
+        self.smss = smss;
         pace_from_rtt(window, srtt, smss);
     }
 
@@ -415,6 +418,7 @@ impl CongestionControl for Bbr3 {
 
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.delivered += u64::from(ack.delivered);
+        self.smss = ack.smss;
         self.round_start = false;
         self.loss_round_start = false;
         let valid = ack.rate.filter(|rate| rate.interval > Span::ZERO);
@@ -499,7 +503,7 @@ impl CongestionControl for Bbr3 {
         };
         let known = |x: f64| if x.is_finite() { x } else { f64::NAN };
         let all = [
-            self.bw() * 8.0 * 1448.0,
+            self.bw() * 8.0 * f64::from(self.smss),
             known(self.min_rtt),
             mode,
             self.pacing_gain,

@@ -211,7 +211,7 @@ pub(super) fn find(name: &str) -> Result<&'static Entry, Refusal> {
 }
 
 /// Every built-in controller, and one variant for a user's own.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each variant holds the controller of its name")]
 pub enum Controller {
     Reno(Reno),
     Cubic(Cubic),

@@ -49,7 +49,7 @@ pub enum CapacityConfig {
 }
 
 /// A link's varying capacity at work.
-#[allow(clippy::large_enum_variant)] // boxed as a whole, one for each link that has it
+#[allow(clippy::large_enum_variant, reason = "boxed as a whole, one for each link that has it")]
 pub(crate) enum Capacity {
     Schedule(Schedule),
     Replay(Replay),

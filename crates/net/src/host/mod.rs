@@ -70,21 +70,26 @@ pub enum Permit {
 
 /// What a host measured.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct HostSums {
     /// Time without a processor.
     pub stalled: Span,
+    /// How often that was.
     pub stalls: u64,
+    /// The longest of them.
     pub longest_stall: Span,
     /// Time that processes waited for a core, all together.
     pub waited: Span,
     /// Interrupts of a card that coalesces them, packets that came by them, most by one.
     pub interrupts: u64,
+    /// Packets that came by these interrupts.
     pub interrupt_packets: u64,
+    /// Most packets of one interrupt.
     pub largest_interrupt: u32,
     /// The same for batches that left.
     pub batches: u64,
+    /// Packets that left in these batches.
     pub batch_packets: u64,
+    /// Most packets of one batch.
     pub largest_batch: u32,
 }
 

@@ -7,6 +7,8 @@
 //! Differs: what an implementation does to the sender's clock or threads is not here (see `ackclock_core::pacing`);
 //! "usp" has an RTT term in its utility, which its variant here leaves out; "ker" leaves the first and last five
 //! packets of an interval out of account, which an interval of whole spacings does not need.
+//!
+//! Length: one state machine whose variants differ in constants only; a fifth of the file is their tables.
 
 use ackclock_core::Stream;
 
@@ -74,17 +76,22 @@ pub enum FirstMove {
 
 /// Constants of an implementation.
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[allow(missing_docs)]
 pub struct AllegroParams {
+    /// First rate.
     pub start: Start,
+    /// How the starting phase grows.
     pub growth: Growth,
+    /// When and where the starting phase ends.
     pub exit: Exit,
     /// The first interval's utility counts half.
     pub first_counts_half: bool,
     /// Share of the rate while waiting for a result of the starting phase.
     pub start_filler: f64,
+    /// How long an interval is.
     pub length: Length,
+    /// Least relative size of a trial.
     pub epsilon_min: f64,
+    /// Greatest relative size of a trial.
     pub epsilon_max: f64,
     /// Beyond the greatest trial size comes the least again.
     pub epsilon_wraps: bool,
@@ -96,6 +103,7 @@ pub struct AllegroParams {
     pub keeps_last_trial: bool,
     /// Each trial waits for the result of the one before.
     pub sequential: bool,
+    /// Where the rate goes once the trials agree.
     pub first_move: FirstMove,
     /// Size of step n is n times this.
     pub step: f64,
@@ -111,7 +119,9 @@ pub struct AllegroParams {
     pub least_packets: f64,
     /// Rates above this, and this much above the measured throughput, fall back to it; bit/s, both.
     pub resync: Option<(f64, f64)>,
+    /// Least rate, bit/s.
     pub min_rate: f64,
+    /// Greatest rate, bit/s.
     pub max_rate: f64,
 }
 

@@ -26,12 +26,14 @@ pub enum Votes {
 
 /// Constants.
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[allow(missing_docs)]
 pub struct VivaceParams {
     /// Packets per RTT of the first interval.
     pub start_packets: f64,
+    /// Relative size of a trial.
     pub epsilon: f64,
+    /// Pairs of trials of a decision.
     pub pairs: u32,
+    /// How the pairs decide.
     pub votes: Votes,
     /// theta_0.
     pub theta: f64,
@@ -41,10 +43,13 @@ pub struct VivaceParams {
     pub delta: f64,
     /// Least change and least rate, bit/s.
     pub min_change: f64,
+    /// Least rate, bit/s.
     pub min_rate: f64,
+    /// Greatest rate, bit/s.
     pub max_rate: f64,
     /// Least packets and RTTs of an interval.
     pub packets: f64,
+    /// Least length of an interval, RTTs.
     pub rtts: f64,
     /// Gradients and deviations that are noise count as zero.
     pub gates: bool,

@@ -34,7 +34,7 @@ macro_rules! sysctls {
     ) => {
         /// Kernel parameters under their names without `net.ipv4.` (`net.core.` for the `*_max` and `*_default`).
         #[derive(Clone, PartialEq, Eq, Debug)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "the kernel's parameters, by its names (Documentation/networking/ip-sysctl.rst)")]
         pub struct Sysctls {
             $(pub $number: u64,)*
             /// Least, default, greatest; bytes.

@@ -7,7 +7,7 @@ use super::Distribution;
 /// A host that flow groups name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Host {
     pub name: String,
     /// One machine for all that name it; otherwise one for each flow.
@@ -41,7 +41,7 @@ pub struct Host {
 /// On-times and off-times, seconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Gate {
     pub on_s: Distribution,
     pub off_s: Distribution,
@@ -50,7 +50,7 @@ pub struct Gate {
 /// The processor.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Cpu {
     /// 0 = one for each process.
     #[serde(default)]
@@ -67,7 +67,7 @@ pub struct Cpu {
 /// When the card hands packets on.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Batching {
     #[serde(default)]
     pub interval_ns: u64,

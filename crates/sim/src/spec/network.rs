@@ -53,7 +53,7 @@ pub struct Network {
 /// The way back, link by link; an absent entry mirrors the forward link (rate, delay, queue and loss alike).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Reverse {
     pub access: Option<Link>,
     pub bottleneck: Option<Link>,
@@ -63,7 +63,7 @@ pub struct Reverse {
 /// A link of a graph.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct NamedLink {
     pub name: String,
     pub link: Link,
@@ -72,7 +72,7 @@ pub struct NamedLink {
 /// A path of a graph: names of links, in order.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Path {
     pub name: String,
     pub forward: Vec<String>,
@@ -112,7 +112,7 @@ pub struct Link {
 /// A varying capacity.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub enum Capacity {
     /// Changes at listed times; up to the first the link is as its own keys say.
     Schedule {
@@ -137,7 +137,7 @@ pub enum Capacity {
 /// A change; what is absent stays as it was.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct CapacityStep {
     pub at_ns: u64,
     #[serde(default)]
@@ -161,7 +161,7 @@ pub struct Reorder {
 /// A queue and its discipline. Limits count what waits, not the packet in transmission.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub enum Queue {
     /// True tail drop, limited in packets or bytes.
     DropTail {
@@ -268,7 +268,7 @@ fn red_weight() -> f64 {
 /// A loss model.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub enum Loss {
     #[default]
     None,
@@ -316,7 +316,7 @@ fn one() -> f64 {
 /// flow, each at its `transmission`-th transmission (0 the original).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Drop {
     #[serde(default)]
     pub flow: u32,

@@ -7,7 +7,7 @@ use super::{one_flow, Video};
 /// A distribution to draw from.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub enum Distribution {
     Constant {
         value: f64,

@@ -15,7 +15,7 @@ use crate::topology::Layout;
 
 /// A population.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Population<'a> {
     pub requests: u32,
     pub rtt_s: &'a Distribution,

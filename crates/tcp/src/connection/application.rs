@@ -101,8 +101,4 @@ impl Connection {
         self.reset_due = matches!(self.state, State::SynReceived | State::Established);
         self.state = State::Failed;
     }
-    /// Forget everything, without a word to the peer.
-    pub fn abort(&mut self) {
-        self.state = State::Done;
-    }
 }

@@ -20,7 +20,6 @@ pub const MOST_FLOWS: usize = 10_000;
 
 /// Counters of connections that are closed, and of the open one when the run ends.
 #[derive(Clone, Copy, Default)]
-#[allow(missing_docs)]
 pub struct Sums {
     pub acked: u64,
     pub data_segs_out: u64,
@@ -35,7 +34,6 @@ pub struct Sums {
 
 /// What only PCC counts, and its round-trip times, which it samples itself.
 #[derive(Clone, Copy)]
-#[allow(missing_docs)]
 pub struct PccSums {
     pub sent_bytes: u64,
     pub lost_packets: u64,
@@ -61,7 +59,6 @@ impl Sums {
 
 /// A flow as it stands. Times are ns of the run.
 #[derive(Default)]
-#[allow(missing_docs)]
 pub struct State {
     /// The sending host's socket of the connection now open.
     pub open: Option<RawFd>,
@@ -90,7 +87,6 @@ impl State {
 
 /// A fetch. Times are ns of the run.
 #[derive(Clone, Default)]
-#[allow(missing_docs)]
 pub struct Fetched {
     pub flow: u32,
     pub idx: u32,
@@ -107,7 +103,6 @@ pub struct Fetched {
 }
 
 /// One flow, as the run lays it out.
-#[allow(missing_docs)]
 pub struct Flow {
     pub id: u32,
     pub group: usize,

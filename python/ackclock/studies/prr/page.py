@@ -19,6 +19,7 @@ from ackclock.study import StudyResult, Tables, Verdict, number
 
 def sections(result: StudyResult) -> Sequence[Section]:
     """The body of the report."""
+    # Length: the prose of the page, in the order in which it is read.
     t = result.tables
     return (
         Section(

@@ -73,6 +73,7 @@ pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
 }
 
 impl Player {
+    #[allow(clippy::too_many_lines, reason = "one arm for each option")]
     pub(super) fn setsockopt(&mut self, line: u32, call: &Call, fd: i64) -> Result<Answer, Stop> {
         let name = call.args.get(2).and_then(Expr::word).unwrap_or_default();
         if IGNORED.contains(&name) {

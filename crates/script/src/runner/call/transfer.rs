@@ -66,7 +66,7 @@ impl Player {
     }
 
     /// Write: each chunk into buffers of its own.
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "the arguments of the system call")]
     pub(super) fn put(
         &mut self,
         line: u32,

@@ -53,16 +53,18 @@ pub trait Carrier {
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct End {
+    /// The handshake is over.
     pub established: bool,
     /// Bytes that the application has read.
     pub received: u64,
+    /// The peer has closed.
     pub peer_closed: bool,
     /// The application has closed.
     pub closing: bool,
     /// Both directions are closed.
     pub done: bool,
+    /// The connection was given up or reset.
     pub failed: bool,
 }
 

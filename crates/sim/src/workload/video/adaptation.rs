@@ -34,14 +34,14 @@ pub trait Adaptation {
 
 /// Which one, and its settings.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each variant holds the parameters of the rule of its name")]
 pub enum AdaptationParams {
     Festive(FestiveParams),
     RateBased(RateBasedParams),
 }
 
 /// The closed set.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each variant holds the rule of its name")]
 pub enum Adapter {
     Festive(Festive),
     RateBased(RateBased),

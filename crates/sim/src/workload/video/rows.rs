@@ -6,7 +6,7 @@ use crate::table::Table;
 
 /// A chunk of a player.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "columns of table `chunks`, by name")]
 pub struct ChunkRow {
     pub flow: FlowId,
     pub idx: u32,

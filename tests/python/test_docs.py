@@ -1,0 +1,78 @@
+"""What the documents name exists: links, paths, functions, decision records."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+
+import pytest
+from conftest import ROOT
+
+DOCUMENTS = sorted(
+    name
+    for name in subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    if (ROOT / name).is_file()
+)
+TREES = ("crates/", "python/ackclock/", "linux/", "tools/", "docs/", "scenarios/", "tests/", ".ci/")
+ELSEWHERE = ("tools/testing/", "docs/decisions/NNNN-")
+"""Paths of the kernel's sources, and of what is still to be written."""
+STATUS = re.compile(r"in force|superseded by \[\d{4}\]\(\S+\)|in part superseded by \[\d{4}\]\(\S+\): \S.*")
+
+
+def prose(name: str) -> str:
+    """The document without its code blocks."""
+    return re.sub(r"^ *```.*?^ *```$", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@cache
+def source() -> str:
+    files = [
+        *ROOT.glob("crates/*/src/**/*.rs"),
+        *ROOT.glob("linux/guest/src/**/*.rs"),
+        *ROOT.glob("python/ackclock/**/*.py"),
+    ]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose(name)):
+        if "://" not in target:
+            assert ((ROOT / name).parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_paths_exist(name):
+    for path in re.findall(r"`([\w./-]+)`", prose(name)):
+        if path.startswith(TREES) and not path.startswith(ELSEWHERE):
+            assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize(
+    "name", ["ARCHITECTURE.md", *(name for name in DOCUMENTS if name.startswith("docs/decisions/"))]
+)
+def test_functions_exist(name):
+    for owner, function in re.findall(r"`([A-Z]\w+)(?:::|\.)(\w+)`", prose(name)):
+        if re.search(rf"(struct|enum|trait|class|type) {owner}\b", source()):
+            assert re.search(rf"\b{function}\b", source()), f"{owner}::{function}"
+
+
+def test_the_index_of_decisions_is_complete_and_each_has_a_status():
+    folder = ROOT / "docs/decisions"
+    rows = re.findall(
+        r"^\| \[(\d{4})\]\((\S+)\) \| (.+?) \| (.+?) \|$",
+        (folder / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    files = sorted(file.name for file in folder.glob("[0-9]*.md"))
+    assert [file for _, file, _, _ in rows] == files
+    for number, file, line, status in rows:
+        title, _, body = (folder / file).read_text(encoding="utf-8").partition("\n")
+        assert re.fullmatch(rf"# {number}: [A-Z`].*[^.]", title), title
+        assert line
+        assert STATUS.fullmatch(status), f"{number}: {status}"
+        newer = re.findall(r"\[(\d{4})\]", status)
+        assert all(f"[{each}](" in body for each in newer), f"{number} does not name {newer}"

@@ -1,0 +1,78 @@
+"""What Python calls a thing, the engine knows by the same name, and the other way round."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from ackclock import _engine
+from ackclock.scenario import Scenario
+
+REGISTRY_OF = {"queue": "queues", "loss": "losses", "capacity": "capacities", "workload": "workloads"}
+"""Key of a scenario -> the registry's list of the kinds that it takes."""
+
+KERNEL_ONLY = {"queues": {"cake"}}
+"""Kinds that only the linux backend carries out."""
+
+
+def choices(schema: Any, key: str) -> list[set[str]]:
+    """The kinds that the JSON Schema of a scenario allows, for every `key` whose value has a kind."""
+    found: list[set[str]] = []
+    if isinstance(schema, dict):
+        value = schema.get("properties", {}).get(key)
+        if value is not None:
+            for option in [value, *value.get("anyOf", ())]:
+                if "discriminator" in option:
+                    found.append(set(option["discriminator"]["mapping"]))
+        for part in schema.values():
+            found += choices(part, key)
+    elif isinstance(schema, list):
+        for part in schema:
+            found += choices(part, key)
+    return found
+
+
+def differences(schema: Any, registry: dict[str, list[tuple[str, str]]]) -> list[str]:
+    """One line for each kind that only one side has."""
+    lines: set[str] = set()
+    for key, name in REGISTRY_OF.items():
+        engine = {kind for kind, _ in registry[name]} - KERNEL_ONLY.get(name, set())
+        meant = [kinds for kinds in choices(schema, key) if kinds & engine]  # `loss` of a population is a distribution
+        assert meant, f"the schema has no kinds at {key!r}"
+        for kinds in meant:
+            python = kinds - KERNEL_ONLY.get(name, set())
+            lines |= {f"{key}: only Python has {kind}" for kind in python - engine}
+            lines |= {f"{key}: only the engine has {kind}" for kind in engine - python}
+    return sorted(lines)
+
+
+def test_python_and_the_engine_have_the_same_kinds():
+    assert differences(Scenario.model_json_schema(), _engine.registry()) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(REGISTRY_OF.values())))
+def test_a_false_kind_is_caught_on_either_side(name):
+    schema, registry = Scenario.model_json_schema(), _engine.registry()
+    planted = {**registry, name: [*registry[name], ("planted", "")]}
+    assert [line for line in differences(schema, planted) if "only the engine has planted" in line]
+    missing = {**registry, name: registry[name][1:]}
+    gone = registry[name][0][0]
+    assert [line for line in differences(schema, missing) if f"only Python has {gone}" in line]
+
+
+def test_topologies_are_the_engines():
+    topologies = {name for name, _ in _engine.registry()["topologies"]}
+    from ackclock.scenario import Network
+
+    assert set(get_args(Network.model_fields["topology"].annotation)) == topologies
+
+
+@pytest.mark.parametrize(
+    "kind", ["controllers", "recovery", "queues", "losses", "capacities", "profiles", "workloads", "metrics"]
+)
+def test_every_entry_of_the_registry_has_one_line_about_it(kind):
+    entries = _engine.registry()[kind]
+    names = [name for name, _ in entries]
+    assert len(set(names)) == len(names)
+    assert [name for name, about in entries if not about.strip() or "\n" in about] == []
