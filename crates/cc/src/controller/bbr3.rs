@@ -12,6 +12,8 @@
 //!
 //! Differs: losses are judged when an ACK arrives, by the newest segment it covers, not segment by segment as they are
 //! marked; a loss event is an ACK that shows losses.
+//!
+//! Length: the parts of the draft in its order, until they are divided.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
