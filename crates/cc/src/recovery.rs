@@ -1,12 +1,14 @@
 //! Recovery rules: the contract, the closed set, and the registry of names. A rule is pure arithmetic in segments:
 //! it says how large cwnd is on each ACK of an episode; the sender transmits while pipe < cwnd.
 
+mod freebsd_4;
 mod prr;
 mod rate_halving;
 mod rfc6675;
 
 use ackclock_core::trace::RuleVars;
 
+pub use freebsd_4::FreeBsd4;
 pub use prr::{ForcedRetransmit, Prr, PrrBound, PrrExit, PrrParams, RecoverFs};
 pub use rate_halving::RateHalving;
 pub use rfc6675::Rfc6675;
@@ -95,6 +97,7 @@ pub trait RecoveryRule {
 #[derive(Clone, Debug)]
 pub enum Rule {
     Rfc6675(Rfc6675),
+    FreeBsd4(FreeBsd4),
     RateHalving(RateHalving),
     Prr(Prr),
 }
@@ -102,6 +105,10 @@ pub enum Rule {
 /// Name and one line for each built-in rule.
 pub const REGISTRY: &[(&str, &str)] = &[
     ("rfc6675", "RFC 6675 (and 3517): cwnd = ssthresh at once, send while pipe < cwnd"),
+    (
+        "freebsd-4",
+        "FreeBSD 4 (NewReno): cwnd = ssthresh, at the end no more than what is in flight plus one segment",
+    ),
     ("rate-halving", "Linux rate halving (kernels up to 3.1): one segment per two ACKs"),
     ("prr-ub", "PRR with the unlimited reduction bound (RFC 6937 reference)"),
     ("prr-crb", "PRR with the conservative reduction bound (RFC 6937)"),
@@ -116,6 +123,7 @@ impl Rule {
     pub fn by_name(name: &str) -> Option<Rule> {
         Some(match name {
             "rfc6675" => Rule::Rfc6675(Rfc6675),
+            "freebsd-4" => Rule::FreeBsd4(FreeBsd4),
             "rate-halving" => Rule::RateHalving(RateHalving::default()),
             "prr-ub" => Rule::Prr(Prr::new(PrrParams::UB)),
             "prr-crb" => Rule::Prr(Prr::new(PrrParams::CRB)),
@@ -132,6 +140,7 @@ macro_rules! dispatch {
     ($self:ident, $r:ident => $e:expr) => {
         match $self {
             Rule::Rfc6675($r) => $e,
+            Rule::FreeBsd4($r) => $e,
             Rule::RateHalving($r) => $e,
             Rule::Prr($r) => $e,
         }
@@ -173,10 +182,10 @@ mod tests {
     }
 
     #[test]
-    fn only_rfc_6675_forces_the_first_retransmission_past_its_window() {
+    fn only_rules_that_hold_ssthresh_force_the_first_retransmission_past_the_window() {
         for (name, _) in REGISTRY {
             let rule = Rule::by_name(name).expect("registered");
-            assert_eq!(rule.forces_first_retransmit(), *name == "rfc6675", "{name}");
+            assert_eq!(rule.forces_first_retransmit(), matches!(*name, "rfc6675" | "freebsd-4"), "{name}");
         }
     }
 }

@@ -207,6 +207,7 @@ fn recovery_time_pipe_and_bursts() {
     //       exit. Whole RTTs are the table of expectations; ticks are what even spacing of the window makes of them.
     let expected = [
         ("rfc6675", (2, 40, 9, 10, 6), (2, 200, 41), 10),
+        ("freebsd-4", (2, 40, 9, 10, 6), (2, 200, 41), 10),
         ("prr-ub", (2, 40, 9, 10, 6), (2, 200, 41), 10),
         ("rate-halving", (4, 79, 4, 5, 1), (10, 999, 1), 2),
         ("prr-crb", (4, 79, 4, 5, 1), (10, 999, 1), 10),

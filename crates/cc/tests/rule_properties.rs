@@ -194,6 +194,7 @@ proptest! {
             return Ok(());
         }
         match name {
+            "freebsd-4" => prop_assert_eq!(s.cwnd_after_exit, p.ssthresh.min(s.pipe_at_exit + 1)),
             "rate-halving" => prop_assert!(s.cwnd_after_exit <= p.ssthresh.min(s.pipe_at_exit + 3)),
             "prr-ub" | "prr-crb" | "prr-ssrb" => prop_assert_eq!(s.cwnd_after_exit, s.cwnd_before_exit),
             _ => prop_assert_eq!(s.cwnd_after_exit, p.ssthresh),

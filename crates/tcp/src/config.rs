@@ -179,6 +179,9 @@ pub struct Config {
     /// cwnd never exceeds what is in flight by more than `dup_thresh` after an ACK that is dubious (Linux up to 3.1
     /// `tcp_moderate_cwnd`).
     pub moderate_open: bool,
+    /// Without SACK, recovery ends with the ACK of high_seq (RFC 6582 §3.2 step 3); otherwise the state is held until
+    /// something above it is acknowledged, and cwnd with it (Linux `tcp_try_undo_recovery`).
+    pub full_ack_ends: bool,
     /// Slow start again after an idle RTO (RFC 2861 as in Linux; RFC 5681 §4.1).
     pub idle_restart: bool,
     /// Keep cwnd as it is when the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
@@ -314,6 +317,7 @@ impl Config {
             next_seg_rules: false,
             count_acks: false,
             moderate_open: false,
+            full_ack_ends: false,
             idle_restart: true,
             cwnd_validation: true,
             initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
@@ -392,11 +396,12 @@ impl Config {
             undo: false,            // the "bad retransmit" recovery of one RTO is left out
             count_acks: true,       // RFC 2581: a segment for each ACK
             cwnd_validation: false, // memory
+            full_ack_ends: true,
             initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it, at once
             whole_window: true,   // study sheet 6.2: 2 MiB stay 2 MiB
             dsack: false,
-            hz: 100,               // HZ of the i386 kernels (memory)
-            rule: rule("rfc6675"), // without SACK: RFC 2582, cwnd = ssthresh on entry
+            hz: 100,                 // HZ of the i386 kernels (memory)
+            rule: rule("freebsd-4"), // tcp_newreno_partial_ack and the full ACK of tcp_input
             controller: built_in("reno", Some(false)),
             ..Config::linux_6()
         }
@@ -414,6 +419,7 @@ impl Config {
             sack_compression: false,
             tlp: false,
             next_seg_rules: true,
+            full_ack_ends: true,
             hz: 0,
             rule: rule("prr-rfc9937"),
             ..Config::linux_6()

@@ -172,6 +172,8 @@ pub struct Sender {
     /// Congestion state.
     pub ca_state: CaState,
     high_seq: u64,
+    /// `recover` of RFC 6582: snd_nxt when the last episode began.
+    recover: u64,
     undo_marker: Option<u64>,
     undo_retrans: i64,
     retrans_stamp: Option<u32>,
@@ -264,6 +266,7 @@ impl Sender {
             ecn: EcnSender::default(),
             ca_state: CaState::Open,
             high_seq: 0,
+            recover: 0,
             undo_marker: None,
             undo_retrans: 0,
             retrans_stamp: None,

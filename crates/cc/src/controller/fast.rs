@@ -11,8 +11,13 @@
 //! | `w_old` | window one round trip ago |
 //!
 //! w <- min(2w, (1 - gamma) w + gamma ((base_rtt/avg_rtt) w_old + alpha)), once per `period` round trips; a change is
-//! spread over the ACKs of the round where base_rtt is 4 ms or more. While q is below `mi_threshold` the window doubles
-//! per round trip instead. A loss halves.
+//! spread over the ACKs of the round where base_rtt is 4 ms or more. While the newest RTT exceeds base_rtt by less than
+//! `mi_threshold`, an update doubles the window instead; a doubling that is under way stops when an RTT shows more. A
+//! loss halves.
+//!
+//! Differs: the ns-2 module doubles on every ACK while the mean is below the threshold. The mean lags by a third of a
+//! round trip and paced segments queue late, so that a window of 333 segments on a path of 4 ms grew to 1,050 before
+//! the mean showed anything; an update period later the queue has answered.
 
 use ackclock_core::Time;
 
@@ -40,7 +45,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "mi_threshold_s",
         kind: Kind::Number { low: 0.0, high: 10.0 },
         default: "0.00075",
-        about: "queueing delay below which the window doubles per round trip, and above which slow start ends; seconds",
+        about: "queueing delay below which an update doubles the window, and above which slow start ends; seconds",
     },
     Parameter {
         name: "low_delay_doubling",
@@ -73,6 +78,7 @@ pub struct Fast {
 
     base_rtt: f64,
     avg_rtt: f64,
+    newest_rtt: f64,
     end_seq: u64,
     rounds: u32,
     w_old: f64,
@@ -81,6 +87,8 @@ pub struct Fast {
     /// What is left to add (or take) in this round, per ACKed segment.
     slope: f64,
     target: f64,
+    /// The change under way is a doubling.
+    doubled: bool,
     rate_bps: f64,
 }
 
@@ -104,18 +112,25 @@ impl Fast {
             pacing: options.flag("pacing", true),
             base_rtt: f64::INFINITY,
             avg_rtt: 0.0,
+            newest_rtt: 0.0,
             end_seq: 0,
             rounds: 0,
             w_old: 0.0,
             window: 0.0,
             slope: 0.0,
             target: 0.0,
+            doubled: false,
             rate_bps: 0.0,
         }
     }
 
     fn queueing(&self) -> f64 {
         self.avg_rtt - self.base_rtt
+    }
+
+    /// The newest RTT shows next to no queue, and nor does the mean.
+    fn low_delay(&self) -> bool {
+        self.newest_rtt.max(self.avg_rtt) - self.base_rtt < self.threshold
     }
 
     fn alpha(&self) -> f64 {
@@ -145,9 +160,11 @@ impl Fast {
         self.rounds += 1;
         if self.rounds >= self.period {
             self.rounds = 0;
-            self.target = self.updated(w, self.w_old);
+            self.doubled = self.doubling && self.low_delay();
+            self.target = if self.doubled { 2.0 * w } else { self.updated(w, self.w_old) };
             self.slope = if self.base_rtt >= SPREAD { (self.target - w) / w.max(1.0) } else { 0.0 };
         } else {
+            self.doubled = false;
             self.slope = 0.0;
             self.target = w;
         }
@@ -164,10 +181,11 @@ impl CongestionControl for Fast {
         if self.avg_rtt == 0.0 {
             self.avg_rtt = rtt;
         }
+        self.newest_rtt = rtt;
         let w = f64::from(window.cwnd.max(1));
         let weight = if self.ns2_weight { 1.0 / (w / 3.0).max(256.0) } else { (3.0 / w).min(0.25) };
         self.avg_rtt += weight * (rtt - self.avg_rtt);
-        if window.in_slow_start() && self.queueing() > self.threshold {
+        if window.in_slow_start() && !self.low_delay() {
             window.ssthresh = window.cwnd;
         }
     }
@@ -199,10 +217,12 @@ impl CongestionControl for Fast {
             self.end_seq = ack.snd_nxt;
             grown = self.on_round(window, ack).unwrap_or(grown);
         }
-        let low_delay = self.doubling && self.queueing() < self.threshold;
-        if low_delay {
-            grown += f64::from(ack.acked);
-        } else if self.slope != 0.0 {
+        if self.doubled && !self.low_delay() {
+            self.doubled = false;
+            self.slope = 0.0;
+            self.target = grown;
+        }
+        if self.slope != 0.0 {
             grown += self.slope * f64::from(ack.acked);
             let passed = (grown > self.target) == (self.slope > 0.0);
             if passed {
@@ -306,34 +326,53 @@ mod tests {
         assert!(!w.in_slow_start());
     }
 
+    /// Feeds whole windows: as many ACKs a round as cwnd has segments, each with the RTT that `rtt_us` gives for cwnd.
+    fn rounds(c: &mut Fast, w: &mut Window, rounds: usize, rtt_us: impl Fn(u32) -> u64) -> Vec<u32> {
+        let mut una = 1;
+        let mut at_round = Vec::new();
+        for _ in 0..rounds {
+            let size = u64::from(w.cwnd);
+            let end = una + size * 1448;
+            for _ in 0..size {
+                una += 1448;
+                let rtt = Some(Span::from_us(rtt_us(w.cwnd)));
+                let nxt = end + 1448 * u64::from(w.cwnd);
+                let ack = AckSample::from(Arrival { snd_una: una, snd_nxt: nxt, rtt, ..arrival(0, 1) });
+                c.on_sample(w, &ack);
+                c.on_ack(w, &ack);
+            }
+            at_round.push(w.cwnd);
+        }
+        at_round
+    }
+
+    #[test]
+    fn the_window_doubles_once_per_update_while_the_delay_is_low() {
+        let mut c = fast(&[]);
+        let mut w = Window { ssthresh: 100, ..Window::new(100) };
+        let at_round = rounds(&mut c, &mut w, 10, |_| 100_000);
+        assert!(at_round.windows(3).all(|r| r[2] <= 2 * r[0] + 1), "{at_round:?}");
+        assert!(at_round[9] >= 400, "{at_round:?}");
+    }
+
+    #[test]
+    fn a_doubling_stops_at_the_first_rtt_that_shows_a_queue() {
+        let mut c = fast(&[]);
+        let mut w = Window { ssthresh: 100, ..Window::new(100) };
+        // a path of 150 segments and 1 ms a segment beyond
+        let at_round =
+            rounds(&mut c, &mut w, 3, |cwnd| 100_000 + 1_000 * u64::from(cwnd.saturating_sub(150)));
+        assert!(at_round.iter().all(|&cwnd| cwnd <= 155), "{at_round:?}");
+    }
+
     #[test]
     fn an_update_comes_every_other_round_trip_and_is_spread_over_it() {
         let mut c = fast(&[]);
         let mut w = Window { ssthresh: 100, ..Window::new(100) };
-        let (mut una, mut nxt) = (1, 1 + 100 * 1448);
-        let mut at_round = Vec::new();
-        for round in 0..6 {
-            for _ in 0..100 {
-                una += 1448;
-                nxt += 1448;
-                let ack = AckSample::from(Arrival {
-                    snd_una: una,
-                    snd_nxt: nxt,
-                    rtt: Some(Span::from_ms(100 + (round > 0) as u64 * 5)),
-                    ..arrival(0, 1)
-                });
-                c.on_sample(&mut w, &ack);
-                c.on_ack(&mut w, &ack);
-            }
-            at_round.push(w.cwnd);
-        }
-        // 100 ACKs are a round at first; every second one moves by (w_old base/avg + 200 - w) / 2
-        assert_eq!(at_round[0], 200, "doubles while the delay is low");
+        c.base_rtt = 0.1;
+        let at_round = rounds(&mut c, &mut w, 9, |_| 105_000);
         let moves: Vec<u32> = at_round.windows(2).map(|p| p[1] - p[0]).collect();
-        assert!(moves.iter().all(|&m| m < 60), "{at_round:?}");
-        assert!(
-            moves.iter().filter(|&&m| m > 20).count() >= 3 && moves.iter().any(|&m| m < 3),
-            "{at_round:?}"
-        );
+        assert!(moves.iter().filter(|&&m| m > 20).count() >= 3, "{at_round:?}");
+        assert!(moves.iter().any(|&m| m < 3), "{at_round:?}");
     }
 }

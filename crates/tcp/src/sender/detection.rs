@@ -139,9 +139,12 @@ impl Sender {
         }
     }
 
-    /// NewReno (RFC 6582; Linux `tcp_newreno_mark_lost`): the head, at dupthresh and on every partial ACK.
+    /// NewReno (RFC 6582; Linux `tcp_newreno_mark_lost`): the head, at dupthresh and on every partial ACK. Duplicates
+    /// of the ACK that ended recovery tell of segments sent twice, not of a loss (RFC 6582 §3.2 step 1); Linux needs no
+    /// such test, since it holds the state until more is acknowledged.
     pub(super) fn mark_newreno(&mut self, una_advanced: bool) {
-        let below = self.ca_state < CaState::Recovery && self.board.sacked_out >= self.reordering;
+        let stale = self.config.full_ack_ends && self.snd_una <= self.recover;
+        let below = self.ca_state < CaState::Recovery && self.board.sacked_out >= self.reordering && !stale;
         let partial = self.ca_state == CaState::Recovery && una_advanced;
         if (below || partial) && !self.board.get(self.board.first).is(LOST) {
             self.mark_lost(self.board.first);

@@ -222,8 +222,8 @@ impl Sender {
         self.board.set_emulated_sacked(left.min(self.board.packets_out() - holes));
     }
 
-    /// Without SACK the state is held until something above high_seq is acknowledged (RFC 6582 §3.2 step 1).
+    /// Without SACK, Linux holds the state until something above high_seq is acknowledged.
     pub(super) fn holds_for_non_sack(&self) -> bool {
-        !self.sack && self.snd_una == self.high_seq
+        !self.sack && !self.config.full_ack_ends && self.snd_una == self.high_seq
     }
 }

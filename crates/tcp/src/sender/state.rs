@@ -245,6 +245,7 @@ impl Sender {
     pub(super) fn init_reduction(&mut self, newly_acked: u32, newly_sacked: u32) {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
+        self.recover = self.snd_nxt;
         self.tlp_high_seq = None;
         self.ecn.reduced();
         self.window.cwnd_cnt = 0;
@@ -321,6 +322,7 @@ impl Sender {
         self.finish_episode(now, cwnd_before, ExitCause::Rto);
         self.set_state(now, CaState::Loss);
         self.high_seq = self.snd_nxt;
+        self.recover = self.snd_nxt;
         self.ecn.reduced();
         self.tlp_high_seq = None;
         self.dup_acks = 0;

@@ -1,0 +1,69 @@
+//! The end of recovery without SACK: RFC 6582 and FreeBSD 4, where Linux holds the state one ACK longer.
+
+mod common;
+
+use ackclock_cc::controller::Recipe;
+use ackclock_core::trace::CaState;
+use ackclock_tcp::Config;
+use common::server::{Server, RTT};
+
+/// `segments` sent at once, one RTT later; the host has no SACK.
+fn after_writing(profile: &str, segments: u64) -> Server {
+    let profile = Config::profile(profile).expect("a profile");
+    let config =
+        Config { iw: 20, sack: false, controller: Recipe::by_name("reno").expect("a controller"), ..profile };
+    let mut s = Server::new(&config);
+    s.write(segments);
+    s.now += RTT;
+    s
+}
+
+/// Segment 0 of 20 is lost; everything else arrives, then the retransmission.
+fn one_loss(profile: &str) -> Server {
+    let mut s = after_writing(profile, 20);
+    let sent: String = (0..19).map(|_| s.ack(0, &[])).collect();
+    assert_eq!(sent, "R0", "{profile}");
+    s.now += RTT;
+    s.ack(20, &[]);
+    s
+}
+
+#[test]
+fn the_full_ack_ends_recovery_and_linux_holds_it_rfc_6582_section_3_2_step_3() {
+    for (profile, state) in
+        [("rfc", CaState::Open), ("freebsd-4", CaState::Open), ("linux-6", CaState::Recovery)]
+    {
+        assert_eq!(one_loss(profile).state(), state, "{profile}");
+    }
+}
+
+#[test]
+fn freebsd_ends_recovery_at_what_is_in_flight_plus_one_segment() {
+    let mut s = one_loss("freebsd-4");
+    assert_eq!(
+        (s.cwnd(), s.info().in_flight),
+        (2, 0),
+        "one segment, and one more for the ACK, as in slow start"
+    );
+    assert_eq!(s.info().ssthresh, 10);
+    s.write(40);
+    assert_eq!(s.info().in_flight, 2, "slow start, no burst of ssthresh");
+}
+
+#[test]
+fn duplicates_of_the_ack_that_ended_recovery_begin_none_rfc_6582_section_3_2_step_1() {
+    let mut s = one_loss("rfc");
+    s.write(10);
+    s.now += RTT;
+    for _ in 0..4 {
+        s.ack(20, &[]);
+    }
+    assert!(s.state() < CaState::Recovery);
+    assert_eq!(s.conn.stats().retransmissions, 1);
+    // what lies above the recovery point is judged as ever
+    s.ack(21, &[]);
+    s.write(10);
+    let sent: String = (0..3).map(|_| s.ack(21, &[])).collect();
+    assert!(sent.contains("R21"), "{sent}");
+    assert_eq!(s.state(), CaState::Recovery);
+}
