@@ -38,6 +38,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python -m mypy.stubtest ackclock._engine
+	$(BIN)/python tools/tables.py --check
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/doc_examples.py --check
 	$(BIN)/python tools/controllers.py --check
@@ -45,7 +46,8 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 bench: setup ## ns of CPU per packet, beside the yardstick
 	$(BIN)/ackclock bench
 
-docs: setup ## write docs/reference/scenario.md from the schema, and renew the outputs printed in the tutorial and how-tos
+docs: setup ## write _tables.pyi and docs/reference/scenario.md from what the engine describes, and renew the outputs printed in the tutorial and how-tos
+	$(BIN)/python tools/tables.py
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/doc_examples.py
 	$(BIN)/python tools/controllers.py

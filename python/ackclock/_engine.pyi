@@ -20,11 +20,13 @@ __all__ = [
     "run",
     "run_batch",
     "run_each",
+    "schema",
     "version",
     "yardstick",
 ]
 
 def check_controller(name: str, options: dict[str, Any]) -> tuple[str, str, str] | None: ...
+def schema() -> dict[str, list[dict[str, Any]]]: ...
 def controller_options() -> dict[str, list[tuple[str, str, str, str]]]: ...
 
 _Column: TypeAlias = tuple[str, bytes | list[str]]

@@ -218,10 +218,10 @@ def test_bdp_needs_a_delay(minimal):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("333 packets", {"limit_packets": 333}),
-        ("64 KiB", {"limit_bytes": 65536}),
-        ("1 BDP", {"limit_packets": 33}),
-        ("1.5 BDP", {"limit_packets": 50}),
+        ("333 packets", {"limit": {"packets": 333}}),
+        ("64 KiB", {"limit": {"bytes": 65536}}),
+        ("1 BDP", {"limit": {"packets": 33}}),
+        ("1.5 BDP", {"limit": {"packets": 50}}),
     ],
 )
 def test_queue_limits(minimal, text, expected):
@@ -234,7 +234,7 @@ def test_queue_limits(minimal, text, expected):
 def test_bdp_counts_framing_and_the_way_back(minimal):
     minimal["network"] |= {"framing": "14 bytes", "reverse": {"bottleneck": {"delay": "60 ms"}}}
     compiled = json.loads(Scenario.from_dict(minimal).to_engine_json())
-    assert compiled["network"]["bottleneck"]["queue"]["limit_packets"] == round(10e6 * 0.080 / 8 / 1514)
+    assert compiled["network"]["bottleneck"]["queue"]["limit"]["packets"] == round(10e6 * 0.080 / 8 / 1514)
 
 
 def test_compiles_to_si_units(minimal):

@@ -10,6 +10,7 @@ pub mod options;
 pub mod pacing;
 pub mod packet;
 pub mod rng;
+pub mod schema;
 pub mod time;
 pub mod trace;
 pub mod units;

@@ -13,9 +13,13 @@ pub mod reorder;
 mod transmitter;
 mod wire;
 
+pub use ackclock_core::schema::Limit;
 pub use capacity::CapacityConfig;
 pub use host::{Host, HostConfig};
 pub use link::{Counters, Link, LinkConfig};
 pub use loss::{AppliesTo, LossConfig};
-pub use queue::{CodelParams, FqCodelParams, PieParams, QueueConfig, Refused};
+pub use queue::{
+    CodelParams, DropTailParams, FqCodelParams, NetemLimitParams, PieParams, QueueConfig, RedParams, Refused,
+    ThresholdParams,
+};
 pub use reorder::Reorder;

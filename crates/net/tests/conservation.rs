@@ -8,45 +8,38 @@ use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
 use ackclock_net::capacity::{Step, Trace};
 use ackclock_net::loss::Drop;
 use ackclock_net::{
-    AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Link, LinkConfig, LossConfig, PieParams,
-    QueueConfig, Refused, Reorder,
+    AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Limit, Link, LinkConfig, LossConfig,
+    NetemLimitParams, PieParams, QueueConfig, RedParams, Refused, Reorder, ThresholdParams,
 };
 use proptest::prelude::*;
 
 fn queue() -> impl Strategy<Value = QueueConfig> {
     let limit = || prop::option::of(0u32..40);
     prop_oneof![
-        (limit(), prop::option::of(0u64..40_000))
-            .prop_map(|(limit_packets, limit_bytes)| QueueConfig::DropTail { limit_packets, limit_bytes }),
-        (0u32..60).prop_map(|limit_packets| QueueConfig::NetemLimit { limit_packets }),
+        limit().prop_map(|limit| QueueConfig::drop_tail(limit.map(Limit::Packets))),
+        (0u64..40_000).prop_map(|bytes| QueueConfig::drop_tail(Some(Limit::Bytes(bytes)))),
+        (0u32..60).prop_map(|limit| QueueConfig::NetemLimit(NetemLimitParams { limit })),
         // Short times, so that the dropping state is reached.
-        (limit(), 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(
-            |(limit_packets, target, interval, ecn)| {
-                QueueConfig::Codel { limit_packets, target: Span(target), interval: Span(interval), ecn }
-            }
-        ),
+        (limit(), 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(|(limit, target, interval, ecn)| {
+            let (target, interval) = (Span(target), Span(interval));
+            QueueConfig::Codel(CodelParams { limit, target, interval, ecn })
+        }),
         (limit(), 1u32..9, 1u32..4000, 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(
-            |(limit_packets, queues, quantum, target, interval, ecn)| {
-                let codel = CodelParams { target: Span(target), interval: Span(interval), ecn };
-                QueueConfig::FqCodel(FqCodelParams { queues, quantum, limit_packets, codel })
+            |(limit, queues, quantum, target, interval, ecn)| {
+                let (target, interval) = (Span(target), Span(interval));
+                QueueConfig::FqCodel(FqCodelParams { limit, target, interval, ecn, queues, quantum })
             }
         ),
         (limit(), 1u64..20_000, 1u64..20_000, 0u64..20_000, any::<bool>()).prop_map(
-            |(limit_packets, target, update, burst, ecn)| {
+            |(limit, target, update, burst, ecn)| {
                 let (target, update, max_burst) = (Span(target), Span(update), Span(burst));
-                QueueConfig::Pie(PieParams { limit_packets, target, update, max_burst, ecn })
+                QueueConfig::Pie(PieParams { limit, target, update, max_burst, ecn })
             }
         ),
-        (limit(), 0u32..20)
-            .prop_map(|(limit_packets, mark_packets)| QueueConfig::Threshold { limit_packets, mark_packets }),
+        (limit(), 0u32..20).prop_map(|(limit, mark)| QueueConfig::Threshold(ThresholdParams { limit, mark })),
         (0u32..40, 0.0..5.0, 0.0..10.0, 0.0..1.0, 0.001..1.0, any::<bool>()).prop_map(
-            |(limit_packets, min_packets, width, max_p, weight, ecn)| QueueConfig::Red {
-                limit_packets,
-                min_packets,
-                max_packets: min_packets + width,
-                max_p,
-                weight,
-                ecn
+            |(limit, min, width, max_p, weight, ecn)| {
+                QueueConfig::Red(RedParams { limit, min, max: min + width, max_p, weight, ecn })
             }
         ),
     ]

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use ackclock_core::{Packet, Rate, Span, Time};
-use ackclock_net::{Link, LinkConfig, QueueConfig, Refused};
+use ackclock_net::{
+    CodelParams, DropTailParams, Limit, Link, LinkConfig, NetemLimitParams, QueueConfig, Refused,
+};
 use proptest::prelude::*;
 
 /// A server with a queue in front and a delay line behind, advanced from event to event.
@@ -80,22 +82,19 @@ impl Oracle {
         let idle = self.sending.is_none();
         let bytes: u64 = self.waiting.iter().map(|p| p.bytes as u64).sum();
         let fits = match self.queue {
-            QueueConfig::DropTail { limit_packets, limit_bytes } => {
-                idle || limit_packets.is_none_or(|n| self.waiting.len() < n as usize)
-                    && limit_bytes.is_none_or(|n| bytes + packet.bytes as u64 <= n)
+            QueueConfig::DropTail(DropTailParams { limit: None }) => true,
+            QueueConfig::DropTail(DropTailParams { limit: Some(Limit::Packets(n)) })
+            | QueueConfig::Codel(CodelParams { limit: Some(n), .. }) => {
+                idle || self.waiting.len() < n as usize
             }
-            QueueConfig::Codel { limit_packets, .. } => {
-                idle || limit_packets.is_none_or(|n| self.waiting.len() < n as usize)
+            QueueConfig::DropTail(DropTailParams { limit: Some(Limit::Bytes(n)) }) => {
+                idle || bytes + packet.bytes as u64 <= n
             }
-            QueueConfig::NetemLimit { limit_packets } => {
-                self.waiting.len() + self.delay_line.len() + usize::from(!idle) < limit_packets as usize
+            QueueConfig::Codel(_) => true,
+            QueueConfig::NetemLimit(NetemLimitParams { limit }) => {
+                self.waiting.len() + self.delay_line.len() + usize::from(!idle) < limit as usize
             }
-            QueueConfig::Threshold { .. }
-            | QueueConfig::FqCodel(_)
-            | QueueConfig::Pie(_)
-            | QueueConfig::Red { .. } => {
-                unreachable!("not a plain FIFO")
-            }
+            _ => unreachable!("not a plain FIFO"),
         };
         if !fits {
             return Err(Refused::QueueFull);
@@ -110,17 +109,14 @@ impl Oracle {
 }
 
 fn fifo() -> impl Strategy<Value = QueueConfig> {
-    let packets = prop::option::of(0u32..12);
-    let bytes = prop::option::of(0u64..20_000);
+    let packets = || prop::option::of(0u32..12);
     prop_oneof![
-        (packets, bytes)
-            .prop_map(|(limit_packets, limit_bytes)| QueueConfig::DropTail { limit_packets, limit_bytes }),
-        (0u32..30).prop_map(|limit_packets| QueueConfig::NetemLimit { limit_packets }),
-        prop::option::of(0u32..12).prop_map(|limit_packets| QueueConfig::Codel {
-            limit_packets,
-            target: Span::MAX,
-            interval: Span::from_ms(100),
-            ecn: false
+        packets().prop_map(|limit| QueueConfig::drop_tail(limit.map(Limit::Packets))),
+        (0u64..20_000).prop_map(|bytes| QueueConfig::drop_tail(Some(Limit::Bytes(bytes)))),
+        (0u32..30).prop_map(|limit| QueueConfig::NetemLimit(NetemLimitParams { limit })),
+        packets().prop_map(|limit| {
+            let interval = Span::from_ms(100);
+            QueueConfig::Codel(CodelParams { limit, target: Span::MAX, interval, ecn: false })
         }),
     ]
 }

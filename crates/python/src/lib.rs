@@ -1,6 +1,7 @@
 //! `ackclock._engine`: the simulator for Python. Text and numbers in, columns as raw buffers out; no logic here.
 
 mod controller;
+mod schema;
 mod utility;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ use controller::{Failure, Slot};
 mod _engine {
     #[pymodule_export]
     use super::controller::{PyAck, PyRate, PyWindow};
+    #[pymodule_export]
+    use super::schema::schema;
     #[pymodule_export]
     use super::{
         build, check_conformance, check_controller, controller_options, cpu_time, estimate_memory,
@@ -46,10 +49,9 @@ fn build() -> &'static str {
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY].concat();
     let metrics = ackclock_sim::summary::registry();
-    let all: [(&str, &[(&str, &str)]); 9] = [
+    let all: [(&str, &[(&str, &str)]); 8] = [
         ("controllers", &controllers),
         ("recovery", recovery::REGISTRY),
-        ("queues", ackclock_net::queue::REGISTRY),
         ("losses", ackclock_net::loss::REGISTRY),
         ("capacities", ackclock_net::capacity::REGISTRY),
         ("profiles", ackclock_tcp::PROFILES),
@@ -60,6 +62,9 @@ fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     for (kind, entries) in all {
         dict.set_item(kind, entries.to_vec())?;
+    }
+    for family in ackclock_sim::FAMILIES {
+        dict.set_item(family.name, family.registry())?;
     }
     Ok(dict)
 }

@@ -55,7 +55,7 @@ fn scenario(mbps: u64, flows: u64, seconds: f64, control: &str) -> String {
         r#"{{"duration_ns": {duration}, "network": {{
             "topology": "dumbbell", "access": {edge}, "egress": {edge},
             "bottleneck": {{"rate_bps": {rate}, "delay_ns": 18000000,
-                            "queue": {{"kind": "drop-tail", "limit_packets": {bdp}}}}}}},
+                            "queue": {{"kind": "drop-tail", "limit": {{"packets": {bdp}}}}}}}}},
           "flows": [{{"count": {flows}, "profile": "linux-6", "congestion_control": "{control}",
             "stagger_ns": {stagger}, "workload": {{"kind": "bulk"}},
             "stack": {{"receive_buffer": {buffer}}}}}]}}"#,

@@ -5,13 +5,14 @@ use std::mem::size_of;
 use ackclock_core::datagram::UDP_IP_BYTES;
 use ackclock_core::trace::Record;
 use ackclock_core::Packet;
+use ackclock_net::Limit;
 use ackclock_tcp::{Connection, VarsRow};
 
 use crate::capture::Captured;
 use crate::flow::FetchRow;
 use crate::observe::{QueueRow, SampleRow};
 use crate::spec::{
-    Arrivals, Capacity, CapturePoint, Distribution, FlowGroup, Link, Queue, Scenario, Topology, TraceLevel,
+    Arrivals, Capacity, CapturePoint, Distribution, FlowGroup, Link, Scenario, Topology, TraceLevel,
     TransactionLevel, Workload,
 };
 use crate::tally::TransactionRow;
@@ -151,18 +152,10 @@ fn greatest(distribution: &Distribution) -> f64 {
 /// Packets that wait at a link or fly because of it.
 fn capacity(link: &Link, rtt_ns: f64) -> f64 {
     let bdp = packets(peak_bps(link).unwrap_or(FASTEST_BPS), rtt_ns);
-    let waiting = match link.queue {
-        Some(
-            Queue::DropTail { limit_packets: Some(limit), .. }
-            | Queue::NetemLimit { limit_packets: limit }
-            | Queue::Codel { limit_packets: Some(limit), .. }
-            | Queue::FqCodel { limit_packets: Some(limit), .. }
-            | Queue::Pie { limit_packets: Some(limit), .. }
-            | Queue::Threshold { limit_packets: Some(limit), .. }
-            | Queue::Red { limit_packets: limit, .. },
-        ) => limit as f64,
-        Some(Queue::DropTail { limit_bytes: Some(limit), .. }) => limit as f64 / LEAST_BYTES,
-        _ => 2.0 * bdp,
+    let waiting = match link.queue.limit() {
+        Some(Limit::Packets(limit)) => limit as f64,
+        Some(Limit::Bytes(limit)) => limit as f64 / LEAST_BYTES,
+        None => 2.0 * bdp,
     };
     2.0 * bdp + waiting
 }

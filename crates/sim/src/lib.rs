@@ -32,6 +32,6 @@ pub use error::Error;
 pub use estimate::estimate_memory;
 pub use hosts::Customs;
 pub use run::{parse, run, run_with, Output};
-pub use spec::Scenario;
+pub use spec::{Scenario, FAMILIES};
 pub use summary::Metrics;
 pub use table::{Column, Table};

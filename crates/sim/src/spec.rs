@@ -8,15 +8,41 @@ mod workload;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use ackclock_core::schema::{Described, Family, Value};
+use ackclock_net::QueueConfig;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 pub use host::{Batching, Cpu, Gate, Host};
 pub use network::{
-    AppliesTo, Capacity, CapacityStep, Drop, Link, Loss, NamedLink, Network, Path, Queue, Reorder, Reverse,
-    Topology,
+    AppliesTo, Capacity, CapacityStep, Drop, Link, Loss, NamedLink, Network, Path, Reorder, Reverse, Topology,
 };
 pub use video::{Adaptation, Video};
 pub use workload::{Arrivals, CloseFirst, Distribution, Transactions, Workload};
+
+/// Every family of tables between which a scenario chooses by `kind`.
+pub const FAMILIES: &[&Family] = &[QueueConfig::FAMILY];
+
+/// What its mechanism describes (`ackclock_core::schema`).
+fn described<'de, T: Described, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    T::read(&value(Deserialize::deserialize(deserializer)?)).map_err(D::Error::custom)
+}
+
+fn value(json: serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Table(Vec::new()),
+        serde_json::Value::Bool(on) => Value::Flag(on),
+        serde_json::Value::Number(n) => match n.as_u64() {
+            Some(whole) => Value::Whole(whole),
+            None => Value::Number(n.as_f64().unwrap_or(f64::NAN)),
+        },
+        serde_json::Value::String(text) => Value::Text(text),
+        serde_json::Value::Array(entries) => Value::List(entries.into_iter().map(value).collect()),
+        serde_json::Value::Object(entries) => {
+            Value::Table(entries.into_iter().map(|(key, entry)| (key, value(entry))).collect())
+        }
+    }
+}
 
 /// A whole scenario.
 #[derive(Clone, Debug, Deserialize)]
@@ -223,4 +249,41 @@ pub enum TraceLevel {
     None,
     Flow,
     All,
+}
+
+#[cfg(test)]
+mod tests {
+    use ackclock_core::schema::Absent;
+
+    use super::*;
+
+    #[test]
+    fn every_default_is_one_that_a_scenario_may_give() {
+        for table in FAMILIES.iter().flat_map(|family| family.tables) {
+            for key in table.keys {
+                if let Absent::Is(value) = (key.absent)() {
+                    assert_eq!(key.takes.refuses(&value), None, "{} {}", table.kind, key.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_is_refused_with_its_place_and_what_is_allowed() {
+        let read = |text| QueueConfig::read(&value(serde_json::from_str(text).expect("JSON")));
+        let refused = |text| read(text).expect_err("refused").to_string();
+        assert_eq!(
+            refused(r#"{"kind": "pie", "update": 0}"#),
+            "update: found 0, allowed: nanoseconds of at least 1"
+        );
+        assert_eq!(
+            refused(r#"{"kind": "pie", "updates": 5}"#),
+            "updates: found an unknown key, allowed: limit, target, update, max_burst, ecn"
+        );
+        assert_eq!(refused(r#"{"kind": "netem-limit"}"#), "limit: found nothing, allowed: a value");
+        assert!(refused(r#"{"kind": "codle"}"#).starts_with("kind: found \"codle\", allowed: drop-tail, "));
+        assert_eq!(read(r#"{"kind": "drop-tail"}"#), Ok(QueueConfig::UNLIMITED));
+        let kept = QueueConfig::packets(7);
+        assert_eq!(QueueConfig::read(&kept.write()), Ok(kept));
+    }
 }

@@ -359,7 +359,7 @@ mod tests {
 
     const SMALL: &str = r#"{"duration_ns": 2000000000, "network": {"topology": "chain",
         "bottleneck": {"rate_bps": 10000000, "delay_ns": 5000000, "loss": {"kind": "bernoulli", "p": 0.01},
-                       "queue": {"kind": "drop-tail", "limit_packets": 20}}},
+                       "queue": {"kind": "drop-tail", "limit": {"packets": 20}}}},
         "flows": [{"profile": "linux-6", "congestion_control": "cubic", "count": 3, "workload": {"kind": "bulk"}},
                   {"profile": "linux-6", "congestion_control": "reno", "workload": {"kind": "fetch", "bytes": 5000, "count": 20}}]}"#;
 

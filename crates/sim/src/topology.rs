@@ -8,10 +8,7 @@ use std::sync::Arc;
 
 use ackclock_core::{Distribution, Rate, Span};
 use ackclock_net::capacity::{Step, Trace};
-use ackclock_net::{
-    AppliesTo, CapacityConfig, CodelParams, FqCodelParams, LinkConfig, LossConfig, PieParams, QueueConfig,
-    Reorder,
-};
+use ackclock_net::{AppliesTo, CapacityConfig, LinkConfig, LossConfig, Reorder};
 
 use crate::error::Error;
 use crate::spec::{self, Topology};
@@ -197,44 +194,11 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
             LossConfig::Scripted { drops: drops.iter().map(drop).collect() }
         }
     };
-    let queue = match spec.queue {
-        None => QueueConfig::UNLIMITED,
-        Some(spec::Queue::DropTail { limit_packets, limit_bytes }) => {
-            QueueConfig::DropTail { limit_packets, limit_bytes }
-        }
-        Some(spec::Queue::Threshold { limit_packets, mark_packets }) => {
-            QueueConfig::Threshold { limit_packets, mark_packets }
-        }
-        Some(spec::Queue::NetemLimit { limit_packets }) => QueueConfig::NetemLimit { limit_packets },
-        Some(spec::Queue::Codel { limit_packets, target_ns, interval_ns, ecn }) => {
-            QueueConfig::Codel { limit_packets, target: Span(target_ns), interval: Span(interval_ns), ecn }
-        }
-        Some(spec::Queue::FqCodel { limit_packets, target_ns, interval_ns, ecn, queues, quantum_bytes }) => {
-            for (key, value, most) in [("queues", queues, 65_536), ("quantum_bytes", quantum_bytes, 1 << 30)]
-            {
-                if !(1..=most).contains(&value) {
-                    let allowed = format!("1 to {most}");
-                    return Err(Error::value(format_args!("{place}: {key} of {name}"), value, allowed));
-                }
-            }
-            let codel = CodelParams { target: Span(target_ns), interval: Span(interval_ns), ecn };
-            QueueConfig::FqCodel(FqCodelParams { queues, quantum: quantum_bytes, limit_packets, codel })
-        }
-        Some(spec::Queue::Pie { limit_packets, target_ns, update_ns, max_burst_ns, ecn }) => {
-            if update_ns == 0 {
-                return Err(Error::value(format_args!("{place}: update_ns of {name}"), 0, "at least 1"));
-            }
-            let (target, update, max_burst) = (Span(target_ns), Span(update_ns), Span(max_burst_ns));
-            QueueConfig::Pie(PieParams { limit_packets, target, update, max_burst, ecn })
-        }
-        Some(spec::Queue::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }) => {
-            QueueConfig::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn }
-        }
-        Some(spec::Queue::Cake { .. }) => {
-            let allowed = "another kind, or the linux backend: the simulator has no CAKE";
-            return Err(Error::value(format_args!("{place}: queue of {name}"), "cake", allowed));
-        }
-    };
+    let queue = spec.queue.clone();
+    if !queue.is_simulated() {
+        let allowed = "another kind, or the linux backend: the simulator has no CAKE";
+        return Err(Error::value(format_args!("{place}: queue of {name}"), "cake", allowed));
+    }
     let reorder = match &spec.reorder {
         None => None,
         Some(r) => Some(Reorder {

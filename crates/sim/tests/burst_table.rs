@@ -23,7 +23,7 @@ struct Bench {
 
 impl Bench {
     fn new(connections: usize, config: &Config) -> Bench {
-        let queue = QueueConfig::DropTail { limit_packets: Some(40), limit_bytes: None };
+        let queue = QueueConfig::packets(40);
         let config_of_link = LinkConfig { queue, ..LinkConfig::new("l", Rate(64_000), ONE_WAY) };
         let ends = (0..connections).map(|i| {
             let mut ends = [Connection::responder(i as u32, config), Connection::initiator(i as u32, config)];

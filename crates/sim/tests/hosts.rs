@@ -10,7 +10,7 @@ fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "chain", "access": {{"rate_bps": 1000000000}},
             "bottleneck": {{"rate_bps": 100000000, "delay_ns": 15000000,
-                            "queue": {{"kind": "drop-tail", "limit_packets": {queue}}}}}}},
+                            "queue": {{"kind": "drop-tail", "limit": {{"packets": {queue}}}}}}}}},
           "flows": [{{"profile": "linux-6", "congestion_control": "cubic", {flow}}}], "hosts": [{hosts}]}}"#,
         seconds * 1_000_000_000
     );

@@ -41,7 +41,7 @@ impl Case {
         let limit = if *rate == SLOW { 40 } else { 500 };
         let json = format!(
             r#"{{"duration_ns": 120000000000, "network": {{"topology": "chain", "framing_bytes": {framing},
-                "bottleneck": {{{rate} {delay}, "queue": {{"kind": "drop-tail", "limit_packets": {limit}}}}},
+                "bottleneck": {{{rate} {delay}, "queue": {{"kind": "drop-tail", "limit": {{"packets": {limit}}}}}}},
                 "reverse": {{"bottleneck": {{{back} {delay}}}}}}},
               "flows": [{{"profile": "{profile}", "congestion_control": "reno", "stack": {{{stack}}},
                 "workload": {{"kind": "transactions", "bytes": {{"kind": "constant", "value": {bytes}}},

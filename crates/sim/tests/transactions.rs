@@ -10,7 +10,7 @@ fn transactions(pairs: u32, mbps: f64, seconds: u64, workload: &str, stack: &str
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell",
             "bottleneck": {{"rate_bps": {}, "delay_ns": 150000000,
-                            "queue": {{"kind": "drop-tail", "limit_packets": 500}}}},
+                            "queue": {{"kind": "drop-tail", "limit": {{"packets": 500}}}}}},
             "reverse": {{"bottleneck": {{"delay_ns": 150000000}}}}}},
           "flows": [{{"count": {pairs}, "profile": "linux-6", "congestion_control": "cubic", "stack": {stack},
             "workload": {{"kind": "transactions", "request_bytes": 200,

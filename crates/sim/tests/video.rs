@@ -7,7 +7,7 @@ fn players(mbps: f64, controller: &str, video: &str, flow: &str, seconds: u64, l
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {{"rate_bps": 1000000000}},
             "bottleneck": {{"rate_bps": {}, "delay_ns": 10000000,
-                            "queue": {{"kind": "drop-tail", "limit_packets": 50}}}},
+                            "queue": {{"kind": "drop-tail", "limit": {{"packets": 50}}}}}},
             "reverse": {{"bottleneck": {{"rate_bps": {}, "delay_ns": 10000000,
                          "loss": {{"kind": "bernoulli", "p": {loss_back}}}}}}}}},
           "flows": [{{"profile": "linux-6", "congestion_control": "{controller}", {flow}

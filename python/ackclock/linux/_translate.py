@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -330,10 +329,10 @@ def _qdiscs(scenario: Mapping[str, Any], seed: int) -> dict[str, Any]:
 def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
     """The link with a limit of its queue in bytes: a kernel's packet may hold many segments, of which the scenario counts each."""
     queue = link.get("queue") or {}
-    if queue.get("kind") != "drop-tail" or "limit_packets" not in queue:
+    if queue.get("kind") != "drop-tail" or "packets" not in queue.get("limit", {}):
         return link
-    most = min(queue["limit_packets"] * FULL_FRAME, queue.get("limit_bytes", math.inf))
-    return {**link, "queue": {"kind": "drop-tail", "limit_bytes": most}}
+    most = queue["limit"]["packets"] * FULL_FRAME
+    return {**link, "queue": {"kind": "drop-tail", "limit": {"bytes": most}}}
 
 
 def _written(key: str, value: object) -> str:
@@ -378,11 +377,11 @@ def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> 
         out.append(stage(netem(delay_ns=delay)))
         return out
     if kind == "netem-limit":
-        leaf = {"kind": "netem", "limit": queue["limit_packets"], "delay_ns": delay}
+        leaf = {"kind": "netem", "limit": queue["limit"], "delay_ns": delay}
         out.append(stage(_shaper(rate, overhead, leaf, burst=MININET_BURST), queues=True))
         return out
-    if kind == "drop-tail" and "limit_bytes" not in queue:
-        packets = queue.get("limit_packets")
+    if kind == "drop-tail" and "bytes" not in queue.get("limit", {}):
+        packets = queue.get("limit", {}).get("packets")
         if packets is None:
             out.append(stage(netem(rate=rate, delay_ns=delay), queues=True))
             return out
@@ -402,40 +401,28 @@ def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0
 
 def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
     kind = queue["kind"]
-    limit = queue.get("limit_packets", ENOUGH)
+    limit = queue.get("limit", ENOUGH)
     if kind == "drop-tail":
-        return {"kind": "bfifo", "limit": queue["limit_bytes"]}
+        return {"kind": "bfifo", "limit": limit["bytes"]}
     if kind in ("codel", "fq-codel"):
-        codel = {
-            "limit": limit,
-            "target": queue.get("target_ns", 5_000_000) // 1000,
-            "interval": queue.get("interval_ns", 100_000_000) // 1000,
-            "ecn": queue.get("ecn", False),
-        }
-        if kind == "codel":
-            return {"kind": kind, **codel}
-        return {
-            "kind": kind, **codel, "flows": queue.get("queues", 1024), "quantum": queue.get("quantum_bytes", 1514),
-        }  # fmt: skip
+        times = {"target": queue["target"] // 1000, "interval": queue["interval"] // 1000}
+        codel = {"kind": kind, "limit": limit, **times, "ecn": queue["ecn"]}
+        return codel if kind == "codel" else {**codel, "flows": queue["queues"], "quantum": queue["quantum"]}
     if kind == "cake":
-        return {
-            "kind": "cake",
-            "rtt": queue.get("interval_ns", 100_000_000) // 1000,
-            "memory": queue.get("limit_bytes", 0),
-        }
+        return {"kind": "cake", "rtt": queue["rtt"] // 1000, "memory": queue.get("limit", 0)}
     if kind == "red":
-        weight = queue.get("weight", 0.002)
+        weight = queue["weight"]
         wlog = next((n for n in range(1, 32) if abs(weight * 2**n - 1) < 0.05), None)
         if wlog is None:
             raise _NotByQdiscError(f"{place}.queue.weight", f"{weight:g}, which is no power of 1/2 (the kernel's)")
         return {
             "kind": "red",
             "limit": limit * FULL_FRAME,
-            "min": round(queue["min_packets"] * FULL_FRAME),
-            "max": round(queue["max_packets"] * FULL_FRAME),
-            "max_p": _share(queue.get("max_p", 0.1)),
+            "min": round(queue["min"] * FULL_FRAME),
+            "max": round(queue["max"] * FULL_FRAME),
+            "max_p": _share(queue["max_p"]),
             "wlog": wlog,
-            "ecn": queue.get("ecn", False),
+            "ecn": queue["ecn"],
         }
     raise _NotByQdiscError(f"{place}.queue.kind", quote(kind))
 

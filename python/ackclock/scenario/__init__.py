@@ -6,6 +6,8 @@ Examples
 >>> scenario = load("scenarios/cubic-100m.toml")  # doctest: +SKIP
 """
 
+from ackclock.scenario import _tables
+from ackclock.scenario._tables import *  # noqa: F403 - what the engine describes
 from ackclock.scenario.capacity import Mahimahi, Random, Schedule, Step
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
@@ -14,7 +16,6 @@ from ackclock.scenario.host import Host, Times, Xen
 from ackclock.scenario.link import Link, NamedLink, Reorder
 from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, Listed, NoLoss, Periodic, Scripted
 from ackclock.scenario.network import Network, Path, Reverse
-from ackclock.scenario.queue import Codel, DropTail, FqCodel, NetemLimit, Pie, Red, Threshold
 from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
 from ackclock.scenario.video import Festive, RateBased, Video
@@ -37,16 +38,13 @@ __all__ = [
     "Bulk",
     "CapturePoint",
     "Choice",
-    "Codel",
     "Constant",
     "ConstantRate",
     "Drop",
-    "DropTail",
     "Exponential",
     "Festive",
     "Fetch",
     "Flows",
-    "FqCodel",
     "GilbertElliott",
     "Host",
     "InitialWindow",
@@ -56,19 +54,16 @@ __all__ = [
     "Mahimahi",
     "MetricsCache",
     "NamedLink",
-    "NetemLimit",
     "Network",
     "NoLoss",
     "OnOff",
     "Path",
     "Periodic",
-    "Pie",
     "Poisson",
     "Population",
     "Random",
     "RateBased",
     "Record",
-    "Red",
     "Regular",
     "Reorder",
     "Reverse",
@@ -77,7 +72,6 @@ __all__ = [
     "Scripted",
     "Stack",
     "Step",
-    "Threshold",
     "Throttled",
     "Times",
     "Transactions",
@@ -88,3 +82,4 @@ __all__ = [
     "Xen",
     "load",
 ]
+__all__ += _tables.__all__

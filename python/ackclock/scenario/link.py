@@ -18,9 +18,9 @@ from ackclock.scenario._base import (
     nanoseconds,
     without_none,
 )
+from ackclock.scenario._tables import Queue
 from ackclock.scenario.capacity import Capacity, Mahimahi, Schedule
 from ackclock.scenario.loss import Loss
-from ackclock.scenario.queue import Queue
 from ackclock.units import parse_share
 
 

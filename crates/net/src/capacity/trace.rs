@@ -170,7 +170,7 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CapacityConfig, Link, LinkConfig, QueueConfig};
+    use crate::{CapacityConfig, CodelParams, Link, LinkConfig, QueueConfig};
     use ackclock_core::{Packet, Rate};
     use proptest::prelude::*;
 
@@ -222,8 +222,8 @@ mod tests {
         ) {
             let queue = match codel {
                 // a target that is never exceeded: a queue that holds its packets
-                true => QueueConfig::Codel {
-                    limit_packets: None, target: Span::from_secs(99), interval: Span::from_secs(99), ecn: false },
+                true => QueueConfig::Codel(CodelParams {
+                    limit: None, target: Span::from_secs(99), interval: Span::from_secs(99), ecn: false }),
                 false => QueueConfig::UNLIMITED,
             };
             let mut link = link(&lines, queue);

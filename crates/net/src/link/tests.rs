@@ -61,7 +61,7 @@ fn an_infinite_rate_only_delays() {
 #[test]
 fn losses_take_no_place_and_restart_with_their_seed() {
     let loss = LossConfig::Bernoulli { p: 0.3 };
-    let queue = QueueConfig::DropTail { limit_packets: Some(0), limit_bytes: None };
+    let queue = QueueConfig::packets(0);
     let config = LinkConfig { loss, queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) };
     let fates = |link: &mut Link, t: u64| -> Vec<bool> {
         (0..200).map(|i| link.offer(Time((t + i) * 1_000_000_000), packet(0)) != Err(Refused::Loss)).collect()
@@ -117,14 +117,13 @@ fn held_back_packets_are_overtaken_and_the_others_keep_their_order() {
     assert!(in_time.iter().all(|&(t, conn)| (1_000_000..=1_300_000).contains(&(t - sent(conn)))));
 }
 
+fn codel(limit: Option<u32>, target: Span, interval: Span, ecn: bool) -> QueueConfig {
+    QueueConfig::Codel(CodelParams { limit, target, interval, ecn })
+}
+
 #[test]
 fn codel_drops_at_the_head_of_a_standing_queue() {
-    let queue = QueueConfig::Codel {
-        limit_packets: Some(1000),
-        target: Span::from_ms(5),
-        interval: Span::from_ms(100),
-        ecn: false,
-    };
+    let queue = codel(Some(1000), Span::from_ms(5), Span::from_ms(100), false);
     let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)) };
     let mut link = Link::new(&config, 1);
     // 20 % more than the link carries.
@@ -159,12 +158,7 @@ fn codel_drops_at_the_head_of_a_standing_queue() {
 
 #[test]
 fn codel_has_an_event_for_each_departure() {
-    let queue = QueueConfig::Codel {
-        limit_packets: None,
-        target: Span::from_ms(5),
-        interval: Span::from_ms(100),
-        ecn: false,
-    };
+    let queue = codel(None, Span::from_ms(5), Span::from_ms(100), false);
     let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)) };
     let mut link = Link::new(&config, 1);
     link.offer(Time::ZERO, packet(0)).expect("no limit");
@@ -178,12 +172,7 @@ fn codel_has_an_event_for_each_departure() {
 
 #[test]
 fn codel_marks_capable_packets() {
-    let queue = QueueConfig::Codel {
-        limit_packets: None,
-        target: Span::from_ms(5),
-        interval: Span::from_ms(100),
-        ecn: true,
-    };
+    let queue = codel(None, Span::from_ms(5), Span::from_ms(100), true);
     let mut link = Link::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO) }, 1);
     for conn in 0..500 {
         link.offer(Time::ZERO, Packet { ecn: Ecn::Ect0, ..packet(conn) }).expect("no limit");
@@ -199,7 +188,7 @@ fn codel_marks_capable_packets() {
 
 #[test]
 fn registries_hold_kebab_case_names_and_descriptions() {
-    for (name, line) in crate::queue::REGISTRY.iter().chain(crate::loss::REGISTRY) {
+    for (name, line) in crate::QueueConfig::FAMILY.registry().iter().chain(crate::loss::REGISTRY) {
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !line.is_empty());
     }
 }
@@ -207,8 +196,8 @@ fn registries_hold_kebab_case_names_and_descriptions() {
 /// Oracle: a monitor that looks at the link every second; Little's law.
 #[test]
 fn figures_are_those_of_a_monitor_that_looks() {
-    let codel = CodelParams { target: Span::from_secs(50), interval: Span::from_secs(50), ecn: false };
-    let fair = FqCodelParams { queues: 8, quantum: 1500, limit_packets: None, codel };
+    let (target, interval) = (Span::from_secs(50), Span::from_secs(50));
+    let fair = FqCodelParams { limit: None, target, interval, ecn: false, queues: 8, quantum: 1500 };
     let second = 1_000_000_000u64;
     for queue in [QueueConfig::UNLIMITED, QueueConfig::FqCodel(fair)] {
         let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(8_000), Span(5)) }; // a byte each ms

@@ -17,20 +17,28 @@
 use std::collections::VecDeque;
 
 use ackclock_core::packet::Ecn;
-use ackclock_core::{Packet, Span, Time};
+use ackclock_core::schema::{Takes, DURATION, FLAG};
+use ackclock_core::{table, Packet, Span, Time};
 
 use super::{ecn_capable, Dropped, Refused};
 
-/// CoDel's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CodelParams {
-    /// Acceptable standing sojourn time.
-    pub target: Span,
-    /// Time for which it may be exceeded; of the order of a worst-case RTT.
-    pub interval: Span,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
+table! {
+    /// CoDel (RFC 8289): drops by the time that packets waited.
+    pub struct CodelParams "codel" {
+        /// Packets or multiples of the bandwidth-delay product; absent: unlimited.
+        limit: Option<u32> = Takes::PacketLimit;
+        /// Acceptable standing wait.
+        target: Span = DURATION, TARGET;
+        /// How long the wait may exceed the target; of the order of a worst-case RTT.
+        interval: Span = DURATION, INTERVAL;
+        /// Mark packets that can be marked instead of dropping them.
+        ecn: bool = FLAG, false;
+    }
 }
+
+/// RFC 8289 §4.4, of CoDel and of what has CoDel within.
+pub(crate) const TARGET: Span = Span::from_ms(5);
+pub(crate) const INTERVAL: Span = Span::from_ms(100);
 
 struct Held {
     arrival: Time,
@@ -38,7 +46,7 @@ struct Held {
 }
 
 pub(crate) struct Codel {
-    limit_packets: u32,
+    limit: u32,
     params: CodelParams,
     first_above_time: Time,
     drop_next: Time,
@@ -66,9 +74,9 @@ struct DequeueResult {
 }
 
 impl Codel {
-    pub(crate) fn new(limit_packets: Option<u32>, params: CodelParams) -> Codel {
+    pub(crate) fn new(params: CodelParams) -> Codel {
         Codel {
-            limit_packets: limit_packets.unwrap_or(u32::MAX),
+            limit: params.limit.unwrap_or(u32::MAX),
             params,
             first_above_time: Time::ZERO,
             drop_next: Time::ZERO,
@@ -89,7 +97,7 @@ impl Codel {
 
     /// Whether no further packet may wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.len() >= self.limit_packets
+        self.len() >= self.limit
     }
 
     /// Append a packet; `must_wait` = the link is busy, so that it counts as waiting even at first.
@@ -252,13 +260,13 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn params(ecn: bool) -> CodelParams {
-        CodelParams { target: Span::from_ms(5), interval: Span::from_ms(100), ecn }
+        CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn }
     }
 
     /// A queue that never empties, whose packets have all waited for 50 ms when they are dequeued, one each ms:
     /// when does CoDel drop or mark?
     fn schedule(ecn: bool, duration_ms: u64) -> Vec<u64> {
-        let mut codel = Codel::new(None, params(ecn));
+        let mut codel = Codel::new(params(ecn));
         let packet =
             Packet { bytes: 1514, ecn: if ecn { Ecn::Ect0 } else { Ecn::NotEct }, ..Packet::default() };
         let mut at = Vec::new();
@@ -295,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_short_queue_and_a_short_stay_are_left_alone() {
-        let mut codel = Codel::new(None, params(false));
+        let mut codel = Codel::new(params(false));
         let packet = Packet { bytes: 1514, ..Packet::default() };
         for t in 0..2000 {
             // One packet behind the one that leaves: no more than maxpacket waits, whatever the sojourn time.
@@ -318,7 +326,7 @@ mod tests {
 
     #[test]
     fn drops_again_near_the_old_rate_when_back_soon() {
-        let mut codel = Codel::new(None, params(false));
+        let mut codel = Codel::new(params(false));
         codel.count = 9;
         codel.lastcount = 1;
         codel.drop_next = Time(500 * MS);

@@ -2,7 +2,18 @@
 //! under a shaper: the limit counts what waits, and one more packet is in transmission (measured on the kernel: of
 //! 2000 packets offered in zero time a limit of N lets exactly N + 1 pass).
 
+use ackclock_core::schema::{Limit, Takes};
+use ackclock_core::table;
+
 use super::{Arrival, Refused, Verdict};
+
+table! {
+    /// First in, first out; an arrival that finds the queue full is dropped.
+    pub struct DropTailParams "drop-tail" {
+        /// Packets, bytes or multiples of the bandwidth-delay product; absent: unlimited.
+        limit: Option<Limit> = Takes::Limit;
+    }
+}
 
 pub(crate) struct DropTail {
     limit_packets: u32,
@@ -10,11 +21,13 @@ pub(crate) struct DropTail {
 }
 
 impl DropTail {
-    pub(crate) fn new(limit_packets: Option<u32>, limit_bytes: Option<u64>) -> DropTail {
-        DropTail {
-            limit_packets: limit_packets.unwrap_or(u32::MAX),
-            limit_bytes: limit_bytes.unwrap_or(u64::MAX),
-        }
+    pub(crate) fn new(params: &DropTailParams) -> DropTail {
+        let (limit_packets, limit_bytes) = match params.limit {
+            None => (u32::MAX, u64::MAX),
+            Some(Limit::Packets(packets)) => (packets, u64::MAX),
+            Some(Limit::Bytes(bytes)) => (u32::MAX, bytes),
+        };
+        DropTail { limit_packets, limit_bytes }
     }
 
     #[inline]
@@ -32,12 +45,12 @@ impl DropTail {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Link, LinkConfig, QueueConfig, Refused};
+    use crate::{Limit, Link, LinkConfig, QueueConfig, Refused};
     use ackclock_core::{Packet, Rate, Span, Time};
 
-    fn passed(limit_packets: Option<u32>, limit_bytes: Option<u64>) -> usize {
+    fn passed(limit: Option<Limit>) -> usize {
         let config = LinkConfig {
-            queue: QueueConfig::DropTail { limit_packets, limit_bytes },
+            queue: QueueConfig::drop_tail(limit),
             ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20))
         };
         let mut link = Link::new(&config, 1);
@@ -51,22 +64,21 @@ mod tests {
     #[test]
     fn of_a_burst_n_wait_and_one_is_in_transmission_as_measured_on_the_kernel() {
         for n in [0, 20, 50, 100, 333] {
-            assert_eq!(passed(Some(n), None), n as usize + 1);
+            assert_eq!(passed(Some(Limit::Packets(n))), n as usize + 1);
         }
-        assert_eq!(passed(None, None), 2000);
+        assert_eq!(passed(None), 2000);
     }
 
     #[test]
     fn bytes_that_wait_are_limited_likewise() {
-        assert_eq!(passed(None, Some(15_140)), 11);
-        assert_eq!(passed(None, Some(15_139)), 10);
-        assert_eq!(passed(Some(3), Some(15_140)), 4);
+        assert_eq!(passed(Some(Limit::Bytes(15_140))), 11);
+        assert_eq!(passed(Some(Limit::Bytes(15_139))), 10);
     }
 
     #[test]
     fn a_place_is_free_in_the_nanosecond_in_which_a_transmission_starts() {
         let config = LinkConfig {
-            queue: QueueConfig::DropTail { limit_packets: Some(1), limit_bytes: None },
+            queue: QueueConfig::packets(1),
             ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO)
         };
         let mut link = Link::new(&config, 1);

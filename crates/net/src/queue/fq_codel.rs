@@ -16,22 +16,30 @@
 
 use std::collections::VecDeque;
 
-use ackclock_core::{Packet, Span, Time};
+use ackclock_core::schema::{Takes, DURATION, FLAG};
+use ackclock_core::{table, Packet, Span, Time};
 
-use super::codel::{Codel, CodelParams};
+use super::codel::{Codel, CodelParams, INTERVAL, TARGET};
 use super::{Dropped, Refused};
 
-/// FQ-CoDel's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FqCodelParams {
-    /// Number of queues.
-    pub queues: u32,
-    /// Bytes of credit for each round.
-    pub quantum: u32,
-    /// Most packets that wait, in all queues together; `None` = no limit.
-    pub limit_packets: Option<u32>,
-    /// CoDel's, for each queue.
-    pub codel: CodelParams,
+table! {
+    /// FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel.
+    ///
+    /// Beyond the limit, which all queues share, the one with the most bytes loses the packet at its head.
+    pub struct FqCodelParams "fq-codel" {
+        /// Packets or multiples of the bandwidth-delay product; absent: unlimited.
+        limit: Option<u32> = Takes::PacketLimit;
+        /// Acceptable standing wait.
+        target: Span = DURATION, TARGET;
+        /// How long the wait may exceed the target; of the order of a worst-case RTT.
+        interval: Span = DURATION, INTERVAL;
+        /// Mark packets that can be marked instead of dropping them.
+        ecn: bool = FLAG, false;
+        /// Number of queues, over which connections are spread by a hash (RFC 8290 §5.2).
+        queues: u32 = Takes::Whole(1, 65_536), 1024;
+        /// What a queue may send in one round: credit for each (§5.2).
+        quantum: u32 = Takes::Size(1, 1 << 30), 1514;
+    }
 }
 
 pub(crate) struct FqCodel {
@@ -56,10 +64,12 @@ struct Sub {
 
 impl FqCodel {
     pub(crate) fn new(params: FqCodelParams) -> FqCodel {
-        let sub = || Sub { codel: Codel::new(None, params.codel), credits: 0, active: false };
+        let FqCodelParams { target, interval, ecn, .. } = params;
+        let codel = || Codel::new(CodelParams { limit: None, target, interval, ecn });
+        let sub = || Sub { codel: codel(), credits: 0, active: false };
         FqCodel {
-            params,
             subs: (0..params.queues).map(|_| sub()).collect(),
+            params,
             new_queues: VecDeque::new(),
             old_queues: VecDeque::new(),
             packets: 0,
@@ -83,7 +93,7 @@ impl FqCodel {
             self.since = now;
         }
         self.packets += packet.segments();
-        while must_wait && self.packets > self.params.limit_packets.unwrap_or(u32::MAX) {
+        while must_wait && self.packets > self.params.limit.unwrap_or(u32::MAX) {
             self.drop_from_the_fattest(now);
         }
         if must_wait {
@@ -193,8 +203,8 @@ mod tests {
     use super::*;
 
     fn fq(limit: Option<u32>) -> FqCodel {
-        let codel = CodelParams { target: Span::from_ms(5), interval: Span::from_ms(100), ecn: false };
-        FqCodel::new(FqCodelParams { queues: 1024, quantum: 1514, limit_packets: limit, codel })
+        let (target, interval) = (TARGET, INTERVAL);
+        FqCodel::new(FqCodelParams { limit, target, interval, ecn: false, queues: 1024, quantum: 1514 })
     }
 
     fn packet(conn: u32, bytes: u32) -> Packet {
@@ -226,9 +236,9 @@ mod tests {
             quantum in 300u32..4000,
             sent in 1usize..60,
         ) {
-            let codel = CodelParams { target: Span::from_secs(10), interval: Span::from_secs(10), ecn: false };
-            let params = FqCodelParams { queues: 65_536, quantum, limit_packets: None, codel };
-            let mut queue = FqCodel::new(params);
+            let long = Span::from_secs(10);
+            let mut queue = FqCodel::new(FqCodelParams {
+                limit: None, target: long, interval: long, ecn: false, queues: 65_536, quantum });
             for i in 0..60 {
                 for (conn, sizes) in sizes.iter().enumerate() {
                     queue.enqueue(Time(0), Packet { flow: i as u32, ..packet(conn as u32, sizes[i]) }, true);
@@ -279,8 +289,8 @@ mod tests {
     #[test]
     fn one_flow_alone_is_codel() {
         // the same arrivals and departures through CoDel alone: the same packets are dropped
-        let codel = CodelParams { target: Span::from_ms(5), interval: Span::from_ms(100), ecn: false };
-        let (mut fair, mut alone) = (fq(None), Codel::new(None, codel));
+        let codel = CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn: false };
+        let (mut fair, mut alone) = (fq(None), Codel::new(codel));
         let mut sent = [Vec::new(), Vec::new()];
         for ms in 0..2_000u64 {
             let now = Time(ms * 1_000_000);

@@ -14,89 +14,82 @@ mod red;
 mod threshold;
 
 use ackclock_core::packet::Ecn;
-use ackclock_core::{Packet, Span, Stream, Time};
+use ackclock_core::schema::{Limit, DURATION, SIZE};
+use ackclock_core::{family, table, Packet, Span, Stream, Time};
 
 use crate::wire::Wire;
 use backlog::Backlog;
 use codel::Codel;
 pub use codel::CodelParams;
 use drop_tail::DropTail;
+pub use drop_tail::DropTailParams;
 use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
 use netem_limit::NetemLimit;
+pub use netem_limit::NetemLimitParams;
 use pie::Pie;
 pub use pie::PieParams;
 use red::Red;
+pub use red::RedParams;
 use threshold::Threshold;
+pub use threshold::ThresholdParams;
 
-/// Every queue: its name in a scenario, and what it does.
-pub const REGISTRY: &[(&str, &str)] = &[
-    ("drop-tail", "first in, first out; refuses what exceeds a limit in packets or bytes"),
-    ("netem-limit", "as Linux netem's limit: packets in transmission and in the delay line count too, one of several segments (TSO) once"),
-    ("codel", "CoDel (RFC 8289): drops or marks at departure while the sojourn time stays above a target"),
-    ("threshold", "marks every packet that arrives while at least so many wait (DCTCP's switch, RFC 8257)"),
-    ("fq-codel", "FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel"),
-    ("pie", "PIE (RFC 8033): drops or marks arrivals at random, so that the queueing delay stays near a reference"),
-    ("red", "RED (Floyd, Jacobson 1993), gentle: drops or marks at random by the average queue length"),
-];
+family! {
+    /// A queue and its parameters. Limits count what waits, not the packet in transmission.
+    pub enum QueueConfig "queues" {
+        DropTail(DropTailParams),
+        NetemLimit(NetemLimitParams),
+        Codel(CodelParams),
+        FqCodel(FqCodelParams),
+        Pie(PieParams),
+        Threshold(ThresholdParams),
+        Red(RedParams),
+        Cake(CakeParams),
+    }
+}
 
-/// A queue and its parameters. Limits in packets and bytes count what waits, not the packet in transmission.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QueueConfig {
-    /// Tail drop; `None` = no such limit.
-    DropTail {
-        /// Most packets that wait.
-        limit_packets: Option<u32>,
-        /// Most bytes that wait.
-        limit_bytes: Option<u64>,
-    },
-    /// netem's limit.
-    NetemLimit {
-        /// Most packets in the link, wherever they are.
-        limit_packets: u32,
-    },
-    /// CoDel.
-    Codel {
-        /// Most packets that wait; `None` = no limit.
-        limit_packets: Option<u32>,
-        /// Acceptable standing sojourn time.
-        target: Span,
-        /// Time for which it may be exceeded; of the order of a worst-case RTT.
-        interval: Span,
-        /// Mark ECN-capable packets instead of dropping them.
-        ecn: bool,
-    },
-    /// Marking at a threshold.
-    Threshold {
-        /// Most packets that wait; `None` = no limit.
-        limit_packets: Option<u32>,
-        /// K: packets that wait from which on arrivals are marked.
-        mark_packets: u32,
-    },
-    /// FQ-CoDel.
-    FqCodel(FqCodelParams),
-    /// PIE.
-    Pie(PieParams),
-    /// RED.
-    Red {
-        /// Most packets that wait.
-        limit_packets: u32,
-        /// min_th: average queue below which nothing is dropped, packets.
-        min_packets: f64,
-        /// max_th: average queue at which the probability reaches `max_p`, packets.
-        max_packets: f64,
-        /// Drop probability at max_th.
-        max_p: f64,
-        /// w_q: weight of a sample in the average.
-        weight: f64,
-        /// Mark ECN-capable packets instead of dropping them.
-        ecn: bool,
-    },
+table! {
+    /// CAKE (Høiland-Jørgensen, Täht and Morton 2018), of a real kernel only: the simulator refuses it.
+    pub struct CakeParams "cake" {
+        /// Round-trip time to expect.
+        rtt: Span = DURATION, Span::from_ms(100);
+        /// Memory; absent: the kernel's own choice.
+        limit: Option<u64> = SIZE;
+    }
 }
 
 impl QueueConfig {
     /// A drop-tail queue without limits.
-    pub const UNLIMITED: QueueConfig = QueueConfig::DropTail { limit_packets: None, limit_bytes: None };
+    pub const UNLIMITED: QueueConfig = QueueConfig::drop_tail(None);
+
+    /// A drop-tail queue.
+    pub const fn drop_tail(limit: Option<Limit>) -> QueueConfig {
+        QueueConfig::DropTail(DropTailParams { limit })
+    }
+
+    /// A drop-tail queue of so many packets.
+    pub const fn packets(limit: u32) -> QueueConfig {
+        QueueConfig::drop_tail(Some(Limit::Packets(limit)))
+    }
+
+    /// Most that waits; `None` = no limit.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            QueueConfig::DropTail(params) => params.limit,
+            QueueConfig::NetemLimit(params) => Some(Limit::Packets(params.limit)),
+            QueueConfig::Codel(params) => params.limit.map(Limit::Packets),
+            QueueConfig::FqCodel(params) => params.limit.map(Limit::Packets),
+            QueueConfig::Pie(params) => params.limit.map(Limit::Packets),
+            QueueConfig::Threshold(params) => params.limit.map(Limit::Packets),
+            QueueConfig::Red(params) => Some(Limit::Packets(params.limit)),
+            QueueConfig::Cake(params) => params.limit.map(Limit::Bytes),
+        }
+    }
+
+    /// Whether the simulator has it; a real kernel may.
+    pub fn is_simulated(&self) -> bool {
+        !matches!(self, QueueConfig::Cake(_))
+    }
 }
 
 impl Default for QueueConfig {
@@ -163,30 +156,15 @@ pub(crate) enum Queue {
 impl Queue {
     /// `stream` serves disciplines that decide at random.
     pub(crate) fn new(config: &QueueConfig, stream: Stream) -> Queue {
-        match *config {
-            QueueConfig::DropTail { limit_packets, limit_bytes } => {
-                Queue::DropTail(DropTail::new(limit_packets, limit_bytes))
-            }
-            QueueConfig::NetemLimit { limit_packets } => Queue::NetemLimit(NetemLimit::new(limit_packets)),
-            QueueConfig::Codel { limit_packets, target, interval, ecn } => {
-                Queue::Codel(Box::new(Codel::new(limit_packets, CodelParams { target, interval, ecn })))
-            }
-            QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream))),
+        match config.clone() {
+            QueueConfig::DropTail(params) => Queue::DropTail(DropTail::new(&params)),
+            QueueConfig::NetemLimit(params) => Queue::NetemLimit(NetemLimit::new(&params)),
+            QueueConfig::Codel(params) => Queue::Codel(Box::new(Codel::new(params))),
             QueueConfig::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params))),
-            QueueConfig::Threshold { limit_packets, mark_packets } => {
-                Queue::Threshold(Threshold::new(limit_packets, mark_packets))
-            }
-            QueueConfig::Red { limit_packets, min_packets, max_packets, max_p, weight, ecn } => {
-                let parameters = red::Parameters {
-                    limit_packets,
-                    min_th: min_packets,
-                    max_th: max_packets,
-                    max_p,
-                    w_q: weight,
-                    ecn,
-                };
-                Queue::Red(Box::new(Red::new(parameters, stream)))
-            }
+            QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream))),
+            QueueConfig::Threshold(params) => Queue::Threshold(Threshold::new(&params)),
+            QueueConfig::Red(params) => Queue::Red(Box::new(Red::new(params, stream))),
+            QueueConfig::Cake(_) => unreachable!("invariant: refused before a link is made"),
         }
     }
 

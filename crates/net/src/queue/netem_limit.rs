@@ -4,22 +4,34 @@
 //!
 //! A packet of several segments (TSO) counts once.
 
+use ackclock_core::schema::Takes;
+use ackclock_core::table;
+
 use super::{Arrival, Refused, Verdict};
 
+table! {
+    /// The limit of Linux netem: packets in the delay line count too, and one of several segments (`tso`) counts once;
+    /// elsewhere it counts as so many.
+    pub struct NetemLimitParams "netem-limit" {
+        /// Packets or multiples of the bandwidth-delay product.
+        limit: u32 = Takes::PacketLimit;
+    }
+}
+
 pub(crate) struct NetemLimit {
-    limit_packets: usize,
+    limit: usize,
 }
 
 impl NetemLimit {
-    pub(crate) fn new(limit_packets: u32) -> NetemLimit {
-        NetemLimit { limit_packets: limit_packets as usize }
+    pub(crate) fn new(params: &NetemLimitParams) -> NetemLimit {
+        NetemLimit { limit: params.limit as usize }
     }
 
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
         let wire = arrival.wire;
         // A packet at the far end in this very nanosecond has left, whether or not it has been taken.
-        if wire.len() < self.limit_packets || wire.len() - wire.due(arrival.now) < self.limit_packets {
+        if wire.len() < self.limit || wire.len() - wire.due(arrival.now) < self.limit {
             Verdict::Accept
         } else {
             Verdict::Refuse(Refused::QueueFull)
@@ -29,16 +41,18 @@ impl NetemLimit {
 
 #[cfg(test)]
 mod tests {
+    use crate::queue::NetemLimitParams;
     use crate::{Link, LinkConfig, QueueConfig};
+
     use ackclock_core::{Packet, Rate, Span, Time};
 
     #[test]
     fn caps_the_throughput_at_limit_over_delay() {
         // PCC study's network: 100 Mb/s, 7.5 ms one way. Cap = 1.6 Mb/s x limit for packets of 1500 bytes,
         // the link's rate from about 63 packets on.
-        for (limit_packets, expected_mbps) in [(5, 8.0), (20, 32.0), (50, 80.0), (70, 100.0)] {
+        for (limit, expected_mbps) in [(5, 8.0), (20, 32.0), (50, 80.0), (70, 100.0)] {
             let config = LinkConfig {
-                queue: QueueConfig::NetemLimit { limit_packets },
+                queue: QueueConfig::NetemLimit(NetemLimitParams { limit }),
                 ..LinkConfig::new("l", Rate(100_000_000), Span::from_us(7_500))
             };
             let mut link = Link::new(&config, 1);
@@ -49,13 +63,13 @@ mod tests {
                 let _ = link.offer(Time(t), packet);
             }
             let mbps = link.counters(Time(end)).bytes_delivered as f64 * 8.0 / 2e6;
-            assert!((mbps / expected_mbps - 1.0).abs() < 0.02, "{limit_packets}: {mbps}");
+            assert!((mbps / expected_mbps - 1.0).abs() < 0.02, "{limit}: {mbps}");
         }
     }
 
     #[test]
     fn a_packet_of_several_segments_counts_once() {
-        let queue = QueueConfig::NetemLimit { limit_packets: 5 };
+        let queue = QueueConfig::NetemLimit(NetemLimitParams { limit: 5 });
         let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(100_000_000), Span::from_ms(10)) };
         let mut link = Link::new(&config, 1);
         let packet = Packet { bytes: 5_858, more: 3, ..Packet::default() };
@@ -75,9 +89,9 @@ mod tests {
     #[test]
     fn without_delay_it_is_drop_tail_with_one_place_less() {
         let config = |queue| LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO) };
-        let drop_tail = QueueConfig::DropTail { limit_packets: Some(50), limit_bytes: None };
+        let drop_tail = QueueConfig::packets(50);
         let mut a = Link::new(&config(drop_tail), 1);
-        let mut b = Link::new(&config(QueueConfig::NetemLimit { limit_packets: 51 }), 1);
+        let mut b = Link::new(&config(QueueConfig::NetemLimit(NetemLimitParams { limit: 51 })), 1);
         for i in 0..20_000u64 {
             let now = Time(i * i % 7 * 60_560 + i * 605_600); // a multiple of half a transmission time, now and then
             let packet = Packet { bytes: 1514, ..Packet::default() };

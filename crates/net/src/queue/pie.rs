@@ -13,23 +13,25 @@
 //! The delay at an update is the time until the transmitter has sent all that is there, which is known exactly: no rate of
 //! departures is estimated (§5.2). Updates are made up for at the next arrival: between arrivals nothing else changes.
 
-use ackclock_core::{Span, Stream, Time};
+use ackclock_core::schema::{Takes, DURATION, FLAG};
+use ackclock_core::{table, Span, Stream, Time};
 
 use super::{ecn_capable, Arrival, Refused, Verdict};
 
-/// PIE's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PieParams {
-    /// Most packets that wait; `None` = no limit.
-    pub limit_packets: Option<u32>,
-    /// QDELAY_REF: delay that the controller aims at.
-    pub target: Span,
-    /// T_UPDATE: interval of the controller.
-    pub update: Span,
-    /// MAX_BURST: time for which a burst is let through.
-    pub max_burst: Span,
-    /// Mark ECN-capable packets instead of dropping them, while `drop_prob` is at most a tenth (§5.1).
-    pub ecn: bool,
+table! {
+    /// PIE (RFC 8033): drops arrivals at random, so that the queueing delay stays near a reference.
+    pub struct PieParams "pie" {
+        /// Packets or multiples of the bandwidth-delay product; absent: unlimited.
+        limit: Option<u32> = Takes::PacketLimit;
+        /// Queueing delay aimed at (QDELAY_REF, §4.1).
+        target: Span = DURATION, Span::from_ms(15);
+        /// Interval at which the drop probability is adjusted (T_UPDATE, §4.2).
+        update: Span = DURATION, Span::from_ms(15);
+        /// Time for which a burst is let through (MAX_BURST, §4.4).
+        max_burst: Span = DURATION, Span::from_ms(150);
+        /// Mark packets that can be marked instead of dropping them, while the drop probability is at most 10 % (§5.1).
+        ecn: bool = FLAG, false;
+    }
 }
 
 pub(crate) struct Pie {
@@ -48,7 +50,6 @@ pub(crate) struct Pie {
 impl Pie {
     pub(crate) fn new(params: PieParams, stream: Stream) -> Pie {
         Pie {
-            params,
             stream,
             drop_prob: 0.0,
             qdelay_old: Span::ZERO,
@@ -56,16 +57,15 @@ impl Pie {
             accu_prob: 0.0,
             due: Time::ZERO + params.update,
             busy_until: Time::ZERO,
+            params,
         }
     }
 
     pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
         self.busy_until = arrival.busy_until;
         self.catch_up(arrival.now);
-        let full = self
-            .params
-            .limit_packets
-            .is_some_and(|limit| arrival.backlog.len() + arrival.packet.segments() > limit);
+        let full =
+            self.params.limit.is_some_and(|limit| arrival.backlog.len() + arrival.packet.segments() > limit);
         if full && !arrival.finds_link_idle() {
             self.accu_prob = 0.0;
             return Verdict::Refuse(Refused::QueueFull);
@@ -163,7 +163,7 @@ mod tests {
 
     fn params(ecn: bool) -> PieParams {
         PieParams {
-            limit_packets: None,
+            limit: None,
             target: Span::from_ms(15),
             update: Span::from_ms(15),
             max_burst: Span::from_ms(150),

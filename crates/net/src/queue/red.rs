@@ -18,21 +18,32 @@
 //! replace drops below 2 max_th only; beyond it packets are dropped (RFC 3168 §7).
 
 use ackclock_core::rng::threshold;
-use ackclock_core::{Span, Stream};
+use ackclock_core::schema::{Takes, FLAG};
+use ackclock_core::{table, Span, Stream};
 
 use super::{ecn_capable, Arrival, Refused, Verdict};
 
-pub(crate) struct Parameters {
-    pub limit_packets: u32,
-    pub min_th: f64,
-    pub max_th: f64,
-    pub max_p: f64,
-    pub w_q: f64,
-    pub ecn: bool,
+table! {
+    /// RED (Floyd and Jacobson 1993), gentle: drops at random as the mean queue grows.
+    pub struct RedParams "red" {
+        /// Packets or multiples of the bandwidth-delay product.
+        limit: u32 = Takes::PacketLimit;
+        /// Mean queue at which drops begin (min_th).
+        min: f64 = Takes::MeanPackets;
+        /// Mean queue at which the drop probability reaches `max_p` (max_th); above it the probability rises to 1 at twice
+        /// `max`.
+        max: f64 = Takes::MeanPackets;
+        /// Drop probability at `max`.
+        max_p: f64 = Takes::Share, 0.1;
+        /// Weight of one arrival in the mean (w_q).
+        weight: f64 = Takes::Share, 0.002;
+        /// Mark packets that can be marked instead of dropping them.
+        ecn: bool = FLAG, false;
+    }
 }
 
 pub(crate) struct Red {
-    parameters: Parameters,
+    parameters: RedParams,
     avg: f64,
     count: i64,
     s: Span,
@@ -48,13 +59,13 @@ enum Signal {
 }
 
 impl Red {
-    pub(crate) fn new(parameters: Parameters, stream: Stream) -> Red {
+    pub(crate) fn new(parameters: RedParams, stream: Stream) -> Red {
         Red { parameters, avg: 0.0, count: -1, s: Span::ZERO, stream }
     }
 
     pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
         self.update_average(arrival);
-        let full = arrival.backlog.len() + arrival.packet.segments() > self.parameters.limit_packets
+        let full = arrival.backlog.len() + arrival.packet.segments() > self.parameters.limit
             && !arrival.finds_link_idle();
         match self.signal() {
             Signal::Early if !(self.parameters.ecn && ecn_capable(arrival.packet)) => {
@@ -70,7 +81,7 @@ impl Red {
     /// (1 - w_q)^m shrinks the average over an idle time in which m packets could have been sent.
     fn update_average(&mut self, arrival: &Arrival) {
         self.s = self.s.max(arrival.tx);
-        let w_q = self.parameters.w_q;
+        let w_q = self.parameters.weight;
         if !arrival.finds_link_idle() {
             self.avg += w_q * (arrival.backlog.len() as f64 - self.avg);
         } else if self.avg > 0.0 {
@@ -81,7 +92,7 @@ impl Red {
     }
 
     fn signal(&mut self) -> Signal {
-        let Parameters { min_th, max_th, max_p, .. } = self.parameters;
+        let RedParams { min: min_th, max: max_th, max_p, .. } = self.parameters;
         if self.avg < min_th {
             self.count = -1;
             return Signal::None;
@@ -114,8 +125,7 @@ mod tests {
     use ackclock_core::{Packet, Time};
 
     fn red(ecn: bool) -> Red {
-        let parameters =
-            Parameters { limit_packets: 100, min_th: 5.0, max_th: 15.0, max_p: 0.1, w_q: 0.002, ecn };
+        let parameters = RedParams { limit: 100, min: 5.0, max: 15.0, max_p: 0.1, weight: 0.002, ecn };
         Red::new(parameters, Stream::new(1, "test"))
     }
 

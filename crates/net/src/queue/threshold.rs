@@ -2,25 +2,38 @@
 //! ECN-capable only meets the limit. The switch of DCTCP (Alizadeh et al., "Data center TCP", SIGCOMM 2010, §3.1;
 //! RFC 8257 §3.1: RED with both thresholds at K and the instantaneous queue).
 
+use ackclock_core::schema::Takes;
+use ackclock_core::table;
+
 use super::{ecn_capable, Arrival, Refused, Verdict};
 
+table! {
+    /// Marks every packet that arrives while at least `mark` wait (DCTCP's switch); what cannot be marked passes.
+    pub struct ThresholdParams "threshold" {
+        /// Packets that wait from which on arrivals are marked: packets or multiples of the bandwidth-delay product.
+        mark: u32 = Takes::PacketLimit;
+        /// Packets or multiples of the bandwidth-delay product; absent: unlimited.
+        limit: Option<u32> = Takes::PacketLimit;
+    }
+}
+
 pub(crate) struct Threshold {
-    limit_packets: u32,
-    mark_packets: u32,
+    limit: u32,
+    mark: u32,
 }
 
 impl Threshold {
-    pub(crate) fn new(limit_packets: Option<u32>, mark_packets: u32) -> Threshold {
-        Threshold { limit_packets: limit_packets.unwrap_or(u32::MAX), mark_packets }
+    pub(crate) fn new(params: &ThresholdParams) -> Threshold {
+        Threshold { limit: params.limit.unwrap_or(u32::MAX), mark: params.mark }
     }
 
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
         let waiting = arrival.backlog.len();
-        if waiting + arrival.packet.segments() > self.limit_packets && !arrival.finds_link_idle() {
+        if waiting + arrival.packet.segments() > self.limit && !arrival.finds_link_idle() {
             return Verdict::Refuse(Refused::QueueFull);
         }
-        match waiting >= self.mark_packets && ecn_capable(arrival.packet) {
+        match waiting >= self.mark && ecn_capable(arrival.packet) {
             true => Verdict::Mark,
             false => Verdict::Accept,
         }
@@ -29,13 +42,14 @@ impl Threshold {
 
 #[cfg(test)]
 mod tests {
+    use crate::queue::ThresholdParams;
     use crate::{Link, LinkConfig, QueueConfig};
     use ackclock_core::packet::Ecn;
     use ackclock_core::{Packet, Rate, Span, Time};
 
     fn marked(ecn: Ecn) -> (Vec<bool>, usize) {
         let config = LinkConfig {
-            queue: QueueConfig::Threshold { limit_packets: Some(8), mark_packets: 5 },
+            queue: QueueConfig::Threshold(ThresholdParams { limit: Some(8), mark: 5 }),
             ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO)
         };
         let mut link = Link::new(&config, 1);

@@ -1,8 +1,9 @@
 //! The network as the engine reads it: links, how they queue, lose and vary, and the ways over them.
 
+use ackclock_net::QueueConfig;
 use serde::Deserialize;
 
-use super::Distribution;
+use super::{described, Distribution};
 
 /// Which shape the network has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -90,8 +91,8 @@ pub struct Link {
     #[serde(default)]
     pub delay_ns: u64,
     /// Queue; absent = unlimited drop-tail.
-    #[serde(default)]
-    pub queue: Option<Queue>,
+    #[serde(default, deserialize_with = "described")]
+    pub queue: QueueConfig,
     /// Loss ahead of the queue.
     #[serde(default)]
     pub loss: Loss,
@@ -156,113 +157,6 @@ pub struct Reorder {
     pub probability: f64,
     /// How much later they arrive, ns.
     pub extra_delay_ns: u64,
-}
-
-/// A queue and its discipline. Limits count what waits, not the packet in transmission.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
-pub enum Queue {
-    /// True tail drop, limited in packets or bytes.
-    DropTail {
-        #[serde(default)]
-        limit_packets: Option<u32>,
-        #[serde(default)]
-        limit_bytes: Option<u64>,
-    },
-    /// netem's limit: packets in the delay line count too.
-    NetemLimit { limit_packets: u32 },
-    /// CoDel (RFC 8289).
-    Codel {
-        #[serde(default)]
-        limit_packets: Option<u32>,
-        #[serde(default = "codel_target")]
-        target_ns: u64,
-        #[serde(default = "codel_interval")]
-        interval_ns: u64,
-        #[serde(default)]
-        ecn: bool,
-    },
-    /// Marks (or drops) what arrives while so many packets wait.
-    Threshold {
-        #[serde(default)]
-        limit_packets: Option<u32>,
-        mark_packets: u32,
-    },
-    /// FQ-CoDel (RFC 8290).
-    FqCodel {
-        #[serde(default)]
-        limit_packets: Option<u32>,
-        #[serde(default = "codel_target")]
-        target_ns: u64,
-        #[serde(default = "codel_interval")]
-        interval_ns: u64,
-        #[serde(default)]
-        ecn: bool,
-        #[serde(default = "fq_codel_queues")]
-        queues: u32,
-        #[serde(default = "fq_codel_quantum")]
-        quantum_bytes: u32,
-    },
-    /// PIE (RFC 8033).
-    Pie {
-        #[serde(default)]
-        limit_packets: Option<u32>,
-        #[serde(default = "pie_interval")]
-        target_ns: u64,
-        #[serde(default = "pie_interval")]
-        update_ns: u64,
-        #[serde(default = "pie_burst")]
-        max_burst_ns: u64,
-        #[serde(default)]
-        ecn: bool,
-    },
-    /// RED (Floyd, Jacobson 1993), gentle.
-    Red {
-        limit_packets: u32,
-        min_packets: f64,
-        max_packets: f64,
-        #[serde(default = "red_max_p")]
-        max_p: f64,
-        #[serde(default = "red_weight")]
-        weight: f64,
-        #[serde(default)]
-        ecn: bool,
-    },
-    /// CAKE, in a real kernel only: the engine refuses it.
-    Cake {
-        #[serde(default)]
-        interval_ns: Option<u64>,
-        #[serde(default)]
-        limit_bytes: Option<u64>,
-    },
-}
-
-fn codel_target() -> u64 {
-    5_000_000
-}
-fn codel_interval() -> u64 {
-    100_000_000
-}
-/// RFC 8290 §5.2.
-fn fq_codel_queues() -> u32 {
-    1024
-}
-fn fq_codel_quantum() -> u32 {
-    1514
-}
-/// RFC 8033 §4, §5.
-fn pie_interval() -> u64 {
-    15_000_000
-}
-fn pie_burst() -> u64 {
-    150_000_000
-}
-fn red_max_p() -> f64 {
-    0.1
-}
-fn red_weight() -> f64 {
-    0.002
 }
 
 /// A loss model.

@@ -72,7 +72,7 @@ impl Population<'_> {
 
         let mut lay = |direction: &str, delay: Span| {
             layout.add(LinkConfig {
-                queue: QueueConfig::DropTail { limit_packets: Some(self.queue_packets), limit_bytes: None },
+                queue: QueueConfig::packets(self.queue_packets),
                 loss: if loss > 0.0 { LossConfig::Bernoulli { p: loss } } else { LossConfig::None },
                 ..LinkConfig::new(&format!("client.{flow}.{direction}"), Rate(rate_bps), delay)
             })

@@ -11,7 +11,7 @@ pub fn dumbbell(mbps: u64, flows: u64, seconds: u64, loss: f64, record: &str) ->
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {edge}, "egress": {edge},
             "bottleneck": {{"rate_bps": {rate}, "delay_ns": 18000000, "loss": {{"kind": "bernoulli", "p": {loss}}},
-                            "queue": {{"kind": "drop-tail", "limit_packets": {bdp}}}}},
+                            "queue": {{"kind": "drop-tail", "limit": {{"packets": {bdp}}}}}}},
             "reverse": {{"bottleneck": {{"rate_bps": {rate}, "delay_ns": 18000000}}}}}},
           "flows": [{{"count": {flows}, "profile": "linux-6", "congestion_control": "cubic",
             "stagger_ns": 100000000, "workload": {{"kind": "bulk"}}}}],
@@ -27,7 +27,7 @@ pub fn fetches(workload: &str, seconds: u64, loss: f64, record: &str) -> Scenari
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "chain", "framing_bytes": 14,
             "bottleneck": {{"rate_bps": 1200000, "delay_ns": 50000000, {loss},
-                            "queue": {{"kind": "drop-tail", "limit_packets": 100}}}},
+                            "queue": {{"kind": "drop-tail", "limit": {{"packets": 100}}}}}},
             "reverse": {{"bottleneck": {{"delay_ns": 50000000, {loss}}}}}}},
           "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "workload": {workload}}}],
           "record": {record}}}"#,

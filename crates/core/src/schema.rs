@@ -1,0 +1,599 @@
+//! Mechanisms described once. A table of a scenario (the parameters of a queue, a loss model, a workload, ...) is a
+//! struct beside its mechanism, made by [`table!`](crate::table): each key has its name, what it is, what it takes and
+//! what holds if it is absent on one place. The engine reads scenarios by it, and Python makes its classes, messages
+//! and reference of it. Tables between which a `kind` chooses are a [`family!`](crate::family), names an [`choice!`](crate::choice).
+
+use std::fmt;
+
+use crate::{Rate, Span};
+
+/// A value of a scenario, in base units: ns, bit/s, bytes, packets.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // the names say it
+pub enum Value {
+    Flag(bool),
+    Whole(u64),
+    Number(f64),
+    Text(String),
+    List(Vec<Value>),
+    Table(Vec<(String, Value)>),
+}
+
+impl Value {
+    /// A table of these entries.
+    pub fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
+        Value::Table(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
+    }
+
+    /// The entry `key`, if this is a table that has it.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        match self {
+            Value::Table(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Flag(on) => write!(f, "{on}"),
+            Value::Whole(n) => write!(f, "{n}"),
+            Value::Number(x) => write!(f, "{x}"),
+            Value::Text(text) => write!(f, "{text:?}"),
+            Value::List(entries) => write!(f, "a list of {}", entries.len()),
+            Value::Table(_) => f.write_str("a table"),
+        }
+    }
+}
+
+/// Why a value is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The key, dotted, from the table that is read.
+    pub key: String,
+    /// What stands there.
+    pub found: String,
+    /// What may stand there.
+    pub allowed: String,
+}
+
+impl Refusal {
+    /// A refusal of the value itself.
+    pub fn new(found: impl fmt::Display, allowed: impl fmt::Display) -> Refusal {
+        Refusal { key: String::new(), found: found.to_string(), allowed: allowed.to_string() }
+    }
+
+    /// The same, of a value under `key`.
+    pub fn within(mut self, key: impl fmt::Display) -> Refusal {
+        self.key = if self.key.is_empty() { key.to_string() } else { format!("{key}.{}", self.key) };
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: found {}, allowed: {}", self.key, self.found, self.allowed)
+    }
+}
+
+/// What a key takes: its unit and its range.
+#[derive(Clone, Copy, Debug)]
+pub enum Takes {
+    /// true or false.
+    Flag,
+    /// A whole number within bounds, both included.
+    Whole(u64, u64),
+    /// A number within bounds, both included.
+    Number(f64, f64),
+    /// A number above the first and up to the second.
+    Above(f64, f64),
+    /// A probability.
+    Share,
+    /// A length of time, ns; the least.
+    Duration(u64),
+    /// A rate, bit/s; the least.
+    Rate(u64),
+    /// Bytes within bounds, both included.
+    Size(u64, u64),
+    /// Whole packets.
+    Packets,
+    /// Whole packets, which a scenario may give as multiples of the bandwidth-delay product.
+    PacketLimit,
+    /// A mean number of packets, likewise.
+    MeanPackets,
+    /// Packets, bytes, or multiples of the bandwidth-delay product.
+    Limit,
+    /// Any text.
+    Text,
+    /// One of these names.
+    Choice(&'static [&'static str]),
+    /// A distribution of durations (drawn in s), rates (bit/s), sizes (bytes) or probabilities.
+    Drawn(Unit),
+    /// The same, or one value: always the same.
+    DrawnOr(Unit, u64),
+    /// A file with a Mahimahi trace, of which the engine is told the opportunities in each millisecond.
+    Trace,
+    /// A table.
+    Table(&'static Table),
+    /// A table whose `kind` chooses among several.
+    OneOf(&'static Family),
+    /// A list of at least so many.
+    List(&'static Takes, u64),
+}
+
+/// What a distribution is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the names say it
+pub enum Unit {
+    Duration,
+    Rate,
+    Size,
+    Share,
+}
+
+/// true or false.
+pub const FLAG: Takes = Takes::Flag;
+/// A length of time that may be zero.
+pub const DURATION_OR_ZERO: Takes = Takes::Duration(0);
+/// A length of time.
+pub const DURATION: Takes = Takes::Duration(1);
+/// A rate.
+pub const RATE: Takes = Takes::Rate(1);
+/// A number of bytes.
+pub const SIZE: Takes = Takes::Size(1, MOST_BYTES);
+/// A number of bytes that may be zero.
+pub const SIZE_OR_ZERO: Takes = Takes::Size(0, MOST_BYTES);
+/// How many of something.
+pub const COUNT: Takes = Takes::Whole(1, 1_000_000);
+/// A number above zero.
+pub const POSITIVE: Takes = Takes::Above(0.0, 1e6);
+/// The greatest size that a scenario may ask for, bytes.
+pub const MOST_BYTES: u64 = 1_000_000_000_000_000;
+/// The greatest number of packets that a scenario may ask for.
+pub const MOST_PACKETS: u64 = 1_000_000_000;
+
+impl Takes {
+    /// What is allowed, if a value is not. What has parts is checked as it is read.
+    pub fn refuses(&self, value: &Value) -> Option<String> {
+        let whole = |low: u64, high: u64, of: &str| match value {
+            Value::Whole(n) if (low..=high).contains(n) => None,
+            _ if high == u64::MAX => Some(format!("{of} of at least {low}")),
+            _ => Some(format!("{of} from {low} to {high}")),
+        };
+        let number = |low: f64, high: f64| match value {
+            Value::Number(x) => (low..=high).contains(x),
+            Value::Whole(n) => (low..=high).contains(&(*n as f64)),
+            _ => false,
+        };
+        let unless = |fits: bool, allowed: &str| (!fits).then(|| allowed.to_string());
+        match *self {
+            Takes::Flag => unless(matches!(value, Value::Flag(_)), "true, false"),
+            Takes::Whole(low, high) => whole(low, high, "a whole number"),
+            Takes::Number(low, high) => unless(number(low, high), &format!("a number from {low} to {high}")),
+            Takes::Above(low, high) => {
+                let fits = number(low, high) && *value != Value::Number(low);
+                unless(
+                    fits && (*value != Value::Whole(low as u64)),
+                    &format!("a number above {low}, up to {high}"),
+                )
+            }
+            Takes::Share => unless(number(0.0, 1.0), "a probability"),
+            Takes::Duration(least) => whole(least, u64::MAX, "nanoseconds"),
+            Takes::Rate(least) => whole(least, u64::MAX, "bit/s"),
+            Takes::Size(low, high) => whole(low, high, "bytes"),
+            Takes::Packets | Takes::PacketLimit => whole(1, MOST_PACKETS, "packets"),
+            Takes::MeanPackets => unless(number(0.0, f64::MAX), "packets"),
+            Takes::Text => unless(matches!(value, Value::Text(_)), "text"),
+            Takes::Choice(names) => {
+                let fits = matches!(value, Value::Text(text) if names.contains(&text.as_str()));
+                unless(fits, &names.join(", "))
+            }
+            Takes::List(_, least) => match value {
+                Value::List(entries) if entries.len() as u64 >= least => None,
+                _ => Some(format!("a list of at least {least}")),
+            },
+            Takes::Limit | Takes::Drawn(_) | Takes::DrawnOr(..) | Takes::Trace => None,
+            Takes::Table(_) | Takes::OneOf(_) => None,
+        }
+    }
+
+    /// As Python reads it: what it is, and its bounds.
+    fn described(&self) -> Value {
+        let of = |name: &str, more: Vec<(&str, Value)>| {
+            let named = ("takes", Value::Text(name.to_string()));
+            let entries = std::iter::once(named).chain(more);
+            Value::Table(entries.map(|(key, value)| (key.to_string(), value)).collect())
+        };
+        let whole =
+            |name, low, high| of(name, vec![("low", Value::Whole(low)), ("high", Value::Whole(high))]);
+        let number =
+            |name, low, high| of(name, vec![("low", Value::Number(low)), ("high", Value::Number(high))]);
+        let unit = |unit: Unit| ("unit", Value::Text(format!("{unit:?}").to_lowercase()));
+        match *self {
+            Takes::Flag => of("flag", vec![]),
+            Takes::Whole(low, high) => whole("whole", low, high),
+            Takes::Number(low, high) => number("number", low, high),
+            Takes::Above(low, high) => number("above", low, high),
+            Takes::Share => of("share", vec![]),
+            Takes::Duration(least) => of("duration", vec![("least", Value::Whole(least))]),
+            Takes::Rate(least) => of("rate", vec![("least", Value::Whole(least))]),
+            Takes::Size(low, high) => whole("size", low, high),
+            Takes::Packets => of("packets", vec![]),
+            Takes::PacketLimit => of("packet limit", vec![]),
+            Takes::MeanPackets => of("mean packets", vec![]),
+            Takes::Limit => of("limit", vec![]),
+            Takes::Text => of("text", vec![]),
+            Takes::Choice(names) => {
+                let names = names.iter().map(|name| Value::Text(name.to_string()));
+                of("choice", vec![("names", Value::List(names.collect()))])
+            }
+            Takes::Drawn(u) => of("drawn", vec![unit(u)]),
+            Takes::DrawnOr(u, least) => of("drawn or", vec![unit(u), ("least", Value::Whole(least))]),
+            Takes::Trace => of("trace", vec![]),
+            Takes::Table(table) => of("table", vec![("table", table.described())]),
+            Takes::OneOf(family) => of("one of", vec![("family", Value::Text(family.name.into()))]),
+            Takes::List(inner, least) => {
+                of("list", vec![("of", inner.described()), ("least", Value::Whole(least))])
+            }
+        }
+    }
+}
+
+/// A key of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name in a scenario.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// What it takes.
+    pub takes: Takes,
+    /// What holds if it is absent.
+    pub absent: fn() -> Absent,
+}
+
+/// What holds if a key is absent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Absent {
+    /// It must be given.
+    Required,
+    /// Nothing: the key's text says what that means.
+    Nothing,
+    /// This value.
+    Is(Value),
+}
+
+/// A table of a scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Its `kind` in its family, or its own name if it is in none.
+    pub kind: &'static str,
+    /// What it is; the first line is shown in lists.
+    pub about: &'static str,
+    /// What it holds.
+    pub keys: &'static [Key],
+}
+
+impl Table {
+    /// The one line that lists show.
+    pub fn line(&self) -> &'static str {
+        self.about.trim_start().lines().next().unwrap_or("").trim().trim_end_matches('.')
+    }
+
+    /// As Python reads it.
+    pub fn described(&self) -> Value {
+        let text = |text: &str| Value::Text(text.to_string());
+        let keys = self.keys.iter().map(|key| {
+            let mut entries = vec![
+                ("name".to_string(), text(key.name)),
+                ("about".to_string(), text(&joined(key.about))),
+                ("takes".to_string(), key.takes.described()),
+                ("required".to_string(), Value::Flag((key.absent)() == Absent::Required)),
+            ];
+            if let Absent::Is(value) = (key.absent)() {
+                entries.push(("absent".to_string(), value));
+            }
+            Value::Table(entries)
+        });
+        let keys = Value::List(keys.collect());
+        Value::table([("kind", text(self.kind)), ("about", text(&joined(self.about))), ("keys", keys)])
+    }
+}
+
+/// Doc comments as text: lines of a paragraph joined, paragraphs apart.
+fn joined(about: &str) -> String {
+    let paragraphs = about.split("\n\n").map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "));
+    paragraphs.filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Tables of which a `kind` chooses one.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// What the registry calls them.
+    pub name: &'static str,
+    /// The tables.
+    pub tables: &'static [&'static Table],
+}
+
+impl Family {
+    /// Name and one line for each.
+    pub fn registry(&self) -> Vec<(&'static str, &'static str)> {
+        self.tables.iter().map(|table| (table.kind, table.line())).collect()
+    }
+
+    /// As Python reads it.
+    pub fn described(&self) -> Value {
+        Value::List(self.tables.iter().map(|table| table.described()).collect())
+    }
+}
+
+/// What a scenario can hold.
+pub trait Described: Sized {
+    /// From a scenario.
+    fn read(value: &Value) -> Result<Self, Refusal>;
+    /// As in a scenario.
+    fn write(&self) -> Value;
+    /// What holds if nothing is given and no default is written down; `None`: something must be.
+    fn absent() -> Option<Self> {
+        None
+    }
+}
+
+/// The entries of a table, while it is read.
+pub struct Reader<'a>(&'a Value, &'static Table);
+
+impl<'a> Reader<'a> {
+    /// Of `value`, which must be a table with known keys.
+    pub fn new(value: &'a Value, table: &'static Table) -> Result<Reader<'a>, Refusal> {
+        let Value::Table(entries) = value else { return Err(Refusal::new(value, "a table")) };
+        for (key, _) in entries {
+            if key != "kind" && !table.keys.iter().any(|known| known.name == key) {
+                let names: Vec<&str> = table.keys.iter().map(|known| known.name).collect();
+                return Err(Refusal::new("an unknown key", names.join(", ")).within(key));
+            }
+        }
+        Ok(Reader(value, table))
+    }
+
+    /// The value of the `index`-th key.
+    pub fn key<T: Described>(&self, index: usize, default: impl Fn() -> Option<T>) -> Result<T, Refusal> {
+        let key = &self.1.keys[index];
+        let Some(value) = self.0.get(key.name) else {
+            return default().ok_or_else(|| Refusal::new("nothing", "a value").within(key.name));
+        };
+        match key.takes.refuses(value) {
+            Some(allowed) => Err(Refusal::new(value, allowed).within(key.name)),
+            None => T::read(value).map_err(|refusal| refusal.within(key.name)),
+        }
+    }
+}
+
+/// The default of a key, told to Python.
+pub fn absent<T: Described>(default: Option<T>) -> Absent {
+    match default.map(|value| value.write()) {
+        None => Absent::Required,
+        Some(Value::Table(entries)) if entries.is_empty() => Absent::Nothing,
+        Some(value) => Absent::Is(value),
+    }
+}
+
+macro_rules! leaf {
+    ($type:ty, $value:ident, $read:pat => $made:expr, $write:expr, $expected:literal) => {
+        impl Described for $type {
+            fn read(value: &Value) -> Result<$type, Refusal> {
+                match value {
+                    $read => $made,
+                    _ => None,
+                }
+                .ok_or_else(|| Refusal::new(value, $expected))
+            }
+            fn write(&self) -> Value {
+                let $value = self;
+                $write
+            }
+        }
+    };
+}
+
+leaf!(bool, on, Value::Flag(on) => Some(*on), Value::Flag(*on), "true, false");
+leaf!(u64, n, Value::Whole(n) => Some(*n), Value::Whole(*n), "a whole number");
+leaf!(u32, n, Value::Whole(n) => u32::try_from(*n).ok(), Value::Whole(*n as u64), "a whole number below 2^32");
+leaf!(u8, n, Value::Whole(n) => u8::try_from(*n).ok(), Value::Whole(*n as u64), "a whole number below 256");
+leaf!(Span, t, Value::Whole(n) => Some(Span(*n)), Value::Whole(t.0), "nanoseconds");
+leaf!(Rate, r, Value::Whole(n) => Some(Rate(*n)), Value::Whole(r.0), "bit/s");
+leaf!(String, s, Value::Text(s) => Some(s.clone()), Value::Text(s.clone()), "text");
+
+impl Described for f64 {
+    fn read(value: &Value) -> Result<f64, Refusal> {
+        match value {
+            Value::Number(x) => Ok(*x),
+            Value::Whole(n) => Ok(*n as f64),
+            _ => Err(Refusal::new(value, "a number")),
+        }
+    }
+    fn write(&self) -> Value {
+        Value::Number(*self)
+    }
+}
+
+impl<T: Described> Described for Option<T> {
+    fn read(value: &Value) -> Result<Option<T>, Refusal> {
+        T::read(value).map(Some)
+    }
+    fn write(&self) -> Value {
+        self.as_ref().map_or(Value::Table(Vec::new()), T::write)
+    }
+    fn absent() -> Option<Option<T>> {
+        Some(None)
+    }
+}
+
+impl<T: Described> Described for Box<T> {
+    fn read(value: &Value) -> Result<Box<T>, Refusal> {
+        T::read(value).map(Box::new)
+    }
+    fn write(&self) -> Value {
+        T::write(self)
+    }
+}
+
+impl<T: Described> Described for Vec<T> {
+    fn read(value: &Value) -> Result<Vec<T>, Refusal> {
+        let Value::List(entries) = value else { return Err(Refusal::new(value, "a list")) };
+        entries.iter().enumerate().map(|(i, entry)| T::read(entry).map_err(|r| r.within(i))).collect()
+    }
+    fn write(&self) -> Value {
+        Value::List(self.iter().map(T::write).collect())
+    }
+}
+
+/// Most that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// In packets.
+    Packets(u32),
+    /// In bytes.
+    Bytes(u64),
+}
+
+impl Described for Limit {
+    fn read(value: &Value) -> Result<Limit, Refusal> {
+        match (value.get("packets"), value.get("bytes")) {
+            (Some(packets), None) => u32::read(packets).map(Limit::Packets),
+            (None, Some(bytes)) => u64::read(bytes).map(Limit::Bytes),
+            _ => Err(Refusal::new(value, "packets or bytes")),
+        }
+    }
+    fn write(&self) -> Value {
+        match *self {
+            Limit::Packets(n) => Value::table([("packets", Value::Whole(n as u64))]),
+            Limit::Bytes(n) => Value::table([("bytes", Value::Whole(n))]),
+        }
+    }
+}
+
+/// Make a struct the table of a scenario: `table! { /// About it. pub struct Params "kind" { /// About the key. key: Type = takes, default; } }`.
+/// Without a default the key is required, or, if it is an [`Option`], may be absent.
+#[macro_export]
+macro_rules! table {
+    (
+        $(#[doc = $about:literal])+
+        $vis:vis struct $name:ident $kind:literal {
+            $($(#[doc = $key_about:literal])+ $key:ident: $type:ty = $takes:expr $(, $default:expr)?;)*
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct $name {
+            $($(#[doc = $key_about])+ pub $key: $type,)*
+        }
+
+        impl $name {
+            /// Its description.
+            $vis const TABLE: &'static $crate::schema::Table = &$crate::schema::Table {
+                kind: $kind,
+                about: concat!($($about, "\n"),+),
+                keys: &[$($crate::schema::Key {
+                    name: stringify!($key),
+                    about: concat!($($key_about, "\n"),+),
+                    takes: $takes,
+                    absent: || $crate::schema::absent::<$type>($crate::default_of!($type $(, $default)?)),
+                }),*],
+            };
+        }
+
+        impl $crate::schema::Described for $name {
+            #[allow(unused_assignments, unused_mut, unused_variables)] // a table may have no keys
+            fn read(value: &$crate::schema::Value) -> Result<Self, $crate::schema::Refusal> {
+                let reader = $crate::schema::Reader::new(value, Self::TABLE)?;
+                let mut keys = 0..;
+                let mut next = || keys.next().expect("invariant: endless");
+                Ok($name {
+                    $($key: reader.key(next(), || $crate::default_of!($type $(, $default)?))?,)*
+                })
+            }
+            fn write(&self) -> $crate::schema::Value {
+                $crate::schema::Value::Table(vec![
+                    ("kind".to_string(), $crate::schema::Value::Text($kind.to_string())),
+                    $((stringify!($key).to_string(), $crate::schema::Described::write(&self.$key)),)*
+                ])
+            }
+        }
+    };
+}
+
+/// The default of a key of [`table!`](crate::table).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! default_of {
+    ($type:ty) => {
+        <$type as $crate::schema::Described>::absent()
+    };
+    ($type:ty, $default:expr) => {
+        Some($default)
+    };
+}
+
+/// Make an enum of tables, between which the key `kind` chooses: `family! { /// About them. pub enum Config "name" { Variant(Params), } }`.
+#[macro_export]
+macro_rules! family {
+    (
+        $(#[doc = $about:literal])+
+        $vis:vis enum $name:ident $family:literal { $($variant:ident($params:ty),)+ }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq)]
+        $vis enum $name {
+            $(#[doc = concat!("See [`", stringify!($params), "`].")] $variant($params),)+
+        }
+
+        impl $name {
+            /// Every kind.
+            $vis const FAMILY: &'static $crate::schema::Family =
+                &$crate::schema::Family { name: $family, tables: &[$(<$params>::TABLE),+] };
+        }
+
+        impl $crate::schema::Described for $name {
+            fn read(value: &$crate::schema::Value) -> Result<Self, $crate::schema::Refusal> {
+                let kind = match value.get("kind") {
+                    Some($crate::schema::Value::Text(kind)) => kind.as_str(),
+                    _ => "",
+                };
+                $(if kind == <$params>::TABLE.kind {
+                    return $crate::schema::Described::read(value).map($name::$variant);
+                })+
+                let kinds: Vec<&str> = Self::FAMILY.tables.iter().map(|table| table.kind).collect();
+                Err($crate::schema::Refusal::new(format_args!("{kind:?}"), kinds.join(", ")).within("kind"))
+            }
+            fn write(&self) -> $crate::schema::Value {
+                match self {
+                    $($name::$variant(params) => $crate::schema::Described::write(params),)+
+                }
+            }
+        }
+    };
+}
+
+/// Give the variants of an enum names in a scenario: `choice! { Close: Server "server", Client "client" }`.
+#[macro_export]
+macro_rules! choice {
+    ($name:ident: $($variant:ident $text:literal),+) => {
+        impl $name {
+            /// What a key takes that chooses one.
+            pub const TAKES: $crate::schema::Takes = $crate::schema::Takes::Choice(&[$($text),+]);
+        }
+
+        impl $crate::schema::Described for $name {
+            fn read(value: &$crate::schema::Value) -> Result<Self, $crate::schema::Refusal> {
+                match value {
+                    $($crate::schema::Value::Text(text) if text == $text => Ok($name::$variant),)+
+                    _ => Err($crate::schema::Refusal::new(value, [$($text),+].join(", "))),
+                }
+            }
+            fn write(&self) -> $crate::schema::Value {
+                $crate::schema::Value::Text(match self { $($name::$variant => $text,)+ }.to_string())
+            }
+        }
+    };
+}

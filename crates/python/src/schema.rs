@@ -1,0 +1,36 @@
+//! What the engine's mechanisms say of themselves, for Python.
+
+use ackclock_core::schema::Value;
+use ackclock_sim::FAMILIES;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+/// The tables of each family: kind, text, and for each key its name, text, unit, range and default.
+#[pyfunction]
+pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for family in FAMILIES {
+        dict.set_item(family.name, object(py, &family.described())?)?;
+    }
+    Ok(dict)
+}
+
+fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Flag(on) => on.into_pyobject(py)?.to_owned().into_any(),
+        Value::Whole(n) => n.into_pyobject(py)?.into_any(),
+        Value::Number(x) => x.into_pyobject(py)?.into_any(),
+        Value::Text(text) => text.into_pyobject(py)?.into_any(),
+        Value::List(entries) => {
+            let entries: Vec<_> = entries.iter().map(|entry| object(py, entry)).collect::<PyResult<_>>()?;
+            PyList::new(py, entries)?.into_any()
+        }
+        Value::Table(entries) => {
+            let dict = PyDict::new(py);
+            for (key, entry) in entries {
+                dict.set_item(key, object(py, entry)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}

@@ -1,0 +1,225 @@
+"""Tables of a scenario, made of what the engine's mechanisms say of themselves (`crates/core/src/schema.rs`).
+
+Name, text, unit, range and default of a key stand beside its mechanism, in Rust; here they become a class that checks and
+compiles it. What joins several keys is written by hand, as a base class (`_rules.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, create_model
+
+from ackclock import units
+from ackclock.errors import ScenarioError, quote
+from ackclock.scenario._base import (
+    Duration,
+    Flag,
+    MeanPackets,
+    Number,
+    PacketLimit,
+    Packets,
+    PositiveDuration,
+    Probability,
+    Quantity,
+    QueueLimit,
+    Rate,
+    RateOrZero,
+    Table,
+    byte_count,
+    nanoseconds,
+    tagged,
+)
+
+NAMES = {("losses", "none"): "NoLoss", ("arrivals", "periodic"): "Regular"}
+"""Classes that are not called as their kind is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a key takes.
+
+    Parameters
+    ----------
+    annotation
+        Its values in a scenario.
+    compiled
+        From such a value, the key's name and the bandwidth-delay product in packets to what the engine reads.
+    shown
+        From what the engine reads to the value in a scenario.
+    """
+
+    annotation: Any
+    compiled: Callable[[Any, str, Fraction], Any] = lambda value, _key, _bdp: value
+    shown: Callable[[Any], Any] = lambda value: value
+
+
+class Described(Table):
+    """A table that a mechanism of the engine describes."""
+
+    takes: ClassVar[Mapping[str, Takes]] = {}
+    about: ClassVar[Mapping[str, Any]] = {}
+
+    def engine(self, bdp: Fraction = Fraction(0)) -> dict[str, Any]:
+        """As the engine reads it, absent keys left out; `bdp` is the bandwidth-delay product in packets."""
+        compiled: dict[str, Any] = {"kind": self.kind} if hasattr(self, "kind") else {}
+        for key, takes in self.takes.items():
+            value = getattr(self, key)
+            if value is not None:
+                compiled[key] = takes.compiled(value, key, bdp)
+        self.judge(compiled)
+        return compiled
+
+    def judge(self, compiled: dict[str, Any]) -> None:
+        """Rules that join several keys and need them compiled."""
+
+
+@cache
+def schema() -> dict[str, list[dict[str, Any]]]:
+    """What the engine says of each family of tables."""
+    from ackclock import _engine
+
+    return _engine.schema()
+
+
+def family(name: str, rules: Mapping[str, type[Described]] | None = None) -> dict[str, type[Described]]:
+    """The classes of a family, by name.
+
+    Parameters
+    ----------
+    name
+        What the engine's registry calls it.
+    rules
+        Kind -> base class with the rules that join its keys.
+    """
+    made = [
+        _made(
+            NAMES.get((name, entry["kind"]), _camel(entry["kind"])), entry, (rules or {}).get(entry["kind"], Described)
+        )
+        for entry in schema()[name]
+    ]
+    return {table.__name__: table for table in made}
+
+
+def one_of(tables: Mapping[str, type[Described]]) -> Any:
+    """The annotation of a key that holds one of these tables."""
+    union: Any = None
+    for table in tables.values():
+        union = table if union is None else union | table
+    return Annotated[union, Field(discriminator="kind"), tagged(*tables.values())]
+
+
+def _camel(kind: str) -> str:
+    return "".join(part.capitalize() for part in kind.split("-"))
+
+
+def _made(name: str, entry: Mapping[str, Any], base: type[Described]) -> type[Described]:
+    takes = {key["name"]: _takes(key["takes"]) for key in entry["keys"]}
+    fields: dict[str, Any] = {"kind": (Literal[entry["kind"]], ...)}
+    for key in entry["keys"]:
+        annotation = takes[key["name"]].annotation
+        if key["required"]:
+            fields[key["name"]] = (annotation, Field(description=key["about"]))
+        elif "absent" in key:
+            default = takes[key["name"]].shown(key["absent"])
+            fields[key["name"]] = (annotation, Field(default=default, description=key["about"]))
+        else:
+            fields[key["name"]] = (annotation | None, Field(default=None, description=key["about"]))
+    table = create_model(
+        name,
+        __base__=base,
+        __module__="ackclock.scenario",
+        __doc__=entry["about"],
+        __cls_kwargs__={"use_attribute_docstrings": False},
+        **fields,
+    )
+    table.takes = takes
+    table.about = entry
+    return table
+
+
+def _takes(takes: Mapping[str, Any]) -> Takes:
+    match takes["takes"]:
+        case "flag":
+            return Takes(Flag)
+        case "whole":
+            return Takes(Annotated[int, Number(takes["low"], takes["high"])])
+        case "number" | "above":
+            above = takes["takes"] == "above"
+            return Takes(Annotated[float, Number(takes["low"], takes["high"], whole=False, above=above)])
+        case "share":
+            return Takes(Probability, lambda value, _key, _bdp: units.parse_share(value))
+        case "duration":
+            annotation = PositiveDuration if takes["least"] else Duration
+            return Takes(annotation, lambda value, _key, _bdp: nanoseconds(value), _duration)
+        case "rate":
+            annotation = Rate if takes["least"] else RateOrZero
+            return Takes(annotation, lambda value, _key, _bdp: units.whole(value, units.RATE))
+        case "size":
+            return Takes(_size(takes["low"], takes["high"]), lambda value, _key, _bdp: byte_count(value), _bytes)
+        case "packets":
+            return Takes(Packets, lambda value, _key, _bdp: units.whole(value, units.PACKETS), "{} packets".format)
+        case "packet limit":
+            return Takes(PacketLimit, _packets)
+        case "mean packets":
+            return Takes(MeanPackets, lambda value, key, bdp: float(packets(value, key, bdp)))
+        case "limit":
+            return Takes(QueueLimit, _limit)
+        case "choice":
+            return Takes(Literal[tuple(takes["names"])])
+        case "text":
+            return Takes(str)
+    raise AssertionError(takes)
+
+
+def _size(low: int, high: int) -> Any:
+    if high == units.SIZE.largest:
+        return Annotated[str, Quantity((units.SIZE,), zero=low == 0)]
+    least, most = (None if low < 2 else _bytes(low)), _bytes(high)
+    return Annotated[str, Quantity((units.SIZE,), zero=low == 0, least=least, most=most)]
+
+
+def _bytes(value: int) -> str:
+    return f"{value} bytes"
+
+
+def _duration(value: int) -> str:
+    """In the largest unit of which it is a whole number."""
+    unit, size = next((u, n) for u, n in (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)) if value % n == 0)
+    return f"{value // size} {unit}"
+
+
+def packets(value: str, key: str, bdp: Fraction) -> Fraction:
+    """Packets, which may be given as multiples of the bandwidth-delay product."""
+    number, dimension = units.parse(value, units.PACKETS, units.BDP, parts=True)
+    if dimension is not units.BDP:
+        return number
+    if bdp == 0:
+        raise ScenarioError(
+            key=key,
+            found=quote(value),
+            allowed="packets or bytes; the path of flow 0 has no delay or no rate to multiply",
+        )
+    return number * bdp
+
+
+def _packets(value: str, key: str, bdp: Fraction) -> int:
+    number = units.round_half_up(packets(value, key, bdp))
+    if not 1 <= number <= units.PACKETS.largest:
+        raise ScenarioError(
+            key=key,
+            found=f"{quote(value)}, which is {'less than half a packet' if number < 1 else f'{number} packets'}",
+            allowed=f"1 to {units.PACKETS.largest} packets (1 BDP is {float(bdp):.3g} packets)",
+        )
+    return number
+
+
+def _limit(value: str, key: str, bdp: Fraction) -> dict[str, int]:
+    number, dimension = units.parse(value, units.PACKETS, units.SIZE, units.BDP)
+    if dimension is units.SIZE:
+        return {"bytes": units.round_half_up(number)}
+    return {"packets": _packets(value, key, bdp)}

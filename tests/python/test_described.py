@@ -1,0 +1,65 @@
+"""What the engine describes is what Python offers: the same kinds, keys, defaults, on both sides."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import get_args
+
+import pytest
+from conftest import ROOT
+
+from ackclock import _engine, scenario
+from ackclock.scenario import _described, _tables
+
+UNIONS = {"queues": _tables.Queue}
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("family", UNIONS)
+def test_the_kinds_of_python_are_those_of_the_registry(family):
+    members = get_args(get_args(UNIONS[family])[0])
+    kinds = [get_args(member.model_fields["kind"].annotation)[0] for member in members]
+    assert kinds == [name for name, _ in _engine.registry()[family]]
+    for member in members:
+        assert getattr(scenario, member.__name__) is member
+        assert member.__name__ in scenario.__all__
+
+
+def test_every_family_is_looked_at():
+    assert set(_engine.schema()) == set(UNIONS)
+
+
+def test_what_is_absent_is_what_the_engine_says():
+    codel = _tables.Codel(kind="codel")
+    assert (codel.target, codel.interval, codel.limit, codel.ecn) == ("5 ms", "100 ms", None, False)
+    assert codel.engine() == {"kind": "codel", "target": 5_000_000, "interval": 100_000_000, "ecn": False}
+    assert codel.written() == {"kind": "codel"}
+
+
+def test_the_types_are_those_of_the_engine(tmp_path, monkeypatch, capsys):
+    tables = tool("tables")
+    assert tables.stub() == tables.STUB.read_text(encoding="utf-8")
+    # planted: a default that somebody changed in the file of types alone
+    planted = tmp_path / "_tables.pyi"
+    planted.write_text(tables.stub().replace('target: str = "5 ms"', 'target: str = "4 ms"', 1), encoding="utf-8")
+    monkeypatch.setattr(tables, "STUB", planted)
+    monkeypatch.setattr("sys.argv", ["tables.py", "--check"])
+    assert tables.main() == 1
+    assert "not as the engine says" in capsys.readouterr().err
+
+
+def test_a_default_that_changes_in_the_engine_changes_everywhere(monkeypatch):
+    entry = next(e for e in _engine.schema()["queues"] if e["kind"] == "pie")
+    key = next(k for k in entry["keys"] if k["name"] == "target")
+    key["absent"] = 20_000_000
+    monkeypatch.setattr(_described, "schema", lambda: {"queues": [entry]})
+    (pie,) = _described.family("queues").values()
+    assert pie(kind="pie").target == "20 ms"
+    assert pie(kind="pie").engine()["target"] == 20_000_000
+    assert pie.model_json_schema()["properties"]["target"]["default"] == "20 ms"
