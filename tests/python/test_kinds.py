@@ -12,9 +12,6 @@ from ackclock.scenario import Scenario
 REGISTRY_OF = {"queue": "queues", "loss": "losses", "capacity": "capacities", "workload": "workloads"}
 """Key of a scenario -> the registry's list of the kinds that it takes."""
 
-KERNEL_ONLY = {"queues": {"cake"}}
-"""Kinds that only the linux backend carries out."""
-
 
 def choices(schema: Any, key: str) -> list[set[str]]:
     """The kinds that the JSON Schema of a scenario allows, for every `key` whose value has a kind."""
@@ -37,13 +34,12 @@ def differences(schema: Any, registry: dict[str, list[tuple[str, str]]]) -> list
     """One line for each kind that only one side has."""
     lines: set[str] = set()
     for key, name in REGISTRY_OF.items():
-        engine = {kind for kind, _ in registry[name]} - KERNEL_ONLY.get(name, set())
+        engine = {kind for kind, _ in registry[name]}
         meant = [kinds for kinds in choices(schema, key) if kinds & engine]  # `loss` of a population is a distribution
         assert meant, f"the schema has no kinds at {key!r}"
         for kinds in meant:
-            python = kinds - KERNEL_ONLY.get(name, set())
-            lines |= {f"{key}: only Python has {kind}" for kind in python - engine}
-            lines |= {f"{key}: only the engine has {kind}" for kind in engine - python}
+            lines |= {f"{key}: only Python has {kind}" for kind in kinds - engine}
+            lines |= {f"{key}: only the engine has {kind}" for kind in engine - kinds}
     return sorted(lines)
 
 

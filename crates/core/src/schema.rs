@@ -9,7 +9,7 @@ use crate::{Rate, Span};
 
 /// A value of a scenario, in base units: ns, bit/s, bytes, packets.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // the names say it
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Value {
     Flag(bool),
     Whole(u64),
@@ -124,7 +124,7 @@ pub enum Takes {
 
 /// What a distribution is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the names say it
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Unit {
     Duration,
     Rate,
@@ -504,7 +504,7 @@ macro_rules! table {
         }
 
         impl $crate::schema::Described for $name {
-            #[allow(unused_assignments, unused_mut, unused_variables)] // a table may have no keys
+            #[allow(unused_mut, unused_variables, reason = "a table may have no keys")]
             fn read(value: &$crate::schema::Value) -> Result<Self, $crate::schema::Refusal> {
                 let reader = $crate::schema::Reader::new(value, Self::TABLE)?;
                 let mut keys = 0..;
