@@ -37,8 +37,8 @@ fn ack(ms: u64, delivered_before: u64, delivered: u32, prior: u64) -> AckSample 
 
 fn run(bbr: &mut Bbr, w: &mut Window, from_ms: u64, to_ms: u64) {
     for ms in from_ms..to_ms {
-        let prior = bbr.delivered.saturating_sub(40);
-        let a = ack(ms, bbr.delivered, 40, prior);
+        let prior = bbr.rounds.delivered.saturating_sub(40);
+        let a = ack(ms, bbr.rounds.delivered, 40, prior);
         bbr.on_control(w, &a);
     }
 }
@@ -56,7 +56,7 @@ fn finds_the_rate_leaves_startup_after_three_flat_rounds_and_holds_two_bdps() {
     let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
     bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
     run(&mut bbr, &mut w, 40, 2000);
-    assert!(bbr.full_bw_reached);
+    assert!(bbr.full_pipe.reached);
     assert_eq!(bbr.mode, Mode::ProbeBw);
     let bps = bbr.bw.get() as f64 / BW_UNIT as f64 * 1e6;
     assert!((bps - 1000.0).abs() < 1.0, "{bps}");
@@ -71,7 +71,10 @@ fn looks_for_the_least_rtt_after_ten_seconds_with_four_segments() {
     bbr.on_start(&mut w, Time::ZERO, Span::from_ms(30), SMSS);
     run(&mut bbr, &mut w, 40, 10_010);
     assert_eq!((bbr.mode, w.cwnd), (Mode::ProbeRtt, 4));
-    let low = |ms: u64, bbr: &Bbr| AckSample { in_flight: 3, ..ack(ms, bbr.delivered, 4, bbr.delivered) };
+    let low = |ms: u64, bbr: &Bbr| AckSample {
+        in_flight: 3,
+        ..ack(ms, bbr.rounds.delivered, 4, bbr.rounds.delivered)
+    };
     for ms in 10_011..10_300 {
         let a = low(ms, &bbr);
         bbr.on_control(&mut w, &a);
@@ -91,11 +94,11 @@ fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
         ca_state: CaState::Recovery,
         newly_lost: 3,
         in_flight: 37,
-        ..ack(2000, bbr.delivered, 40, 0)
+        ..ack(2000, bbr.rounds.delivered, 40, 0)
     };
     bbr.on_control(&mut w, &a);
     assert_eq!(w.cwnd, 38);
-    let a = AckSample { in_flight: 37, ..ack(2050, bbr.delivered, 40, bbr.delivered) };
+    let a = AckSample { in_flight: 37, ..ack(2050, bbr.rounds.delivered, 40, bbr.rounds.delivered) };
     bbr.on_control(&mut w, &a);
     assert!(w.cwnd + 2 >= before, "{} {before}", w.cwnd);
 }

@@ -21,9 +21,9 @@ fn ack(bbr: &Bbr3, ms: u64, cwnd: u32, lost: u32) -> AckSample {
             interval: Span::from_ms(40),
             send_elapsed: Span::ZERO,
             ack_elapsed: Span::from_ms(40),
-            prior_delivered: bbr.delivered.saturating_sub(40),
+            prior_delivered: bbr.rounds.delivered.saturating_sub(40),
             prior_time: Time::ZERO,
-            total_delivered: bbr.delivered + 1,
+            total_delivered: bbr.rounds.delivered + 1,
             delivered_ce: 0,
             lost,
             tx_in_flight: in_flight,
@@ -59,11 +59,11 @@ fn started() -> (Bbr3, Window) {
 fn leaves_startup_when_the_rate_no_longer_grows_and_probes_every_few_seconds() {
     let (mut bbr, mut w) = started();
     run(&mut bbr, &mut w, 40, 400, 0);
-    assert!(bbr.full_bw_reached, "{:?}", bbr.state);
+    assert!(bbr.full_pipe.reached, "{:?}", bbr.state);
     assert!((bbr.bw() - 1000.0).abs() < 1.0, "{}", bbr.bw());
     bbr.state = State::ProbeBw(Cycle::Cruise);
-    bbr.cycle_stamp = Time(400_000_000);
-    bbr.probe_wait = Span::from_ms(500);
+    bbr.probe.cycle_stamp = Time(400_000_000);
+    bbr.probe.wait = Span::from_ms(500);
     let seen = run(&mut bbr, &mut w, 400, 3000, 0);
     let at = seen.iter().position(|&c| c == Cycle::Refill).expect("refills");
     assert_eq!(seen[at..at + 3], [Cycle::Refill, Cycle::Up, Cycle::Down], "{seen:?}");
@@ -74,16 +74,16 @@ fn losses_beyond_two_percent_in_a_probe_set_the_bound_and_end_it() {
     let (mut bbr, mut w) = started();
     run(&mut bbr, &mut w, 40, 400, 0);
     bbr.state = State::ProbeBw(Cycle::Up);
-    bbr.probe_samples = true;
+    bbr.probe.samples = true;
     let a = ack(&bbr, 401, w.cwnd, 1); // 1 of 60 is below 2 %
     bbr.on_control(&mut w, &a);
-    assert!(bbr.inflight_longterm.is_infinite());
+    assert!(bbr.bounds.inflight_longterm.is_infinite());
     let a = ack(&bbr, 402, w.cwnd, 2);
     bbr.on_control(&mut w, &a);
-    assert_eq!(bbr.inflight_longterm, 60.0_f64.min(f64::from(a.in_flight)));
+    assert_eq!(bbr.bounds.inflight_longterm, 60.0_f64.min(f64::from(a.in_flight)));
     assert_eq!(bbr.state, State::ProbeBw(Cycle::Down));
     bbr.state = State::ProbeBw(Cycle::Cruise);
-    assert!((bbr.inflight_with_headroom() - 0.85 * bbr.inflight_longterm).abs() < 1e-9);
+    assert!((bbr.inflight_with_headroom() - 0.85 * bbr.bounds.inflight_longterm).abs() < 1e-9);
 }
 
 #[test]
@@ -91,22 +91,22 @@ fn losses_between_probes_bound_the_rate_for_a_while() {
     let (mut bbr, mut w) = started();
     run(&mut bbr, &mut w, 40, 400, 0);
     bbr.state = State::ProbeBw(Cycle::Cruise);
-    bbr.cycle_stamp = Time(400_000_000);
-    bbr.probe_wait = Span::from_secs(100);
-    bbr.rounds_since_probe = 0;
+    bbr.probe.cycle_stamp = Time(400_000_000);
+    bbr.probe.wait = Span::from_secs(100);
+    bbr.probe.rounds_since_probe = 0;
     run(&mut bbr, &mut w, 400, 600, 1);
-    assert!(bbr.bw_shortterm.is_finite() && bbr.inflight_shortterm.is_finite());
+    assert!(bbr.bounds.bw_shortterm.is_finite() && bbr.bounds.inflight_shortterm.is_finite());
     assert!(bbr.bw() >= 0.7 * 1000.0);
-    bbr.probe_wait = Span::ZERO;
+    bbr.probe.wait = Span::ZERO;
     run(&mut bbr, &mut w, 600, 602, 0);
-    assert!(bbr.bw_shortterm.is_infinite(), "a probe forgets them");
+    assert!(bbr.bounds.bw_shortterm.is_infinite(), "a probe forgets them");
 }
 
 #[test]
 fn looks_for_the_least_rtt_after_five_seconds_with_half_the_pipe() {
     let (mut bbr, mut w) = started();
-    bbr.min_rtt = 0.03; // never seen again
-    bbr.probe_rtt_min = 0.03;
+    bbr.rtt.min_rtt = 0.03; // never seen again
+    bbr.rtt.probe_rtt_min = 0.03;
     run(&mut bbr, &mut w, 40, 5_002, 0);
     assert_eq!(bbr.state, State::ProbeRtt);
     assert!(w.cwnd <= 20, "{}", w.cwnd);

@@ -1,0 +1,148 @@
+//! What follows from model and mode: gains, pacing rate and congestion window. Rates are segments per us times 2^24,
+//! gains are in 1/256.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::Span;
+
+use super::probe_bw::CYCLE;
+use super::{AckSample, Bbr, Mode};
+use crate::window::Window;
+
+/// Linux `BW_SCALE`, `BW_UNIT`.
+pub(super) const BW_SCALE: u32 = 24;
+pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
+/// Linux `BBR_UNIT`.
+pub(super) const UNIT: u64 = 256;
+/// 2 / ln 2, the least gain that doubles the rate each round (Linux `bbr_high_gain`).
+const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
+/// Its inverse: one round drains what Startup queued (Linux `bbr_drain_gain`).
+const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
+/// Room for a round of ACKs that are late or aggregated (Linux `bbr_cwnd_gain`).
+const CWND_GAIN: u64 = UNIT * 2;
+/// Pacing stays 1 % below the rate, so that queues shrink (Linux `bbr_pacing_margin_percent`).
+const MARGIN_PERCENT: u64 = 1;
+/// Linux `bbr_cwnd_min_target`, segments.
+pub(super) const MIN_CWND: u32 = 4;
+/// Linux `TCP_INIT_CWND`, segments.
+const INIT_CWND: u32 = 10;
+/// Extra ACKs add at most 100 ms of the rate to cwnd (Linux `bbr_extra_acked_max_us`).
+const EXTRA_MAX_US: u64 = 100_000;
+
+/// bytes/s of a rate times a gain, less the margin (Linux `bbr_rate_bytes_per_sec`).
+fn pacing_rate(bw: u64, gain: u64, smss: u32) -> u64 {
+    let rate = (bw.saturating_mul(u64::from(smss)).saturating_mul(gain)) / UNIT;
+    rate.saturating_mul(10_000 * (100 - MARGIN_PERCENT)) >> BW_SCALE
+}
+
+impl Bbr {
+    /// Gains of pacing and of cwnd (Linux `bbr_update_gains`).
+    pub(super) fn gains(&self) -> (u64, u64) {
+        match self.mode {
+            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            Mode::ProbeBw => (CYCLE[self.cycle_idx], CWND_GAIN),
+            Mode::ProbeRtt => (UNIT, UNIT),
+        }
+    }
+
+    /// Segments that one burst of the device would hold at this rate (Linux `bbr_tso_segs_goal`). Remembered, because the
+    /// rate seldom changes and the division is what an ACK costs most here.
+    fn burst(&self, window: &Window, smss: u32) -> u32 {
+        let rate = window.pacing_rate;
+        let (known, burst) = self.burst.get();
+        if known == rate {
+            return burst;
+        }
+        let least = if rate < 150_000 { 1 } else { 2 };
+        let burst = ((rate >> 10).min(65_535 - 320) / u64::from(smss.max(1))).clamp(least, 0x7f) as u32;
+        self.burst.set((rate, burst));
+        burst
+    }
+
+    /// Linux `bbr_bdp`.
+    fn bdp(&self, bw: u64, gain: u64) -> u64 {
+        if self.rtt.min_rtt == u64::MAX {
+            return u64::from(INIT_CWND);
+        }
+        (bw.saturating_mul(self.rtt.min_rtt).saturating_mul(gain) / UNIT).div_ceil(BW_UNIT)
+    }
+
+    /// Linux `bbr_quantization_budget`: room for three bursts, an even number, and two more while probing.
+    fn with_budget(&self, cwnd: u64, window: &Window, smss: u32) -> u64 {
+        let cwnd = (cwnd + 3 * u64::from(self.burst(window, smss)) + 1) & !1;
+        cwnd + 2 * u64::from(self.mode == Mode::ProbeBw && self.cycle_idx == 0)
+    }
+
+    /// Linux `bbr_inflight`.
+    pub(super) fn inflight(&self, bw: u64, gain: u64, window: &Window, smss: u32) -> u64 {
+        self.with_budget(self.bdp(bw, gain), window, smss)
+    }
+
+    /// In flight when the next segment may leave (Linux `bbr_packets_in_net_at_edt`).
+    pub(super) fn in_net(&self, in_flight: u32, window: &Window, smss: u32) -> u64 {
+        u64::from(in_flight) + if self.pacing_gain > UNIT { u64::from(self.burst(window, smss)) } else { 0 }
+    }
+
+    /// Linux `bbr_set_pacing_rate`: in Startup the rate only rises.
+    pub(super) fn set_pacing(&mut self, window: &mut Window, ack: &AckSample) {
+        let rate = pacing_rate(self.bw.get(), self.pacing_gain, ack.smss);
+        if !self.has_seen_rtt && ack.srtt > Span::ZERO {
+            self.has_seen_rtt = true;
+            self.pace_from_rtt(window, ack.srtt, ack.smss);
+        }
+        if self.full_pipe.reached || rate > window.pacing_rate {
+            window.pacing_rate = rate;
+        }
+    }
+
+    /// Linux `bbr_init_pacing_rate_from_rtt`: cwnd each RTT, or each millisecond while none is known.
+    pub(super) fn pace_from_rtt(&self, window: &mut Window, srtt: Span, smss: u32) {
+        let us = if srtt > Span::ZERO { srtt.as_us().max(1) } else { 1_000 };
+        let bw = u64::from(window.cwnd.max(1)) * BW_UNIT / us;
+        window.pacing_rate = pacing_rate(bw, HIGH_GAIN, smss);
+    }
+
+    /// Linux `bbr_set_cwnd_to_recover_or_restore`: recovery conserves packets for a round, and its end restores cwnd. True if
+    /// cwnd is set.
+    fn recover_or_restore(&mut self, cwnd: &mut u32, ack: &AckSample) -> bool {
+        let (before, state) = (self.prev_state, ack.ca_state);
+        self.prev_state = state;
+        *cwnd = cwnd.saturating_sub(ack.newly_lost).max(1);
+        if state == CaState::Recovery && before != CaState::Recovery {
+            self.packet_conservation = true;
+            self.rounds.next_delivered = self.rounds.delivered;
+            *cwnd = ack.in_flight + ack.delivered;
+        } else if before >= CaState::Recovery && state < CaState::Recovery {
+            *cwnd = (*cwnd).max(self.prior_cwnd);
+            self.packet_conservation = false;
+        }
+        if self.packet_conservation {
+            *cwnd = (*cwnd).max(ack.in_flight + ack.delivered);
+        }
+        self.packet_conservation
+    }
+
+    /// Linux `bbr_set_cwnd`.
+    pub(super) fn set_cwnd(&mut self, window: &mut Window, ack: &AckSample) {
+        let mut cwnd = window.cwnd;
+        if ack.delivered > 0 && !self.recover_or_restore(&mut cwnd, ack) {
+            let bw = self.bw.get();
+            let mut target = self.bdp(bw, self.cwnd_gain);
+            if self.full_pipe.reached {
+                let most = bw.saturating_mul(EXTRA_MAX_US) >> BW_SCALE;
+                target += u64::from(self.aggregation.extra_acked()).min(most);
+            }
+            let target = self.with_budget(target, window, ack.smss).min(u64::from(u32::MAX)) as u32;
+            if self.full_pipe.reached {
+                cwnd = cwnd.saturating_add(ack.delivered).min(target);
+            } else if cwnd < target || self.rounds.delivered < u64::from(INIT_CWND) {
+                cwnd = cwnd.saturating_add(ack.delivered);
+            }
+            cwnd = cwnd.max(MIN_CWND);
+        }
+        window.cwnd = cwnd.min(window.cwnd_clamp);
+        if self.mode == Mode::ProbeRtt {
+            window.cwnd = window.cwnd.min(MIN_CWND);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The model of the path: round trips counted by packets, the greatest delivery rate of ten of them, and how far ACKs are
+//! aggregated.
+
+use ackclock_core::{Span, Time};
+
+use super::gains::{BW_SCALE, BW_UNIT};
+use super::{AckSample, Bbr, RateSample};
+use crate::window::Window;
+
+/// Rounds of the filter of rates (Linux `bbr_bw_rtts`).
+const BW_ROUNDS: u64 = 10;
+/// Rounds of one half of the filter of extra ACKs (Linux `bbr_extra_acked_win_rtts`).
+const EXTRA_ROUNDS: u32 = 5;
+/// Segments after which the count of an epoch starts anew (Linux `bbr_ack_epoch_acked_reset_thresh`), and its greatest
+/// value, 20 bits.
+const EPOCH_RESET: u64 = 1 << 20;
+const EPOCH_MOST: u64 = 0xf_ffff;
+
+/// Round trips counted by packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rounds {
+    /// Segments delivered so far.
+    pub delivered: u64,
+    /// What is sent from now on ends the round when it is acknowledged (Linux `next_rtt_delivered`).
+    pub next_delivered: u64,
+    /// Rounds so far (Linux `rtt_cnt`).
+    pub count: u64,
+    /// This ACK begins a round.
+    pub round_start: bool,
+}
+
+/// How far ACKs come in bunches: segments acknowledged beyond what the rate explains.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aggregation {
+    /// Since then, `epoch_acked` segments were acknowledged.
+    pub epoch_stamp: Time,
+    pub epoch_acked: u64,
+    /// The greatest excess of this half of the filter and of the other one, segments.
+    extra_acked: [u32; 2],
+    idx: usize,
+    rounds: u32,
+}
+
+impl Default for Aggregation {
+    fn default() -> Aggregation {
+        Aggregation { epoch_stamp: Time::ZERO, epoch_acked: 0, extra_acked: [0; 2], idx: 0, rounds: 0 }
+    }
+}
+
+impl Aggregation {
+    /// The greatest excess, segments (Linux `bbr_extra_acked`).
+    pub fn extra_acked(&self) -> u32 {
+        self.extra_acked[0].max(self.extra_acked[1])
+    }
+}
+
+impl Bbr {
+    /// Linux `bbr_update_bw`. Samples of an application that had nothing to send count only if they raise the maximum.
+    pub(super) fn update_bw(&mut self, rate: Option<&RateSample>) {
+        self.rounds.round_start = false;
+        let Some(rate) = rate.filter(|rate| rate.interval > Span::ZERO) else { return };
+        if rate.prior_delivered >= self.rounds.next_delivered {
+            self.rounds.next_delivered = self.rounds.delivered;
+            self.rounds.count += 1;
+            self.rounds.round_start = true;
+            self.packet_conservation = false;
+        }
+        let bw = u64::from(rate.delivered) * BW_UNIT / rate.interval.as_us().max(1);
+        if !rate.is_app_limited || bw >= self.bw.get() {
+            self.bw.update(BW_ROUNDS, self.rounds.count, bw);
+        }
+    }
+
+    /// Linux `bbr_update_ack_aggregation`.
+    pub(super) fn update_extra_acked(&mut self, window: &Window, ack: &AckSample) {
+        if ack.delivered == 0 || ack.rate.is_none_or(|rate| rate.interval == Span::ZERO) {
+            return;
+        }
+        if self.rounds.round_start {
+            self.aggregation.rounds += 1;
+            if self.aggregation.rounds >= EXTRA_ROUNDS {
+                self.aggregation.rounds = 0;
+                self.aggregation.idx ^= 1;
+                self.aggregation.extra_acked[self.aggregation.idx] = 0;
+            }
+        }
+        let expected = |bw: u64, since: Span| bw.saturating_mul(since.as_us()) >> BW_SCALE;
+        let mut due = expected(self.bw.get(), ack.now.since(self.aggregation.epoch_stamp));
+        if self.aggregation.epoch_acked <= due
+            || self.aggregation.epoch_acked + u64::from(ack.delivered) >= EPOCH_RESET
+        {
+            self.aggregation.epoch_acked = 0;
+            self.aggregation.epoch_stamp = ack.now;
+            due = 0;
+        }
+        self.aggregation.epoch_acked =
+            (self.aggregation.epoch_acked + u64::from(ack.delivered)).min(EPOCH_MOST);
+        let extra = (self.aggregation.epoch_acked - due).min(u64::from(window.cwnd)) as u32;
+        let slot = &mut self.aggregation.extra_acked[self.aggregation.idx];
+        *slot = (*slot).max(extra);
+    }
+}

@@ -1,0 +1,51 @@
+//! ProbeBW: a cycle of eight phases, each about as long as the least RTT. One sends a quarter above the rate to look for
+//! more, the next a quarter below to drain the queue of that, six send at the rate.
+
+use ackclock_core::Time;
+
+use super::gains::UNIT;
+use super::{AckSample, Bbr, Mode};
+use crate::window::Window;
+
+/// Pacing gains of the phases (Linux `bbr_pacing_gain`).
+pub(super) const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+/// A cycle begins in any phase but the draining one (Linux `bbr_cycle_rand`).
+const RANDOM_PHASES: u64 = 7;
+
+impl Bbr {
+    /// Linux `bbr_advance_cycle_phase`.
+    fn advance_cycle(&mut self, now: Time) {
+        self.cycle_idx = (self.cycle_idx + 1) % CYCLE.len();
+        self.cycle_stamp = now;
+    }
+
+    /// Linux `bbr_update_cycle_phase`, `bbr_is_next_cycle_phase`: a phase lasts one least RTT. The probing one lasts on until it
+    /// met a loss or put its share in flight; the draining one ends early once the queue is gone.
+    pub(super) fn update_cycle(&mut self, window: &Window, ack: &AckSample) {
+        if self.mode != Mode::ProbeBw {
+            return;
+        }
+        let full_length = ack.now.since(self.cycle_stamp).as_us() > self.rtt.min_rtt;
+        let (bw, gain) = (self.bw.get(), self.pacing_gain);
+        let next = if gain == UNIT {
+            full_length
+        } else {
+            let in_net = self.in_net(ack.prior_in_flight, window, ack.smss);
+            if gain > UNIT {
+                full_length && (ack.newly_lost > 0 || in_net >= self.inflight(bw, gain, window, ack.smss))
+            } else {
+                full_length || in_net <= self.inflight(bw, UNIT, window, ack.smss)
+            }
+        };
+        if next {
+            self.advance_cycle(ack.now);
+        }
+    }
+
+    /// Linux `bbr_reset_probe_bw_mode`.
+    pub(super) fn enter_probe_bw(&mut self, now: Time) {
+        self.mode = Mode::ProbeBw;
+        self.cycle_idx = CYCLE.len() - 1 - self.stream.below(RANDOM_PHASES) as usize;
+        self.advance_cycle(now);
+    }
+}

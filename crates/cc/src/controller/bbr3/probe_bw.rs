@@ -1,0 +1,219 @@
+//! ProbeBW: down, cruise, refill, up. When to probe, how far, and what a probe teaches (draft-ietf-ccwg-bbr §5.3.3,
+//! §5.5.10.2).
+
+use ackclock_core::{Span, Time};
+
+use super::model::{too_high, BETA};
+use super::{AckSample, Bbr3, RateSample, State};
+use crate::window::Window;
+
+/// Rounds between probes, at most (§5.3.3.5): after that many a Reno flow of the same size has its window again.
+const RENO_ROUNDS: f64 = 63.0;
+/// Seconds between probes (§5.3.3.5): 2, and a random part of one more.
+const PROBE_WAIT: Span = Span::from_secs(2);
+
+/// Phase of a cycle (§5.3.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Cycle {
+    /// Send below the rate, until the queue is drained.
+    Down,
+    /// Send at the rate, with headroom for others.
+    Cruise,
+    /// Send at the rate without short-term bounds for a round, to fill the pipe.
+    Refill,
+    /// Send above the rate.
+    Up,
+}
+
+/// BBR.ack_phase: what the ACKs that arrive report on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AckPhase {
+    Init,
+    Refilling,
+    ProbeStarting,
+    ProbeFeedback,
+    ProbeStopping,
+}
+
+/// Where the probing cycle stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    /// BBR.rounds_since_bw_probe.
+    pub rounds_since_probe: u32,
+    /// BBR.cycle_stamp: the phase began.
+    pub cycle_stamp: Time,
+    /// BBR.bw_probe_wait: drawn anew for each cycle.
+    pub wait: Span,
+    pub ack_phase: AckPhase,
+    /// BBR.bw_probe_samples: rate samples are a probe's, so their losses set the long-term bound.
+    pub samples: bool,
+    /// BBR.bw_probe_up_rounds, .bw_probe_up_acks, .probe_up_cnt: the bound rises by one for each `up_cnt` segments.
+    up_rounds: u32,
+    up_acks: f64,
+    up_cnt: f64,
+}
+
+impl Default for Probe {
+    fn default() -> Probe {
+        Probe {
+            rounds_since_probe: 0,
+            cycle_stamp: Time::ZERO,
+            wait: Span::ZERO,
+            ack_phase: AckPhase::Init,
+            samples: false,
+            up_rounds: 0,
+            up_acks: 0.0,
+            up_cnt: f64::INFINITY,
+        }
+    }
+}
+
+impl Bbr3 {
+    /// BBRStartProbeBW_DOWN, BBRPickProbeWait: drain what the probe queued; the next probe comes in two to three seconds.
+    pub(super) fn start_down(&mut self, now: Time) {
+        self.bounds.reset_signals();
+        self.probe.up_cnt = f64::INFINITY;
+        self.probe.rounds_since_probe = self.stream.below(2) as u32;
+        self.probe.wait = PROBE_WAIT + Span((self.stream.unit() * 1e9) as u64);
+        self.probe.cycle_stamp = now;
+        self.probe.ack_phase = AckPhase::ProbeStopping;
+        self.rounds.start();
+        self.state = State::ProbeBw(Cycle::Down);
+    }
+
+    /// BBRStartProbeBW_REFILL.
+    fn start_refill(&mut self) {
+        self.bounds.reset_shortterm();
+        self.probe.up_rounds = 0;
+        self.probe.up_acks = 0.0;
+        self.probe.ack_phase = AckPhase::Refilling;
+        self.rounds.start();
+        self.state = State::ProbeBw(Cycle::Refill);
+    }
+
+    /// BBRStartProbeBW_UP.
+    fn start_up(&mut self, window: &Window, now: Time, bw: f64) {
+        self.probe.ack_phase = AckPhase::ProbeStarting;
+        self.rounds.start();
+        self.full_pipe.reset(bw);
+        self.probe.cycle_stamp = now;
+        self.state = State::ProbeBw(Cycle::Up);
+        self.raise_slope(window);
+    }
+
+    /// BBRRaiseInflightLongtermSlope: the longer a probe goes on without losses, the faster the bound rises: 1, 2, 4 segments a round.
+    fn raise_slope(&mut self, window: &Window) {
+        let growth = f64::from(1_u32 << self.probe.up_rounds.min(30));
+        self.probe.up_rounds = (self.probe.up_rounds + 1).min(30);
+        self.probe.up_cnt = (f64::from(window.cwnd) / growth).max(1.0);
+    }
+
+    /// BBRIsTimeToProbeBW, BBRIsRenoCoexistenceProbeTime (§5.3.3.5).
+    fn time_to_probe(&mut self, window: &Window, now: Time) -> bool {
+        let rounds = self.target_inflight(window).min(RENO_ROUNDS);
+        let due = now > self.probe.cycle_stamp + self.probe.wait
+            || f64::from(self.probe.rounds_since_probe) >= rounds;
+        if due {
+            self.start_refill();
+        }
+        due
+    }
+
+    /// BBRIsTimeToGoDown: the rate no longer grows, unless the bound is why.
+    fn time_to_go_down(&mut self, window: &Window, ack: &AckSample, bw: f64) -> bool {
+        if ack.cwnd_limited && f64::from(window.cwnd) >= self.bounds.inflight_longterm {
+            self.full_pipe.reset(bw); // the bound, not the path, holds the rate back
+            return false;
+        }
+        self.full_pipe.now
+    }
+
+    /// BBRHandleInflightTooHigh: a probe met losses beyond the threshold, so what was in flight then is the bound.
+    fn handle_too_high(&mut self, window: &Window, ack: &AckSample, rate: &RateSample) {
+        self.probe.samples = false;
+        if !rate.is_app_limited {
+            self.bounds.inflight_longterm =
+                f64::from(rate.tx_in_flight).max(BETA * self.target_inflight(window));
+        }
+        if self.state == State::ProbeBw(Cycle::Up) {
+            self.start_down(ack.now);
+        }
+    }
+
+    /// BBRAdaptLongTermModel.
+    fn adapt_longterm(&mut self, window: &Window, ack: &AckSample, rate: &RateSample) {
+        if self.probe.ack_phase == AckPhase::ProbeStarting && self.rounds.round_start {
+            self.probe.ack_phase = AckPhase::ProbeFeedback;
+        }
+        if self.probe.ack_phase == AckPhase::ProbeStopping && self.rounds.round_start {
+            self.probe.samples = false;
+            self.probe.ack_phase = AckPhase::Init;
+            if matches!(self.state, State::ProbeBw(_)) && !rate.is_app_limited {
+                self.bw_filter = [0.0, self.bw_filter[0]]; // BBRAdvanceMaxBwFilter, §5.5.4
+            }
+        }
+        if too_high(rate) {
+            if self.probe.samples {
+                self.handle_too_high(window, ack, rate);
+            }
+            return;
+        }
+        if self.bounds.inflight_longterm.is_infinite() {
+            return;
+        }
+        self.bounds.inflight_longterm = self.bounds.inflight_longterm.max(f64::from(rate.tx_in_flight));
+        if self.state == State::ProbeBw(Cycle::Up) {
+            self.probe_upwards(window, ack);
+        }
+    }
+
+    /// BBRProbeInflightLongtermUpward.
+    fn probe_upwards(&mut self, window: &Window, ack: &AckSample) {
+        if !ack.cwnd_limited || f64::from(window.cwnd) < self.bounds.inflight_longterm {
+            return;
+        }
+        self.probe.up_acks += f64::from(ack.delivered);
+        if self.probe.up_acks >= self.probe.up_cnt {
+            let delta = libm::floor(self.probe.up_acks / self.probe.up_cnt);
+            self.probe.up_acks -= delta * self.probe.up_cnt;
+            self.bounds.inflight_longterm += delta;
+        }
+        if self.rounds.round_start {
+            self.raise_slope(window);
+        }
+    }
+
+    /// BBRUpdateProbeBWCyclePhase: an ACK with a valid rate sample moves the cycle on.
+    pub(super) fn update_cycle(&mut self, window: &Window, ack: &AckSample, rate: &RateSample, bw: f64) {
+        if !self.full_pipe.reached {
+            return;
+        }
+        self.adapt_longterm(window, ack, rate);
+        let State::ProbeBw(cycle) = self.state else { return };
+        let in_flight = f64::from(ack.in_flight);
+        match cycle {
+            Cycle::Down => {
+                if !self.time_to_probe(window, ack.now)
+                    && in_flight <= self.inflight_with_headroom()
+                    && in_flight <= self.inflight(1.0, window, ack.smss)
+                {
+                    self.state = State::ProbeBw(Cycle::Cruise); // BBRIsTimeToCruise
+                }
+            }
+            Cycle::Cruise => {
+                self.time_to_probe(window, ack.now);
+            }
+            Cycle::Refill => {
+                if self.rounds.round_start {
+                    self.probe.samples = true;
+                    self.start_up(window, ack.now, bw);
+                }
+            }
+            Cycle::Up => {
+                if self.time_to_go_down(window, ack, bw) {
+                    self.start_down(ack.now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The least RTT, and ProbeRTT: where it was not seen again for five seconds, the flow keeps little in flight for a
+//! moment so that queues drain and it can be measured (draft-ietf-ccwg-bbr §5.3.4, §5.5.5).
+
+use ackclock_core::{Span, Time};
+
+use super::gains::MIN_PIPE_CWND;
+use super::{AckPhase, AckSample, Bbr3, Cycle, State};
+use crate::window::Window;
+
+/// BBR.MinRTTFilterLen (§2).
+const MIN_RTT_FILTER: Span = Span::from_secs(10);
+/// BBR.ProbeRTTInterval (§2): ProbeRTT comes at least this long after the least RTT was last seen.
+const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
+/// BBR.ProbeRTTDuration (§2): little is in flight for this long, and for a round.
+const PROBE_RTT_DURATION: Span = Span::from_ms(200);
+/// BBR.ProbeRTTCwndGain (§2).
+pub(super) const PROBE_RTT_CWND_GAIN: f64 = 0.5;
+
+/// Least RTTs over two windows of time, seconds, and where ProbeRTT stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MinRtt {
+    /// BBR.min_rtt, least of ten seconds: the model's.
+    pub min_rtt: f64,
+    min_rtt_stamp: Time,
+    /// BBR.probe_rtt_min_delay, least of five seconds: what ProbeRTT waits for.
+    pub probe_rtt_min: f64,
+    probe_rtt_min_stamp: Time,
+    /// BBR.probe_rtt_expired.
+    expired: bool,
+    /// BBR.probe_rtt_done_stamp.
+    done: Option<Time>,
+    /// BBR.probe_rtt_round_done.
+    round_done: bool,
+}
+
+impl Default for MinRtt {
+    fn default() -> MinRtt {
+        MinRtt {
+            min_rtt: f64::INFINITY,
+            min_rtt_stamp: Time::ZERO,
+            probe_rtt_min: f64::INFINITY,
+            probe_rtt_min_stamp: Time::ZERO,
+            expired: false,
+            done: None,
+            round_done: false,
+        }
+    }
+}
+
+impl MinRtt {
+    /// The handshake's RTT is the first.
+    pub fn start(&mut self, srtt: Span) {
+        (self.min_rtt, self.probe_rtt_min) = (srtt.as_secs(), srtt.as_secs());
+    }
+
+    /// Both windows begin.
+    pub fn stamp(&mut self, now: Time) {
+        (self.min_rtt_stamp, self.probe_rtt_min_stamp) = (now, now);
+    }
+}
+
+impl Bbr3 {
+    /// BBRUpdateMinRTT (§5.3.4.3).
+    pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
+        let r = &mut self.rtt;
+        r.expired = ack.now > r.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
+        if let Some(rtt) = ack.rtt.map(Span::as_secs) {
+            if rtt < r.probe_rtt_min || r.expired {
+                r.probe_rtt_min = rtt;
+                r.probe_rtt_min_stamp = ack.now;
+            }
+        }
+        let expired = ack.now > r.min_rtt_stamp + MIN_RTT_FILTER;
+        if r.probe_rtt_min < r.min_rtt || expired {
+            r.min_rtt = r.probe_rtt_min;
+            r.min_rtt_stamp = r.probe_rtt_min_stamp;
+        }
+    }
+
+    /// BBRProbeRTTCwnd (§5.6.4.5).
+    pub(super) fn probe_rtt_cwnd(&self) -> u32 {
+        (self.bdp(self.bw(), PROBE_RTT_CWND_GAIN) as u32).max(MIN_PIPE_CWND)
+    }
+
+    /// BBRCheckProbeRTT (§5.3.4.4).
+    pub(super) fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
+        if self.state != State::ProbeRtt && self.rtt.expired && !self.idle_restart {
+            self.save_cwnd(window.cwnd); // BBREnterProbeRTT
+            self.state = State::ProbeRtt;
+            self.rtt.done = None;
+            self.probe.ack_phase = AckPhase::ProbeStopping;
+            self.rounds.start();
+        }
+        if self.state == State::ProbeRtt {
+            self.handle_probe_rtt(window, ack);
+        }
+        if ack.delivered > 0 {
+            self.idle_restart = false;
+        }
+    }
+
+    /// BBRHandleProbeRTT: once little is in flight, 200 ms and a round.
+    fn handle_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
+        match self.rtt.done {
+            None if ack.in_flight <= self.probe_rtt_cwnd() => {
+                self.rtt.done = Some(ack.now + PROBE_RTT_DURATION);
+                self.rtt.round_done = false;
+                self.rounds.start();
+            }
+            Some(done) => {
+                self.rtt.round_done |= self.rounds.round_start;
+                if self.rtt.round_done && ack.now > done {
+                    self.exit_probe_rtt(window, ack.now);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// BBRCheckProbeRTTDone, BBRExitProbeRTT: back to cruising, or to Startup if the pipe was never full.
+    fn exit_probe_rtt(&mut self, window: &mut Window, now: Time) {
+        self.rtt.probe_rtt_min_stamp = now;
+        window.cwnd = window.cwnd.max(self.prior_cwnd); // BBRRestoreCwnd
+        self.bounds.reset_shortterm();
+        if self.full_pipe.reached {
+            self.start_down(now);
+            self.state = State::ProbeBw(Cycle::Cruise);
+        } else {
+            self.state = State::Startup;
+        }
+    }
+}
