@@ -187,6 +187,8 @@ def test_a_verdict_that_differs_gives_one(capsys, monkeypatch):
 
     class Result:
         unexpected = ("T1: fails, recorded holds",)
+        drifted = ("T3: gain: 2 %, recorded 6 % (5 to 7)",)
+        curves = ()
 
         def to_json(self):
             return {"study": "prr", "scale": "quick", "claims": []}
@@ -199,7 +201,10 @@ def test_a_verdict_that_differs_gives_one(capsys, monkeypatch):
     code, out, err = call(capsys, "study", "run", "prr", "--json")
     assert code == 1
     assert json.loads(out)["study"] == "prr"
-    assert err.endswith("ackclock: not as recorded: T1: fails, recorded holds\n")
+    assert err.endswith(
+        "ackclock: not as recorded: T1: fails, recorded holds\n"
+        "ackclock: drifted: T3: gain: 2 %, recorded 6 % (5 to 7)\n"
+    )
 
 
 def test_our_own_bugs_give_one_line(capsys, monkeypatch, scenario_file):

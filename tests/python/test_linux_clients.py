@@ -16,7 +16,7 @@ from ackclock import linux, studies
 from ackclock.errors import InputError, ScenarioError
 from ackclock.linux import _translate
 from ackclock.studies.iw10 import testbed
-from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_least
+from ackclock.study import Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, at_least
 from ackclock.study.cells import Cell, collect
 from ackclock.study.kernel import KernelPart
 
@@ -76,7 +76,7 @@ def test_a_study_without_a_part_for_the_kernel_is_refused_with_those_that_have_o
     from ackclock.cli import _study
 
     with pytest.raises(InputError, match=r'--backend linux: found "golf"; allowed: .*\biw10\b.*'):
-        _study.run_in_linux("golf", seeds=None, jobs=1, out=None, as_json=True)
+        _study.run_in_linux(["golf"], seeds=None, jobs=1, out=None, as_json=True)
     with pytest.raises(InputError, match="backend is 'ns3'; allowed: linux, sim"):
         Plan(backend="ns3")
 
@@ -96,7 +96,7 @@ def test_claims_stand_side_by_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         linux, "installed", lambda: linux.Kernel(path=Path("x"), about={"release": "0.0", "controllers": []})
     )
     study = studies.get("iw10")
-    claim = Claim(id="I1", place="p", statement="s", measure=measure, expected=Verdict.HOLDS)
+    claim = Claim(id="I1", place="p", statement="s", direction=Criterion(measure=measure))
     part = KernelPart(
         summary="what differs",
         experiments=(Experiment(name="x", title="x", run=run),),
@@ -108,7 +108,11 @@ def test_claims_stand_side_by_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     result = part.run(study, jobs=1)
     assert asked == [("linux", "kernel"), ("sim", "kernel")]
     (row,) = result.to_json()["claims"]
-    assert (row["linux"]["verdict"], row["sim"]["verdict"], row["recorded"]) == ("holds", "fails", "holds")
+    assert (row["linux"]["direction"]["verdict"], row["sim"]["direction"]["verdict"], row["recorded"]) == (
+        "holds",
+        "fails",
+        "holds",
+    )
     text = result.write(tmp_path / "out").read_text()
     assert "cannot be carried out" in text
     assert "✓ holds: 3" in text

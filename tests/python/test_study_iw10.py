@@ -6,7 +6,7 @@ import pytest
 
 from ackclock import run, run_batch
 from ackclock.studies import get
-from ackclock.studies.iw10 import bursts, claims_loss, claims_other, loaded, testbed
+from ackclock.studies.iw10 import bursts, loaded, testbed
 from ackclock.studies.iw10.testbed import FAST, FIVE, IW3, IW10, MIX, SINGLE, SLOW
 from ackclock.study import Plan, Verdict
 
@@ -25,12 +25,12 @@ def test_every_round_of_rfc_6928(exact):
 def test_isolated_batches_lose_what_arithmetic_says(exact):
     isolated = exact["exact.bursts"].filter(pl.col("isolated"))
     assert isolated["drops"].to_list() == [9, 14, 0, 0, 0]
-    assert {e.verdict for e in claims_loss.i10(exact) if e.weighs} == {Verdict.HOLDS}
+    assert {e.verdict for e in bursts.i10(exact) if e.weighs} == {Verdict.HOLDS}
 
 
 def test_the_fin_makes_eleven_of_ten(exact):
     assert exact["exact.first_flight"].select("fin", "segments").rows() == [("off", 10), ("with-data", 11)]
-    assert all(e.verdict is Verdict.HOLDS for e in claims_other.i26(exact))
+    assert all(e.verdict is Verdict.HOLDS for e in bursts.i26(exact))
 
 
 def test_one_transaction_alone_takes_what_arithmetic_says(exact):

@@ -6,7 +6,7 @@ import pytest
 
 from ackclock import metrics, run, run_batch
 from ackclock.studies import get
-from ackclock.studies.large_pipes import claims, estimators, paths, runs, sharing
+from ackclock.studies.large_pipes import coalescing, paths, probe, runs, sharing, starts, transfers
 from ackclock.studies.large_pipes.paths import ALABAMA, ALABAMA_ATM, CALTECH, FAST, HSTCP, NEWRENO, SENDERS, TCPW
 from ackclock.study import Plan, Verdict
 
@@ -18,11 +18,11 @@ def test_the_paths_are_those_of_the_slides():
     assert ALABAMA.payload_bps / 1e6 == pytest.approx(149.6, abs=0.05)
     assert ALABAMA_ATM.payload_bps / 1e6 == pytest.approx(127.9, abs=0.05)
     # 100 MB cannot take less than this
-    assert 8 * runs.SIZE / ALABAMA.payload_bps == pytest.approx(5.35, abs=0.01)
+    assert 8 * transfers.SIZE / ALABAMA.payload_bps == pytest.approx(5.35, abs=0.01)
 
 
 def test_packet_pairs_find_the_rate_of_either_reading():
-    found = claims.w1(sharing.run_probe(Plan(seeds=6)).tables)
+    found = probe.w1(probe.run_probe(Plan(seeds=6)).tables)
     assert [e.value for e in found] == pytest.approx([155.0, 132.45], rel=0.001)
     assert found[0].verdict is Verdict.HOLDS
 
@@ -56,7 +56,7 @@ def test_westwood_holds_its_rate_under_random_loss():
 def test_estimators_tell_what_they_see():
     scenario = paths.scenario(
         CALTECH,
-        [(estimators.VARIANTS[estimators.ADAPTIVE], 1)],
+        [(coalescing.VARIANTS[coalescing.ADAPTIVE], 1)],
         duration_s=1.0,
         card=paths.COALESCING,
         record={"controller": "flow"},
@@ -100,14 +100,14 @@ def test_friendliness_is_that_of_the_metrics():
             "goodput_bps": [5.0, 90.0, 10.0, 90.0],
         }
     )
-    found = claims.friendliness_per_run({"sharing.same": same, "sharing.mixed": mixed}, FAST, 2)
+    found = sharing.friendliness_per_run({"sharing.same": same, "sharing.mixed": mixed}, FAST, 2)
     assert found.tolist() == [metrics.friendliness([5.0], [10.0, 30.0]), metrics.friendliness([10.0], [20.0, 20.0])]
 
 
 def test_spread_over_runs():
     rows = np.array([[1.0, 2.0], [3.0, 2.0]])
-    assert claims.spread(rows) == pytest.approx(2**0.5 / 2 / 2)
-    assert np.isnan(claims.quotient(1.0, 0.0))
+    assert starts.spread(rows) == pytest.approx(2**0.5 / 2 / 2)
+    assert np.isnan(starts.quotient(1.0, 0.0))
 
 
 def test_every_scenario_of_the_report_is_valid():

@@ -7,7 +7,7 @@ import pytest
 from ackclock import run_batch
 from ackclock._run import check_memory
 from ackclock.errors import InputError
-from ackclock.studies.pcc import STUDY, claims, hypotheses, pair, prototype, sharing, sweep, testbed
+from ackclock.studies.pcc import STUDY, hypotheses, pair, prototype, sharing, sweep, testbed
 from ackclock.studies.pcc.testbed import (
     COSTLY,
     CUBIC,
@@ -138,14 +138,14 @@ def test_a_flow_without_data_is_refused_by_number():
 
 def test_claims_see_the_gap_and_its_absence():
     same = shares()
-    assert {e.verdict for e in claims.c2(same)} == {Verdict.FAILS}
-    assert {e.verdict for e in claims.c4(same)} == {Verdict.HOLDS}
-    assert {e.verdict for e in claims.c5(same)} == {Verdict.HOLDS}
-    assert {e.label.split(",")[0] for e in claims.c5(same) if e.weighs} == {"H3: netem's limit"}
+    assert {e.verdict for e in sweep.c2(same)} == {Verdict.FAILS}
+    assert {e.verdict for e in sweep.c4(same)} == {Verdict.HOLDS}
+    assert {e.verdict for e in sweep.c5(same)} == {Verdict.HOLDS}
+    assert {e.label.split(",")[0] for e in sweep.c5(same) if e.weighs} == {"H3: netem's limit"}
     lower = {f"{m} {PCC} {q}": x for m in (OFTEN, OFFLOAD) for q, x in ((10, 0.2), (20, 0.4), (50, 0.7))}
     worse = shares(**lower)
-    assert {e.verdict for e in claims.c2(worse)} == {Verdict.HOLDS}
-    assert {e.verdict for e in claims.c3(worse)} == {Verdict.HOLDS}
+    assert {e.verdict for e in sweep.c2(worse)} == {Verdict.HOLDS}
+    assert {e.verdict for e in sweep.c3(worse)} == {Verdict.HOLDS}
 
 
 def test_hypotheses_are_told_apart():

@@ -44,7 +44,7 @@ def test_claims_follow_the_tables() -> None:
         }
     )
     claims = {claim.id: claim for claim in kernel.CLAIMS}
-    verdicts = {name: conjunction(claims[name].measure(spared)) for name in ("C2", "C4", "C5", "H3b", "H3c")}
+    verdicts = {name: conjunction(claims[name].direction.measure(spared)) for name in ("C2", "C4", "C5", "H3b", "H3c")}
     assert verdicts == {
         "C2": Verdict.HOLDS,
         "C4": Verdict.FAILS,

@@ -27,7 +27,7 @@ def players(**values: float) -> dict[str, pl.DataFrame]:
 
 def verdict(name: str, tables: dict[str, pl.DataFrame]) -> Verdict:
     claim = next(c for c in STUDY.claims if c.id == name)
-    return claim.judge(tables, scale="quick").verdict
+    return claim.judge(tables).verdict
 
 
 def test_claims_hold_or_fail_by_the_numbers():

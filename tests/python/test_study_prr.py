@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from ackclock import studies
-from ackclock.studies.prr import figures_latency, figures_traces, golden, population, traces
+from ackclock.studies.prr import population, rfc_tables, timeouts, traces
 from ackclock.studies.prr.latency import paired
 from ackclock.studies.prr.published import PATTERNS, TABLES
 from ackclock.studies.prr.rules import LINUX_6, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
-from ackclock.study import Plan, Verdict
+from ackclock.study import SCALES, Plan, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_printed_tables_differ_only_where_known():
     """RFC 6937 §3.1: the pipe row of PRR, shifted from ACK 5; RFC 9937 Figure 1: ACKs 19 and 20."""
     found = set()
     for table in TABLES:
-        for row in golden.compare(table):
+        for row in rfc_tables.compare(table):
             for ack, differs in zip(table.acks, row.differs, strict=True):
                 if differs:
                     found.add((table.place, row.rule.name, row.name, ack))
@@ -45,7 +45,7 @@ def test_printed_tables_differ_only_where_known():
 
 def test_the_misprinted_row_is_the_computed_one_shifted():
     table = TABLES[0]
-    pipe = next(row for row in golden.compare(table) if row.rule.name == "PRR" and row.name == "pipe")
+    pipe = next(row for row in rfc_tables.compare(table) if row.rule.name == "PRR" and row.name == "pipe")
     assert pipe.printed[:4] == pipe.computed[:4]
     assert pipe.printed[5:] == pipe.computed[4:-1]
 
@@ -57,7 +57,7 @@ def test_printed_rows_are_as_wide_as_their_table():
 
 
 def test_golden_episodes():
-    episodes = golden.run(Plan()).tables["tables.episodes"].filter(pl.col("golden").is_not_null())
+    episodes = rfc_tables.run(Plan()).tables["tables.episodes"].filter(pl.col("golden").is_not_null())
     assert episodes.height == 52
     assert episodes.filter(pl.col("golden") != pl.col("computed")).is_empty()
     assert {p.name for p in PATTERNS} == set(episodes["pattern"])
@@ -80,7 +80,7 @@ def test_every_claim_is_complete():
     for claim in study.claims:
         assert claim.place
         assert claim.statement.endswith(".")
-        if Verdict.FAILS in (claim.expected_at("quick"), claim.expected_at("paper")):
+        if any(study.recorded(scale).verdict(claim.id) is Verdict.FAILS for scale in SCALES):
             assert claim.note, f"{claim.id} needs a reason"
 
 
@@ -147,18 +147,18 @@ def test_after_rate_halving_the_next_write_is_slow():
 def test_the_enlarged_recovery_shows_what_its_heading_says(result):
     """Rate halving goes on reducing in a long recovery, to half of ssthresh with Reno; PRR stops at ssthresh."""
     r = result.tables["traces.long_recoveries"]
-    idx = figures_traces.farthest_below(result.tables)
+    idx = traces.farthest_below(result.tables)
     rh, prr = (r.filter(pl.col("arm") == arm).row(idx, named=True) for arm in ("without PRR", "with PRR"))
     assert rh["cwnd_before_exit"] < 0.6 * rh["ssthresh"]
     assert prr["cwnd_before_exit"] == prr["ssthresh"]
-    figure = figures_traces.long_flow(result.tables)
+    figure = traces.long_flow(result.tables)
     assert f"leaves {rh['cwnd_before_exit']} segments" in figure.title
     assert figure.title.endswith(f"PRR {prr['cwnd_before_exit']}")
 
 
 def test_headings_of_time_sequences_come_from_the_traces(result):
-    sent = figures_traces.next_write(result.tables, "1-4")
-    last = figures_traces.last_repair(result.tables, "1-4, 11-16")
+    sent = traces.next_write(result.tables, "1-4")
+    last = traces.last_repair(result.tables, "1-4, 11-16")
     titles = {f.name: f.title for f in result.page().figures}
     assert sent[RATE_HALVING] < min(n for rule, n in sent.items() if rule != RATE_HALVING)
     assert f"{sent[RATE_HALVING]} segments leave at once after rate halving" in titles["sequence-1-4"]
@@ -175,7 +175,7 @@ def test_headings_of_time_sequences_come_from_the_traces(result):
     ],
 )
 def test_a_difference_in_words_follows_its_interval(more, low, high, text):
-    assert figures_latency.compared(more, low, high, "timeouts") == text
+    assert timeouts.compared(more, low, high, "timeouts") == text
 
 
 def test_findings_name_the_rules_and_what_stays_open(result):
@@ -183,8 +183,8 @@ def test_findings_name_the_rules_and_what_stays_open(result):
     for rule in (SSRB, RFC9937, LINUX_6, RFC6675):
         assert label(rule) in text
     for claim in result.study.claims:
-        if claim.expected_at("quick") is Verdict.UNDECIDED:
-            paper = claim.expected_at("paper")
+        if result.study.recorded("quick").verdict(claim.id) is Verdict.UNDECIDED:
+            paper = result.study.recorded("paper").verdict(claim.id)
             assert f"{claim.id} {'stays undecided' if paper is Verdict.UNDECIDED else paper}" in text
 
 

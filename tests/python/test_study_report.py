@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 from ackclock.plot import Figure, interactive, new
-from ackclock.report import Cell, ClaimRow, EvidenceRow, Page, Prose, Section, Table, render, write
+from ackclock.report import Cell, ClaimRow, EvidenceRow, HalfRow, Page, Prose, Section, Table, render, write
 
 
 def claim(verdict: str = "not comparable") -> ClaimRow:
@@ -14,13 +14,8 @@ def claim(verdict: str = "not comparable") -> ClaimRow:
         id="X1",
         place="§1",
         statement="a < b & c",
-        reading="",
-        verdict=verdict,
-        symbol="–",
-        expected="holds",
         reason="because",
-        evidence=(row,),
-        decisive=0,
+        halves=(HalfRow(name="direction", verdict=verdict, symbol="–", recorded="holds", evidence=(row,), decisive=0),),
     )
 
 

@@ -9,6 +9,7 @@ from ackclock.errors import InputError
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Claim,
+    Criterion,
     Evidence,
     Plan,
     Range,
@@ -94,15 +95,16 @@ def test_conjunction_and_decisive():
     assert conjunction([]) is UNDECIDED
     assert conjunction([context]) is UNDECIDED
 
-    claim = Claim(
-        id="X1", place="here", statement="it is so", measure=lambda _: [context, good, open_, bad], expected=HOLDS
-    )
-    outcome = claim.judge({}, scale="quick")
+    outcome = Claim(
+        id="X1",
+        place="here",
+        statement="it is so",
+        direction=Criterion(measure=lambda _: [context, good, open_, bad]),
+    ).judge({})
     assert outcome.verdict is FAILS
     assert outcome.decisive is bad
-    shown = outcome.to_json()
+    shown = outcome.halves["direction"].to_json()
     assert shown["verdict"] == "fails"
-    assert shown["expected"] == "holds"
     assert (shown["value"], shown["interval"], shown["bound"]) == (-1, None, "> 0")
 
 
@@ -111,20 +113,12 @@ def test_not_comparable_keeps_its_numbers():
         id="X1",
         place="here",
         statement="it is so",
-        measure=lambda t: [evidence(float(t["a"]["x"][0]), above(0))],
-        expected=Verdict.NOT_COMPARABLE,
+        direction=Criterion(measure=lambda t: [evidence(float(t["a"]["x"][0]), above(0))]),
         not_comparable="no production servers here",
     )
-    outcome = claim.judge({"a": pl.DataFrame({"x": [1.0]})}, scale="paper")
+    outcome = claim.judge({"a": pl.DataFrame({"x": [1.0]})})
     assert outcome.verdict is Verdict.NOT_COMPARABLE
-    assert outcome.to_json()["reason"] == "no production servers here"
-    assert outcome.to_json()["value"] == 1.0
-
-
-def test_expected_by_scale():
-    claim = Claim(id="X1", place="", statement="", measure=lambda _: [], expected={"quick": UNDECIDED, "paper": HOLDS})
-    assert claim.expected_at("quick") is UNDECIDED
-    assert claim.expected_at("paper") is HOLDS
+    assert outcome.halves["direction"].to_json()["value"] == 1.0
 
 
 def test_evidence_of_an_estimate():

@@ -123,7 +123,7 @@ def test_a_batch_from_the_store_is_the_batch(tmp_path):
 
 def study_of(name: str, scenario: Scenario):
     """A study of one experiment and one claim."""
-    from ackclock.study import Claim, Data, Evidence, Experiment, Publication, Study, Verdict, above
+    from ackclock.study import Chapter, Claim, Criterion, Data, Evidence, Experiment, Publication, Study, above
 
     def experiment(plan: Plan) -> Data:
         batch = plan.batch(scenario, range(1, plan.count(quick=5, paper=10) + 1), tables=("flows",))
@@ -138,11 +138,14 @@ def study_of(name: str, scenario: Scenario):
         title=f"Study {name}",
         summary="s",
         publications=(Publication(authors="A", title="T", where="W"),),
-        experiments=(Experiment(name="x", title="x", run=experiment),),
-        claims=(Claim(id="C1", place="p", statement="Data arrive.", measure=measure, expected=Verdict.HOLDS),),
-        sections=lambda result: (),
+        chapters=(
+            Chapter(
+                title="Arrivals",
+                experiments=(Experiment(name="x", title="x", run=experiment),),
+                claims=(Claim(id="C1", place="p", statement="Data arrive.", direction=Criterion(measure=measure)),),
+            ),
+        ),
         findings=lambda result: (f"{result.runs} runs.",),
-        scenarios=dict,
     )
 
 
@@ -187,6 +190,6 @@ def test_all_studies_by_one_command_and_again(tmp_path, monkeypatch, capsys):
 def test_a_name_or_all(capsys):
     for arguments in ([], ["prr", "--all"]):
         assert main(["study", "run", *arguments]) == 2
-        assert "allowed: the name of a study, or --all" in capsys.readouterr().err
+        assert "allowed: names of studies, or --all" in capsys.readouterr().err
     assert main(["study", "run", "prr", "--scheduler", "tcp://a:1"]) == 2
     assert "--scheduler: found it without --store" in capsys.readouterr().err

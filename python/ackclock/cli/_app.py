@@ -169,7 +169,7 @@ def study_show(
 
 @study.command("run")
 def study_run(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False)] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", show_default=False)] = None,
     every: Annotated[bool, typer.Option("--all", help="All studies, and one report that links theirs.")] = False,
     scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
     seeds: Annotated[
@@ -194,19 +194,25 @@ def study_run(
         str,
         typer.Option(metavar="sim|linux", help="linux: the part that runs in the real kernel, beside the simulator."),
     ] = "sim",
+    readings: Annotated[
+        bool, typer.Option("--readings", help="Also what the publications leave open, read in every other way.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Record verdicts and values; later runs are held against them.")
+    ] = False,
     json: Json = False,
 ) -> int:
-    """Run a study, or all. Exit code 1 if a verdict differs from the recorded one."""
+    """Run studies. Exit code 1 if a verdict differs from the recorded one; a value that drifted is told."""
     from ackclock.cli import _study, _workers
 
     if backend not in ("sim", "linux"):
         raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux")
     if backend == "linux":
-        return _study.run_in_linux(name, seeds=seeds, jobs=jobs, out=_path(out, "--out"), as_json=json)
+        return _study.run_in_linux(names or [], seeds=seeds, jobs=jobs, out=_path(out, "--out"), as_json=json)
 
-    if (name is None) != every:
+    if (not names) != every:
         given = "--all beside a name" if every else "nothing"
-        raise InputError(f"NAME: found {given}; allowed: the name of a study, or --all")
+        raise InputError(f"NAME: found {given}; allowed: names of studies, or --all")
     folder = _path(out, "--out")
     kept = _path(store, "--store")
     options = _study.Options(
@@ -216,8 +222,10 @@ def study_run(
         store=folder / "store" if every and folder is not None and kept is None else kept,
         workers=_workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or []),
         as_json=json,
+        readings=readings,
+        record=record,
     )
-    return _study.run_all(options) if name is None else _study.run(name, options)
+    return _study.run(names[0], options) if names and len(names) == 1 else _study.run_several(names or [], options)
 
 
 @app.command("list")

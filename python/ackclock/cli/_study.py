@@ -17,6 +17,7 @@ from ackclock.errors import AckclockError, InputError, one_of, quote
 
 if TYPE_CHECKING:
     from ackclock.study import Study, StudyResult
+    from ackclock.study.reading import Curve
     from ackclock.sweep import Executor
 
 
@@ -40,12 +41,16 @@ def show(name: str, *, tables: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """How a study is run.
+    """How studies are run.
 
     Parameters
     ----------
     store
         Folder in which runs are kept and found.
+    readings
+        Run the other readings of what the publications leave open, too.
+    record
+        Write verdicts and values into the records of the studies.
     """
 
     scale: str
@@ -54,6 +59,8 @@ class Options:
     store: Path | None
     workers: Workers
     as_json: bool
+    readings: bool = False
+    record: bool = False
 
     def check(self) -> None:
         """Refuse what cannot be, before anything is run."""
@@ -66,6 +73,8 @@ class Options:
             raise InputError(
                 "--scheduler: found it without --store; allowed: with a folder for what the workers send back"
             )
+        if self.record and self.seeds is not None:
+            raise InputError(f"--record: found --seeds {self.seeds}; allowed: the seeds of a scale")
         if self.out is not None:
             _terminal.writable_folder(self.out)
 
@@ -81,33 +90,56 @@ def run(name: str, options: Options) -> int:
         _terminal.show_json(result.to_json())
     else:
         _terminal.show(result.claims_table())
+        for curve in result.curves:
+            typer.echo(f"{curve.claim.id}: {specification_told(curve)}")
         if report is not None:
             typer.echo(f"report: {report}")
+    return _compare(result, options, "")
+
+
+def specification_told(curve: Curve) -> str:
+    """What became of a claim under other readings, in a sentence."""
+    from ackclock.study.specification import told
+
+    return told(curve)
+
+
+def _compare(result: StudyResult, options: Options, head: str) -> int:
+    """Hold a result against its record, or record it; the exit code."""
     for line in result.unexpected:
-        _terminal.warn(f"ackclock: not as recorded: {line}")
-    return 1 if result.unexpected else 0
+        _terminal.warn(f"ackclock: {head}not as recorded: {line}")
+    for line in result.drifted:
+        _terminal.warn(f"ackclock: {head}drifted: {line}")
+    if not options.record:
+        return 1 if result.unexpected else 0
+    from datetime import date
+    from importlib.metadata import version
+
+    path = result.record(version=version("ackclock"), date=date.today().isoformat())
+    _terminal.warn(f"ackclock: {head}recorded in {path}")
+    return 0
 
 
-def run_in_linux(name: str | None, *, seeds: int | None, jobs: int | None, out: Path | None, as_json: bool) -> int:
+def run_in_linux(names: list[str], *, seeds: int | None, jobs: int | None, out: Path | None, as_json: bool) -> int:
     """Run the part of a study that the real kernel can run, on both backends."""
     from ackclock import linux, studies
 
-    known = [*(n for n in studies.names() if n == "prr" or studies.get(n).kernel)]
+    known = [n for n in studies.names() if studies.get(n).kernel]
+    name = names[0] if len(names) == 1 else None
     if name not in known:
         raise InputError(
-            f"--backend linux: found {quote(name)}; allowed: {', '.join(known)}, the studies with a part for the kernel"
+            f"--backend linux: found {quote(name or ' '.join(names) or None)}; allowed: {', '.join(known)}, the studies with a part for the kernel"
         )
     linux.installed()
     if out is not None:
         _terminal.writable_folder(out)
-    cpus = jobs or _terminal.cpus()
-    if name == "prr":
-        return _prr_in_linux(seeds=seeds, jobs=cpus, out=out, as_json=as_json)
     found = studies.get(name)
     assert found.kernel is not None
     part = found.kernel()
     with _terminal.progress() as progress:
-        result = _terminal.interruptible(lambda: part.run(found, seeds=seeds, jobs=cpus, progress=progress))
+        result = _terminal.interruptible(
+            lambda: part.run(found, seeds=seeds, jobs=jobs or _terminal.cpus(), progress=progress)
+        )
         report = None if out is None else result.write(out)
     if as_json:
         _terminal.show_json(result.to_json())
@@ -118,64 +150,39 @@ def run_in_linux(name: str | None, *, seeds: int | None, jobs: int | None, out: 
     return 0
 
 
-def _prr_in_linux(*, seeds: int | None, jobs: int, out: Path | None, as_json: bool) -> int:
-    from ackclock.studies.prr import kernel
-    from ackclock.study import Plan
-
-    with _terminal.progress() as progress:
-        plan = Plan(seeds=seeds, jobs=jobs, progress=progress)
-        result = _terminal.interruptible(lambda: kernel.run(plan))
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        result.cells.write_csv(out / "kernel.csv")
-    if as_json:
-        claims = [{"id": i, "statement": text, **verdicts} for i, text, verdicts in result.claims]
-        _terminal.show_json({"cells": result.cells.to_dicts(), "claims": claims})
-        return 0
-    typer.echo("| page | loss | rule | backend | mean of hit fetches, s | gain over rate halving | timeouts |")
-    typer.echo("| --- | --- | --- | --- | --- | --- | --- |")
-    for row in result.cells.sort("page", "loss", maintain_order=True).iter_rows(named=True):
-        gain = f"{row['gain_percent']:+.2f} % [{row['gain_low']:+.2f}, {row['gain_high']:+.2f}]"
-        cells = (f"{row['page']:,}", f"{row['loss']:.0%}", row["rule"], row["backend"], f"{row['mean_s']:.3f}", gain)
-        typer.echo(f"| {' | '.join(cells)} | {row['timeouts']} |")
-    for claim, text, verdicts in result.claims:
-        for backend, verdict in verdicts.items():
-            typer.echo(f"{claim}, {backend}: {text}: {verdict}")
-    return 0
-
-
-def run_all(options: Options) -> int:
-    """Run every study, each into a folder of its own, and write the page that links them."""
+def run_several(names: list[str], options: Options) -> int:
+    """Run studies, each into a folder of its own, and write the page that links them."""
     from ackclock import studies
     from ackclock.study import Verdict, overview
 
+    every = not names
+    names = names or list(studies.names())
+    chosen = [_get(name) for name in names]
     options.check()
     entries = []
     written = []
-    names = studies.names()
     code = 0
     with _terminal.progress() as progress, _executor(options) as executor:
-        for i, name in enumerate(names):
-            found = _get(name)
-            part = _part(progress, name, i / len(names), (i + 1) / len(names))
+        for i, found in enumerate(chosen):
+            part = _part(progress, found.name, i / len(chosen), (i + 1) / len(chosen))
             try:
                 result = _terminal.interruptible(partial(_run, found, options, part, executor))
             except AckclockError as error:  # the others can still be run
-                entries.append(overview.Entry(name=name, title=found.title, problem=str(error)))
-                _terminal.warn(f"ackclock: {name}: {error}")
+                entries.append(overview.Entry(name=found.name, title=found.title, problem=str(error)))
+                _terminal.warn(f"ackclock: {found.name}: {error}")
                 code = max(code, error.exit_code)
                 continue
             if options.out is not None:
-                result.write(options.out / name)
+                result.write(options.out / found.name)
             entries.append(overview.Entry.of(result))
             written.append(result.to_json())
-            for line in result.unexpected:
-                _terminal.warn(f"ackclock: {name}: not as recorded: {line}")
-                code = max(code, 1)
+            code = max(code, _compare(result, options, f"{found.name}: "))
     page = None
     if options.out is not None:
         seeds = "" if options.seeds is None else f" --seeds {options.seeds}"
-        command = f"ackclock study run --all --scale {options.scale}{seeds} --out {options.out}"
+        readings = " --readings" if options.readings else ""
+        what = "--all" if every else " ".join(names)
+        command = f"ackclock study run {what} --scale {options.scale}{seeds}{readings} --out {options.out}"
         page = overview.write(entries, options.out, scale=options.scale, command=command)
     if options.as_json:
         _terminal.show_json({"studies": written, "problems": {e.name: e.problem for e in entries if e.problem}})
@@ -189,15 +196,20 @@ def run_all(options: Options) -> int:
 
 
 def _run(found: Study, options: Options, progress: _terminal.Progress, executor: Executor | None) -> StudyResult:
-    jobs = options.workers.jobs or _terminal.cpus()
+    asked = partial(
+        found.run,
+        scale=options.scale,
+        seeds=options.seeds,
+        jobs=options.workers.jobs or _terminal.cpus(),
+        progress=progress,
+        readings=options.readings,
+    )
     if options.store is None:
-        return found.run(scale=options.scale, seeds=options.seeds, jobs=jobs, progress=progress)
+        return asked()
     from ackclock.sweep import Store
 
     with Store(options.store, write=True) as store:
-        return found.run(
-            scale=options.scale, seeds=options.seeds, jobs=jobs, progress=progress, store=store, executor=executor
-        )
+        return asked(store=store, executor=executor)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Figures: one look, drawn by matplotlib for paper and by plotly where looking closer helps."""
 
 from ackclock.plot.figure import Figure
-from ackclock.plot.style import GREY, OKABE_ITO, PALE, Series, new, styled
+from ackclock.plot.style import GREY, OKABE_ITO, PALE, Series, new, not_reached, styled
 
-__all__ = ["GREY", "OKABE_ITO", "PALE", "Figure", "Series", "new", "styled"]
+__all__ = ["GREY", "OKABE_ITO", "PALE", "Figure", "Series", "new", "not_reached", "styled"]

@@ -101,3 +101,36 @@ def new(width: float = 7.2, height: float = 3.6, **subplots: Any) -> tuple[Any, 
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(**subplots)
+
+
+def not_reached(ax: Any, cap: float, at: float, *, colour: str = GREY, horizontal: bool = False) -> None:
+    """Draw a time that was not reached before the run ended: an open arrow that begins at the end of the run, never a bar.
+
+    Parameters
+    ----------
+    ax
+        Axes; the value is on its y axis.
+    cap
+        When the run ended, on the axis of values.
+    at
+        Place on the other axis.
+    colour
+        Of the series.
+    horizontal
+        The value is on the x axis.
+    """
+    x, y = (cap, at) if horizontal else (at, cap)
+    marker = ">" if horizontal else "^"
+    ax.plot([x], [y], marker=marker, ms=7, mfc="white", mec=colour, ls="none", clip_on=False, zorder=5)
+    offset = (6, 0) if horizontal else (0, 6)
+    ax.annotate(
+        "not reached",
+        (x, y),
+        offset,
+        textcoords="offset points",
+        fontsize=7,
+        color=colour,
+        ha="left" if horizontal else "center",
+        va="center" if horizontal else "bottom",
+        annotation_clip=False,
+    )

@@ -52,6 +52,7 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
     interactive = any(f.interactive for f in page.figures)
     return template.render(
         page=page,
+        opening=None if page.opening is None else _figure(page.opening, drawn or {}),
         sections=[_section(s, drawn or {}) for s in page.sections],
         plotly=Markup(_plotly()) if interactive else "",
     )
@@ -69,7 +70,7 @@ def _section(section: Section, drawn: Drawn) -> dict[str, Any]:
         else:
             assert isinstance(block, Prose)
             blocks.append({"kind": "prose", "html": Markup(block.html)})
-    return {"title": section.title, "anchor": section.anchor, "blocks": blocks}
+    return {"title": section.title, "anchor": section.anchor, "blocks": blocks, "claims": section.claims}
 
 
 def _figure(figure: Figure, drawn: Drawn) -> dict[str, Any]:

@@ -29,25 +29,37 @@ class EvidenceRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ClaimRow:
-    """A claim with its verdict, as text.
+class HalfRow:
+    """One half of a claim, what it says or how much of it, as text.
 
     Parameters
     ----------
+    name
+        "direction" or "magnitude".
+    recorded
+        Verdict of an earlier run.
+    reading
+        How vague words were turned into numbers.
+    cell
+        The cell that weighs, and what names it.
+    bound_by
+        Whose the bound is, in words.
+    printed
+        The number as published, if one is.
     decisive
         Index of the evidence that settles the verdict.
     """
 
-    id: str
-    place: str
-    statement: str
-    reading: str
+    name: str
     verdict: str
     symbol: str
-    expected: str
-    reason: str
+    recorded: str
     evidence: tuple[EvidenceRow, ...]
     decisive: int | None
+    reading: str = ""
+    cell: str = ""
+    bound_by: str = ""
+    printed: str = ""
 
     @property
     def slug(self) -> str:
@@ -58,6 +70,34 @@ class ClaimRow:
     def shown(self) -> EvidenceRow | None:
         """The evidence that settles the verdict."""
         return None if self.decisive is None else self.evidence[self.decisive]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimRow:
+    """A claim with its verdicts, as text.
+
+    Parameters
+    ----------
+    halves
+        The one that the verdict of the claim is that of comes first.
+    fitted
+        Inputs that it rests on.
+    readings
+        What became of it under other readings, in a sentence.
+    """
+
+    id: str
+    place: str
+    statement: str
+    reason: str
+    halves: tuple[HalfRow, ...]
+    fitted: tuple[str, ...] = ()
+    readings: str = ""
+
+    @property
+    def main(self) -> HalfRow:
+        """The half that the verdict of the claim is that of."""
+        return self.halves[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,10 +169,17 @@ Block = Prose | Table | Figure
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading and what stands below it.
+
+    Parameters
+    ----------
+    claims
+        Ids of the claims that it is about.
+    """
 
     title: str
     blocks: tuple[Block, ...]
+    claims: tuple[str, ...] = ()
 
     @property
     def anchor(self) -> str:
@@ -148,6 +195,10 @@ class Page:
     ----------
     title, summary
         One line, one paragraph.
+    conclusion
+        The outcome in one sentence, to begin with.
+    opening
+        The figure that shows it.
     findings
         What to take home, one sentence each.
     publications
@@ -168,6 +219,8 @@ class Page:
 
     title: str
     summary: str
+    conclusion: str = ""
+    opening: Figure | None = None
     findings: tuple[str, ...] = ()
     publications: tuple[str, ...] = ()
     claims: tuple[ClaimRow, ...] = ()
@@ -179,15 +232,30 @@ class Page:
 
     @property
     def figures(self) -> Sequence[Figure]:
-        """Every figure, in order."""
-        return [b for s in self.sections for b in s.blocks if isinstance(b, Figure)]
+        """Every figure once, in order."""
+        own = [b for s in self.sections for b in s.blocks if isinstance(b, Figure)]
+        opening = [] if self.opening is None else [self.opening]
+        return list({figure.name: figure for figure in (*opening, *own)}.values())
+
+    def claim(self, name: str) -> ClaimRow:
+        """One claim by its id."""
+        return next(claim for claim in self.claims if claim.id == name)
 
     @property
     def tally(self) -> list[tuple[str, str, int]]:
         """How many claims have each verdict: verdict, symbol, number."""
-        counts: dict[tuple[str, str], int] = {}
-        for claim in self.claims:
-            key = (claim.verdict, claim.symbol)
-            counts[key] = counts.get(key, 0) + 1
-        order = ["holds", "fails", "undecided", "not comparable"]
-        return sorted(((v, s, n) for (v, s), n in counts.items()), key=lambda row: order.index(row[0]))
+        return _count([claim.main for claim in self.claims])
+
+    @property
+    def magnitudes(self) -> list[tuple[str, str, int]]:
+        """The same of the magnitudes that stand beside a statement."""
+        return _count([half for claim in self.claims for half in claim.halves[1:]])
+
+
+def _count(halves: Sequence[HalfRow]) -> list[tuple[str, str, int]]:
+    counts: dict[tuple[str, str], int] = {}
+    for half in halves:
+        key = (half.verdict, half.symbol)
+        counts[key] = counts.get(key, 0) + 1
+    order = ["holds", "fails", "undecided", "not comparable"]
+    return sorted(((v, s, n) for (v, s), n in counts.items()), key=lambda row: order.index(row[0]))

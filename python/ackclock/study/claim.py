@@ -1,121 +1,107 @@
-"""A claim: one sentence of a publication, made testable, with the verdict that is expected."""
+"""A claim: one sentence of a publication, made testable in two halves: what it says, and how much of it.
+
+Only the first, the *direction* that the publication states, counts as reproduced. The *magnitude* is a number that the
+publication prints or that we added, and has a verdict of its own.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ackclock.stats import Estimate
-from ackclock.study.verdict import Range, Verdict
+from ackclock.errors import InputError
+from ackclock.study.evidence import Evidence, conjunction, decisive, finite
+from ackclock.study.verdict import Verdict
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from ackclock.study.reading import Reading
+
 Tables: TypeAlias = "Mapping[str, pl.DataFrame]"
 """What the experiments of a study hand to its claims and figures: tables by name."""
 
+BoundBy = Literal["stated", "printed", "ours"]
+"""Where a bound comes from: the sentence itself says it ("more than"), the publication prints the number, or we added it."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
-    """One measured number and the range it is held against.
+class Criterion:
+    """What must be so for one half of a claim.
 
     Parameters
     ----------
-    label
-        What was measured, in a few words.
-    value
-        The estimate.
+    measure
+        Computes the evidence from the tables of the study.
+    reading
+        How vague words were turned into numbers; empty if nothing was vague.
+    cell
+        The cell that weighs, and the figure, slide or sentence that names it. Empty: the publication names none, and we chose.
     bound
-        The range that the claim asks for.
-    low, high
-        95 % interval of the value; left out for exact values.
-    unit
-        Unit of value, interval and bound.
-    seeds
-        Independent runs behind the number; 0 for a computation without chance.
-    weighs
-        False for numbers shown for context only.
+        Whose the bound is.
+    printed
+        The number as the publication prints it; empty if it prints none.
+    reads
+        What is left open about the measurement itself (`Reading.of(tables)`); experiments declare their own.
     """
 
-    label: str
-    value: float
-    bound: Range
-    low: float | None = None
-    high: float | None = None
-    unit: str = ""
-    seeds: int = 0
-    weighs: bool = True
+    measure: Callable[[Tables], Sequence[Evidence]] = field(repr=False)
+    reading: str = ""
+    cell: str = ""
+    bound: BoundBy = "ours"
+    printed: str = ""
+    reads: tuple[Reading, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        estimate: Estimate,
-        label: str,
-        bound: Range,
-        *,
-        unit: str = "",
-        factor: float = 1.0,
-        weighs: bool = True,
-    ) -> Evidence:
-        """Make evidence of an estimate.
+    def judge(self, tables: Tables) -> Judged:
+        """Measure and decide."""
+        evidence = tuple(self.measure(tables))
+        labels = [e.label for e in evidence]
+        if len(set(labels)) < len(labels):
+            twice = next(text for text in labels if labels.count(text) > 1)
+            raise InputError(f"evidence: found two numbers called {twice!r}; allowed: one of each name")
+        return Judged(criterion=self, verdict=conjunction(evidence), evidence=evidence)
 
-        Parameters
-        ----------
-        estimate
-            Value, interval and number of independent observations.
-        label, bound, unit, weighs
-            As for the class.
-        factor
-            Multiplies value and interval, to change the unit; above zero.
-        """
-        return cls(
-            label=label,
-            value=factor * estimate.value,
-            low=factor * estimate.low,
-            high=factor * estimate.high,
-            bound=bound,
-            unit=unit,
-            seeds=estimate.n,
-            weighs=weighs,
-        )
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """One half of a claim with its evidence and verdict."""
+
+    criterion: Criterion
+    verdict: Verdict
+    evidence: tuple[Evidence, ...]
 
     @property
-    def interval(self) -> tuple[float, float] | None:
-        """95 % interval, or None for an exact value."""
-        if self.low is None or self.high is None:
-            return None
-        return (self.low, self.high)
-
-    @property
-    def verdict(self) -> Verdict:
-        """Verdict on this number alone."""
-        low, high = self.interval or (self.value, self.value)
-        return self.bound.judge(low, high)
+    def decisive(self) -> Evidence | None:
+        """The number that settles the verdict."""
+        return decisive(self.evidence)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; NaN becomes null."""
-        interval = self.interval
+        """Plain values."""
+        shown = self.decisive
+        interval = shown.interval if shown else None
         return {
-            "label": self.label,
-            "value": _finite(self.value),
-            "interval": [_finite(x) for x in interval] if interval else None,
-            "unit": self.unit,
-            "bound": self.bound.text(self.unit),
-            "seeds": self.seeds,
             "verdict": self.verdict.value,
-            "weighs": self.weighs,
+            "bound_by": self.criterion.bound,
+            "printed": self.criterion.printed,
+            "reading": self.criterion.reading,
+            "cell": self.criterion.cell,
+            "measured": shown.label if shown else "",
+            "value": finite(shown.value) if shown else None,
+            "unit": shown.unit if shown else "",
+            "interval": [finite(x) for x in interval] if interval else None,
+            "bound": shown.bound.text(shown.unit) if shown else "",
+            "seeds": shown.seeds if shown else 0,
+            "evidence": [e.to_json() for e in self.evidence],
         }
 
 
-Expected = Verdict | Mapping[str, Verdict]
-"""A verdict for every scale, or one for each scale by name (fewer seeds may leave a claim undecided)."""
+DIRECTION, MAGNITUDE = "direction", "magnitude"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """A sentence of a publication with its test.
+    """A sentence of a publication with its tests.
 
     Parameters
     ----------
@@ -125,89 +111,83 @@ class Claim:
         Where the publication says it.
     statement
         What it says, in our words, as a testable sentence.
-    reading
-        How vague words were turned into numbers; empty if nothing was vague.
-    measure
-        Computes the evidence from the tables of the study.
-    expected
-        Verdict recorded from an earlier run, so that a change shows.
+    direction
+        The test of what the sentence says. None: the sentence is nothing but a number.
+    magnitude
+        The test of how much: a number that is printed, or ours. None: there is none.
     note
-        Why the verdict is what it is.
+        Why the verdicts are what they are: a template (`ackclock.study.note`), whose numbers come from the evidence.
     not_comparable
-        Set where nothing here can be held against the statement: the reason.
+        Set where nothing here can be held against the statement: the reason. What is measured is shown, and decides nothing.
     """
 
     id: str
     place: str
     statement: str
-    measure: Callable[[Tables], Sequence[Evidence]] = field(repr=False)
-    expected: Expected
-    reading: str = ""
+    direction: Criterion | None = None
+    magnitude: Criterion | None = None
     note: str = ""
     not_comparable: str | None = None
 
-    def expected_at(self, scale: str) -> Verdict:
-        """Verdict recorded for `scale`."""
-        if isinstance(self.expected, Verdict):
-            return self.expected
-        return self.expected[scale]
+    def __post_init__(self) -> None:
+        if self.direction is None and self.magnitude is None and self.not_comparable is None:
+            raise InputError(f"claim {self.id}: found neither direction nor magnitude; allowed: one of them, or both")
 
-    def judge(self, tables: Tables, *, scale: str) -> Outcome:
+    @property
+    def halves(self) -> Iterator[tuple[str, Criterion]]:
+        """Name and test of each half that there is."""
+        for name, criterion in ((DIRECTION, self.direction), (MAGNITUDE, self.magnitude)):
+            if criterion is not None:
+                yield name, criterion
+
+    def judge(self, tables: Tables) -> Outcome:
         """Measure and decide."""
-        evidence = tuple(self.measure(tables))
-        verdict = Verdict.NOT_COMPARABLE if self.not_comparable else conjunction(evidence)
-        return Outcome(claim=self, verdict=verdict, expected=self.expected_at(scale), evidence=evidence)
+        return Outcome(claim=self, halves={name: criterion.judge(tables) for name, criterion in self.halves})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """A claim with its evidence and verdict."""
+    """A claim with the evidence and verdict of each half.
+
+    Parameters
+    ----------
+    halves
+        "direction" and "magnitude", those that the claim has.
+    """
 
     claim: Claim
-    verdict: Verdict
-    expected: Verdict
-    evidence: tuple[Evidence, ...]
+    halves: Mapping[str, Judged]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict of the claim: that of its direction, for this alone counts as reproduced; of a bare number, its own."""
+        if self.claim.not_comparable:
+            return Verdict.NOT_COMPARABLE
+        return self.main.verdict if self.main else Verdict.UNDECIDED
+
+    @property
+    def main(self) -> Judged | None:
+        """The half that the verdict of the claim is that of."""
+        return self.halves.get(DIRECTION) or self.halves.get(MAGNITUDE)
+
+    @property
+    def beside(self) -> Judged | None:
+        """The magnitude, where there is a direction as well."""
+        return self.halves.get(MAGNITUDE) if DIRECTION in self.halves else None
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """Verdict of each half."""
+        if self.claim.not_comparable:
+            return dict.fromkeys(self.halves, Verdict.NOT_COMPARABLE) or {DIRECTION: Verdict.NOT_COMPARABLE}
+        return {name: half.verdict for name, half in self.halves.items()}
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The numbers of both halves."""
+        return tuple(e for half in self.halves.values() for e in half.evidence)
 
     @property
     def decisive(self) -> Evidence | None:
-        """The number that settles the verdict: the first that fails, else the first undecided, else the first."""
-        weighing = [e for e in self.evidence if e.weighs]
-        for verdict in (Verdict.FAILS, Verdict.UNDECIDED):
-            for evidence in weighing:
-                if evidence.verdict is verdict:
-                    return evidence
-        return next(iter((*weighing, *self.evidence)), None)
-
-    def to_json(self) -> dict[str, Any]:
-        """The shape that `ackclock study run --json` prints for each claim."""
-        shown = self.decisive
-        interval = shown.interval if shown else None
-        return {
-            "id": self.claim.id,
-            "statement": self.claim.statement,
-            "place": self.claim.place,
-            "verdict": self.verdict.value,
-            "expected": self.expected.value,
-            "measured": shown.label if shown else "",
-            "value": _finite(shown.value) if shown else None,
-            "unit": shown.unit if shown else "",
-            "interval": [_finite(x) for x in interval] if interval else None,
-            "bound": shown.bound.text(shown.unit) if shown else "",
-            "seeds": shown.seeds if shown else 0,
-            "reason": self.claim.not_comparable or self.claim.note,
-            "evidence": [e.to_json() for e in self.evidence],
-        }
-
-
-def conjunction(evidence: Sequence[Evidence]) -> Verdict:
-    """Verdict on several numbers at once: fails if one fails, holds if all hold, undecided otherwise."""
-    verdicts = {e.verdict for e in evidence if e.weighs}
-    if Verdict.FAILS in verdicts:
-        return Verdict.FAILS
-    if not verdicts or Verdict.UNDECIDED in verdicts:
-        return Verdict.UNDECIDED
-    return Verdict.HOLDS
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+        """The number that settles the verdict."""
+        return self.main.decisive if self.main else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,12 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import report
-from ackclock._files import staged
-from ackclock.errors import InputError
-from ackclock.study.claim import Claim, Outcome, Tables, conjunction
+from ackclock.study.claim import Claim, Outcome, Tables
 from ackclock.study.plan import BACKENDS, KERNEL, Plan, Progress
-from ackclock.study.result import claim_row
-from ackclock.study.verdict import Verdict, number
+from ackclock.study.result import claim_row, versions, write_report
+from ackclock.study.study import Ran, carry_out
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
 
 NAMES = {"linux": "kernel", "sim": "simulator"}
 """Backends, in the words of a report."""
+
+SHARES = {"linux": 0.95, "sim": 0.05}
+"""Of the time that they take."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,41 +73,28 @@ class KernelPart:
             Called with a text and the share done.
         """
         started = time.perf_counter()
-        tables: dict[str, dict[str, Any]] = {}
-        digest = hashlib.sha256()
-        runs = 0
-        share = {"linux": 0.95, "sim": 0.05}
-        total = sum(e.weight for e in self.experiments)
+        ran: dict[str, Ran] = {}
         done = 0.0
-        for backend in BACKENDS:
-            tables[backend] = {}
+        for backend, share in SHARES.items():
             plan = Plan(
                 scale=KERNEL, seeds=seeds, jobs=jobs, progress=progress, name=f"{study.name}-kernel", backend=backend
             )
-            for experiment in self.experiments:
-                part = share[backend] * experiment.weight / total
-                data = experiment.run(plan.part(done, done + part, f"{NAMES[backend]}, {experiment.name}"))
-                done += part
-                tables[backend].update(data.tables)
-                runs += data.runs
-                for one in data.digests:
-                    digest.update(one.encode())
+            ran[backend] = carry_out(self.experiments, plan.part(done, done + share, NAMES[backend]))
+            done += share
+        digest = hashlib.sha256()
+        for one in ran.values():
+            digest.update(one.digest.digest())
+        tables = {backend: one.tables for backend, one in ran.items()}
         return KernelResult(
             study=study,
             part=self,
             seeds=seeds,
-            outcomes={backend: tuple(_judge(c, tables[backend]) for c in self.claims) for backend in BACKENDS},
+            outcomes={backend: tuple(c.judge(own) for c in self.claims) for backend, own in tables.items()},
             tables=tables,
-            runs=runs,
+            runs=sum(one.runs for one in ran.values()),
             digest=digest.hexdigest(),
             wall_s=time.perf_counter() - started,
         )
-
-
-def _judge(claim: Claim, tables: Tables) -> Outcome:
-    evidence = tuple(claim.measure(tables))
-    verdict = Verdict.NOT_COMPARABLE if claim.not_comparable else conjunction(evidence)
-    return Outcome(claim=claim, verdict=verdict, expected=verdict, evidence=evidence)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,16 +124,12 @@ class KernelResult:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
-
-        def plain(outcome: Outcome) -> dict[str, Any]:
-            found = outcome.to_json()
-            return {
-                key: found[key] for key in ("verdict", "measured", "value", "unit", "interval", "bound", "evidence")
-            }
-
         claims = []
         for i, claim in enumerate(self.part.claims):
-            verdicts = {backend: plain(self.outcomes[backend][i]) for backend in BACKENDS}
+            verdicts = {
+                backend: {name: half.to_json() for name, half in self.outcomes[backend][i].halves.items()}
+                for backend in BACKENDS
+            }
             claims.append({"id": claim.id, "statement": claim.statement, "recorded": self._recorded(claim), **verdicts})
         return {
             "study": self.study.name,
@@ -159,21 +142,20 @@ class KernelResult:
 
     def _recorded(self, claim: Claim) -> str:
         """What the whole study says at paper scale."""
-        found = next((c for c in self.study.claims if c.id == claim.id), None)
-        return "" if found is None else found.expected_at("paper").value
+        return self.study.recorded("paper").verdict(claim.id) or ""
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows = []
         for i, claim in enumerate(self.part.claims):
-            told = []
-            for backend in BACKENDS:
-                outcome = self.outcomes[backend][i]
-                shown = outcome.decisive
-                value = "" if shown is None else f": {number(shown.value, shown.unit)}"
-                told.append(f"{outcome.verdict.symbol} {outcome.verdict}{value}")
-            shown = self.outcomes["linux"][i].decisive
-            asked = "" if shown is None else f"{shown.label}: {shown.bound.text(shown.unit)}"
-            rows.append((claim.id, claim.statement, *told, asked, self._recorded(claim)))
+            for name, _ in claim.halves:
+                told = []
+                for backend in BACKENDS:
+                    half = self.outcomes[backend][i].halves[name]
+                    value = "" if half.decisive is None else f": {half.decisive.value_text}"
+                    told.append(f"{half.verdict.symbol} {half.verdict}{value}")
+                shown = self.outcomes["linux"][i].halves[name].decisive
+                asked = "" if shown is None else f"{shown.label}: {shown.bound.text(shown.unit)}"
+                rows.append((claim.id, claim.statement, *told, asked, self._recorded(claim)))
         return rows
 
     def claims_table(self) -> RenderableType:
@@ -200,8 +182,8 @@ class KernelResult:
         """The report as a value."""
         beside = report.Table(
             caption=(
-                "The number that settles the verdict on the kernel, and that of the simulator. The last column is the verdict of the whole "
-                "study at paper scale, with the hosts of the publication."
+                "The number that settles the verdict on the kernel, and that of the simulator. The last column is the verdict recorded for "
+                "the whole study at paper scale, with the hosts of the publication."
             ),
             header=("claim", "statement", "kernel", "simulator, same hosts", "asked", "study"),
             rows=tuple(tuple(report.Cell(text=text, kind="text") for text in row) for row in self._rows()),
@@ -228,8 +210,6 @@ class KernelResult:
 
     def facts(self) -> dict[str, str]:
         """Versions and sizes, for the foot of the report."""
-        from importlib.metadata import version
-
         from ackclock import linux
 
         return {
@@ -238,28 +218,15 @@ class KernelResult:
             "runs, both backends": f"{self.runs:,}",
             "digest of all runs": self.digest,
             "wall time": f"{self.wall_s:.0f} s",
-            "ackclock": version("ackclock"),
+            **versions(),
         }
 
     def write(self, folder: str | Path) -> Path:
-        """Write `report.html`, `claims.json`, `figures/`, and `tables/` with the tables of each backend; all of them or none.
+        """Write the report as `StudyResult.write` does, with a folder of tables for each backend.
 
         Raises
         ------
         InputError
             If the folder cannot be written.
         """
-        folder = Path(folder)
-        try:
-            with staged(folder) as part:
-                for backend, tables in self.tables.items():
-                    (part / "tables" / backend).mkdir(parents=True)
-                    for name, table in tables.items():
-                        table.write_parquet(part / "tables" / backend / f"{name}.parquet")
-                (part / "claims.json").write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
-                page = self.page()
-                drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
-                report.write(page, part / "report.html", drawn=drawn)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
-        return folder / "report.html"
+        return write_report(Path(folder), self.page(), self.tables, self.to_json())

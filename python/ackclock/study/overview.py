@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from ackclock import report
 from ackclock._files import staged
 from ackclock.errors import InputError
 from ackclock.study.claim import Outcome
-from ackclock.study.result import StudyResult, claim_row
+from ackclock.study.result import StudyResult
+from ackclock.study.study import Headline
 from ackclock.study.verdict import Verdict
 
 _VERDICTS = (Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)
@@ -25,12 +26,12 @@ class Entry:
     ----------
     name, title, summary
         Of the study.
-    findings
-        What to take home.
-    outcomes
-        Its claims, judged.
-    unexpected
-        Verdicts that differ from those recorded.
+    headline
+        One sentence and one figure to begin with.
+    rows, outcomes
+        Its claims, as text and judged.
+    unexpected, drifted
+        Verdicts that differ from those recorded; values that left their recorded interval.
     runs, wall_s, digest
         How much was run, for how long, and what it came to.
     problem
@@ -40,9 +41,11 @@ class Entry:
     name: str
     title: str
     summary: str = ""
-    findings: tuple[str, ...] = ()
+    headline: Headline | None = None
+    rows: tuple[report.ClaimRow, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     unexpected: tuple[str, ...] = ()
+    drifted: tuple[str, ...] = ()
     runs: int = 0
     wall_s: float = 0.0
     digest: str = ""
@@ -55,9 +58,11 @@ class Entry:
             name=result.study.name,
             title=result.study.title,
             summary=result.study.summary,
-            findings=tuple(result.study.findings(result)),
+            headline=result.study.headline(result) if result.study.headline else None,
+            rows=tuple(result.row(o) for o in result.outcomes),
             outcomes=result.outcomes,
             unexpected=tuple(result.unexpected),
+            drifted=tuple(result.drifted),
             runs=result.runs,
             wall_s=result.wall_s,
             digest=result.digest,
@@ -77,7 +82,11 @@ def page(entries: Sequence[Entry], *, scale: str, command: str) -> report.Page:
     return report.Page(
         title=f"All studies, scale {scale}",
         summary=f"{claims} claims: {told}. {sum(e.runs for e in ran):,} runs." if claims else "No study could be run.",
-        sections=(report.Section(title="Studies", blocks=(_table(entries),)), *(_section(e) for e in entries)),
+        sections=(
+            *(_opening(e) for e in entries),
+            report.Section(title="Claims by verdict", blocks=(_table(entries),)),
+            *(_section(e) for e in ran),
+        ),
         facts={f"digest of {e.name}": e.digest for e in ran},
         command=command,
         beside="Each study has its own report, with the numbers behind its figures beside it.",
@@ -94,7 +103,9 @@ def write(entries: Sequence[Entry], folder: Path, *, scale: str, command: str) -
     """
     try:
         with staged(folder) as part:
-            report.write(page(entries, scale=scale, command=command), part / "report.html")
+            made = page(entries, scale=scale, command=command)
+            drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in made.figures}
+            report.write(made, part / "report.html", drawn=drawn)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
     return folder / "report.html"
@@ -119,29 +130,42 @@ def _table(entries: Sequence[Entry]) -> report.Table:
     )
 
 
-def _section(e: Entry) -> report.Section:
+def _link(e: Entry) -> str:
+    return f'<a href="{escape(e.name)}/report.html">{escape(e.title)}</a>'
+
+
+def _opening(e: Entry) -> report.Section:
+    """What a layman should see of a study."""
     if e.problem:
         return report.Section(title=e.name, blocks=(report.Prose(html=f"<p>Not run: {escape(e.problem)}</p>"),))
-    link = f'<p><a href="{escape(e.name)}/report.html">{escape(e.title)}</a></p>'
-    findings = "".join(f"<li>{escape(text)}</li>" for text in e.findings)
-    prose = f"{link}<p>{escape(e.summary)}</p>" + (f'<ul class="findings">{findings}</ul>' if findings else "")
+    if e.headline is None:
+        return report.Section(title=e.name, blocks=(report.Prose(html=f"<p>{_link(e)}</p><p>{escape(e.summary)}</p>"),))
+    sentence = report.Prose(html=f'<p class="conclusion">{escape(e.headline.sentence)}</p><p>{_link(e)}</p>')
+    figure = replace(e.headline.figure, name=f"{e.name}-{e.headline.figure.name}")
+    return report.Section(title=e.name, blocks=(sentence, figure))
+
+
+def _section(e: Entry) -> report.Section:
     rows: list[tuple[report.Cell | str, ...]] = []
-    for outcome in e.outcomes:
-        row = claim_row(outcome)
-        shown = row.shown
-        differs = any(line.startswith(f"{row.id}:") for line in e.unexpected)
-        verdict = f"{row.symbol} {row.verdict}" + (f" (recorded: {row.expected})" if differs else "")
-        rows.append(
-            (
-                report.Cell(text=row.id, kind="head"),
-                report.Cell(text=verdict, kind="differs" if differs else ""),
-                f"{shown.value} ({shown.interval})" if shown else "–",
-                report.Cell(text=row.statement, kind="text"),
+    for row in e.rows:
+        for i, half in enumerate(row.halves):
+            shown = half.shown
+            differs = half.verdict != half.recorded
+            verdict = f"{half.symbol} {half.verdict}" + (f" (recorded: {half.recorded})" if differs else "")
+            rows.append(
+                (
+                    report.Cell(text="" if i else row.id, kind="head"),
+                    report.Cell(text=verdict, kind="differs" if differs else ""),
+                    f"{shown.value} ({shown.interval})" if shown else "–",
+                    report.Cell(
+                        text=f"how much: {half.printed or 'a bound of ours'}" if i else row.statement, kind="text"
+                    ),
+                )
             )
-        )
     claims = report.Table(
         caption="Claims; the report of the study has the evidence.",
         header=("claim", "verdict", "measured (95 % interval)", "statement"),
         rows=tuple(rows),
     )
-    return report.Section(title=e.name, blocks=(report.Prose(html=prose), claims))
+    drifted = [report.items([f"Drifted from the record: {line}" for line in e.drifted])] if e.drifted else []
+    return report.Section(title=f"Claims of {e.name}", blocks=(claims, *drifted))

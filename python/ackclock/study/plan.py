@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ackclock.errors import InputError
@@ -51,6 +51,8 @@ class Plan:
     backend
         "sim", or "linux": the real kernel, whose runs no store keeps. Each cell says who plays its network; by
         default the simulator's links, so that both meet the same losses.
+    reading
+        Of what the publication leaves open: name -> option (`Reading.of`); empty in the main reading.
     """
 
     scale: str = "quick"
@@ -61,6 +63,7 @@ class Plan:
     executor: Executor | None = None
     name: str = "study"
     backend: str = "sim"
+    reading: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -72,10 +75,12 @@ class Plan:
         if self.jobs < 1:
             raise InputError(f"jobs is {self.jobs}; at least 1 is needed")
 
-    def count(self, *, quick: int, paper: int) -> int:
-        """Number of seeds for a cell: the user's, or that of the scale."""
+    def count(self, *, quick: int, paper: int, readings: int | None = None) -> int:
+        """Number of seeds for a cell: the user's, or that of the scale; `readings`, if given, in readings other than the main one."""
         if self.seeds is not None:
             return self.seeds
+        if self.reading and readings is not None:
+            return readings
         return paper if self.scale == "paper" else quick
 
     def report(self, text: str, done: float) -> None:
@@ -90,7 +95,7 @@ class Plan:
             return self
 
         def progress(text: str, done: float) -> None:
-            outer(f"{name}: {text}" if text else name, start + (stop - start) * done)
+            outer(": ".join(filter(None, (name, text))), start + (stop - start) * done)
 
         return replace(self, progress=progress)
 

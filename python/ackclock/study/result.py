@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import report
 from ackclock._files import staged
 from ackclock.errors import InputError
-from ackclock.study.claim import Outcome, Tables
-from ackclock.study.verdict import Verdict, interval, number
+from ackclock.study import specification
+from ackclock.study.claim import Judged, Outcome, Tables
+from ackclock.study.note import Quoted, fill
+from ackclock.study.reading import Curve
+from ackclock.study.record import Record, write
+from ackclock.study.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,7 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyResult:
-    """A finished run of a study."""
+    """A finished run of a study.
+
+    Parameters
+    ----------
+    curves
+        Of each claim that depends on a reading, if the other readings were run.
+    """
 
     study: Study
     scale: str
@@ -32,42 +43,116 @@ class StudyResult:
     runs: int
     digest: str
     wall_s: float
+    curves: tuple[Curve, ...] = ()
+
+    @property
+    def recorded(self) -> Record:
+        """What an earlier run at this scale found."""
+        return self.study.recorded(self.scale)
 
     @property
     def unexpected(self) -> list[str]:
-        """Claims whose verdict differs from the recorded one, one line each.
+        """Verdicts that differ from those recorded, one line each.
 
-        With a number of seeds other than the scale's own, a verdict may become (un)decided; then only a claim that
-        turned from holding to failing, or back, counts.
+        With a number of seeds other than the scale's own, a verdict may become (un)decided; then only one that turned from
+        holding to failing, or back, counts.
         """
-        found = []
-        for o in self.outcomes:
-            if o.verdict is o.expected:
-                continue
-            if self.seeds is not None and Verdict.UNDECIDED in (o.verdict, o.expected):
-                continue
-            found.append(f"{o.claim.id}: {o.verdict}, recorded {o.expected}")
-        return found
+        found = self.recorded.changed(self.outcomes)
+        return [line for line in found if "undecided" not in line] if self.seeds is not None else found
+
+    @property
+    def drifted(self) -> list[str]:
+        """Values that left their recorded interval under an unchanged verdict, one line each."""
+        return self.recorded.drifted(self.outcomes, other_seeds=self.seeds is not None)
 
     @property
     def command(self) -> str:
         """What to type to get this result again."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
-        return f"ackclock study run {self.study.name} --scale {self.scale}{seeds}"
+        readings = " --readings" if self.curves else ""
+        return f"ackclock study run {self.study.name} --scale {self.scale}{seeds}{readings}"
 
     def outcome(self, claim_id: str) -> Outcome:
         """The outcome of one claim."""
         return next(o for o in self.outcomes if o.claim.id == claim_id)
 
+    def quote(self, claim: str, key: str, scale: str = "") -> Quoted:
+        """A number of the run by claim and key, or one that is recorded of another scale.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        found = None
+        if scale in ("", self.scale):
+            evidence = next((o.evidence for o in self.outcomes if o.claim.id == claim), ())
+            e = next((e for e in evidence if e.key == key), None)
+            if e is not None:
+                low, high = e.interval or (None, None)
+                found = Quoted(value=e.value, low=low, high=high, unit=e.unit)
+        else:
+            found = self.study.recorded(scale).quote(claim, key)
+            if found is not None:
+                found = replace(found, taken=f"{scale} scale, {found.taken}")
+        if found is None:
+            raise InputError(
+                f"number: found {claim}.{key}{'@' + scale if scale else ''}; allowed: a key of the claim's evidence"
+            )
+        return found
+
+    def note(self, outcome: Outcome) -> str:
+        """The note of a claim with its numbers filled in."""
+
+        def lookup(name: str, scale: str) -> Quoted:
+            claim, _, key = name.rpartition(".")
+            return self.quote(claim or outcome.claim.id, key, scale)
+
+        return fill(outcome.claim.note, lookup)
+
+    def record(self, *, version: str, date: str) -> Path:
+        """Write verdicts, values and intervals into the study's record, in place of those of this scale.
+
+        Raises
+        ------
+        InputError
+            If the study keeps no record, if the run had other seeds than the scale's, or if the file cannot be written.
+        """
+        if self.study.record is None:
+            raise InputError(f"--record: found {self.study.name}, which keeps no record")
+        if self.seeds is not None:
+            raise InputError(f"--record: found --seeds {self.seeds}; allowed: the seeds of a scale")
+        write(self.study.record, self.scale, self.outcomes, version=version, date=date)
+        return self.study.record
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
-        return {
+        found: dict[str, Any] = {
             "study": self.study.name,
             "scale": self.scale,
             "digest": self.digest,
             "runs": self.runs,
             "unexpected": self.unexpected,
-            "claims": [o.to_json() for o in self.outcomes],
+            "drifted": self.drifted,
+            "claims": [self._claim(o) for o in self.outcomes],
+        }
+        if self.curves:
+            found["readings"] = [curve.to_json() for curve in self.curves]
+        return found
+
+    def _claim(self, outcome: Outcome) -> dict[str, Any]:
+        """One claim: what settles its verdict, then each half with its evidence."""
+        recorded = self.recorded.verdict(outcome.claim.id)
+        shown = outcome.main.to_json() if outcome.main else {}
+        return {
+            "id": outcome.claim.id,
+            "statement": outcome.claim.statement,
+            "place": outcome.claim.place,
+            "verdict": outcome.verdict.value,
+            "expected": (recorded or outcome.verdict).value,
+            **{key: shown.get(key) for key in ("measured", "value", "unit", "interval", "bound", "seeds")},
+            "reason": outcome.claim.not_comparable or self.note(outcome),
+            "halves": {name: half.to_json() for name, half in outcome.halves.items()},
         }
 
     def claims_table(self) -> RenderableType:
@@ -88,19 +173,24 @@ class StudyResult:
         }.items():
             table.add_column(name, **options)  # type: ignore[arg-type]
         for o in self.outcomes:
-            e = o.decisive
-            verdict = f"{o.verdict.symbol} {o.verdict}"
-            if o.verdict is not o.expected:
-                verdict += f"\n(expected: {o.expected})"
-            table.add_row(
-                o.claim.id,
-                o.claim.statement,
-                Text(verdict, style=colours[o.verdict.value]),
-                f"{e.label}: {number(e.value, e.unit)}" if e else "",
-                "" if e is None else "exact" if e.interval is None else interval(*e.interval),
-                e.bound.text(e.unit) if e else "",
-                (str(e.seeds) if e.seeds else "–") if e else "",
-            )
+            before = self.recorded.verdicts(o.claim.id)
+            for i, (half, verdict) in enumerate(o.verdicts.items()):
+                judged = o.halves.get(half)
+                e = judged.decisive if judged else None
+                told = f"{verdict.symbol} {verdict}"
+                if before.get(half, verdict) is not verdict:
+                    told += f"\n(recorded: {before[half]})"
+                table.add_row(
+                    o.claim.id if i == 0 else "",
+                    o.claim.statement
+                    if i == 0
+                    else f"how much: {judged.criterion.printed or 'our bound' if judged else ''}",
+                    Text(told, style=colours[verdict.value]),
+                    f"{e.label}: {e.value_text}" if e else "",
+                    e.interval_text if e else "",
+                    e.bound.text(e.unit) if e else "",
+                    (str(e.seeds) if e.seeds else "–") if e else "",
+                )
         return table
 
     def write(self, folder: str | Path) -> Path:
@@ -122,80 +212,190 @@ class StudyResult:
         InputError
             If the folder cannot be written.
         """
-        folder = Path(folder)
-        try:
-            with staged(folder) as part:
-                (part / "tables").mkdir()
-                for name, table in self.tables.items():
-                    table.write_parquet(part / "tables" / f"{name}.parquet")
-                (part / "claims.json").write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
-                page = self.page()
-                drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
-                report.write(page, part / "report.html", drawn=drawn)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
-        return folder / "report.html"
+        return write_report(Path(folder), self.page(), {"": self.tables}, self.to_json())
 
     def page(self) -> report.Page:
         """The report as a value."""
+        study = self.study
+        headline = study.headline(self) if study.headline else None
+        rows = tuple(self.row(o) for o in self.outcomes)
+        sections = [
+            report.Section(title=c.title, blocks=blocks, claims=tuple(claim.id for claim in c.claims))
+            for c in study.chapters
+            if (blocks := tuple(c.blocks(self.tables)))
+        ]
+        if study.readings:
+            sections.append(specification.section(study.readings, self.curves, study.name))
+        if study.fitted:
+            sections.append(_fitted(study))
         return report.Page(
-            title=self.study.title,
-            summary=self.study.summary,
-            findings=tuple(self.study.findings(self)),
-            publications=tuple(f"{p.authors}: {p.title}. {p.where}" for p in self.study.publications),
-            claims=tuple(claim_row(o) for o in self.outcomes),
-            sections=tuple(self.study.sections(self)),
-            scenarios={name: s.to_toml() for name, s in self.study.scenarios().items()},
+            title=study.title,
+            summary=study.summary,
+            conclusion=headline.sentence if headline else "",
+            opening=headline.figure if headline else None,
+            findings=(*study.findings(self), *self._decided_elsewhere()),
+            publications=tuple(f"{p.authors}: {p.title}. {p.where}" for p in study.publications),
+            claims=rows,
+            sections=tuple(sections),
+            scenarios={name: s.to_toml() for name, s in study.scenarios().items()},
             facts=self.facts(),
             command=self.command,
         )
 
+    def _decided_elsewhere(self) -> list[str]:
+        """What is open here for want of seeds, and what is recorded of it at paper scale."""
+        paper = self.study.recorded("paper")
+        if self.scale == "paper" or not paper:
+            return []
+        told = []
+        for o in self.outcomes:
+            before, later = self.recorded.verdict(o.claim.id), paper.verdict(o.claim.id)
+            if before is Verdict.UNDECIDED and later is not None:
+                told.append(f"{o.claim.id} {'stays undecided' if later is Verdict.UNDECIDED else later}")
+        if not told:
+            return []
+        return [
+            f"Too close to call with as few runs as at this scale. With those of --scale paper ({paper.told}): {', '.join(told)}."
+        ]
+
+    def row(self, outcome: Outcome) -> report.ClaimRow:
+        """A claim in the words of the report."""
+        before = self.recorded.verdicts(outcome.claim.id)
+        curve = next((c for c in self.curves if c.claim.id == outcome.claim.id), None)
+        fitted = tuple(f.name for f in self.study.fitted if outcome.claim.id in f.claims)
+        return claim_row(outcome, self.note(outcome), before, fitted, specification.told(curve) if curve else "")
+
     def facts(self) -> dict[str, str]:
         """Versions and sizes, for the foot of the report."""
-        from importlib.metadata import PackageNotFoundError, version
-
-        def of(package: str) -> str:
-            try:
-                return version(package)
-            except PackageNotFoundError:
-                return "not installed"
-
         return {
             "scale": self.scale,
             "seeds per cell": "those of the scale" if self.seeds is None else str(self.seeds),
             "simulated connections or runs": f"{self.runs:,}",
             "digest of all runs": self.digest,
             "wall time": f"{self.wall_s:.1f} s",
-            "ackclock": of("ackclock"),
-            "Python": platform.python_version(),
-            "polars": of("polars"),
-            "matplotlib": of("matplotlib"),
-            "plotly": of("plotly"),
+            **versions(),
         }
 
 
-def claim_row(outcome: Outcome) -> report.ClaimRow:
-    """An outcome in the words of the report."""
+def versions() -> dict[str, str]:
+    """Of what made a report."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    def of(package: str) -> str:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            return "not installed"
+
+    packages = {name: of(name) for name in ("ackclock", "polars", "matplotlib", "plotly")}
+    return {**packages, "Python": platform.python_version()}
+
+
+def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], claims: Mapping[str, Any]) -> Path:
+    """Write `report.html`, `claims.json`, `figures/`, and `tables/` with a folder for each name but the empty one; all or none.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written.
+    """
+    try:
+        with staged(folder) as part:
+            for name, own in tables.items():
+                (part / "tables" / name).mkdir(parents=True, exist_ok=True)
+                for table, rows in own.items():
+                    rows.write_parquet(part / "tables" / name / f"{table}.parquet")
+            (part / "claims.json").write_text(json.dumps(claims, indent=1) + "\n", encoding="utf-8")
+            drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
+            report.write(page, part / "report.html", drawn=drawn)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+    return folder / "report.html"
+
+
+def _fitted(study: Study) -> report.Section:
+    """What was chosen so that something comes out, in one place."""
+    table = report.Table(
+        caption="Inputs that were chosen so that a number comes out as published. A claim that rests on one is no independent test of it.",
+        header=("input", "value", "chosen so that", "claims that rest on it"),
+        rows=tuple(
+            (
+                report.Cell(text=f.name, kind="text"),
+                f.value,
+                report.Cell(text=f.so_that, kind="text"),
+                ", ".join(f.claims) or "none",
+            )
+            for f in study.fitted
+        ),
+    )
+    return report.Section(title="Fitted inputs", blocks=(table,))
+
+
+def claim_row(
+    outcome: Outcome,
+    note: str = "",
+    recorded: Mapping[str, object] | None = None,
+    fitted: Sequence[str] = (),
+    readings: str = "",
+) -> report.ClaimRow:
+    """An outcome in the words of the report.
+
+    Parameters
+    ----------
+    outcome
+        The claim, judged.
+    note
+        Its note, with numbers.
+    recorded
+        Half -> verdict of an earlier run.
+    fitted
+        Inputs that it rests on.
+    readings
+        What became of it under other readings.
+    """
+    before = recorded or {}
+    halves = tuple(
+        _half(name, verdict.value, verdict.symbol, outcome.halves.get(name), str(before.get(name, verdict)))
+        for name, verdict in outcome.verdicts.items()
+    )
     return report.ClaimRow(
         id=outcome.claim.id,
         place=outcome.claim.place,
         statement=outcome.claim.statement,
-        reading=outcome.claim.reading,
-        verdict=outcome.verdict.value,
-        symbol=outcome.verdict.symbol,
-        expected=outcome.expected.value,
-        reason=" ".join(t for t in (outcome.claim.not_comparable, outcome.claim.note) if t),
-        decisive=outcome.evidence.index(outcome.decisive) if outcome.decisive else None,
+        halves=halves,
+        reason=" ".join(t for t in (outcome.claim.not_comparable, note) if t),
+        fitted=tuple(fitted),
+        readings=readings,
+    )
+
+
+_BOUND = {"stated": "the sentence", "printed": "the publication", "ours": "ours"}
+
+
+def _half(name: str, verdict: str, symbol: str, judged: Judged | None, recorded: str) -> report.HalfRow:
+    weighing = sum(e.weighs for e in judged.evidence) if judged else 0
+    shown = judged.decisive if judged else None
+    criterion = judged.criterion if judged else None
+    return report.HalfRow(
+        name=name,
+        verdict=verdict,
+        symbol=symbol,
+        recorded=recorded,
+        reading=criterion.reading if criterion else "",
+        cell=criterion.cell if criterion else "",
+        bound_by=_BOUND[criterion.bound] if criterion else "",
+        printed=criterion.printed if criterion else "",
+        decisive=judged.evidence.index(shown) if judged and shown else None,
         evidence=tuple(
             report.EvidenceRow(
                 label=e.label,
-                value=number(e.value, e.unit),
-                interval="exact" if e.interval is None else interval(*e.interval),
+                value=e.value_text,
+                interval=e.interval_text,
                 bound=e.bound.text(e.unit) if e.weighs else "(for context)",
                 seeds=f"{e.seeds:,}" if e.seeds else "–",
-                verdict=e.verdict.value if e.weighs else "",
-                symbol=e.verdict.symbol if e.weighs else "",
+                verdict=e.judge(weighing).value if e.weighs else "",
+                symbol=e.judge(weighing).symbol if e.weighs else "",
             )
-            for e in outcome.evidence
+            for e in (judged.evidence if judged else ())
         ),
     )

@@ -1,21 +1,28 @@
-"""A study: a published experiment run again. Experiments make tables, claims and figures read them."""
+"""A study: a published experiment run again. Experiments make tables, claims and figures read them; a chapter holds together
+what belongs to one question.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ackclock.study.claim import Claim
+from ackclock.study.claim import Claim, Criterion, Tables
 from ackclock.study.plan import Plan, Progress
+from ackclock.study.reading import Choice, Curve, Read, Reading, Specification, grid
+from ackclock.study.record import Record, read
 from ackclock.study.result import StudyResult
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from ackclock.report import Section
+    from ackclock.plot import Figure
+    from ackclock.report import Block
     from ackclock.scenario import Scenario
     from ackclock.study.kernel import KernelPart
     from ackclock.sweep import Executor, Store
@@ -46,19 +53,92 @@ class Experiment:
     Parameters
     ----------
     name
-        Short name; the tables it makes begin with it.
+        Short name; the tables it makes begin with it and a full stop.
     title
         One line.
     run
         Does the work and returns the tables.
     weight
         Share of the time it takes, relative to the others.
+    reads
+        What the publication leaves open about it. `run` asks each for its option (`Reading.of(plan)`); in readings other than
+        the main one it may leave out what no claim needs.
     """
 
     name: str
     title: str
     run: Callable[[Plan], Data] = field(repr=False)
     weight: float = 1.0
+    reads: tuple[Reading, ...] = ()
+
+
+def _no_blocks(_: Tables) -> Sequence[Block]:
+    return ()
+
+
+def _no_scenarios() -> Mapping[str, Scenario]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chapter:
+    """One question of a study, in a module of its own: its experiments, scenarios, claims and figures.
+
+    Parameters
+    ----------
+    title
+        Heading of its section in the report.
+    experiments
+        Run in order. A claim or figure may read the tables of other chapters, too.
+    claims
+        Their order in the study is that of their numbers.
+    blocks
+        What the section shows: text, tables, figures, made from all tables of the study. None: no section.
+    scenarios
+        As written, by name, for the report.
+    """
+
+    title: str
+    experiments: tuple[Experiment, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    blocks: Callable[[Tables], Sequence[Block]] = field(default=_no_blocks, repr=False)
+    scenarios: Callable[[], Mapping[str, Scenario]] = field(default=_no_scenarios, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Headline:
+    """What a layman should see first.
+
+    Parameters
+    ----------
+    sentence
+        The outcome, in words that need no knowledge of TCP; numbers from the run.
+    figure
+        What shows it.
+    """
+
+    sentence: str
+    figure: Figure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fitted:
+    """An input that was chosen so that something comes out as published.
+
+    Parameters
+    ----------
+    name, value
+        What it is, and how much.
+    so_that
+        What it was made to give.
+    claims
+        Those that rest on it.
+    """
+
+    name: str
+    value: str
+    so_that: str
+    claims: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,16 +153,16 @@ class Study:
         One line, and a short paragraph.
     publications
         What is reproduced.
-    experiments
-        Run in order; each sees nothing of the others.
-    claims
-        Tested on all tables together.
-    sections
-        The body of the report, made from a finished result.
+    chapters
+        What it consists of, in the order of the report.
     findings
         What a reader should take home, as short sentences, made from a finished result.
-    scenarios
-        The scenarios as written, by name, for the report.
+    headline
+        One sentence and one figure to begin with, made from a finished result.
+    fitted
+        Inputs that were fitted, with the claims that rest on them.
+    record
+        File of what earlier runs found; None: nothing is recorded.
     golden
         Prints the study's exact tables, if it has any.
     kernel
@@ -93,13 +173,43 @@ class Study:
     title: str
     summary: str
     publications: tuple[Publication, ...]
-    experiments: tuple[Experiment, ...]
-    claims: tuple[Claim, ...]
-    sections: Callable[[StudyResult], Sequence[Section]] = field(repr=False)
+    chapters: tuple[Chapter, ...]
     findings: Callable[[StudyResult], Sequence[str]] = field(repr=False)
-    scenarios: Callable[[], Mapping[str, Scenario]] = field(repr=False)
+    headline: Callable[[StudyResult], Headline] | None = field(default=None, repr=False)
+    fitted: tuple[Fitted, ...] = ()
+    record: Path | None = field(default=None, repr=False)
     golden: Callable[[], str] | None = field(default=None, repr=False)
     kernel: Callable[[], KernelPart] | None = field(default=None, repr=False)
+
+    @property
+    def experiments(self) -> tuple[Experiment, ...]:
+        """Of all chapters, in order."""
+        return tuple(experiment for chapter in self.chapters for experiment in chapter.experiments)
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Of all chapters: T1, T2, ... before P1, P2, ..., letters in the order in which they first appear."""
+        found = [claim for chapter in self.chapters for claim in chapter.claims]
+        letters = list(dict.fromkeys(_letters(claim.id) for claim in found))
+        return tuple(
+            sorted(found, key=lambda c: (letters.index(_letters(c.id)), int(c.id.lstrip(_letters(c.id)) or 0)))
+        )
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Everything that is left open, each once."""
+        of_claims = [r for claim in self.claims for _, criterion in claim.halves for r in criterion.reads]
+        found = [r for experiment in self.experiments for r in experiment.reads]
+        return tuple({r.name: r for r in (*found, *of_claims)}.values())
+
+    def scenarios(self) -> dict[str, Scenario]:
+        """The scenarios as written, by name."""
+        return {name: made for chapter in self.chapters for name, made in chapter.scenarios().items()}
+
+    def recorded(self, scale: str) -> Record:
+        """What an earlier run at this scale found; empty if none is recorded."""
+        found = read(self.record) if self.record is not None else {}
+        return found.get(scale, Record())
 
     def show(self, tables: bool = False) -> str:
         """Describe the study in plain text.
@@ -117,10 +227,16 @@ class Study:
         lines += ["", "Experiments"]
         width = max(len(e.name) for e in self.experiments)
         lines += [f"  {e.name:<{width}}  {e.title}" for e in self.experiments]
-        lines += ["", "Claims (verdict expected at paper scale)"]
+        if self.readings:
+            lines += ["", "Left open by the publications, read as (--readings runs the others)"]
+            for r in self.readings:
+                others = ", ".join(list(r.options)[1:])
+                lines += _wrap(f"{r.question} {r.main}; others: {others}", first=f"  {r.name}: ", indent=" " * 6)
+        paper = self.recorded("paper")
+        lines += ["", "Claims (verdict recorded at paper scale)"]
         for claim in self.claims:
             lines += _wrap(claim.statement, first=f"  {claim.id:<4}", indent=" " * 6)
-            lines.append(f"      {claim.place}; expected: {claim.expected_at('paper')}")
+            lines.append(f"      {claim.place}; {paper.verdict(claim.id) or 'not recorded'}")
         return "\n".join(lines) + "\n"
 
     def run(
@@ -131,6 +247,7 @@ class Study:
         progress: Progress | None = None,
         store: Store | None = None,
         executor: Executor | None = None,
+        readings: bool = False,
     ) -> StudyResult:
         """Run every experiment and judge every claim.
 
@@ -148,6 +265,8 @@ class Study:
             Runs are kept here, and those that it holds are not made again.
         executor
             Makes the runs that go into the store, instead of threads.
+        readings
+            Run the other readings of what the publications leave open, too.
 
         Returns
         -------
@@ -158,30 +277,105 @@ class Study:
             scale=scale, seeds=seeds, jobs=jobs, progress=progress, store=store, executor=executor, name=self.name
         )
         started = time.perf_counter()
-        total = sum(e.weight for e in self.experiments)
-        done = 0.0
-        tables: dict[str, pl.DataFrame] = {}
-        digest = hashlib.sha256()
-        runs = 0
-        for experiment in self.experiments:
-            data = experiment.run(plan.part(done / total, (done + experiment.weight) / total, experiment.name))
-            done += experiment.weight
-            tables.update(data.tables)
-            runs += data.runs
-            for one in data.digests:
-                digest.update(one.encode())
-        outcomes = tuple(claim.judge(tables, scale=scale) for claim in self.claims)
+        ran = carry_out(self.experiments, plan.part(0.0, 0.2 if readings else 1.0, ""))
+        outcomes = tuple(claim.judge(ran.tables) for claim in self.claims)
+        curves = self._curves(ran, plan.part(0.2, 1.0, "readings")) if readings else ()
         plan.report("done", 1.0)
         return StudyResult(
             study=self,
             scale=scale,
             seeds=seeds,
             outcomes=outcomes,
-            tables=tables,
-            runs=runs,
-            digest=digest.hexdigest(),
+            tables=ran.tables,
+            runs=ran.runs,
+            digest=ran.digest.hexdigest(),
             wall_s=time.perf_counter() - started,
+            curves=curves,
         )
+
+    def _curves(self, ran: Ran, plan: Plan) -> tuple[Curve, ...]:
+        """Run every experiment in every reading of it, and judge every claim that depends on one."""
+        tables: dict[tuple[str, Choice], Tables] = {}
+        asked = [(e, choice) for e in self.experiments for choice in grid(e.reads)[1:]]
+        total = sum(e.weight for e, _ in asked)
+        done = 0.0
+        for experiment, choice in asked:
+            part = replace(plan.part(done / total, (done + experiment.weight) / total, ""), reading=dict(choice))
+            made = carry_out((experiment,), part)
+            done += experiment.weight
+            tables[experiment.name, choice] = made.tables
+            ran.add(made)
+        curves = []
+        for claim in self.claims:
+            half = next((name for name, _ in claim.halves), None)
+            if half is None or claim.not_comparable:
+                continue
+            looked_at = Read(ran.tables)
+            criterion = dict(claim.halves)[half]
+            criterion.judge(looked_at)
+            names = {table.partition(".")[0] for table in looked_at.seen}
+            used = [e for e in self.experiments if e.name in names]
+            readings = tuple({r.name: r for r in (*(r for e in used for r in e.reads), *criterion.reads)}.values())
+            if readings:
+                found = [self._specification(criterion, choice, used, ran.tables, tables) for choice in grid(readings)]
+                curves.append(Curve(claim=claim, half=half, readings=readings, specifications=tuple(found)))
+        return tuple(curves)
+
+    def _specification(
+        self,
+        criterion: Criterion,
+        choice: Choice,
+        used: Sequence[Experiment],
+        main: Tables,
+        others: Mapping[tuple[str, Choice], Tables],
+    ) -> Specification:
+        own = dict(main)
+        for experiment in used:
+            names = {r.name for r in experiment.reads}
+            chosen = dict(choice)
+            key = (
+                next(c for c in grid(experiment.reads) if all(chosen[name] == option for name, option in c))
+                if names
+                else ()
+            )
+            own.update(others.get((experiment.name, key), {}))
+        judged = criterion.judge(Read(own, dict(choice)))
+        return Specification(choice=choice, verdict=judged.verdict, decisive=judged.decisive)
+
+
+@dataclass(kw_only=True, slots=True)
+class Ran:
+    """What experiments left together."""
+
+    tables: dict[str, pl.DataFrame]
+    digest: hashlib._Hash
+    runs: int
+
+    def add(self, other: Ran) -> None:
+        """Count the runs of others; their tables stay theirs."""
+        self.runs += other.runs
+        self.digest.update(other.digest.digest())
+
+
+def carry_out(experiments: Sequence[Experiment], plan: Plan) -> Ran:
+    """Run experiments in order."""
+    total = sum(e.weight for e in experiments)
+    done = 0.0
+    ran = Ran(tables={}, digest=hashlib.sha256(), runs=0)
+    for experiment in experiments:
+        data = experiment.run(plan.part(done / total, (done + experiment.weight) / total, experiment.name))
+        done += experiment.weight
+        ran.tables.update(data.tables)
+        ran.runs += data.runs
+        for one in data.digests:
+            ran.digest.update(one.encode())
+    return ran
+
+
+def _letters(claim: str) -> str:
+    found = re.match(r"\D*", claim)
+    assert found is not None
+    return found[0]
 
 
 def _wrap(text: str, *, indent: str = "", first: str | None = None) -> list[str]:

@@ -31,11 +31,15 @@ class Range:
         Bounds in the unit of the evidence; infinite where open.
     strict
         Whether the bounds themselves lie outside.
+    margin
+        The smallest difference that counts, stated beforehand: an effect of one sign that is proven smaller than this is
+        proven to be none. Without it no number of seeds decides against "more than" where the truth is zero.
     """
 
     low: float = -math.inf
     high: float = math.inf
     strict: bool = False
+    margin: float = 0.0
 
     def __contains__(self, value: object) -> bool:
         if not isinstance(value, int | float):
@@ -54,20 +58,22 @@ class Range:
             return Verdict.UNDECIDED
         if low in self and high in self:
             return Verdict.HOLDS
-        below = high <= self.low if self.strict else high < self.low
-        above = low >= self.high if self.strict else low > self.high
+        least, most = self.low + self.margin, self.high - self.margin
+        below = high <= least if self.strict else high < least
+        above = low >= most if self.strict else low > most
         return Verdict.FAILS if below or above else Verdict.UNDECIDED
 
     def text(self, unit: str = "") -> str:
         """Write the range as a reader would: `> 0 %`, `20 to 45 %`, `= 0`."""
+        least = f" (less than {number(self.margin, unit)} counts as none)" if self.margin else ""
         if math.isinf(self.low) and math.isinf(self.high):
             return "anything"
         if self.low == self.high:
             return f"= {number(self.low, unit)}"
         if math.isinf(self.high):
-            return f"{'>' if self.strict else '≥'} {number(self.low, unit)}"
+            return f"{'>' if self.strict else '≥'} {number(self.low, unit)}{least}"
         if math.isinf(self.low):
-            return f"{'<' if self.strict else '≤'} {number(self.high, unit)}"
+            return f"{'<' if self.strict else '≤'} {number(self.high, unit)}{least}"
         return f"{number(self.low)} to {number(self.high, unit)}"
 
 
@@ -91,14 +97,19 @@ def interval(low: float, high: float) -> str:
     return f"{number(low)} to {number(high)}"
 
 
-def above(bound: float) -> Range:
-    """More than `bound`."""
-    return Range(low=bound, strict=True)
+def above(bound: float, *, margin: float = 0.0) -> Range:
+    """More than `bound`; shown to fail if it is by less than `margin`."""
+    return Range(low=bound, strict=True, margin=margin)
 
 
-def below(bound: float) -> Range:
-    """Less than `bound`."""
-    return Range(high=bound, strict=True)
+def below(bound: float, *, margin: float = 0.0) -> Range:
+    """Less than `bound`; shown to fail if it is by less than `margin`."""
+    return Range(high=bound, strict=True, margin=margin)
+
+
+def same(margin: float, *, of: float = 0.0) -> Range:
+    """Equivalence, "the same": within `margin` of `of`. The margin is stated before the run."""
+    return Range(low=of - margin, high=of + margin)
 
 
 def at_least(bound: float) -> Range:

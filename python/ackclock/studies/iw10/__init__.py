@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from ackclock.studies.iw10 import background, bursts, extension, light, loaded, page, photos, sensitivity, why
-from ackclock.studies.iw10.claims import CLAIMS
-from ackclock.study import Experiment, Publication, Study
+from pathlib import Path
+
+from ackclock.studies.iw10 import (
+    background,
+    bursts,
+    completion_times,
+    extension,
+    findings,
+    light,
+    loss,
+    mix,
+    photos,
+    queues,
+    rounds,
+    sack,
+    sensitivity,
+    tails,
+    why,
+)
+from ackclock.study import Publication, Study
 from ackclock.study.kernel import KernelPart
 
 
@@ -34,35 +51,24 @@ STUDY = Study(
             where="RFC 6928 (2013): the table of rounds in section 2; Appendix A sums the study up",
         ),
     ),
-    experiments=(
-        Experiment(
-            name="exact",
-            title="what needs no chance: bursts, rounds, one transaction alone",
-            run=bursts.run_all,
-            weight=1,
-        ),
-        Experiment(
-            name="loaded",
-            title="both links, single and five opens, all loads, IW3, IW10, mix",
-            run=loaded.run,
-            weight=60,
-        ),
-        Experiment(
-            name="light", title="the lightly loaded slow link, with and without delayed ACKs", run=light.run, weight=1
-        ),
-        Experiment(name="traces", title="queues over time", run=loaded.run_traces, weight=1),
-        Experiment(name="windows", title="cwnd and ssthresh of a long flow", run=background.run_traces, weight=1),
-        Experiment(name="background", title="two long flows beside transactions", run=background.run, weight=4),
-        Experiment(name="photos", title="pages of photographs on lossy access links", run=photos.run, weight=4),
-        Experiment(name="why", title="why IW3 gains in the mix: three hypotheses", run=why.run, weight=35),
-        Experiment(name="sensitivity", title="other readings of the set-up", run=sensitivity.run, weight=4),
-        Experiment(
-            name="extension", title="initial windows of 1 to 100, paced, CoDel, FQ-CoDel", run=extension.run, weight=20
-        ),
+    chapters=(
+        bursts.CHAPTER,
+        rounds.CHAPTER,
+        loss.CHAPTER,
+        completion_times.CHAPTER,
+        light.CHAPTER,
+        queues.CHAPTER,
+        tails.CHAPTER,
+        sack.CHAPTER,
+        mix.CHAPTER,
+        why.CHAPTER,
+        background.CHAPTER,
+        photos.CHAPTER,
+        sensitivity.CHAPTER,
+        extension.CHAPTER,
     ),
-    claims=CLAIMS,
-    sections=page.sections,
-    findings=page.findings,
-    scenarios=page.scenarios,
+    findings=findings.findings,
+    headline=findings.headline,
+    record=Path(__file__).with_name("recorded.json"),
     kernel=_kernel,
 )

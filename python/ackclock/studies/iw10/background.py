@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ackclock import Batch
 from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block, Table
+from ackclock.report import Cell as TableCell
+from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
+from ackclock.studies.iw10.completion_times import seconds
 from ackclock.studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SLOW
-from ackclock.study import Data, Plan, Tables
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    above,
+    at_least,
+)
 from ackclock.study.cells import Cell, collect
+from ackclock.study.estimates import Array, median
 
 LOADS = (0.5, 0.75, HEAVY[SLOW])
 LONG_FLOWS = 2
@@ -133,3 +151,113 @@ def run(plan: Plan) -> Data:
         for arm in (IW3, IW10)
     ]
     return collect("background", cells, plan)
+
+
+def long_flows(tables: Tables, load: float) -> Array:
+    """Throughput of the long flows under transactions of IW10 over that under IW3, seed by seed."""
+    t = tables["background.flows"].filter(pl.col("load") == load).sort("seed")
+    three, ten = (t.filter(pl.col("arm") == arm)["goodput_bps"].to_numpy() for arm in (IW3, IW10))
+    return np.asarray(ten / three)
+
+
+def i19(tables: Tables) -> Sequence[Evidence]:
+    """Long flows beside transactions."""
+    found = [
+        Evidence.of(
+            median(long_flows(tables, load)),
+            f"{100 * load:g} %: throughput of the long flows, IW10 / IW3",
+            at_least(0.95),
+        )
+        for load in LOADS
+    ]
+    highest = HEAVY[SLOW]
+    found.append(
+        Evidence.of(median(long_flows(tables, highest)), f"{100 * highest:g} %: the same, above 1", above(1.0))
+    )
+    return found
+
+
+def i20(tables: Tables) -> Sequence[Evidence]:
+    """Seeds each way."""
+    quotient = long_flows(tables, 0.75)
+    return [
+        Evidence(label=f"75 %: runs {name}", value=float(count), bound=at_least(1), unit="runs", seeds=quotient.size)
+        for name, count in (
+            ("in which the long flows gain", int((quotient > 1).sum())),
+            ("in which they lose", int((quotient < 1).sum())),
+        )
+    ]
+
+
+def background_table(tables: Tables) -> Table:
+    """Throughput of long flows."""
+    t = tables["background.flows"]
+    rows: list[tuple[TableCell | str, ...]] = []
+    for load in LOADS:
+        own = {arm: t.filter((pl.col("load") == load) & (pl.col("arm") == arm)).sort("seed") for arm in (IW3, IW10)}
+        bps = {arm: own[arm]["goodput_bps"].to_numpy() for arm in own}
+        e = median(bps[IW10] / bps[IW3])
+        rows.append(
+            (
+                TableCell(text=f"{100 * load:g} %", kind="head"),
+                *(f"{np.median(bps[arm]) / 1000:.2f}" for arm in (IW3, IW10)),
+                f"{e.value:.2f} ({e.low:.2f} to {e.high:.2f})",
+                *(seconds(float(np.median(own[arm]["mean_s"].to_numpy()))) for arm in (IW3, IW10)),
+            )
+        )
+    return Table(
+        caption="Two long flows and transactions, five opens, at 64 kb/s. Medians over seeds; the ratio with its 95 % interval.",
+        header=(
+            "load of transactions",
+            "long flows, kb/s, beside IW3",
+            "beside IW10",
+            "IW10 / IW3",
+            "transactions, mean (s), IW3",
+            "IW10",
+        ),
+        rows=tuple(rows),
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I19",
+        place="slides: long flows; RFC 6928, Appendix A",
+        statement="Long flows do as well or better beside IW10 transactions.",
+        direction=Criterion(
+            measure=i19,
+            reading="64 kb/s, five opens, two long flows: throughput at least 0.95 times, and above 1 at the higher load.",
+        ),
+    ),
+    Claim(
+        id="I20",
+        place="slides: long flows",
+        statement="Sometimes it is the other way round.",
+        direction=Criterion(
+            measure=i20,
+            reading="75 %: at least one run each way.",
+        ),
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (background_table(t), figure(t))
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"long flows beside": testbed.loaded(SLOW, FIVE, 0.75, IW10, duration_s=3600, long_flows=2)}
+
+
+CHAPTER = Chapter(
+    title="Long flows beside transactions",
+    experiments=(
+        Experiment(name="windows", title="cwnd and ssthresh of a long flow", run=run_traces, weight=1),
+        Experiment(name="background", title="two long flows beside transactions", run=run, weight=4),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

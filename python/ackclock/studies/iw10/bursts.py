@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,26 @@ import polars as pl
 
 from ackclock import run
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
+from ackclock.report import Block, Cell, Table, paragraph
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.testbed import FAST, SLOW
-from ackclock.study import Data, Plan, Tables
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Range,
+    Tables,
+    between,
+    exactly,
+)
 
 LINUX_ACKS, DELAYED_ACKS, EVERY_ACK = "as Linux, quick ACKs first", "delayed ACKs (RFC 1122)", "an ACK per packet"
+
 ACKS: dict[str, dict[str, Any]] = {
     LINUX_ACKS: {},
     DELAYED_ACKS: {"profile": "rfc"},
@@ -222,3 +236,151 @@ def figure(tables: Tables) -> Figure:
         draw=draw,
         data={"queue": t.filter(pl.col("case").is_in(list(shown)))},
     )
+
+
+def i9(tables: Tables) -> Sequence[Evidence]:
+    """Serialisation of a response and the longest queueing delay on the slow link."""
+    t = tables["exact.serialisation"]
+    return [
+        Evidence(
+            label="10 segments at 64 kb/s: last bit after first",
+            value=float(t["serialisation_s"][0]),
+            bound=between(1.875 * 0.99, 1.875 * 1.01),
+            unit="s",
+        ),
+        Evidence(
+            label="longest queueing delay, full queue of 40 packets of 1500 B",
+            value=float(t["longest_queueing_s"][0]),
+            bound=between(7.5 * 0.97, 7.5 * 1.03),
+            unit="s",
+        ),
+    ]
+
+
+def i10(tables: Tables) -> Sequence[Evidence]:
+    """The deterministic bursts."""
+    t = tables["exact.bursts"]
+    found = []
+    for row in t.iter_rows(named=True):
+        found.append(
+            Evidence(
+                label=f"{row['case']}: drops",
+                value=float(row["drops"]),
+                bound=exactly(row["expected"]) if row["expected"] is not None else Range(),
+                unit="packets",
+                weighs=row["isolated"],
+            )
+        )
+    return found
+
+
+def i26(tables: Tables) -> Sequence[Evidence]:
+    """Segments of the first flight."""
+    t = tables["exact.first_flight"]
+    return [
+        Evidence(
+            label=f"first flight, FIN and cwnd: {row['fin']}",
+            value=float(row["segments"]),
+            bound=exactly(row["expected"]),
+            unit="segments",
+        )
+        for row in t.iter_rows(named=True)
+    ]
+
+
+def bursts_table(tables: Tables) -> Table:
+    """Drops of the deterministic cases."""
+    rows: list[tuple[Cell | str, ...]] = []
+    for r in tables["exact.bursts"].iter_rows(named=True):
+        same = r["drops"] == r["expected"]
+        rows.append(
+            (
+                Cell(text=r["case"], kind="head"),
+                Cell(text=str(r["drops"]), kind="agrees" if same else "differs"),
+                str(r["expected"]),
+                str(r["all_drops"]),
+                str(r["peak"]),
+            )
+        )
+    return Table(
+        caption="Packets dropped at 64 kb/s, queue of 40, an ACK per packet. The model computed beforehand has no retransmissions and no reaction to loss.",
+        header=("case", "first transmissions dropped", "by the model", "all dropped", "longest queue"),
+        rows=tuple(rows),
+    )
+
+
+def unloaded_table(tables: Tables) -> Table:
+    """One transaction alone."""
+    rows: list[tuple[Cell | str, ...]] = []
+    for (rate, acks), own in tables["exact.unloaded"].group_by("rate", "acks", maintain_order=True):
+        rows.append((Cell(text=f"{rate}, {acks}", kind="head"), *(f"{s:.3f}" for s in own["total_s"])))
+    windows = tables["exact.unloaded"]["window"].unique(maintain_order=True)
+    return Table(
+        caption="Completion time of one transaction on the empty testbed, s, connect included.",
+        header=("link, ACKs", *(f"IW {w}" for w in windows)),
+        rows=tuple(rows),
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I9",
+        place="slides: 64 kb/s",
+        statement="Serialising a response takes about 2 s, queueing up to 7.5 s.",
+        direction=Criterion(
+            measure=i9,
+            reading="1.875 s within 1 %; the longest wait within 3 %.",
+        ),
+    ),
+    Claim(
+        id="I10",
+        place="slides: bursts",
+        statement="Five IW10 responses at once always overflow the queue of the slow link; five IW3 responses never, unless batches collide.",
+        direction=Criterion(
+            measure=i10,
+            reading="Isolated batches: 9 drops (14 with the FIN on an eleventh segment), and none for IW3. The collisions of batches, computed "
+            "beforehand by hand for a model without retransmissions, stand beside for comparison.",
+        ),
+    ),
+    Claim(
+        id="I26",
+        place="slides: IW10 is really IW11",
+        statement="With the FIN exempt from cwnd, a server that closes after writing sends eleven packets at first.",
+        direction=Criterion(
+            measure=i26,
+            reading="Eleven segments written; exact.",
+        ),
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (
+        paragraph(
+            "The slow link's queue of 40 packets is 25 times its bandwidth-delay product, that of the fast link is exactly one. On the "
+            "slow link three packets take longer to send than the round trip, so IW3 hides its rounds: unloaded, IW10 gains a "
+            "tenth of a second and puts 50 packets into the queue at once when five clients open together."
+        ),
+        figure(t),
+        bursts_table(t),
+        unloaded_table(t),
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"five IW10 at once": scenario(CASES[0])}
+
+
+CHAPTER = Chapter(
+    title="One batch, without chance",
+    experiments=(
+        Experiment(
+            name="exact", title="what needs no chance: bursts, rounds, one transaction alone", run=run_all, weight=1
+        ),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block
 from ackclock.studies.iw10 import loaded, testbed
 from ackclock.studies.iw10.testbed import FAST, FIVE
-from ackclock.study import Data, Plan, Tables
+from ackclock.study import (
+    Chapter,
+    Data,
+    Experiment,
+    Plan,
+    Tables,
+)
 from ackclock.study.cells import collect
 
 WINDOWS = (1, 2, 3, 4, 6, 10, 16, 32, 50, 100)
@@ -23,6 +31,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "CoDel": {"queue": {"kind": "codel", "limit": "500 packets"}},
     "FQ-CoDel": {"queue": {"kind": "fq-codel", "limit": "500 packets"}},
 }
+
 STYLE = {
     "drop-tail": (OKABE_ITO["vermilion"], "o", "-"),
     "drop-tail, first window paced": (OKABE_ITO["orange"], "s", "--"),
@@ -107,3 +116,17 @@ def best_window(tables: Tables, name: str) -> int:
     t = tables["extension.times"].filter((pl.col("iw") == 0) & (pl.col("queue") == name))
     by_window = t.group_by("window").agg(pl.col("p50_s").median()).sort("window")
     return int(by_window["window"][int(np.argmin(by_window["p50_s"].to_numpy()))])
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(t),)
+
+
+CHAPTER = Chapter(
+    title="Beyond ten",
+    experiments=(
+        Experiment(name="extension", title="initial windows of 1 to 100, paced, CoDel, FQ-CoDel", run=run, weight=20),
+    ),
+    blocks=blocks,
+)

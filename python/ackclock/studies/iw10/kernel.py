@@ -16,9 +16,8 @@ from ackclock.report import Section, Table, paragraph
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import background, bursts, loaded, testbed
 from ackclock.studies.iw10.bursts import LINUX_ACKS
-from ackclock.studies.iw10.claims import CLAIMS
 from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, SLOW, where
-from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, at_least, between, exactly
+from ackclock.study import Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, at_least, between, exactly
 from ackclock.study.cells import Cell, collect
 from ackclock.study.kernel import KernelPart
 
@@ -140,8 +139,15 @@ def _claims() -> tuple[Claim, ...]:
             "Isolated batches of five on hosts that acknowledge as Linux does: drops with IW10, none with IW3.",
         ),
     }
-    asked = [claim for claim in CLAIMS if claim.id in ASKED]
-    return tuple(replace(c, measure=own[c.id][0], reading=own[c.id][1]) if c.id in own else c for c in asked)
+    from ackclock.studies.iw10 import STUDY
+
+    def made(claim: Claim) -> Claim:
+        if claim.id not in own:
+            return claim
+        measure, reading = own[claim.id]
+        return replace(claim, direction=Criterion(measure=measure, reading=reading))
+
+    return tuple(made(claim) for claim in STUDY.claims if claim.id in ASKED)
 
 
 def _both(tables: Mapping[str, Tables]) -> pl.DataFrame:

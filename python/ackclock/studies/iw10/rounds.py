@@ -1,12 +1,23 @@
-"""Slow start in rounds: the table of RFC 6928, through the whole stack."""
+"""The table of round trips of RFC 6928 (I28)."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import polars as pl
 
 from ackclock import run
+from ackclock.report import Block, Cell, Table
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Evidence,
+    Tables,
+    exactly,
+)
 
 PUBLISHED: dict[int, tuple[int, int]] = {
     3: (1, 1),
@@ -58,3 +69,56 @@ def table() -> pl.DataFrame:
                 {"segments": segments, "window": window, "rounds": round(took / RTT_S - 1, 2), "published": expected}
             )
     return pl.DataFrame(rows)
+
+
+def i28(tables: Tables) -> Sequence[Evidence]:
+    """The round table of RFC 6928."""
+    t = tables["exact.rounds"]
+    wrong = t.filter(pl.col("rounds") != pl.col("published")).height
+    return [Evidence(label=f"of {t.height} entries, those that differ", value=float(wrong), bound=exactly(0))]
+
+
+def rounds_table(tables: Tables) -> Table:
+    """RFC 6928's table and ours."""
+    t = tables["exact.rounds"]
+    rows: list[tuple[Cell | str, ...]] = []
+    for window in (3, 10):
+        own = t.filter(pl.col("window") == window)
+        rows.append((Cell(text=f"IW {window}, RFC 6928", kind="head"), *(str(n) for n in own["published"])))
+        rows.append(
+            (
+                Cell(text="here", kind="head"),
+                *(
+                    Cell(text=f"{got:g}", kind="agrees" if got == want else "differs")
+                    for got, want in own.select("rounds", "published").iter_rows()
+                ),
+            )
+        )
+    segments = t.filter(pl.col("window") == 3)["segments"]
+    return Table(
+        caption="Round trips that a response takes, delayed ACKs, no rate limit.",
+        header=("segments", *(str(n) for n in segments)),
+        rows=tuple(rows),
+        dense=True,
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I28",
+        place="RFC 6928, section 2",
+        statement="The table of round trips: segments against initial windows of 3 and 10.",
+        direction=Criterion(
+            measure=i28,
+            reading="Every entry exact, with delayed ACKs and without a rate limit.",
+        ),
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (rounds_table(t),)
+
+
+CHAPTER = Chapter(title="Round trips", claims=CLAIMS, blocks=blocks)

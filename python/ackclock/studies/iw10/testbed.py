@@ -50,7 +50,6 @@ BOTTLENECK = 0
 PROFILE = "linux-3.0"
 """Kernels of the study: 2.6.26 and 2.6.35, whose nearest profile this is (initial RTO 3 s, rate halving, FACK)."""
 
-
 KERNEL_LOADS = {SLOW: LOADS[SLOW], FAST: (0.25, 0.72, 0.96)}
 """The fast link costs the kernel most of the time."""
 

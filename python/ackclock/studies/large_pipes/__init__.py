@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from ackclock.studies.large_pipes import estimators, page, runs, sharing
-from ackclock.studies.large_pipes.claim_list import CLAIMS
-from ackclock.study import Experiment, Publication, Study
+from pathlib import Path
+
+from ackclock.studies.large_pipes import (
+    coalescing,
+    damping,
+    findings,
+    kinds,
+    losses,
+    paths,
+    probe,
+    readings,
+    runs,
+    sharing,
+    starts,
+    sync,
+    transfers,
+)
+from ackclock.study import Fitted, Publication, Study
 from ackclock.study.kernel import KernelPart
 
 
@@ -29,26 +44,34 @@ STUDY = Study(
             where="slides, UCLA Network Research Lab; A. Persson et al., TCP Westwood Experiments over Large Bandwidth-Delay Product Networks, PATHNets 2004",
         ),
     ),
-    experiments=(
-        Experiment(name="probe", title="packet pairs through both readings of path 1", run=sharing.run_probe, weight=1),
-        Experiment(name="ramps", title="the first seconds, cold and warm, both paths", run=runs.run_ramps, weight=8),
-        Experiment(name="series", title="throughput over a minute, ten runs", run=runs.run_series, weight=20),
-        Experiment(name="transfers", title="100 MB over path 1, all queues", run=runs.run_transfers, weight=10),
-        Experiment(name="losses", title="random loss on path 1", run=runs.run_losses, weight=12),
-        Experiment(name="coalescing", title="path 2 behind a coalescing card", run=estimators.run_coalescing, weight=6),
-        Experiment(
-            name="damping",
-            title="the filter against variance, the interval against the queue",
-            run=estimators.run_damping,
-            weight=8,
-        ),
-        Experiment(name="kinds", title="packet pairs against packet trains", run=estimators.run_kinds, weight=8),
-        Experiment(name="sharing", title="fairness, friendliness, round-trip times", run=sharing.run, weight=20),
-        Experiment(name="sync", title="FAST flows together", run=sharing.run_sync, weight=6),
+    chapters=(
+        readings.CHAPTER,
+        probe.CHAPTER,
+        starts.CHAPTER,
+        transfers.CHAPTER,
+        losses.CHAPTER,
+        coalescing.CHAPTER,
+        damping.CHAPTER,
+        kinds.CHAPTER,
+        sharing.CHAPTER,
+        sync.CHAPTER,
     ),
-    claims=CLAIMS,
-    sections=page.sections,
-    findings=page.findings,
-    scenarios=page.scenarios,
+    findings=findings.findings,
+    headline=findings.headline,
+    fitted=(
+        Fitted(
+            name="cached ssthresh on path 1",
+            value=f"{runs.W1} segments",
+            so_that="NewReno takes 11 s and HSTCP 7.5 s for 100 MB",
+            claims=("W3", "W4", "W7", "W8", "W9"),
+        ),
+        Fitted(
+            name="cached ssthresh on path 2",
+            value=f"{runs.WARM_SSTHRESH[paths.CALTECH.name]} segments",
+            so_that="slow start ends at the pipe",
+            claims=("W12",),
+        ),
+    ),
+    record=Path(__file__).with_name("recorded.json"),
     kernel=_kernel,
 )

@@ -13,9 +13,21 @@ import polars as pl
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Section, Table
 from ackclock.scenario import Scenario
-from ackclock.studies.large_pipes import paths, runs, sharing
+from ackclock.studies.large_pipes import losses, paths, runs, sharing, transfers
 from ackclock.studies.large_pipes.paths import ALABAMA, CALTECH, HSTCP, LINUX_WINDOW, NEWRENO, Path
-from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Range, Tables, Verdict, at_least, at_most, below
+from ackclock.study import (
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Range,
+    Tables,
+    at_least,
+    at_most,
+    below,
+)
 from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import Array, median
 from ackclock.study.kernel import KernelPart
@@ -111,15 +123,15 @@ def run_transfers(plan: Plan) -> Data:
                 [(name, 1)],
                 duration_s=60,
                 queue=queue,
-                workload={"kind": "transfer", "bytes": f"{runs.SIZE} bytes"},
+                workload={"kind": "transfer", "bytes": f"{transfers.SIZE} bytes"},
             ),
             keys={"queue": queue, "protocol": name},
             stream="large-pipes kernel transfers",
             seeds=1,
             needs={"flows": ("flow", "start_s", "established_s", "completion_s", "retransmissions")},
-            keep={"times": runs.completion},
+            keep={"times": transfers.completion},
         )
-        for queue in (*BUFFERS, runs.CONTROL)
+        for queue in (*BUFFERS, transfers.CONTROL)
         for name in SENDERS
     ]
     return collect("transfers", cells, plan, numbered=True)
@@ -143,7 +155,7 @@ def run_losses(plan: Plan) -> Data:
             keep={"throughput": lambda batch: batch.flows.select("seed", "goodput_bps", "rtos", "retransmissions")},
         )
         for name in SENDERS
-        for loss in runs.LOSSES
+        for loss in losses.LOSSES
     ]
     return collect("losses", cells, plan, numbered=True)
 
@@ -239,7 +251,7 @@ def _w10(tables: Tables) -> Sequence[Evidence]:
             f"{100 * loss:g} % loss: Westwood+ / {other}",
             at_least(5.0),
         )
-        for loss in runs.LOSSES
+        for loss in losses.LOSSES
         for other in (HSTCP, NEWRENO)
     ]
 
@@ -252,7 +264,7 @@ def _w11(tables: Tables) -> Sequence[Evidence]:
             below(1.0),
         )
         for name in SENDERS
-        for low, high in zip(runs.LOSSES, runs.LOSSES[1:], strict=False)
+        for low, high in zip(losses.LOSSES, losses.LOSSES[1:], strict=False)
     ]
 
 
@@ -285,15 +297,13 @@ def _w18(tables: Tables) -> Sequence[Evidence]:
 
 
 def _control(tables: Tables) -> Sequence[Evidence]:
-    times = [completion_s(tables, runs.CONTROL, name) for name in SENDERS]
+    times = [completion_s(tables, transfers.CONTROL, name) for name in SENDERS]
     label = "100 MB, queue of 2000, no loss: slowest over fastest"
     return [Evidence(label=label, value=max(times) / min(times), bound=at_most(1.1), seeds=1)]
 
 
 def _claim(id: str, place: str, statement: str, reading: str, measure: Any) -> Claim:
-    return Claim(
-        id=id, place=place, statement=statement, reading=reading, measure=measure, expected=Verdict.NOT_COMPARABLE
-    )
+    return Claim(id=id, place=place, statement=statement, direction=Criterion(measure=measure, reading=reading))
 
 
 CLAIMS = (
@@ -380,16 +390,16 @@ def _sections(tables: Mapping[str, Tables]) -> tuple[Section, ...]:
             for name in SENDERS
         ),
     )
-    transfers = Table(
+    table_of_transfers = Table(
         caption="100 MB over path 1, s; in brackets the segments retransmitted.",
         header=("queue, packets", "protocol", "kernel", "simulator"),
         rows=tuple(
             (str(queue), name, *(_transfer(t, queue, name) for t in (linux, sim)))
-            for queue in (*BUFFERS, runs.CONTROL)
+            for queue in (*BUFFERS, transfers.CONTROL)
             for name in SENDERS
         ),
     )
-    losses = Table(
+    table_of_losses = Table(
         caption="Goodput under random loss on path 1, Mb/s: median over runs. Both backends lose the same packets of the link.",
         header=("loss", "protocol", "kernel", "simulator"),
         rows=tuple(
@@ -398,13 +408,13 @@ def _sections(tables: Mapping[str, Tables]) -> tuple[Section, ...]:
                 name,
                 *(f"{1e-6 * float(np.median(throughput(t, name, loss))):.2f}" for t in (linux, sim)),
             )
-            for loss in runs.LOSSES
+            for loss in losses.LOSSES
             for name in SENDERS
         ),
     )
     return (
-        Section(title="Starts and transfers", blocks=(starts, transfers)),
-        Section(title="Random loss", blocks=(figure(tables), losses)),
+        Section(title="Starts and transfers", blocks=(starts, table_of_transfers)),
+        Section(title="Random loss", blocks=(figure(tables), table_of_losses)),
     )
 
 
@@ -419,7 +429,7 @@ def figure(tables: Mapping[str, Tables]) -> Figure:
         {"backend": backend, "protocol": name, "loss": loss, "mbps": 1e-6 * float(np.median(throughput(t, name, loss)))}
         for backend, t in tables.items()
         for name in SENDERS
-        for loss in runs.LOSSES
+        for loss in losses.LOSSES
     ]
     points = pl.DataFrame(rows)
 
@@ -461,7 +471,7 @@ PART = KernelPart(
     sections=_sections,
     scenarios=lambda: {
         "100 MB, HSTCP": scenario(
-            ALABAMA, [(HSTCP, 1)], duration_s=60, workload={"kind": "transfer", "bytes": f"{runs.SIZE} bytes"}
+            ALABAMA, [(HSTCP, 1)], duration_s=60, workload={"kind": "transfer", "bytes": f"{transfers.SIZE} bytes"}
         ),
         "Westwood+ at 0.3 % loss": scenario(ALABAMA, [(WESTWOOD_PLUS, 1)], duration_s=LOSS_SECONDS, loss=0.003),
     },

@@ -1,30 +1,43 @@
-"""Flows that share path 1: fairness, synchronisation of FAST, friendliness to NewReno, round-trip times; and the probe."""
+"""How flows share: with their like, with NewReno, over round-trip times (W18, W20)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ackclock import Batch, metrics
+from ackclock.metrics import friendliness
+from ackclock.plot import GREY, Figure, new
+from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.studies.large_pipes import paths
 from ackclock.studies.large_pipes.paths import (
     ALABAMA,
-    ALABAMA_ATM,
     FAST,
+    HSTCP,
     NEWRENO,
     PROTOCOLS,
     SENDERS,
+    TCPW,
 )
-from ackclock.study import Data, Plan
+from ackclock.studies.large_pipes.starts import NO_BOUND
+from ackclock.studies.large_pipes.style import COLOUR, MARKER
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    at_least,
+)
 from ackclock.study.cells import Cell, collect
-
-ALPHA = 200
-"""Packets that a FAST flow keeps queued."""
+from ackclock.study.estimates import Array, median
 
 
 def shares(batch: Batch) -> pl.DataFrame:
@@ -92,154 +105,187 @@ QUEUE = 400
 RTT_RATIOS = (1, 2, 5, 10)
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
-    """FAST flows on one path.
-
-    Parameters
-    ----------
-    flows
-        Of FAST.
-    queue
-        In units of N alpha, what they mean to keep there.
-    crossed
-        Whether two flows of NewReno are among them.
-    alone
-        Without other users: what is seen then comes from the flows themselves.
-    """
-
-    flows: int
-    queue: float
-    crossed: bool = False
-    alone: bool = False
-
-    @property
-    def name(self) -> str:
-        """In tables and reports."""
-        others = " and 2 NewReno" if self.crossed else ""
-        factor = "" if self.queue == 1 else f"{self.queue:g} "
-        return f"{self.flows} FAST{others}, queue {factor}N α" + (", nobody else" if self.alone else "")
-
-
-_SYNC = (
-    *(Together(2, queue) for queue in (0.5, 1.0, 2.0)),
-    *(Together(4, queue) for queue in (0.5, 1.0, 2.5)),
-    *(Together(2, queue, crossed=True) for queue in (1.0, 2.5)),
-    *(Together(flows, queue, alone=True) for flows in (2, 4) for queue in (1.0, 2.0)),
-)
-SYNC = {setting.name: setting for setting in _SYNC}
-"""Settings of W19."""
-
-
-def run_sync(plan: Plan) -> Data:
-    """FAST flows together: windows and round-trip times over time.
-
-    Returns
-    -------
-    Data
-        `sync.correlation`: setting, run, correlation (of the windows of flows 0 and 1, detrended), swing_packets (5 to 95 % of the
-        queue in round-trip times); `sync.trace`: setting, t_s, flow, cwnd, srtt_s (of run 0).
-    """
-    seeds = plan.count(quick=6, paper=10)
-    duration = 60.0 if plan.scale == "paper" else 30.0
-    cells = []
-
-    def correlation(batch: Batch) -> pl.DataFrame:
-        rows = []
-        for (seed,), own in batch.samples.filter(pl.col("t_s") > duration / 3).group_by("seed", maintain_order=True):
-            first, second = (own.filter(pl.col("flow") == f).sort("t_s") for f in (0, 1))
-            n = min(first.height, second.height)
-            a, b = (x["cwnd"].to_numpy()[:n].astype(float) for x in (first, second))
-            width = max(3, round(5.0 / SAMPLE_S))
-            a, b = (x - np.convolve(x, np.ones(width) / width, mode="same") for x in (a, b))
-            flat = min(a[width:-width].std(), b[width:-width].std()) == 0
-            srtt = first["srtt_s"].to_numpy()
-            swing = (np.quantile(srtt, 0.95) - np.quantile(srtt, 0.05)) * ALABAMA.rate_bps / 8 / paths.MTU
-            rows.append(
-                {
-                    "seed": seed,
-                    "correlation": 0.0 if flat else float(np.corrcoef(a[width:-width], b[width:-width])[0, 1]),
-                    "swing_packets": float(swing),
-                }
-            )
-        return pl.DataFrame(rows, schema_overrides={"seed": pl.UInt64})
-
-    def trace(batch: Batch) -> pl.DataFrame:
-        first = batch.seeds[0]
-        return batch.samples.filter((pl.col("seed") == first) & (pl.col("flow") < 4)).select(
-            "seed", "t_s", "flow", "cwnd", "srtt_s"
-        )
-
-    for name, setting in SYNC.items():
-        senders = [(SENDERS[FAST], setting.flows)] + ([(SENDERS[NEWRENO], 2)] if setting.crossed else [])
-        scenario = paths.scenario(
-            ALABAMA,
-            senders,
-            duration_s=duration,
-            queue=round(setting.queue * setting.flows * ALPHA),
-            stagger_s=1.0,
-            users=0.0 if setting.alone else 0.02,
-            record={"sample_interval": f"{1000 * SAMPLE_S:g} ms"},
-        )
-        cells.append(
-            Cell(
-                scenario=scenario,
-                keys={"setting": name},
-                stream="large-pipes sync",
-                seeds=seeds,
-                needs={"samples": ("flow", "t_s", "cwnd", "srtt_s")},
-                keep={"correlation": correlation, "trace": trace},
-            )
-        )
-    return collect("sync", cells, plan, numbered=True)
-
-
-SAMPLE_S = 0.1
-
-
-def run_probe(plan: Plan) -> Data:
-    """Packet pairs through both readings of path 1: two full packets back to back, dispersion at the receiver.
-
-    Returns
-    -------
-    Data
-        `probe.pairs`: path, run, rate_bps (median over 200 pairs, IP packets).
-    """
-    seeds = plan.count(quick=6, paper=12)
-    cells = []
-
-    def pairs(batch: Batch) -> pl.DataFrame:
-        gap = pl.col("total_s") - pl.col("first_byte_s")
-        return (
-            batch.fetches.filter(pl.col("flow") == 0)
-            .group_by("seed", maintain_order=True)
-            .agg((paths.MTU * 8 / gap).median().alias("rate_bps"))
-        )
-
-    for path in (ALABAMA, ALABAMA_ATM):
-        workload: Mapping[str, Any] = {
-            "kind": "fetch",
-            "bytes": f"{2 * paths.SEGMENT} bytes",
-            "count": 200,
-            "pause": "50 ms",
-        }
-        scenario = paths.scenario(path, [(SENDERS[NEWRENO], 1)], duration_s=60.0, workload=workload)
-        cells.append(
-            Cell(
-                scenario=scenario,
-                keys={"path": path.name},
-                stream="large-pipes probe",
-                seeds=seeds,
-                needs={"fetches": ("flow", "first_byte_s", "total_s")},
-                keep={"pairs": pairs},
-            )
-        )
-    return collect("probe", cells, plan, numbered=True)
-
-
 def jain_per_run(table: pl.DataFrame) -> list[float]:
     """Jain's index of each run."""
     return [
         metrics.jain(own["goodput_bps"].to_list())
         for _, own in table.sort("run", "flow").group_by("run", maintain_order=True)
     ]
+
+
+def w18(tables: Tables) -> Sequence[Evidence]:
+    """Fairness among flows of one kind."""
+    t = tables["sharing.same"]
+    found: list[Evidence] = []
+    first: list[Evidence] = []
+    for protocol in (TCPW, FAST, HSTCP):
+        for n in (2, 4):
+            own = t.filter((pl.col("protocol") == protocol) & (pl.col("flows") == n))
+            found.append(
+                Evidence.of(
+                    median(np.array(jain_per_run(own))),
+                    f"{n} {protocol}: Jain's index, second half",
+                    at_least(0.95),
+                )
+            )
+            label = f"{n} {protocol}: share of the first flow over a fair one"
+            first.append(Evidence.of(median(_share_of_first(own)), label, NO_BOUND, weighs=False))
+    return [*found, *first]
+
+
+def _share_of_first(rows: pl.DataFrame) -> Array:
+    """Of each run: goodput of the flow that began first over the mean of all."""
+    goodput = pl.col("goodput_bps")
+    each = rows.sort("run", "flow").group_by("run", maintain_order=True)
+    return each.agg(goodput.first() / goodput.mean())["goodput_bps"].to_numpy()
+
+
+def w20(tables: Tables) -> Sequence[Evidence]:
+    """Friendliness to NewReno."""
+    found = []
+    for protocol in (TCPW, FAST, HSTCP):
+        for n in (2, 4):
+            found.append(
+                Evidence.of(
+                    median(friendliness_per_run(tables, protocol, n)),
+                    f"{n // 2} NewReno beside {n // 2} {protocol}: throughput over that among NewReno",
+                    at_least(0.8),
+                    weighs=False,
+                )
+            )
+    return found
+
+
+def friendliness_per_run(tables: Tables, protocol: str, n: int) -> Array:
+    """F of each run: NewReno's mean throughput beside X over that with all flows NewReno."""
+    mixed = tables["sharing.mixed"].filter((pl.col("protocol") == protocol) & (pl.col("flows") == n))
+    alone = tables["sharing.same"].filter((pl.col("protocol") == NEWRENO) & (pl.col("flows") == n))
+    base = {run: own["goodput_bps"].to_list() for (run,), own in alone.group_by("run")}
+    values = []
+    for (run,), own in mixed.sort("run").group_by("run", maintain_order=True):
+        values.append(friendliness(own.filter(pl.col("flow") < n // 2)["goodput_bps"].to_list(), base[run]))
+    return np.array(values)
+
+
+def sharing_bars(tables: Tables) -> Figure:
+    """Fairness, friendliness, round-trip times (slides 13, 22, 23)."""
+    rows = []
+    for protocol in PROTOCOLS:
+        for n in (2, 4):
+            own = tables["sharing.same"].filter((pl.col("protocol") == protocol) & (pl.col("flows") == n))
+            e = median(np.array(jain_per_run(own)))
+            rows.append(
+                {"measure": "jain", "protocol": protocol, "at": n, "value": e.value, "low": e.low, "high": e.high}
+            )
+            if protocol != NEWRENO:
+                e = median(friendliness_per_run(tables, protocol, n))
+                rows.append(
+                    {
+                        "measure": "friendliness",
+                        "protocol": protocol,
+                        "at": n,
+                        "value": e.value,
+                        "low": e.low,
+                        "high": e.high,
+                    }
+                )
+        for ratio in RTT_RATIOS:
+            own = (
+                tables["sharing.rtts"]
+                .filter((pl.col("protocol") == protocol) & (pl.col("ratio") == ratio))
+                .sort("run", "flow")
+            )
+            short, long = (own.filter(pl.col("flow") == f)["goodput_bps"].to_numpy() for f in (0, 1))
+            e = median(short / np.maximum(long, 1.0))
+            rows.append(
+                {"measure": "rtt", "protocol": protocol, "at": ratio, "value": e.value, "low": e.low, "high": e.high}
+            )
+    table = pl.DataFrame(rows)
+
+    def draw() -> Any:
+        figure, axes = new(8.2, 3.4, ncols=3)
+        for ax, measure, label in zip(
+            axes,
+            ("jain", "friendliness", "rtt"),
+            ("Jain's index among their like", "friendliness to NewReno, F", "throughput, short RTT over long"),
+            strict=True,
+        ):
+            own = table.filter(pl.col("measure") == measure)
+            at = own["at"].unique().sort().to_list()
+            for protocol in PROTOCOLS:
+                one = own.filter(pl.col("protocol") == protocol).sort("at")
+                if not one.height:
+                    continue
+                value = one["value"].to_numpy()
+                error = np.abs(one.select("low", "high").to_numpy().T - value)
+                error[~np.isfinite(error)] = 0.0
+                x = [at.index(a) + 0.13 * (PROTOCOLS.index(protocol) - 1.5) for a in one["at"]]
+                ax.errorbar(x, value, yerr=error, fmt=MARKER[protocol], color=COLOUR[protocol], label=protocol, lw=1)
+            ax.set_xticks(range(len(at)), [f"{a} flows" if measure != "rtt" else f"1 : {a}" for a in at])
+            ax.set_ylabel(label)
+            ax.grid(axis="x", visible=False)
+        axes[0].set_ylim(0, 1.05)
+        axes[1].axhline(1.0, color=GREY, lw=0.8)
+        axes[2].axhline(1.0, color=GREY, lw=0.8)
+        axes[1].set_ylim(bottom=0)
+        axes[2].set(yscale="log", xlabel="round-trip times")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        return figure
+
+    return Figure(
+        name="sharing",
+        title="Sharing: with their like, with NewReno, with other round-trip times",
+        caption=(
+            "Path 1, queue of 400 packets, second half of the run; medians over runs with 95 % intervals. F: throughput of NewReno beside as many "
+            "flows of X, over that among NewReno alone; 1 is neutral. Slides 13, 22, 23."
+        ),
+        draw=draw,
+        data={"sharing": table},
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="W18",
+        place="slide 23",
+        statement="All advanced protocols share excellently with their like.",
+        direction=Criterion(
+            measure=w18,
+            reading="Two and four flows, second half of 120 s: Jain's index 0.95 or more (A10).",
+        ),
+        note="In the second minute the medians are 0.96 to 1.00, but the intervals of TCPW and of four HSTCP flows reach below 0.95. The 16 s of the quick scale are too short for HSTCP and TCPW, whose flows begin a second apart.",
+    ),
+    Claim(
+        id="W20",
+        place="slides 13, 22",
+        statement="The protocols differ in how friendly they are to NewReno.",
+        direction=Criterion(
+            measure=w20,
+            reading="No number to hold against: F is NewReno's throughput beside as many X, over that among NewReno alone.",
+        ),
+        not_comparable="the slides' plots carry neither metric nor numbers; the values measured are given",
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (sharing_bars(t),)
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "two HSTCP and two NewReno": paths.scenario(
+            ALABAMA, [(SENDERS[NEWRENO], 2), (SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0
+        ),
+    }
+
+
+CHAPTER = Chapter(
+    title="Sharing",
+    experiments=(Experiment(name="sharing", title="fairness, friendliness, round-trip times", run=run, weight=20),),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

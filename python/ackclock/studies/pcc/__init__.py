@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ackclock.studies.pcc import page, pair, paper, sharing, sweep, video, video_traces
-from ackclock.studies.pcc.claims import CLAIMS
-from ackclock.study import Experiment, Publication, Study
+from pathlib import Path
+
+from ackclock.studies.pcc import findings, hypotheses, instances, pair, paper, sharing, sweep, video, video_traces
+from ackclock.study import Fitted, Publication, Study
 from ackclock.study.kernel import KernelPart
 
 
@@ -40,17 +41,32 @@ STUDY = Study(
             where="CoNEXT 2012",
         ),
     ),
-    experiments=(
-        Experiment(name="sweep", title="throughput against the buffer, every model", run=sweep.run, weight=60),
-        Experiment(name="sharing", title="four flows that come and go; 8, 2, 1 cores", run=sharing.run, weight=20),
-        Experiment(name="pair", title="two flows, the second one late", run=pair.run, weight=8),
-        *paper.EXPERIMENTS,
-        video.EXPERIMENT,
-        video_traces.EXPERIMENT,
+    chapters=(
+        sweep.CHAPTER,
+        hypotheses.CHAPTER,
+        sharing.CHAPTER,
+        pair.CHAPTER,
+        instances.CHAPTER,
+        *paper.CHAPTERS,
+        video.CHAPTER,
+        video_traces.CHAPTER,
     ),
-    claims=(*CLAIMS, *paper.CLAIMS, *video.CLAIMS, *video_traces.CLAIMS),
-    sections=page.sections,
-    findings=page.findings,
-    scenarios=page.scenarios,
+    findings=findings.findings,
+    headline=findings.headline,
+    fitted=(
+        Fitted(
+            name="the testbed's clock",
+            value="ticks every 1 ms",
+            so_that="PCC has about 81 % of the link behind six packets",
+            claims=("C1", "C9", "C10"),
+        ),
+        Fitted(
+            name="cost of a packet at either end of a single core",
+            value="100 us",
+            so_that="four flows have about 30 % of the link",
+            claims=("C6", "C13"),
+        ),
+    ),
+    record=Path(__file__).with_name("recorded.json"),
     kernel=_kernel,
 )

@@ -6,15 +6,20 @@ CUBIC is as before (C5). A hypothesis is judged by these three.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
+from ackclock.report import Block, paragraph
 from ackclock.studies.pcc import sweep
 from ackclock.studies.pcc.testbed import CUBIC, IDEAL, OFFLOAD, PCC, TESTBED
-from ackclock.study import Tables
+from ackclock.study import (
+    Chapter,
+    Tables,
+)
 
 SHALLOW, MIDDLE, DEEP = 20, 50, 275
 CLEAR, LITTLE = 10.0, 5.0
@@ -160,3 +165,11 @@ def figure(tables: Tables) -> Figure:
         draw=draw,
         data={"gaps": table, "judged": judged(tables)},
     )
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(t), paragraph(answer(t)))
+
+
+CHAPTER = Chapter(title="Why virtual machines spoil it", blocks=blocks)

@@ -29,7 +29,19 @@ from ackclock.studies.pcc.testbed import (
     PCC,
     RATE_BPS,
 )
-from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, above, at_least, at_most, between
+from ackclock.study import (
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    above,
+    at_least,
+    at_most,
+    between,
+)
 from ackclock.study.cells import Cell, collect, first_seed
 from ackclock.study.estimates import Array
 from ackclock.study.kernel import NAMES, KernelPart
@@ -258,9 +270,7 @@ def c11(tables: Tables) -> Sequence[Evidence]:
 
 
 def _claim(name: str, place: str, statement: str, reading: str, measure: Any) -> Claim:
-    return Claim(
-        id=name, place=place, statement=statement, reading=reading, measure=measure, expected=Verdict.UNDECIDED
-    )
+    return Claim(id=name, place=place, statement=statement, direction=Criterion(measure=measure, reading=reading))
 
 
 _SWEEP, _SHARING, _H3 = "blog: throughput against buffer", "blog: four flows", "hypothesis: netem's limit"

@@ -7,6 +7,7 @@ first one does, and reads the loss as its own doing. (Phase effects: S. Floyd, V
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -15,15 +16,29 @@ import polars as pl
 
 from ackclock import Batch
 from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block, Table
+from ackclock.report import Cell as TableCell
 from ackclock.scenario import Scenario
+from ackclock.stats import mean_interval
 from ackclock.studies.pcc import testbed
 from ackclock.studies.pcc.testbed import CLOCK, PCC
-from ackclock.study import Data, Plan, Tables
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    at_most,
+)
 from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import Array
 
 EXACT, SOME, MUCH, TESTBED = "exact", "0 to 0.12 ms late", "0 to 1 ms late", "clock of 1 ms"
 MODONG, HERC = "exact, modong's constants", "exact, herc's constants"
+
 KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
     EXACT: (PCC, {}, "0 s"),
     SOME: (PCC, {}, "120 us"),
@@ -36,6 +51,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 NEAR, HELD_S = 0.1, 5
 """Converged: both flows within this share of half of what they have together, mean over so many seconds."""
+
 EARLY_S = 25
 """Losses are compared in the time in which the second flow is small, in runs of their own: what is recorded of each monitor interval
 would take gigabytes in the long ones."""
@@ -47,9 +63,9 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `pair.runs`: kind, seed, seconds (until both have their share; all the time that both are there if they never have), converged,
-        sd_mbps (of 1-s goodput in the second half of that time, mean of both). `pair.series`: kind, t_s (since the second began),
-        first_mbps, late_mbps of one seed. `pair.early`: kind, seed, loss_first, loss_late (percent, first 25 s).
+        `runs`: kind, seed, seconds (until both have their share; all the time that both are there if they never have), converged,
+        sd_mbps (of 1-s goodput in the second half of that time, mean of both). `series`: kind, t_s (since the second began),
+        first_mbps, late_mbps of one seed. `early`: kind, seed, loss_first, loss_late (percent, first 25 s).
     """
     unit = 500 if plan.scale == "paper" else 50
     seeds = plan.count(quick=4, paper=5)
@@ -182,3 +198,76 @@ def figure(tables: Tables) -> Figure:
         draw=draw,
         data={"pair": table},
     )
+
+
+def c9(tables: Tables) -> Sequence[Evidence]:
+    """Two flows on the testbed."""
+    found = []
+    for kind in KINDS:
+        weighs = kind == TESTBED
+        seconds, sd = (mean_interval(pick(tables, kind, column)) for column in ("seconds", "sd_mbps"))
+        found.append(Evidence.of(seconds, f"{kind}: equal after", at_most(50), unit="s", weighs=weighs))
+        found.append(Evidence.of(sd, f"{kind}: deviation then", at_most(5), unit="Mb/s", weighs=weighs))
+    return found
+
+
+def pair_table(tables: Tables) -> Table:
+    """Time until both have their share, and who lost."""
+    rows: list[tuple[TableCell | str, ...]] = []
+    for kind in KINDS:
+        seconds, sd, first, late = (
+            mean_interval(pick(tables, kind, column)) for column in ("seconds", "sd_mbps", "loss_first", "loss_late")
+        )
+        never = int((pick(tables, kind, "converged") == 0).sum())
+        rows.append(
+            (
+                TableCell(text=kind, kind="head"),
+                f"{seconds.value:.0f} ({max(seconds.low, 0):.0f} to {seconds.high:.0f})"
+                + (f"; {never} of {seconds.n} not" if never else ""),
+                f"{first.value:.2f}",
+                f"{late.value:.2f}",
+                f"{sd.value:.1f}",
+            )
+        )
+    return Table(
+        caption=(
+            f"Seconds until both flows are within {100 * NEAR:.0f} % of half of what they have together, mean over {HELD_S} s; runs that "
+            "never are count with all the time that they had. Losses of the first 25 s in which both are there. Deviation: 1-s goodput, "
+            "second half."
+        ),
+        header=(
+            "departures",
+            "converged after (s)",
+            "loss of the first (%)",
+            "loss of the late one (%)",
+            "deviation (Mb/s)",
+        ),
+        rows=tuple(rows),
+        dense=True,
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="C9",
+        place="blog: Emulab",
+        statement="Two PCC flows converge quickly to the same rate and vary little.",
+        direction=Criterion(
+            measure=c9,
+            reading="On the testbed's clock: equal within 10 % after at most 50 s, a tenth of the publication's stretch; deviation of 1-s goodput then at most a tenth of the share.",
+        ),
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(t), pair_table(t))
+
+
+CHAPTER = Chapter(
+    title="Two flows, and why they take their time",
+    experiments=(Experiment(name="pair", title="two flows, the second one late", run=run, weight=8),),
+    claims=CLAIMS,
+    blocks=blocks,
+)

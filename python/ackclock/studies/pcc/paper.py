@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ackclock.plot import Figure
-from ackclock.report import Section, paragraph
-from ackclock.scenario import Scenario
+from ackclock.report import Block, paragraph
 from ackclock.studies.pcc import (
     paper_changing,
     paper_convergence,
@@ -18,7 +16,11 @@ from ackclock.studies.pcc import (
     paper_satellite,
     paper_short,
 )
-from ackclock.study import Claim, Evidence, Experiment, Tables, Verdict
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Tables,
+)
 
 PARTS = (
     paper_satellite,
@@ -32,25 +34,6 @@ PARTS = (
     paper_power,
 )
 
-EXPERIMENTS: tuple[Experiment, ...] = tuple(part.EXPERIMENT for part in PARTS)
-
-
-def nothing(_: Tables) -> Sequence[Evidence]:
-    """Nothing to measure."""
-    return []
-
-
-CLAIMS: tuple[Claim, ...] = (
-    *(claim for part in PARTS for claim in part.CLAIMS),
-    Claim(
-        id="P24",
-        place="NSDI 2015: the Internet",
-        statement="Over 510 pairs of hosts on the Internet PCC has a median of 5.52 times the throughput of CUBIC.",
-        measure=nothing,
-        expected=Verdict.NOT_COMPARABLE,
-        not_comparable="the paths are not described: capacity, buffers, loss and cross traffic of the 510 pairs are not known",
-    ),
-)
 
 ABOUT = (
     'The experiments of NSDI 2015, as far as they can be simulated. "PCC" has the constants of its authors\' code of that time, with which the '
@@ -59,16 +42,22 @@ ABOUT = (
 )
 
 
-def figures(tables: Tables) -> Sequence[Figure]:
-    """One for each experiment."""
-    return [part.figure(tables) for part in PARTS]
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="P24",
+        place="NSDI 2015: the Internet",
+        statement="Over 510 pairs of hosts on the Internet PCC has a median of 5.52 times the throughput of CUBIC.",
+        not_comparable="the paths are not described: capacity, buffers, loss and cross traffic of the 510 pairs are not known",
+    ),
+)
 
 
-def sections(tables: Tables) -> Sequence[Section]:
+def blocks(_: Tables) -> Sequence[Block]:
     """For the report."""
-    return (Section(title="The paper's own experiments", blocks=(paragraph(ABOUT), *figures(tables))),)
+    return (paragraph(ABOUT),)
 
 
-def scenarios() -> Mapping[str, Scenario]:
-    """Of every experiment, one or two."""
-    return {name: scenario for part in PARTS for name, scenario in part.scenarios().items()}
+CHAPTERS = (
+    Chapter(title="The paper's own experiments", claims=CLAIMS, blocks=blocks),
+    *(part.CHAPTER for part in PARTS),
+)

@@ -10,10 +10,22 @@ from typing import Any
 import polars as pl
 
 from ackclock.plot import GREY, Figure, new
+from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.studies.pcc import arms
 from ackclock.studies.pcc.arms import JITTER, PACKET_BYTES, PCC, PRINTED, Arm, tcp
-from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, at_most, between
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    at_most,
+    between,
+)
 from ackclock.study.cells import Cell, collect
 
 BUNDLE = tcp("bundles of ten CUBIC flows", "cubic", "orange", "^")
@@ -22,6 +34,7 @@ ORDINARY = tcp("ordinary flow, CUBIC", "cubic", "black", "o")
 ARMS = (PCC, PRINTED, BUNDLE)
 PATHS = ((10, 20), (30, 20), (100, 10))
 """Mb/s and ms."""
+
 SELFISH = (1, 2, 4)
 
 
@@ -125,25 +138,6 @@ def _paths(tables: Tables) -> list[str]:
 
 PLACE = "NSDI 2015: TCP friendliness"
 
-CLAIMS = (
-    Claim(
-        id="P21",
-        place=PLACE,
-        statement="With its default utility PCC is not friendly to TCP.",
-        reading="Beside one PCC flow an ordinary CUBIC flow has at most half of an equal share.",
-        measure=unfriendly,
-        expected=Verdict.HOLDS,
-    ),
-    Claim(
-        id="P22",
-        place=PLACE,
-        statement="It is about as unfriendly as what the selfish do already: bundles of ten TCP flows.",
-        reading="The ordinary flow has between half and twice of what it has against as many bundles.",
-        measure=like_ten,
-        expected=Verdict.HOLDS,
-    ),
-)
-
 
 def figure(tables: Tables) -> Figure:
     """Goodput of the ordinary flow."""
@@ -181,3 +175,34 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 EXPERIMENT = Experiment(name="friendly", title="one ordinary TCP flow against PCC, or bundles", run=run, weight=10)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="P21",
+        place=PLACE,
+        statement="With its default utility PCC is not friendly to TCP.",
+        direction=Criterion(
+            measure=unfriendly,
+            reading="Beside one PCC flow an ordinary CUBIC flow has at most half of an equal share.",
+        ),
+    ),
+    Claim(
+        id="P22",
+        place=PLACE,
+        statement="It is about as unfriendly as what the selfish do already: bundles of ten TCP flows.",
+        direction=Criterion(
+            measure=like_ten,
+            reading="The ordinary flow has between half and twice of what it has against as many bundles.",
+        ),
+    ),
+)
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(tables),)
+
+
+CHAPTER = Chapter(
+    title="The paper: friendliness", experiments=(EXPERIMENT,), claims=CLAIMS, blocks=blocks, scenarios=scenarios
+)

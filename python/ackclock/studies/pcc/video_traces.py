@@ -12,7 +12,17 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.studies.pcc import arms, testbed, video
 from ackclock.studies.pcc.arms import CUBIC, PCC, PRINTED, Arm
-from ackclock.study import Claim, Data, Evidence, Experiment, Plan, Tables, Verdict, above
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    above,
+)
 from ackclock.study.cells import Cell, collect
 from ackclock.study.estimates import Array, minus
 from ackclock.video import HORIZON, inefficiency, instability, unfairness
@@ -150,24 +160,26 @@ def steadier(tables: Tables) -> Sequence[Evidence]:
     return [*metrics, *transport]
 
 
-CLAIMS = (
-    Claim(
-        id="V5",
-        place="CS244, 2016: motivation",
-        statement="PCC's fast convergence and low variance suit adaptive video: the throughput of long flows.",
-        reading=(
-            "Toy players that take the highest bitrate below the last second's throughput of a long flow are less unfair and less unstable "
-            "over PCC than over CUBIC; four flows on the players' link."
-        ),
-        measure=steadier,
-        expected=Verdict.UNDECIDED,
-    ),
-)
-
-
 def scenarios() -> Mapping[str, Scenario]:
     """As written."""
     return {"Four long flows of PCC on the players' link": scenario(PCC, 180)}
 
 
 EXPERIMENT = Experiment(name="traces", title="toy players on long flows' throughput", run=run, weight=3)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="V5",
+        place="CS244, 2016: motivation",
+        statement="PCC's fast convergence and low variance suit adaptive video: the throughput of long flows.",
+        direction=Criterion(
+            measure=steadier,
+            reading="Toy players that take the highest bitrate below the last second's throughput of a long flow are less unfair and less unstable "
+            "over PCC than over CUBIC; four flows on the players' link.",
+        ),
+    ),
+)
+
+CHAPTER = Chapter(
+    title="Toy players on the throughput of long flows", experiments=(EXPERIMENT,), claims=CLAIMS, scenarios=scenarios
+)

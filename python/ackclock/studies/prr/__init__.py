@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from ackclock.studies.prr import golden, latency, page, population, traces
-from ackclock.studies.prr.claims_blog import CLAIMS as BLOG
-from ackclock.studies.prr.claims_paper import CLAIMS as PAPER
-from ackclock.study import Experiment, Publication, Study
+from pathlib import Path
+
+from ackclock.studies.prr import (
+    findings,
+    ideal_path,
+    kernels,
+    latency,
+    loss_or_not,
+    noise,
+    recoveries,
+    rfc_tables,
+    short,
+    timeouts,
+    traces,
+)
+from ackclock.study import Publication, Study
+from ackclock.study.kernel import KernelPart
+
+
+def _kernel() -> KernelPart:
+    from ackclock.studies.prr import kernel
+
+    return kernel.PART
+
 
 STUDY = Study(
     name="prr",
@@ -32,26 +52,21 @@ STUDY = Study(
             where="IETF-84 slides; RFC 6937 (2013) and RFC 9937 (2025)",
         ),
     ),
-    experiments=(
-        Experiment(
-            name="tables", title="every rule on the ideal path, beside the rows of the RFCs", run=golden.run, weight=1
-        ),
-        Experiment(name="traces", title="long Reno flow; time-sequence of two loss patterns", run=traces.run, weight=2),
-        Experiment(name="latency", title="fetch latency per rule, everything else equal", run=latency.run, weight=60),
-        Experiment(
-            name="kernels", title="fetch latency as published: kernels 3.0 and 3.2", run=latency.run_kernels, weight=20
-        ),
-        Experiment(
-            name="short",
-            title="short responses with early retransmit and tail loss probes",
-            run=latency.run_short,
-            weight=5,
-        ),
-        Experiment(name="population", title="Web and long-RTT video clients", run=population.run, weight=20),
+    chapters=(
+        ideal_path.CHAPTER,
+        rfc_tables.CHAPTER,
+        traces.CHAPTER,
+        latency.CHAPTER,
+        loss_or_not.CHAPTER,
+        timeouts.CHAPTER,
+        kernels.CHAPTER,
+        noise.CHAPTER,
+        short.CHAPTER,
+        recoveries.CHAPTER,
     ),
-    claims=(*BLOG, *PAPER),
-    sections=page.sections,
-    findings=page.findings,
-    scenarios=page.scenarios,
-    golden=golden.text,
+    findings=findings.findings,
+    headline=findings.headline,
+    record=Path(__file__).with_name("recorded.json"),
+    golden=rfc_tables.text,
+    kernel=_kernel,
 )

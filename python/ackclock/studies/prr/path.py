@@ -18,6 +18,9 @@ PAGE_LABELS = {768: "0.75 KB", 7_680: "7.5 KB", 76_800: "75 KB", 768_000: "750 K
 LOSSES = (0.01, 0.03)
 """Loss of each link in each direction."""
 
+LOW, HIGH = LOSSES
+MIDDLE, LARGE = PAGES[2:]
+
 QUEUE = "100 packets"
 DELAY = "25 ms"
 
@@ -25,6 +28,11 @@ DELAY = "25 ms"
 def percent(loss: float) -> str:
     """A loss probability in text."""
     return f"{100 * loss:g} %"
+
+
+def where(page: int, loss: float) -> str:
+    """Name of a cell: page and loss on each link."""
+    return f"{PAGE_LABELS[page]}, {percent(loss)}"
 
 
 def network(loss: float = 0.0) -> dict[str, Any]:

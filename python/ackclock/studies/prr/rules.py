@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from ackclock.plot import OKABE_ITO, Series
 
 RATE_HALVING = "rate-halving"
@@ -22,10 +25,23 @@ SERIES = {
     LINUX_6: Series(label="PRR Linux 6", colour=OKABE_ITO["purple"], marker="P", dash=(0, (3, 1, 1, 1, 1, 1))),
 }
 
-
 _OTHERS = {"prr-ub": "PRR-UB", "prr-linux-3.2": "PRR Linux 3.2"}
 
 
 def label(rule: str) -> str:
     """Name of a rule in text and figures."""
     return SERIES[rule].label if rule in SERIES else _OTHERS[rule]
+
+
+def name_of(arm: str) -> str:
+    """Label of an arm, β included."""
+    rule, _, beta = arm.partition(", ")
+    return SERIES[rule].label + (f", {beta}" if beta else "")
+
+
+def share_text(value: Any) -> str:
+    """Percent as titles give them: two significant digits, and 0 below half a hundredth."""
+    value = float(value)
+    if not math.isfinite(value):
+        return "an unknown part"
+    return f"{value:.2g} %" if abs(value) >= 0.005 else "0 %"

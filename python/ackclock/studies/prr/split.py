@@ -26,3 +26,10 @@ def group_b_mean(total_s: Array) -> Array:
     count = mask.sum(axis=-1)
     total: Array = np.where(mask, total_s, 0.0).sum(axis=-1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def group_a_mean(total_s: Array) -> Array:
+    """Mean of the publication's group "almost no retransmission"."""
+    mask = ~two_sigma(total_s)
+    result: Array = np.where(mask, total_s, 0.0).sum(axis=-1) / np.maximum(mask.sum(axis=-1), 1)
+    return result

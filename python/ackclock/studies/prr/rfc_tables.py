@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from ackclock.report import Block, Cell, Prose, Table, items, paragraph
 from ackclock.studies.prr.published import GENERAL_REMARKS, PATTERNS, TABLES, Pattern, PublishedRule, PublishedTable
-from ackclock.study import Data, Plan
+from ackclock.study import (
+    Chapter,
+    Data,
+    Experiment,
+    Plan,
+    Tables,
+)
 
 
 def ideal(
@@ -214,3 +221,57 @@ def _wrapped(paragraph: str) -> list[str]:
     import textwrap
 
     return textwrap.wrap(paragraph, 100, initial_indent="  * ", subsequent_indent="    ")
+
+
+def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
+    """A published table with the computed rows between, and its remarks."""
+    rows: list[tuple[Cell | str, ...]] = []
+    remarks: list[str] = []
+    compared = list(compare(table))
+    for rule in table.rules:
+        own = [row for row in compared if row.rule is rule]
+        for i, row in enumerate(own):
+            head = (Cell(text=rule.name, kind="head", span=2 * len(own)),) if i == 0 else ()
+            printed = (Cell(text=c, kind="faint") for c in row.printed)
+            computed = (
+                Cell(text=c, kind="differs" if d else "") for c, d in zip(row.computed, row.differs, strict=True)
+            )
+            rows.append((*head, Cell(text=f"{row.name}, printed", kind="head faint"), *printed))
+            rows.append((Cell(text=f"{row.name}, here", kind="head"), *computed))
+            if any(row.differs):
+                remarks.append(f"{rule.name}: {rule.remark}")
+    setting = f"ssthresh {table.ssthresh}" + (f", RecoverFS {table.recover_fs}" if table.recover_fs else "")
+    cells = sum(len(row.printed) for row in compared)
+    differing = sum(sum(row.differs) for row in compared)
+    made: list[Table | Prose] = [
+        Table(
+            caption=f"{table.place}, {table.title} of W = {table.window}; {setting}. {cells - differing} of {cells} cells agree.",
+            header=("rule", "row", *(str(ack) for ack in table.acks)),
+            rows=tuple(rows),
+            dense=True,
+        )
+    ]
+    if remarks:
+        made.append(items(list(dict.fromkeys(remarks))))
+    return made
+
+
+def blocks(_: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (
+        paragraph(
+            "Each row as printed, and below it as computed here from the algorithm's text. Cells that differ are marked; the "
+            "reason stands below the table."
+        ),
+        *(block for table in TABLES for block in golden_blocks(table)),
+        items(GENERAL_REMARKS),
+    )
+
+
+CHAPTER = Chapter(
+    title="The tables of the RFCs",
+    experiments=(
+        Experiment(name="tables", title="every rule on the ideal path, beside the rows of the RFCs", run=run, weight=1),
+    ),
+    blocks=blocks,
+)

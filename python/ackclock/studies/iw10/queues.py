@@ -1,0 +1,89 @@
+"""How long the queue of the bottleneck is (I13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from ackclock.plot import Figure, new
+from ackclock.report import Block
+from ackclock.studies.iw10 import loaded
+from ackclock.studies.iw10.loaded import link
+from ackclock.studies.iw10.style import COLOUR, MODE_TITLE, percent
+from ackclock.studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SINGLE, SLOW, where
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Evidence,
+    Experiment,
+    Tables,
+    at_least,
+)
+from ackclock.study.estimates import median
+
+
+def queues(tables: Tables) -> Figure:
+    """Queue over time in one stretch of two cells."""
+    t = tables["traces.queue"]
+    places = t.select("rate", "mode", "load").unique(maintain_order=True).rows()
+
+    def draw() -> Any:
+        figure, axes = new(7.8, 2.2 * len(places), nrows=len(places), squeeze=False)
+        for ax, (rate, mode, load) in zip(axes[:, 0], places, strict=True):
+            for arm in (IW10, IW3):
+                own = t.filter((pl.col("rate") == rate) & (pl.col("mode") == mode) & (pl.col("arm") == arm))
+                ax.plot(own["t_s"], own["packets"], color=COLOUR[arm], lw=0.9, label=arm, drawstyle="steps-post")
+            ax.set(title=f"{rate}, {MODE_TITLE[mode]}, {percent(load)}", ylabel="queue (packets)")
+        axes[-1][0].set_xlabel("time (s)")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        return figure
+
+    return Figure(
+        name="queues",
+        title="The same arrivals make higher peaks with IW10",
+        caption="Packets waiting at the bottleneck, one seed, a stretch of the run. Limit: 40 packets at 64 kb/s, 500 at 20 Mb/s.",
+        draw=draw,
+        data={"queue": t},
+    )
+
+
+def i13(tables: Tables) -> Sequence[Evidence]:
+    """Mean queue with IW10 over IW3."""
+    found = []
+    for rate, load in ((FAST, HEAVY[FAST]), (SLOW, 0.75)):
+        for mode in (SINGLE, FIVE):
+            three, ten = (link(tables, rate, mode, load, arm, "mean_queue") for arm in (IW3, IW10))
+            found.append(
+                Evidence.of(median(ten / three), f"{where(rate, mode, load)}: mean queue, IW10 / IW3", at_least(1.2))
+            )
+    return found
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I13",
+        place="slides: queue occupancy",
+        statement="IW10 keeps a longer queue.",
+        direction=Criterion(
+            measure=i13,
+            reading="Mean queue at least 20 % longer: 20 Mb/s at 96 %, 64 kb/s at 75 %.",
+        ),
+        note="With five opens at 75 % of the slow link the queue is shorter with IW10: what its bursts lose waits for timeouts at the servers. Elsewhere it is longer, up to three times.",
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (queues(t),)
+
+
+CHAPTER = Chapter(
+    title="Queues",
+    experiments=(Experiment(name="traces", title="queues over time", run=loaded.run_traces, weight=1),),
+    claims=CLAIMS,
+    blocks=blocks,
+)

@@ -1,0 +1,28 @@
+"""What a reader should take home, from the numbers of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ackclock.studies.pcc import hypotheses, sweep
+from ackclock.studies.pcc.testbed import OFFLOAD, PCC, TESTBED
+from ackclock.study import Headline, StudyResult
+
+
+def findings(result: StudyResult) -> Sequence[str]:
+    """What to take home, from this run's numbers."""
+    return ["Why did PCC fall behind in virtual machines? " + hypotheses.why(result.tables)]
+
+
+def headline(result: StudyResult) -> Headline:
+    """What a virtual machine does to PCC."""
+    t = result.tables
+    share = {model: 100 * float(sweep.pick(t, model, PCC, 20).mean()) for model in (TESTBED, OFFLOAD)}
+    return Headline(
+        sentence=(
+            f"PCC, a sender that learns its rate by trial, fills {share[TESTBED]:.0f} % of a line behind a small buffer on real machines, and "
+            f"{share[OFFLOAD]:.0f} % on an emulated network inside one virtual machine: there large packets and a limit that counts those on the wire leave "
+            "too little room."
+        ),
+        figure=sweep.figure(t),
+    )

@@ -1,0 +1,169 @@
+"""What a publication leaves open, as a declared grid of readings; what becomes of each claim over the grid.
+
+A study runs its *main* reading: of each thing left open the first option, chosen and justified before the run. With
+`--readings` it runs the grid as well, and the report shows a specification curve for each claim: in which share of the readings
+it holds, and which reading decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ackclock.study.evidence import Evidence
+from ackclock.study.verdict import Verdict
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock.study.claim import Claim
+    from ackclock.study.plan import Plan
+
+Choice = tuple[tuple[str, str], ...]
+"""A reading of everything: (name, option) in the order of the grid."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """One thing that a publication leaves open.
+
+    Parameters
+    ----------
+    name
+        One word.
+    question
+        What is left open.
+    options
+        Option -> what it means. The first is the main reading.
+    why
+        Why the first was chosen, before the run.
+    crossed
+        Combined with all options of the other crossed readings. False: varied alone, the others at their main option; for what
+        is not expected to interact, or costs much.
+    """
+
+    name: str
+    question: str
+    options: Mapping[str, str]
+    why: str
+    crossed: bool = True
+
+    @property
+    def main(self) -> str:
+        """The option that the study runs."""
+        return next(iter(self.options))
+
+    def of(self, where: Plan | Mapping[str, pl.DataFrame]) -> str:
+        """The option asked for by a plan (in an experiment), or behind tables (in a claim)."""
+        chosen: Mapping[str, str] = getattr(where, "reading", {})
+        return chosen.get(self.name, self.main)
+
+
+def grid(readings: Sequence[Reading]) -> list[Choice]:
+    """All readings of everything, the main one first."""
+    crossed = [r for r in readings if r.crossed]
+    main = {r.name: r.main for r in readings}
+    found = [
+        main | dict(zip((r.name for r in crossed), chosen, strict=True))
+        for chosen in product(*(r.options for r in crossed))
+    ]
+    found += [main | {r.name: option} for r in readings if not r.crossed for option in list(r.options)[1:]]
+    return [tuple(one.items()) for one in found]
+
+
+class Read(Mapping[str, "pl.DataFrame"]):
+    """Tables of a study under one reading, which know what was looked at.
+
+    Parameters
+    ----------
+    tables
+        By name.
+    reading
+        Name -> option.
+    """
+
+    def __init__(self, tables: Mapping[str, pl.DataFrame], reading: Mapping[str, str] | None = None) -> None:
+        self._tables = tables
+        self.reading = dict(reading or {})
+        self.seen: set[str] = set()
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        self.seen.add(name)
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Specification:
+    """A claim under one reading."""
+
+    choice: Choice
+    verdict: Verdict
+    decisive: Evidence | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    """A claim over the grid of readings.
+
+    Parameters
+    ----------
+    claim
+        Which.
+    half
+        "direction", or "magnitude" of a bare number.
+    readings
+        Those that its experiments, or its measurement, depend on.
+    specifications
+        The main one first.
+    """
+
+    claim: Claim
+    half: str
+    readings: tuple[Reading, ...]
+    specifications: tuple[Specification, ...]
+
+    @property
+    def share(self) -> float:
+        """Share of the readings in which it holds."""
+        return sum(s.verdict is Verdict.HOLDS for s in self.specifications) / len(self.specifications)
+
+    def share_of(self, reading: Reading, option: str) -> float:
+        """Share in which it holds, of those with this option."""
+        own = [s for s in self.specifications if dict(s.choice)[reading.name] == option]
+        return sum(s.verdict is Verdict.HOLDS for s in own) / len(own)
+
+    @property
+    def decides(self) -> Reading | None:
+        """The reading whose options move the share the most; None if none moves it."""
+        best, most = None, 0.0
+        for reading in self.readings:
+            shares = [self.share_of(reading, option) for option in reading.options]
+            if max(shares) - min(shares) > most + 1e-9:
+                best, most = reading, max(shares) - min(shares)
+        return best
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "id": self.claim.id,
+            "half": self.half,
+            "readings": len(self.specifications),
+            "share": self.share,
+            "decides": self.decides.name if self.decides else None,
+            "specifications": [
+                {
+                    "reading": dict(s.choice),
+                    "verdict": s.verdict.value,
+                    **({} if s.decisive is None else {"evidence": s.decisive.to_json()}),
+                }
+                for s in self.specifications
+            ],
+        }

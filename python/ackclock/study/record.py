@@ -1,0 +1,193 @@
+"""What an earlier run of a study found: verdicts, values and intervals, with version and date, in a file beside the study.
+
+`ackclock study run NAME --record` writes it. A later run is held against it: a verdict that changed is reported, and so is a
+value that left its recorded interval though the verdict is the same (drift).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ackclock.errors import InputError
+from ackclock.study.claim import Outcome
+from ackclock.study.evidence import Evidence
+from ackclock.study.note import Quoted
+from ackclock.study.verdict import Verdict, interval, number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """What one scale of a study came to.
+
+    Parameters
+    ----------
+    taken
+        "version" and "date" of the run.
+    claims
+        Claim -> half -> "verdict" and "evidence": label -> "value", "interval", "unit", "key".
+    """
+
+    taken: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.claims)
+
+    def verdicts(self, claim: str) -> dict[str, Verdict]:
+        """Verdict of each half; empty for a claim that is not recorded."""
+        return {half: Verdict(found["verdict"]) for half, found in self.claims.get(claim, {}).items()}
+
+    def verdict(self, claim: str) -> Verdict | None:
+        """Verdict of a claim: that of its direction, or of a bare number."""
+        found = self.verdicts(claim)
+        return found.get("direction") or found.get("magnitude")
+
+    @property
+    def told(self) -> str:
+        """When and with what it was taken, in words."""
+        return f"recorded {self.taken.get('date', '')} with {self.taken.get('version', '')}"
+
+    def quote(self, claim: str, key: str) -> Quoted | None:
+        """A number by the key of its evidence."""
+        for half in self.claims.get(claim, {}).values():
+            for found in half["evidence"].values():
+                if found.get("key") == key:
+                    low, high = _ends(found)
+                    return Quoted(
+                        value=_number(found["value"]), low=low, high=high, unit=found["unit"], taken=self.told
+                    )
+        return None
+
+    def changed(self, outcomes: Sequence[Outcome]) -> list[str]:
+        """Verdicts that differ from those recorded, one line each."""
+        found = []
+        for outcome in outcomes:
+            before = self.verdicts(outcome.claim.id)
+            for half, verdict in outcome.verdicts.items():
+                if before.get(half, verdict) is not verdict:
+                    found.append(f"{_name(outcome, half)}: {verdict}, recorded {before[half]}")
+        return found
+
+    def drifted(self, outcomes: Sequence[Outcome], *, other_seeds: bool = False) -> list[str]:
+        """Values that left their recorded interval under an unchanged verdict, one line each.
+
+        Parameters
+        ----------
+        other_seeds
+            The run has other seeds than the recorded one, so that its values differ by chance: only intervals that do not
+            meet count.
+        """
+        found = []
+        for outcome in outcomes:
+            before = self.verdicts(outcome.claim.id)
+            for half, judged in outcome.halves.items():
+                if before.get(half) is not outcome.verdicts[half]:
+                    continue
+                recorded = self.claims[outcome.claim.id][half]["evidence"]
+                for e in judged.evidence:
+                    old = recorded.get(e.label)
+                    if old is not None and _left(e, old, other_seeds=other_seeds):
+                        told = number(_number(old["value"]), e.unit)
+                        if old["interval"] is not None:
+                            told += f" ({interval(*_ends(old))})"  # type: ignore[arg-type]
+                        found.append(f"{_name(outcome, half)}: {e.label}: {e.value_text}, recorded {told}")
+        return found
+
+
+def _name(outcome: Outcome, half: str) -> str:
+    return f"{outcome.claim.id}, {half}" if len(outcome.halves) > 1 else outcome.claim.id
+
+
+def _left(e: Evidence, old: Mapping[str, Any], *, other_seeds: bool) -> bool:
+    """Whether a value left what was recorded of it."""
+    value = _number(old["value"])
+    if old["interval"] is None:
+        return not other_seeds and not _same(e.value, value)
+    low, high = _ends(old)
+    assert low is not None
+    assert high is not None
+    if math.isnan(e.value) or math.isnan(value):
+        return not other_seeds and math.isnan(e.value) != math.isnan(value)
+    if other_seeds and e.interval is not None:
+        return e.interval[1] < low or e.interval[0] > high
+    return not low <= e.value <= high and not _same(e.value, value)
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=2e-5, abs_tol=1e-9)
+
+
+def _number(value: float | str) -> float:
+    return float(value)
+
+
+def _ends(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    if found["interval"] is None:
+        return None, None
+    low, high = found["interval"]
+    return _number(low), _number(high)
+
+
+def _kept(value: float) -> float | str:
+    """Six digits are more than any interval needs; what JSON has no number for is written as a word."""
+    return float(f"{value:.6g}") if math.isfinite(value) else str(value)
+
+
+def read(path: Path) -> dict[str, Record]:
+    """Records by scale; empty if there is no file yet."""
+    if not path.exists():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {scale: Record(taken=one["taken"], claims=one["claims"]) for scale, one in found.items()}
+
+
+def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, date: str) -> None:
+    """Record a run in place of the last one of its scale; those of other scales stay.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    claims = {
+        outcome.claim.id: {
+            half: {
+                "verdict": outcome.verdicts[half].value,
+                "evidence": {e.label: _entry(e) for e in outcome.halves[half].evidence}
+                if half in outcome.halves
+                else {},
+            }
+            for half in outcome.verdicts
+        }
+        for outcome in outcomes
+    }
+    records = {name: {"taken": dict(one.taken), "claims": one.claims} for name, one in read(path).items()}
+    records[scale] = {"taken": {"version": version, "date": date}, "claims": claims}
+    try:
+        path.write_text(_lines(dict(sorted(records.items()))) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+
+
+def _lines(value: Any, depth: int = 0) -> str:
+    """JSON with a line for each piece of evidence, so that a difference of two records can be read."""
+    flat = isinstance(value, dict) and "value" in value
+    if flat or not isinstance(value, dict) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    pad = " " * (depth + 1)
+    inner = ",\n".join(f"{pad}{json.dumps(k, ensure_ascii=False)}: {_lines(v, depth + 1)}" for k, v in value.items())
+    return f"{{\n{inner}\n{' ' * depth}}}"
+
+
+def _entry(e: Evidence) -> dict[str, Any]:
+    return {
+        "value": _kept(e.value),
+        "interval": None if e.interval is None else [_kept(x) for x in e.interval],
+        "unit": e.unit,
+        **({"key": e.key} if e.key else {}),
+    }

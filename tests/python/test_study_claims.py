@@ -1,0 +1,301 @@
+"""The machinery of claims: halves, several numbers at once, times that were not reached, the record, readings, notes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ackclock import studies
+from ackclock.errors import InputError
+from ackclock.report import render
+from ackclock.stats import Estimate
+from ackclock.studies.prr import ideal_path, rfc_tables
+from ackclock.studies.prr.rules import RFC6675, SSRB
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Fitted,
+    Plan,
+    Publication,
+    Reading,
+    Study,
+    Verdict,
+    above,
+    at_least,
+    at_most,
+    conjunction,
+    number,
+    record,
+    same,
+)
+from ackclock.study.note import Quoted, fill, typed_in
+from ackclock.study.reading import grid
+
+HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
+
+QUEUE = Reading(
+    name="queue", question="How long is the queue?", options={"short": "10", "long": "100"}, why="the script has 10"
+)
+SHIFT = Reading(name="shift", question="Which zero?", options={"none": "", "one": ""}, why="plain")
+COST = Reading(
+    name="cost", question="What does a packet cost?", options={"free": "", "dear": ""}, why="none given", crossed=False
+)
+
+
+def measured(value: float, half: float = 0.5, n: int = 10, **more: object) -> Evidence:
+    estimate = Estimate(value=value, low=value - half, high=value + half, level=0.95, n=n)
+    return Evidence.of(estimate, str(more.pop("label", value)), more.pop("bound", above(0)), **more)  # type: ignore[arg-type]
+
+
+def study(tmp_path: Path, gain: float = 2.0, half: float = 0.5, note: str = "By {gain}.") -> Study:
+    """A study whose gain depends on the queue, and on a zero that the measurement shifts."""
+
+    def run(plan: Plan) -> Data:
+        value = gain if QUEUE.of(plan) == "short" else -gain
+        return Data(tables={"x.gain": pl.DataFrame({"value": [value]})}, digests=[QUEUE.of(plan)], runs=1)
+
+    def direction(tables):
+        value = float(tables["x.gain"]["value"][0]) - (0.1 if SHIFT.of(tables) == "one" else 0)
+        return [measured(value, half, label="gain", key="gain", unit="%")]
+
+    claim = Claim(
+        id="X1",
+        place="p. 1",
+        statement="It gains.",
+        direction=Criterion(measure=direction, bound="stated", reads=(SHIFT,)),
+        magnitude=Criterion(
+            measure=lambda t: [
+                measured(float(t["x.gain"]["value"][0]), half, label="how much", bound=at_least(5), unit="%")
+            ],
+            bound="printed",
+            printed="5 %",
+            cell="the only one",
+        ),
+        note=note,
+    )
+    experiment = Experiment(name="x", title="x", run=run, reads=(QUEUE, COST))
+    return Study(
+        name="made-up",
+        title="Made up",
+        summary="s",
+        publications=(Publication(authors="A", title="T", where="W"),),
+        chapters=(Chapter(title="One", experiments=(experiment,), claims=(claim,)),),
+        findings=lambda result: (),
+        fitted=(Fitted(name="a constant", value="3", so_that="it gains", claims=("X1",)),),
+        record=tmp_path / "recorded.json",
+    )
+
+
+def test_only_the_direction_counts_as_reproduced(tmp_path):
+    result = study(tmp_path).run()
+    (outcome,) = result.outcomes
+    assert outcome.verdicts == {"direction": HOLDS, "magnitude": FAILS}
+    assert outcome.verdict is HOLDS
+    page = result.page()
+    assert [row[0] for row in page.tally] == ["holds"]
+    assert [row[0] for row in page.magnitudes] == ["fails"]
+    html = render(page)
+    assert "How much: 5 %" in html
+    assert "Bound: the publication." in html
+    assert "Rests on a fitted input: a constant." in html
+
+
+def test_a_claim_needs_a_test_or_a_reason():
+    with pytest.raises(InputError, match="neither direction nor magnitude"):
+        Claim(id="X1", place="p", statement="s")
+
+
+def test_two_numbers_of_one_name_are_refused():
+    with pytest.raises(InputError, match="two numbers called '1'"):
+        Criterion(measure=lambda _: [measured(1), measured(1)]).judge({})
+
+
+def test_one_of_many_may_miss_by_chance_but_not_by_much():
+    misses = measured(-0.6)  # -1.1 to -0.1: alone it fails
+    assert conjunction([misses]) is FAILS
+    others = [measured(1.0 + i) for i in range(15)]
+    assert conjunction([misses, *others]) is UNDECIDED
+    assert conjunction([measured(-3.0), *others]) is FAILS
+    assert conjunction([Evidence(label="exact", value=-0.1, bound=above(0)), *others]) is FAILS
+
+
+def test_several_numbers_fail_by_mistake_as_rarely_as_one():
+    """Sixteen true differences of zero, asked to be no worse than zero: at 95 % each, half of the families would fail."""
+    rng = np.random.default_rng(1)
+    failed = 0
+    for _ in range(400):
+        family = []
+        for i in range(16):
+            x = rng.normal(size=12)
+            se = float(x.std(ddof=1)) / 12**0.5
+            half = 2.201 * se
+            family.append(measured(float(x.mean()), half, 12, label=str(i), bound=at_least(0)))
+        failed += conjunction(family) is FAILS
+    assert failed / 400 < 0.06
+
+
+def test_equivalence_and_the_least_difference_that_counts():
+    assert measured(0.5, bound=same(2)).verdict is HOLDS
+    assert measured(3.0, bound=same(2)).verdict is FAILS
+    tiny = measured(0.001, 0.002, bound=above(0))
+    assert tiny.verdict is UNDECIDED
+    assert replace(tiny, bound=above(0, margin=0.01)).verdict is FAILS
+    assert measured(0.6, bound=above(0, margin=0.01)).verdict is HOLDS
+    assert above(0, margin=0.01).text() == "> 0 (less than 0.0100 counts as none)"
+
+
+def test_a_time_not_reached_is_never_a_value():
+    never = Evidence.reached(np.full(6, np.inf), 50.0, "equal after", at_most(50))
+    assert never.verdict is FAILS  # more than 50, not 50
+    assert never.value_text == "> 50 s"
+    assert "6 of 6 not reached" in never.interval_text
+    assert Evidence.reached(np.full(6, np.inf), 50.0, "equal after", at_most(60)).verdict is UNDECIDED
+    assert Evidence.reached(np.full(6, np.inf), 50.0, "equal after", at_least(40)).verdict is HOLDS
+    some = Evidence.reached(np.array([3.0, 4.0, 5.0, 6.0, 7.0, np.inf]), 50.0, "equal after", at_most(60))
+    assert (some.value, some.not_reached) == (5.5, 1)
+    assert some.interval == (3.0, np.inf)
+    assert some.interval_text == "3 to more than 50; 1 of 6 not reached"
+
+
+def test_a_changed_verdict_and_a_drifted_value_are_told(tmp_path):
+    first = study(tmp_path).run()
+    assert first.unexpected == first.drifted == []  # nothing is recorded yet
+    first.record(version="0.1", date="2026-01-02")
+    assert (study(tmp_path).run().unexpected, study(tmp_path).run().drifted) == ([], [])
+    within = study(tmp_path, gain=2.3).run()
+    assert within.drifted == []
+    moved = study(tmp_path, gain=3.0).run()
+    assert moved.unexpected == []
+    assert moved.drifted == [
+        "X1, direction: gain: 3 %, recorded 2 % (1.50 to 2.50)",
+        "X1, magnitude: how much: 3 %, recorded 2 % (1.50 to 2.50)",
+    ]
+    turned = study(tmp_path, gain=-2.0).run()
+    assert turned.unexpected == ["X1, direction: fails, recorded holds"]
+
+
+def test_a_record_keeps_the_other_scale_and_says_when(tmp_path):
+    study(tmp_path).run().record(version="0.1", date="2026-01-02")
+    study(tmp_path, gain=4.0).run(scale="paper").record(version="0.2", date="2026-01-03")
+    found = record.read(tmp_path / "recorded.json")
+    assert list(found) == ["paper", "quick"]
+    assert found["paper"].told == "recorded 2026-01-03 with 0.2"
+    told = study(tmp_path, note="Here {gain:i}; {gain@paper}; bare {X1.gain:n}.").run()
+    assert told.note(told.outcomes[0]) == (
+        "Here 2 % (1.50 to 2.50); 4 % (paper scale, recorded 2026-01-03 with 0.2); bare 2."
+    )
+    with pytest.raises(InputError, match="--seeds 5; allowed: the seeds of a scale"):
+        study(tmp_path).run(seeds=5).record(version="", date="")
+
+
+def test_with_other_seeds_only_intervals_that_do_not_meet_drift(tmp_path):
+    study(tmp_path).run().record(version="0.1", date="2026-01-02")
+    assert study(tmp_path, gain=2.9).run(seeds=5).drifted == []
+    assert len(study(tmp_path, gain=3.6).run(seeds=5).drifted) == 2
+
+
+def test_a_note_with_an_unknown_number_is_refused(tmp_path):
+    result = study(tmp_path, note="By {loss}.").run()
+    with pytest.raises(InputError, match=r"found X1\.loss"):
+        result.note(result.outcomes[0])
+
+
+def test_templates():
+    quoted = Quoted(value=6.04, low=5.8, high=6.2, unit="%")
+    assert (
+        fill("{a} and {a:i}, {a:n} {{x}}", lambda name, scale: quoted) == "6.04 % and 6.04 % (5.80 to 6.20), 6.04 {x}"
+    )
+    with pytest.raises(InputError, match="template"):
+        fill("{a:.2f}", lambda name, scale: quoted)
+
+
+def test_a_typed_number_is_found():
+    setting = "pages of 75 KB and 750 KB at 3 %, RFC 6675"
+    assert typed_in("For 750 KB at 3 % it is {gain}, as in RFC 6675 §5.", setting) == []
+    assert typed_in("For 750 KB it is 6.0 %.", setting) == ["6.0"]
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_notes_quote_only_numbers_that_are_recorded(name):
+    found = studies.get(name)
+    for scale in ("quick", "paper"):
+        recorded = found.recorded(scale)
+        for claim in found.claims:
+
+            def lookup(key: str, other: str, claim: str = claim.id, own: str = scale) -> Quoted:
+                of, _, key = key.rpartition(".")
+                quoted = found.recorded(other or own).quote(of or claim, key)
+                assert quoted is not None, f"{of or claim}.{key}"
+                return quoted
+
+            if recorded.claims.get(claim.id, {}).get("direction", {}).get("evidence"):
+                fill(claim.note, lookup)
+
+
+def test_the_grid_crosses_what_is_crossed():
+    found = grid((QUEUE, SHIFT, COST))
+    assert found[0] == (("queue", "short"), ("shift", "none"), ("cost", "free"))
+    assert len(found) == 5
+    assert found[-1] == (("queue", "short"), ("shift", "none"), ("cost", "dear"))
+    assert grid(()) == [()]
+
+
+def test_readings_give_a_curve_and_what_decides(tmp_path):
+    made = study(tmp_path)
+    assert made.run().curves == ()
+    result = made.run(readings=True)
+    (curve,) = result.curves
+    assert [r.name for r in curve.readings] == ["queue", "cost", "shift"]
+    assert len(curve.specifications) == 5
+    assert curve.share == 0.6
+    assert curve.decides is QUEUE
+    assert result.outcomes[0].verdict is HOLDS
+    assert result.runs == 3  # the main reading, the other queue, the other cost
+    html = render(result.page())
+    assert "Holds in 3 of 5 readings; what decides is queue (short: 100 %, long: 0 %)." in html
+    assert result.to_json()["readings"][0]["share"] == 0.6
+    assert "--readings" in result.command
+    shifted = curve.specifications[1]
+    assert dict(shifted.choice)["shift"] == "one"
+    assert shifted.decisive is not None
+    assert shifted.decisive.value == pytest.approx(1.9)
+
+
+def test_a_report_without_the_other_readings_says_how_to_run_them(tmp_path):
+    html = render(study(tmp_path).run().page())
+    assert "ackclock study run made-up --readings" in html
+    assert "the script has 10" in html
+
+
+def test_prr_that_bursts_is_reported_by_the_record(monkeypatch):
+    """A PRR that fills up to ssthresh at once recovers as fast: the note of its burst is what gives it away."""
+    found = studies.get("prr")
+    recorded = found.recorded("quick")
+    claims = [claim for claim in ideal_path.CHAPTER.claims if claim.id in ("T2", "P8")]
+
+    def outcomes():
+        tables = rfc_tables.run(Plan()).tables
+        return [claim.judge(tables) for claim in (*claims, burst)]
+
+    burst = next(claim for claim in ideal_path.CHAPTER.claims if claim.id == "P7")
+    assert recorded.changed(outcomes()) == recorded.drifted(outcomes()) == []
+    right = rfc_tables.ideal
+
+    def broken(rule: str, **more):
+        return right(RFC6675 if rule == SSRB else rule, **more)
+
+    monkeypatch.setattr(rfc_tables, "ideal", broken)
+    told = [*recorded.changed(outcomes()), *recorded.drifted(outcomes())]
+    assert any("P7" in line for line in told), told
+
+
+def test_numbers_are_quoted_as_the_report_prints_them():
+    assert Quoted(value=-2.6449, low=None, high=None, unit="%").text("") == number(-2.6449, "%")
