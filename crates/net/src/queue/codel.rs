@@ -95,13 +95,11 @@ impl Codel {
         }
     }
 
-    /// Whether no further packet may wait.
-    pub(crate) fn is_full(&self) -> bool {
-        self.len() >= self.limit
-    }
-
-    /// Append a packet; `must_wait` = the link is busy, so that it counts as waiting even at first.
-    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) {
+    /// Append a packet; `must_wait` = the link is busy, so that it counts as waiting even at first. False if it is full.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
+        if must_wait && self.len() >= self.limit {
+            return false;
+        }
         self.maxpacket = self.maxpacket.max(packet.bytes);
         self.bytes += packet.bytes as u64;
         self.packets += packet.segments();
@@ -109,6 +107,7 @@ impl Codel {
         if must_wait {
             self.max = self.max.max(self.len());
         }
+        true
     }
 
     /// The packet to transmit at `now`, and how long it waited; those dropped on the way to it wait in
@@ -166,21 +165,6 @@ impl Codel {
         self.packets
     }
 
-    /// Packets dropped at departure.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
-    /// Packets marked.
-    pub(crate) fn marked(&self) -> u64 {
-        self.marked
-    }
-
-    /// Most packets that ever waited.
-    pub(crate) fn max(&self) -> u32 {
-        self.max
-    }
-
     /// Start the search for the greatest number anew.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
@@ -202,6 +186,11 @@ impl Codel {
     pub(crate) fn area(&self, now: Time) -> u128 {
         let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
         self.area + self.queue.iter().map(so_far).sum::<u128>()
+    }
+
+    /// Integral over time up to `now`, most at a time, dropped, marked.
+    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+        (self.area(now), self.max, self.dropped, self.marked)
     }
 
     fn leaves(&mut self, packet: &Packet, sojourn_time: Span) {
@@ -313,7 +302,7 @@ mod tests {
             codel.queue.iter_mut().for_each(|h| h.arrival = Time((t * MS).saturating_sub(50 * MS)));
             codel.dequeue(Time(t * MS));
         }
-        assert_eq!(codel.dropped(), 0);
+        assert_eq!(codel.dropped, 0);
         for t in 2000..4000 {
             while codel.len() < 50 {
                 codel.enqueue(Time(t * MS), packet, true);
@@ -321,7 +310,7 @@ mod tests {
             codel.queue.iter_mut().for_each(|h| h.arrival = Time((t - 4) * MS));
             codel.dequeue(Time(t * MS));
         }
-        assert_eq!(codel.dropped(), 0);
+        assert_eq!(codel.dropped, 0);
     }
 
     #[test]

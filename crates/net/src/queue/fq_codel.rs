@@ -81,7 +81,7 @@ impl FqCodel {
     }
 
     /// Append a packet to its queue; `must_wait` = the link is busy. Beyond the limit the fattest queue loses its head.
-    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) {
+    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
         let at = self.classify(&packet);
         let sub = &mut self.subs[at as usize];
         sub.codel.enqueue(now, packet, must_wait);
@@ -99,6 +99,7 @@ impl FqCodel {
         if must_wait {
             self.max = self.max.max(self.packets);
         }
+        true
     }
 
     /// The packet to transmit at `now`, and how long it waited.
@@ -149,25 +150,17 @@ impl FqCodel {
         self.packets
     }
 
-    pub(crate) fn max(&self) -> u32 {
-        self.max
-    }
-
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }
 
-    pub(crate) fn dropped(&self) -> u64 {
-        self.overflows + self.subs.iter().map(|s| s.codel.dropped()).sum::<u64>()
-    }
-
-    pub(crate) fn marked(&self) -> u64 {
-        self.subs.iter().map(|s| s.codel.marked()).sum()
-    }
-
-    /// Packets x ns up to `now`.
-    pub(crate) fn area(&self, now: Time) -> u128 {
-        self.subs.iter().map(|s| s.codel.area(now)).sum()
+    /// Integral over time up to `now`, most at a time, dropped, marked.
+    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+        let mut sum = (0, self.max, self.overflows, 0);
+        for (area, _, dropped, marked) in self.subs.iter().map(|sub| sub.codel.figures(now)) {
+            sum = (sum.0 + area, sum.1, sum.2 + dropped, sum.3 + marked);
+        }
+        sum
     }
 
     /// Which queue: Fibonacci hashing of the connection's number, reduced by multiplication.
@@ -283,7 +276,7 @@ mod tests {
         let dropped: Vec<_> =
             std::iter::from_fn(|| queue.take_head_drop()).map(|(p, why)| (p.conn, why)).collect();
         assert_eq!(dropped, [(1, Refused::QueueFull); 3]);
-        assert_eq!((queue.len(), queue.max(), queue.dropped()), (10, 10, 3));
+        assert_eq!((queue.len(), queue.max, queue.figures(Time(9)).2), (10, 10, 3));
     }
 
     #[test]
@@ -302,8 +295,8 @@ mod tests {
             sent[0].extend(fair.dequeue(now).map(|(p, waited)| (p.flow, waited)));
             sent[1].extend(alone.dequeue(now).map(|(p, waited)| (p.flow, waited)));
         }
-        assert!(alone.dropped() > 20);
-        assert_eq!(fair.dropped(), alone.dropped());
+        assert!(alone.figures(Time(0)).2 > 20);
+        assert_eq!(fair.figures(Time(0)).2, alone.figures(Time(0)).2);
         assert_eq!(sent[0], sent[1]);
     }
 

@@ -153,6 +153,17 @@ pub(crate) enum Queue {
     FqCodel(Box<FqCodel>),
 }
 
+/// What is asked of a queue that holds its packets; the other value for one that does not.
+macro_rules! held {
+    ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
+        match $self {
+            Queue::Codel($queue) => $asked,
+            Queue::FqCodel($queue) => $asked,
+            _ => $otherwise,
+        }
+    };
+}
+
 impl Queue {
     /// `stream` serves disciplines that decide at random.
     pub(crate) fn new(config: &QueueConfig, stream: Stream) -> Queue {
@@ -177,80 +188,51 @@ impl Queue {
             Queue::Threshold(queue) => queue.admit(arrival),
             Queue::Red(queue) => queue.admit(arrival),
             Queue::Pie(queue) => queue.admit(arrival),
-            Queue::Codel(_) | Queue::FqCodel(_) => unreachable!("invariant: CoDel decides at departure"),
+            _ => unreachable!("invariant: it holds packets, see `enqueue`"),
         }
     }
 
     /// Whether it holds its packets, and decides about them at departure too.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
-        matches!(self, Queue::Codel(_) | Queue::FqCodel(_))
+        held!(self, _queue => true, false)
     }
 
     /// [`Queue::admit`] of a queue that holds its packets: false if this one is refused.
     pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
-        match self {
-            Queue::Codel(queue) if must_wait && queue.is_full() => return false,
-            Queue::Codel(queue) => queue.enqueue(now, packet, must_wait),
-            Queue::FqCodel(queue) => queue.enqueue(now, packet, must_wait),
-            _ => unreachable!("invariant: it holds packets"),
-        }
-        true
+        let refused = || unreachable!("invariant: it holds packets");
+        held!(self, queue => queue.enqueue(now, packet, must_wait), refused())
     }
 
     /// The packet to transmit at `now`, and how long it waited.
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
-        match self {
-            Queue::Codel(queue) => queue.dequeue(now),
-            Queue::FqCodel(queue) => queue.dequeue(now),
-            _ => None,
-        }
+        held!(self, queue => queue.dequeue(now), None)
     }
 
     /// A time at or after which a packet that it holds can leave.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
-        match self {
-            Queue::Codel(queue) => queue.head_arrival(),
-            Queue::FqCodel(queue) => queue.head_arrival(),
-            _ => None,
-        }
+        held!(self, queue => queue.head_arrival(), None)
     }
 
     /// A packet that it held and dropped, and why.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
-        match self {
-            Queue::Codel(queue) => queue.take_head_drop(),
-            Queue::FqCodel(queue) => queue.take_head_drop(),
-            _ => None,
-        }
+        held!(self, queue => queue.take_head_drop(), None)
     }
 
     /// Packets that it holds.
     pub(crate) fn len(&self) -> u32 {
-        match self {
-            Queue::Codel(queue) => queue.len(),
-            Queue::FqCodel(queue) => queue.len(),
-            _ => 0,
-        }
+        held!(self, queue => queue.len(), 0)
     }
 
     /// Start the search for the greatest number of packets anew.
     pub(crate) fn forget_max(&mut self) {
-        match self {
-            Queue::Codel(queue) => queue.forget_max(),
-            Queue::FqCodel(queue) => queue.forget_max(),
-            _ => {}
-        }
+        held!(self, queue => queue.forget_max(), ())
     }
 
     /// What it counts of the packets that it holds: their integral over time up to `now`, most at a time, dropped, marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
-        match self {
-            Queue::Codel(queue) => (queue.area(now), queue.max(), queue.dropped(), queue.marked()),
-            Queue::FqCodel(queue) => (queue.area(now), queue.max(), queue.dropped(), queue.marked()),
-            _ => (0, 0, 0, 0),
-        }
+        held!(self, queue => queue.figures(now), (0, 0, 0, 0))
     }
 }
 
