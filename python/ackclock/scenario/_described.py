@@ -6,7 +6,7 @@ compiles it. What joins several keys is written by hand, as a base class (`_rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -86,7 +86,11 @@ def schema() -> dict[str, list[dict[str, Any]]]:
     return _engine.schema()
 
 
-def family(name: str, rules: Mapping[str, type[Described]] | None = None) -> dict[str, type[Described]]:
+Rules = Sequence[tuple[Sequence[str], type[Described]]]
+"""Keys, and the base class of every table that has all of them."""
+
+
+def family(name: str, rules: Rules = ()) -> dict[str, type[Described]]:
     """The classes of a family, by name.
 
     Parameters
@@ -94,14 +98,9 @@ def family(name: str, rules: Mapping[str, type[Described]] | None = None) -> dic
     name
         What the engine's registry calls it.
     rules
-        Kind -> base class with the rules that join its keys.
+        What joins several keys.
     """
-    made = [
-        _made(
-            NAMES.get((name, entry["kind"]), _camel(entry["kind"])), entry, (rules or {}).get(entry["kind"], Described)
-        )
-        for entry in schema()[name]
-    ]
+    made = [_made(NAMES.get((name, entry["kind"]), _camel(entry["kind"])), entry, rules) for entry in schema()[name]]
     return {table.__name__: table for table in made}
 
 
@@ -117,7 +116,7 @@ def _camel(kind: str) -> str:
     return "".join(part.capitalize() for part in kind.split("-"))
 
 
-def _made(name: str, entry: Mapping[str, Any], base: type[Described]) -> type[Described]:
+def _made(name: str, entry: Mapping[str, Any], rules: Rules) -> type[Described]:
     takes = {key["name"]: _takes(key["takes"]) for key in entry["keys"]}
     fields: dict[str, Any] = {"kind": (Literal[entry["kind"]], ...)}
     for key in entry["keys"]:
@@ -129,9 +128,10 @@ def _made(name: str, entry: Mapping[str, Any], base: type[Described]) -> type[De
             fields[key["name"]] = (annotation, Field(default=default, description=key["about"]))
         else:
             fields[key["name"]] = (annotation | None, Field(default=None, description=key["about"]))
-    table = create_model(
+    bases = tuple(base for keys, base in rules if set(keys) <= set(takes))
+    table: type[Described] = create_model(
         name,
-        __base__=base,
+        __base__=bases or Described,
         __module__="ackclock.scenario",
         __doc__=entry["about"],
         __cls_kwargs__={"use_attribute_docstrings": False},

@@ -49,9 +49,9 @@ class MinBelowMaxAndLimit(Described):
             raise ScenarioError(key="limit", found=quote(self.limit), allowed=f"at least min, {quote(self.min)}")
 
 
-QUEUES = {
-    "codel": TargetWithinInterval,
-    "fq-codel": TargetWithinInterval,
-    "threshold": MarkWithinLimit,
-    "red": MinBelowMaxAndLimit,
-}
+QUEUES = (
+    (("target", "interval"), TargetWithinInterval),
+    (("mark", "limit"), MarkWithinLimit),
+    (("min", "max", "limit"), MinBelowMaxAndLimit),
+)
+"""Keys -> the rules of every queue that has all of them."""
