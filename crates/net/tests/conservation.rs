@@ -7,6 +7,7 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
 use ackclock_net::capacity::{Step, Trace};
 use ackclock_net::loss::Drop;
+use ackclock_net::queue::ChokeParams;
 use ackclock_net::{
     AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Limit, Link, LinkConfig, LossConfig,
     NetemLimitParams, PieParams, QueueConfig, RedParams, Refused, Reorder, ThresholdParams,
@@ -40,6 +41,11 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         (0u32..40, 0.0..5.0, 0.0..10.0, 0.0..1.0, 0.001..1.0, any::<bool>()).prop_map(
             |(limit, min, width, max_p, weight, ecn)| {
                 QueueConfig::Red(RedParams { limit, min, max: min + width, max_p, weight, ecn })
+            }
+        ),
+        (0u32..40, 0.0..5.0, 0.1..10.0, 0.0..1.0, 0.001..1.0).prop_map(
+            |(limit, min, width, max_p, weight)| {
+                QueueConfig::Choke(ChokeParams { limit, min, max: min + width, max_p, weight })
             }
         ),
     ]

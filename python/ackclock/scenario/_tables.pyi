@@ -92,6 +92,21 @@ class Red(Described):
     ecn: bool = False
     """Mark packets that can be marked instead of dropping them."""
 
+class Choke(Described):
+    """CHOKe (Pan, Prabhakar and Psounis 2000): RED, and an arrival that meets a packet of its own connection in a random place of the queue is dropped together with it."""
+
+    kind: Literal["choke"]
+    limit: str
+    """Packets or multiples of the bandwidth-delay product."""
+    min: str
+    """Mean queue at which comparisons and drops begin (min_th)."""
+    max: str
+    """Mean queue at which the drop probability reaches `max_p` (max_th); above it every arrival is dropped."""
+    max_p: float | str = 0.1
+    """Drop probability at `max`."""
+    weight: float | str = 0.002
+    """Weight of one arrival in the mean (w_q)."""
+
 class Cake(Described):
     """CAKE (Høiland-Jørgensen, Täht and Morton 2018), of a real kernel only: the simulator refuses it."""
 
@@ -101,10 +116,11 @@ class Cake(Described):
     limit: str | None = None
     """Memory; absent: the kernel's own choice."""
 
-Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Cake
+Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake
 
 __all__ = [
     "Cake",
+    "Choke",
     "Codel",
     "DropTail",
     "FqCodel",

@@ -4,6 +4,7 @@
 //! when it arrives, and `backlog::Backlog` alone knows who still waits. CoDel decides at departure and holds them.
 
 pub(crate) mod backlog;
+mod choke;
 pub(crate) mod codel;
 mod drop_tail;
 pub(crate) mod fq_codel;
@@ -19,6 +20,8 @@ use ackclock_core::{family, table, Packet, Span, Stream, Time};
 
 use crate::wire::Wire;
 use backlog::Backlog;
+use choke::Choke;
+pub use choke::ChokeParams;
 use codel::Codel;
 pub use codel::CodelParams;
 use drop_tail::DropTail;
@@ -44,6 +47,7 @@ family! {
         Pie(PieParams),
         Threshold(ThresholdParams),
         Red(RedParams),
+        Choke(ChokeParams),
         Cake(CakeParams),
     }
 }
@@ -82,6 +86,7 @@ impl QueueConfig {
             QueueConfig::Pie(params) => params.limit.map(Limit::Packets),
             QueueConfig::Threshold(params) => params.limit.map(Limit::Packets),
             QueueConfig::Red(params) => Some(Limit::Packets(params.limit)),
+            QueueConfig::Choke(params) => Some(Limit::Packets(params.limit)),
             QueueConfig::Cake(params) => params.limit.map(Limit::Bytes),
         }
     }
@@ -151,6 +156,7 @@ pub(crate) enum Queue {
     Pie(Box<Pie>),
     Codel(Box<Codel>),
     FqCodel(Box<FqCodel>),
+    Choke(Box<Choke>),
 }
 
 /// What is asked of a queue that holds its packets; the other value for one that does not.
@@ -159,6 +165,7 @@ macro_rules! held {
         match $self {
             Queue::Codel($queue) => $asked,
             Queue::FqCodel($queue) => $asked,
+            Queue::Choke($queue) => $asked,
             _ => $otherwise,
         }
     };
@@ -175,6 +182,7 @@ impl Queue {
             QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream))),
             QueueConfig::Threshold(params) => Queue::Threshold(Threshold::new(&params)),
             QueueConfig::Red(params) => Queue::Red(Box::new(Red::new(params, stream))),
+            QueueConfig::Choke(params) => Queue::Choke(Box::new(Choke::new(params, stream))),
             QueueConfig::Cake(_) => unreachable!("invariant: refused before a link is made"),
         }
     }

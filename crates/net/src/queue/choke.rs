@@ -1,0 +1,302 @@
+//! CHOKe: RED that punishes whoever fills the queue. While the mean queue is above `min`, each arrival is compared with a
+//! packet drawn at random from those that wait; if both are of one connection, both are dropped. A flow that holds a large
+//! share of the queue meets itself often, so no state for each flow is needed.
+//!
+//! Source: R. Pan, B. Prabhakar, K. Psounis, "CHOKe, a stateless active queue management scheme for approximating fair
+//! bandwidth allocation", INFOCOM 2000, figure 1; the probability is RED's (Floyd and Jacobson 1993, figure 2).
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `avg` | mean queue, packets: an exponentially weighted moving average with weight `weight`, over arrivals |
+//! | `count` | packets since RED's last drop while `avg` is above `min` |
+//!
+//! Differs: an idle time does not shrink `avg` by itself, each arrival that finds nobody waiting does. Above `max` every
+//! arrival is dropped, as in the paper: RED here is not the gentle one.
+
+use std::collections::VecDeque;
+
+use ackclock_core::rng::threshold;
+use ackclock_core::schema::Takes;
+use ackclock_core::{table, Packet, Span, Stream, Time};
+
+use super::{Dropped, Refused};
+
+table! {
+    /// CHOKe (Pan, Prabhakar and Psounis 2000): RED, and an arrival that meets a packet of its own connection in a random
+    /// place of the queue is dropped together with it.
+    pub struct ChokeParams "choke" {
+        /// Packets or multiples of the bandwidth-delay product.
+        limit: u32 = Takes::PacketLimit;
+        /// Mean queue at which comparisons and drops begin (min_th).
+        min: f64 = Takes::MeanPackets;
+        /// Mean queue at which the drop probability reaches `max_p` (max_th); above it every arrival is dropped.
+        max: f64 = Takes::MeanPackets;
+        /// Drop probability at `max`.
+        max_p: f64 = Takes::Share, 0.1;
+        /// Weight of one arrival in the mean (w_q).
+        weight: f64 = Takes::Share, 0.002;
+    }
+}
+
+struct Held {
+    arrival: Time,
+    packet: Packet,
+}
+
+pub(crate) struct Choke {
+    params: ChokeParams,
+    stream: Stream,
+    avg: f64,
+    count: i64,
+    /// In order of arrival. What was dropped from the middle is a hole, so that nobody has to move; never at the head.
+    ring: VecDeque<Option<Held>>,
+    holes: usize,
+    packets: u32,
+    max: u32,
+    /// Packets x ns of all that have left.
+    area: u128,
+    drops: VecDeque<Dropped>,
+    dropped: u64,
+}
+
+impl Choke {
+    pub(crate) fn new(params: ChokeParams, stream: Stream) -> Choke {
+        Choke {
+            params,
+            stream,
+            avg: 0.0,
+            count: -1,
+            ring: VecDeque::new(),
+            holes: 0,
+            packets: 0,
+            max: 0,
+            area: 0,
+            drops: VecDeque::new(),
+            dropped: 0,
+        }
+    }
+
+    /// False if the queue is full; what CHOKe drops is told by [`Choke::take_head_drop`].
+    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
+        self.avg += self.params.weight * (self.packets as f64 - self.avg);
+        if let Some(met) = self.meets_its_own(&packet) {
+            let Held { arrival, packet: victim } =
+                self.ring[met].take().expect("invariant: a packet was drawn");
+            self.leaves(&victim, now - arrival);
+            self.holes += 1;
+            self.close_holes();
+            self.drop(victim);
+            self.drop(packet);
+            return true;
+        }
+        if self.drops_early() {
+            self.drop(packet);
+            return true;
+        }
+        if must_wait && self.packets + packet.segments() > self.params.limit {
+            return false;
+        }
+        self.packets += packet.segments();
+        self.ring.push_back(Some(Held { arrival: now, packet }));
+        if must_wait {
+            self.max = self.max.max(self.packets);
+        }
+        true
+    }
+
+    /// The packet drawn at random, if it is of the same connection.
+    fn meets_its_own(&mut self, packet: &Packet) -> Option<usize> {
+        if self.avg <= self.params.min || self.packets == 0 {
+            return None;
+        }
+        // at most half of the ring are holes: two draws on average
+        let at = std::iter::repeat_with(|| self.stream.below(self.ring.len() as u64) as usize)
+            .find(|&at| self.ring[at].is_some())?;
+        self.ring[at].as_ref().filter(|held| held.packet.conn == packet.conn).map(|_| at)
+    }
+
+    /// RED, not gentle.
+    fn drops_early(&mut self) -> bool {
+        let ChokeParams { min, max, max_p, .. } = self.params;
+        if self.avg <= min {
+            self.count = -1;
+            return false;
+        }
+        if self.avg > max {
+            self.count = 0;
+            return true;
+        }
+        self.count += 1;
+        let p_b = max_p * (self.avg - min) / (max - min);
+        let room = 1.0 - self.count as f64 * p_b;
+        let p_a = if room > p_b { p_b / room } else { 1.0 };
+        let drops = self.stream.chance(threshold(p_a));
+        if drops {
+            self.count = 0;
+        }
+        drops
+    }
+
+    /// The packet to transmit at `now`, and how long it waited.
+    pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
+        let Held { arrival, packet } = self.ring.pop_front()?.expect("invariant: no hole at the head");
+        self.close_holes();
+        self.leaves(&packet, now - arrival);
+        Some((packet, now - arrival))
+    }
+
+    /// Holes neither at the head, nor more of them than packets: each packet moves once for one that was dropped, at most.
+    fn close_holes(&mut self) {
+        while self.ring.front().is_some_and(Option::is_none) {
+            self.ring.pop_front();
+            self.holes -= 1;
+        }
+        if 2 * self.holes > self.ring.len() {
+            self.ring.retain(Option::is_some);
+            self.holes = 0;
+        }
+    }
+
+    fn leaves(&mut self, packet: &Packet, waited: Span) {
+        self.packets -= packet.segments();
+        self.area += waited.0 as u128 * packet.segments() as u128;
+    }
+
+    fn drop(&mut self, packet: Packet) {
+        self.dropped += packet.segments() as u64;
+        self.drops.push_back((packet, Refused::Aqm));
+    }
+
+    /// A packet dropped and not yet asked for, oldest first.
+    #[inline]
+    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
+        self.drops.pop_front()
+    }
+
+    /// When the packet at the head came; `None` if nobody waits.
+    pub(crate) fn head_arrival(&self) -> Option<Time> {
+        self.ring.front()?.as_ref().map(|held| held.arrival)
+    }
+
+    /// Packets that wait.
+    pub(crate) fn len(&self) -> u32 {
+        self.packets
+    }
+
+    /// Start the search for the greatest number anew.
+    pub(crate) fn forget_max(&mut self) {
+        self.max = self.packets;
+    }
+
+    /// Integral of the packets that wait over time up to `now`, most at a time, dropped, marked.
+    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+        let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
+        let area = self.area + self.ring.iter().flatten().map(so_far).sum::<u128>();
+        (area, self.max, self.dropped, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choke(limit: u32, min: f64, max: f64, max_p: f64, weight: f64) -> Choke {
+        Choke::new(ChokeParams { limit, min, max, max_p, weight }, Stream::new(1, "test"))
+    }
+
+    fn packet(conn: u32) -> Packet {
+        Packet { conn, bytes: 1500, forward: true, ..Packet::default() }
+    }
+
+    #[test]
+    fn below_min_it_is_a_fifo_and_nobody_is_compared() {
+        let mut queue = choke(5, 100.0, 200.0, 1.0, 1.0);
+        assert!((0..5).all(|conn| queue.enqueue(Time(conn), packet(conn as u32), true)));
+        assert!(!queue.enqueue(Time(5), packet(0), true), "the limit holds");
+        let out: Vec<u32> = (0..5).map(|t| queue.dequeue(Time(10 + t)).expect("held").0.conn).collect();
+        assert_eq!(out, [0, 1, 2, 3, 4]);
+        assert!(queue.dequeue(Time(20)).is_none() && queue.take_head_drop().is_none());
+        // five packets that came at 0..4 left at 10..14
+        assert_eq!(queue.figures(Time(20)), (50, 5, 0, 0));
+    }
+
+    #[test]
+    fn a_packet_that_meets_its_own_connection_goes_with_it() {
+        let mut queue = choke(1000, 0.5, 1000.0, 0.0, 1.0);
+        assert!(queue.enqueue(Time(0), packet(7), true), "nobody to be compared with");
+        assert!(queue.enqueue(Time(1), packet(7), true));
+        let dropped: Vec<_> = std::iter::from_fn(|| queue.take_head_drop()).collect();
+        assert_eq!(dropped.len(), 2, "the only one that waits was met");
+        assert!(dropped.iter().all(|&(p, why)| p.conn == 7 && why == Refused::Aqm));
+        assert_eq!((queue.len(), queue.head_arrival()), (0, None));
+    }
+
+    #[test]
+    fn above_max_every_arrival_is_dropped() {
+        let mut queue = choke(1000, 1.0, 3.0, 0.0, 1.0);
+        let kept = (0..10).filter(|&conn| {
+            queue.enqueue(Time(0), packet(conn), true);
+            queue.take_head_drop().is_none()
+        });
+        assert_eq!(kept.count(), 4, "the fifth finds four, more than max");
+    }
+
+    /// Against a plain list, from which the same packets go: nobody is lost in a hole, and the order is kept.
+    #[test]
+    fn holes_are_not_seen() {
+        let mut queue = choke(60, 5.0, 50.0, 0.1, 0.05);
+        let (mut plain, mut pick) = (Vec::new(), Stream::new(9, "arrivals"));
+        let (mut sent, mut pairs) = (0, 0);
+        for t in 0..20_000u32 {
+            let conn = if pick.below(2) == 0 { 0 } else { 1 + pick.below(8) as u32 };
+            let full = plain.len() == 60;
+            let entered = queue.enqueue(Time(t as u64), Packet { flow: t, ..packet(conn) }, true);
+            let drops: Vec<Packet> = std::iter::from_fn(|| queue.take_head_drop()).map(|(p, _)| p).collect();
+            match drops.as_slice() {
+                [] if entered => plain.push(t),
+                [] => assert!(full),
+                [own] => assert_eq!(own.flow, t),
+                [victim, own] => {
+                    assert_eq!((victim.conn, own.flow), (conn, t));
+                    let at = plain.iter().position(|&waiting| waiting == victim.flow).expect("it waited");
+                    plain.remove(at);
+                    pairs += 1;
+                }
+                _ => panic!("three drops at once"),
+            }
+            assert_eq!(queue.len() as usize, plain.len());
+            assert!(2 * queue.holes <= queue.ring.len());
+            if t % 3 < 2 && !plain.is_empty() {
+                sent += 1;
+                assert_eq!(queue.dequeue(Time(t as u64)).expect("it waits").0.flow, plain.remove(0));
+            }
+        }
+        assert!(sent > 8_000 && pairs > 100, "{sent} {pairs}");
+    }
+
+    /// The paper's point (figure 3): a blind sender at twice the rate of the link is held well below the rate that a plain
+    /// FIFO or RED gives it, though nothing is known of flows.
+    #[test]
+    fn a_flow_that_fills_the_queue_is_held_down() {
+        let share = |compare: bool| {
+            let mut queue = choke(200, 20.0, 100.0, 0.02, 0.002);
+            let mut pick = Stream::new(5, "arrivals");
+            let mut out = [0u32; 2];
+            for t in 0..200_000u64 {
+                // in each slot two packets of the blind sender, and one of thirty others; one leaves
+                for conn in [0, 1 + pick.below(30) as u32, 0] {
+                    let seen = if compare { conn } else { 1000 + (t % 900) as u32 };
+                    queue.enqueue(Time(t), Packet { flow: conn, ..packet(seen) }, true);
+                }
+                while queue.take_head_drop().is_some() {}
+                if let Some((p, _)) = queue.dequeue(Time(t)) {
+                    out[(p.flow != 0) as usize] += 1;
+                }
+            }
+            out[0] as f64 / (out[0] + out[1]) as f64
+        };
+        let (choked, blind) = (share(true), share(false));
+        assert!(blind > 0.6, "without comparisons it takes what it sends: {blind}");
+        assert!(choked < 0.45, "with them less than half: {choked}");
+    }
+}
