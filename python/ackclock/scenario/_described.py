@@ -62,7 +62,6 @@ class Described(Table):
     """A table that a mechanism of the engine describes."""
 
     takes: ClassVar[Mapping[str, Takes]] = {}
-    about: ClassVar[Mapping[str, Any]] = {}
 
     def engine(self, bdp: Fraction = Fraction(0)) -> dict[str, Any]:
         """As the engine reads it, absent keys left out; `bdp` is the bandwidth-delay product in packets."""
@@ -129,17 +128,17 @@ def _made(name: str, entry: Mapping[str, Any], rules: Rules) -> type[Described]:
         else:
             fields[key["name"]] = (annotation | None, Field(default=None, description=key["about"]))
     bases = tuple(base for keys, base in rules if set(keys) <= set(takes))
-    table: type[Described] = create_model(
+    table: Any = create_model(
         name,
-        __base__=bases or Described,
+        __base__=bases or (Described,),
         __module__="ackclock.scenario",
         __doc__=entry["about"],
         __cls_kwargs__={"use_attribute_docstrings": False},
         **fields,
     )
     table.takes = takes
-    table.about = entry
-    return table
+    made: type[Described] = table
+    return made
 
 
 def _takes(takes: Mapping[str, Any]) -> Takes:
