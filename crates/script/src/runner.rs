@@ -1,30 +1,28 @@
-//! Plays a script against the simulated stack in virtual time: injected packets and calls go in at their times, what the
-//! stack sends queues up, each expectation takes the next one. What cannot be played is `unsupported`, never a pass.
+//! Plays a script against a host in virtual time: injected packets and calls go in at their times, what the host sends
+//! queues up, each expectation takes the next one. What cannot be played is `unsupported`, never a pass.
 
-mod call;
+mod calls;
 mod compare;
-mod constant;
-mod host;
-mod icmp;
-mod info;
-mod notices;
+pub mod constant;
+mod machine;
 mod report;
-mod socket;
-mod stack;
-mod wire;
+mod simulated;
+mod tap;
 
 use ackclock_core::{Span, Time};
 
 use crate::ast::{Action, Event, Packet, Script, TcpPacket, When};
 use crate::error::{Error, Pos};
 use crate::options::Options;
-use crate::setup::{Qdisc, Refused, Setup};
+use crate::setup::{Refused, Setup};
+pub use calls::Answer;
+pub use machine::Machine;
 pub use report::{Outcome, Snapshot, Verdict};
-use socket::Sockets;
-use stack::Stack;
+use simulated::Simulated;
+pub use tap::{Captured, Tap};
 
 /// When scripts begin: late enough for every "since" of the stack, and a multiple of the timer wheel's coarsest buckets.
-const START: Time = Time(1_024_000_000_000);
+pub const START: Time = Time(1_024_000_000_000);
 /// How long an expectation waits beyond its time.
 const PATIENCE: Span = Span::from_secs(2);
 /// How long a script may take: ten times its furthest single step.
@@ -55,16 +53,12 @@ impl Default for Profile {
 
 /// Why playing stops before the end.
 #[derive(Debug)]
-enum Stop {
-    Fail {
-        line: u32,
-        expected: String,
-        actual: String,
-    },
-    Unsupported {
-        line: u32,
-        what: String,
-    },
+#[allow(missing_docs)]
+pub enum Stop {
+    /// Something differs.
+    Fail { line: u32, expected: String, actual: String },
+    /// Something cannot be played.
+    Unsupported { line: u32, what: String },
     /// No script that could be played.
     Invalid(Error),
 }
@@ -78,19 +72,26 @@ impl From<Error> for Stop {
     }
 }
 
-fn unsupported<T>(line: u32, what: impl Into<String>) -> Result<T, Stop> {
+/// A construct that is not played.
+pub fn unsupported<T>(line: u32, what: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Unsupported { line, what: what.into() })
 }
 
-fn fail<T>(line: u32, expected: impl ToString, actual: impl ToString) -> Result<T, Stop> {
+/// Something differs.
+pub fn fail<T>(line: u32, expected: impl ToString, actual: impl ToString) -> Result<T, Stop> {
     Err(Stop::Fail { line, expected: expected.to_string(), actual: actual.to_string() })
 }
 
-/// Play a script. An error is one of the script's own text: an option or a parameter with a value out of its range.
+/// Play a script against the simulated stack. An error is one of the script's own text: an option or a parameter with a
+/// value out of its range.
 pub fn play(script: &Script, profile: &Profile) -> Result<Outcome, Error> {
+    play_on(&mut Simulated::new(profile), script, profile)
+}
+
+/// Play a script against a host; of the profile, what the player itself needs.
+pub fn play_on<M: Machine>(machine: &mut M, script: &Script, profile: &Profile) -> Result<Outcome, Error> {
     let mut player = Player {
-        stack: Stack::new(START),
-        sockets: Sockets::default(),
+        machine,
         options: Options::default(),
         blocks: Vec::new(),
         previous: START,
@@ -98,8 +99,6 @@ pub fn play(script: &Script, profile: &Profile) -> Result<Outcome, Error> {
         after_injection: false,
         deviation: Span::ZERO,
         pending: None,
-        call_began: START,
-        wake: Time::NEVER,
     };
     let result = player.play(script, profile);
     let verdict = match result {
@@ -108,12 +107,13 @@ pub fn play(script: &Script, profile: &Profile) -> Result<Outcome, Error> {
         Err(Stop::Unsupported { line, what }) => Verdict::Unsupported { line, what },
         Err(Stop::Invalid(error)) => return Err(error),
     };
-    Ok(Outcome { verdict, blocks: player.blocks, deviation: player.deviation, trace: player.stack.trace })
+    let (blocks, deviation) = (player.blocks, player.deviation);
+    let trace = std::mem::take(&mut machine.tap().trace);
+    Ok(Outcome { verdict, blocks, deviation, trace })
 }
 
-struct Player {
-    stack: Stack,
-    sockets: Sockets,
+struct Player<'a, M> {
+    machine: &'a mut M,
     options: Options,
     blocks: Vec<Snapshot>,
     /// Scheduled time of the event before.
@@ -123,11 +123,7 @@ struct Player {
     after_injection: bool,
     deviation: Span,
     /// A call that has not returned yet.
-    pending: Option<call::Blocking>,
-    /// When the call under way began.
-    call_began: Time,
-    /// When it wants to be looked at, whatever happens.
-    wake: Time,
+    pending: Option<calls::Blocking>,
 }
 
 /// When an event is due.
@@ -139,24 +135,22 @@ struct Due {
     any: bool,
 }
 
-impl Player {
+impl<M: Machine> Player<'_, M> {
     fn play(&mut self, script: &Script, profile: &Profile) -> Result<(), Stop> {
         self.options = Options::of(&script.options)?;
         if let Some(tolerance) = profile.tolerance {
             self.options.tolerance = tolerance;
         }
         let setup = set_up(script, profile, &self.options)?;
-        self.stack.host = host::Host::new(setup, profile)?;
-        self.stack.segment_limit = self.options.gro_mss.map_or(u32::MAX, u32::from);
-        survey(script)?;
+        self.machine.begin(script, setup, &self.options)?;
         for event in &script.events {
             self.event(event)?;
-            if self.stack.sent > MAX_PACKETS {
+            if self.machine.tap().sent > MAX_PACKETS {
                 return unsupported(event.at.line, format!("more than {MAX_PACKETS} packets"));
             }
         }
         self.finish_call()?;
-        match self.stack.queue.front().filter(|_| profile.strict) {
+        match self.machine.tap().queue.front().filter(|_| profile.strict) {
             None => Ok(()),
             Some(left) => {
                 let line = script.events.last().map_or(1, |e| e.at.line);
@@ -193,7 +187,7 @@ impl Player {
             Action::Expect(Packet::Tcp(p)) => {
                 self.expect(line, p, due)?;
                 self.previous = due.from;
-                self.finished = self.stack.now;
+                self.finished = self.machine.now();
                 self.after_injection = false;
                 return Ok(());
             }
@@ -203,46 +197,32 @@ impl Player {
             }
             _ => self.wait(due.from)?,
         }
-        self.in_time(line, due, self.stack.now, &event.action)?;
+        self.in_time(line, due, self.machine.now(), &event.action)?;
         match &event.action {
-            Action::Inject(Packet::Icmp(p)) => {
-                self.icmp(line, p)?;
+            Action::Inject(packet) => {
+                if let Packet::Tcp(p) = packet {
+                    let now = self.machine.now();
+                    self.machine.tap().note(now, '<', p);
+                }
+                self.machine.inject(line, packet)?;
                 injected = true;
             }
-            Action::Inject(Packet::Tcp(p)) => {
-                let segment = wire::inbound(line, p, &mut self.stack, &self.options)?;
-                self.stack.note('<', p);
-                self.sockets.deliver(line, &mut self.stack, p, segment)?;
-                injected = true;
-            }
-            Action::Call(call) => self.call(event.at.line, call, event.time)?,
+            Action::Call(call) => self.call(line, call, event.time)?,
             Action::Command(text) => {
                 // In the middle of a script only what changes nothing any more.
-                let mut setup = self.stack.host.setup.clone();
+                let mut setup = self.machine.setup().clone();
                 setup.apply(text, event.at)?;
-                let qdisc = setup.qdisc;
-                // The device may change at any time, the rest before a connection begins.
-                let (tso, gso, gro, files) = (setup.tso, setup.gso, setup.gro, setup.files.clone());
-                let before = Setup { qdisc, tso, gso, gro, files, ..self.stack.host.setup.clone() };
-                let changes = setup != before;
-                self.stack.host.change(setup, line)?;
-                if changes && self.stack.conn.is_some() && !self.sockets.is_between() {
-                    return unsupported(line, "a change of parameters after the connection began");
-                }
-                self.stack.act(|conn| conn.set_refused(qdisc == Qdisc::DropAll));
+                self.machine.change(line, setup)?;
             }
-            Action::Code(text) => self.blocks.push(Snapshot {
-                line,
-                text: text.clone(),
-                names: self.stack.conn.as_ref().map(|c| info::names(c, &self.stack)).unwrap_or_default(),
-            }),
-            Action::Inject(_) | Action::Expect(_) => {
-                return unsupported(line, "a packet of another protocol")
+            Action::Code(text) => {
+                let names = self.machine.names()?;
+                self.blocks.push(Snapshot { line, text: text.clone(), names });
             }
+            Action::Expect(_) => return unsupported(line, "a packet of another protocol"),
         }
-        self.settle()?;
+        self.poll_call()?;
         self.previous = due.from;
-        self.finished = self.stack.now;
+        self.finished = self.machine.now();
         self.after_injection = injected;
         Ok(())
     }
@@ -262,24 +242,15 @@ impl Player {
 
     /// Let the next thing happen, but none after `until`; a call that blocks may return on its way.
     fn step(&mut self, until: Time) -> Result<(), Stop> {
-        let wake = if self.pending.is_some() && self.wake > self.stack.now { self.wake } else { Time::NEVER };
-        self.stack.step(until.min(wake));
-        self.settle()
-    }
-
-    /// The stack did something: what became of writes, and of the call that waits.
-    fn settle(&mut self) -> Result<(), Stop> {
-        if let Some(conn) = &self.stack.conn {
-            self.sockets.notices.update(self.stack.now, conn);
-        }
+        self.machine.step(until)?;
         self.poll_call()
     }
 
     /// Let time pass, a call that blocks returning on its way.
     fn wait(&mut self, until: Time) -> Result<(), Stop> {
-        while self.stack.now < until {
+        while self.machine.now() < until {
             self.step(until)?;
-            if self.stack.sent > MAX_PACKETS {
+            if self.machine.tap().sent > MAX_PACKETS {
                 return Ok(());
             }
         }
@@ -287,17 +258,18 @@ impl Player {
     }
 
     fn expect(&mut self, line: u32, wanted: &TcpPacket, due: Due) -> Result<(), Stop> {
-        let give_up = due.to.max(self.stack.now) + PATIENCE;
-        while self.stack.queue.is_empty() && self.stack.now < give_up {
+        let give_up = due.to.max(self.machine.now()) + PATIENCE;
+        while self.machine.tap().queue.is_empty() && self.machine.now() < give_up {
             self.step(give_up)?;
-            if self.stack.sent > MAX_PACKETS {
+            if self.machine.tap().sent > MAX_PACKETS {
                 break;
             }
         }
-        if self.stack.queue.is_empty() {
+        if self.machine.tap().queue.is_empty() {
             return fail(line, format!("{wanted} at {}", clock(due.from)), "nothing was sent");
         }
-        let taken = compare::take(&mut self.stack.queue, wanted, self.options.strict_segments);
+        let tap = self.machine.tap();
+        let taken = compare::take(&mut tap.queue, wanted, self.options.strict_segments);
         let shown = format!("{} at {}", taken.packet, clock(taken.at));
         let differs = compare::differs(wanted, &taken);
         if let Some(what) = differs {
@@ -317,9 +289,9 @@ impl Player {
         }
         self.deviation = self.deviation.max(off);
         if wanted.flags.bits.has(ackclock_core::Flags::SYN) {
-            self.stack.first_numbers.0 = wanted.seq.start;
+            self.machine.tap().first_numbers.0 = wanted.seq.start;
         }
-        compare::timestamps(line, wanted, &taken, &mut self.stack, &self.options)
+        compare::timestamps(line, wanted, &taken, self.machine.tap(), &self.options)
     }
 }
 
@@ -353,22 +325,6 @@ fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup
         }
     }
     Ok(setup)
-}
-
-/// What cannot be played is found before anything is played.
-fn survey(script: &Script) -> Result<(), Stop> {
-    for event in &script.events {
-        let line = event.at.line;
-        match &event.action {
-            Action::Inject(Packet::Tcp(p)) => wire::survey(line, p, true)?,
-            Action::Expect(Packet::Tcp(p)) => wire::survey(line, p, false)?,
-            Action::Inject(Packet::Icmp(p)) => icmp::survey(line, p)?,
-            Action::Inject(_) | Action::Expect(_) => return unsupported(line, "packets other than TCP"),
-            Action::Call(call) => call::survey(line, call)?,
-            Action::Command(_) | Action::Code(_) => {}
-        }
-    }
-    Ok(())
 }
 
 /// A time of the script.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Flags, Span};
 
-use super::stack::{Captured, Stack};
+use super::tap::{Captured, Tap};
 use super::{fail, Stop};
 use crate::ast::{EcnMark, TcpOption, TcpOptions, TcpPacket};
 use crate::options::Options;
@@ -90,7 +90,7 @@ pub fn timestamps(
     line: u32,
     wanted: &TcpPacket,
     taken: &Captured,
-    stack: &mut Stack,
+    tap: &mut Tap,
     options: &Options,
 ) -> Result<(), Stop> {
     let stamp = |options: &TcpOptions| match options {
@@ -103,8 +103,8 @@ pub fn timestamps(
     let (Some(script), Some(live)) = (stamp(&wanted.options), stamp(&taken.packet.options)) else {
         return Ok(());
     };
-    stack.stamps.push((script, live));
-    let (script_first, live_first) = *stack.first_stamp.get_or_insert((script, live));
+    tap.stamps.push((script, live));
+    let (script_first, live_first) = *tap.first_stamp.get_or_insert((script, live));
     let Some(tick) = options.ts_tick else { return Ok(()) };
     let said = script.wrapping_sub(script_first) as i32 as i64;
     let was = live.wrapping_sub(live_first) as i32 as i64;

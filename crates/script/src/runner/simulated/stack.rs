@@ -1,26 +1,14 @@
 //! The stack under test: one connection, the wire in front of it, and the clock.
 
-use std::collections::VecDeque;
-
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Segment, Time};
 use ackclock_tcp::{Connection, State};
 
 use super::host::{Host, SocketOptions};
-use super::{wire, START};
+use super::wire;
 use crate::ast::TcpPacket;
+use crate::runner::tap::Tap;
 use crate::setup::Qdisc;
-
-/// Lines of the trace that are kept.
-const MAX_TRACE: usize = 10_000;
-
-/// A packet that the stack sent, in the words of the language.
-#[derive(Clone, Debug)]
-pub struct Captured {
-    pub at: Time,
-    pub packet: TcpPacket,
-    pub ecn: Ecn,
-}
 
 /// What both ends agreed on, as far as the header needs it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,16 +27,9 @@ pub struct Stack {
     pub conn: Option<Connection>,
     pub host: Host,
     pub agreed: Agreed,
-    pub queue: VecDeque<Captured>,
-    pub sent: usize,
-    /// Timestamps: the script's, the stack's.
-    pub stamps: Vec<(u32, u32)>,
-    pub first_stamp: Option<(u32, u32)>,
-    pub trace: Vec<String>,
+    pub tap: Tap,
     /// The error that the socket would report.
     pub error: Option<&'static str>,
-    /// First numbers of both sides, as the script writes them in its SYNs: this end's, the peer's.
-    pub first_numbers: (u32, u32),
     /// This end connected.
     pub active: bool,
     /// Window of its SYN or SYN-ACK.
@@ -66,10 +47,8 @@ impl Stack {
 
     /// A connection begins: what the one before sent or met is nobody's any more.
     pub fn restart(&mut self) {
-        self.queue.clear();
-        self.stamps.clear();
-        (self.first_stamp, self.error) = (None, None);
-        self.first_numbers.0 = 0;
+        self.tap.restart();
+        self.error = None;
     }
 
     /// The next timer at or before `until`, or that time.
@@ -134,7 +113,7 @@ impl Stack {
                 wire::append(&mut packet, &next);
             }
             self.capture(packet, ecn);
-            if self.sent > super::MAX_PACKETS {
+            if self.tap.sent > crate::runner::MAX_PACKETS {
                 break;
             }
         }
@@ -145,15 +124,6 @@ impl Stack {
         if self.host.setup.qdisc == Qdisc::DropAll {
             return; // nobody sees what the device refuses
         }
-        self.note('>', &packet);
-        self.sent += 1;
-        self.queue.push_back(Captured { at: self.now, packet, ecn });
-    }
-
-    pub fn note(&mut self, direction: char, packet: &TcpPacket) {
-        if self.trace.len() < MAX_TRACE {
-            let us = self.now.since(START).as_us();
-            self.trace.push(format!("{}.{:06} {direction} {packet}", us / 1_000_000, us % 1_000_000));
-        }
+        self.tap.capture(self.now, packet, ecn);
     }
 }

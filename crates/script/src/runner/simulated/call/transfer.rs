@@ -4,8 +4,9 @@ use ackclock_tcp::State;
 
 use super::{iovec_pieces, words_of, Answer};
 use crate::ast::{Call, Expr};
-use crate::runner::socket::Kind;
-use crate::runner::{unsupported, Player, Stop};
+use crate::runner::simulated::socket::Kind;
+use crate::runner::simulated::Simulated;
+use crate::runner::{unsupported, Stop};
 use crate::shape;
 
 /// Largest write of one call: more is surely a slip, and would be played for ever.
@@ -13,7 +14,7 @@ const MAX_WRITE: i64 = 64 << 20;
 /// Linux MAX_SKB_FRAGS: pieces of a zero-copy write that one buffer refers to.
 const MAX_PIECES: usize = 17;
 
-impl Player {
+impl Simulated<'_> {
     pub(super) fn write(&mut self, line: u32, call: &Call, fd: i64) -> Result<Option<Answer>, Stop> {
         let (pieces, flags) = match call.name.as_str() {
             "writev" => (call.args.get(1).and_then(iovec_pieces), None),

@@ -3,8 +3,9 @@
 use super::{errno, Answer};
 use crate::ast::{Call, Expr};
 use crate::runner::constant::{value, value as number_of};
-use crate::runner::socket::Kind;
-use crate::runner::{fail, unsupported, Player, Stop};
+use crate::runner::simulated::socket::Kind;
+use crate::runner::simulated::Simulated;
+use crate::runner::{fail, unsupported, Stop};
 use crate::shape;
 
 /// Options that change nothing that a script can see here.
@@ -72,7 +73,7 @@ pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
     Ok(())
 }
 
-impl Player {
+impl Simulated<'_> {
     #[allow(clippy::too_many_lines, reason = "one arm for each option")]
     pub(super) fn setsockopt(&mut self, line: u32, call: &Call, fd: i64) -> Result<Answer, Stop> {
         let name = call.args.get(2).and_then(Expr::word).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use ackclock_tcp::State;
 
-use super::{unsupported, wire, Player, Stop};
+use super::{unsupported, wire, Simulated, Stop};
 use crate::ast::{IcmpPacket, Quoted};
 
 /// Codes of "destination unreachable" and what a socket that connects makes of them (Linux `icmp_err_convert`).
@@ -34,7 +34,7 @@ pub fn survey(line: u32, p: &IcmpPacket) -> Result<(), Stop> {
     Ok(())
 }
 
-impl Player {
+impl Simulated<'_> {
     /// It arrives.
     pub(super) fn icmp(&mut self, line: u32, p: &IcmpPacket) -> Result<(), Stop> {
         let Some(conn) = &self.stack.conn else { return Ok(()) };

@@ -3,7 +3,8 @@
 use super::{Answer, Expr};
 use crate::ast::Call;
 use crate::runner::constant::value;
-use crate::runner::{unsupported, Player, Stop};
+use crate::runner::simulated::Simulated;
+use crate::runner::{unsupported, Stop};
 
 /// What such a descriptor stands for.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub enum Other {
 /// Largest number of bytes that wait in a pipe (`pipe.7`).
 const PIPE_SIZE: i64 = 65_536;
 
-impl Player {
+impl Simulated<'_> {
     pub(super) fn open(&mut self, line: u32, call: &Call) -> Result<Answer, Stop> {
         let path = match call.args.first() {
             Some(Expr::Text(parts)) => parts.concat(),

@@ -5,8 +5,9 @@ use ackclock_core::{Span, Time};
 use super::Answer;
 use crate::ast::{Call, Expr};
 use crate::runner::constant::value;
-use crate::runner::socket::Kind;
-use crate::runner::{fail, unsupported, Player, Stop};
+use crate::runner::simulated::socket::Kind;
+use crate::runner::simulated::Simulated;
+use crate::runner::{fail, unsupported, Stop};
 use crate::shape;
 
 const IN: i64 = 0x1 | 0x40;
@@ -48,7 +49,7 @@ pub struct Epoll {
     watches: Vec<Watch>,
 }
 
-impl Player {
+impl Simulated<'_> {
     /// What a socket is ready for.
     fn ready(&self, fd: i64) -> Option<i64> {
         let socket = self.sockets.find(fd)?;

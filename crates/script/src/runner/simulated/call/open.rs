@@ -4,10 +4,11 @@ use ackclock_tcp::State;
 
 use super::{words_of, Answer};
 use crate::ast::{Call, Expr};
-use crate::runner::socket::{Kind, Socket};
-use crate::runner::{fail, unsupported, Player, Stop};
+use crate::runner::simulated::socket::{Kind, Socket};
+use crate::runner::simulated::Simulated;
+use crate::runner::{fail, unsupported, Stop};
 
-impl Player {
+impl Simulated<'_> {
     pub(super) fn socket(&mut self, line: u32, call: &Call) -> Result<Answer, Stop> {
         let words: Vec<&str> = call.args.iter().flat_map(words_of).collect();
         if words.iter().any(|w| matches!(*w, "SOCK_DGRAM" | "SOCK_RAW" | "IPPROTO_UDP" | "IPPROTO_MPTCP")) {

@@ -2,8 +2,9 @@
 
 use crate::ast::{Call, Expr};
 use crate::runner::constant::value;
-use crate::runner::notices::Notice;
-use crate::runner::{fail, seconds, unsupported, Player, Stop, START};
+use crate::runner::simulated::notices::Notice;
+use crate::runner::simulated::Simulated;
+use crate::runner::{fail, seconds, unsupported, Stop, START};
 use crate::shape;
 
 use super::{words_of, Answer};
@@ -31,7 +32,7 @@ enum Control {
     Error([i64; 6]),
 }
 
-impl Player {
+impl Simulated<'_> {
     pub(super) fn recvmsg(
         &mut self,
         line: u32,

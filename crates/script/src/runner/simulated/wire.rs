@@ -5,7 +5,7 @@ use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, SackBlock, Segment};
 
 use super::stack::Stack;
-use super::{fail, unsupported, Stop};
+use super::{unsupported, Stop};
 use crate::ast::{EcnMark, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 use crate::options::Options;
 
@@ -45,7 +45,7 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
         None => (0, 0),
     };
     if syn {
-        stack.first_numbers.1 = p.seq.start;
+        stack.tap.first_numbers.1 = p.seq.start;
     }
     let list = match &p.options {
         TcpOptions::Exactly(list) => list.as_slice(),
@@ -58,7 +58,7 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
         ack: match p.ack {
             // Before our first number: as little to be acknowledged as what was never sent.
             // On a SYN the number is as written, elsewhere it counts from our first one.
-            Some(ack) if syn => ack.wrapping_sub(stack.first_numbers.0) as u64,
+            Some(ack) if syn => ack.wrapping_sub(stack.tap.first_numbers.0) as u64,
             Some(ack) => unwrap(line, snd_una, ack).unwrap_or(u64::MAX),
             None => 0,
         },
@@ -85,27 +85,12 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
             TcpOption::Timestamps { val, ecr } => {
                 segment.has_ts = true;
                 segment.ts_val = *val;
-                segment.ts_ecr = echoed(line, *ecr, p.ack.is_some(), stack, options)?;
+                segment.ts_ecr = stack.tap.echoed(line, *ecr, p.ack.is_some(), options)?;
             }
             _ => {}
         }
     }
     Ok(segment)
-}
-
-/// The stack's timestamp that a script's echo stands for.
-fn echoed(line: u32, ecr: u32, acks: bool, stack: &Stack, options: &Options) -> Result<u32, Stop> {
-    if !acks {
-        return Ok(ecr);
-    }
-    match stack.stamps.iter().rev().find(|(script, _)| *script == ecr) {
-        Some((_, live)) => Ok(*live),
-        None if options.ts_ecr_scaled => match stack.first_stamp {
-            Some((script, live)) => Ok(live.wrapping_add(ecr.wrapping_sub(script))),
-            None => Ok(ecr),
-        },
-        None => fail(line, format!("the echo of a timestamp (ecr {ecr})"), "no packet carried it"),
-    }
 }
 
 /// A 32-bit number as an offset, next to one that is known.
@@ -133,7 +118,7 @@ pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     let syn = s.flags.has(Flags::SYN);
     let win = if syn { stack.first_offer } else { (s.wnd >> agreed.shift.unwrap_or(0)).min(65_535) };
     let ack = s.flags.has(Flags::ACK).then_some((s.ack as u32).wrapping_add(if syn {
-        stack.first_numbers.1
+        stack.tap.first_numbers.1
     } else {
         0
     }));
