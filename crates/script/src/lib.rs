@@ -21,5 +21,5 @@ pub use error::{Error, Pos};
 pub use file::read;
 pub use options::Options;
 pub use parser::{parse, Limits};
-pub use runner::{play, Outcome, Profile, Verdict};
+pub use runner::{play, play_on, Outcome, Profile, Verdict};
 pub use setup::Setup;

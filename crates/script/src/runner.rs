@@ -4,6 +4,7 @@
 mod calls;
 mod compare;
 pub mod constant;
+pub mod control;
 mod machine;
 mod report;
 mod simulated;

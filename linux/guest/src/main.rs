@@ -1,7 +1,8 @@
 //! PID 1 of the guest kernel, and its only program. It reads a job, builds hosts and network, lets the flows run in
 //! virtual time, writes the tables of the simulator, and switches the machine off.
 //!
-//! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out.
+//! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out. Or a
+//! packet script is to be played: `script.json` in, `outcome.json` out.
 
 mod acks;
 mod capture;
@@ -14,6 +15,7 @@ mod observe;
 mod packet;
 mod qdisc;
 mod relay;
+mod script;
 mod sockets;
 mod sys;
 mod tables;
@@ -39,6 +41,9 @@ fn run() -> Result<()> {
     }
     sys::exact_timers()?;
     sys::allow_files(1 << 17)?;
+    if std::path::Path::new("/script.json").exists() {
+        return script::run();
+    }
     let job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
     let tables = observe::run(&job)?;
     tables::write("/out/tables.bin", &tables)

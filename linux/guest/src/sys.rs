@@ -10,6 +10,7 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 mod inbox;
+pub mod raw;
 
 pub use inbox::Inbox;
 pub use now::*;
@@ -300,23 +301,32 @@ pub fn tun(name: &str) -> Result<OwnedFd> {
 
 /// Aggregation by the device off, and segmentation unless `tso`: a packet is a packet.
 pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
+    for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
+        if !tso || command == ETHTOOL_SGRO {
+            set_offload(name, command, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Segmentation and aggregation by the kernel itself, in front of the device.
+pub fn set_generic_offloads(name: &str, gso: bool, gro: bool) -> Result<()> {
+    set_offload(name, ETHTOOL_SGSO, gso)?;
+    set_offload(name, ETHTOOL_SGRO, gro)
+}
+
+fn set_offload(name: &str, command: u32, on: bool) -> Result<()> {
     #[repr(C)]
     struct Value {
         command: u32,
         data: u32,
     }
     let fd = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-    for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
-        if tso && command != ETHTOOL_SGRO {
-            continue;
-        }
-        let mut value = Value { command, data: 0 };
-        let mut request: libc::ifreq = unsafe { zeroed() };
-        name_into(&mut request, name);
-        request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
-        check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &request) }, "ethtool")?;
-    }
-    Ok(())
+    let mut value = Value { command, data: on.into() };
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    name_into(&mut request, name);
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &request) }, "ethtool").map(drop)
 }
 
 const ETHTOOL_STSO: u32 = 0x1f;

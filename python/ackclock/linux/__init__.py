@@ -10,6 +10,7 @@ from ackclock.linux._build import build
 from ackclock.linux._cache import Kernel, installed
 from ackclock.linux._doctor import Finding, missing
 from ackclock.linux._run import run, run_batch
+from ackclock.linux._script import play_script
 from ackclock.linux._translate import NetworkKind
 
-__all__ = ["Finding", "Kernel", "NetworkKind", "build", "installed", "missing", "run", "run_batch"]
+__all__ = ["Finding", "Kernel", "NetworkKind", "build", "installed", "missing", "play_script", "run", "run_batch"]

@@ -112,7 +112,7 @@ def guest_key() -> str:
     files = [linux.parent / "Cargo.lock"]
     for root in (
         linux / "guest",
-        *(linux.parent / "crates" / name for name in ("cc", "core", "net", "pcc", "sim", "tcp")),
+        *(linux.parent / "crates" / name for name in ("cc", "core", "net", "pcc", "script", "sim", "tcp")),
     ):
         files += sorted([*root.glob("src/**/*.rs"), root / "Cargo.toml"])
     return hash_of(part for file in files for part in (str(file.relative_to(linux.parent)).encode(), file.read_bytes()))

@@ -10,8 +10,8 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from ackclock.errors import UnavailableError
 from ackclock.linux import _cache
 from ackclock.linux._cache import Kernel
 
-__all__ = ["Outcome", "command_line", "play"]
+__all__ = ["Outcome", "command_line", "play", "ran"]
 
 MEMORY = "1G"
 """What the guest may use; the host gives what is touched."""
@@ -50,12 +50,12 @@ class Outcome:
     wall_s: float
 
 
-def command_line(kernel: Kernel) -> list[str]:
+def command_line(kernel: Kernel, *, ipv6: bool = False) -> list[str]:
     """Arguments of the kernel, the same for every run: they are mixed into its randomness."""
     return [
         f"mem={MEMORY}", "umid=guest", "uml_dir=./", "root=/dev/root", "rootfstype=hostfs",
         "rootflags=/proc/self/cwd/.", "rw", "init=/init", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
-        "ipv6.disable=1", *(["seccomp=on"] if kernel.about.get("seccomp") else []),
+        *([] if ipv6 else ["ipv6.disable=1"]), *(["seccomp=on"] if kernel.about.get("seccomp") else []),
         "time-travel=inf-cpu", f"time-travel-start={BOOT}",
     ]  # fmt: skip
 
@@ -85,33 +85,56 @@ def play(
     UnavailableError
         If the guest does not come to its end, or reports an error.
     """
-    guest = _cache.guest_path()
-    folder = Path(tempfile.mkdtemp(prefix="ackclock-guest-"))
-    try:
-        for name in ("proc", "sys", "dev", "out"):
-            (folder / name).mkdir()
-        shutil.copy(guest, folder / "init")
-        (folder / "init").chmod(0o755)
-        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        started = time.perf_counter()
-        _execute(kernel, folder, seed, cpu, wall_limit_s)
-        wall = time.perf_counter() - started
-        report = _report(folder)
-        if report.get("error"):
-            raise UnavailableError(f"the guest reports: {report['error']}")
-        data = (folder / "out" / "tables.bin").read_bytes()
-        packets = folder / "out" / "capture.pcapng"
+    with ran({"job.json": json.dumps(job)}, seed, kernel=kernel, cpu=cpu, wall_limit_s=wall_limit_s) as (out, wall):
+        data = (out / "tables.bin").read_bytes()
+        packets = out / "capture.pcapng"
         digest = _cache.hash_file([data])
         if packets.exists():
             digest = _cache.hash_file([data, packets.read_bytes()])
             if capture is not None:
                 shutil.copyfile(packets, capture)
         return Outcome(tables=_tables(data), digest=digest, wall_s=wall)
+
+
+@contextmanager
+def ran(
+    files: Mapping[str, str], seed: int, *, kernel: Kernel, cpu: int, wall_limit_s: float, ipv6: bool = False
+) -> Iterator[tuple[Path, float]]:
+    """Run the guest to its end, `files` in its root.
+
+    Yields
+    ------
+    tuple of Path and float
+        The folder of what it left, which is removed afterwards; seconds that it took.
+
+    Raises
+    ------
+    UnavailableError
+        As for `play`.
+    """
+    guest = _cache.guest_path()
+    folder = Path(tempfile.mkdtemp(prefix="ackclock-guest-"))
+    try:
+        for name in ("proc", "sys", "dev", "tmp", "out"):
+            (folder / name).mkdir()
+        shutil.copy(guest, folder / "init")
+        (folder / "init").chmod(0o755)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        started = time.perf_counter()
+        _execute(command_line(kernel, ipv6=ipv6), kernel, folder, seed, cpu, wall_limit_s)
+        wall = time.perf_counter() - started
+        report = _report(folder)
+        if report.get("error"):
+            raise UnavailableError(f"the guest reports: {report['error']}")
+        yield folder / "out", wall
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _execute(kernel: Kernel, folder: Path, seed: int, cpu: int, wall_limit_s: float) -> None:
+def _execute(
+    arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu: int, wall_limit_s: float
+) -> None:
     """Start the kernel and wait for its end; whatever happens, nothing of it is left running."""
     environment = {"UML_RNG_SEED": str(seed)}
     for name in ("TMPDIR", "PATH"):
@@ -123,7 +146,7 @@ def _execute(kernel: Kernel, folder: Path, seed: int, cpu: int, wall_limit_s: fl
     try:
         with (folder / "kernel.log").open("wb") as log:
             process = subprocess.Popen(
-                [str(kernel.path), *command_line(kernel)],
+                [str(kernel.path), *arguments],
                 cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip

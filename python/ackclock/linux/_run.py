@@ -22,7 +22,7 @@ from ackclock.linux._guest import Columns, Outcome
 from ackclock.linux._translate import NETWORKS, NetworkKind
 from ackclock.scenario import CapturePoint, Scenario
 
-__all__ = ["run", "run_batch"]
+__all__ = ["a_cpu", "run", "run_batch"]
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
@@ -73,7 +73,7 @@ def run(
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     job = _job(text, seed, network, kernel)
     place = None if pcap is None else Path(pcap)
-    outcome = _guest.play(job, seed, kernel=kernel, cpu=_a_cpu(), wall_limit_s=_limit(wall_limit_s, job), capture=place)
+    outcome = _guest.play(job, seed, kernel=kernel, cpu=a_cpu(), wall_limit_s=_limit(wall_limit_s, job), capture=place)
     return Run(
         scenario=scenario,
         seed=seed,
@@ -162,7 +162,7 @@ def _limit(wanted: float | None, job: dict[str, Any]) -> float:
     return max(WALL_LEAST_S, WALL_PER_VIRTUAL * int(job["scenario"]["duration_ns"]) / 1e9)
 
 
-def _a_cpu() -> int:
+def a_cpu() -> int:
     """Any CPU; processes that start together get different ones."""
     available = sorted(os.sched_getaffinity(0))
     return available[os.getpid() % len(available)]

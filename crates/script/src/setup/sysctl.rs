@@ -63,6 +63,20 @@ macro_rules! sysctls {
                 }
             }
 
+            /// Every kernel parameter with its value, as `sysctl` writes it.
+            pub fn list(&self) -> Vec<(&'static str, String)> {
+                let joined = |values: &[u64]| {
+                    values.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+                };
+                let all = [
+                    $((stringify!($number), self.$number.to_string()),)*
+                    $((stringify!($triple), joined(&self.$triple)),)*
+                    $((stringify!($pair), joined(&self.$pair)),)*
+                    $((stringify!($word), self.$word.clone()),)*
+                ];
+                all.into_iter().filter(|(name, _)| !OWN.contains(name)).collect()
+            }
+
             fn set_known(&mut self, name: &str, value: &str) -> Result<bool, Refused> {
                 match name {
                     $(stringify!($number) => self.$number = numbers::<1>(name, value, $most)?[0],)*

@@ -2,35 +2,20 @@
 
 use crate::ast::{Call, Expr};
 use crate::runner::constant::value;
+use crate::runner::control::{check_message, Control};
 use crate::runner::simulated::notices::Notice;
 use crate::runner::simulated::Simulated;
-use crate::runner::{fail, seconds, unsupported, Stop, START};
+use crate::runner::{unsupported, Stop};
 use crate::shape;
 
 use super::{words_of, Answer};
 
 const MSG_TRUNC: i64 = 0x20;
 const MSG_ERRQUEUE: i64 = 0x2000;
-const SOL_SOCKET: i64 = 1;
-const SOL_TCP: i64 = 6;
-const TCP_CM_INQ: i64 = 36;
-const SCM_TIMESTAMPING: i64 = 37;
 const ENOMSG: i64 = 42;
 const ORIGIN_TIMESTAMPING: i64 = 4;
 const ORIGIN_ZEROCOPY: i64 = 5;
 const ZEROCOPY_COPIED: i64 = 1;
-/// `IP_RECVERR` at `SOL_IP`, `IPV6_RECVERR` at `SOL_IPV6`.
-const RECVERR: [(i64, i64); 2] = [(0, 11), (41, 25)];
-
-/// A control message that the socket hands out.
-enum Control {
-    /// TCP_CM_INQ: bytes that still wait.
-    Waiting(i64),
-    /// SCM_TIMESTAMPING: a time.
-    Stamp(ackclock_core::Time),
-    /// IP_RECVERR: errno, origin, type, code, info, data.
-    Error([i64; 6]),
-}
 
 impl Simulated<'_> {
     pub(super) fn recvmsg(
@@ -56,7 +41,8 @@ impl Simulated<'_> {
                     (vec![Control::Stamp(at), Control::Error(error)], MSG_TRUNC)
                 }
             };
-            self.check_message(line, call, message, MSG_ERRQUEUE | truncated, &controls)?;
+            let flags = MSG_ERRQUEUE | truncated;
+            check_message(line, call, message, flags, &controls, self.options.tolerance)?;
             return Ok(Some(Ok(0)));
         }
         let bytes = shape::field(message, "msg_iov").and_then(super::iovec_bytes);
@@ -72,81 +58,8 @@ impl Simulated<'_> {
                 }
                 _ => Vec::new(),
             };
-            self.check_message(line, call, message, 0, &controls)?;
+            check_message(line, call, message, 0, &controls, self.options.tolerance)?;
         }
         Ok(answer)
-    }
-
-    fn check_message(
-        &self,
-        line: u32,
-        call: &Call,
-        message: &[Expr],
-        flags: i64,
-        controls: &[Control],
-    ) -> Result<(), Stop> {
-        if let Some(wanted) = shape::field(message, "msg_flags") {
-            if *wanted != Expr::Ellipsis && value(line, wanted)? != flags {
-                return fail(line, call, format!("msg_flags is {flags:#x}"));
-            }
-        }
-        let Some(wanted) = shape::field(message, "msg_control") else { return Ok(()) };
-        let wanted = match wanted {
-            Expr::List(items) => items.as_slice(),
-            Expr::Ellipsis => return Ok(()),
-            _ => return unsupported(line, "this msg_control"),
-        };
-        if wanted.len() != controls.len() {
-            return fail(line, call, format!("{} control messages", controls.len()));
-        }
-        for (wanted, control) in wanted.iter().zip(controls) {
-            let Expr::Braces(fields) = wanted else { return unsupported(line, "this control message") };
-            if let Some(differs) = self.control_differs(line, fields, control)? {
-                return fail(line, call, differs);
-            }
-        }
-        Ok(())
-    }
-
-    /// What differs, if anything does.
-    fn control_differs(&self, line: u32, fields: &[Expr], control: &Control) -> Result<Option<String>, Stop> {
-        let of = |name: &str| match shape::field(fields, name) {
-            Some(e) => Ok(e),
-            None => unsupported(line, format!("a control message without {name}")),
-        };
-        let kind = (value(line, of("cmsg_level")?)?, value(line, of("cmsg_type")?)?);
-        let data = of("cmsg_data")?;
-        Ok(match control {
-            Control::Waiting(n) => {
-                let same = kind == (SOL_TCP, TCP_CM_INQ) && value(line, data)? == *n;
-                (!same).then(|| format!("TCP_CM_INQ is {n}"))
-            }
-            Control::Stamp(at) => {
-                if kind != (SOL_SOCKET, SCM_TIMESTAMPING) {
-                    return Ok(Some("SCM_TIMESTAMPING comes first".into()));
-                }
-                let Expr::Braces(data) = data else { return unsupported(line, "this time stamp") };
-                let part = |name| shape::field(data, name).map_or(Ok(0), |e| value(line, e));
-                let said = part("scm_sec")? * 1_000_000_000 + part("scm_nsec")?;
-                let was = at.since(START);
-                let off = said.abs_diff(was.0 as i64);
-                (off > self.options.tolerance.0).then(|| format!("the time stamp is {}", seconds(was)))
-            }
-            Control::Error(is) => {
-                if !RECVERR.contains(&kind) {
-                    return Ok(Some("IP_RECVERR".into()));
-                }
-                let Expr::Braces(data) = data else { return unsupported(line, "this extended error") };
-                let names = ["ee_errno", "ee_origin", "ee_type", "ee_code", "ee_info", "ee_data"];
-                for (name, is) in names.iter().zip(is) {
-                    match shape::field(data, name) {
-                        None | Some(Expr::Ellipsis) => {}
-                        Some(e) if value(line, e)? == *is => {}
-                        Some(_) => return Ok(Some(format!("{name} is {is}"))),
-                    }
-                }
-                None
-            }
-        })
     }
 }
