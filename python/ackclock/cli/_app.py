@@ -275,10 +275,13 @@ def script(
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail on packets that no expectation took, also after the last one.")
     ] = False,
+    backend: Annotated[
+        str, typer.Option(metavar="sim|linux|both", help="The simulator, the real Linux TCP, or one beside the other.")
+    ] = "sim",
     json: Json = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show packets and printed text.")] = False,
 ) -> int:
-    """Play packet scripts. Exit code 1 if one fails, 4 if one is unsupported and none fails."""
+    """Play packet scripts. Exit code 1 if one fails or the backends differ, 4 if one is unsupported."""
     from ackclock.cli import _script
 
     return _script.play(
@@ -289,6 +292,7 @@ def script(
         changes=change or [],
         defines=define or [],
         strict=strict,
+        backend=backend,
         as_json=json,
         verbose=verbose,
     )

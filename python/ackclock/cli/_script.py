@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, quote
 
+if TYPE_CHECKING:
+    from ackclock.script import Compared, Played
+
 UNSUPPORTED = 4
+BOTH = ("same", "differs", "known", "stale")
 
 
 def play(
@@ -22,46 +27,46 @@ def play(
     changes: Sequence[str],
     defines: Sequence[str],
     strict: bool,
+    backend: str,
     as_json: bool,
     verbose: bool,
 ) -> int:
     """Play, print a line per script, and return the exit code."""
     from ackclock import script
 
+    if backend not in (*script.BACKENDS, "both"):
+        raise InputError(f"--backend: found {quote(backend)}; allowed: {', '.join(script.BACKENDS)}, both")
     sysctls = [_assignment("--set", change, "a kernel parameter, e.g. tcp_sack=0") for change in changes]
     words = [_assignment("--define", define, "a word and its value, e.g. COOKIE=0123") for define in defines]
     files = script.find(paths)
-    results: list[script.Played] = []
-    invalid: list[str] = []
-    for file in files:
-        try:
-            played = script.play(
-                file,
-                profile=profile,
-                hz=hz,
-                tolerance_us=tolerance,
-                sysctls=sysctls,
-                defines=words,
-                strict=strict,
-            )
-        except InputError as error:
+    results: list[script.Played | script.Compared] = []
+    invalid: list[InputError] = []
+    options = {"profile": profile, "hz": hz, "tolerance_us": tolerance, "sysctls": sysctls, "defines": words}
+    for result in script.play_each(files, backend=backend, strict=strict, **options):  # type: ignore[arg-type]
+        if isinstance(result, InputError):
             if len(files) == 1:
-                raise
-            invalid.append(str(error))
+                raise result
+            invalid.append(result)
             continue
-        results.append(played)
+        results.append(result)
         if not as_json:
-            _show(played, verbose=verbose)
+            _show_both(result, verbose=verbose) if isinstance(result, script.Compared) else _show(
+                result, verbose=verbose
+            )
+    words_of: list[str] = [r.agreement if isinstance(r, script.Compared) else r.verdict for r in results]
     if as_json:
         _terminal.show_json({"scripts": [r.to_json() for r in results]})
     elif len(files) > 1:
-        counts = {v: sum(r.verdict == v for r in results) for v in ("pass", "fail", "unsupported")}
-        typer.echo(", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
+        kinds = BOTH if backend == "both" else ("pass", "fail", "unsupported")
+        typer.echo(", ".join(f"{words_of.count(kind)} {kind}" for kind in kinds))
     for message in invalid:
         typer.echo(f"ackclock: {message}", err=True)
-    verdicts = {r.verdict for r in results}
     if invalid:
         return 2
+    if {"fail", "differs", "stale"}.intersection(words_of):
+        return 1
+    sims = [r.sim if isinstance(r, script.Compared) else r for r in results]
+    verdicts = {r.verdict for r in sims}
     return 1 if "fail" in verdicts else UNSUPPORTED if "unsupported" in verdicts else 0
 
 
@@ -72,22 +77,37 @@ def _assignment(option: str, text: str, allowed: str) -> tuple[str, str]:
     return name, value
 
 
-def _show(played: object, *, verbose: bool) -> None:
-    from ackclock.script import Played
-
-    assert isinstance(played, Played)
+def _show(played: Played, *, verbose: bool, indent: str = "") -> None:
     off = f"  (times within {played.deviation_s * 1e3:.3f} ms)" if played.deviation_s else ""
     if played.verdict == "pass":
-        typer.echo(f"pass         {played.path}{off}")
+        typer.echo(f"{indent}pass         {played.path}{off}")
     elif played.verdict == "fail":
-        typer.echo(f"fail         {played.path}:{played.line}")
-        typer.echo(f"    expected {played.expected}")
-        typer.echo(f"    actual   {played.actual}")
+        typer.echo(f"{indent}fail         {played.path}:{played.line}")
+        typer.echo(f"{indent}    expected {played.expected}")
+        typer.echo(f"{indent}    actual   {played.actual}")
     else:
-        typer.echo(f"unsupported  {played.path}:{played.line}  {played.unsupported}")
+        typer.echo(f"{indent}unsupported  {played.path}:{played.line}  {played.unsupported}")
     if verbose or played.verdict == "fail":
         for line in played.trace[-200:]:
-            typer.echo(f"    | {line}")
+            typer.echo(f"{indent}    | {line}")
     if verbose:
         for text in played.printed:
-            typer.echo(f"    print: {text}")
+            typer.echo(f"{indent}    print: {text}")
+
+
+def _show_both(compared: Compared, *, verbose: bool) -> None:
+    sim, linux = compared.sim, compared.linux
+    what = {"same": sim.verdict, "known": "known", "stale": "stale", "differs": "differs"}[compared.agreement]
+    line = f":{linux.line or sim.line}" if linux.line or sim.line else ""
+    typer.echo(f"{what:<12} {sim.path}{line}")
+    if compared.reason is not None:
+        typer.echo(f"    linux-differs: {compared.reason}")
+    if compared.agreement == "stale":
+        typer.echo("    the kernel does the same: the line `// linux-differs:` is not true any more")
+    if not verbose and compared.agreement in ("known", "stale"):
+        return
+    if compared.agreement == "same" and sim.verdict == "pass" and not verbose:
+        return
+    for name, played in (("sim", sim), ("linux", linux)):
+        typer.echo(f"  {name}:")
+        _show(played, verbose=verbose, indent="    ")

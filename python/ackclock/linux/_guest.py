@@ -132,9 +132,7 @@ def ran(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _execute(
-    arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu: int, wall_limit_s: float
-) -> None:
+def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu: int, wall_limit_s: float) -> None:
     """Start the kernel and wait for its end; whatever happens, nothing of it is left running."""
     environment = {"UML_RNG_SEED": str(seed)}
     for name in ("TMPDIR", "PATH"):

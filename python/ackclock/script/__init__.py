@@ -1,8 +1,23 @@
-"""Packet scripts: TCP's behaviour, segment by segment, played against the simulated stack."""
+"""Packet scripts: TCP's behaviour, segment by segment, played against the simulated stack or the real kernel."""
 
 from __future__ import annotations
 
 from ackclock.script._blocks import CONSTANTS, Block, Outcome, check, evaluate
-from ackclock.script._play import Played, find, play
+from ackclock.script._both import Compared, play_each
+from ackclock.script._play import BACKENDS, Backend, Played, find, linux_differs, play
 
-__all__ = ["CONSTANTS", "Block", "Outcome", "Played", "check", "evaluate", "find", "play"]
+__all__ = [
+    "BACKENDS",
+    "CONSTANTS",
+    "Backend",
+    "Block",
+    "Compared",
+    "Outcome",
+    "Played",
+    "check",
+    "evaluate",
+    "find",
+    "linux_differs",
+    "play",
+    "play_each",
+]

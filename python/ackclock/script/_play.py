@@ -1,16 +1,23 @@
-"""Play a packet script: the engine plays packets and calls, the code blocks are evaluated here."""
+"""Play a packet script: the engine or the guest kernel plays packets and calls, the code blocks are evaluated here."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ackclock.errors import InputError, one_of, quote
 from ackclock.script._blocks import Block, check, evaluate
 
-__all__ = ["Played", "find", "play"]
+__all__ = ["BACKENDS", "Backend", "Played", "find", "linux_differs", "play"]
+
+Backend = Literal["sim", "linux"]
+BACKENDS: tuple[Backend, ...] = ("sim", "linux")
+
+_LINUX_DIFFERS = re.compile(r"^// linux-differs: (\S.*)$", re.MULTILINE)
+_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,8 +91,10 @@ def play(
     sysctls: Sequence[tuple[str, str]] = (),
     defines: Sequence[tuple[str, str]] = (),
     strict: bool = False,
+    backend: Backend = "sim",
+    cpu: int | None = None,
 ) -> Played:
-    """Play one script against the simulated stack, in virtual time.
+    """Play one script in virtual time, against the simulated stack or the real kernel.
 
     Parameters
     ----------
@@ -103,12 +112,62 @@ def play(
         Words of the script and what they stand for; its own definitions win.
     strict
         A packet that no expectation took is a failure, also after the last expectation.
+    backend
+        "sim": the simulated stack; "linux": the guest kernel (`ackclock linux build`), which has one profile and 1000
+        ticks per second.
+    cpu
+        CPU that the guest stays on; None: any.
 
     Raises
     ------
     InputError
         If the file cannot be read, is not of the language, or a parameter is out of its range.
+    UnavailableError
+        If there is no kernel, or the guest fails.
     """
+    if backend not in BACKENDS:
+        raise InputError(f"--backend: found {quote(backend)}; allowed: {one_of(str(backend), BACKENDS)}")
+    plays = _in_the_kernel if backend == "linux" else _simulated
+    told = plays(path, profile, hz, (tolerance_us, list(sysctls), list(defines), strict), cpu)
+    return _with_blocks(str(path), told)
+
+
+def linux_differs(path: Path) -> str | None:
+    """Why the kernel does not do what the script says, if its author knows: a line `// linux-differs: reason`."""
+    found = _LINUX_DIFFERS.search(_text(path))
+    return found[1] if found else None
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise InputError(f"{path}: not a regular file")  # a pipe or a device may have no end
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InputError(f"{path}:1:1: bytes of the file: more than the limit of {_MOST_BYTES}")
+    return data.decode(errors="replace")
+
+
+_Arguments = tuple[int | None, list[tuple[str, str]], list[tuple[str, str]], bool]
+
+
+def _in_the_kernel(path: str | Path, profile: str, hz: int, arguments: _Arguments, cpu: int | None) -> dict[str, Any]:
+    from ackclock import linux
+
+    if profile != "linux-6":
+        raise InputError(f"--profile: found {quote(profile)}; allowed: linux-6, with the linux backend")
+    if hz != 1000:
+        raise InputError(f"--hz: found {hz}; allowed: 1000, with the linux backend")
+    tolerance_us, sysctls, defines, strict = arguments
+    told = linux.play_script(
+        _text(Path(path)), tolerance_us=tolerance_us, sysctls=sysctls, defines=defines, strict=strict, cpu=cpu
+    )
+    if "invalid" in told:
+        raise InputError(f"{path}:{told['invalid']}")
+    return told
+
+
+def _simulated(path: str | Path, profile: str, hz: int, arguments: _Arguments, _: int | None) -> dict[str, Any]:
     from ackclock import _engine
 
     profiles = [name for name, _ in _engine.registry()["profiles"]]
@@ -117,15 +176,19 @@ def play(
     if hz > 10_000:
         raise InputError(f"--hz: found {hz}; allowed: 0 to 10000")
     try:
-        told = _engine.play_script(str(path), profile, hz, tolerance_us, list(sysctls), list(defines), strict)
+        told = _engine.play_script(str(path), profile, hz, *arguments)
     except (ValueError, OSError) as error:
         message = str(error)
         raise InputError(message if isinstance(error, OSError) else f"{path}:{message}") from None
+    return dict(told)
+
+
+def _with_blocks(path: str, told: dict[str, Any]) -> Played:
     blocks = [Block(line=line, text=text, names=names) for line, text, names in told["blocks"]]
     allowed = check(blocks)
     outcome = allowed if allowed.verdict != "pass" else evaluate(blocks)
     played = Played(
-        path=str(path),
+        path=path,
         verdict=told["verdict"],
         line=told["line"],
         expected=told["expected"],

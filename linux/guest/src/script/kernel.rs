@@ -22,7 +22,14 @@ const DEVICE: u64 = 1;
 const BELL: u64 = 2;
 
 /// The clock creeps on by 256 ns when it is read; what happens at one instant gets one time.
-const GRAIN: u64 = 10_000;
+const GRAIN: u64 = 50_000;
+/// Packets that arrive within this of one another arrive later and later: a host needs time for each, and Linux tells
+/// 1 ms from more than 1 ms (`tcp_tso_should_defer`).
+const CLOSE: Span = Span::from_ms(10);
+/// A packet is so late at least, ns, whatever the calls of the same instant took: distances keep their length.
+const EARLIEST: u64 = 6_000;
+/// And so late at most: within the grain.
+const LATEST: u64 = 40_000;
 /// Ports of peers that connect, one after the other.
 const FIRST_PEER: u16 = 40_000;
 
@@ -49,6 +56,8 @@ pub struct Kernel {
     /// Descriptor of the connection.
     subject: Option<i64>,
     connects: bool,
+    /// When the last packet arrived, and how late it was when it had been dealt with, ns.
+    arrival: (Time, u64),
 }
 
 fn io(line: u32, error: std::io::Error) -> Stop {
@@ -96,6 +105,7 @@ impl Kernel {
             una: 0,
             subject: None,
             connects: false,
+            arrival: (START, 0),
         })
     }
 
@@ -231,7 +241,13 @@ impl Machine for Kernel {
             },
             Packet::Udp(_) => return unsupported(line, "a packet of another protocol"),
         };
-        sys::write(self.device(), &bytes).map_err(|e| io(line, e))
+        let (before, late) = self.arrival;
+        let late = if self.now.since(before) < CLOSE { late.clamp(EARLIEST, LATEST) } else { EARLIEST };
+        let due = FIRST + self.now.since(START).0;
+        while sys::monotonic() <= due + late {}
+        sys::write(self.device(), &bytes).map_err(|e| io(line, e))?;
+        self.arrival = (self.now, sys::monotonic() - due);
+        Ok(())
     }
 
     fn call(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {

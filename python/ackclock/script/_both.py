@@ -1,0 +1,110 @@
+"""Many scripts, on one backend or on both."""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ackclock.errors import InputError
+from ackclock.script._play import Backend, Played, linux_differs, play
+
+__all__ = ["Compared", "play_each"]
+
+Agreement = Literal["same", "differs", "known", "stale"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """One script on both backends.
+
+    Parameters
+    ----------
+    sim, linux
+        What it came to.
+    reason
+        What the script says of the kernel after `// linux-differs: `; None if it says nothing.
+    """
+
+    sim: Played
+    linux: Played
+    reason: str | None = None
+
+    @property
+    def agreement(self) -> Agreement:
+        """Whether the verdicts are equal, at the same line: "same" or "differs".
+
+        Where the script says that the kernel differs: "known" if it does, "stale" if it does not.
+        """
+        same = (self.sim.verdict, self.sim.line) == (self.linux.verdict, self.linux.line)
+        if self.reason is None:
+            return "same" if same else "differs"
+        return "stale" if same else "known"
+
+    def to_json(self) -> dict[str, Any]:
+        """For `ackclock script --backend both --json`."""
+        return {
+            "path": self.sim.path,
+            "agreement": self.agreement,
+            "linux_differs": self.reason,
+            "sim": self.sim.to_json(),
+            "linux": self.linux.to_json(),
+        }
+
+
+def play_each(
+    paths: Sequence[Path], *, backend: Backend | Literal["both"] = "sim", **options: Any
+) -> Iterator[Played | Compared | InputError]:
+    """Play scripts one after the other, in the kernel one per CPU at a time.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    backend
+        Where.
+    options
+        As for `play`.
+
+    Yields
+    ------
+    Played, Compared or InputError
+        In the order of the files; an error for a file that is no script.
+    """
+    if backend == "sim":
+        yield from (_one(path, "sim", None, options) for path in paths)
+        return
+    cpus: queue.SimpleQueue[int] = queue.SimpleQueue()
+    available = sorted(os.sched_getaffinity(0))
+    for cpu in available:
+        cpus.put(cpu)
+
+    def guest(path: Path) -> Played | InputError:
+        cpu = cpus.get()
+        try:
+            return _one(path, "linux", cpu, options)
+        finally:
+            cpus.put(cpu)
+
+    with ThreadPoolExecutor(len(available)) as pool:
+        try:
+            for path, told in zip(paths, pool.map(guest, paths), strict=True):
+                if backend == "linux" or isinstance(told, InputError):
+                    yield told
+                    continue
+                sim = _one(path, "sim", None, options)
+                yield sim if isinstance(sim, InputError) else Compared(sim=sim, linux=told, reason=linux_differs(path))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _one(path: Path, backend: Backend, cpu: int | None, options: dict[str, Any]) -> Played | InputError:
+    try:
+        return play(path, backend=backend, cpu=cpu, **options)
+    except InputError as error:
+        return error
