@@ -56,7 +56,7 @@ def test_failure_tells_what_was_expected_beside_what_was(written):
     assert "1:2001(2000)" in played.expected
     assert "1:1001(1000)" in played.actual
     assert "payload length" in played.actual
-    assert played.trace[-1].endswith("> P. 1:1001(1000) ack 1 win 256")
+    assert played.trace[-1].endswith("> P. 1:1001(1000) ack 1 win 1050")
 
 
 def test_an_unexpected_packet_is_seen_at_the_next_expectation(written):

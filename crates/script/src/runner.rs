@@ -54,7 +54,7 @@ impl Default for Profile {
 
 /// Why playing stops before the end.
 #[derive(Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "line, expected and actual say what they are")]
 pub enum Stop {
     /// Something differs.
     Fail { line: u32, expected: String, actual: String },

@@ -36,14 +36,17 @@ impl Ledger {
         }
         if seg.len > 0 {
             self.data_segs_in += 1;
-            self.last_data_recv = now;
+            if seg.seq <= rcv_nxt {
+                self.last_data_recv = now; // what waits out of order does not count (Linux `tcp_event_data_recv`)
+            }
             self.rcv_ooopack += (seg.seq > rcv_nxt) as u64;
         }
     }
 
     /// A segment leaves.
     pub fn sent(&mut self, now: Time, seg: &Segment) {
-        self.segs_out += 1;
+        // Linux answers a SYN before there is a socket that could count.
+        self.segs_out += !(seg.flags.has(Flags::SYN) && seg.flags.has(Flags::ACK)) as u64;
         if seg.len > 0 {
             self.data_segs_out += 1;
             self.bytes_sent += seg.len as u64;

@@ -426,9 +426,16 @@ impl Sender {
         if !seg.sack.is_empty() && self.sack {
             self.process_sack(now, seg, prior.snd_una, &mut w);
         }
-        self.clean_rtx_queue(now, seg, prior_sacked_end, &mut w);
-        self.update_rtt(now, seg, &mut w);
-        self.update_reo_wnd(&w);
+        // An overtaken ACK marks what it SACKs and may start a recovery. Linux counts nothing as delivered, takes no
+        // sample and leaves the window alone (`tcp_ack`, its path for old ACKs).
+        let old = seg.ack < self.snd_una;
+        if old {
+            self.delivered = prior.delivered;
+        } else {
+            self.clean_rtx_queue(now, seg, prior_sacked_end, &mut w);
+            self.update_rtt(now, seg, &mut w);
+            self.update_reo_wnd(&w);
+        }
         let arrival = self.arrival(now, &prior, &w);
         let ssthresh = self.window.ssthresh;
         self.cc.on_sample(&mut self.window, &arrival);
@@ -454,7 +461,9 @@ impl Sender {
             self.set_xmit_timer(now);
         }
 
-        self.control_window(arrival, &prior, entering, &w);
+        if !old {
+            self.control_window(arrival, &prior, entering, &w);
+        }
         self.update_pacing();
         if self.queue.is_some() && w.newly_acked > 0 {
             self.note_freed(now);

@@ -84,6 +84,10 @@ impl Connection {
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.sender.set_cork(on, push);
     }
+    /// What was written to be followed by more (MSG_MORE) waits no longer: there is no more.
+    pub fn push_written(&mut self) {
+        self.sender.push_written();
+    }
     /// SO_MAX_PACING_RATE, bytes/s; `u64::MAX` = no limit. A limit turns pacing on.
     pub fn set_max_pacing_rate(&mut self, most: u64) {
         self.sender.set_max_pacing_rate(most);

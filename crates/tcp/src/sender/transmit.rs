@@ -32,8 +32,12 @@ impl Sender {
     fn poll_and_write(&mut self, now: Time) -> Option<Segment> {
         loop {
             let seg = self.poll_written(now);
-            if seg.is_some() || !self.write_on(now) {
+            if seg.is_some() {
+                self.check_space(now);
                 return seg;
+            }
+            if !self.write_on(now) {
+                return None;
             }
         }
     }

@@ -92,6 +92,16 @@ impl Sender {
         }
     }
 
+    /// The end of what was written as MSG_MORE (Linux `tcp_push` without new data).
+    pub fn push_written(&mut self) {
+        let unsent = self.unsent() > 0;
+        if let Some(queue) = self.queue.as_mut().filter(|_| unsent) {
+            queue.mark_push();
+            queue.round = Round::Plain;
+            self.push = true;
+        }
+    }
+
     /// SO_SNDBUF: what the buffer may take, for good.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         if let Some(queue) = &mut self.queue {
@@ -193,6 +203,15 @@ impl Sender {
         let Some(queue) = &self.queue else { return true };
         let w = &queue.writer;
         w.limit.is_none_or(|l| self.memory_queued() < l.bytes) && self.unsent() < w.notsent_lowat
+    }
+
+    /// A packet left. A writer that has room now wakes, even if the packets that follow will cost it by their overhead (Linux `tcp_event_new_data_sent`).
+    pub(super) fn check_space(&mut self, now: Time) {
+        let whole = !self.continues();
+        if let Some(queue) = self.queue.as_mut().filter(|q| whole && q.writer.nospace) {
+            queue.writer.check = true;
+            self.wake_writer(now);
+        }
     }
 
     /// Linux `tcp_check_space`.

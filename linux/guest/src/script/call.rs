@@ -77,6 +77,7 @@ impl Context<'_> {
     }
 
     /// The system call that a call of the script stands for; `None`: it does nothing, successfully.
+    #[allow(clippy::too_many_lines, reason = "one arm for each call")]
     pub fn request(&self, line: u32, call: &Call) -> Result<Option<Request>, Stop> {
         let arg = |n: usize| call.args.get(n);
         let number = |n: usize, default: i64| arg(n).map_or(Ok(default), |e| value(line, e));

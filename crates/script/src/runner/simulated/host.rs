@@ -186,7 +186,8 @@ impl Host {
             None => s.tcp_rmem[1] / 2, // window from buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
         };
         let mss = (advmss - 12 * timestamps as u32).max(1) as u64;
-        let mut offer = (buffer / mss * mss).clamp(1, 65_535);
+        // The header of the SYN holds less than a larger window; the window itself is all of the buffer's.
+        let mut offer = (buffer / mss * mss).clamp(1, u32::MAX as u64);
         if let Some(segments) = self.setup.route.initrwnd {
             offer = offer.min(segments as u64 * mss);
         }

@@ -12,6 +12,10 @@ const OPT_TIMESTAMPS: i64 = 1;
 const OPT_SACK: i64 = 2;
 const OPT_WSCALE: i64 = 4;
 
+/// Linux TCP_TIME_WAIT, TCP_CLOSE.
+const TIME_WAIT: u8 = 6;
+const CLOSE: u8 = 7;
+
 /// All names and their values.
 pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
     let (i, stats) = (conn.info(), conn.stats());
@@ -50,7 +54,8 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         ("tcpi_rcv_rtt", us(i.rcv_rtt)),
         ("tcpi_rcv_space", i.rcv_space as i64),
         ("tcpi_pmtu", stack.host.pmtu() as i64),
-        ("tcpi_state", i.tcp_state as i64),
+        // TIME_WAIT is a socket of its own: the application's is closed.
+        ("tcpi_state", if i.tcp_state == TIME_WAIT { CLOSE } else { i.tcp_state } as i64),
         ("tcpi_ca_state", i.ca_state as i64),
         ("tcpi_retransmits", i.retransmits as i64),
         ("tcpi_probes", i.probes.max(conn.keepalive_probes()) as i64),

@@ -116,7 +116,7 @@ pub fn mark(p: &TcpPacket) -> Ecn {
 pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     let agreed = &stack.agreed;
     let syn = s.flags.has(Flags::SYN);
-    let win = if syn { stack.first_offer } else { (s.wnd >> agreed.shift.unwrap_or(0)).min(65_535) };
+    let win = if syn { stack.first_offer } else { s.wnd >> agreed.shift.unwrap_or(0) }.min(65_535);
     let ack = s.flags.has(Flags::ACK).then_some((s.ack as u32).wrapping_add(if syn {
         stack.tap.first_numbers.1
     } else {

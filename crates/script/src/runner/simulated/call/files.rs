@@ -71,7 +71,16 @@ impl Simulated<'_> {
         let bytes = count.min(len - from).max(0);
         let answer = match bytes {
             0 => Some(Ok(0)),
-            bytes => self.put(line, out, &[bytes], false, false, false, false)?,
+            bytes => {
+                // A file that ends early: its bytes go as MSG_MORE, and at the end what waits is pushed
+                // (Linux `splice_direct_to_actor`, `tcp_splice_eof`).
+                let short = bytes < count;
+                let answer = self.put(line, out, &[bytes], short, false, false, false)?;
+                if short {
+                    self.stack.act(|conn| conn.push_written());
+                }
+                answer
+            }
         };
         if let (Some(Ok(n)), None) = (answer, given) {
             for (fd, other) in &mut self.sockets.others {
