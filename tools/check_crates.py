@@ -14,7 +14,7 @@ ALLOWED = {
     "pcc": {"core"},
     "sim": {"core", "cc", "tcp", "net", "pcc"},
     "script": {"core", "cc", "tcp"},
-    "guest": {"core", "net", "pcc", "sim"},
+    "guest": {"core", "net", "pcc", "script", "sim"},
     "python": {"core", "cc", "tcp", "net", "pcc", "sim", "script"},
 }
 

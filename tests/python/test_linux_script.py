@@ -122,7 +122,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     for options, what in [({"profile": "rfc"}, "--profile"), ({"hz": 250}, "--hz"), ({"backend": "bsd"}, "--backend")]:
         with pytest.raises(InputError, match=what):
             play(path, **{"backend": "linux", **options})  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="a.pkt:2:1"):
+    with pytest.raises(InputError, match=r"a\.pkt:2:1"):
         play(write(tmp_path, "\nnonsense\n"), backend="linux")
 
 
