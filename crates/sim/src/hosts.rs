@@ -6,7 +6,9 @@ use std::rc::Rc;
 use ackclock_cc::controller::{Maker, Options, Recipe, Shared, Value};
 use ackclock_cc::Rule;
 use ackclock_core::{Rate, Span};
-use ackclock_tcp::{Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, SendLimit, PROFILES};
+use ackclock_tcp::{
+    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, SendLimit, Tso, PROFILES,
+};
 
 use crate::error::Error;
 use crate::spec::{FlowGroup, OptionValue, Workload};
@@ -173,11 +175,10 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     set(&mut config.hz, stack.hz);
     set(&mut config.pacing.on, stack.pacing);
     set(&mut config.pacing.initial_window, stack.pace_initial_window);
-    if stack.tso == Some(true) {
-        (config.tso, config.push_marks, config.pacing.measured) = (true, true, true);
-    }
-    if let Some(bytes) = stack.send_buffer {
-        (config.send_buffer, config.push_marks) = (Some(SendLimit::fixed(bytes)), true);
+    let tso = stack.tso.filter(|&on| on).map(|_| Tso::LINUX);
+    let limit = stack.send_buffer.map(SendLimit::fixed);
+    if tso.is_some() || limit.is_some() {
+        config.buffers = Some(Buffers { limit, tso, ..Buffers::UNLIMITED });
     }
     set(&mut config.initial_rto, stack.initial_rto_ns.map(Span));
     set(&mut config.min_rto, stack.min_rto_ns.map(Span));

@@ -75,7 +75,7 @@ pub struct Pacing {
     pub on: bool,
     /// The initial window is spread over the RTT of the handshake.
     pub initial_window: bool,
-    /// The rate is computed even if nothing waits for it: bursts and TCP_INFO need it.
+    /// The rate is computed even if nothing waits for it, for TCP_INFO. (Packets of several segments need it anyway.)
     pub measured: bool,
     /// Share of cwnd per srtt while cwnd is below half of ssthresh, percent (Linux `tcp_pacing_ss_ratio`).
     pub ss_percent: u32,
@@ -111,6 +111,37 @@ impl SendLimit {
     pub fn fixed(bytes: u64) -> SendLimit {
         SendLimit { bytes, most: 0 }
     }
+}
+
+/// Data is sent from buffers, as Linux does: a write fills them, PSH is set where Linux sets it, and the time that they
+/// limit the sender is measured. Without, data is a number of bytes, and PSH is on the last segment written so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buffers {
+    /// What the application may have written and not acknowledged; none: everything.
+    pub limit: Option<SendLimit>,
+    /// Bytes that may wait unsent before a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX` = any number.
+    pub notsent_lowat: u64,
+    /// New data leaves in packets of several segments; none: each segment is a packet.
+    pub tso: Option<Tso>,
+}
+
+impl Buffers {
+    /// Neither a limit nor packets of several segments.
+    pub const UNLIMITED: Buffers = Buffers { limit: None, notsent_lowat: u64::MAX, tso: None };
+}
+
+/// How large packets of several segments are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tso {
+    /// Least number of segments of one packet (Linux `tcp_min_tso_segs`).
+    pub min_segments: u32,
+    /// Room for this part of the window is used at once, less of it may wait for an ACK (Linux `tcp_tso_win_divisor`).
+    pub win_divisor: u32,
+}
+
+impl Tso {
+    /// As Linux has it.
+    pub const LINUX: Tso = Tso { min_segments: 2, win_divisor: 3 };
 }
 
 /// Everything that is constant for one endpoint.
@@ -205,20 +236,8 @@ pub struct Config {
     /// Segments are checked as a peer's are who may send anything (RFC 5961), answers to those without payload at least
     /// this far apart; `None`: the peer is another endpoint of this kind.
     pub validate: Option<Span>,
-    /// PSH where Linux sets it, for those who look at it; otherwise on the last segment written so far.
-    pub push_marks: bool,
-    /// What the application may have written and not acknowledged; none: everything. As far as `push_marks` looks at
-    /// buffers.
-    pub send_buffer: Option<SendLimit>,
-    /// Bytes that may wait unsent before a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX` = any number.
-    pub notsent_lowat: u64,
-    /// New data leaves in packets of several segments, as far as `push_marks` looks at buffers.
-    pub tso: bool,
-    /// Least number of segments of one packet for the device, as far as `push_marks` looks at packets (Linux
-    /// `tcp_min_tso_segs`).
-    pub min_tso_segments: u32,
-    /// Room for this part of the window is used at once, less of it may wait for an ACK (Linux `tcp_tso_win_divisor`).
-    pub tso_win_divisor: u32,
+    /// Data is sent from buffers.
+    pub buffers: Option<Buffers>,
     /// The books that only TCP_INFO reads are kept.
     pub ledger: bool,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
@@ -285,28 +304,78 @@ impl Config {
         }
     }
 
-    fn linux_6() -> Config {
+    /// What no profile takes for granted is off. Numbers that every TCP has are those of the RFCs; each family of
+    /// profiles states its own.
+    fn plain() -> Config {
         Config {
             smss: 0,
             path_mss: u32::MAX,
-            iw: 10, // RFC 6928; TCP_INIT_CWND
+            iw: 10, // RFC 6928
             first_burst_cap: 0,
             fin_rule: FinRule::Waits,
+            sack: false,
+            timestamps: false,
+            detection: Detection::Dupthresh,
+            reordering: 0,
+            dup_thresh: 3, // RFC 5681 §3.2
+            rto_style: RtoStyle::Rfc6298,
+            initial_rto: Span::from_secs(1),  // RFC 6298 §2.1
+            min_rto: Span::from_secs(1),      // RFC 6298 §2.4
+            max_rto: Span::from_secs(60),     // RFC 6298 §2.5: at least
+            fallback_rto: Span::from_secs(3), // RFC 6298 §5.7
+            syn_linear_timeouts: 0,
+            syn_retries: 6,
+            data_retries: 15,
+            delayed_ack: DelayedAck::Rfc,
+            responder_delays_acks: false,
+            delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
+            sack_compression: false,
+            limited_transmit: false,
+            early_retransmit: EarlyRetransmit::Off,
+            tlp: false,
+            frto: false,
+            undo: false,
+            next_seg_rules: false,
+            count_acks: false,
+            moderate_open: false,
+            full_ack_ends: false,
+            idle_restart: true, // RFC 5681 §4.1
+            cwnd_validation: false,
+            initial_rwnd: 65_535, // what the header holds without scaling
+            first_buffer: 0,
+            receive_buffer: 64 << 20,
+            window_quarters: 4, // memory is counted in payload bytes: see rwnd.rs
+            whole_window: false,
+            dsack: false,
+            ecn: EcnUse::Off,
+            pacing: Pacing::OFF,
+            validate: None,
+            buffers: None,
+            ledger: false,
+            explicit_reads: false,
+            hz: 0,
+            tick_phase: 0,
+            rule: rule("rfc6675"),
+            controller: built_in("reno", None),
+        }
+    }
+
+    fn linux_6() -> Config {
+        Config {
+            iw: 10, // TCP_INIT_CWND
             sack: true,
             timestamps: true,
             detection: Detection::Rack,
-            reordering: 0,
             dup_thresh: 3, // tcp_reordering
             rto_style: RtoStyle::Linux,
             initial_rto: Span::from_secs(1),  // TCP_TIMEOUT_INIT
             min_rto: Span::from_ms(200),      // TCP_RTO_MIN
             max_rto: Span::from_secs(120),    // TCP_RTO_MAX
             fallback_rto: Span::from_secs(3), // TCP_TIMEOUT_FALLBACK
-            syn_linear_timeouts: 4,
-            syn_retries: 6,
-            data_retries: 15,
+            syn_linear_timeouts: 4,           // tcp_syn_linear_timeouts
+            syn_retries: 6,                   // tcp_syn_retries
+            data_retries: 15,                 // tcp_retries2
             delayed_ack: DelayedAck::Linux,
-            responder_delays_acks: false,
             delack_timeout: Span::from_ms(40), // TCP_DELACK_MIN, TCP_ATO_MIN
             sack_compression: true,
             limited_transmit: true,
@@ -314,33 +383,16 @@ impl Config {
             tlp: true,
             frto: true,
             undo: true,
-            next_seg_rules: false,
-            count_acks: false,
-            moderate_open: false,
-            full_ack_ends: false,
-            idle_restart: true,
+            idle_restart: true, // tcp_slow_start_after_idle
             cwnd_validation: true,
             initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
             first_buffer: 65_536, // half of tcp_rmem's default
             receive_buffer: 64 << 20,
-            window_quarters: 4, // memory is counted in payload bytes: see rwnd.rs
-            whole_window: false,
             dsack: true,
-            ecn: EcnUse::Off,
-            pacing: Pacing::OFF,
-            validate: None,
-            push_marks: false,
-            send_buffer: None,
-            notsent_lowat: u64::MAX,
-            tso: false,
-            min_tso_segments: 2,
-            tso_win_divisor: 3,
-            ledger: false,
-            explicit_reads: false,
             hz: 1000,
-            tick_phase: 0,
             rule: rule("prr-linux-6"),
             controller: built_in("cubic", None),
+            ..Config::plain()
         }
     }
 
@@ -384,45 +436,51 @@ impl Config {
             min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
             max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
             fallback_rto: Span::from_secs(3), // as the initial one
-            syn_linear_timeouts: 0,
-            syn_retries: 12,  // TCP_MAXRXTSHIFT (memory)
-            data_retries: 12, // the same
+            syn_retries: 12,                  // TCP_MAXRXTSHIFT (memory)
+            data_retries: 12,                 // the same
             delayed_ack: DelayedAck::Rfc,
             delack_timeout: Span::from_ms(100), // net.inet.tcp.delacktime (memory)
-            sack_compression: false,
-            limited_transmit: false, // net.inet.tcp.rfc3042 = 0 (memory)
-            tlp: false,
-            frto: false,
-            undo: false,            // the "bad retransmit" recovery of one RTO is left out
-            count_acks: true,       // RFC 2581: a segment for each ACK
+            limited_transmit: false,            // net.inet.tcp.rfc3042 = 0 (memory)
+            undo: false,                        // the "bad retransmit" recovery of one RTO is left out
+            count_acks: true,                   // RFC 2581: a segment for each ACK
+            idle_restart: true,
             cwnd_validation: false, // memory
             full_ack_ends: true,
             initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it, at once
-            whole_window: true,   // study sheet 6.2: 2 MiB stay 2 MiB
-            dsack: false,
+            first_buffer: 65_536,
+            whole_window: true,      // study sheet 6.2: 2 MiB stay 2 MiB
             hz: 100,                 // HZ of the i386 kernels (memory)
             rule: rule("freebsd-4"), // tcp_newreno_partial_ack and the full ACK of tcp_input
             controller: built_in("reno", Some(false)),
-            ..Config::linux_6()
+            ..Config::plain()
         }
     }
 
     fn rfc() -> Config {
         Config {
+            iw: 10, // RFC 6928
+            sack: true,
+            timestamps: true,
             detection: Detection::Dupthresh,
             rto_style: RtoStyle::Rfc6298,
-            min_rto: Span::from_secs(1), // RFC 6298 §2.4
-            max_rto: Span::from_secs(60),
-            syn_linear_timeouts: 0,
+            initial_rto: Span::from_secs(1), // RFC 6298 §2.1
+            min_rto: Span::from_secs(1),     // RFC 6298 §2.4
+            max_rto: Span::from_secs(60),    // RFC 6298 §2.5
             delayed_ack: DelayedAck::Rfc,
             delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
-            sack_compression: false,
-            tlp: false,
-            next_seg_rules: true,
-            full_ack_ends: true,
-            hz: 0,
+            limited_transmit: true,             // RFC 3042
+            frto: true,                         // RFC 5682
+            undo: true,                         // RFC 3522, RFC 3708
+            next_seg_rules: true,               // RFC 6675 §4
+            full_ack_ends: true,                // RFC 6582 §3.2 step 3
+            idle_restart: true,                 // RFC 5681 §4.1
+            cwnd_validation: true,              // RFC 7661
+            initial_rwnd: 65_160,
+            first_buffer: 65_536,
+            dsack: true, // RFC 2883
             rule: rule("prr-rfc9937"),
-            ..Config::linux_6()
+            controller: built_in("cubic", None), // RFC 9438
+            ..Config::plain()
         }
     }
 }

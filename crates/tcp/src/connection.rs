@@ -291,8 +291,8 @@ impl Connection {
         self.keepalive_probe(now)
     }
 
-    /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told under
-    /// `push_marks`.
+    /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told of
+    /// data that is sent from buffers.
     pub fn continues(&self) -> bool {
         self.sender.continues()
     }

@@ -151,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// What limited the sender so far, as far as it looks at buffers (`push_marks`).
+    /// What limited the sender so far, where it sends from buffers; zero otherwise.
     pub fn times(&self, now: Time) -> Times {
         let (busy, rwnd_limited, sndbuf_limited) = self.sender.limits(now);
         Times { busy, rwnd_limited, sndbuf_limited }

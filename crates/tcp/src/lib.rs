@@ -17,7 +17,8 @@ mod ticks;
 mod validity;
 
 pub use config::{
-    Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Pacing, RtoStyle, SendLimit, PROFILES,
+    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Pacing, RtoStyle, SendLimit,
+    Tso, PROFILES,
 };
 pub use connection::{Connection, State};
 pub use info::{Info, Stats, Times};

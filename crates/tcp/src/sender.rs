@@ -255,7 +255,7 @@ impl Sender {
             fin_wanted: false,
             fin_sent: false,
             small_end: 0,
-            queue: config.push_marks.then(|| Box::new(SendQueue::new(config))),
+            queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers))),
             nodelay: false,
             cork: false,
             nagle_push: false,

@@ -4,7 +4,7 @@ mod common;
 
 use ackclock_cc::controller::Recipe;
 use ackclock_core::Span;
-use ackclock_tcp::{Config, Pacing};
+use ackclock_tcp::{Buffers, Config, Pacing, Tso};
 use common::server::{Server, RTT};
 
 fn config(pacing: Pacing) -> Config {
@@ -98,8 +98,10 @@ fn off_means_off() {
 
 #[test]
 fn with_packets_of_two_segments_pairs_are_paced_linux_tcp_tso_autosize() {
-    let mut s =
-        Server::new(&Config { push_marks: true, tso: true, ..config(Pacing { measured: true, ..paced() }) });
+    let mut s = Server::new(&Config {
+        buffers: Some(Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED }),
+        ..config(paced())
+    });
     s.conn.write_forever(s.now);
     assert_eq!(departures(&mut s, RTT).len(), 10);
     s.deliver(10, &[]);

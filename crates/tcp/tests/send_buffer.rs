@@ -4,19 +4,15 @@ mod common;
 
 use ackclock_cc::controller::Recipe;
 use ackclock_core::Span;
-use ackclock_tcp::{Config, Pacing, SendLimit};
+use ackclock_tcp::{Buffers, Config, SendLimit, Tso};
 use common::server::{Server, RTT};
 
 fn server(limit: SendLimit) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
-    let pacing = Pacing { measured: true, ..Pacing::OFF };
     // buffers of 32 segments: half of the largest window
     Server::new(&Config {
         controller: Recipe::by_name("reno").expect("a controller"),
-        tso: true,
-        push_marks: true,
-        send_buffer: Some(limit),
-        pacing,
+        buffers: Some(Buffers { limit: Some(limit), tso: Some(Tso::LINUX), ..Buffers::UNLIMITED }),
         ..base
     })
 }

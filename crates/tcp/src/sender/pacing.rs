@@ -41,7 +41,8 @@ impl Pacer {
     /// None where neither departures nor the size of bursts depend on a rate.
     pub fn wanted(config: &Config, by_controller: bool) -> Option<Box<Pacer>> {
         let p = Pacing { on: config.pacing.on || by_controller, ..config.pacing };
-        (p.on || p.initial_window || p.measured).then(|| Box::new(Pacer::new(p)))
+        let sizes_packets = config.buffers.is_some_and(|buffers| buffers.tso.is_some());
+        (p.on || p.initial_window || p.measured || sizes_packets).then(|| Box::new(Pacer::new(p)))
     }
 
     pub fn new(config: Pacing) -> Pacer {

@@ -7,6 +7,7 @@ use ackclock_core::{Span, Time};
 
 use super::push::Round;
 use super::Sender;
+use crate::config::Tso;
 use crate::scoreboard::{FIN, LOST, RETRANS, SACKED};
 
 /// Linux `sk_gso_max_size`, bytes: 64 KiB less room for headers.
@@ -99,6 +100,10 @@ impl Sender {
         queue.begin(start, end, last > n);
     }
 
+    fn tso(&self) -> Option<Tso> {
+        self.config.buffers.and_then(|buffers| buffers.tso)
+    }
+
     /// Segments that cwnd allows for one packet: at least two packets in flight (Linux `tcp_cwnd_test`).
     fn quota(&self) -> u64 {
         let cwnd = self.window.cwnd;
@@ -108,13 +113,11 @@ impl Sender {
     /// Linux `tcp_tso_autosize`: what a millisecond takes at the pacing rate, more on short paths, at least
     /// `tcp_min_tso_segs`.
     fn tso_segments(&self) -> u64 {
-        if !self.config.tso {
-            return 1;
-        }
+        let Some(tso) = self.tso() else { return 1 };
         let halvings = self.rtt.min_rtt().as_us() >> RTT_LOG;
         let near = if halvings < 32 { MAX_PACKET >> halvings } else { 0 };
         let bytes = (self.pacing_rate().0 >> 10).saturating_add(near).min(MAX_PACKET);
-        (bytes / self.smss as u64).max(self.config.min_tso_segments as u64)
+        (bytes / self.smss as u64).max(tso.min_segments as u64)
     }
 
     /// Whether a packet of `ready` bytes waits for the ACK that will soon allow a larger one. `last`: nothing is queued
@@ -122,7 +125,7 @@ impl Sender {
     fn defers(&mut self, now: Time, ready: u64, last: bool, complete: bool) -> bool {
         // Linux asks for more than 1 ms; on a real host the ACK of exactly 1 ms later is later by its own processing.
         let idle = self.pacer.as_ref().is_none_or(|p| p.next + DEFER_MOST <= now);
-        let Some(head) = self.board.head() else { return false };
+        let (Some(tso), Some(head)) = (self.tso(), self.board.head()) else { return false };
         if self.ca_state >= CaState::Recovery || idle {
             return false;
         }
@@ -130,7 +133,7 @@ impl Sender {
         let send_win = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let cong_win = self.window.cwnd.saturating_sub(self.board.pipe()) as u64 * smss;
         let limit = send_win.min(cong_win);
-        let enough = match self.config.tso_win_divisor as u64 {
+        let enough = match tso.win_divisor as u64 {
             0 => limit > DEFERRED_SEGMENTS * smss,
             divisor => limit >= self.snd_wnd.min(self.window.cwnd as u64 * smss) / divisor,
         };

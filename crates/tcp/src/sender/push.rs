@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::writer::Writer;
-use crate::config::Config;
+use crate::config::Buffers;
 
 /// Linux `sk_gso_max_size`: 64 KiB less room for headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
@@ -79,7 +79,7 @@ pub(super) struct SendQueue {
 
 impl SendQueue {
     /// Nothing written yet.
-    pub fn new(config: &Config) -> SendQueue {
+    pub fn new(buffers: &Buffers) -> SendQueue {
         SendQueue {
             buffers: VecDeque::new(),
             pushed: 0,
@@ -91,7 +91,7 @@ impl SendQueue {
             cwnd_limited: false,
             rwnd_limited: false,
             round: Round::Plain,
-            writer: Writer::new(config),
+            writer: Writer::new(buffers),
             ends: VecDeque::new(),
         }
     }
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     fn queue(window: u64) -> SendQueue {
-        let mut q = SendQueue::new(&Config::profile("linux-6").expect("a profile"));
+        let mut q = SendQueue::new(&Buffers::UNLIMITED);
         q.offered(window);
         q
     }

@@ -9,7 +9,7 @@ use ackclock_core::{Span, Time};
 use super::chrono::{Chrono, Limit};
 use super::push::{Round, Sent};
 use super::Sender;
-use crate::config::{Config, SendLimit};
+use crate::config::{Buffers, SendLimit};
 
 /// What a buffer takes beside its payload, bytes (Linux 6 and 7 on 64 bits: SKB_TRUESIZE of the head of a TCP packet).
 const OVERHEAD: u64 = 896;
@@ -45,11 +45,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn new(config: &Config) -> Writer {
+    pub fn new(buffers: &Buffers) -> Writer {
         Writer {
             call: None,
-            limit: config.send_buffer,
-            notsent_lowat: config.notsent_lowat,
+            limit: buffers.limit,
+            notsent_lowat: buffers.notsent_lowat,
             nospace: false,
             check: false,
             chrono: Chrono::default(),

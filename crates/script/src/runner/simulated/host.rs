@@ -4,7 +4,7 @@
 use ackclock_cc::controller::{Options, Recipe, Shared, Value};
 use ackclock_cc::Rule;
 use ackclock_core::Span;
-use ackclock_tcp::{Config, EcnUse, KeepAlive, Pacing, SendLimit};
+use ackclock_tcp::{Buffers, Config, EcnUse, KeepAlive, Pacing, SendLimit, Tso};
 
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
@@ -228,16 +228,18 @@ impl Host {
                 most: socket.max_pacing_rate.unwrap_or(u64::MAX),
             },
             validate: Some(Span::from_ms(s.tcp_invalid_ratelimit)),
-            send_buffer: Some(self.send_limit(socket)),
-            notsent_lowat: match socket.notsent_lowat.unwrap_or(s.tcp_notsent_lowat) {
-                0 | 0xffff_ffff => u64::MAX,
-                bytes => bytes,
-            },
+            buffers: Some(Buffers {
+                limit: Some(self.send_limit(socket)),
+                notsent_lowat: match socket.notsent_lowat.unwrap_or(s.tcp_notsent_lowat) {
+                    0 | 0xffff_ffff => u64::MAX,
+                    bytes => bytes,
+                },
+                tso: Some(Tso {
+                    min_segments: s.tcp_min_tso_segs as u32,
+                    win_divisor: s.tcp_tso_win_divisor as u32,
+                }),
+            }),
             ledger: true,
-            push_marks: true,
-            tso: true,
-            min_tso_segments: s.tcp_min_tso_segs as u32,
-            tso_win_divisor: s.tcp_tso_win_divisor as u32,
             explicit_reads: true,
             tick_phase: self.base.tick().0 / 2,
             controller,
