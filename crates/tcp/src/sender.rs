@@ -9,6 +9,7 @@ mod control;
 mod delivery;
 mod detection;
 mod ecn;
+mod intent;
 mod pacing;
 mod packets;
 mod path_mtu;
@@ -40,6 +41,7 @@ use crate::scoreboard::Scoreboard;
 use crate::ticks::Ticks;
 use delivery::DeliveryRate;
 use ecn::EcnSender;
+use intent::{Intent, Next};
 use pacing::Pacer;
 use patience::Patience;
 use push::SendQueue;
@@ -68,16 +70,6 @@ pub enum TimerKind {
     Early,
     /// Window probe.
     Probe,
-}
-
-/// What may leave besides new data (Linux REXMIT_*).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rexmit {
-    None,
-    /// Segments marked lost.
-    Lost,
-    /// New data first (F-RTO), then segments marked lost.
-    New,
 }
 
 /// What one ACK did; filled in while it is processed.
@@ -200,12 +192,7 @@ pub struct Sender {
     timer: TimerKind,
     deadline: Time,
 
-    rexmit: Rexmit,
-    push: bool,
-    pushed: bool,
-    force_head: bool,
-    force_probe: bool,
-    force_window_probe: bool,
+    intent: Intent,
     probes: u8,
     probe_backoff: u8,
     patience: Patience,
@@ -288,12 +275,7 @@ impl Sender {
             fack: true,
             timer: TimerKind::None,
             deadline: Time::NEVER,
-            rexmit: Rexmit::None,
-            push: false,
-            pushed: false,
-            force_head: false,
-            force_probe: false,
-            force_window_probe: false,
+            intent: Intent::default(),
             probes: 0,
             probe_backoff: 0,
             patience: Patience::default(),
@@ -344,7 +326,7 @@ impl Sender {
         self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.smss);
         self.begin_pacing(rtt);
         self.expand_buffer();
-        self.push = true;
+        self.intent.push();
     }
 
     /// More than one SYN was lost: start from one segment (RFC 5681 §3.1; Linux `tcp_init_transfer`).
@@ -392,7 +374,9 @@ impl Sender {
     pub fn on_ack(&mut self, now: Time, seg: &Segment) {
         if self.board.packets_out() == 0 && seg.ack == self.snd_una && seg.sack.is_empty() {
             self.take_window(seg.wnd); // a receiver's half: nothing outstanding, nothing to learn
-            self.push |= self.has_new_data();
+            if self.has_new_data() {
+                self.intent.push();
+            }
             if self.timer == TimerKind::Probe {
                 self.on_probe_ack(now);
             }
@@ -446,7 +430,7 @@ impl Sender {
         if self.tlp_high_seq.is_some() {
             self.process_tlp_ack(now, seg.ack, &w);
         }
-        self.rexmit = Rexmit::None;
+        self.intent.set(Next::New);
         let dubious = w.data_sacked
             || w.dsack
             || self.ecn.echo
@@ -468,7 +452,6 @@ impl Sender {
         if self.queue.is_some() && w.newly_acked > 0 {
             self.note_freed(now);
         }
-        self.push = true;
         self.burst = 0;
         if let Some(e) = &mut self.episode {
             e.acks += 1;

@@ -19,21 +19,23 @@ impl Sender {
         }
         self.write_end = self.write_end.saturating_add(bytes);
         self.nagle_push = false;
-        self.push = true;
+        self.intent.push();
     }
 
     /// TCP_NODELAY: small segments need not wait for ACKs.
     pub fn set_nodelay(&mut self, on: bool) {
         self.nodelay = on;
         self.nagle_push |= on;
-        self.push = true;
+        self.intent.push();
     }
 
     /// TCP_CORK: no small segments at all. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.cork = on;
         self.nagle_push |= !on && push && self.nodelay;
-        self.push |= push;
+        if push {
+            self.intent.push();
+        }
     }
 
     /// The application has nothing more to write than what was sent.

@@ -14,7 +14,8 @@ use ackclock_cc::Window;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Pacer as Policy, Span, Time};
 
-use super::{Rexmit, Sender};
+use super::intent::Next;
+use super::Sender;
 use crate::config::{Config, Pacing};
 
 /// Segments that leave unpaced at the start of a connection (Linux, after the original `fq`).
@@ -171,9 +172,9 @@ impl Sender {
             pacer.waits = Time::NEVER; // in time: whatever holds the segment up from now on is not the host
         }
         self.pace_at = Time::NEVER;
-        self.push = true;
+        self.intent.push();
         if self.ca_state >= CaState::Recovery && self.board.lost_out > self.board.retrans_out {
-            self.rexmit = Rexmit::Lost;
+            self.intent.set(Next::LostThenNew);
         }
     }
 

@@ -8,7 +8,8 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
-use super::{Rexmit, Sender};
+use super::intent::Next;
+use super::Sender;
 use crate::scoreboard::SACKED;
 
 impl Sender {
@@ -39,7 +40,6 @@ impl Sender {
             (self.prior_ssthresh, self.undo_marker) = (0, None);
             self.set_state(now, CaState::Loss);
         }
-        self.rexmit = Rexmit::Lost;
-        self.push = false;
+        self.intent.set(Next::Lost);
     }
 }

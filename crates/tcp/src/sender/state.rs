@@ -5,7 +5,8 @@ use ackclock_cc::{Arrival, CongestionControl, RecoveryEntry, RecoveryExit, Recov
 use ackclock_core::trace::{CaState, Event, ExitCause, RecoverySummary};
 use ackclock_core::{Segment, Time};
 
-use super::{AckWork, Rexmit, Sender};
+use super::intent::{First, Next};
+use super::{AckWork, Sender};
 use crate::config::Detection;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 
@@ -69,7 +70,7 @@ impl Sender {
                         return false;
                     }
                     self.enter_recovery(now, w);
-                    self.rexmit = Rexmit::Lost;
+                    self.intent.set(Next::LostThenNew);
                     return true;
                 }
             }
@@ -97,7 +98,7 @@ impl Sender {
                 return self.try_enter(now, arrival, w);
             }
         }
-        self.rexmit = Rexmit::Lost;
+        self.intent.set(Next::LostThenNew);
         false
     }
 
@@ -115,7 +116,7 @@ impl Sender {
             return false;
         }
         self.enter_recovery(now, w);
-        self.rexmit = Rexmit::Lost;
+        self.intent.set(Next::LostThenNew);
         true
     }
 
@@ -148,7 +149,7 @@ impl Sender {
             } else if w.una_advanced && !recovered {
                 self.high_seq = self.snd_nxt;
                 if self.has_new_data() && self.window_room() {
-                    self.rexmit = Rexmit::New; // step 2.b
+                    self.intent.set(Next::NewThenLost); // step 2.b
                     return;
                 }
                 self.frto = false;
@@ -168,7 +169,7 @@ impl Sender {
                 self.board.set_emulated_sacked(0);
             }
         }
-        self.rexmit = Rexmit::Lost;
+        self.intent.set(Next::LostThenNew);
     }
 
     /// Every change of state passes here, so that the controller is told (Linux `tcp_set_ca_state`).
@@ -217,7 +218,10 @@ impl Sender {
         self.rescued = false;
         self.rescue_rxt = self.board.first + 1;
         let head_under_way = self.board.head().is_some_and(|h| h.is(RETRANS));
-        self.force_head = self.rule.forces_first_retransmit() && !head_under_way;
+        match self.rule.forces_first_retransmit() && !head_under_way {
+            true => self.intent.force(First::Head),
+            false => self.intent.spare_head(),
+        }
         self.episode = Some(Box::new(RecoverySummary {
             flow: self.flow,
             responder: self.responder,

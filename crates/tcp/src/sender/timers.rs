@@ -5,7 +5,8 @@ use ackclock_cc::{RecoveryAck, RecoveryRule};
 use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Span, Time};
 
-use super::{AckWork, Rexmit, Sender, TimerKind, TIMEOUT_MIN_TICKS};
+use super::intent::{First, Next};
+use super::{AckWork, Sender, TimerKind, TIMEOUT_MIN_TICKS};
 
 impl Sender {
     pub(super) fn arm(&mut self, kind: TimerKind, at: Time) {
@@ -119,8 +120,7 @@ impl Sender {
             let newly_lost = self.board.lost_out;
             self.enter_recovery(now, &AckWork::default());
             if self.controls {
-                self.rexmit = Rexmit::Lost;
-                self.push = false;
+                self.intent.set(Next::Lost);
                 return;
             }
             let ack = RecoveryAck {
@@ -135,18 +135,15 @@ impl Sender {
             };
             self.window.cwnd = self.rule.on_ack(&ack);
         }
-        self.rexmit = Rexmit::Lost;
-        self.push = false;
+        self.intent.set(Next::Lost);
     }
 
     pub(super) fn on_probe_timer(&mut self, now: Time) {
-        if self.tlp_high_seq.is_none() {
-            self.force_probe = true;
-        }
         // rearm_rto must count from the head's transmission if no probe leaves, from now if one does: see `probe`.
-        if !self.force_probe {
+        if self.tlp_high_seq.is_some() {
             self.rearm_rto(now);
         } else {
+            self.intent.force(First::LossProbe);
             self.deadline = Time::NEVER;
         }
     }
@@ -174,9 +171,8 @@ impl Sender {
             return self.on_refusal(now, TimerKind::Rto);
         }
         self.rtt.back_off();
-        self.force_head = true;
-        self.rexmit = Rexmit::Lost;
-        self.push = false;
+        self.intent.force(First::Head);
+        self.intent.set(Next::Lost);
         let rto = self.clamp_rto(now, self.rtt.rto());
         self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
         if self.records.is_some() {

@@ -4,7 +4,8 @@ use ackclock_cc::RecoveryRule;
 use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Flags, Segment, Time};
 
-use super::{Rexmit, Sender, TimerKind};
+use super::intent::{First, Next};
+use super::{Sender, TimerKind};
 use crate::config::FinRule;
 use crate::scoreboard::{EVER_RETRANS, FIN, LOST, RETRANS, SACKED};
 
@@ -43,32 +44,27 @@ impl Sender {
     }
 
     fn poll_written(&mut self, now: Time) -> Option<Segment> {
-        if self.force_probe {
-            self.force_probe = false;
-            return self.probe(now);
+        match self.intent.take_probe() {
+            Some(First::WindowProbe) => return self.window_probe(now),
+            Some(_) => return self.probe(now),
+            None => {}
         }
-        if self.force_window_probe {
-            self.force_window_probe = false;
-            return self.window_probe(now);
-        }
-        if self.rexmit == Rexmit::Lost {
+        if self.intent.repairs() {
             if let Some(seg) = self.next_lost(now) {
                 return Some(seg);
             }
-            self.rexmit = Rexmit::None;
+            self.intent.repaired();
         }
-        if self.push {
+        if self.intent.pushes() {
             if let Some(seg) = self.next_new(now, false) {
                 return Some(seg);
             }
+            let falls_back = self.intent.pushed();
             self.after_push(now);
-            if self.rexmit == Rexmit::New {
-                self.rexmit = Rexmit::None;
-                if self.snd_nxt <= self.high_seq {
-                    self.frto = false;
-                    self.rexmit = Rexmit::Lost;
-                    return self.poll_written(now);
-                }
+            if falls_back && self.snd_nxt <= self.high_seq {
+                self.frto = false;
+                self.intent.set(Next::Lost);
+                return self.poll_written(now);
             }
             if self.config.next_seg_rules && self.ca_state == CaState::Recovery && !self.has_new_data() {
                 return self.next_seg_beyond(now);
@@ -80,12 +76,9 @@ impl Sender {
     /// A segment marked lost and not yet sent again (NextSeg rule 1; Linux `tcp_xmit_retransmit_queue`).
     pub(super) fn next_lost(&mut self, now: Time) -> Option<Segment> {
         let first = self.board.first;
-        if self.force_head {
-            self.force_head = false;
-            if first < self.board.next {
-                self.begin_retransmission(first, true);
-                return Some(self.retransmit(now, first));
-            }
+        if self.intent.take_head() && first < self.board.next {
+            self.begin_retransmission(first, true);
+            return Some(self.retransmit(now, first));
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
         if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.refused {
@@ -201,7 +194,6 @@ impl Sender {
         };
         if self.patience.refused {
             self.on_refusal(now, TimerKind::None);
-            self.push = false;
             return None;
         }
         let fin = self.fin_wanted && !self.fin_sent && len as u64 == available;
@@ -262,7 +254,7 @@ impl Sender {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             self.rule.on_sent();
         }
-        self.pushed = true;
+        self.intent.note_sent();
         self.last_sent = now;
         self.count_burst();
         if self.records.is_some() {
@@ -334,7 +326,7 @@ impl Sender {
             self.begin_retransmission(self.board.next - 1, true);
             seg = Some(self.resend(now, self.board.next - 1, false));
         }
-        self.pushed = false;
+        self.intent.take_sent();
         self.tlp_high_seq = Some(self.snd_nxt);
         self.timer = TimerKind::None;
         self.rearm_rto(now);

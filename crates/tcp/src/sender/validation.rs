@@ -44,8 +44,7 @@ impl Sender {
 
     /// A round of sending is over: probe timer, and cwnd validation (Linux end of `tcp_write_xmit`).
     pub(super) fn after_push(&mut self, now: Time) {
-        self.push = false;
-        let sent = std::mem::take(&mut self.pushed);
+        let sent = self.intent.take_sent();
         if sent {
             self.schedule_probe(now, false);
         }

@@ -4,6 +4,7 @@
 
 use ackclock_core::{Flags, Segment, Time};
 
+use super::intent::First;
 use super::{Sender, TimerKind};
 
 impl Sender {
@@ -33,7 +34,7 @@ impl Sender {
         } else if self.gives_up_probing(now) {
             self.failed = true;
         } else {
-            self.force_window_probe = true;
+            self.intent.force(First::WindowProbe);
         }
     }
 

@@ -68,7 +68,7 @@ impl Sender {
         if bytes > ENDLESS && queue.writer.limit.is_none() {
             self.write_end = self.write_end.saturating_add(bytes);
             queue.fill_endlessly(self.write_end);
-            self.push = true;
+            self.intent.push();
             return;
         }
         let left = match &mut queue.writer.call {
@@ -98,7 +98,7 @@ impl Sender {
         if let Some(queue) = self.queue.as_mut().filter(|_| unsent) {
             queue.mark_push();
             queue.round = Round::Plain;
-            self.push = true;
+            self.intent.push();
         }
     }
 
@@ -107,7 +107,7 @@ impl Sender {
         if let Some(queue) = &mut self.queue {
             queue.writer.limit = Some(limit);
             queue.writer.check = true;
-            self.push = true;
+            self.intent.push();
         }
     }
 
@@ -129,7 +129,7 @@ impl Sender {
             Some(call) => call.closes = true,
             None => self.fin_wanted = true,
         }
-        self.push = true;
+        self.intent.push();
     }
 
     /// Bytes written and not sent.
@@ -155,7 +155,7 @@ impl Sender {
                 if copied {
                     queue.mark_push();
                     queue.round = Round::All;
-                    self.push = true;
+                    self.intent.push();
                 }
                 queue.writer.call = Some(call);
                 return copied;
@@ -175,19 +175,19 @@ impl Sender {
                 queue.writer.call = None;
                 queue.round = if call.more { Round::Corked } else { Round::Plain };
                 self.fin_wanted |= call.closes;
-                self.push = true;
+                self.intent.push();
                 return true;
             }
             queue.writer.call = Some(call);
             if filled.full && forced {
                 queue.mark_push();
                 queue.round = Round::All;
-                self.push = true;
+                self.intent.push();
                 return true;
             }
             if filled.full && queue.is_send_head(self.snd_nxt) {
                 queue.round = Round::One;
-                self.push = true;
+                self.intent.push();
                 return true;
             }
         }

@@ -1,0 +1,174 @@
+//! What leaves next. Whoever learns something decides (an ACK, a timer, the application), and polling plays it out until
+//! nothing is left: first one segment that no window holds back, if one is due, then what [`Next`] says.
+//!
+//! | next | leaves | decided by |
+//! |---|---|---|
+//! | `Nothing` | nothing | polling, when all the rest left |
+//! | `New` | new data | an ACK; the application; the pacing clock |
+//! | `Lost` | segments marked lost | a timer: new data waits for an ACK |
+//! | `LostThenNew` | the same, then new data | an ACK while segments are lost (Linux REXMIT_LOST) |
+//! | `NewThenLost` | new data; if there is none, segments marked lost | an ACK in F-RTO (RFC 5682 §2.1 step 2b; Linux REXMIT_NEW) |
+//!
+//! | first | goes with | decided by |
+//! |---|---|---|
+//! | `Head` | `Lost`, `LostThenNew`; waits for them otherwise | a retransmission timeout; RFC 6675 §5 step 4.3 |
+//! | `LossProbe`, `WindowProbe` | any | their timers |
+
+/// One segment whatever the window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum First {
+    /// The first segment outstanding, again.
+    Head,
+    /// A tail loss probe.
+    LossProbe,
+    /// A probe of a closed window.
+    WindowProbe,
+}
+
+/// What the windows let leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Next {
+    #[default]
+    Nothing,
+    New,
+    Lost,
+    LostThenNew,
+    NewThenLost,
+}
+
+/// What leaves next.
+#[derive(Debug, Default)]
+pub(super) struct Intent {
+    first: Option<First>,
+    next: Next,
+    /// New data left since the last round of sending was over.
+    sent: bool,
+}
+
+impl Intent {
+    /// This leaves, whatever was to leave before.
+    #[inline]
+    pub fn set(&mut self, next: Next) {
+        self.next = next;
+    }
+
+    /// New data may leave, too.
+    #[inline]
+    pub fn push(&mut self) {
+        self.next = match self.next {
+            Next::Nothing => Next::New,
+            Next::Lost => Next::LostThenNew,
+            more => more,
+        };
+    }
+
+    /// One segment leaves whatever the window.
+    pub fn force(&mut self, first: First) {
+        self.first = Some(first);
+    }
+
+    /// The head needs no help.
+    pub fn spare_head(&mut self) {
+        self.first = self.first.filter(|&first| first != First::Head);
+    }
+
+    /// The probe that is due, if one is: it leaves now.
+    #[inline]
+    pub fn take_probe(&mut self) -> Option<First> {
+        match self.first {
+            None | Some(First::Head) => None,
+            probe => {
+                self.first = None;
+                probe
+            }
+        }
+    }
+
+    /// Whether the head is due; it leaves now.
+    #[inline]
+    pub fn take_head(&mut self) -> bool {
+        let due = self.first == Some(First::Head);
+        if due {
+            self.first = None;
+        }
+        due
+    }
+
+    /// Whether segments marked lost are next.
+    #[inline]
+    pub fn repairs(&self) -> bool {
+        matches!(self.next, Next::Lost | Next::LostThenNew)
+    }
+
+    /// No more of them may leave.
+    #[inline]
+    pub fn repaired(&mut self) {
+        self.next = if self.next == Next::LostThenNew { Next::New } else { Next::Nothing };
+    }
+
+    /// Whether new data is next.
+    #[inline]
+    pub fn pushes(&self) -> bool {
+        matches!(self.next, Next::New | Next::NewThenLost)
+    }
+
+    /// No more new data may leave. Whether segments marked lost take its place.
+    #[inline]
+    pub fn pushed(&mut self) -> bool {
+        std::mem::take(&mut self.next) == Next::NewThenLost
+    }
+
+    /// New data left.
+    #[inline]
+    pub fn note_sent(&mut self) {
+        self.sent = true;
+    }
+
+    /// Whether new data left since this was asked last.
+    #[inline]
+    pub fn take_sent(&mut self) -> bool {
+        std::mem::take(&mut self.sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_segments_leave_before_new_data_and_a_timer_sends_no_new_data() {
+        let mut intent = Intent::default();
+        intent.push();
+        intent.set(Next::Lost);
+        assert!(intent.repairs() && !intent.pushes());
+        intent.push(); // the application wrote meanwhile
+        assert!(intent.repairs() && !intent.pushes());
+        intent.repaired();
+        assert!(!intent.repairs() && intent.pushes());
+        assert!(!intent.pushed() && !intent.pushes());
+        intent.set(Next::Lost);
+        intent.repaired();
+        assert!(!intent.pushes());
+    }
+
+    #[test]
+    fn f_rto_falls_back_to_lost_segments_once() {
+        let mut intent = Intent::default();
+        intent.set(Next::NewThenLost);
+        intent.push();
+        assert!(intent.pushes() && intent.pushed());
+        assert!(!intent.pushed());
+    }
+
+    #[test]
+    fn the_head_waits_for_its_turn_and_a_probe_does_not() {
+        let mut intent = Intent::default();
+        intent.force(First::Head);
+        assert_eq!(intent.take_probe(), None);
+        assert!(intent.take_head() && !intent.take_head());
+        intent.force(First::LossProbe);
+        intent.spare_head();
+        assert!(!intent.take_head());
+        assert_eq!((intent.take_probe(), intent.take_probe()), (Some(First::LossProbe), None));
+    }
+}
