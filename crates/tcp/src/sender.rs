@@ -10,6 +10,8 @@ mod delivery;
 mod detection;
 mod ecn;
 mod intent;
+mod loss_probe;
+mod next_seg;
 mod pacing;
 mod packets;
 mod path_mtu;
@@ -42,10 +44,13 @@ use crate::ticks::Ticks;
 use delivery::DeliveryRate;
 use ecn::EcnSender;
 use intent::{Intent, Next};
+use loss_probe::LossProbe;
+use next_seg::NextSeg;
 use pacing::Pacer;
 use patience::Patience;
 use push::SendQueue;
 use rack::Rack;
+use undo::Undo;
 pub use vars::{VarsRow, VarsTrace};
 
 /// Linux TCP_RACK_RECOVERY_THRESH (RFC 8985 §6.2 step 4): recoveries without DSACK until reo_wnd shrinks again.
@@ -166,14 +171,10 @@ pub struct Sender {
     high_seq: u64,
     /// `recover` of RFC 6582: snd_nxt when the last episode began.
     recover: u64,
-    undo_marker: Option<u64>,
-    undo_retrans: i64,
-    retrans_stamp: Option<u32>,
-    prior_ssthresh: u32,
+    undo: Undo,
     frto: bool,
     retransmits: u32,
-    tlp_high_seq: Option<u64>,
-    tlp_retrans: bool,
+    loss_probe: LossProbe,
     rack: Rack,
     reordering: u32,
     delivered: u64,
@@ -181,11 +182,7 @@ pub struct Sender {
     dup_acks: u32,
     /// Every segment below it was looked at by dupthresh/FACK marking.
     mark_ptr: u64,
-    rexmit_hint: u64,
-    high_rxt: u64,
-    rescued: bool,
-    /// RescueRxt, as a segment number.
-    rescue_rxt: u64,
+    next_seg: NextSeg,
     /// Forward acknowledgment is still trusted.
     fack: bool,
 
@@ -254,24 +251,17 @@ impl Sender {
             ca_state: CaState::Open,
             high_seq: 0,
             recover: 0,
-            undo_marker: None,
-            undo_retrans: 0,
-            retrans_stamp: None,
-            prior_ssthresh: 0,
+            undo: Undo::default(),
             frto: false,
             retransmits: 0,
-            tlp_high_seq: None,
-            tlp_retrans: false,
+            loss_probe: LossProbe::default(),
             rack: Rack::default(),
             reordering: if config.reordering > 0 { config.reordering } else { config.dup_thresh },
             delivered: 0,
             lost: 0,
             dup_acks: 0,
             mark_ptr: 0,
-            rexmit_hint: 0,
-            high_rxt: 0,
-            rescued: false,
-            rescue_rxt: 0,
+            next_seg: NextSeg::default(),
             fack: true,
             timer: TimerKind::None,
             deadline: Time::NEVER,
@@ -427,7 +417,7 @@ impl Sender {
             self.note_hystart_exit();
         }
 
-        if self.tlp_high_seq.is_some() {
+        if self.loss_probe.is_out() {
             self.process_tlp_ack(now, seg.ack, &w);
         }
         self.intent.set(Next::New);

@@ -183,7 +183,7 @@ impl Sender {
             return;
         }
         self.lost += 1;
-        self.rexmit_hint = self.rexmit_hint.min(n);
+        self.next_seg.lost_from(n);
         if marked == Marked::LostAgain {
             self.stats.lost_retransmits += 1;
         }

@@ -26,9 +26,9 @@ impl EcnSender {
 
 impl Sender {
     pub(super) fn enter_cwr(&mut self, now: Time) {
-        self.prior_ssthresh = 0;
+        self.undo.keep_reduction();
         if self.ca_state < CaState::Cwr {
-            self.undo_marker = None;
+            self.undo.forget();
             self.init_reduction(0, 0);
             self.set_state(now, CaState::Cwr);
         }

@@ -30,14 +30,16 @@ impl Sender {
             }
         }
         let first = self.board.first;
-        (self.rexmit_hint, self.mark_ptr, self.high_rxt) = (first, first, first);
+        self.mark_ptr = first;
+        self.next_seg.start_over(first);
         if self.board.lost_out == 0 {
             return;
         }
         if self.ca_state != CaState::Loss {
             self.high_seq = self.snd_nxt;
             self.window.ssthresh = self.current_ssthresh();
-            (self.prior_ssthresh, self.undo_marker) = (0, None);
+            self.undo.keep_reduction();
+            self.undo.forget();
             self.set_state(now, CaState::Loss);
         }
         self.intent.set(Next::Lost);

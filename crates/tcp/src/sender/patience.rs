@@ -50,7 +50,7 @@ impl Sender {
             let alive = self.rtt.rto() < self.config.max_rto;
             retries = if alive { ORPHAN_RETRIES } else { 0 };
         }
-        let Some(since) = self.retrans_stamp else { return self.retransmits >= retries };
+        let Some(since) = self.undo.since() else { return self.retransmits >= retries };
         let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
         let enough = match self.patience.user_timeout {
             Span::ZERO => self.time_of(retries),
@@ -69,7 +69,7 @@ impl Sender {
 
     /// What is left of the user timeout bounds the next RTO (Linux `tcp_clamp_rto_to_user_timeout`).
     pub(super) fn clamp_rto(&self, now: Time, rto: Span) -> Span {
-        match (self.patience.user_timeout, self.retrans_stamp) {
+        match (self.patience.user_timeout, self.undo.since()) {
             (Span::ZERO, _) | (_, None) => rto,
             (timeout, Some(since)) => {
                 let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);

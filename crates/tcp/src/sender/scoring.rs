@@ -5,6 +5,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{SackBlock, Segment, Span, Time};
 use smallvec::SmallVec;
 
+use super::undo::echo_before;
 use super::{AckWork, Sender};
 use crate::config::Detection;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
@@ -36,7 +37,7 @@ impl Sender {
             }
             self.sack_range(now, a, b, w);
         }
-        if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo_marker.is_some()) {
+        if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {
             self.check_reordering(reord, self.board.sacked_end());
             w.reord = None;
         }
@@ -56,20 +57,13 @@ impl Sender {
     pub(super) fn on_dsack(&mut self, start: u64, end: u64, prior_una: u64, w: &mut AckWork) {
         w.dsack = true;
         self.stats.dsacks_received += 1;
-        if self.tlp_retrans && self.tlp_high_seq == Some(end) {
-            w.dsack_tlp = true;
-        }
+        w.dsack_tlp |= self.loss_probe.explains(end);
         // A DSACK without reordering, or of a timer-driven probe, says nothing about RACK's window.
         self.rack.dsack_seen |= self.rack.reord_seen && !w.dsack_tlp;
-        let Some(marker) = self.undo_marker else { return };
-        if self.undo_retrans > 0 && end > marker {
-            let segments = ((end - start).div_ceil(self.smss as u64)).max(1) as i64;
-            if end <= prior_una {
-                self.undo_retrans -= 1;
-            } else {
-                self.undo_retrans = (self.undo_retrans - segments).max(0);
-            }
+        if !self.undo.possible() {
+            return;
         }
+        self.undo.on_dsack(start, end, prior_una, self.smss);
         if start >= self.snd_una {
             let (a, b) = (self.board.at_or_after(start, self.smss), self.board.at_or_after(end, self.smss));
             for n in a..b {
@@ -150,7 +144,7 @@ impl Sender {
             if !s.is(SACKED) && self.sack {
                 self.delivered += 1;
                 w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.delivered as u64));
-                let spurious = s.is(EVER_RETRANS) && self.echo_before(seg, self.ts(s.xmit));
+                let spurious = s.is(EVER_RETRANS) && echo_before(seg, self.ts(s.xmit));
                 if !spurious {
                     self.rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, self.rtt.min_rtt());
                 }

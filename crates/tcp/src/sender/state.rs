@@ -20,7 +20,7 @@ impl Sender {
         w: &mut AckWork,
     ) -> bool {
         if self.ecn.echo {
-            self.prior_ssthresh = 0; // a mark is no mistake: never undone
+            self.undo.keep_reduction(); // a mark is no mistake
         }
         let num_dupack = w.is_dup() as u32;
         if w.una_advanced {
@@ -31,7 +31,7 @@ impl Sender {
         }
         // States that end when high_seq is acknowledged.
         if self.ca_state == CaState::Open {
-            self.retrans_stamp = None;
+            self.undo.no_retransmission();
         } else if self.snd_una >= self.high_seq {
             match self.ca_state {
                 CaState::Cwr if self.snd_una != self.high_seq => {
@@ -182,7 +182,7 @@ impl Sender {
     pub(super) fn try_keep_open(&mut self, now: Time) {
         let clear = self.board.sacked_out + self.board.lost_out + self.board.retrans_out == 0;
         if clear && !self.any_retrans_done() {
-            self.retrans_stamp = None;
+            self.undo.no_retransmission();
         }
         let state = if clear { CaState::Open } else { CaState::Disorder };
         if state != self.ca_state {
@@ -209,14 +209,12 @@ impl Sender {
         let cwnd = self.window.cwnd;
         self.init_undo();
         if !matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
-            self.prior_ssthresh = self.current_ssthresh();
+            self.undo.remember(self.current_ssthresh());
             self.init_reduction(w.newly_acked, w.newly_sacked);
         }
         self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
-        self.high_rxt = self.board.first;
-        self.rescued = false;
-        self.rescue_rxt = self.board.first + 1;
+        self.next_seg.enter_recovery(self.board.first);
         let head_under_way = self.board.head().is_some_and(|h| h.is(RETRANS));
         match self.rule.forces_first_retransmit() && !head_under_way {
             true => self.intent.force(First::Head),
@@ -250,7 +248,7 @@ impl Sender {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
         self.recover = self.snd_nxt;
-        self.tlp_high_seq = None;
+        self.loss_probe.end();
         self.ecn.reduced();
         self.window.cwnd_cnt = 0;
         self.window.prior_cwnd = self.window.cwnd;
@@ -311,7 +309,7 @@ impl Sender {
             || self.high_seq <= self.snd_una
             || (self.ca_state == CaState::Loss && self.retransmits == 0);
         if first_of_window {
-            self.prior_ssthresh = self.current_ssthresh();
+            self.undo.remember(self.current_ssthresh());
             self.window.prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.cc.ssthresh(&self.window, self.board.packets_out());
             self.cc.on_rto(&mut self.window, now);
@@ -328,7 +326,7 @@ impl Sender {
         self.high_seq = self.snd_nxt;
         self.recover = self.snd_nxt;
         self.ecn.reduced();
-        self.tlp_high_seq = None;
+        self.loss_probe.end();
         self.dup_acks = 0;
         self.frto = self.config.frto && (new_recovery || self.retransmits > 0);
     }
@@ -349,29 +347,7 @@ impl Sender {
             }
             self.mark_lost(n);
         }
-        self.rexmit_hint = first;
+        self.next_seg.lost_from(first);
         self.mark_ptr = self.board.next;
-    }
-
-    /// Linux `tcp_process_tlp_ack`; RFC 8985 §7.4.
-    pub(super) fn process_tlp_ack(&mut self, now: Time, ack: u64, w: &AckWork) {
-        let Some(high) = self.tlp_high_seq else { return };
-        if ack < high {
-            return;
-        }
-        if !self.tlp_retrans || w.dsack_tlp {
-            self.tlp_high_seq = None;
-        } else if ack > high {
-            // The probe repaired a loss that nobody else saw: reduce once.
-            self.init_reduction(w.newly_acked, w.newly_sacked);
-            self.set_state(now, CaState::Cwr);
-            self.end_reduction(now, ExitCause::FullAck);
-            if !self.controls {
-                self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
-            }
-            self.try_keep_open(now);
-        } else if w.is_dup() && !w.data_sacked {
-            self.tlp_high_seq = None;
-        }
     }
 }

@@ -6,7 +6,7 @@ use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Span, Time};
 
 use super::intent::{First, Next};
-use super::{AckWork, Sender, TimerKind, TIMEOUT_MIN_TICKS};
+use super::{AckWork, Sender, TimerKind};
 
 impl Sender {
     pub(super) fn arm(&mut self, kind: TimerKind, at: Time) {
@@ -43,36 +43,6 @@ impl Sender {
         }
         let rto = rto + self.pacing_delay(now);
         self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
-    }
-
-    /// Tail loss probe (RFC 8985 §7.2; Linux `tcp_schedule_loss_probe`). `advancing`: the RTO would restart now.
-    pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
-        if !self.config.tlp
-            || self.board.packets_out() == 0
-            || !self.sack
-            || !matches!(self.ca_state, CaState::Open | CaState::Cwr)
-            || self.timer == TimerKind::Early
-        {
-            return false;
-        }
-        let mut pto = if self.rtt.has_sample() {
-            let srtt = self.rtt.srtt() * 2;
-            if self.board.packets_out() == 1 {
-                srtt + self.config.min_rto
-            } else {
-                srtt + self.ticks.span(TIMEOUT_MIN_TICKS)
-            }
-        } else {
-            self.config.initial_rto
-        };
-        if advancing {
-            pto = pto.min(self.rtt.rto());
-        } else if let Some(left) = self.rto_left(now) {
-            pto = pto.min(left);
-        }
-        let pto = pto + self.pacing_delay(now);
-        self.arm(TimerKind::Tlp, self.ticks.expiry(now, pto));
-        true
     }
 
     /// The timer may be due.
@@ -136,16 +106,6 @@ impl Sender {
             self.window.cwnd = self.rule.on_ack(&ack);
         }
         self.intent.set(Next::Lost);
-    }
-
-    pub(super) fn on_probe_timer(&mut self, now: Time) {
-        // rearm_rto must count from the head's transmission if no probe leaves, from now if one does: see `probe`.
-        if self.tlp_high_seq.is_some() {
-            self.rearm_rto(now);
-        } else {
-            self.intent.force(First::LossProbe);
-            self.deadline = Time::NEVER;
-        }
     }
 
     pub(super) fn on_rto(&mut self, now: Time) {

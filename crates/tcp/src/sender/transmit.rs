@@ -7,7 +7,7 @@ use ackclock_core::{Flags, Segment, Time};
 use super::intent::{First, Next};
 use super::{Sender, TimerKind};
 use crate::config::FinRule;
-use crate::scoreboard::{EVER_RETRANS, FIN, LOST, RETRANS, SACKED};
+use crate::scoreboard::FIN;
 
 impl Sender {
     #[inline]
@@ -73,65 +73,9 @@ impl Sender {
         None
     }
 
-    /// A segment marked lost and not yet sent again (NextSeg rule 1; Linux `tcp_xmit_retransmit_queue`).
-    pub(super) fn next_lost(&mut self, now: Time) -> Option<Segment> {
-        let first = self.board.first;
-        if self.intent.take_head() && first < self.board.next {
-            self.begin_retransmission(first, true);
-            return Some(self.retransmit(now, first));
-        }
-        let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
-        if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.refused {
-            return None;
-        }
-        let mut n = self.rexmit_hint.max(first);
-        while n < self.board.next {
-            let s = self.board.get(n);
-            if s.flags & (LOST | RETRANS | SACKED) == LOST {
-                self.rexmit_hint = n;
-                if self.pacing_holds(now, s.start()) {
-                    return None;
-                }
-                self.begin_retransmission(n, false);
-                return Some(self.retransmit(now, n));
-            }
-            n += 1;
-        }
-        self.rexmit_hint = n;
-        None
-    }
-
-    /// NextSeg rules (3) and (4) of RFC 6675 §4: with no new data, what is not marked lost, then one rescue.
-    pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Segment> {
-        if self.board.pipe() >= self.window.cwnd || self.pacing_holds(now, self.snd_nxt) {
-            return None;
-        }
-        let from = self.high_rxt.max(self.board.first);
-        if let Some(n) =
-            (from..self.board.sacked_end()).find(|&n| !self.board.get(n).is(SACKED | EVER_RETRANS))
-        {
-            return Some(self.retransmit(now, n));
-        }
-        self.high_rxt = self.high_rxt.max(self.board.sacked_end()); // nothing below is left to look at
-        if !self.rescued && self.board.first > self.rescue_rxt {
-            self.rescued = true;
-            let last = (self.board.first..self.board.next).rev().find(|&n| !self.board.get(n).is(SACKED))?;
-            let high_rxt = self.high_rxt;
-            let seg = self.retransmit(now, last);
-            self.high_rxt = high_rxt; // rule (4): the rescue does not count
-            return Some(seg);
-        }
-        None
-    }
-
     pub(super) fn retransmit(&mut self, now: Time, n: u64) -> Segment {
-        if self.undo_retrans < 0 {
-            self.undo_retrans = 0;
-        }
-        self.undo_retrans += 1;
-        let stamp = self.ts(now);
-        self.retrans_stamp.get_or_insert(stamp);
-        self.high_rxt = self.high_rxt.max(n + 1);
+        self.undo.resent(self.ts(now));
+        self.next_seg.resent(n);
         let is_head = n == self.board.first;
         let seg = self.resend(now, n, true);
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
@@ -313,23 +257,5 @@ impl Sender {
             has_ts: self.config.timestamps,
             ..Segment::default()
         }
-    }
-
-    /// The tail loss probe itself: new data if possible, else the last segment (Linux `tcp_send_loss_probe`).
-    pub(super) fn probe(&mut self, now: Time) -> Option<Segment> {
-        self.tlp_retrans = false;
-        self.timer = TimerKind::None;
-        self.stats.tlps += 1;
-        let mut seg = self.next_new(now, true);
-        if seg.is_none() && self.board.packets_out() > 0 {
-            self.tlp_retrans = true;
-            self.begin_retransmission(self.board.next - 1, true);
-            seg = Some(self.resend(now, self.board.next - 1, false));
-        }
-        self.intent.take_sent();
-        self.tlp_high_seq = Some(self.snd_nxt);
-        self.timer = TimerKind::None;
-        self.rearm_rto(now);
-        seg
     }
 }

@@ -7,52 +7,119 @@ use ackclock_core::{Segment, Time};
 
 use super::{AckWork, Sender, REO_WND_PERSIST};
 
+/// What is remembered of a reduction, in case it was a mistake.
+#[derive(Debug, Default)]
+pub(super) struct Undo {
+    /// Linux `undo_marker`: snd_una when the reduction began; none: nothing to undo.
+    marker: Option<u64>,
+    /// Linux `undo_retrans`: retransmissions since then that no DSACK reported needless.
+    unreported: u32,
+    /// A segment was sent again since then: before, that none is unreported means nothing (Linux `undo_retrans` < 0).
+    resent: bool,
+    /// Linux `retrans_stamp`: timestamp of the first retransmission.
+    stamp: Option<u32>,
+    /// ssthresh before; 0: the reduction is not to be undone.
+    prior_ssthresh: u32,
+}
+
+impl Undo {
+    /// A reduction begins, with so many retransmissions in flight (Linux `tcp_init_undo`).
+    fn begin(&mut self, snd_una: u64, in_flight: u32) {
+        self.marker = Some(snd_una);
+        (self.unreported, self.resent) = (in_flight, in_flight > 0);
+    }
+
+    /// Whether there is something to undo.
+    pub fn possible(&self) -> bool {
+        self.marker.is_some()
+    }
+
+    /// ssthresh that an undo brings back.
+    pub fn remember(&mut self, ssthresh: u32) {
+        self.prior_ssthresh = ssthresh;
+    }
+
+    /// The reduction is no mistake: the network said so.
+    pub fn keep_reduction(&mut self) {
+        self.prior_ssthresh = 0;
+    }
+
+    /// There is nothing to undo any more.
+    pub fn forget(&mut self) {
+        self.marker = None;
+    }
+
+    /// A segment was sent again, at this value of the timestamp clock.
+    pub fn resent(&mut self, stamp: u32) {
+        self.unreported += 1;
+        self.resent = true;
+        self.stamp.get_or_insert(stamp);
+    }
+
+    /// Timestamp of the first retransmission.
+    pub fn since(&self) -> Option<u32> {
+        self.stamp
+    }
+
+    /// Nothing sent again is outstanding.
+    pub fn no_retransmission(&mut self) {
+        self.stamp = None;
+    }
+
+    /// A DSACK for the bytes from `start` to `end`; `below` the cumulative ACK before it, it stands for one segment
+    /// (Linux `tcp_check_dsack`, `tcp_sacktag_one`).
+    pub fn on_dsack(&mut self, start: u64, end: u64, below: u64, smss: u32) {
+        if self.marker.is_some_and(|marker| end > marker) {
+            let segments = if end <= below { 1 } else { (end - start).div_ceil(smss as u64).max(1) };
+            self.unreported = (self.unreported as u64).saturating_sub(segments) as u32;
+        }
+    }
+
+    /// Whether DSACKs reported every retransmission needless.
+    fn all_needless(&self) -> bool {
+        self.possible() && self.resent && self.unreported == 0
+    }
+}
+
+/// TSecr older than `stamp`: the original arrived (Eifel, RFC 3522 §3.2).
+pub(super) fn echo_before(seg: &Segment, stamp: u32) -> bool {
+    seg.has_ts && seg.ts_ecr > 0 && seg.ts_ecr < stamp
+}
+
 impl Sender {
     pub(super) fn init_undo(&mut self) {
-        self.undo_marker = Some(self.snd_una);
-        self.undo_retrans = self.board.retrans_out as i64;
-        if self.tlp_high_seq.is_some() && self.tlp_retrans {
-            self.undo_retrans += 1;
-        }
-        if self.undo_retrans == 0 {
-            self.undo_retrans = -1; // zero would mean: everything sent again was reported needless
-        }
+        let probe = self.loss_probe.is_retransmission() as u32;
+        self.undo.begin(self.snd_una, self.board.retrans_out + probe);
     }
 
-    /// TSecr older than `stamp`: the original arrived (Eifel, RFC 3522).
-    pub(super) fn echo_before(&self, seg: &Segment, stamp: u32) -> bool {
-        seg.has_ts && seg.ts_ecr > 0 && seg.ts_ecr < stamp
+    /// The ACK answers what was sent before any retransmission, as far as timestamps tell (Linux `tcp_packet_delayed`).
+    fn packet_delayed(&self, seg: &Segment) -> bool {
+        self.undo.stamp.is_none_or(|stamp| echo_before(seg, stamp))
     }
 
-    /// Linux `tcp_packet_delayed`.
-    pub(super) fn packet_delayed(&self, seg: &Segment) -> bool {
-        match self.retrans_stamp {
-            Some(stamp) => self.echo_before(seg, stamp),
-            None => true,
-        }
+    /// Linux `tcp_may_undo`.
+    fn may_undo(&self, seg: &Segment) -> bool {
+        self.config.undo && self.undo.possible() && (self.undo.all_needless() || self.packet_delayed(seg))
     }
 
-    pub(super) fn may_undo(&self, seg: &Segment) -> bool {
-        self.config.undo && self.undo_marker.is_some() && (self.undo_retrans == 0 || self.packet_delayed(seg))
-    }
-
+    /// Window and ssthresh as before the reduction (Linux `tcp_undo_cwnd_reduction`); `unmark`: nothing is lost.
     pub(super) fn undo_reduction(&mut self, now: Time, unmark: bool) {
         if unmark {
             self.board.unmark_all_lost();
-            self.rexmit_hint = self.board.next;
+            self.next_seg.none_lost(self.board.next);
             self.mark_ptr = self.board.first;
         }
         let before = self.window.cwnd;
-        if self.prior_ssthresh > 0 {
+        if self.undo.prior_ssthresh > 0 {
             self.window.cwnd = self.cc.undo_cwnd(&self.window);
-            self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
+            self.window.ssthresh = self.window.ssthresh.max(self.undo.prior_ssthresh);
         }
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) && !self.controls {
             let (cwnd, ssthresh, pipe) = (self.window.cwnd, self.window.ssthresh, self.board.pipe());
             self.window.cwnd = self.rule.exit(&RecoveryExit { cwnd, ssthresh, pipe, undone: true }).max(1);
         }
         self.cwnd_stamp = now;
-        self.undo_marker = None;
+        self.undo.forget();
         self.rack.advanced = true;
         self.stats.undos += 1;
         if self.ca_state == CaState::Recovery {
@@ -63,7 +130,7 @@ impl Sender {
         }
     }
 
-    /// At the end of recovery: true if it was undone.
+    /// At the end of recovery: true if it was undone (Linux `tcp_try_undo_recovery`).
     pub(super) fn try_undo_recovery(&mut self, now: Time, seg: &Segment) -> bool {
         if self.may_undo(seg) {
             self.undo_reduction(now, false);
@@ -73,9 +140,10 @@ impl Sender {
         false
     }
 
-    /// A partial ACK that the original filled: stop retransmitting, undo when nothing sent again is in flight.
+    /// A partial ACK that the original filled: stop retransmitting, undo when nothing sent again is in flight (Linux
+    /// `tcp_try_undo_partial`).
     pub(super) fn try_undo_partial(&mut self, now: Time, seg: &Segment, w: &AckWork) -> bool {
-        if !(self.config.undo && w.una_advanced && self.undo_marker.is_some() && self.packet_delayed(seg)) {
+        if !(self.config.undo && w.una_advanced && self.undo.possible() && self.packet_delayed(seg)) {
             return false;
         }
         self.rack.reord_seen = true;
@@ -89,9 +157,9 @@ impl Sender {
         false
     }
 
-    /// Every retransmission was reported needless by DSACK.
+    /// Every retransmission was reported needless by DSACK (RFC 3708; Linux `tcp_try_undo_dsack`).
     pub(super) fn try_undo_dsack(&mut self, now: Time) -> bool {
-        if self.config.undo && self.undo_marker.is_some() && self.undo_retrans == 0 {
+        if self.config.undo && self.undo.all_needless() {
             self.rack.reo_wnd_persist = REO_WND_PERSIST.min(self.rack.reo_wnd_persist + 1);
             self.undo_reduction(now, false);
             self.set_state(now, CaState::Open);
@@ -100,8 +168,9 @@ impl Sender {
         false
     }
 
+    /// A timeout that was a mistake, shown by F-RTO (RFC 5682) or as above (Linux `tcp_try_undo_loss`).
     pub(super) fn try_undo_loss(&mut self, now: Time, seg: &Segment, frto: bool) -> bool {
-        let proven = frto && self.config.undo && self.undo_marker.is_some();
+        let proven = frto && self.config.undo && self.undo.possible();
         if !proven && !self.may_undo(seg) {
             return false;
         }
@@ -112,5 +181,35 @@ impl Sender {
             self.set_state(now, CaState::Open);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_dsacks_report_all_that_was_sent_again_the_reduction_was_needless() {
+        let mut undo = Undo::default();
+        undo.begin(1_001, 0);
+        assert!(!undo.all_needless(), "nothing was sent again");
+        undo.resent(7);
+        undo.resent(9);
+        assert_eq!(undo.since(), Some(7));
+        undo.on_dsack(1, 1_001, 1_001, 1_000); // from before the reduction
+        undo.on_dsack(1_001, 2_001, 5_001, 1_000);
+        assert!(!undo.all_needless());
+        undo.on_dsack(5_001, 6_001, 5_001, 1_000);
+        assert!(undo.all_needless());
+        undo.forget();
+        assert!(!undo.all_needless());
+    }
+
+    #[test]
+    fn what_was_in_flight_again_when_it_began_has_to_be_reported_too() {
+        let mut undo = Undo::default();
+        undo.begin(1, 2);
+        undo.on_dsack(1, 1_501, 1, 1_000); // two segments, one cut
+        assert!(undo.all_needless());
     }
 }

@@ -1,0 +1,121 @@
+//! Tail loss probes (RFC 8985 §7; Linux `tcp_schedule_loss_probe`, `tcp_send_loss_probe`, `tcp_process_tlp_ack`): when
+//! ACKs stay away, one segment goes out before the RTO expires, so that its SACK shows what is missing.
+
+use ackclock_core::trace::{CaState, ExitCause};
+use ackclock_core::{Segment, Time};
+
+use super::intent::First;
+use super::{AckWork, Sender, TimerKind, TIMEOUT_MIN_TICKS};
+
+/// The probe that is out.
+#[derive(Debug, Default)]
+pub(super) struct LossProbe {
+    /// TLP.end_seq: SND.NXT when it left; none: no probe is out.
+    high_seq: Option<u64>,
+    /// TLP.is_retrans: it was no new data.
+    again: bool,
+}
+
+impl LossProbe {
+    /// Whether a probe is out.
+    #[inline]
+    pub fn is_out(&self) -> bool {
+        self.high_seq.is_some()
+    }
+
+    /// Whether it is one of data sent before.
+    pub fn is_retransmission(&self) -> bool {
+        self.is_out() && self.again
+    }
+
+    /// A DSACK that ends at `end` reports it: the original had arrived.
+    pub fn explains(&self, end: u64) -> bool {
+        self.again && self.high_seq == Some(end)
+    }
+
+    /// Its answer is not waited for any more.
+    pub fn end(&mut self) {
+        self.high_seq = None;
+    }
+}
+
+impl Sender {
+    /// Tail loss probe (RFC 8985 §7.2; Linux `tcp_schedule_loss_probe`). `advancing`: the RTO would restart now.
+    pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
+        if !self.config.tlp
+            || self.board.packets_out() == 0
+            || !self.sack
+            || !matches!(self.ca_state, CaState::Open | CaState::Cwr)
+            || self.timer == TimerKind::Early
+        {
+            return false;
+        }
+        let mut pto = if self.rtt.has_sample() {
+            let srtt = self.rtt.srtt() * 2;
+            if self.board.packets_out() == 1 {
+                srtt + self.config.min_rto
+            } else {
+                srtt + self.ticks.span(TIMEOUT_MIN_TICKS)
+            }
+        } else {
+            self.config.initial_rto
+        };
+        if advancing {
+            pto = pto.min(self.rtt.rto());
+        } else if let Some(left) = self.rto_left(now) {
+            pto = pto.min(left);
+        }
+        let pto = pto + self.pacing_delay(now);
+        self.arm(TimerKind::Tlp, self.ticks.expiry(now, pto));
+        true
+    }
+
+    pub(super) fn on_probe_timer(&mut self, now: Time) {
+        // rearm_rto must count from the head's transmission if no probe leaves, from now if one does: see `probe`.
+        if self.loss_probe.is_out() {
+            self.rearm_rto(now);
+        } else {
+            self.intent.force(First::LossProbe);
+            self.deadline = Time::NEVER;
+        }
+    }
+
+    /// The tail loss probe itself: new data if possible, else the last segment (Linux `tcp_send_loss_probe`).
+    pub(super) fn probe(&mut self, now: Time) -> Option<Segment> {
+        self.timer = TimerKind::None;
+        self.stats.tlps += 1;
+        let mut seg = self.next_new(now, true);
+        let again = seg.is_none() && self.board.packets_out() > 0;
+        if again {
+            self.begin_retransmission(self.board.next - 1, true);
+            seg = Some(self.resend(now, self.board.next - 1, false));
+        }
+        self.intent.take_sent();
+        self.loss_probe = LossProbe { high_seq: Some(self.snd_nxt), again };
+        self.timer = TimerKind::None;
+        self.rearm_rto(now);
+        seg
+    }
+
+    /// Linux `tcp_process_tlp_ack`; RFC 8985 §7.4.
+    pub(super) fn process_tlp_ack(&mut self, now: Time, ack: u64, w: &AckWork) {
+        let Some(high) = self.loss_probe.high_seq else { return };
+        if ack < high {
+            return;
+        }
+        if !self.loss_probe.again || w.dsack_tlp {
+            self.loss_probe.end();
+        } else if ack > high {
+            // The probe repaired a loss that nobody else saw: reduce once.
+            self.init_reduction(w.newly_acked, w.newly_sacked);
+            self.set_state(now, CaState::Cwr);
+            self.end_reduction(now, ExitCause::FullAck);
+            if !self.controls {
+                self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+            }
+            self.try_keep_open(now);
+        } else if w.is_dup() && !w.data_sacked {
+            self.loss_probe.end();
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What is sent again, and in which order (RFC 6675 §4 NextSeg): segments marked lost; with no new data, what lies below
+//! the highest SACK; at last one rescue.
+
+use ackclock_core::{Segment, Time};
+
+use super::Sender;
+use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
+
+/// How far retransmission has come. Numbers are those of segments.
+#[derive(Debug, Default)]
+pub(super) struct NextSeg {
+    /// No segment below is marked lost and not sent again (Linux `retransmit_skb_hint`).
+    hint: u64,
+    /// HighRxt: every segment below was sent again or need not be.
+    high_rxt: u64,
+    /// A rescue retransmission was sent in this recovery.
+    rescued: bool,
+    /// RescueRxt: a rescue is for later segments.
+    rescue_rxt: u64,
+}
+
+impl NextSeg {
+    /// Recovery begins with segment `first` outstanding (RFC 6675 §5 step 4).
+    pub fn enter_recovery(&mut self, first: u64) {
+        (self.high_rxt, self.rescued, self.rescue_rxt) = (first, false, first + 1);
+    }
+
+    /// Segment `n` is believed lost.
+    #[inline]
+    pub fn lost_from(&mut self, n: u64) {
+        self.hint = self.hint.min(n);
+    }
+
+    /// No segment below `next` is believed lost any more.
+    pub fn none_lost(&mut self, next: u64) {
+        self.hint = next;
+    }
+
+    /// Segment `n` was sent again.
+    pub fn resent(&mut self, n: u64) {
+        self.high_rxt = self.high_rxt.max(n + 1);
+    }
+
+    /// Segments have other numbers now; the first one is `first`.
+    pub fn start_over(&mut self, first: u64) {
+        (self.hint, self.high_rxt) = (first, first);
+    }
+}
+
+impl Sender {
+    /// A segment marked lost and not yet sent again (NextSeg rule 1; Linux `tcp_xmit_retransmit_queue`).
+    pub(super) fn next_lost(&mut self, now: Time) -> Option<Segment> {
+        let first = self.board.first;
+        if self.intent.take_head() && first < self.board.next {
+            self.begin_retransmission(first, true);
+            return Some(self.retransmit(now, first));
+        }
+        let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
+        if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.refused {
+            return None;
+        }
+        let mut n = self.next_seg.hint.max(first);
+        while n < self.board.next {
+            let s = self.board.get(n);
+            if s.flags & (LOST | RETRANS | SACKED) == LOST {
+                self.next_seg.hint = n;
+                if self.pacing_holds(now, s.start()) {
+                    return None;
+                }
+                self.begin_retransmission(n, false);
+                return Some(self.retransmit(now, n));
+            }
+            n += 1;
+        }
+        self.next_seg.hint = n;
+        None
+    }
+
+    /// NextSeg rules (3) and (4) of RFC 6675 §4: with no new data, what is not marked lost, then one rescue.
+    pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Segment> {
+        if self.board.pipe() >= self.window.cwnd || self.pacing_holds(now, self.snd_nxt) {
+            return None;
+        }
+        let from = self.next_seg.high_rxt.max(self.board.first);
+        if let Some(n) =
+            (from..self.board.sacked_end()).find(|&n| !self.board.get(n).is(SACKED | EVER_RETRANS))
+        {
+            return Some(self.retransmit(now, n));
+        }
+        self.next_seg.high_rxt = self.next_seg.high_rxt.max(self.board.sacked_end()); // nothing below is left to look at
+        if !self.next_seg.rescued && self.board.first > self.next_seg.rescue_rxt {
+            self.next_seg.rescued = true;
+            let last = (self.board.first..self.board.next).rev().find(|&n| !self.board.get(n).is(SACKED))?;
+            let high_rxt = self.next_seg.high_rxt;
+            let seg = self.retransmit(now, last);
+            self.next_seg.high_rxt = high_rxt; // rule (4): the rescue does not count
+            return Some(seg);
+        }
+        None
+    }
+}
