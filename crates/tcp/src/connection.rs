@@ -204,7 +204,7 @@ impl Connection {
             if self.keeper.is_some() {
                 self.on_keepalive_timer(now);
             }
-            if self.sender.failed {
+            if self.sender.has_failed() {
                 self.state = State::Failed;
             }
         }

@@ -50,8 +50,11 @@ use pacing::Pacer;
 use patience::Patience;
 use push::SendQueue;
 use rack::Rack;
+use timers::{Timer, TimerKind};
 use undo::Undo;
+use validation::Usage;
 pub use vars::{VarsRow, VarsTrace};
+use window_probe::WindowProbes;
 
 /// Linux TCP_RACK_RECOVERY_THRESH (RFC 8985 §6.2 step 4): recoveries without DSACK until reo_wnd shrinks again.
 const REO_WND_PERSIST: u8 = 16;
@@ -59,23 +62,6 @@ const REO_WND_PERSIST: u8 = 16;
 const MAX_REORDERING: u32 = 300;
 /// Linux TCP_TIMEOUT_MIN: floor of PTO slack and reordering timer, ticks.
 const TIMEOUT_MIN_TICKS: u64 = 2;
-
-/// What the one timer of a sender waits for (Linux icsk_pending).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TimerKind {
-    /// Nothing.
-    None,
-    /// Retransmission timeout.
-    Rto,
-    /// Tail loss probe.
-    Tlp,
-    /// RACK's reordering window.
-    Reorder,
-    /// Delayed early retransmit.
-    Early,
-    /// Window probe.
-    Probe,
-}
 
 /// What one ACK did; filled in while it is processed.
 #[derive(Default)]
@@ -128,7 +114,6 @@ pub struct Sender {
     flow: FlowId,
     responder: bool,
     config: Rc<Config>,
-    ticks: Ticks,
     smss: u32,
     /// Window, controller and rule.
     pub window: Window,
@@ -161,8 +146,6 @@ pub struct Sender {
     sack: bool,
     /// Present where a pacing rate is of interest.
     pacer: Option<Box<Pacer>>,
-    /// A segment waits for its departure.
-    pace_at: Time,
     /// RFC 3168.
     pub ecn: EcnSender,
 
@@ -173,7 +156,6 @@ pub struct Sender {
     recover: u64,
     undo: Undo,
     frto: bool,
-    retransmits: u32,
     loss_probe: LossProbe,
     rack: Rack,
     reordering: u32,
@@ -186,21 +168,14 @@ pub struct Sender {
     /// Forward acknowledgment is still trusted.
     fack: bool,
 
-    timer: TimerKind,
-    deadline: Time,
+    timer: Timer,
 
     intent: Intent,
-    probes: u8,
-    probe_backoff: u8,
+    window_probes: WindowProbes,
     patience: Patience,
     burst: u32,
 
-    is_cwnd_limited: bool,
-    max_packets_out: u32,
-    cwnd_usage_seq: u64,
-    cwnd_used: u32,
-    cwnd_stamp: Time,
-    last_sent: Time,
+    usage: Usage,
 
     /// Running sums.
     pub stats: Stats,
@@ -211,8 +186,6 @@ pub struct Sender {
     /// Finished episodes of recovery.
     pub recoveries: Vec<RecoverySummary>,
     episode: Option<Box<RecoverySummary>>,
-    /// Gave up.
-    pub failed: bool,
 }
 
 impl Sender {
@@ -224,7 +197,6 @@ impl Sender {
         Sender {
             flow,
             responder,
-            ticks,
             smss: config.payload(),
             window: Window::new(config.iw),
             controls: needs.control,
@@ -246,14 +218,12 @@ impl Sender {
             sack: config.sack,
             pacer: Pacer::wanted(config, needs.pacing),
             cc: config.controller.make(),
-            pace_at: Time::NEVER,
             ecn: EcnSender::default(),
             ca_state: CaState::Open,
             high_seq: 0,
             recover: 0,
             undo: Undo::default(),
             frto: false,
-            retransmits: 0,
             loss_probe: LossProbe::default(),
             rack: Rack::default(),
             reordering: if config.reordering > 0 { config.reordering } else { config.dup_thresh },
@@ -263,25 +233,17 @@ impl Sender {
             mark_ptr: 0,
             next_seg: NextSeg::default(),
             fack: true,
-            timer: TimerKind::None,
-            deadline: Time::NEVER,
+            timer: Timer::new(ticks),
             intent: Intent::default(),
-            probes: 0,
-            probe_backoff: 0,
+            window_probes: WindowProbes::default(),
             patience: Patience::default(),
             burst: 0,
-            is_cwnd_limited: false,
-            max_packets_out: 0,
-            cwnd_usage_seq: 1,
-            cwnd_used: 0,
-            cwnd_stamp: Time::ZERO,
-            last_sent: Time::ZERO,
+            usage: Usage::default(),
             stats: Stats::default(),
             records: None,
             vars: None,
             recoveries: Vec::new(),
             episode: None,
-            failed: false,
             config: config.clone(),
         }
     }
@@ -304,8 +266,7 @@ impl Sender {
         }
         self.sack &= sack;
         self.smss = smss;
-        self.cwnd_stamp = now;
-        self.last_sent = now;
+        self.usage.begin(now);
         match rtt {
             Some(rtt) => {
                 self.rtt.update_min(rtt);
@@ -327,7 +288,7 @@ impl Sender {
     /// Deadline of the timer.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.deadline.min(self.pace_at)
+        self.timer.at()
     }
 
     #[inline]
@@ -367,7 +328,7 @@ impl Sender {
             if self.has_new_data() {
                 self.intent.push();
             }
-            if self.timer == TimerKind::Probe {
+            if self.timer.waits_for(TimerKind::Probe) {
                 self.on_probe_ack(now);
             }
             return;
@@ -387,7 +348,7 @@ impl Sender {
         let expected = seg.sack.is_empty() && seg.wnd as u64 == self.snd_wnd && !self.ecn.echo;
         let mut w = AckWork { slow_path: !expected, ..AckWork::default() };
         if seg.ack > self.snd_una {
-            self.retransmits = 0;
+            self.patience.timeouts = 0;
         }
         if seg.ack >= self.snd_una {
             w.not_dup = seg.seq_len() > 0 || seg.wnd as u64 != self.snd_wnd;

@@ -76,7 +76,7 @@ impl Sender {
                     sample.acked = 1;
                 }
                 self.cc.on_ack(&mut self.window, &sample);
-                self.cwnd_stamp = arrival.now;
+                self.usage.window_changed(arrival.now);
             }
         }
     }

@@ -4,7 +4,8 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-use super::{AckWork, Sender, TimerKind, MAX_REORDERING, REO_WND_PERSIST, TIMEOUT_MIN_TICKS};
+use super::timers::TimerKind;
+use super::{AckWork, Sender, MAX_REORDERING, REO_WND_PERSIST, TIMEOUT_MIN_TICKS};
 use crate::config::{Detection, EarlyRetransmit};
 use crate::scoreboard::{Marked, LOST, RETRANS, SACKED};
 
@@ -23,11 +24,8 @@ impl Sender {
                     if self.rack.advanced {
                         self.rack.advanced = false;
                         if let Some(wait) = self.rack_detect(now) {
-                            let slack = self.ticks.span(TIMEOUT_MIN_TICKS);
-                            self.arm(
-                                TimerKind::Reorder,
-                                self.ticks.expiry(now, (wait + slack).min(self.rtt.rto())),
-                            );
+                            let slack = self.timer.ticks.span(TIMEOUT_MIN_TICKS);
+                            self.timer.arm(TimerKind::Reorder, now, (wait + slack).min(self.rtt.rto()));
                             w.set_timer = false;
                         }
                     }
@@ -165,9 +163,9 @@ impl Sender {
         }
         if self.config.early_retransmit == EarlyRetransmit::Rfc5827 {
             self.mark_first_unsacked();
-        } else if self.timer != TimerKind::Early {
-            let delay = (self.rtt.srtt() / 4).max(self.ticks.span(TIMEOUT_MIN_TICKS));
-            self.arm(TimerKind::Early, self.ticks.expiry(now, delay));
+        } else if !self.timer.waits_for(TimerKind::Early) {
+            let delay = (self.rtt.srtt() / 4).max(self.timer.ticks.span(TIMEOUT_MIN_TICKS));
+            self.timer.arm(TimerKind::Early, now, delay);
         }
     }
 

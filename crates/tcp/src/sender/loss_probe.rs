@@ -5,7 +5,8 @@ use ackclock_core::trace::{CaState, ExitCause};
 use ackclock_core::{Segment, Time};
 
 use super::intent::First;
-use super::{AckWork, Sender, TimerKind, TIMEOUT_MIN_TICKS};
+use super::timers::TimerKind;
+use super::{AckWork, Sender, TIMEOUT_MIN_TICKS};
 
 /// The probe that is out.
 #[derive(Debug, Default)]
@@ -46,7 +47,7 @@ impl Sender {
             || self.board.packets_out() == 0
             || !self.sack
             || !matches!(self.ca_state, CaState::Open | CaState::Cwr)
-            || self.timer == TimerKind::Early
+            || self.timer.waits_for(TimerKind::Early)
         {
             return false;
         }
@@ -55,7 +56,7 @@ impl Sender {
             if self.board.packets_out() == 1 {
                 srtt + self.config.min_rto
             } else {
-                srtt + self.ticks.span(TIMEOUT_MIN_TICKS)
+                srtt + self.timer.ticks.span(TIMEOUT_MIN_TICKS)
             }
         } else {
             self.config.initial_rto
@@ -66,7 +67,7 @@ impl Sender {
             pto = pto.min(left);
         }
         let pto = pto + self.pacing_delay(now);
-        self.arm(TimerKind::Tlp, self.ticks.expiry(now, pto));
+        self.timer.arm(TimerKind::Tlp, now, pto);
         true
     }
 
@@ -76,13 +77,13 @@ impl Sender {
             self.rearm_rto(now);
         } else {
             self.intent.force(First::LossProbe);
-            self.deadline = Time::NEVER;
+            self.timer.suspend();
         }
     }
 
     /// The tail loss probe itself: new data if possible, else the last segment (Linux `tcp_send_loss_probe`).
     pub(super) fn probe(&mut self, now: Time) -> Option<Segment> {
-        self.timer = TimerKind::None;
+        self.timer.disarm();
         self.stats.tlps += 1;
         let mut seg = self.next_new(now, true);
         let again = seg.is_none() && self.board.packets_out() > 0;
@@ -92,7 +93,7 @@ impl Sender {
         }
         self.intent.take_sent();
         self.loss_probe = LossProbe { high_seq: Some(self.snd_nxt), again };
-        self.timer = TimerKind::None;
+        self.timer.disarm();
         self.rearm_rto(now);
         seg
     }

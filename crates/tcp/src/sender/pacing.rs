@@ -156,7 +156,7 @@ impl Sender {
     pub(super) fn pacing_holds(&mut self, now: Time, start: u64) -> bool {
         match self.pacer.as_ref().and_then(|p| p.holds(now)) {
             Some(at) if !self.within_packet(start) => {
-                self.pace_at = at;
+                self.timer.pace(at);
                 if let Some(pacer) = &mut self.pacer {
                     pacer.waits = pacer.next;
                 }
@@ -171,7 +171,7 @@ impl Sender {
         if let Some(pacer) = self.pacer.as_mut().filter(|pacer| pacer.next >= now) {
             pacer.waits = Time::NEVER; // in time: whatever holds the segment up from now on is not the host
         }
-        self.pace_at = Time::NEVER;
+        self.timer.pace(Time::NEVER);
         self.intent.push();
         if self.ca_state >= CaState::Recovery && self.board.lost_out > self.board.retrans_out {
             self.intent.set(Next::LostThenNew);
@@ -181,7 +181,7 @@ impl Sender {
     /// Timers start when the last segment really leaves (Linux `tcp_pacing_delay`), in whole ticks.
     pub(super) fn pacing_delay(&self, now: Time) -> Span {
         match &self.pacer {
-            Some(p) if p.paces() => self.ticks.floor(p.next.since(now)),
+            Some(p) if p.paces() => self.timer.ticks.floor(p.next.since(now)),
             _ => Span::ZERO,
         }
     }

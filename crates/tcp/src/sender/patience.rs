@@ -4,7 +4,8 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{Sender, TimerKind};
+use super::timers::TimerKind;
+use super::Sender;
 
 /// Linux TCP_RESOURCE_PROBE_INTERVAL: when something the device refused is tried again.
 const REFUSED_INTERVAL: Span = Span::from_ms(500);
@@ -15,13 +16,15 @@ const ORPHAN_RETRIES: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Patience {
     /// TCP_USER_TIMEOUT; zero = none.
-    user_timeout: Span,
+    pub user_timeout: Span,
     /// The application closed the socket.
     pub orphan: bool,
-    /// The first probe of a row without an answer.
-    probing_since: Option<Time>,
     /// The device takes nothing.
     pub refused: bool,
+    /// Timeouts in a row without an answer (Linux `icsk_retransmits`).
+    pub timeouts: u32,
+    /// The connection is given up.
+    pub failed: bool,
 }
 
 impl Sender {
@@ -42,7 +45,7 @@ impl Sender {
 
     /// Whether the RTO that expires now is the last.
     pub(super) fn gives_up(&self, now: Time) -> bool {
-        if self.retransmits == 0 {
+        if self.patience.timeouts == 0 {
             return false;
         }
         let mut retries = self.config.data_retries as u32;
@@ -50,7 +53,7 @@ impl Sender {
             let alive = self.rtt.rto() < self.config.max_rto;
             retries = if alive { ORPHAN_RETRIES } else { 0 };
         }
-        let Some(since) = self.undo.since() else { return self.retransmits >= retries };
+        let Some(since) = self.undo.since() else { return self.patience.timeouts >= retries };
         let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
         let enough = match self.patience.user_timeout {
             Span::ZERO => self.time_of(retries),
@@ -73,32 +76,7 @@ impl Sender {
             (Span::ZERO, _) | (_, None) => rto,
             (timeout, Some(since)) => {
                 let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
-                rto.min(Span(timeout.0.saturating_sub(waited.0)).max(self.ticks.span(1)))
-            }
-        }
-    }
-
-    /// Whether the probe of a closed window that is due now would be one too many.
-    pub(super) fn gives_up_probing(&mut self, now: Time) -> bool {
-        let since = *self.patience.probing_since.get_or_insert(now);
-        let timeout = self.patience.user_timeout;
-        let waited = now.since(since);
-        (timeout > Span::ZERO && waited > Span::ZERO && waited >= timeout)
-            || self.probes >= self.config.data_retries
-    }
-
-    /// The receiver answered, or there is nothing to probe for.
-    pub(super) fn end_probing(&mut self) {
-        self.probes = 0;
-        self.patience.probing_since = None;
-    }
-
-    /// What is left of the user timeout bounds the time to the next probe (Linux `tcp_clamp_probe0_to_user_timeout`).
-    pub(super) fn clamp_probe(&self, now: Time, wait: Span) -> Span {
-        match (self.patience.user_timeout, self.patience.probing_since) {
-            (Span::ZERO, _) | (_, None) => wait,
-            (timeout, Some(since)) => {
-                wait.min(Span(timeout.0.saturating_sub(now.since(since).0)).max(self.ticks.span(2)))
+                rto.min(Span(timeout.0.saturating_sub(waited.0)).max(self.timer.ticks.span(1)))
             }
         }
     }
@@ -109,7 +87,7 @@ impl Sender {
         self.enter_cwr(now);
         if kind != TimerKind::None {
             let wait = self.clamp_probe(now, REFUSED_INTERVAL);
-            self.arm(kind, self.ticks.expiry(now, wait));
+            self.timer.arm(kind, now, wait);
         }
     }
 }

@@ -99,7 +99,7 @@ impl Sender {
             } else {
                 Span::ZERO
             },
-            deadline: self.deadline,
+            deadline: self.timer.deadline(),
         }
     }
 }

@@ -278,7 +278,7 @@ impl Sender {
             self.window.cwnd = self.rule.exit(&exit).max(1);
         }
         self.cc.on_recovered(&mut self.window, now);
-        self.cwnd_stamp = now;
+        self.usage.window_changed(now);
         self.finish_episode(now, before, cause);
     }
 
@@ -307,7 +307,7 @@ impl Sender {
         self.timeout_mark_lost(now);
         let first_of_window = self.ca_state <= CaState::Disorder
             || self.high_seq <= self.snd_una
-            || (self.ca_state == CaState::Loss && self.retransmits == 0);
+            || (self.ca_state == CaState::Loss && self.patience.timeouts == 0);
         if first_of_window {
             self.undo.remember(self.current_ssthresh());
             self.window.prior_cwnd = self.window.cwnd;
@@ -317,7 +317,7 @@ impl Sender {
         }
         self.window.cwnd = self.board.pipe() + 1;
         self.window.cwnd_cnt = 0;
-        self.cwnd_stamp = now;
+        self.usage.window_changed(now);
         if self.ca_state <= CaState::Disorder && self.board.sacked_out >= self.config.dup_thresh {
             self.reordering = self.reordering.min(self.config.dup_thresh);
         }
@@ -328,7 +328,7 @@ impl Sender {
         self.ecn.reduced();
         self.loss_probe.end();
         self.dup_acks = 0;
-        self.frto = self.config.frto && (new_recovery || self.retransmits > 0);
+        self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0);
     }
 
     pub(super) fn timeout_mark_lost(&mut self, now: Time) {

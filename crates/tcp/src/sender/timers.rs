@@ -6,18 +6,83 @@ use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Span, Time};
 
 use super::intent::{First, Next};
-use super::{AckWork, Sender, TimerKind};
+use super::{AckWork, Sender};
+use crate::ticks::Ticks;
+
+/// What the timer waits for (Linux `icsk_pending`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TimerKind {
+    /// Nothing.
+    None,
+    /// Retransmission timeout.
+    Rto,
+    /// Tail loss probe.
+    Tlp,
+    /// RACK's reordering window.
+    Reorder,
+    /// Delayed early retransmit.
+    Early,
+    /// Window probe.
+    Probe,
+}
+
+/// The timer, and beside it the pacing clock's.
+#[derive(Debug)]
+pub(super) struct Timer {
+    /// Timers expire on ticks of the host.
+    pub ticks: Ticks,
+    kind: TimerKind,
+    deadline: Time,
+    /// When a segment that waits for its departure may leave.
+    pace_at: Time,
+}
+
+impl Timer {
+    /// Not running.
+    pub fn new(ticks: Ticks) -> Timer {
+        Timer { ticks, kind: TimerKind::None, deadline: Time::NEVER, pace_at: Time::NEVER }
+    }
+
+    /// It expires after `wait`; what it waited for before is forgotten.
+    #[inline]
+    pub fn arm(&mut self, kind: TimerKind, now: Time, wait: Span) {
+        (self.kind, self.deadline) = (kind, self.ticks.expiry(now, wait));
+    }
+
+    /// It waits for nothing.
+    pub fn disarm(&mut self) {
+        (self.kind, self.deadline) = (TimerKind::None, Time::NEVER);
+    }
+
+    /// It does not expire; whoever suspends it will arm it.
+    pub fn suspend(&mut self) {
+        self.deadline = Time::NEVER;
+    }
+
+    /// Whether it waits for this.
+    #[inline]
+    pub fn waits_for(&self, kind: TimerKind) -> bool {
+        self.kind == kind
+    }
+
+    /// The earlier of both clocks.
+    #[inline]
+    pub fn at(&self) -> Time {
+        self.deadline.min(self.pace_at)
+    }
+
+    /// When it expires.
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// A segment waits for its departure until then.
+    pub fn pace(&mut self, at: Time) {
+        self.pace_at = at;
+    }
+}
 
 impl Sender {
-    pub(super) fn arm(&mut self, kind: TimerKind, at: Time) {
-        self.timer = kind;
-        self.deadline = at;
-    }
-
-    pub(super) fn disarm(&mut self) {
-        self.arm(TimerKind::None, Time::NEVER);
-    }
-
     /// After a cumulative ACK: a loss probe where allowed, else the RTO (Linux `tcp_set_xmit_timer`).
     pub(super) fn set_xmit_timer(&mut self, now: Time) {
         if !self.schedule_probe(now, true) {
@@ -34,35 +99,34 @@ impl Sender {
 
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.board.packets_out() == 0 {
-            self.disarm();
+            self.timer.disarm();
             return;
         }
         let mut rto = self.rtt.rto();
-        if matches!(self.timer, TimerKind::Reorder | TimerKind::Tlp | TimerKind::Early) {
+        if matches!(self.timer.kind, TimerKind::Reorder | TimerKind::Tlp | TimerKind::Early) {
             rto = self.rto_left(now).unwrap_or(Span(1));
         }
         let rto = rto + self.pacing_delay(now);
-        self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
+        self.timer.arm(TimerKind::Rto, now, rto);
     }
 
     /// The timer may be due.
     pub fn on_timer(&mut self, now: Time) {
-        if self.pace_at <= now {
+        if self.timer.pace_at <= now {
             self.on_pacing_timer(now);
         }
-        if now < self.deadline {
+        if now < self.timer.deadline {
             return;
         }
-        let kind = self.timer;
         self.burst = 0;
-        match kind {
-            TimerKind::None => self.disarm(),
+        match self.timer.kind {
+            TimerKind::None => self.timer.disarm(),
             TimerKind::Rto => self.on_rto(now),
             TimerKind::Tlp => self.on_probe_timer(now),
             TimerKind::Reorder => self.on_reorder_timer(now),
             TimerKind::Probe => self.on_window_probe_timer(now),
             TimerKind::Early => {
-                self.disarm();
+                self.timer.disarm();
                 self.mark_first_unsacked();
                 if self.time_to_recover() {
                     self.recover_from_timer(now);
@@ -74,7 +138,6 @@ impl Sender {
 
     pub(super) fn on_reorder_timer(&mut self, now: Time) {
         let (prior_pipe, prior_lost) = (self.board.pipe(), self.lost);
-        self.timer = TimerKind::Reorder;
         self.rack_detect(now);
         if self.board.pipe() != prior_pipe || self.lost != prior_lost {
             self.recover_from_timer(now);
@@ -110,12 +173,12 @@ impl Sender {
 
     pub(super) fn on_rto(&mut self, now: Time) {
         if self.board.packets_out() == 0 {
-            self.disarm();
+            self.timer.disarm();
             return;
         }
         if self.gives_up(now) {
-            self.failed = true;
-            self.disarm();
+            self.patience.failed = true;
+            self.timer.disarm();
             return;
         }
         match self.ca_state {
@@ -126,7 +189,7 @@ impl Sender {
         }
         self.stats.rtos += 1;
         self.enter_loss(now);
-        self.retransmits += 1;
+        self.patience.timeouts += 1;
         if self.patience.refused {
             return self.on_refusal(now, TimerKind::Rto);
         }
@@ -134,7 +197,7 @@ impl Sender {
         self.intent.force(First::Head);
         self.intent.set(Next::Lost);
         let rto = self.clamp_rto(now, self.rtt.rto());
-        self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
+        self.timer.arm(TimerKind::Rto, now, rto);
         if self.records.is_some() {
             self.record(now, Event::Rto, self.snd_una, 0, 0);
         }

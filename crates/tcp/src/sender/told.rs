@@ -40,7 +40,13 @@ impl Sender {
 
     /// Consecutive timeouts without an answer.
     pub fn retransmits(&self) -> u32 {
-        self.retransmits
+        self.patience.timeouts
+    }
+
+    /// Whether the connection is given up.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.patience.failed
     }
 
     /// Segments delivered so far.
@@ -50,7 +56,7 @@ impl Sender {
 
     /// Window probes without an answer, and their back-off.
     pub fn probes(&self) -> (u8, u8) {
-        (self.probes, self.probe_backoff)
+        (self.window_probes.unanswered, self.window_probes.backoff)
     }
 
     /// Peer's window.

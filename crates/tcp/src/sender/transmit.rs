@@ -5,7 +5,8 @@ use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Flags, Segment, Time};
 
 use super::intent::{First, Next};
-use super::{Sender, TimerKind};
+use super::timers::TimerKind;
+use super::Sender;
 use crate::config::FinRule;
 use crate::scoreboard::FIN;
 
@@ -81,9 +82,9 @@ impl Sender {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             self.rule.on_sent();
         }
-        if is_head && self.timer != TimerKind::Reorder {
+        if is_head && !self.timer.waits_for(TimerKind::Reorder) {
             let rto = self.clamp_rto(now, self.rtt.rto()) + self.pacing_delay(now);
-            self.arm(TimerKind::Rto, self.ticks.expiry(now, rto));
+            self.timer.arm(TimerKind::Rto, now, rto);
         }
         seg
     }
@@ -92,7 +93,7 @@ impl Sender {
         self.board.retransmitted(n, now, self.delivered as u32, counts);
         self.stamp(now, n, true);
         self.stats.retransmissions += 1;
-        self.last_sent = now;
+        self.usage.data_sent(now);
         let s = *self.board.get(n);
         let seg = self.segment(now, n, s.start(), s.len - s.is(FIN) as u32, s.is(FIN), s.rexmit);
         self.count_burst();
@@ -192,14 +193,14 @@ impl Sender {
             self.ecn.cwr_due = false;
             seg.flags |= Flags::CWR;
         }
-        if prior_out == 0 || self.timer == TimerKind::Tlp {
+        if prior_out == 0 || self.timer.waits_for(TimerKind::Tlp) {
             self.rearm_rto(now);
         }
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             self.rule.on_sent();
         }
         self.intent.note_sent();
-        self.last_sent = now;
+        self.usage.data_sent(now);
         self.count_burst();
         if self.records.is_some() {
             self.record(now, Event::Send, start, len + fin as u32, n);

@@ -118,7 +118,7 @@ impl Sender {
             let (cwnd, ssthresh, pipe) = (self.window.cwnd, self.window.ssthresh, self.board.pipe());
             self.window.cwnd = self.rule.exit(&RecoveryExit { cwnd, ssthresh, pipe, undone: true }).max(1);
         }
-        self.cwnd_stamp = now;
+        self.usage.window_changed(now);
         self.undo.forget();
         self.rack.advanced = true;
         self.stats.undos += 1;
@@ -176,7 +176,7 @@ impl Sender {
         }
         self.undo_reduction(now, true);
         self.stats.spurious_rtos += frto as u64;
-        self.retransmits = 0;
+        self.patience.timeouts = 0;
         if frto || self.sack {
             self.set_state(now, CaState::Open);
         }

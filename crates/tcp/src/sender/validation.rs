@@ -1,18 +1,68 @@
 //! Windows that the application does not fill: congestion window validation (RFC 7661 in Linux's form) and slow start
 //! after idle (RFC 5681 §4.1).
 
-use ackclock_cc::CongestionControl;
+use ackclock_cc::{CongestionControl, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::push::Round;
-use super::{Sender, TimerKind};
+use super::timers::TimerKind;
+use super::Sender;
+
+/// How much of the window is used.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    /// Linux `is_cwnd_limited`: the window held data back in this round trip or the last.
+    limited: bool,
+    /// Most segments outstanding in this round trip (Linux `max_packets_out`).
+    most_out: u32,
+    /// The round trip is over when this offset is acknowledged (Linux `cwnd_usage_seq`).
+    round_end: u64,
+    /// Most segments outstanding since `stamp` (Linux `snd_cwnd_used`).
+    used: u32,
+    /// When the window was full last, or changed (Linux `snd_cwnd_stamp`).
+    stamp: Time,
+    /// When data left last (Linux `lsndtime`).
+    last_sent: Time,
+}
+
+impl Usage {
+    /// The handshake is over.
+    pub fn begin(&mut self, now: Time) {
+        (self.stamp, self.last_sent) = (now, now);
+    }
+
+    /// The window changed.
+    #[inline]
+    pub fn window_changed(&mut self, now: Time) {
+        self.stamp = now;
+    }
+
+    /// Data left.
+    #[inline]
+    pub fn data_sent(&mut self, now: Time) {
+        self.last_sent = now;
+    }
+
+    /// A round of sending is over; `una` and `nxt` are offsets (Linux `tcp_cwnd_validate`).
+    fn note_round(&mut self, limited: bool, packets_out: u32, una: u64, nxt: u64) {
+        if una >= self.round_end || limited || (!self.limited && packets_out > self.most_out) {
+            (self.limited, self.most_out, self.round_end) = (limited, packets_out, nxt);
+        }
+    }
+
+    /// Whether the window is what limits the sender; in slow start half of it suffices (Linux `tcp_is_cwnd_limited`).
+    #[inline]
+    fn is_limited(&self, window: &Window) -> bool {
+        self.limited || (window.in_slow_start() && window.cwnd < 2 * self.most_out)
+    }
+}
 
 impl Sender {
     /// Slow start again after an idle period (Linux `tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`).
     pub(super) fn restart_after_idle(&mut self, now: Time) {
-        let idle = now.since(self.last_sent);
-        if self.last_sent == Time::ZERO || self.snd_nxt == 1 {
+        let idle = now.since(self.usage.last_sent);
+        if self.usage.last_sent == Time::ZERO || self.snd_nxt == 1 {
             return;
         }
         self.cc.on_tx_start(&mut self.window, now, idle);
@@ -29,17 +79,14 @@ impl Sender {
             left = left.saturating_sub(rto);
         }
         self.window.cwnd = cwnd.max(restart);
-        self.cwnd_stamp = now;
-        self.cwnd_used = 0;
-        self.last_sent = now;
+        self.usage.used = 0;
+        self.usage.begin(now);
     }
 
     /// Whether cwnd is what limits the sender (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn cwnd_limited(&self) -> bool {
-        !self.config.cwnd_validation
-            || self.is_cwnd_limited
-            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.max_packets_out)
+        !self.config.cwnd_validation || self.usage.is_limited(&self.window)
     }
 
     /// A round of sending is over: probe timer, and cwnd validation (Linux end of `tcp_write_xmit`).
@@ -48,7 +95,7 @@ impl Sender {
         if sent {
             self.schedule_probe(now, false);
         }
-        if self.timer == TimerKind::None && self.has_new_data() && self.board.packets_out() == 0 {
+        if self.timer.waits_for(TimerKind::None) && self.has_new_data() && self.board.packets_out() == 0 {
             self.arm_window_probe(now);
         }
         let mut limited = self.board.pipe() >= self.window.cwnd;
@@ -61,30 +108,43 @@ impl Sender {
             return;
         }
         let packets_out = self.board.packets_out();
-        if self.snd_una >= self.cwnd_usage_seq
-            || limited
-            || (!self.is_cwnd_limited && packets_out > self.max_packets_out)
-        {
-            self.is_cwnd_limited = limited;
-            self.max_packets_out = packets_out;
-            self.cwnd_usage_seq = self.snd_nxt;
-        }
+        self.usage.note_round(limited, packets_out, self.snd_una, self.snd_nxt);
         if self.cwnd_limited() {
-            self.cwnd_used = 0;
-            self.cwnd_stamp = now;
+            self.usage.used = 0;
+            self.usage.window_changed(now);
             return;
         }
-        self.cwnd_used = self.cwnd_used.max(packets_out);
-        if self.config.idle_restart && !self.controls && now.since(self.cwnd_stamp) >= self.rtt.rto() {
+        self.usage.used = self.usage.used.max(packets_out);
+        if self.config.idle_restart && !self.controls && now.since(self.usage.stamp) >= self.rtt.rto() {
             if self.ca_state == CaState::Open {
-                let used = self.cwnd_used.max(self.config.iw);
+                let used = self.usage.used.max(self.config.iw);
                 if used < self.window.cwnd {
                     self.window.ssthresh = self.current_ssthresh();
                     self.window.cwnd = (self.window.cwnd + used) >> 1;
                 }
-                self.cwnd_used = 0;
+                self.usage.used = 0;
             }
-            self.cwnd_stamp = now;
+            self.usage.window_changed(now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_limits_for_the_round_trip_in_which_it_was_full_and_in_slow_start_from_half_of_it_on() {
+        let avoidance = Window { ssthresh: 10, ..Window::new(10) };
+        let mut usage = Usage::default();
+        usage.note_round(true, 10, 1, 10_001);
+        usage.note_round(false, 3, 5_001, 12_001);
+        assert!(usage.is_limited(&avoidance), "the round trip is not over");
+        usage.note_round(false, 6, 10_001, 16_001);
+        assert!(!usage.is_limited(&avoidance));
+        assert!(usage.is_limited(&Window::new(11)), "6 of 11 are out in slow start");
+        assert!(!usage.is_limited(&Window::new(12)));
+        usage.note_round(false, 7, 12_001, 18_001);
+        assert!(usage.is_limited(&Window::new(13)), "more than before counts at once");
     }
 }

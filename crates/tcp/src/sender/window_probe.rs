@@ -2,17 +2,29 @@
 //! `tcp_send_probe0`, `tcp_write_wakeup`): with nothing outstanding and data that may not leave, the timer runs at the
 //! RTO, doubling.
 
-use ackclock_core::{Flags, Segment, Time};
+use ackclock_core::{Flags, Segment, Span, Time};
 
 use super::intent::First;
-use super::{Sender, TimerKind};
+use super::timers::TimerKind;
+use super::Sender;
+
+/// Probes of a row.
+#[derive(Debug, Default)]
+pub(super) struct WindowProbes {
+    /// Probes without an answer.
+    pub unanswered: u8,
+    /// Doublings of the time to the next.
+    pub backoff: u8,
+    /// When the first was due.
+    since: Option<Time>,
+}
 
 impl Sender {
     pub(super) fn arm_window_probe(&mut self, now: Time) {
         let base = self.rtt.rto().max(self.config.min_rto);
-        let wait = (base * (1 << self.probe_backoff.min(30))).min(self.config.max_rto);
+        let wait = (base * (1 << self.window_probes.backoff.min(30))).min(self.config.max_rto);
         let wait = self.clamp_probe(now, wait);
-        self.arm(TimerKind::Probe, self.ticks.expiry(now, wait));
+        self.timer.arm(TimerKind::Probe, now, wait);
     }
 
     /// An ACK while the timer runs: it starts anew, or ends when the window opened (Linux `tcp_ack_probe`).
@@ -20,19 +32,19 @@ impl Sender {
         self.end_probing();
         let head = (self.write_end - self.snd_nxt).min(self.smss as u64);
         if self.snd_nxt + head <= self.snd_una + self.snd_wnd {
-            self.probe_backoff = 0;
-            self.disarm();
+            self.window_probes.backoff = 0;
+            self.timer.disarm();
         } else {
             self.arm_window_probe(now);
         }
     }
 
     pub(super) fn on_window_probe_timer(&mut self, now: Time) {
-        self.disarm();
+        self.timer.disarm();
         if self.board.packets_out() > 0 || !self.has_new_data() {
             self.end_probing();
         } else if self.gives_up_probing(now) {
-            self.failed = true;
+            self.patience.failed = true;
         } else {
             self.intent.force(First::WindowProbe);
         }
@@ -43,19 +55,19 @@ impl Sender {
         let available = self.write_end - self.snd_nxt;
         let len = available.min(room).min(self.smss as u64) as u32;
         if len > 0 && self.patience.refused {
-            self.probes += 1;
+            self.window_probes.unanswered += 1;
             self.on_refusal(now, TimerKind::Probe);
             return None;
         }
         if len > 0 {
             self.end_probing();
-            self.probe_backoff = 0;
+            self.window_probes.backoff = 0;
             let mut seg = self.send_new(now, len, false);
             seg.flags |= Flags::PSH;
             return Some(seg);
         }
-        self.probes += 1;
-        self.probe_backoff = (self.probe_backoff + 1).min(self.config.data_retries);
+        self.window_probes.unanswered += 1;
+        self.window_probes.backoff = (self.window_probes.backoff + 1).min(self.config.data_retries);
         self.arm_window_probe(now);
         Some(self.bare_probe(now))
     }
@@ -65,5 +77,29 @@ impl Sender {
         let mut seg = self.segment(now, 0, self.snd_una - 1, 0, false, 0);
         seg.flags = Flags::ACK;
         seg
+    }
+
+    /// Whether the probe of a closed window that is due now would be one too many.
+    pub(super) fn gives_up_probing(&mut self, now: Time) -> bool {
+        let since = *self.window_probes.since.get_or_insert(now);
+        let timeout = self.patience.user_timeout;
+        let waited = now.since(since);
+        (timeout > Span::ZERO && waited > Span::ZERO && waited >= timeout)
+            || self.window_probes.unanswered >= self.config.data_retries
+    }
+
+    /// The receiver answered, or there is nothing to probe for.
+    pub(super) fn end_probing(&mut self) {
+        (self.window_probes.unanswered, self.window_probes.since) = (0, None);
+    }
+
+    /// What is left of the user timeout bounds the time to the next probe (Linux `tcp_clamp_probe0_to_user_timeout`).
+    pub(super) fn clamp_probe(&self, now: Time, wait: Span) -> Span {
+        match (self.patience.user_timeout, self.window_probes.since) {
+            (Span::ZERO, _) | (_, None) => wait,
+            (timeout, Some(since)) => {
+                wait.min(Span(timeout.0.saturating_sub(now.since(since).0)).max(self.timer.ticks.span(2)))
+            }
+        }
     }
 }

@@ -223,7 +223,7 @@ impl Sender {
         let grows = queue.writer.limit.is_some_and(|l| l.most > 0);
         if grows && self.board.pipe() < self.window.cwnd {
             self.expand_buffer();
-            self.cwnd_stamp = now;
+            self.usage.window_changed(now);
         }
         let queued = self.memory_queued();
         let limit = self.queue.as_ref().and_then(|q| q.writer.limit).map_or(u64::MAX, |l| l.bytes);
