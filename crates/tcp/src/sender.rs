@@ -3,11 +3,11 @@
 //! Names are those of the RFCs and of Linux. Windows are counted in segments. What Linux decides in one function is
 //! decided in one function here, so that a trace can be held against the kernel's ACK by ACK.
 
-mod application;
 mod chrono;
 mod control;
 mod delivery;
 mod detection;
+mod dupthresh;
 mod ecn;
 mod intent;
 mod loss_probe;
@@ -18,11 +18,12 @@ mod path_mtu;
 mod patience;
 mod push;
 mod rack;
-mod records;
 mod scoring;
 mod state;
+mod stream;
 mod timers;
 mod told;
+mod trace;
 mod transmit;
 mod undo;
 mod validation;
@@ -33,7 +34,7 @@ mod writer;
 use std::rc::Rc;
 
 use ackclock_cc::{CongestionControl, Controller, Rule, Window};
-use ackclock_core::trace::{CaState, Record, RecoverySummary};
+use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
 use crate::config::Config;
@@ -42,6 +43,7 @@ use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 use crate::ticks::Ticks;
 use delivery::DeliveryRate;
+use dupthresh::Dupthresh;
 use ecn::EcnSender;
 use intent::{Intent, Next};
 use loss_probe::LossProbe;
@@ -50,7 +52,9 @@ use pacing::Pacer;
 use patience::Patience;
 use push::SendQueue;
 use rack::Rack;
+use stream::Stream;
 use timers::{Timer, TimerKind};
+pub use trace::Trace;
 use undo::Undo;
 use validation::Usage;
 pub use vars::{VarsRow, VarsTrace};
@@ -58,8 +62,6 @@ use window_probe::WindowProbes;
 
 /// Linux TCP_RACK_RECOVERY_THRESH (RFC 8985 §6.2 step 4): recoveries without DSACK until reo_wnd shrinks again.
 const REO_WND_PERSIST: u8 = 16;
-/// Linux sysctl tcp_max_reordering.
-const MAX_REORDERING: u32 = 300;
 /// Linux TCP_TIMEOUT_MIN: floor of PTO slack and reordering timer, ticks.
 const TIMEOUT_MIN_TICKS: u64 = 2;
 
@@ -111,8 +113,6 @@ struct Prior {
 
 /// Sender state of one endpoint.
 pub struct Sender {
-    flow: FlowId,
-    responder: bool,
     config: Rc<Config>,
     smss: u32,
     /// Window, controller and rule.
@@ -132,17 +132,9 @@ pub struct Sender {
     /// Next offset to send.
     pub snd_nxt: u64,
     snd_wnd: u64,
-    /// Offset after the last byte the application wrote.
-    write_end: u64,
-    fin_wanted: bool,
-    fin_sent: bool,
-    small_end: u64,
-    /// Marks of PSH, when they are wanted.
+    stream: Stream,
+    /// Present where data is sent from buffers.
     queue: Option<Box<SendQueue>>,
-    nodelay: bool,
-    cork: bool,
-    /// What was written leaves without regard to Nagle (Linux TCP_NAGLE_PUSH).
-    nagle_push: bool,
     sack: bool,
     /// Present where a pacing rate is of interest.
     pacer: Option<Box<Pacer>>,
@@ -152,40 +144,27 @@ pub struct Sender {
     /// Congestion state.
     pub ca_state: CaState,
     high_seq: u64,
-    /// `recover` of RFC 6582: snd_nxt when the last episode began.
-    recover: u64,
     undo: Undo,
     frto: bool,
     loss_probe: LossProbe,
     rack: Rack,
-    reordering: u32,
     delivered: u64,
     lost: u64,
-    dup_acks: u32,
-    /// Every segment below it was looked at by dupthresh/FACK marking.
-    mark_ptr: u64,
+    dupthresh: Dupthresh,
     next_seg: NextSeg,
-    /// Forward acknowledgment is still trusted.
-    fack: bool,
 
     timer: Timer,
 
     intent: Intent,
     window_probes: WindowProbes,
     patience: Patience,
-    burst: u32,
 
     usage: Usage,
 
     /// Running sums.
     pub stats: Stats,
-    /// Per-ACK trace, when wanted.
-    pub records: Option<Vec<Record>>,
-    /// Trace of the controller's variables, when wanted.
-    pub vars: Option<Box<VarsTrace>>,
-    /// Finished episodes of recovery.
-    pub recoveries: Vec<RecoverySummary>,
-    episode: Option<Box<RecoverySummary>>,
+    /// What is written down of it.
+    pub trace: Trace,
 }
 
 impl Sender {
@@ -195,8 +174,6 @@ impl Sender {
         let rtt =
             Rtt::new(config.rto_style, config.initial_rto, config.min_rto, config.max_rto, config.tick());
         Sender {
-            flow,
-            responder,
             smss: config.payload(),
             window: Window::new(config.iw),
             controls: needs.control,
@@ -207,43 +184,29 @@ impl Sender {
             snd_una: 1,
             snd_nxt: 1,
             snd_wnd: 0,
-            write_end: 1,
-            fin_wanted: false,
-            fin_sent: false,
-            small_end: 0,
+            stream: Stream::default(),
             queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers))),
-            nodelay: false,
-            cork: false,
-            nagle_push: false,
             sack: config.sack,
             pacer: Pacer::wanted(config, needs.pacing),
             cc: config.controller.make(),
             ecn: EcnSender::default(),
             ca_state: CaState::Open,
             high_seq: 0,
-            recover: 0,
             undo: Undo::default(),
             frto: false,
             loss_probe: LossProbe::default(),
             rack: Rack::default(),
-            reordering: if config.reordering > 0 { config.reordering } else { config.dup_thresh },
             delivered: 0,
             lost: 0,
-            dup_acks: 0,
-            mark_ptr: 0,
+            dupthresh: Dupthresh::new(config),
             next_seg: NextSeg::default(),
-            fack: true,
             timer: Timer::new(ticks),
             intent: Intent::default(),
             window_probes: WindowProbes::default(),
             patience: Patience::default(),
-            burst: 0,
             usage: Usage::default(),
             stats: Stats::default(),
-            records: None,
-            vars: None,
-            recoveries: Vec::new(),
-            episode: None,
+            trace: Trace::new(flow, responder),
             config: config.clone(),
         }
     }
@@ -255,7 +218,7 @@ impl Sender {
 
     /// Write the controller's variables down, one row per ACK but at most one in `interval`.
     pub fn trace_vars(&mut self, interval: Span) {
-        self.vars = Some(Box::new(VarsTrace::new(self.config.controller.needs().vars, interval)));
+        self.trace.vars = Some(Box::new(VarsTrace::new(self.config.controller.needs().vars, interval)));
     }
 
     /// The handshake is over: what both sides can do, the peer's window, the segment size.
@@ -403,14 +366,11 @@ impl Sender {
         if self.queue.is_some() && w.newly_acked > 0 {
             self.note_freed(now);
         }
-        self.burst = 0;
-        if let Some(e) = &mut self.episode {
-            e.acks += 1;
-        }
-        if self.records.is_some() {
+        self.trace.ack_done();
+        if self.trace.is_on() {
             self.record_ack(now, seg, &prior, &w);
         }
-        if let Some(vars) = &mut self.vars {
+        if let Some(vars) = &mut self.trace.vars {
             vars.record(now, self.stats.acks_received as u32, &self.window, &self.cc);
         }
     }

@@ -64,7 +64,7 @@ impl Connection {
 
     /// Switch the per-ACK trace on or off.
     pub fn set_trace(&mut self, on: bool) {
-        self.sender.records = on.then(Vec::new);
+        self.sender.trace.set(on);
     }
     /// Write the controller's variables down, at most one row in `interval`.
     pub fn trace_controller(&mut self, interval: Span) {
@@ -72,7 +72,7 @@ impl Connection {
     }
     /// Take the trace of the controller's variables.
     pub fn take_controller_trace(&mut self) -> Option<Box<VarsTrace>> {
-        self.sender.vars.take()
+        self.sender.trace.vars.take()
     }
     /// The seed of the controller's random numbers.
     pub fn seed_controller(&mut self, seed: u64) {
@@ -80,11 +80,11 @@ impl Connection {
     }
     /// Drain the trace.
     pub fn take_records(&mut self) -> Vec<Record> {
-        self.sender.records.as_mut().map(std::mem::take).unwrap_or_default()
+        self.sender.trace.take_records()
     }
     /// Drain the finished episodes of recovery.
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
-        std::mem::take(&mut self.sender.recoveries)
+        self.sender.trace.take_recoveries()
     }
     /// The run ends: an episode of recovery under way gets its line too.
     pub fn finish(&mut self, now: Time) {

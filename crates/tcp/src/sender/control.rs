@@ -69,7 +69,7 @@ impl Sender {
                 progress: w.data_acked || w.data_sacked || w.dsack || (!self.sack && w.is_dup()),
             });
         } else {
-            let reordered = self.reordering > self.config.dup_thresh;
+            let reordered = self.dupthresh.degree() > self.config.dup_thresh;
             let grows = if reordered { w.data_acked || w.data_sacked } else { w.data_acked };
             if grows && delivered > 0 {
                 if self.counts_acks() {

@@ -184,7 +184,7 @@ impl Sender {
     /// The application is about to write: what it wrote so far did not fill the window (draft §3.4, Linux
     /// `tcp_rate_check_app_limited`).
     pub(super) fn check_app_limited(&mut self) {
-        let unsent = self.write_end.saturating_sub(self.snd_nxt);
+        let unsent = self.stream.from(self.snd_nxt);
         let pipe = self.board.pipe();
         let idle = unsent < u64::from(self.smss)
             && pipe < self.window.cwnd

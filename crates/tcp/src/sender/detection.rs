@@ -5,9 +5,9 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::timers::TimerKind;
-use super::{AckWork, Sender, MAX_REORDERING, REO_WND_PERSIST, TIMEOUT_MIN_TICKS};
+use super::{AckWork, Sender, REO_WND_PERSIST, TIMEOUT_MIN_TICKS};
 use crate::config::{Detection, EarlyRetransmit};
-use crate::scoreboard::{Marked, LOST, RETRANS, SACKED};
+use crate::scoreboard::{Marked, SACKED};
 
 impl Sender {
     /// Mark what this ACK shows to be lost.
@@ -30,12 +30,12 @@ impl Sender {
                         }
                     }
                 }
-                Detection::Fack if self.fack => {
+                Detection::Fack if self.dupthresh.trusts_fack() => {
                     let fackets = self.board.sacked_end() - self.board.first;
                     if self.board.sacked_out > 0
-                        && (fackets > self.reordering as u64 || self.board.lost_out > 0)
+                        && (fackets > self.dupthresh.degree() as u64 || self.board.lost_out > 0)
                     {
-                        let count = fackets.saturating_sub(self.reordering as u64).max(1);
+                        let count = fackets.saturating_sub(self.dupthresh.degree() as u64).max(1);
                         self.mark_up_to(self.board.first + count);
                     }
                     if self.ca_state == CaState::Recovery {
@@ -43,9 +43,9 @@ impl Sender {
                     }
                 }
                 Detection::Dupthresh | Detection::Fack => {
-                    if let Some(top) = self.board.kth_highest_sacked(self.reordering as u64) {
+                    if let Some(top) = self.board.kth_highest_sacked(self.dupthresh.degree() as u64) {
                         self.mark_up_to(top);
-                    } else if self.dup_acks >= self.reordering && self.ca_state < CaState::Recovery {
+                    } else if self.dupthresh.reached() && self.ca_state < CaState::Recovery {
                         self.mark_up_to(self.board.first + 1);
                     }
                 }
@@ -78,7 +78,7 @@ impl Sender {
 
     /// RFC 8985 §6.2 step 4; Linux `tcp_rack_reo_wnd`.
     pub(super) fn reo_wnd(&self) -> Span {
-        let at_dupthresh = self.board.sacked_out >= self.reordering;
+        let at_dupthresh = self.board.sacked_out >= self.dupthresh.degree();
         if !self.rack.reord_seen && (self.ca_state >= CaState::Recovery || at_dupthresh) {
             return Span::ZERO;
         }
@@ -100,52 +100,6 @@ impl Sender {
             self.rack.reo_wnd_persist = REO_WND_PERSIST;
         } else if self.rack.reo_wnd_persist == 0 {
             self.rack.reo_wnd_mult = 1;
-        }
-    }
-
-    /// Mark every un-SACKed segment below number `end`; the mark pointer makes each be looked at once.
-    pub(super) fn mark_up_to(&mut self, end: u64) {
-        let from = self.mark_ptr.max(self.board.first);
-        for n in from..end.min(self.board.next) {
-            if !self.board.get(n).is(LOST | SACKED) {
-                self.mark_lost(n);
-            }
-        }
-        self.mark_ptr = self.mark_ptr.max(end);
-    }
-
-    /// Lost retransmissions under FACK: something sent after the retransmission was SACKed (Linux 2.6.3x-4.x
-    /// `tcp_mark_lost_retrans`; no allowance for reordering).
-    pub(super) fn mark_lost_retransmits(&mut self) {
-        let sacked_end = self.board.sacked_end();
-        let mut cursor = self.board.oldest_sent();
-        while let Some(n) = cursor {
-            let s = *self.board.get(n);
-            cursor = self.board.sent_after(n);
-            if s.is(RETRANS) {
-                let next = self.board.first
-                    + s.next_at_rexmit.wrapping_sub(self.board.first as u32) as i32 as i64 as u64;
-                if (next as i64) >= sacked_end as i64 {
-                    break;
-                }
-                if s.is(LOST) {
-                    self.mark_lost(n);
-                }
-            } else if n >= sacked_end {
-                break;
-            }
-        }
-    }
-
-    /// NewReno (RFC 6582; Linux `tcp_newreno_mark_lost`): the head, at dupthresh and on every partial ACK. Duplicates
-    /// of the ACK that ended recovery tell of segments sent twice, not of a loss (RFC 6582 §3.2 step 1); Linux needs no
-    /// such test, since it holds the state until more is acknowledged.
-    pub(super) fn mark_newreno(&mut self, una_advanced: bool) {
-        let stale = self.config.full_ack_ends && self.snd_una <= self.recover;
-        let below = self.ca_state < CaState::Recovery && self.board.sacked_out >= self.reordering && !stale;
-        let partial = self.ca_state == CaState::Recovery && una_advanced;
-        if (below || partial) && !self.board.get(self.board.first).is(LOST) {
-            self.mark_lost(self.board.first);
         }
     }
 
@@ -185,22 +139,6 @@ impl Sender {
         if marked == Marked::LostAgain {
             self.stats.lost_retransmits += 1;
         }
-        if let Some(e) = &mut self.episode {
-            e.losses += (marked == Marked::Lost) as u32;
-            e.lost_retransmits += (marked == Marked::LostAgain) as u32;
-        }
-    }
-
-    pub(super) fn check_reordering(&mut self, low: u64, sacked_end: u64) {
-        if low >= sacked_end {
-            return;
-        }
-        let metric = (sacked_end - low) as u32;
-        if metric > self.reordering && self.config.detection != Detection::Dupthresh {
-            self.reordering = metric.min(MAX_REORDERING);
-            self.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
-        }
-        self.rack.reord_seen = true;
-        self.stats.reorderings += 1;
+        self.trace.marked(marked);
     }
 }

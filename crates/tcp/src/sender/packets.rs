@@ -48,7 +48,7 @@ impl Sender {
         }
         let room = (self.snd_una + self.snd_wnd).saturating_sub(start);
         let ready = end - start;
-        let ends = self.fin_wanted && end == self.write_end;
+        let ends = self.stream.is_closed() && end == self.stream.end();
         if ready.min(smss) + (ends && ready <= smss) as u64 > room {
             self.queue.as_mut()?.rwnd_limited = true;
             return None;

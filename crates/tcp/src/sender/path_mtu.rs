@@ -30,7 +30,7 @@ impl Sender {
             }
         }
         let first = self.board.first;
-        self.mark_ptr = first;
+        self.dupthresh.look_from(first);
         self.next_seg.start_over(first);
         if self.board.lost_out == 0 {
             return;

@@ -2,7 +2,7 @@
 //! `tcp_fastretrans_alert` and what it calls. A reduction begins and ends here; the recovery rule does the arithmetic.
 
 use ackclock_cc::{Arrival, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
-use ackclock_core::trace::{CaState, Event, ExitCause, RecoverySummary};
+use ackclock_core::trace::{CaState, Event, ExitCause};
 use ackclock_core::{Segment, Time};
 
 use super::intent::{First, Next};
@@ -24,7 +24,7 @@ impl Sender {
         }
         let num_dupack = w.is_dup() as u32;
         if w.una_advanced {
-            self.dup_acks = 0; // RFC 6675 §5: in every state
+            self.dupthresh.reset(); // RFC 6675 §5: in every state
         }
         if !self.sack && self.board.packets_out() == 0 {
             self.board.set_emulated_sacked(0);
@@ -90,7 +90,9 @@ impl Sender {
                     }
                     self.add_emulated_sack(num_dupack);
                 }
-                self.count_dup_acks(w);
+                if w.data_sacked {
+                    self.dupthresh.count();
+                }
                 if self.ca_state <= CaState::Disorder {
                     self.try_undo_dsack(now);
                 }
@@ -110,7 +112,7 @@ impl Sender {
             if self.ca_state != CaState::Cwr {
                 self.try_keep_open(now);
                 if self.config.moderate_open {
-                    self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.reordering);
+                    self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.dupthresh.degree());
                 }
             }
             return false;
@@ -118,13 +120,6 @@ impl Sender {
         self.enter_recovery(now, w);
         self.intent.set(Next::LostThenNew);
         true
-    }
-
-    /// DupAcks of RFC 6675 §5: each reports something new, whatever else the segment does (§2).
-    pub(super) fn count_dup_acks(&mut self, w: &AckWork) {
-        if w.data_sacked {
-            self.dup_acks += 1;
-        }
     }
 
     pub(super) fn time_to_recover(&self) -> bool {
@@ -220,26 +215,8 @@ impl Sender {
             true => self.intent.force(First::Head),
             false => self.intent.spare_head(),
         }
-        self.episode = Some(Box::new(RecoverySummary {
-            flow: self.flow,
-            responder: self.responder,
-            t_enter: now,
-            t_exit: now,
-            pipe_enter: pipe,
-            ssthresh: self.window.ssthresh,
-            cwnd_enter: cwnd,
-            losses: self.board.lost_out,
-            retransmits: 0,
-            lost_retransmits: 0,
-            max_burst: 0,
-            acks: 0,
-            cwnd_before_exit: 0,
-            cwnd_after_exit: 0,
-            pipe_exit: 0,
-            srtt: self.rtt.srtt(),
-            cause: ExitCause::RunEnd,
-        }));
-        if self.records.is_some() {
+        self.begin_episode(now, pipe, cwnd);
+        if self.trace.is_on() {
             self.record(now, Event::Enter, self.snd_una, 0, 0);
         }
     }
@@ -247,7 +224,7 @@ impl Sender {
     pub(super) fn init_reduction(&mut self, newly_acked: u32, newly_sacked: u32) {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
-        self.recover = self.snd_nxt;
+        self.dupthresh.note_recover(self.snd_nxt);
         self.loss_probe.end();
         self.ecn.reduced();
         self.window.cwnd_cnt = 0;
@@ -282,24 +259,6 @@ impl Sender {
         self.finish_episode(now, before, cause);
     }
 
-    pub(super) fn finish_episode(&mut self, now: Time, cwnd_before: u32, cause: ExitCause) {
-        let Some(mut e) = self.episode.take() else { return };
-        e.t_exit = now;
-        e.cwnd_before_exit = cwnd_before;
-        e.cwnd_after_exit = self.window.cwnd;
-        e.pipe_exit = self.board.pipe();
-        e.cause = cause;
-        self.recoveries.push(*e);
-        if self.records.is_some() {
-            self.record(now, Event::Exit, self.snd_una, 0, 0);
-        }
-    }
-
-    /// The run is over: an episode under way gets its line too.
-    pub fn finish(&mut self, now: Time) {
-        self.finish_episode(now, self.window.cwnd, ExitCause::RunEnd);
-    }
-
     /// Linux `tcp_enter_loss`; RFC 5681 §3.1, RFC 6675 §5.1.
     pub(super) fn enter_loss(&mut self, now: Time) {
         let new_recovery = self.ca_state < CaState::Recovery;
@@ -319,15 +278,15 @@ impl Sender {
         self.window.cwnd_cnt = 0;
         self.usage.window_changed(now);
         if self.ca_state <= CaState::Disorder && self.board.sacked_out >= self.config.dup_thresh {
-            self.reordering = self.reordering.min(self.config.dup_thresh);
+            self.dupthresh.lower(self.config.dup_thresh);
         }
         self.finish_episode(now, cwnd_before, ExitCause::Rto);
         self.set_state(now, CaState::Loss);
         self.high_seq = self.snd_nxt;
-        self.recover = self.snd_nxt;
+        self.dupthresh.note_recover(self.snd_nxt);
         self.ecn.reduced();
         self.loss_probe.end();
-        self.dup_acks = 0;
+        self.dupthresh.reset();
         self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0);
     }
 
@@ -348,6 +307,6 @@ impl Sender {
             self.mark_lost(n);
         }
         self.next_seg.lost_from(first);
-        self.mark_ptr = self.board.next;
+        self.dupthresh.look_from(self.board.next);
     }
 }

@@ -118,7 +118,7 @@ impl Sender {
         if now < self.timer.deadline {
             return;
         }
-        self.burst = 0;
+        self.trace.burst_over();
         match self.timer.kind {
             TimerKind::None => self.timer.disarm(),
             TimerKind::Rto => self.on_rto(now),
@@ -143,7 +143,7 @@ impl Sender {
             self.recover_from_timer(now);
         }
         self.rearm_rto(now);
-        if self.records.is_some() {
+        if self.trace.is_on() {
             self.record(now, Event::ReoTimer, self.snd_una, 0, 0);
         }
     }
@@ -198,7 +198,7 @@ impl Sender {
         self.intent.set(Next::Lost);
         let rto = self.clamp_rto(now, self.rtt.rto());
         self.timer.arm(TimerKind::Rto, now, rto);
-        if self.records.is_some() {
+        if self.trace.is_on() {
             self.record(now, Event::Rto, self.snd_una, 0, 0);
         }
     }

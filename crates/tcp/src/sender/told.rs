@@ -5,12 +5,12 @@ use super::Sender;
 impl Sender {
     /// Whether our FIN was acknowledged.
     pub fn fin_acked(&self) -> bool {
-        self.fin_sent && self.board.packets_out() == 0
+        self.stream.fin_sent() && self.board.packets_out() == 0
     }
 
     /// Whether this end closed.
     pub fn closing(&self) -> bool {
-        self.fin_wanted
+        self.stream.is_closed()
     }
 
     /// Nothing to send, and nothing outstanding.
@@ -20,7 +20,7 @@ impl Sender {
 
     /// Whether a FIN was sent.
     pub fn fin_sent(&self) -> bool {
-        self.fin_sent
+        self.stream.fin_sent()
     }
 
     /// Payload bytes cumulatively acknowledged.
@@ -30,7 +30,7 @@ impl Sender {
 
     /// RACK's reordering degree, for TCP_INFO.
     pub fn reordering(&self) -> u32 {
-        self.reordering
+        self.dupthresh.degree()
     }
 
     /// Payload of a full segment now.
@@ -66,6 +66,6 @@ impl Sender {
 
     /// Payload bytes that the application wrote so far.
     pub fn written(&self) -> u64 {
-        self.write_end - 1
+        self.stream.end() - 1
     }
 }

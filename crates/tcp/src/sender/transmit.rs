@@ -13,7 +13,7 @@ use crate::scoreboard::FIN;
 impl Sender {
     #[inline]
     pub(super) fn has_new_data(&self) -> bool {
-        self.snd_nxt < self.write_end || (self.fin_wanted && !self.fin_sent)
+        self.stream.has_new(self.snd_nxt)
     }
 
     #[inline]
@@ -96,11 +96,8 @@ impl Sender {
         self.usage.data_sent(now);
         let s = *self.board.get(n);
         let seg = self.segment(now, n, s.start(), s.len - s.is(FIN) as u32, s.is(FIN), s.rexmit);
-        self.count_burst();
-        if let Some(e) = &mut self.episode {
-            e.retransmits += 1;
-        }
-        if self.records.is_some() {
+        self.trace.sent(true);
+        if self.trace.is_on() {
             let event = if counts { Event::Rtx } else { Event::Tlp };
             self.record(now, event, s.start(), s.len, n);
         }
@@ -109,8 +106,8 @@ impl Sender {
 
     /// New data, if window, receiver and Nagle (in Minshall's form) allow. `probe`: one segment beyond cwnd.
     pub(super) fn next_new(&mut self, now: Time, probe: bool) -> Option<Segment> {
-        let available = self.write_end.saturating_sub(self.snd_nxt);
-        let fin_only = available == 0 && self.fin_wanted && !self.fin_sent;
+        let available = self.stream.from(self.snd_nxt);
+        let fin_only = available == 0 && self.stream.fin_due();
         if available == 0 && !fin_only {
             return None;
         }
@@ -141,7 +138,7 @@ impl Sender {
             self.on_refusal(now, TimerKind::None);
             return None;
         }
-        let fin = self.fin_wanted && !self.fin_sent && len as u64 == available;
+        let fin = self.stream.fin_due() && len as u64 == available;
         Some(self.send_new(now, len, fin))
     }
 
@@ -157,7 +154,7 @@ impl Sender {
             len = room; // a receiver with less than a segment of room gets what fits; Linux waits for its probe timer
         }
         let len = len as u32;
-        (len == self.smss || self.fin_wanted || !self.waits_for_more(outstanding)).then_some(len)
+        (len == self.smss || self.stream.is_closed() || !self.waits_for_more(outstanding)).then_some(len)
     }
 
     /// Whether the next segment, with a FIN and `available` bytes, leaves whatever the window.
@@ -168,23 +165,20 @@ impl Sender {
             FinRule::AloneLeaves => 0,
             FinRule::WithDataLeaves => self.smss as u64,
         };
-        self.fin_wanted && !self.fin_sent && available <= with_data
+        self.stream.fin_due() && available <= with_data
     }
 
-    /// A small segment waits: one in flight at most (Nagle's rule in Minshall's form), none under TCP_CORK.
+    /// A small segment waits.
     #[inline]
     pub(super) fn waits_for_more(&self, outstanding: u32) -> bool {
-        !self.nagle_push && (self.cork || (!self.nodelay && outstanding > 0 && self.small_end > self.snd_una))
+        self.stream.small_waits(outstanding > 0, self.snd_una)
     }
 
     pub(super) fn send_new(&mut self, now: Time, len: u32, fin: bool) -> Segment {
         let start = self.snd_nxt;
         let prior_out = self.board.packets_out();
         self.snd_nxt += len as u64 + fin as u64;
-        self.fin_sent |= fin;
-        if len < self.smss && len > 0 {
-            self.small_end = self.snd_nxt;
-        }
+        self.stream.sent(self.snd_nxt, len < self.smss && len > 0, fin);
         let n = self.board.next;
         self.board.push(self.snd_nxt, len + fin as u32, fin, now, self.delivered as u32);
         self.stamp(now, n, false);
@@ -201,18 +195,11 @@ impl Sender {
         }
         self.intent.note_sent();
         self.usage.data_sent(now);
-        self.count_burst();
-        if self.records.is_some() {
+        self.trace.sent(false);
+        if self.trace.is_on() {
             self.record(now, Event::Send, start, len + fin as u32, n);
         }
         seg
-    }
-
-    pub(super) fn count_burst(&mut self) {
-        self.burst += 1;
-        if let Some(e) = &mut self.episode {
-            e.max_burst = e.max_burst.max(self.burst);
-        }
     }
 
     #[inline]
@@ -234,7 +221,7 @@ impl Sender {
         let mut flags = Flags::ACK;
         let end = start + len as u64;
         let pushes = match &mut self.queue {
-            None => end == self.write_end,
+            None => end == self.stream.end(),
             Some(queue) => {
                 queue.segment_end = end;
                 len > 0 && queue.pushes(end)

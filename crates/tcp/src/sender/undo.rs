@@ -107,7 +107,7 @@ impl Sender {
         if unmark {
             self.board.unmark_all_lost();
             self.next_seg.none_lost(self.board.next);
-            self.mark_ptr = self.board.first;
+            self.dupthresh.look_from(self.board.first);
         }
         let before = self.window.cwnd;
         if self.undo.prior_ssthresh > 0 {
@@ -125,7 +125,7 @@ impl Sender {
         if self.ca_state == CaState::Recovery {
             self.finish_episode(now, before, ExitCause::Undo);
         }
-        if self.records.is_some() {
+        if self.trace.is_on() {
             self.record(now, Event::Undo, self.snd_una, 0, 0);
         }
     }

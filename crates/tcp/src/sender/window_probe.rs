@@ -30,7 +30,7 @@ impl Sender {
     /// An ACK while the timer runs: it starts anew, or ends when the window opened (Linux `tcp_ack_probe`).
     pub(super) fn on_probe_ack(&mut self, now: Time) {
         self.end_probing();
-        let head = (self.write_end - self.snd_nxt).min(self.smss as u64);
+        let head = self.stream.from(self.snd_nxt).min(self.smss as u64);
         if self.snd_nxt + head <= self.snd_una + self.snd_wnd {
             self.window_probes.backoff = 0;
             self.timer.disarm();
@@ -52,7 +52,7 @@ impl Sender {
 
     pub(super) fn window_probe(&mut self, now: Time) -> Option<Segment> {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
-        let available = self.write_end - self.snd_nxt;
+        let available = self.stream.from(self.snd_nxt);
         let len = available.min(room).min(self.smss as u64) as u32;
         if len > 0 && self.patience.refused {
             self.window_probes.unanswered += 1;

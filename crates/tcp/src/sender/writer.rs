@@ -66,8 +66,8 @@ impl Sender {
             queue.writer.chrono.start(now, Limit::Busy);
         }
         if bytes > ENDLESS && queue.writer.limit.is_none() {
-            self.write_end = self.write_end.saturating_add(bytes);
-            queue.fill_endlessly(self.write_end);
+            self.stream.append(bytes);
+            queue.fill_endlessly(self.stream.end());
             self.intent.push();
             return;
         }
@@ -127,14 +127,14 @@ impl Sender {
     pub(super) fn close_when_written(&mut self) {
         match self.queue.as_mut().and_then(|q| q.writer.call.as_mut()) {
             Some(call) => call.closes = true,
-            None => self.fin_wanted = true,
+            None => self.stream.close(),
         }
         self.intent.push();
     }
 
     /// Bytes written and not sent.
     pub fn unsent(&self) -> u64 {
-        self.write_end - (self.snd_nxt - self.fin_sent as u64)
+        self.stream.end() - (self.snd_nxt - self.stream.fin_sent() as u64)
     }
 
     /// Nothing more may leave for now. True if the writer brought more to push.
@@ -143,7 +143,7 @@ impl Sender {
         self.wake_writer(now);
         let sent = Sent { una: self.snd_una, nxt: self.snd_nxt, smss: self.smss as u64 };
         loop {
-            let (free, at) = (self.memory_free(), self.write_end);
+            let (free, at) = (self.memory_free(), self.stream.end());
             let Some(queue) = &mut self.queue else { return false };
             let Some(call) = queue.writer.call.as_mut().filter(|c| !c.asleep) else { return false };
             let mut call = *call;
@@ -162,11 +162,11 @@ impl Sender {
             };
             call.copied = true;
             call.left -= filled.bytes;
-            self.write_end += filled.bytes;
+            self.stream.append(filled.bytes);
             if filled.opened {
-                self.nagle_push = false;
+                self.stream.end_nagle_push();
             }
-            let forced = queue.forces_push(self.write_end);
+            let forced = queue.forces_push(self.stream.end());
             if call.left == 0 {
                 if !call.more || forced {
                     queue.mark_push();
@@ -174,7 +174,9 @@ impl Sender {
                 queue.end_record(call.record);
                 queue.writer.call = None;
                 queue.round = if call.more { Round::Corked } else { Round::Plain };
-                self.fin_wanted |= call.closes;
+                if call.closes {
+                    self.stream.close();
+                }
                 self.intent.push();
                 return true;
             }
@@ -196,7 +198,7 @@ impl Sender {
     /// Memory that the send queue takes (Linux `sk_wmem_queued`).
     fn memory_queued(&self) -> u64 {
         let buffers = self.queue.as_ref().map_or(0, |q| q.held(self.snd_una, self.snd_nxt));
-        self.write_end.saturating_sub(self.snd_una) + OVERHEAD * buffers // a FIN is no byte
+        self.stream.from(self.snd_una) + OVERHEAD * buffers // a FIN is no byte
     }
 
     fn memory_free(&self) -> bool {
@@ -228,7 +230,7 @@ impl Sender {
         let queued = self.memory_queued();
         let limit = self.queue.as_ref().and_then(|q| q.writer.limit).map_or(u64::MAX, |l| l.bytes);
         let writable = limit.saturating_sub(queued) >= queued / 2 && self.memory_free();
-        let empty = self.snd_una == self.write_end;
+        let empty = self.snd_una == self.stream.end();
         if let (true, Some(queue)) = (writable, &mut self.queue) {
             queue.writer.nospace = false;
             queue.writer.chrono.stop(now, Limit::SendBuffer, empty);
@@ -240,7 +242,7 @@ impl Sender {
 
     /// Twice what cwnd takes in memory, one segment per buffer whose size is a power of two (Linux `tcp_sndbuf_expand`).
     pub(super) fn expand_buffer(&mut self) {
-        let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.reordering + 1) as u64;
+        let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1) as u64;
         let per_segment = (self.smss as u64 + 640).next_power_of_two() + 256;
         let wanted = 2 * segments * per_segment;
         if let Some(limit) = self.queue.as_mut().and_then(|q| q.writer.limit.as_mut()) {
@@ -250,7 +252,7 @@ impl Sender {
 
     /// A round of sending is over: what held the rest back? (Linux ends of `tcp_write_xmit` and `tcp_cwnd_validate`.)
     pub(super) fn note_limits(&mut self, now: Time, sent: bool, cwnd_limited: bool) {
-        let (established, unsent) = (!self.fin_wanted, self.unsent());
+        let (established, unsent) = (!self.stream.is_closed(), self.unsent());
         let empty = unsent == 0 && self.board.packets_out() == 0;
         let Some(queue) = &mut self.queue else { return };
         let by_receiver = std::mem::take(&mut queue.rwnd_limited);

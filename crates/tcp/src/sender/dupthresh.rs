@@ -1,0 +1,140 @@
+//! Losses by counting: dupthresh (RFC 5681 §3.2, RFC 6675 §4 IsLost), forward acknowledgment with lost-retransmission
+//! detection (Linux up to 4.x), NewReno (RFC 6582); and how far the network reorders, which is what is counted to.
+
+use ackclock_core::trace::CaState;
+
+use super::Sender;
+use crate::config::{Config, Detection};
+use crate::scoreboard::{LOST, RETRANS, SACKED};
+
+/// Linux sysctl `tcp_max_reordering`.
+const MAX_REORDERING: u32 = 300;
+
+/// What was counted.
+#[derive(Debug)]
+pub(super) struct Dupthresh {
+    /// DupThresh: segments by which the network reorders, at least three (Linux `reordering`).
+    degree: u32,
+    /// DupAcks of RFC 6675 §5.
+    dup_acks: u32,
+    /// Every segment below it was looked at.
+    mark_ptr: u64,
+    /// Forward acknowledgment is still trusted: holes are losses.
+    fack: bool,
+    /// `recover` of RFC 6582: snd_nxt when the last episode began.
+    recover: u64,
+}
+
+impl Dupthresh {
+    /// At the start of a connection.
+    pub fn new(config: &Config) -> Dupthresh {
+        let degree = if config.reordering > 0 { config.reordering } else { config.dup_thresh };
+        Dupthresh { degree, dup_acks: 0, mark_ptr: 0, fack: true, recover: 0 }
+    }
+
+    /// Segments by which the network reorders.
+    #[inline]
+    pub fn degree(&self) -> u32 {
+        self.degree
+    }
+
+    /// Forward acknowledgment is still trusted.
+    pub fn trusts_fack(&self) -> bool {
+        self.fack
+    }
+
+    /// Whether so many duplicate ACKs came that the first segment is lost.
+    pub fn reached(&self) -> bool {
+        self.dup_acks >= self.degree
+    }
+
+    /// An ACK reported something new, whatever else it did (RFC 6675 §2).
+    pub fn count(&mut self) {
+        self.dup_acks += 1;
+    }
+
+    /// The cumulative ACK advanced, or the timer expired (RFC 6675 §5, §5.1).
+    #[inline]
+    pub fn reset(&mut self) {
+        self.dup_acks = 0;
+    }
+
+    /// An episode begins with `snd_nxt` as its end.
+    pub fn note_recover(&mut self, snd_nxt: u64) {
+        self.recover = snd_nxt;
+    }
+
+    /// A timeout in Disorder: the degree was not that high after all (Linux `tcp_enter_loss`).
+    pub fn lower(&mut self, usual: u32) {
+        self.degree = self.degree.min(usual);
+    }
+
+    /// Segments from number `n` on are to be looked at.
+    pub fn look_from(&mut self, n: u64) {
+        self.mark_ptr = n;
+    }
+}
+
+impl Sender {
+    /// Mark every un-SACKed segment below number `end`; the mark pointer makes each be looked at once.
+    pub(super) fn mark_up_to(&mut self, end: u64) {
+        let from = self.dupthresh.mark_ptr.max(self.board.first);
+        for n in from..end.min(self.board.next) {
+            if !self.board.get(n).is(LOST | SACKED) {
+                self.mark_lost(n);
+            }
+        }
+        self.dupthresh.mark_ptr = self.dupthresh.mark_ptr.max(end);
+    }
+
+    /// Lost retransmissions under FACK: something sent after the retransmission was SACKed (Linux 2.6.3x-4.x
+    /// `tcp_mark_lost_retrans`; no allowance for reordering).
+    pub(super) fn mark_lost_retransmits(&mut self) {
+        let sacked_end = self.board.sacked_end();
+        let mut cursor = self.board.oldest_sent();
+        while let Some(n) = cursor {
+            let s = *self.board.get(n);
+            cursor = self.board.sent_after(n);
+            if s.is(RETRANS) {
+                let next = self.board.first
+                    + s.next_at_rexmit.wrapping_sub(self.board.first as u32) as i32 as i64 as u64;
+                if (next as i64) >= sacked_end as i64 {
+                    break;
+                }
+                if s.is(LOST) {
+                    self.mark_lost(n);
+                }
+            } else if n >= sacked_end {
+                break;
+            }
+        }
+    }
+
+    /// NewReno (RFC 6582; Linux `tcp_newreno_mark_lost`): the head, at dupthresh and on every partial ACK. Duplicates
+    /// of the ACK that ended recovery tell of segments sent twice, not of a loss (RFC 6582 §3.2 step 1); Linux needs no
+    /// such test, since it holds the state until more is acknowledged.
+    pub(super) fn mark_newreno(&mut self, una_advanced: bool) {
+        let stale = self.config.full_ack_ends && self.snd_una <= self.dupthresh.recover;
+        let reached = self.board.sacked_out >= self.dupthresh.degree;
+        let below = self.ca_state < CaState::Recovery && reached && !stale;
+        let partial = self.ca_state == CaState::Recovery && una_advanced;
+        if (below || partial) && !self.board.get(self.board.first).is(LOST) {
+            self.mark_lost(self.board.first);
+        }
+    }
+
+    /// A segment was delivered late: number `low`, when all below `sacked_end` had been SACKed (Linux
+    /// `tcp_check_sack_reordering`).
+    pub(super) fn check_reordering(&mut self, low: u64, sacked_end: u64) {
+        if low >= sacked_end {
+            return;
+        }
+        let metric = (sacked_end - low) as u32;
+        if metric > self.dupthresh.degree && self.config.detection != Detection::Dupthresh {
+            self.dupthresh.degree = metric.min(MAX_REORDERING);
+            self.dupthresh.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
+        }
+        self.rack.reord_seen = true;
+        self.stats.reorderings += 1;
+    }
+}

@@ -1,0 +1,193 @@
+//! The bytes that the application writes, the FIN behind them, and which small segments may wait. Where data is sent from
+//! buffers, a write goes on in `writer.rs`.
+
+use ackclock_core::Time;
+
+use super::Sender;
+
+/// The stream, as far as it is written. Data begins at offset 1.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// Offset after the last byte written.
+    end: u64,
+    fin_wanted: bool,
+    fin_sent: bool,
+    /// Offset after the last segment sent that was not full (SND.SML in Minshall's draft; Linux `snd_sml`).
+    small_end: u64,
+    nodelay: bool,
+    cork: bool,
+    /// What was written leaves without regard to Nagle (Linux TCP_NAGLE_PUSH).
+    nagle_push: bool,
+}
+
+impl Default for Stream {
+    fn default() -> Stream {
+        Stream {
+            end: 1,
+            fin_wanted: false,
+            fin_sent: false,
+            small_end: 0,
+            nodelay: false,
+            cork: false,
+            nagle_push: false,
+        }
+    }
+}
+
+impl Stream {
+    /// Offset after the last byte written.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// So many bytes more.
+    pub fn append(&mut self, bytes: u64) {
+        self.end = self.end.saturating_add(bytes);
+    }
+
+    /// Nothing is written beyond what was sent: `nxt` is the next offset.
+    pub fn cut(&mut self, nxt: u64) {
+        self.end = nxt - self.fin_sent as u64;
+    }
+
+    /// What is written from now on is subject to Nagle's rule again.
+    pub fn end_nagle_push(&mut self) {
+        self.nagle_push = false;
+    }
+
+    /// A FIN after all of it.
+    pub fn close(&mut self) {
+        self.fin_wanted = true;
+    }
+
+    /// Whether a FIN ends it.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.fin_wanted
+    }
+
+    /// Whether the FIN was sent.
+    #[inline]
+    pub fn fin_sent(&self) -> bool {
+        self.fin_sent
+    }
+
+    /// Whether a FIN has yet to leave.
+    #[inline]
+    pub fn fin_due(&self) -> bool {
+        self.fin_wanted && !self.fin_sent
+    }
+
+    /// Whether data or a FIN is left to send from `nxt` on.
+    #[inline]
+    pub fn has_new(&self, nxt: u64) -> bool {
+        nxt < self.end || self.fin_due()
+    }
+
+    /// Bytes from `nxt` on.
+    #[inline]
+    pub fn from(&self, nxt: u64) -> u64 {
+        self.end.saturating_sub(nxt)
+    }
+
+    /// A segment up to `nxt` left; `small`: it was not full.
+    #[inline]
+    pub fn sent(&mut self, nxt: u64, small: bool, fin: bool) {
+        self.fin_sent |= fin;
+        if small {
+            self.small_end = nxt;
+        }
+    }
+
+    /// A small segment waits: one in flight at most (Nagle's rule in Minshall's form; Linux `tcp_nagle_check`), none under
+    /// TCP_CORK.
+    #[inline]
+    pub fn small_waits(&self, outstanding: bool, una: u64) -> bool {
+        !self.nagle_push && (self.cork || (!self.nodelay && outstanding && self.small_end > una))
+    }
+}
+
+impl Sender {
+    /// The application wrote `bytes`.
+    pub fn write(&mut self, now: Time, bytes: u64) {
+        self.write_marked(now, bytes, false, false);
+    }
+
+    /// The same; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
+        self.check_app_limited();
+        if self.queue.is_some() {
+            return self.begin_writing(now, bytes, more, record);
+        }
+        self.stream.append(bytes);
+        self.stream.end_nagle_push();
+        self.intent.push();
+    }
+
+    /// TCP_NODELAY: small segments need not wait for ACKs.
+    pub fn set_nodelay(&mut self, on: bool) {
+        self.stream.nodelay = on;
+        self.stream.nagle_push |= on;
+        self.intent.push();
+    }
+
+    /// TCP_CORK: no small segments at all. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
+    pub fn set_cork(&mut self, on: bool, push: bool) {
+        self.stream.cork = on;
+        self.stream.nagle_push |= !on && push && self.stream.nodelay;
+        if push {
+            self.intent.push();
+        }
+    }
+
+    /// The application has nothing more to write than what was sent.
+    pub fn stop_writing(&mut self) {
+        self.stream.cut(self.snd_nxt);
+        if let Some(queue) = &mut self.queue {
+            queue.cut(self.stream.end());
+        }
+        self.stop_waiting();
+    }
+
+    /// FIN after all written data.
+    pub fn close(&mut self) {
+        self.close_when_written();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_small_segment_may_be_in_flight_unless_nagle_is_off_rfc_896_in_minshalls_form() {
+        let mut stream = Stream::default();
+        stream.append(2_500);
+        assert!(!stream.small_waits(true, 1), "only full segments are out");
+        stream.sent(2_501, true, false);
+        stream.append(10);
+        assert!(stream.small_waits(true, 1));
+        assert!(!stream.small_waits(true, 2_501), "it was acknowledged");
+        stream.nodelay = true;
+        assert!(!stream.small_waits(true, 1));
+        stream.cork = true;
+        assert!(stream.small_waits(false, 2_501));
+        stream.nagle_push = true;
+        assert!(!stream.small_waits(true, 1));
+        assert!(stream.has_new(2_501) && !stream.has_new(2_511));
+    }
+
+    #[test]
+    fn a_fin_is_new_data_until_it_was_sent_and_no_byte_of_the_stream() {
+        let mut stream = Stream::default();
+        stream.append(10);
+        stream.close();
+        assert!(stream.has_new(11) && stream.fin_due());
+        stream.sent(12, true, true);
+        assert!(!stream.has_new(12));
+        assert_eq!(stream.from(12), 0);
+        stream.cut(12);
+        assert_eq!(stream.end(), 11);
+    }
+}

@@ -1,0 +1,224 @@
+//! What is written down of a sender: a line for each ACK and each segment, episodes of recovery, and the controller's
+//! variables. It reads the sender and changes nothing.
+
+use ackclock_cc::RecoveryRule;
+use ackclock_core::trace::{Event, ExitCause, Record, RecoverySummary};
+use ackclock_core::{FlowId, Segment, Span, Time};
+
+use super::{AckWork, Prior, Sender, VarsTrace};
+use crate::config::Detection;
+use crate::scoreboard::Marked;
+
+/// What is written down.
+pub struct Trace {
+    flow: FlowId,
+    responder: bool,
+    /// A line for each ACK and each segment, when wanted.
+    records: Option<Vec<Record>>,
+    /// The controller's variables, when wanted.
+    pub vars: Option<Box<VarsTrace>>,
+    /// Finished episodes of recovery.
+    recoveries: Vec<RecoverySummary>,
+    /// The one under way.
+    episode: Option<Box<RecoverySummary>>,
+    /// Segments that left since the last ACK or timer.
+    burst: u32,
+}
+
+impl Trace {
+    pub(super) fn new(flow: FlowId, responder: bool) -> Trace {
+        Trace { flow, responder, records: None, vars: None, recoveries: Vec::new(), episode: None, burst: 0 }
+    }
+
+    /// Whether lines are written.
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.records.is_some()
+    }
+
+    /// Lines are written from now on, or no more.
+    pub fn set(&mut self, on: bool) {
+        self.records = on.then(Vec::new);
+    }
+
+    /// The lines since this was called last.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        self.records.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The episodes that ended since this was called last.
+    pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
+        std::mem::take(&mut self.recoveries)
+    }
+
+    /// A segment was marked.
+    pub(super) fn marked(&mut self, marked: Marked) {
+        if let Some(e) = &mut self.episode {
+            e.losses += (marked == Marked::Lost) as u32;
+            e.lost_retransmits += (marked == Marked::LostAgain) as u32;
+        }
+    }
+
+    /// A segment left.
+    #[inline]
+    pub(super) fn sent(&mut self, again: bool) {
+        self.burst += 1;
+        if let Some(e) = &mut self.episode {
+            e.max_burst = e.max_burst.max(self.burst);
+            e.retransmits += again as u32;
+        }
+    }
+
+    /// An ACK was processed.
+    #[inline]
+    pub(super) fn ack_done(&mut self) {
+        self.burst = 0;
+        if let Some(e) = &mut self.episode {
+            e.acks += 1;
+        }
+    }
+
+    /// A timer expired: what leaves from now on is another burst.
+    pub(super) fn burst_over(&mut self) {
+        self.burst = 0;
+    }
+}
+
+impl Sender {
+    #[cold]
+    pub(super) fn record(&mut self, now: Time, event: Event, seq: u64, len: u32, n: u64) {
+        let mut r = self.blank(now, event);
+        r.seq = seq;
+        r.len = len;
+        if matches!(event, Event::Send | Event::Rtx | Event::Tlp) {
+            r.seg_no = (n + 1) as u32;
+            r.rexmit = self.board.get(n).rexmit;
+        }
+        let goes_on = self.queue.as_ref().is_some_and(|q| q.packet_start < seq && seq < q.packet_end);
+        if let Some(records) = &mut self.trace.records {
+            match records.last_mut() {
+                // A packet of several segments is a line.
+                Some(last)
+                    if goes_on && (last.t, last.event, last.seq + last.len as u64) == (now, event, seq) =>
+                {
+                    last.len += len
+                }
+                _ => records.push(r),
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn record_ack(&mut self, now: Time, seg: &Segment, prior: &Prior, w: &AckWork) {
+        let mut r = self.blank(now, Event::Ack);
+        r.seq = seg.ack;
+        r.len = (self.snd_una - prior.snd_una).min(u32::MAX as u64) as u32;
+        r.seg_no = self.board.first as u32 + 1;
+        r.sack_blocks = seg.sack.len() as u8;
+        for (slot, b) in r.sack.iter_mut().zip(seg.sack.as_slice()) {
+            *slot = ((seg.ack as i64 + b.start as i64) as u64, (seg.ack as i64 + b.end as i64) as u64);
+        }
+        r.dsack = w.dsack;
+        r.is_dup = w.is_dup() || w.data_sacked; // RFC 6675 §2
+        r.newly_sacked = w.newly_sacked;
+        r.delivered = (self.delivered - prior.delivered) as u32;
+        r.newly_lost = (self.lost - prior.lost) as u32;
+        r.safe_ack = w.una_advanced && r.newly_lost == 0;
+        r.cwnd_before = prior.cwnd;
+        r.pipe_before = prior.pipe;
+        if let Some(records) = &mut self.trace.records {
+            records.push(r);
+        }
+    }
+
+    /// An episode of recovery begins; `pipe` and `cwnd` are those before it.
+    pub(super) fn begin_episode(&mut self, now: Time, pipe: u32, cwnd: u32) {
+        self.trace.episode = Some(Box::new(RecoverySummary {
+            flow: self.trace.flow,
+            responder: self.trace.responder,
+            t_enter: now,
+            t_exit: now,
+            pipe_enter: pipe,
+            ssthresh: self.window.ssthresh,
+            cwnd_enter: cwnd,
+            losses: self.board.lost_out,
+            retransmits: 0,
+            lost_retransmits: 0,
+            max_burst: 0,
+            acks: 0,
+            cwnd_before_exit: 0,
+            cwnd_after_exit: 0,
+            pipe_exit: 0,
+            srtt: self.rtt.srtt(),
+            cause: ExitCause::RunEnd,
+        }));
+    }
+
+    /// An episode of recovery is over.
+    pub(super) fn finish_episode(&mut self, now: Time, cwnd_before: u32, cause: ExitCause) {
+        let Some(mut e) = self.trace.episode.take() else { return };
+        e.t_exit = now;
+        e.cwnd_before_exit = cwnd_before;
+        e.cwnd_after_exit = self.window.cwnd;
+        e.pipe_exit = self.board.pipe();
+        e.cause = cause;
+        self.trace.recoveries.push(*e);
+        if self.trace.is_on() {
+            self.record(now, Event::Exit, self.snd_una, 0, 0);
+        }
+    }
+
+    /// The run is over: an episode under way gets its line too.
+    pub fn finish(&mut self, now: Time) {
+        self.finish_episode(now, self.window.cwnd, ExitCause::RunEnd);
+    }
+
+    fn blank(&self, now: Time, event: Event) -> Record {
+        let finite = |s: Span| if s == Span::MAX { Span::ZERO } else { s };
+        Record {
+            t: now,
+            flow: self.trace.flow,
+            responder: self.trace.responder,
+            event,
+            ack_no: self.stats.acks_received as u32,
+            seq: self.snd_una,
+            len: 0,
+            seg_no: 0,
+            rexmit: 0,
+            sack_blocks: 0,
+            sack: [(0, 0); 3],
+            dsack: false,
+            is_dup: false,
+            newly_sacked: 0,
+            delivered: 0,
+            newly_lost: 0,
+            lost_retransmits: self.stats.lost_retransmits as u32,
+            safe_ack: false,
+            cwnd_before: self.window.cwnd,
+            cwnd: self.window.cwnd,
+            ssthresh: self.window.ssthresh,
+            pipe_before: self.board.pipe(),
+            pipe: self.board.pipe(),
+            flight_size: self.board.packets_out(),
+            sacked_out: self.board.sacked_out,
+            lost_out: self.board.lost_out,
+            retrans_out: self.board.retrans_out,
+            rwnd: self.snd_wnd.min(u32::MAX as u64) as u32,
+            ca_state: self.ca_state,
+            recovery_point: self.high_seq,
+            reordering: self.dupthresh.degree(),
+            rule: self.rule.vars(),
+            rto: self.rtt.rto(),
+            backoff: self.rtt.backoff(),
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: finite(self.rtt.min_rtt()),
+            reo_wnd: if self.config.detection == Detection::Rack {
+                finite(self.reo_wnd())
+            } else {
+                Span::ZERO
+            },
+            deadline: self.timer.deadline(),
+        }
+    }
+}
