@@ -2,6 +2,18 @@
 //!
 //! Names are those of the RFCs and of Linux. Windows are counted in segments. What Linux decides in one function is
 //! decided in one function here, so that a trace can be held against the kernel's ACK by ACK.
+//!
+//! Each mechanism has a file, and a struct there whose fields nobody else touches:
+//!
+//! | what | struct | file |
+//! |---|---|---|
+//! | what the application wrote; Nagle | `Stream`; with buffers `SendQueue`, `Writer` | `stream.rs`; `push.rs`, `writer.rs` |
+//! | what leaves next, and how | `Intent`, `NextSeg` | `intent.rs`, `next_seg.rs`, `transmit.rs`, `packets.rs` |
+//! | losses | `Rack`, `Dupthresh` | `detection.rs`, `rack.rs`, `dupthresh.rs` |
+//! | congestion states; reductions that were a mistake | `Undo` | `state.rs`, `undo.rs` |
+//! | timers and probes | `Timer`, `LossProbe`, `WindowProbes`, `Patience` | `timers.rs`, `loss_probe.rs`, `window_probe.rs`, `patience.rs` |
+//! | windows that are not filled; pacing; rates | `Usage`, `Pacer`, `DeliveryRate` | `validation.rs`, `pacing.rs`, `delivery.rs` |
+//! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
 
 mod chrono;
 mod control;
@@ -60,8 +72,6 @@ use validation::Usage;
 pub use vars::{VarsRow, VarsTrace};
 use window_probe::WindowProbes;
 
-/// Linux TCP_RACK_RECOVERY_THRESH (RFC 8985 §6.2 step 4): recoveries without DSACK until reo_wnd shrinks again.
-const REO_WND_PERSIST: u8 = 16;
 /// Linux TCP_TIMEOUT_MIN: floor of PTO slack and reordering timer, ticks.
 const TIMEOUT_MIN_TICKS: u64 = 2;
 
@@ -114,52 +124,60 @@ struct Prior {
 /// Sender state of one endpoint.
 pub struct Sender {
     config: Rc<Config>,
+    /// Payload of a full segment, bytes.
     smss: u32,
-    /// Window, controller and rule.
+    /// SACK was agreed on.
+    sack: bool,
+
+    /// cwnd, ssthresh and pacing rate, which controller and rule set.
     pub window: Window,
     cc: Controller,
     /// The controller sets the window by itself.
     controls: bool,
-    rates: Option<Box<DeliveryRate>>,
     rule: Rule,
+    usage: Usage,
+    /// Present where the controller needs delivery rates.
+    rates: Option<Box<DeliveryRate>>,
+    /// Present where a pacing rate is of interest.
+    pacer: Option<Box<Pacer>>,
+
     /// Outstanding segments.
     pub board: Scoreboard,
-    /// Estimator.
+    /// RTT and RTO.
     pub rtt: Rtt,
-
     /// First unacknowledged offset.
     pub snd_una: u64,
     /// Next offset to send.
     pub snd_nxt: u64,
+    /// The peer's window, bytes.
     snd_wnd: u64,
+    /// Segments delivered.
+    delivered: u64,
+    /// Segments marked lost, again and again if so.
+    lost: u64,
+
     stream: Stream,
     /// Present where data is sent from buffers.
     queue: Option<Box<SendQueue>>,
-    sack: bool,
-    /// Present where a pacing rate is of interest.
-    pacer: Option<Box<Pacer>>,
-    /// RFC 3168.
-    pub ecn: EcnSender,
+    intent: Intent,
+    next_seg: NextSeg,
 
     /// Congestion state.
     pub ca_state: CaState,
+    /// The state ends when this offset is acknowledged (RecoveryPoint of RFC 6675 §5).
     high_seq: u64,
-    undo: Undo,
-    frto: bool,
-    loss_probe: LossProbe,
     rack: Rack,
-    delivered: u64,
-    lost: u64,
     dupthresh: Dupthresh,
-    next_seg: NextSeg,
+    undo: Undo,
+    /// F-RTO is under way (RFC 5682).
+    frto: bool,
+    /// Marks of congestion.
+    pub ecn: EcnSender,
 
     timer: Timer,
-
-    intent: Intent,
+    loss_probe: LossProbe,
     window_probes: WindowProbes,
     patience: Patience,
-
-    usage: Usage,
 
     /// Running sums.
     pub stats: Stats,

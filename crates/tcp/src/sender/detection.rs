@@ -1,11 +1,18 @@
-//! Which segments are lost: RACK (RFC 8985), FACK with lost-retransmission detection (Linux up to 4.x), dupthresh
-//! (RFC 6675 IsLost), NewReno (RFC 6582), early retransmit (RFC 5827).
+//! Which segments are lost (Linux `tcp_identify_packet_loss`, earlier `tcp_update_scoreboard`).
+//!
+//! | connection | segments are lost | source | in |
+//! |---|---|---|---|
+//! | without SACK | the head, after DupThresh duplicate ACKs and on each partial ACK | RFC 6582 | `dupthresh.rs` |
+//! | RACK | sent sufficiently before one that was delivered | RFC 8985 | `rack.rs` |
+//! | FACK | DupThresh below the highest SACK, holes included; by counting once reordering was seen | Linux up to 4.x | `dupthresh.rs` |
+//! | dupthresh | DupThresh SACKed segments above | RFC 6675 §4 IsLost | `dupthresh.rs` |
+//! | small windows | the first un-SACKed, when ACKs for DupThresh duplicates cannot come | RFC 5827 | here |
 
 use ackclock_core::trace::CaState;
-use ackclock_core::{Span, Time};
+use ackclock_core::Time;
 
 use super::timers::TimerKind;
-use super::{AckWork, Sender, REO_WND_PERSIST, TIMEOUT_MIN_TICKS};
+use super::{AckWork, Sender, TIMEOUT_MIN_TICKS};
 use crate::config::{Detection, EarlyRetransmit};
 use crate::scoreboard::{Marked, SACKED};
 
@@ -21,9 +28,9 @@ impl Sender {
         } else {
             match self.config.detection {
                 Detection::Rack => {
-                    if self.rack.advanced {
-                        self.rack.advanced = false;
+                    if self.rack.take_news() {
                         if let Some(wait) = self.rack_detect(now) {
+                            // RFC 8985 §6.2 step 5: RACK_REORDERING timer (Linux `tcp_rack_mark_lost`)
                             let slack = self.timer.ticks.span(TIMEOUT_MIN_TICKS);
                             self.timer.arm(TimerKind::Reorder, now, (wait + slack).min(self.rtt.rto()));
                             w.set_timer = false;
@@ -31,6 +38,7 @@ impl Sender {
                     }
                 }
                 Detection::Fack if self.dupthresh.trusts_fack() => {
+                    // Linux `tcp_time_to_recover`, `tcp_update_scoreboard` up to 4.x: fackets_out
                     let fackets = self.board.sacked_end() - self.board.first;
                     if self.board.sacked_out > 0
                         && (fackets > self.dupthresh.degree() as u64 || self.board.lost_out > 0)
@@ -39,10 +47,11 @@ impl Sender {
                         self.mark_up_to(self.board.first + count);
                     }
                     if self.ca_state == CaState::Recovery {
-                        self.mark_lost_retransmits();
+                        self.mark_lost_retransmits(); // in Recovery only
                     }
                 }
                 Detection::Dupthresh | Detection::Fack => {
+                    // RFC 6675 §5: IsLost (step 2, and C on later ACKs), else DupAcks (step 1)
                     if let Some(top) = self.board.kth_highest_sacked(self.dupthresh.degree() as u64) {
                         self.mark_up_to(top);
                     } else if self.dupthresh.reached() && self.ca_state < CaState::Recovery {
@@ -55,55 +64,8 @@ impl Sender {
         w.lost_retrans |= prior_retrans > self.board.retrans_out;
     }
 
-    /// RACK (RFC 8985 §6.2 step 5). Returns how long to wait for the newest segment that may yet be reordered.
-    pub(super) fn rack_detect(&mut self, now: Time) -> Option<Span> {
-        let reo_wnd = self.reo_wnd();
-        let mut wait = Span::ZERO;
-        let mut cursor = self.board.oldest_sent();
-        while let Some(n) = cursor {
-            let s = *self.board.get(n);
-            cursor = self.board.sent_after(n);
-            if !self.rack.sent_before(s.xmit, s.end) {
-                break;
-            }
-            let due = s.xmit + self.rack.rtt + reo_wnd;
-            if due <= now {
-                self.mark_lost(n);
-            } else {
-                wait = wait.max(due - now);
-            }
-        }
-        (wait > Span::ZERO).then_some(wait)
-    }
-
-    /// RFC 8985 §6.2 step 4; Linux `tcp_rack_reo_wnd`.
-    pub(super) fn reo_wnd(&self) -> Span {
-        let at_dupthresh = self.board.sacked_out >= self.dupthresh.degree();
-        if !self.rack.reord_seen && (self.ca_state >= CaState::Recovery || at_dupthresh) {
-            return Span::ZERO;
-        }
-        ((self.rtt.min_rtt() / 4) * self.rack.reo_wnd_mult as u64).min(self.rtt.srtt())
-    }
-
-    pub(super) fn update_reo_wnd(&mut self, w: &AckWork) {
-        if !self.rack.dsack_seen && self.rack.reo_wnd_persist > 0 {
-            return;
-        }
-        let Some(prior_delivered) = w.prior_delivered else { return };
-        if prior_delivered < self.rack.last_delivered {
-            self.rack.dsack_seen = false;
-        }
-        if self.rack.dsack_seen {
-            self.rack.reo_wnd_mult = (self.rack.reo_wnd_mult + 1).min(255);
-            self.rack.dsack_seen = false;
-            self.rack.last_delivered = self.delivered;
-            self.rack.reo_wnd_persist = REO_WND_PERSIST;
-        } else if self.rack.reo_wnd_persist == 0 {
-            self.rack.reo_wnd_mult = 1;
-        }
-    }
-
-    /// RFC 5827, at once or a quarter of the RTT later.
+    /// Early retransmit (RFC 5827 §3.2, by segments): two or three outstanding, all but one SACKed, nothing new to send. At
+    /// once, or a quarter of the RTT later, unless an ACK comes (Linux 3.5-4.10 `tcp_pause_early_retransmit`).
     pub(super) fn early_retransmit(&mut self, now: Time) {
         let outstanding = self.board.packets_out();
         let applies = self.config.early_retransmit != EarlyRetransmit::Off
@@ -123,12 +85,14 @@ impl Sender {
         }
     }
 
+    /// The first hole is lost.
     pub(super) fn mark_first_unsacked(&mut self) {
         if let Some(n) = (self.board.first..self.board.next).find(|&n| !self.board.get(n).is(SACKED)) {
             self.mark_lost(n);
         }
     }
 
+    /// Segment `n` is lost, or its retransmission is (Linux `tcp_mark_skb_lost`).
     pub(super) fn mark_lost(&mut self, n: u64) {
         let marked = self.board.mark_lost(n);
         if marked == Marked::No {

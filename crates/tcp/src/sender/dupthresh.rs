@@ -134,7 +134,7 @@ impl Sender {
             self.dupthresh.degree = metric.min(MAX_REORDERING);
             self.dupthresh.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
         }
-        self.rack.reord_seen = true;
+        self.rack.saw_reordering();
         self.stats.reorderings += 1;
     }
 }

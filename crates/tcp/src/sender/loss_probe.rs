@@ -41,7 +41,9 @@ impl LossProbe {
 }
 
 impl Sender {
-    /// Tail loss probe (RFC 8985 §7.2; Linux `tcp_schedule_loss_probe`). `advancing`: the RTO would restart now.
+    /// Arm the timer for a probe, if one is allowed (§7.2; Linux `tcp_schedule_loss_probe`): PTO = 2 SRTT, more for a
+    /// single segment, whose ACK may be delayed (Linux adds the least RTO), at most the RTO. `advancing`: the RTO would
+    /// restart now.
     pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
         if !self.config.tlp
             || self.board.packets_out() == 0
@@ -71,6 +73,7 @@ impl Sender {
         true
     }
 
+    /// PTO: a probe leaves unless one is out (§7.3).
     pub(super) fn on_probe_timer(&mut self, now: Time) {
         // rearm_rto must count from the head's transmission if no probe leaves, from now if one does: see `probe`.
         if self.loss_probe.is_out() {
@@ -81,7 +84,7 @@ impl Sender {
         }
     }
 
-    /// The tail loss probe itself: new data if possible, else the last segment (Linux `tcp_send_loss_probe`).
+    /// The probe itself: new data if possible, else the last segment (§7.3; Linux `tcp_send_loss_probe`).
     pub(super) fn probe(&mut self, now: Time) -> Option<Segment> {
         self.timer.disarm();
         self.stats.tlps += 1;
@@ -98,14 +101,14 @@ impl Sender {
         seg
     }
 
-    /// Linux `tcp_process_tlp_ack`; RFC 8985 §7.4.
+    /// An ACK while a probe is out (§7.4.2; Linux `tcp_process_tlp_ack`).
     pub(super) fn process_tlp_ack(&mut self, now: Time, ack: u64, w: &AckWork) {
         let Some(high) = self.loss_probe.high_seq else { return };
         if ack < high {
             return;
         }
         if !self.loss_probe.again || w.dsack_tlp {
-            self.loss_probe.end();
+            self.loss_probe.end(); // new data, or the original had arrived
         } else if ack > high {
             // The probe repaired a loss that nobody else saw: reduce once.
             self.init_reduction(w.newly_acked, w.newly_sacked);
@@ -116,7 +119,7 @@ impl Sender {
             }
             self.try_keep_open(now);
         } else if w.is_dup() && !w.data_sacked {
-            self.loss_probe.end();
+            self.loss_probe.end(); // original and probe arrived both
         }
     }
 }

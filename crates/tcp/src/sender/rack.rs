@@ -1,29 +1,35 @@
-//! RACK's memory (RFC 8985 §5.2; Linux `tp->rack`): the newest transmission known to be delivered, and the reordering
-//! window's multiplier. Times are of transmissions; the marking itself is in `detection.rs`.
+//! RACK (RFC 8985; Linux `tcp_recovery.c`): a segment is lost when one sent sufficiently later was delivered. Steps are
+//! those of §6.2; names without a section are of §5.2. Times are of transmissions.
 
+use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
+
+use super::{AckWork, Sender};
+
+/// Recoveries without DSACK until reo_wnd shrinks again (§6.2 step 4; Linux TCP_RACK_RECOVERY_THRESH).
+const REO_WND_PERSIST: u8 = 16;
 
 /// RACK state of one sender.
 #[derive(Debug)]
 pub(super) struct Rack {
     /// RACK.xmit_ts: when the newest delivered segment was sent.
-    pub xmit: Time,
+    xmit: Time,
     /// RACK.end_seq of that segment.
-    pub end_seq: u64,
+    end_seq: u64,
     /// RACK.rtt of that segment.
-    pub rtt: Span,
+    rtt: Span,
     /// Something newer was delivered since the last look.
-    pub advanced: bool,
+    advanced: bool,
     /// RACK.reordering_seen.
-    pub reord_seen: bool,
+    reord_seen: bool,
     /// RACK.reo_wnd_mult.
-    pub reo_wnd_mult: u32,
+    reo_wnd_mult: u32,
     /// RACK.reo_wnd_persist.
-    pub reo_wnd_persist: u8,
+    reo_wnd_persist: u8,
     /// A DSACK came in this round.
-    pub dsack_seen: bool,
+    dsack_seen: bool,
     /// Segments delivered when the multiplier last changed: the round's mark.
-    pub last_delivered: u64,
+    last_delivered: u64,
 }
 
 impl Default for Rack {
@@ -43,7 +49,7 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// RFC 8985 §6.2 step 2: a segment sent at `xmit` was delivered. A retransmission that seems faster than the least
+    /// Step 2 (Linux `tcp_rack_advance`): a segment sent at `xmit` was delivered. A retransmission that seems faster than the least
     /// RTT is ambiguous and teaches nothing.
     #[inline]
     pub fn advance(&mut self, now: Time, rexmit: bool, end: u64, xmit: Time, min_rtt: Span) {
@@ -59,6 +65,60 @@ impl Rack {
         }
     }
 
+    /// Whether there is something newer to compare with than at the last look.
+    #[inline]
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.advanced)
+    }
+
+    /// Look again with the next ACK, news or not.
+    pub fn look_again(&mut self) {
+        self.advanced = true;
+    }
+
+    /// RTT of the newest delivered segment.
+    pub fn rtt(&self) -> Span {
+        self.rtt
+    }
+
+    /// Step 3: the network reorders.
+    pub fn saw_reordering(&mut self) {
+        self.reord_seen = true;
+    }
+
+    /// A DSACK; one without reordering says nothing about the window.
+    pub fn saw_dsack(&mut self) {
+        self.dsack_seen |= self.reord_seen;
+    }
+
+    /// A recovery ended, not undone.
+    pub fn recovery_ended(&mut self) {
+        self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
+    }
+
+    /// A recovery was undone by DSACKs: the wider window stays for longer.
+    pub fn recovery_undone(&mut self) {
+        self.reo_wnd_persist = REO_WND_PERSIST.min(self.reo_wnd_persist + 1);
+    }
+
+    /// Step 4, the multiplier; the newest segment covered left when `sent_at` segments were delivered, `delivered` are now.
+    fn update_multiplier(&mut self, sent_at: u64, delivered: u64) {
+        if !self.dsack_seen && self.reo_wnd_persist > 0 {
+            return;
+        }
+        if sent_at < self.last_delivered {
+            self.dsack_seen = false; // once in a round trip
+        }
+        if self.dsack_seen {
+            self.reo_wnd_mult = (self.reo_wnd_mult + 1).min(255); // Linux keeps it in a byte
+            self.dsack_seen = false;
+            self.last_delivered = delivered;
+            self.reo_wnd_persist = REO_WND_PERSIST;
+        } else if self.reo_wnd_persist == 0 {
+            self.reo_wnd_mult = 1;
+        }
+    }
+
     /// Whether a segment was sent before the newest delivered one.
     #[inline]
     pub fn sent_before(&self, xmit: Time, end: u64) -> bool {
@@ -70,4 +130,83 @@ impl Rack {
 #[inline]
 fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
     t1 > t2 || (t1 == t2 && end1 > end2)
+}
+
+impl Sender {
+    /// Step 5: what was sent before the newest delivered segment, more than an RTT and the reordering window ago, is lost
+    /// (Linux `tcp_rack_detect_loss`). Returns how long to wait for the newest segment that may yet be reordered.
+    pub(super) fn rack_detect(&mut self, now: Time) -> Option<Span> {
+        let reo_wnd = self.reo_wnd();
+        let mut wait = Span::ZERO;
+        let mut cursor = self.board.oldest_sent();
+        while let Some(n) = cursor {
+            let s = *self.board.get(n);
+            cursor = self.board.sent_after(n);
+            if !self.rack.sent_before(s.xmit, s.end) {
+                break;
+            }
+            let due = s.xmit + self.rack.rtt + reo_wnd;
+            if due <= now {
+                self.mark_lost(n);
+            } else {
+                wait = wait.max(due - now);
+            }
+        }
+        (wait > Span::ZERO).then_some(wait)
+    }
+
+    /// Step 4: RACK.reo_wnd (Linux `tcp_rack_reo_wnd`). Zero in recovery or from DupThresh SACKs on, unless the network
+    /// was seen to reorder; else quarters of the least RTT, at most srtt.
+    pub(super) fn reo_wnd(&self) -> Span {
+        let at_dupthresh = self.board.sacked_out >= self.dupthresh.degree();
+        if !self.rack.reord_seen && (self.ca_state >= CaState::Recovery || at_dupthresh) {
+            return Span::ZERO;
+        }
+        ((self.rtt.min_rtt() / 4) * self.rack.reo_wnd_mult as u64).min(self.rtt.srtt())
+    }
+
+    /// Step 4, the multiplier: a quarter of the least RTT more for each round trip with a DSACK; back to one quarter after
+    /// 16 recoveries without (Linux `tcp_rack_update_reo_wnd`).
+    pub(super) fn update_reo_wnd(&mut self, w: &AckWork) {
+        if let Some(prior_delivered) = w.prior_delivered {
+            self.rack.update_multiplier(prior_delivered, self.delivered);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_trip_with_a_dsack_adds_a_quarter_and_16_recoveries_without_take_all_back() {
+        let mut rack = Rack::default();
+        rack.saw_dsack();
+        rack.update_multiplier(0, 10);
+        assert_eq!(rack.reo_wnd_mult, 1, "no reordering was seen");
+        rack.saw_reordering();
+        rack.saw_dsack();
+        rack.update_multiplier(0, 10);
+        rack.saw_dsack();
+        rack.update_multiplier(5, 12); // the same round trip
+        assert_eq!(rack.reo_wnd_mult, 2);
+        rack.saw_dsack();
+        rack.update_multiplier(10, 20);
+        assert_eq!(rack.reo_wnd_mult, 3);
+        for left in (0..16).rev() {
+            rack.recovery_ended();
+            rack.update_multiplier(30, 40);
+            assert_eq!(rack.reo_wnd_mult, if left > 0 { 3 } else { 1 });
+        }
+    }
+
+    #[test]
+    fn a_retransmission_faster_than_the_least_rtt_teaches_nothing() {
+        let (mut rack, ms) = (Rack::default(), |n: u64| Time(n * 1_000_000));
+        rack.advance(ms(100), false, 1_001, ms(0), Span::from_ms(100));
+        assert!(rack.take_news() && !rack.take_news());
+        rack.advance(ms(110), true, 2_001, ms(90), Span::from_ms(100));
+        assert!(!rack.take_news());
+        assert!(rack.sent_before(ms(0), 1_000) && !rack.sent_before(ms(0), 1_002));
+    }
 }

@@ -59,7 +59,9 @@ impl Sender {
         self.stats.dsacks_received += 1;
         w.dsack_tlp |= self.loss_probe.explains(end);
         // A DSACK without reordering, or of a timer-driven probe, says nothing about RACK's window.
-        self.rack.dsack_seen |= self.rack.reord_seen && !w.dsack_tlp;
+        if !w.dsack_tlp {
+            self.rack.saw_dsack();
+        }
         if !self.undo.possible() {
             return;
         }

@@ -1,5 +1,16 @@
-//! The congestion states (Open, Disorder, CWR, Recovery, Loss) and the moves between them: Linux
-//! `tcp_fastretrans_alert` and what it calls. A reduction begins and ends here; the recovery rule does the arithmetic.
+//! The congestion states and the moves between them: Linux `tcp_fastretrans_alert` and what it calls. A reduction begins
+//! and ends here; the recovery rule does the arithmetic.
+//!
+//! | state | means | ends |
+//! |---|---|---|
+//! | Open | nothing is dubious | |
+//! | Disorder | something was SACKed or came twice, nothing is lost yet (RFC 3042) | when nothing is SACKed any more |
+//! | CWR | the window is reduced for a mark (RFC 3168 §6.1.2) or a loss that a probe repaired (RFC 8985 §7.4.2) | beyond `high_seq` |
+//! | Recovery | segments are lost and sent again (RFC 5681 §3.2, RFC 6675 §5) | at `high_seq`: the RecoveryPoint |
+//! | Loss | the retransmission timer expired (RFC 5681 §3.1, RFC 5682) | at `high_seq` |
+//!
+//! Letters A to E are those of the steps in Linux's function. Step B, a receiver that takes back what it SACKed, is looked
+//! for when the timer expires (`timeout_mark_lost`); step C checks an invariant, as the scoreboard's tests do.
 
 use ackclock_cc::{Arrival, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
 use ackclock_core::trace::{CaState, Event, ExitCause};
@@ -19,25 +30,28 @@ impl Sender {
         arrival: &Arrival,
         w: &mut AckWork,
     ) -> bool {
+        // A. A mark is no mistake: the reduction stays.
         if self.ecn.echo {
-            self.undo.keep_reduction(); // a mark is no mistake
+            self.undo.keep_reduction();
         }
         let num_dupack = w.is_dup() as u32;
         if w.una_advanced {
-            self.dupthresh.reset(); // RFC 6675 §5: in every state
+            self.dupthresh.reset(); // RFC 6675 §5: DupAcks = 0, in every state
         }
         if !self.sack && self.board.packets_out() == 0 {
             self.board.set_emulated_sacked(0);
         }
-        // States that end when high_seq is acknowledged.
+        // D. States that end when high_seq is acknowledged.
         if self.ca_state == CaState::Open {
             self.undo.no_retransmission();
         } else if self.snd_una >= self.high_seq {
             match self.ca_state {
+                // above it: a segment with the flag CWR has reached the receiver
                 CaState::Cwr if self.snd_una != self.high_seq => {
                     self.end_reduction(now, ExitCause::FullAck);
                     self.set_state(now, CaState::Open);
                 }
+                // RFC 6675 §5 step A; RFC 6582 §3.2 step 3, full ACK
                 CaState::Recovery => {
                     if !self.sack {
                         self.board.set_emulated_sacked(0);
@@ -54,8 +68,10 @@ impl Sender {
                 _ => {}
             }
         }
+        // E. What the ACK does in the state.
         match self.ca_state {
             CaState::Recovery => {
+                // partial ACKs may come of originals that were only late
                 if !w.una_advanced {
                     self.add_emulated_sack(num_dupack);
                 } else if self.try_undo_partial(now, seg, w) {
@@ -83,7 +99,7 @@ impl Sender {
                 }
                 return false;
             }
-            _ => {
+            CaState::Open | CaState::Disorder | CaState::Cwr => {
                 if !self.sack {
                     if w.una_advanced {
                         self.board.set_emulated_sacked(0);
@@ -91,7 +107,7 @@ impl Sender {
                     self.add_emulated_sack(num_dupack);
                 }
                 if w.data_sacked {
-                    self.dupthresh.count();
+                    self.dupthresh.count(); // RFC 6675 §5: DupAcks
                 }
                 if self.ca_state <= CaState::Disorder {
                     self.try_undo_dsack(now);
@@ -104,13 +120,16 @@ impl Sender {
         false
     }
 
-    pub(super) fn try_enter(&mut self, now: Time, arrival: &Arrival, w: &AckWork) -> bool {
+    /// Recovery begins if something is lost; otherwise a mark is answered, and Disorder comes or goes (the end of Linux's
+    /// function; `tcp_try_to_open`). True if recovery begins.
+    fn try_enter(&mut self, now: Time, arrival: &Arrival, w: &AckWork) -> bool {
         if !self.time_to_recover() {
             if self.ecn.echo && self.cc.on_ecn(&mut self.window, arrival) {
                 self.enter_cwr(now);
             }
             if self.ca_state != CaState::Cwr {
                 self.try_keep_open(now);
+                // Linux up to 3.1 `tcp_moderate_cwnd`: no burst when ACKs are dubious
                 if self.config.moderate_open {
                     self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.dupthresh.degree());
                 }
@@ -122,18 +141,20 @@ impl Sender {
         true
     }
 
+    /// Whether something is believed lost (Linux `tcp_time_to_recover`).
     pub(super) fn time_to_recover(&self) -> bool {
         self.board.lost_out > 0
     }
 
-    /// An ACK in Loss: F-RTO (RFC 5682 §3.1 with SACK), undo, or the end of the episode.
-    pub(super) fn process_loss(&mut self, now: Time, seg: &Segment, num_dupack: u32, w: &AckWork) {
+    /// An ACK in Loss: F-RTO (RFC 5682 §2.1; §3.1 with SACK), undo, or the end of the episode (Linux `tcp_process_loss`).
+    fn process_loss(&mut self, now: Time, seg: &Segment, num_dupack: u32, w: &AckWork) {
         let recovered = self.snd_una >= self.high_seq;
         if w.una_advanced && self.try_undo_loss(now, seg, false) {
             return;
         }
         if self.frto {
-            // Step 3.b: data never retransmitted was delivered, so not everything was lost.
+            // Step 3.b: data never retransmitted was delivered, so not everything was lost. With SACK from the first
+            // ACK on (RFC 5682 §3.1); Linux takes it at any time.
             if w.orig_sack_acked && self.try_undo_loss(now, seg, true) {
                 return;
             }
@@ -142,9 +163,10 @@ impl Sender {
                     self.frto = false; // step 3.a: the loss was real
                 }
             } else if w.una_advanced && !recovered {
+                // step 2: the first ACK after the timeout covers something, but not all
                 self.high_seq = self.snd_nxt;
                 if self.has_new_data() && self.window_room() {
-                    self.intent.set(Next::NewThenLost); // step 2.b
+                    self.intent.set(Next::NewThenLost); // step 2.b: new data shows more
                     return;
                 }
                 self.frto = false;
@@ -157,6 +179,7 @@ impl Sender {
             self.set_state(now, CaState::Open);
             return;
         }
+        // Duplicate ACKs of data sent since tell of holes; those of before do not.
         if !self.sack {
             if self.snd_nxt > self.high_seq {
                 self.add_emulated_sack(num_dupack);
@@ -174,6 +197,7 @@ impl Sender {
         self.ca_state = state;
     }
 
+    /// Open if nothing is SACKed, lost or sent again, else Disorder (Linux `tcp_try_keep_open`).
     pub(super) fn try_keep_open(&mut self, now: Time) {
         let clear = self.board.sacked_out + self.board.lost_out + self.board.retrans_out == 0;
         if clear && !self.any_retrans_done() {
@@ -186,7 +210,8 @@ impl Sender {
         }
     }
 
-    pub(super) fn any_retrans_done(&self) -> bool {
+    /// Linux `tcp_any_retrans_done`.
+    fn any_retrans_done(&self) -> bool {
         self.board.retrans_out > 0 || self.board.head().is_some_and(|h| h.is(EVER_RETRANS))
     }
 
@@ -195,10 +220,11 @@ impl Sender {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             return self.window.ssthresh;
         }
-        let cwnd = self.window.cwnd;
-        self.window.ssthresh.max((cwnd >> 1) + (cwnd >> 2))
+        self.window.current_ssthresh()
     }
 
+    /// Recovery begins (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2; Linux `tcp_enter_recovery`). From CWR the reduction under
+    /// way goes on: one per window.
     pub(super) fn enter_recovery(&mut self, now: Time, w: &AckWork) {
         let pipe = self.board.pipe();
         let cwnd = self.window.cwnd;
@@ -210,6 +236,7 @@ impl Sender {
         self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
         self.next_seg.enter_recovery(self.board.first);
+        // RFC 6675 §5 step 4.3: the first segment leaves whatever pipe is
         let head_under_way = self.board.head().is_some_and(|h| h.is(RETRANS));
         match self.rule.forces_first_retransmit() && !head_under_way {
             true => self.intent.force(First::Head),
@@ -221,6 +248,8 @@ impl Sender {
         }
     }
 
+    /// A reduction begins: RecoveryPoint (RFC 6675 §5 step 4.1), ssthresh (step 4.2, RFC 5681 §3.1 equation 4, which
+    /// is the controller's), the rule's state (Linux `tcp_init_cwnd_reduction`).
     pub(super) fn init_reduction(&mut self, newly_acked: u32, newly_sacked: u32) {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
@@ -259,7 +288,8 @@ impl Sender {
         self.finish_episode(now, before, cause);
     }
 
-    /// Linux `tcp_enter_loss`; RFC 5681 §3.1, RFC 6675 §5.1.
+    /// The timer expired (RFC 5681 §3.1, RFC 6675 §5.1; Linux `tcp_enter_loss`). ssthresh is set once per window of data:
+    /// not again when a retransmission times out (RFC 5681 §3.1, below equation 4).
     pub(super) fn enter_loss(&mut self, now: Time) {
         let new_recovery = self.ca_state < CaState::Recovery;
         let cwnd_before = self.window.cwnd;
@@ -274,6 +304,7 @@ impl Sender {
             self.cc.on_rto(&mut self.window, now);
             self.init_undo();
         }
+        // The loss window of one segment (RFC 5681 §3.1), on top of what RACK believes to be under way.
         self.window.cwnd = self.board.pipe() + 1;
         self.window.cwnd_cnt = 0;
         self.usage.window_changed(now);
@@ -287,10 +318,13 @@ impl Sender {
         self.ecn.reduced();
         self.loss_probe.end();
         self.dupthresh.reset();
+        // RFC 5682 §2.1 step 1: not when the timer strikes in Recovery, unless this is a timeout in a row
         self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0);
     }
 
-    pub(super) fn timeout_mark_lost(&mut self, now: Time) {
+    /// All that is not SACKed is lost (RFC 5681 §3.1), under RACK only what was sent long enough ago (RFC 8985 §6.3;
+    /// Linux `tcp_timeout_mark_lost`).
+    fn timeout_mark_lost(&mut self, now: Time) {
         let first = self.board.first;
         if self.board.get(first).is(SACKED) {
             self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8)
@@ -301,8 +335,8 @@ impl Sender {
         let spare_recent = self.sack && self.config.detection == Detection::Rack;
         for n in first..self.board.next {
             let s = self.board.get(n);
-            if spare_recent && n != first && s.xmit + self.rack.rtt > now {
-                continue; // RFC 8985 §6.3: sent too recently to be believed lost
+            if spare_recent && n != first && s.xmit + self.rack.rtt() > now {
+                continue; // sent too recently
             }
             self.mark_lost(n);
         }

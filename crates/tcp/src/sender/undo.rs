@@ -5,7 +5,7 @@ use ackclock_cc::{CongestionControl, RecoveryExit, RecoveryRule};
 use ackclock_core::trace::{CaState, Event, ExitCause};
 use ackclock_core::{Segment, Time};
 
-use super::{AckWork, Sender, REO_WND_PERSIST};
+use super::{AckWork, Sender};
 
 /// What is remembered of a reduction, in case it was a mistake.
 #[derive(Debug, Default)]
@@ -120,7 +120,7 @@ impl Sender {
         }
         self.usage.window_changed(now);
         self.undo.forget();
-        self.rack.advanced = true;
+        self.rack.look_again();
         self.stats.undos += 1;
         if self.ca_state == CaState::Recovery {
             self.finish_episode(now, before, ExitCause::Undo);
@@ -136,7 +136,7 @@ impl Sender {
             self.undo_reduction(now, false);
             return true;
         }
-        self.rack.reo_wnd_persist = self.rack.reo_wnd_persist.saturating_sub(1);
+        self.rack.recovery_ended();
         false
     }
 
@@ -146,7 +146,7 @@ impl Sender {
         if !(self.config.undo && w.una_advanced && self.undo.possible() && self.packet_delayed(seg)) {
             return false;
         }
-        self.rack.reord_seen = true;
+        self.rack.saw_reordering();
         self.stats.reorderings += 1;
         if self.board.retrans_out > 0 {
             return true;
@@ -160,7 +160,7 @@ impl Sender {
     /// Every retransmission was reported needless by DSACK (RFC 3708; Linux `tcp_try_undo_dsack`).
     pub(super) fn try_undo_dsack(&mut self, now: Time) -> bool {
         if self.config.undo && self.undo.all_needless() {
-            self.rack.reo_wnd_persist = REO_WND_PERSIST.min(self.rack.reo_wnd_persist + 1);
+            self.rack.recovery_undone();
             self.undo_reduction(now, false);
             self.set_state(now, CaState::Open);
             return true;
