@@ -3,7 +3,7 @@
 //! Names are those of the RFCs and of Linux. Windows are counted in segments. What Linux decides in one function is
 //! decided in one function here, so that a trace can be held against the kernel's ACK by ACK.
 //!
-//! Each mechanism has a file, and a struct there whose fields nobody else touches:
+//! Each mechanism has a file, and there a struct with a small face:
 //!
 //! | what | struct | file |
 //! |---|---|---|
@@ -329,7 +329,7 @@ impl Sender {
         let expected = seg.sack.is_empty() && seg.wnd as u64 == self.snd_wnd && !self.ecn.echo;
         let mut w = AckWork { slow_path: !expected, ..AckWork::default() };
         if seg.ack > self.snd_una {
-            self.patience.timeouts = 0;
+            self.patience.answered();
         }
         if seg.ack >= self.snd_una {
             w.not_dup = seg.seq_len() > 0 || seg.wnd as u64 != self.snd_wnd;

@@ -16,15 +16,61 @@ const ORPHAN_RETRIES: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Patience {
     /// TCP_USER_TIMEOUT; zero = none.
-    pub user_timeout: Span,
+    user_timeout: Span,
     /// The application closed the socket.
-    pub orphan: bool,
+    orphan: bool,
     /// The device takes nothing.
-    pub refused: bool,
+    refused: bool,
     /// Timeouts in a row without an answer (Linux `icsk_retransmits`).
-    pub timeouts: u32,
+    timeouts: u32,
     /// The connection is given up.
-    pub failed: bool,
+    failed: bool,
+}
+
+impl Patience {
+    /// The device takes nothing.
+    #[inline]
+    pub fn refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Timeouts in a row.
+    pub fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// The retransmission timer expired.
+    pub fn timed_out(&mut self) {
+        self.timeouts += 1;
+    }
+
+    /// The peer acknowledged something.
+    #[inline]
+    pub fn answered(&mut self) {
+        self.timeouts = 0;
+    }
+
+    /// The connection is given up.
+    pub fn give_up(&mut self) {
+        self.failed = true;
+    }
+
+    /// Whether it was.
+    #[inline]
+    pub fn gave_up(&self) -> bool {
+        self.failed
+    }
+
+    /// What is left of the user timeout after `waited`, at least `least`; none: there is no user timeout.
+    pub fn left(&self, waited: Span, least: Span) -> Option<Span> {
+        (self.user_timeout > Span::ZERO)
+            .then(|| Span(self.user_timeout.0.saturating_sub(waited.0)).max(least))
+    }
+
+    /// Whether the user timeout is over after `waited`.
+    pub fn over(&self, waited: Span) -> bool {
+        self.user_timeout > Span::ZERO && waited > Span::ZERO && waited >= self.user_timeout
+    }
 }
 
 impl Sender {
@@ -72,13 +118,9 @@ impl Sender {
 
     /// What is left of the user timeout bounds the next RTO (Linux `tcp_clamp_rto_to_user_timeout`).
     pub(super) fn clamp_rto(&self, now: Time, rto: Span) -> Span {
-        match (self.patience.user_timeout, self.undo.since()) {
-            (Span::ZERO, _) | (_, None) => rto,
-            (timeout, Some(since)) => {
-                let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
-                rto.min(Span(timeout.0.saturating_sub(waited.0)).max(self.timer.ticks.span(1)))
-            }
-        }
+        let Some(since) = self.undo.since() else { return rto };
+        let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
+        self.patience.left(waited, self.timer.ticks.span(1)).map_or(rto, |left| rto.min(left))
     }
 
     /// The device refused a packet: reduce as for a mark, try again later (Linux `tcp_transmit_skb`, NET_XMIT_DROP).

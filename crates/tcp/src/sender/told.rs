@@ -40,23 +40,18 @@ impl Sender {
 
     /// Consecutive timeouts without an answer.
     pub fn retransmits(&self) -> u32 {
-        self.patience.timeouts
+        self.patience.timeouts()
     }
 
     /// Whether the connection is given up.
     #[inline]
     pub fn has_failed(&self) -> bool {
-        self.patience.failed
+        self.patience.gave_up()
     }
 
     /// Segments delivered so far.
     pub fn delivered(&self) -> u64 {
         self.delivered
-    }
-
-    /// Window probes without an answer, and their back-off.
-    pub fn probes(&self) -> (u8, u8) {
-        (self.window_probes.unanswered, self.window_probes.backoff)
     }
 
     /// Peer's window.

@@ -12,9 +12,9 @@ use super::Sender;
 #[derive(Debug, Default)]
 pub(super) struct WindowProbes {
     /// Probes without an answer.
-    pub unanswered: u8,
+    unanswered: u8,
     /// Doublings of the time to the next.
-    pub backoff: u8,
+    backoff: u8,
     /// When the first was due.
     since: Option<Time>,
 }
@@ -44,7 +44,7 @@ impl Sender {
         if self.board.packets_out() > 0 || !self.has_new_data() {
             self.end_probing();
         } else if self.gives_up_probing(now) {
-            self.patience.failed = true;
+            self.patience.give_up();
         } else {
             self.intent.force(First::WindowProbe);
         }
@@ -54,7 +54,7 @@ impl Sender {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let available = self.stream.from(self.snd_nxt);
         let len = available.min(room).min(self.smss as u64) as u32;
-        if len > 0 && self.patience.refused {
+        if len > 0 && self.patience.refused() {
             self.window_probes.unanswered += 1;
             self.on_refusal(now, TimerKind::Probe);
             return None;
@@ -82,10 +82,7 @@ impl Sender {
     /// Whether the probe of a closed window that is due now would be one too many.
     pub(super) fn gives_up_probing(&mut self, now: Time) -> bool {
         let since = *self.window_probes.since.get_or_insert(now);
-        let timeout = self.patience.user_timeout;
-        let waited = now.since(since);
-        (timeout > Span::ZERO && waited > Span::ZERO && waited >= timeout)
-            || self.window_probes.unanswered >= self.config.data_retries
+        self.patience.over(now.since(since)) || self.window_probes.unanswered >= self.config.data_retries
     }
 
     /// The receiver answered, or there is nothing to probe for.
@@ -95,11 +92,13 @@ impl Sender {
 
     /// What is left of the user timeout bounds the time to the next probe (Linux `tcp_clamp_probe0_to_user_timeout`).
     pub(super) fn clamp_probe(&self, now: Time, wait: Span) -> Span {
-        match (self.patience.user_timeout, self.window_probes.since) {
-            (Span::ZERO, _) | (_, None) => wait,
-            (timeout, Some(since)) => {
-                wait.min(Span(timeout.0.saturating_sub(now.since(since).0)).max(self.timer.ticks.span(2)))
-            }
-        }
+        let Some(since) = self.window_probes.since else { return wait };
+        let left = self.patience.left(now.since(since), self.timer.ticks.span(2));
+        left.map_or(wait, |left| wait.min(left))
+    }
+
+    /// Window probes without an answer, and their back-off.
+    pub fn probes(&self) -> (u8, u8) {
+        (self.window_probes.unanswered, self.window_probes.backoff)
     }
 }
