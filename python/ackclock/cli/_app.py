@@ -72,7 +72,7 @@ Width = Annotated[
 MostSeeds = Annotated[
     int, typer.Option(parser=whole_number(2, 1_000_000), metavar="N", help="Where --until-width gives up.")
 ]
-Metric = Annotated[str, typer.Option(metavar="NAME", help="A metric that the sweep keeps.")]
+Metric = Annotated[str, typer.Option(metavar="NAME", help="One of the metrics that the sweep keeps.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -101,7 +101,8 @@ def run(
     out: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Write the tables (Parquet) and run.json here, in place of those of a former run."
+            metavar="DIR",
+            help="Write the tables (Parquet) and run.json to this folder, replacing those of an earlier run.",
         ),
     ] = None,
     json: Json = False,
@@ -113,7 +114,7 @@ def run(
         str | None,
         typer.Option(metavar="sender|receiver", help="Side that --pcap captures (default: sender)."),
     ] = None,
-    memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more.")] = "4 GiB",
+    memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more memory.")] = "4 GiB",
     backend: Annotated[
         str, typer.Option(metavar="sim|linux", help="The simulator, or the real Linux TCP in virtual time.")
     ] = "sim",
@@ -121,7 +122,7 @@ def run(
         str | None,
         typer.Option(
             metavar="auto|qdisc|relay",
-            help="linux: who plays the network, the kernel's queueing disciplines or the simulator's links.",
+            help="linux: play the network by the kernel's queueing disciplines or by the simulator's links.",
         ),
     ] = None,
     wall_limit: Annotated[
@@ -159,9 +160,9 @@ def study_list(json: Json = False) -> None:
 @study.command("show")
 def study_show(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
-    tables: Annotated[bool, typer.Option("--tables", help="The exact tables beside the published ones.")] = False,
+    tables: Annotated[bool, typer.Option("--tables", help="Show the exact tables beside the published ones.")] = False,
 ) -> None:
-    """Describe a study: what it reproduces, what it claims."""
+    """Describe a study: what it reproduces and which claims it tests."""
     from ackclock.cli import _study
 
     _study.show(name, tables=tables)
@@ -170,20 +171,24 @@ def study_show(
 @study.command("run")
 def study_run(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", show_default=False)] = None,
-    every: Annotated[bool, typer.Option("--all", help="All studies, and one report that links theirs.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run all studies, and write one report that links theirs.")
+    ] = False,
     scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
     seeds: Annotated[
         int | None,
         typer.Option(
-            parser=whole_number(2, 500), metavar="N", help="Seeds of each cell, 2 to 500, instead of the scale's."
+            parser=whole_number(2, 500),
+            metavar="N",
+            help="Seeds of each cell, 2 to 500, instead of those of the scale.",
         ),
     ] = None,
     jobs: Jobs = None,
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="Write the report here.")] = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="Write the report to this folder.")] = None,
     store: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Keep runs here, and go on with those it holds (with --all --out: OUT/store)."
+            metavar="DIR", help="Keep runs in this folder and reuse those it holds (with --all --out: OUT/store)."
         ),
     ] = None,
     scheduler: Scheduler = None,
@@ -192,17 +197,20 @@ def study_run(
     worker: Worker = None,
     backend: Annotated[
         str,
-        typer.Option(metavar="sim|linux", help="linux: the part that runs in the real kernel, beside the simulator."),
+        typer.Option(
+            metavar="sim|linux",
+            help="linux: run the kernel part of the study, on the real kernel and in the simulator.",
+        ),
     ] = "sim",
     readings: Annotated[
-        bool, typer.Option("--readings", help="Also what the publications leave open, read in every other way.")
+        bool, typer.Option("--readings", help="Also judge every other reading of what the publications leave open.")
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Record verdicts and values; later runs are held against them.")
+        bool, typer.Option("--record", help="Record verdicts and values; later runs are compared with them.")
     ] = False,
     json: Json = False,
 ) -> int:
-    """Run studies. Exit code 1 if a verdict differs from the recorded one; a value that drifted is told."""
+    """Run studies. Exit code 1 if a verdict differs from the recorded one. Values that drifted are listed."""
     from ackclock.cli import _study, _workers
 
     if backend not in ("sim", "linux"):
@@ -247,7 +255,7 @@ def schema() -> None:
 @app.command()
 def bench(
     json: Json = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs, no repeats: a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs without repeats, for a first look.")] = False,
 ) -> None:
     """Measure ns of user CPU per delivered packet, beside the yardstick loop."""
     from ackclock.cli import _tools
@@ -263,17 +271,17 @@ def script(
     profile: Annotated[str, typer.Option(metavar="NAME", help="Host profile.")] = "linux-6",
     hz: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Timer ticks per second.")] = 1000,
     tolerance: Annotated[
-        int | None, typer.Option(parser=whole_number(0), metavar="US", help="By how much times may differ.")
+        int | None, typer.Option(parser=whole_number(0), metavar="US", help="How much times may differ, microseconds.")
     ] = None,
     change: Annotated[
         list[str] | None, typer.Option("--set", metavar="SYSCTL=VALUE", help="Set a kernel parameter. Repeatable.")
     ] = None,
     define: Annotated[
         list[str] | None,
-        typer.Option("-D", "--define", metavar="WORD=VALUE", help="What a word of the scripts stands for. Repeatable."),
+        typer.Option("-D", "--define", metavar="WORD=VALUE", help="Define a word of the scripts. Repeatable."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail on packets that no expectation took, also after the last one.")
+        bool, typer.Option("--strict", help="Fail on packets that no expectation matched, also after the last one.")
     ] = False,
     backend: Annotated[
         str, typer.Option(metavar="sim|linux|both", help="The simulator, the real Linux TCP, or one beside the other.")
@@ -306,7 +314,7 @@ def fidelity(
     jobs: Jobs = None,
     json: Json = False,
 ) -> int:
-    """Compare the simulator with what a real Linux kernel did. Exit code 1 if something new misses."""
+    """Compare the simulator with measurements of a real Linux kernel. Exit code 1 if a miss is not a known one."""
     from ackclock.cli import _tools
 
     return _tools.fidelity(seeds=seeds, jobs=jobs, as_json=json)
@@ -327,7 +335,7 @@ def linux_build(
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Build the kernel of the linux backend; minutes the first time, seconds with another controller."""
+    """Build the kernel of the linux backend. Takes minutes the first time, seconds with another controller."""
     from ackclock.cli import _linux
 
     _linux.build(source=source, controllers=controller or [], jobs=jobs, as_json=json)
@@ -336,11 +344,11 @@ def linux_build(
 @app.command()
 def doctor(
     packages: Annotated[
-        bool, typer.Option("--packages", help="Only the names of missing Debian packages, for `apt-get install`.")
+        bool, typer.Option("--packages", help="Print only the names of missing Debian packages, for `apt-get install`.")
     ] = False,
     json: Json = False,
 ) -> int:
-    """Say what the linux backend lacks on this machine. Exit code 3 if anything."""
+    """List what the linux backend lacks on this machine. Exit code 3 if anything is missing."""
     from ackclock.cli import _linux
 
     return _linux.doctor(packages=packages, as_json=json)
@@ -358,10 +366,10 @@ def sweep_run(
     until_width: Width = None,
     metric: Metric = "goodput_bps",
     most_seeds: MostSeeds = 10_000,
-    retry: Annotated[bool, typer.Option("--retry", help="Make runs again that failed before.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
     json: Json = False,
 ) -> int:
-    """Make the runs that the folder does not hold yet. Exit code 1 if runs failed."""
+    """Make the runs that the folder does not have yet. Exit code 1 if runs failed."""
     from ackclock.cli import _sweep, _workers
 
     workers = _workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
@@ -386,10 +394,10 @@ def sweep_resume(
     slurm: Slurm = None,
     pbs: Pbs = None,
     worker: Worker = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Make runs again that failed before.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
     json: Json = False,
 ) -> int:
-    """Go on where a sweep ended. The same as run, for a folder that there is."""
+    """Continue a sweep. The same as run, for an existing folder."""
     from ackclock.cli import _sweep, _workers
 
     workers = _workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
@@ -398,7 +406,7 @@ def sweep_resume(
 
 @sweep.command("status")
 def sweep_status(file: Target, out: Out = None, json: Json = False) -> None:
-    """Say how far a sweep is, also while it runs."""
+    """Show how far a sweep is, also while it runs."""
     from ackclock.cli import _sweep
 
     _sweep.status(file, out=_path(out, "--out"), as_json=json)
@@ -408,7 +416,7 @@ def sweep_status(file: Target, out: Out = None, json: Json = False) -> None:
 def sweep_export(
     file: Target,
     out: Out = None,
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="A row per run, the axes in front.")] = None,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write a row per run, the axes first.")] = None,
 ) -> None:
     """Write the table of a sweep, also while it runs."""
     from ackclock.cli import _sweep
@@ -423,10 +431,10 @@ def sweep_plot(
     metric: Metric = "goodput_bps",
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="lines|heat-map|cdf|pareto", help="Only figures of this kind. Repeatable."),
+        typer.Option(metavar="lines|heat-map|cdf|pareto", help="Draw only figures of this kind. Repeatable."),
     ] = None,
-    x: Annotated[str | None, typer.Option(metavar="AXIS", help="Along the x axis.")] = None,
-    by: Annotated[str | None, typer.Option(metavar="AXIS", help="A line for each value.")] = None,
+    x: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the grid along x.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the grid with a line for each value.")] = None,
 ) -> None:
     """Draw lines with bands, heat map, distributions and throughput against delay; write a report."""
     from ackclock.cli import _sweep
@@ -441,7 +449,7 @@ def compare(
     seeds: Annotated[
         int, typer.Option(parser=whole_number(2, 100_000), metavar="N", help="Pairs of runs, 2 to 100000.")
     ] = 20,
-    metric: Annotated[list[str] | None, typer.Option(metavar="NAME", help="What is compared. Repeatable.")] = None,
+    metric: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A metric to compare. Repeatable.")] = None,
     until_width: Width = None,
     most_seeds: MostSeeds = 10_000,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Keep the runs in this folder.")] = None,
@@ -449,7 +457,7 @@ def compare(
     scheduler: Scheduler = None,
     json: Json = False,
 ) -> None:
-    """Run two scenarios under the same seeds: which is larger, by how much, or no difference shown."""
+    """Run two scenarios under the same seeds and print which is larger, by how much, or that no difference shows."""
     from ackclock.cli import _sweep, _workers
 
     _sweep.compare(
@@ -475,14 +483,18 @@ def diff(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value. Repeatable.")
     ] = None,
     network: Annotated[
-        str, typer.Option(metavar="relay|qdisc|auto", help="relay: the simulator's own links and losses.")
+        str, typer.Option(metavar="relay|qdisc|auto", help="relay: the simulator's links and losses.")
     ] = "relay",
     figure: Annotated[str | None, typer.Option(metavar="FILE", help="Draw both windows (svg, pdf, png).")] = None,
-    patterns: Annotated[bool, typer.Option("--patterns", help="Twenty patterns of loss instead of a file.")] = False,
-    reference: Annotated[bool, typer.Option("--reference", help="The measured cells of `ackclock fidelity`.")] = False,
+    patterns: Annotated[
+        bool, typer.Option("--patterns", help="Run twenty patterns of loss instead of a file.")
+    ] = False,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Run the measured cells of `ackclock fidelity`.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Run a scenario in the simulator and in the real Linux TCP, and say where they first differ."""
+    """Run a scenario in the simulator and in the real Linux TCP, and show where they first differ."""
     from ackclock.cli import _diff
 
     _diff.diff(
