@@ -11,8 +11,8 @@
 //! | variables | none is infinite |
 //! | determinism | the same sequence gives the same windows |
 //!
-//! Controllers that set the window by themselves (`Needs::control`) answer for growth, undo and marks in ways of their own:
-//! for these the rules on application limits, reductions and marks are left out, and undo may not lower cwnd.
+//! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way. For these
+//! the rules on application limits, reductions and marks do not apply; undo may not lower cwnd.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! Congestion controllers: the contract. The closed set of built-in ones and their names are in `registry.rs`, each
-//! controller in a file of its own.
+//! controller in its own file.
 
 mod bbr;
 mod bbr3;

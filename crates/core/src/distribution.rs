@@ -1,4 +1,4 @@
-//! Distributions that a component draws from, with a stream of its own.
+//! Distributions, from which each component draws with its own stream.
 
 use crate::rng::Stream;
 

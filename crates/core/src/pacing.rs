@@ -1,8 +1,8 @@
-//! What becomes of a paced sender's lateness: the policy that a host lays down and that a paced sender keeps to.
+//! What becomes of a paced sender's lateness: the host sets a policy, and its paced senders follow it.
 //!
-//! A paced sender has a next send time, `due`, and an interval between packets. Its host may let it run late: the
-//! processor was taken away, or its timers fire only at ticks. How the sender goes on decides between a burst and a
-//! hole in its rate, so it is a policy of its own, the same for every transport:
+//! A paced sender has a next send time, `due`, and an interval between packets. Its host may make it late: the
+//! processor was taken away, or timers fire only at ticks. How the sender continues decides between a burst and a
+//! hole in its rate. This policy is separate from the transport and the same for all of them:
 //!
 //! ```text
 //! while policy.release(due) <= now { send one packet; due = policy.following(due, now, interval) }

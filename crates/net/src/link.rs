@@ -72,7 +72,7 @@ pub struct Counters {
     pub dropped_by_class: [u64; 4],
     /// Packets dropped by the loss model.
     pub dropped_loss: u64,
-    /// Packets dropped by the queue, full or of its own will.
+    /// Packets dropped by the queue: when it was full, or by its own rule.
     pub dropped_queue: u64,
     /// Packets taken from the far end.
     pub delivered: u64,
@@ -334,8 +334,8 @@ impl Link {
         }
     }
 
-    /// Start counting anew at `now`: what was before is a warm-up. Packets that wait now count with what is left of
-    /// their wait, but their whole wait is in `mean_wait_s` of nobody.
+    /// Start counting anew at `now`; the time before was a warm-up. Packets that wait now count with the rest of their
+    /// wait; no mean counts their full wait.
     pub fn count_from(&mut self, now: Time) {
         self.before = Some(Box::new(self.sums(now)));
         self.backlog.advance(now);

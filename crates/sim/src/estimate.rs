@@ -1,4 +1,4 @@
-//! How much memory a run will need at most, told before it starts.
+//! How much memory a run will need at most, computed before it starts.
 
 use std::mem::size_of;
 

@@ -1,5 +1,17 @@
-//! The simulator: a scenario and a seed in, tables out. The world runs the only event loop; workloads drive the
-//! connections; nothing here decides what TCP or a queue does.
+//! The simulator: a scenario and a seed in, tables out. The world runs the only event loop, workloads drive the
+//! connections, and nothing here decides what TCP or a queue does.
+//!
+//! | from | by | to |
+//! |---|---|---|
+//! | the scenario as JSON | [`parse`], [`spec`] | [`Scenario`] |
+//! | [`Scenario`] | `build`: [`topology`] (links, ways), [`hosts`] (settings of each end), `machines`, [`workload`], [`starts`] | a world, ready to run |
+//! | a world | [`world`] (the event loop), [`transport`] and [`udp`] (the ends) | packets and events |
+//! | events | `observe` (samples), [`flow`], [`tally`] and `histogram` (sums and rows), [`capture`] | rows |
+//! | rows | [`output`], [`table`] | tables |
+//! | tables | [`summary`] | metrics |
+//!
+//! [`batch`] does this for many seeds, [`estimate`] says beforehand how much memory it takes. Modules are public where the
+//! Python binding and the guest of the linux backend use them.
 
 mod app;
 pub mod batch;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::run::{parse, run};
 use crate::table::{Column, Table};
 
-/// A metric that has a name of its own: the name, one line about it, and how it is reduced.
+/// A metric with a name: the name, one line about it, and how it is reduced.
 struct Named {
     name: &'static str,
     about: &'static str,
@@ -96,7 +96,7 @@ const NAMED: &[Named] = &[
     Named { name: "fetch_p99_s", about: "their 99th percentile", of: |s| s.latency(Reduce::Quantile(0.99)) },
 ];
 
-/// Name and one line of each metric that has a name of its own.
+/// Name and one line of each named metric.
 pub fn registry() -> Vec<(&'static str, &'static str)> {
     NAMED.iter().map(|metric| (metric.name, metric.about)).collect()
 }

@@ -1,7 +1,7 @@
 //! From the scenario's network to links and ways over them.
 //!
 //! Where flows share links they share both directions: chain: all of them; dumbbell, wishbone: the bottleneck. A link
-//! of the way back that is not given is a copy of the one on the way out, with random streams of its own.
+//! of the way back that is not given is a copy of the one on the way out, with its own random streams.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What sits at the end of a path: a TCP connection, or an endpoint over datagrams. A closed set, so that the event loop
-//! makes no boxed call; whoever sends bulk data uses the common part and need not know which it is.
+//! The end of a path: a TCP connection, or an endpoint over datagrams. A closed set, so that the event loop makes no boxed
+//! call. Workloads that send bulk data use the common part and need not know which of the two it is.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -247,7 +247,7 @@ impl World {
         }
         end.transport.on_timer(now);
         let (conn, flow) = (ConnId(end.conn), end.flow);
-        // A paced sender has a timer for every packet: an end that nobody watches only tells that it gave up.
+        // A paced sender has a timer for every packet, so an unwatched end reports only failure.
         let tells = end.watched || end.transport.has_failed();
         self.flush(index);
         if tells {

@@ -1,4 +1,4 @@
-//! Sans-IO TCP: told the time, never asks for it. Inputs are pushed (`on_packet`, `on_timer`, `write`, `close`),
+//! Sans-IO TCP: the time is an argument. Inputs are pushed (`on_packet`, `on_timer`, `write`, `close`),
 //! outputs polled (`poll_transmit`, `next_deadline`). No sockets, threads or clocks; the same code serves the
 //! simulator, packet scripts and tests.
 

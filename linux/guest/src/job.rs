@@ -1,5 +1,5 @@
-//! What is to be done, as the host side writes it (`ackclock.linux._translate`): the scenario as the simulator reads it, and
-//! what of it the kernel is told.
+//! The guest's job, as the host side writes it (`ackclock.linux._translate`): the scenario as the simulator reads it, and the
+//! settings for the kernel.
 
 use ackclock_sim::spec::Scenario;
 use serde::Deserialize;

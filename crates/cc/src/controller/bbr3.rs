@@ -127,7 +127,7 @@ impl CongestionControl for Bbr3 {
 
     fn on_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
 
-    /// Recovery begins: cwnd is saved and modulated in [`Bbr3::set_cwnd`], not reduced to a threshold.
+    /// Recovery begins: cwnd is saved and modulated in `set_cwnd`, not reduced to a threshold.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         self.save_cwnd(window.cwnd);
         window.ssthresh

@@ -1,4 +1,4 @@
-//! FAST: a window that seeks `alpha` packets of its own in the queues, steered by queueing delay instead of loss.
+//! FAST: a window that aims to keep `alpha` of its packets in the queues. It follows queueing delay instead of loss.
 //!
 //! Sources: Jin, Wei, Low, "FAST TCP: motivation, architecture, algorithms, performance" (INFOCOM 2004); constants and
 //! the slow-start exit as in the ns-2 module of Cui and Andrew where the paper is silent.

@@ -32,7 +32,7 @@ use be::Be;
 use meter::Meter;
 use train::Train;
 
-/// What the estimators are told of each ACK.
+/// What the estimators learn from each ACK.
 #[derive(Clone, Copy, Debug)]
 struct Credited {
     now: Time,

@@ -4,9 +4,9 @@
 //! Sources: Grieco, Mascolo, "Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP" (2004);
 //! Linux `tcp_westwood`. Variables have the kernel's names; rates are bytes per tick of 1 ms, times ticks.
 //!
-//! What is counted hangs on the kernel's header prediction. Duplicate ACKs have SACK blocks and count a segment each, on the
-//! slow path, which would take them off again from the ACK that ends recovery. But that one mostly has the expected
-//! header: on the fast path it counts in full, and the estimate is high by what was counted twice.
+//! What is counted depends on the kernel's header prediction. Duplicate ACKs have SACK blocks, take the slow path and count a
+//! segment each. The slow path would subtract these segments from the ACK that ends recovery. But that ACK mostly has the
+//! expected header, takes the fast path and counts in full, so the estimate is too high by what was counted twice.
 
 use ackclock_core::{Span, Time};
 

@@ -93,7 +93,7 @@ pub struct HostSums {
     pub largest_batch: u32,
 }
 
-/// A host at work. Its processes are numbers; whoever owns it asks before each step of one.
+/// A host at work. Its processes are numbers; the owner of the host asks it before each step of a process.
 pub struct Host {
     name: String,
     gate: Option<Gate>,
@@ -172,7 +172,7 @@ impl Host {
         self.scheduler.as_ref().map_or(Time::NEVER, Cpu::due)
     }
 
-    /// A slice may be over: the process that runs in place of another. Again until `None`.
+    /// A slice may be over. Returns a process that now runs instead of another; call it until it returns `None`.
     pub fn rotate(&mut self, now: Time) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.rotate(now))
     }
@@ -195,7 +195,7 @@ impl Host {
         self.rings[direction as usize].is_some()
     }
 
-    /// A packet comes to the card. The time at which it wants [`Host::hand_over`], if that is new.
+    /// A packet arrives at the card. Returns the time at which the card wants [`Host::hand_over`], if that is new.
     pub fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> Option<Time> {
         self.ring(direction).push(now, packet)
     }

@@ -1,6 +1,6 @@
-//! Video: a player at the receiving end asks for one chunk after the other, each at a bitrate that it chooses from what the
-//! last ones told it, and plays them. One connection, kept open; the next request goes out when the buffer has run down to
-//! a goal, so that in steady state downloads alternate with silence.
+//! Video: a player at the receiving end requests one chunk after the other and plays them. It chooses the bitrate of each
+//! chunk from how fast the last ones arrived. One connection stays open. The next request leaves when the buffer has run
+//! down to a goal, so that in steady state downloads alternate with silence.
 //!
 //! Chunk sizes come from the stream `video.<flow>.sizes`, the schedule from `video.<flow>.schedule`: the k-th chunk of a
 //! flow is as large, relative to its bitrate, in every arm of a comparison.

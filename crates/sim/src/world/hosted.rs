@@ -178,7 +178,7 @@ impl World {
     pub(super) fn run_process(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         loop {
-            // whoever is told of a step may close the connection
+            // the application's callback may close the connection
             let Some(end) = self.ends[index].as_mut() else { return };
             let (conn, flow, watched) = (ConnId(end.conn), end.flow, end.watched);
             let due = end.transport.next_deadline() <= now;
