@@ -19,7 +19,7 @@ pub use datagram::{Datagram, DatagramEndpoint};
 pub use digest::Digest;
 pub use distribution::Distribution;
 pub use event::EventQueue;
-pub use pacing::{CatchUp, Pacer};
+pub use pacing::{CatchUp, HostPacing};
 pub use packet::{Flags, FlowId, Header, Packet, SackBlock, SackList, Segment};
 pub use rng::Stream;
 pub use time::{Span, Time};

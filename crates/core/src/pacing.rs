@@ -28,7 +28,7 @@ pub enum CatchUp {
 
 /// How a host treats its paced senders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Pacer {
+pub struct HostPacing {
     /// Period of the clock that wakes the sender; zero = exact. Lateness below a tick is always made up, for else the
     /// tick, not the sender, would set the rate.
     pub tick: Span,
@@ -36,7 +36,7 @@ pub struct Pacer {
     pub catch_up: CatchUp,
 }
 
-impl Pacer {
+impl HostPacing {
     /// When a packet that is due at `due` may leave: at the clock's next tick.
     #[inline]
     pub fn release(&self, due: Time) -> Time {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     /// Packets sent at `wake` by a sender that was due at `due`, and the next send time.
-    fn burst(pacer: Pacer, mut due: Time, wake: Time, interval: Span) -> (u32, Time) {
+    fn burst(pacer: HostPacing, mut due: Time, wake: Time, interval: Span) -> (u32, Time) {
         let mut sent = 0;
         while due <= wake {
             due = pacer.following(due, wake, interval);
@@ -80,7 +80,7 @@ mod tests {
     fn what_a_stall_of_ten_intervals_becomes() {
         let interval = Span(120);
         let after =
-            |catch_up| burst(Pacer { tick: Span::ZERO, catch_up }, Time(1_200), Time(2_400), interval);
+            |catch_up| burst(HostPacing { tick: Span::ZERO, catch_up }, Time(1_200), Time(2_400), interval);
         assert_eq!(after(CatchUp::None), (1, Time(2_520)));
         assert_eq!(after(CatchUp::Burst(0)), (1, Time(2_520)));
         assert_eq!(after(CatchUp::Burst(3)), (4, Time(2_520)));
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn ticks_keep_the_rate_whatever_the_policy() {
         for catch_up in [CatchUp::None, CatchUp::Burst(1), CatchUp::Full] {
-            let pacer = Pacer { tick: Span(1_000), catch_up };
+            let pacer = HostPacing { tick: Span(1_000), catch_up };
             let (mut due, mut sent) = (Time(0), 0);
             for tick in 0..1_000u64 {
                 let (n, next) = burst(pacer, due, Time(tick * 1_000), Span(130));

@@ -16,7 +16,7 @@ use crate::jitter::Jitter;
 use crate::loss::{AppliesTo, Loss, LossConfig};
 use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
-use crate::queue::{Arrival, Queue, QueueConfig, Refused, Verdict};
+use crate::queue::{Admission, Arrival, Queue, QueueConfig, Refused};
 use crate::reorder::{Chooser, Reorder};
 use crate::transmitter::Transmitter;
 use crate::wire::Wire;
@@ -229,12 +229,12 @@ impl Link {
         let busy_until = self.busy_until;
         let (backlog, wire) = (&self.backlog, &self.wire);
         match self.queue.admit(&Arrival { now, packet: &packet, tx, busy_until, backlog, wire }) {
-            Verdict::Accept => {}
-            Verdict::Mark => {
+            Admission::Accept => {}
+            Admission::Mark => {
                 packet.ecn = Ecn::Ce;
                 self.marked += segments as u64;
             }
-            Verdict::Refuse(why) => {
+            Admission::Refuse(why) => {
                 self.refused += segments as u64;
                 self.dropped[packet.class() as usize] += segments as u64;
                 return Err(why);

@@ -1,6 +1,6 @@
 //! Settings of both ends.
 
-use ackclock_core::{Pacer, Span};
+use ackclock_core::{HostPacing, Span};
 
 /// How the receiver reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub struct Config {
     /// A datagram counts as lost when this many with larger numbers were reported, and it was not; at least 1.
     pub reordering: u32,
     /// What becomes of lateness.
-    pub pacer: Pacer,
+    pub pacer: HostPacing,
     /// With nothing new to send, data not yet acknowledged is sent again.
     pub fills_up: bool,
     /// Utility takes the rate set instead of the rate at which datagrams left: stalls of the sender go unseen.
@@ -50,7 +50,7 @@ impl Default for Config {
             header: 16,
             feedback: Feedback::default(),
             reordering: 3,
-            pacer: Pacer::default(),
+            pacer: HostPacing::default(),
             fills_up: false,
             nominal: false,
             window: 100_000,

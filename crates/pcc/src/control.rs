@@ -15,7 +15,7 @@ pub use vivace::{Vivace, VivaceParams};
 
 /// What a controller may know of the path when it plans an interval.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
+pub struct PathView {
     /// The time.
     pub now: Time,
     /// Smoothed RTT.
@@ -26,7 +26,7 @@ pub struct Path {
     pub packet_bytes: u32,
 }
 
-impl Path {
+impl PathView {
     /// Bits of a full datagram's IP packet.
     pub fn packet_bits(&self) -> f64 {
         self.packet_bytes as f64 * 8.0
@@ -48,7 +48,7 @@ pub struct Plan {
 /// order. Between the two others are planned, so a controller says what to send while it waits.
 pub trait RateControl {
     /// An interval begins.
-    fn begin(&mut self, path: &Path) -> Plan;
+    fn begin(&mut self, path: &PathView) -> Plan;
 
     /// The result of an interval, its utility, and the purpose with which it was planned. Returns whether the rate is
     /// another one now: the interval under way then ends at once.
@@ -63,7 +63,7 @@ pub trait RateControl {
 
 /// What a result led to.
 #[derive(Clone, Copy, Debug)]
-pub struct Verdict {
+pub struct Judged {
     /// The rate is another one now.
     pub changed: bool,
     /// NaN if the interval was not judged.
@@ -93,7 +93,7 @@ impl Controller {
     }
 
     /// Plan an interval.
-    pub fn begin(&mut self, path: &Path) -> Plan {
+    pub fn begin(&mut self, path: &PathView) -> Plan {
         match &mut self.algorithm {
             Algorithm::Allegro(a) => a.begin(path),
             Algorithm::Vivace(v) => v.begin(path),
@@ -101,10 +101,10 @@ impl Controller {
     }
 
     /// Judge an interval.
-    pub fn on_result(&mut self, measured: &Measured, purpose: u32) -> Result<Verdict, String> {
+    pub fn on_result(&mut self, measured: &Measured, purpose: u32) -> Result<Judged, String> {
         let state = self.state();
         if measured.sent == 0 {
-            return Ok(Verdict { changed: false, utility: f64::NAN, state });
+            return Ok(Judged { changed: false, utility: f64::NAN, state });
         }
         let mut measured = *measured;
         if let Algorithm::Vivace(v) = &mut self.algorithm {
@@ -120,7 +120,7 @@ impl Controller {
             Algorithm::Allegro(a) => a.on_result(measured, utility, purpose),
             Algorithm::Vivace(v) => v.on_result(measured, utility, purpose),
         };
-        Ok(Verdict { changed, utility, state })
+        Ok(Judged { changed, utility, state })
     }
 
     /// Rate of the interval that would begin now, bit/s.

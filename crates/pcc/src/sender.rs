@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 
 use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint, Report};
-use ackclock_core::{Pacer, Span, Time};
+use ackclock_core::{HostPacing, Span, Time};
 
 use crate::config::Config;
-use crate::control::{Controller, Path};
+use crate::control::{Controller, PathView};
 use crate::interval::{Intervals, Measured};
 use crate::pieces::Outgoing;
 use crate::request::{FIRST_WAIT, TRIES};
@@ -164,7 +164,7 @@ impl Sender {
         self.closing = true;
     }
     /// How the host treats lateness.
-    pub fn set_pacer(&mut self, pacer: Pacer) {
+    pub fn set_pacer(&mut self, pacer: HostPacing) {
         self.config.pacer = pacer;
     }
     /// Keep a row for each monitor interval.
@@ -258,9 +258,9 @@ impl Sender {
         (number, piece.len, kind, piece.rexmit)
     }
 
-    fn path(&self, now: Time) -> Path {
+    fn path(&self, now: Time) -> PathView {
         let min_rtt = if self.stats.min_rtt == Span::MAX { self.srtt } else { self.stats.min_rtt };
-        Path { now, srtt: self.srtt, min_rtt, packet_bytes: self.config.packet_bytes() }
+        PathView { now, srtt: self.srtt, min_rtt, packet_bytes: self.config.packet_bytes() }
     }
 
     #[inline(never)]

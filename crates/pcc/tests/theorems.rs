@@ -6,7 +6,7 @@
 //! 37.4 and 62.6 % is stable. From three senders on the stable state loses packets, and is the only one.
 
 use ackclock_core::{Span, Stream, Time};
-use ackclock_pcc::control::{Allegro, AllegroParams, Path, RateControl};
+use ackclock_pcc::control::{Allegro, AllegroParams, PathView, RateControl};
 use ackclock_pcc::utility::{alpha_for, equilibrium_loss, safe};
 use ackclock_pcc::Measured;
 use proptest::prelude::*;
@@ -120,7 +120,7 @@ proptest! {
     #[test]
     fn allegro_converges_on_the_fluid_model(first in 2.0f64..108.0, seed in 0u64..1000) {
         let rtt = Span::from_ms(30);
-        let path = Path { now: Time::ZERO, srtt: rtt, min_rtt: rtt, packet_bytes: 1500 };
+        let path = PathView { now: Time::ZERO, srtt: rtt, min_rtt: rtt, packet_bytes: 1500 };
         let params = AllegroParams { start: ackclock_pcc::control::Start::Rate(first * 1e6), ..AllegroParams::PAPER };
         let other = AllegroParams { start: ackclock_pcc::control::Start::Rate((110.0 - first) * 1e6), ..params };
         let mut senders = [

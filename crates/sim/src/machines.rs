@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ackclock_core::{CatchUp, Distribution, Pacer, Span};
+use ackclock_core::{CatchUp, Distribution, HostPacing, Span};
 use ackclock_net::host::{Batching, CpuConfig, GateConfig};
 use ackclock_net::HostConfig;
 
@@ -120,7 +120,7 @@ fn machine_of(spec: &spec::Host, name: String) -> HostConfig {
         }),
         receive: batching(spec.receive),
         transmit: batching(spec.transmit),
-        pacer: Pacer {
+        pacer: HostPacing {
             tick: Span(spec.tick_ns),
             catch_up: match spec.catch_up {
                 None => CatchUp::Full,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
-use ackclock_core::{FlowId, Header, Pacer, Packet, Stream, Time};
+use ackclock_core::{FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
 use ackclock_tcp::{Config, Connection};
@@ -174,7 +174,7 @@ impl Transport {
     }
 
     /// How its host treats a paced sender's lateness.
-    pub fn set_pacer(&mut self, pacer: Pacer) {
+    pub fn set_pacer(&mut self, pacer: HostPacing) {
         match self {
             Transport::Tcp(tcp) => tcp.set_host_pacer(pacer),
             Transport::Datagram(end) => match &mut **end {

@@ -8,7 +8,7 @@ mod told;
 use std::rc::Rc;
 
 use ackclock_core::packet::Ecn;
-use ackclock_core::{Flags, FlowId, Pacer, Segment, Time};
+use ackclock_core::{Flags, FlowId, HostPacing, Segment, Time};
 
 use crate::config::{Config, DelayedAck, EcnUse};
 use crate::keepalive::Keeper;
@@ -121,7 +121,7 @@ impl Connection {
     }
 
     /// How the host treats lateness of paced segments.
-    pub fn set_host_pacer(&mut self, policy: Pacer) {
+    pub fn set_host_pacer(&mut self, policy: HostPacing) {
         self.sender.set_host_pacer(policy);
     }
 

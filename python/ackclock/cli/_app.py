@@ -1,4 +1,7 @@
-"""The commands and their options."""
+"""The commands and their options.
+
+Length: one function for each command, mostly the declaration of its options.
+"""
 
 from __future__ import annotations
 

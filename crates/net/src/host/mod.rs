@@ -8,7 +8,7 @@
 //! | `nic.rs` | interrupt coalescing on the way in, batches on the way out |
 //! | `departures.rs` | the noise that came of it |
 //!
-//! What a paced sender does about its lateness is [`ackclock_core::Pacer`]. Several flows, senders and receivers, can
+//! What a paced sender does about its lateness is [`ackclock_core::HostPacing`]. Several flows, senders and receivers, can
 //! live on one host: then they freeze together and share its cores and its card.
 
 mod cpu;
@@ -16,7 +16,7 @@ mod departures;
 mod gate;
 mod nic;
 
-use ackclock_core::{Pacer, Packet, Span, Stream, Time};
+use ackclock_core::{HostPacing, Packet, Span, Stream, Time};
 
 pub use cpu::CpuConfig;
 pub use departures::Departures;
@@ -45,7 +45,7 @@ pub struct HostConfig {
     /// From the processes to the line.
     pub transmit: Batching,
     /// What becomes of the lateness of paced senders.
-    pub pacer: Pacer,
+    pub pacer: HostPacing,
 }
 
 /// A direction through the card.
@@ -100,7 +100,7 @@ pub struct Host {
     scheduler: Option<Cpu>,
     cpu: CpuConfig,
     rings: [Option<Ring>; 2],
-    pacer: Pacer,
+    pacer: HostPacing,
     receives_on: bool,
     emulates_links: bool,
 }
@@ -135,7 +135,7 @@ impl Host {
     }
 
     /// What becomes of the lateness of paced senders.
-    pub fn pacer(&self) -> Pacer {
+    pub fn pacer(&self) -> HostPacing {
         self.pacer
     }
 

@@ -5,7 +5,7 @@
 use ackclock_core::schema::{Limit, Takes};
 use ackclock_core::table;
 
-use super::{Arrival, Refused, Verdict};
+use super::{Admission, Arrival, Refused};
 
 table! {
     /// First in, first out; an arrival that finds the queue full is dropped.
@@ -31,14 +31,14 @@ impl DropTail {
     }
 
     #[inline]
-    pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
+    pub(crate) fn admit(&self, arrival: &Arrival) -> Admission {
         let backlog = arrival.backlog;
         let fits = backlog.len() + arrival.packet.segments() <= self.limit_packets
             && arrival.packet.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes());
         if fits || arrival.finds_link_idle() {
-            Verdict::Accept
+            Admission::Accept
         } else {
-            Verdict::Refuse(Refused::QueueFull)
+            Admission::Refuse(Refused::QueueFull)
         }
     }
 }

@@ -119,7 +119,7 @@ pub(crate) type Dropped = (Packet, Refused);
 
 /// What a discipline decides about a packet on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Admission {
     Accept,
     Mark,
     Refuse(Refused),
@@ -189,7 +189,7 @@ impl Queue {
 
     /// Decide about an arrival. CoDel has its own way in.
     #[inline]
-    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
+    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
         match self {
             Queue::DropTail(queue) => queue.admit(arrival),
             Queue::NetemLimit(queue) => queue.admit(arrival),

@@ -7,7 +7,7 @@
 use ackclock_core::schema::Takes;
 use ackclock_core::table;
 
-use super::{Arrival, Refused, Verdict};
+use super::{Admission, Arrival, Refused};
 
 table! {
     /// The limit of Linux netem: packets in the delay line count too, and one of several segments (`tso`) counts once;
@@ -28,13 +28,13 @@ impl NetemLimit {
     }
 
     #[inline]
-    pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
+    pub(crate) fn admit(&self, arrival: &Arrival) -> Admission {
         let wire = arrival.wire;
         // A packet at the far end in this very nanosecond has left, whether or not it has been taken.
         if wire.len() < self.limit || wire.len() - wire.due(arrival.now) < self.limit {
-            Verdict::Accept
+            Admission::Accept
         } else {
-            Verdict::Refuse(Refused::QueueFull)
+            Admission::Refuse(Refused::QueueFull)
         }
     }
 }

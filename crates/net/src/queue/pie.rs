@@ -16,7 +16,7 @@
 use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{table, Span, Stream, Time};
 
-use super::{ecn_capable, Arrival, Refused, Verdict};
+use super::{ecn_capable, Admission, Arrival, Refused};
 
 table! {
     /// PIE (RFC 8033): drops arrivals at random, so that the queueing delay stays near a reference.
@@ -61,22 +61,22 @@ impl Pie {
         }
     }
 
-    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
+    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
         self.busy_until = arrival.busy_until;
         self.catch_up(arrival.now);
         let full =
             self.params.limit.is_some_and(|limit| arrival.backlog.len() + arrival.packet.segments() > limit);
         if full && !arrival.finds_link_idle() {
             self.accu_prob = 0.0;
-            return Verdict::Refuse(Refused::QueueFull);
+            return Admission::Refuse(Refused::QueueFull);
         }
         if self.burst_allowance > Span::ZERO || !self.drop_early(arrival) {
-            return Verdict::Accept;
+            return Admission::Accept;
         }
         if self.params.ecn && self.drop_prob <= MARK_ECNTH && ecn_capable(arrival.packet) {
-            return Verdict::Mark;
+            return Admission::Mark;
         }
-        Verdict::Refuse(Refused::Aqm)
+        Admission::Refuse(Refused::Aqm)
     }
 
     /// §4.1, §5.3.

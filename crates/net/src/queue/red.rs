@@ -21,7 +21,7 @@ use ackclock_core::rng::threshold;
 use ackclock_core::schema::{Takes, FLAG};
 use ackclock_core::{table, Span, Stream};
 
-use super::{ecn_capable, Arrival, Refused, Verdict};
+use super::{ecn_capable, Admission, Arrival, Refused};
 
 table! {
     /// RED (Floyd and Jacobson 1993), gentle: drops at random as the mean queue grows.
@@ -63,18 +63,18 @@ impl Red {
         Red { parameters, avg: 0.0, count: -1, s: Span::ZERO, stream }
     }
 
-    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Verdict {
+    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
         self.update_average(arrival);
         let full = arrival.backlog.len() + arrival.packet.segments() > self.parameters.limit
             && !arrival.finds_link_idle();
         match self.signal() {
             Signal::Early if !(self.parameters.ecn && ecn_capable(arrival.packet)) => {
-                Verdict::Refuse(Refused::Aqm)
+                Admission::Refuse(Refused::Aqm)
             }
-            Signal::Forced => Verdict::Refuse(Refused::Aqm),
-            _ if full => Verdict::Refuse(Refused::QueueFull),
-            Signal::Early => Verdict::Mark,
-            Signal::None => Verdict::Accept,
+            Signal::Forced => Admission::Refuse(Refused::Aqm),
+            _ if full => Admission::Refuse(Refused::QueueFull),
+            Signal::Early => Admission::Mark,
+            Signal::None => Admission::Accept,
         }
     }
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     /// Offers one packet to a link that is idle since `idle_since`, or else has `waiting` packets.
-    fn admit(red: &mut Red, idle_since: Option<Time>, waiting: u32, ecn: Ecn) -> Verdict {
+    fn admit(red: &mut Red, idle_since: Option<Time>, waiting: u32, ecn: Ecn) -> Admission {
         let now = Time(1_000_000_000);
         let mut backlog = Backlog::default();
         (0..waiting).for_each(|_| backlog.push(now, now + Span(1), 1500, 1));
@@ -207,14 +207,14 @@ mod tests {
                 red.avg = avg;
                 admit(&mut red, None, avg as u32, packet)
             });
-            signals.take(200).find(|&v| v != Verdict::Accept)
+            signals.take(200).find(|&v| v != Admission::Accept)
         };
-        assert_eq!(first_signal(true, Ecn::Ect0, 12.0), Some(Verdict::Mark));
-        assert_eq!(first_signal(true, Ecn::NotEct, 12.0), Some(Verdict::Refuse(Refused::Aqm)));
-        assert_eq!(first_signal(false, Ecn::Ect0, 12.0), Some(Verdict::Refuse(Refused::Aqm)));
-        assert_eq!(first_signal(true, Ecn::Ect0, 31.0), Some(Verdict::Refuse(Refused::Aqm)));
+        assert_eq!(first_signal(true, Ecn::Ect0, 12.0), Some(Admission::Mark));
+        assert_eq!(first_signal(true, Ecn::NotEct, 12.0), Some(Admission::Refuse(Refused::Aqm)));
+        assert_eq!(first_signal(false, Ecn::Ect0, 12.0), Some(Admission::Refuse(Refused::Aqm)));
+        assert_eq!(first_signal(true, Ecn::Ect0, 31.0), Some(Admission::Refuse(Refused::Aqm)));
         let mut red = red(false);
-        assert_eq!(admit(&mut red, None, 99, Ecn::NotEct), Verdict::Accept);
-        assert_eq!(admit(&mut red, None, 100, Ecn::NotEct), Verdict::Refuse(Refused::QueueFull));
+        assert_eq!(admit(&mut red, None, 99, Ecn::NotEct), Admission::Accept);
+        assert_eq!(admit(&mut red, None, 100, Ecn::NotEct), Admission::Refuse(Refused::QueueFull));
     }
 }

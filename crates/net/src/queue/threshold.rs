@@ -5,7 +5,7 @@
 use ackclock_core::schema::Takes;
 use ackclock_core::table;
 
-use super::{ecn_capable, Arrival, Refused, Verdict};
+use super::{ecn_capable, Admission, Arrival, Refused};
 
 table! {
     /// Marks every packet that arrives while at least `mark` wait (DCTCP's switch); what cannot be marked passes.
@@ -28,14 +28,14 @@ impl Threshold {
     }
 
     #[inline]
-    pub(crate) fn admit(&self, arrival: &Arrival) -> Verdict {
+    pub(crate) fn admit(&self, arrival: &Arrival) -> Admission {
         let waiting = arrival.backlog.len();
         if waiting + arrival.packet.segments() > self.limit && !arrival.finds_link_idle() {
-            return Verdict::Refuse(Refused::QueueFull);
+            return Admission::Refuse(Refused::QueueFull);
         }
         match waiting >= self.mark && ecn_capable(arrival.packet) {
-            true => Verdict::Mark,
-            false => Verdict::Accept,
+            true => Admission::Mark,
+            false => Admission::Accept,
         }
     }
 }

@@ -12,7 +12,7 @@
 
 use ackclock_core::Stream;
 
-use super::{heads, length, Path, Plan, RateControl};
+use super::{heads, length, PathView, Plan, RateControl};
 use crate::interval::Measured;
 
 /// First rate.
@@ -483,7 +483,7 @@ impl Allegro {
 }
 
 impl RateControl for Allegro {
-    fn begin(&mut self, path: &Path) -> Plan {
+    fn begin(&mut self, path: &PathView) -> Plan {
         let p = self.params;
         if std::mem::take(&mut self.first_rtt) {
             if let (Start::PerRtt(packets), Phase::Starting { rate, .. }) = (p.start, &mut self.phase) {

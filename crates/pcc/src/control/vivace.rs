@@ -10,7 +10,7 @@
 
 use ackclock_core::Stream;
 
-use super::{heads, length, Path, Plan, RateControl};
+use super::{heads, length, PathView, Plan, RateControl};
 use crate::interval::Measured;
 
 /// How pairs vote.
@@ -244,7 +244,7 @@ impl Vivace {
 }
 
 impl RateControl for Vivace {
-    fn begin(&mut self, path: &Path) -> Plan {
+    fn begin(&mut self, path: &PathView) -> Plan {
         let p = self.params;
         if !std::mem::replace(&mut self.begun, true) {
             let rate = p.start_packets * path.packet_bits() / path.srtt.as_secs().max(1e-6);
@@ -403,9 +403,9 @@ mod tests {
     use super::*;
     use ackclock_core::{Span, Time};
 
-    fn path(rtt_ms: u64) -> Path {
+    fn path(rtt_ms: u64) -> PathView {
         let rtt = Span::from_ms(rtt_ms);
-        Path { now: Time::ZERO, srtt: rtt, min_rtt: rtt, packet_bytes: 1500 }
+        PathView { now: Time::ZERO, srtt: rtt, min_rtt: rtt, packet_bytes: 1500 }
     }
 
     #[test]

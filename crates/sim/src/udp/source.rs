@@ -1,7 +1,7 @@
 //! A source of datagrams of equal size: at a constant rate, or in on-periods separated by silence.
 
 use ackclock_core::datagram::{Data, Datagram, DatagramEndpoint, UDP_IP_BYTES};
-use ackclock_core::{Pacer, Rate, Span, Stream, Time};
+use ackclock_core::{HostPacing, Rate, Span, Stream, Time};
 
 /// What a source sends.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub struct Source {
     in_period: u64,
     next: Time,
     sent: u64,
-    pacer: Pacer,
+    pacer: HostPacing,
 }
 
 impl Source {
@@ -72,7 +72,7 @@ impl Source {
             in_period: 0,
             next: Time::NEVER,
             sent: 0,
-            pacer: Pacer::default(),
+            pacer: HostPacing::default(),
         }
     }
 
@@ -82,7 +82,7 @@ impl Source {
     }
 
     /// How its host treats lateness; unless told, it is not made up.
-    pub fn set_pacer(&mut self, pacer: Pacer) {
+    pub fn set_pacer(&mut self, pacer: HostPacing) {
         self.pacer = pacer;
     }
 

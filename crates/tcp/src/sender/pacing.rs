@@ -12,7 +12,7 @@
 
 use ackclock_cc::Window;
 use ackclock_core::trace::CaState;
-use ackclock_core::{Pacer as Policy, Span, Time};
+use ackclock_core::{HostPacing, Span, Time};
 
 use super::intent::Next;
 use super::Sender;
@@ -33,7 +33,7 @@ pub(super) struct Pacer {
     /// The window of the handshake is out, and no ACK came yet.
     first_window: bool,
     /// How the host treats lateness; `None`: as the kernel does on a host that is never late.
-    host: Option<Policy>,
+    host: Option<HostPacing>,
     /// When the segment that waits was to leave, if one does.
     waits: Time,
 }
@@ -123,7 +123,7 @@ fn rate(smss: u32, segments: u32, percent: u32, srtt: Span) -> u64 {
 
 impl Sender {
     /// How the host treats lateness of paced segments.
-    pub fn set_host_pacer(&mut self, policy: Policy) {
+    pub fn set_host_pacer(&mut self, policy: HostPacing) {
         if let Some(pacer) = &mut self.pacer {
             pacer.host = Some(policy);
         }
@@ -251,7 +251,7 @@ mod tests {
         let sent = |catch_up| {
             let mut p = pacer(false);
             p.rate = 1_000_000; // 1 ms for 1000 bytes
-            (p.host, p.next) = (Some(Policy { tick: Span::ZERO, catch_up }), Time(1_000_000));
+            (p.host, p.next) = (Some(HostPacing { tick: Span::ZERO, catch_up }), Time(1_000_000));
             p.waits = p.next;
             let now = Time(6_500_000); // 5.5 ms late
             let mut sent = 0;
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(sent(CatchUp::Full), (6, Time(7_000_000)));
         // at ticks, what fell due since the one before leaves together
         let mut p = pacer(false);
-        (p.rate, p.host) = (4_000_000, Some(Policy { tick: Span::from_ms(1), catch_up: CatchUp::None }));
+        (p.rate, p.host) = (4_000_000, Some(HostPacing { tick: Span::from_ms(1), catch_up: CatchUp::None }));
         (p.next, p.waits) = (Time(1_100_000), Time(1_100_000));
         assert_eq!(p.holds(Time(1_500_000)), Some(Time(2_000_000)));
         for _ in 0..4 {

@@ -2,9 +2,9 @@ use ackclock_core::{Span, Time};
 
 use super::*;
 
-fn path() -> Path {
+fn path() -> PathView {
     let rtt = Span::from_ms(30);
-    Path { now: Time::ZERO, srtt: rtt, min_rtt: rtt, packet_bytes: 1500 }
+    PathView { now: Time::ZERO, srtt: rtt, min_rtt: rtt, packet_bytes: 1500 }
 }
 
 fn measured(rate: f64, lost: u32) -> Measured {
