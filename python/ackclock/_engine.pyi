@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, final
 __all__ = [
     "Ack",
     "Rate",
+    "Stop",
     "Window",
     "build",
     "check_conformance",
@@ -122,6 +123,13 @@ class Ack:
     @property
     def rate(self) -> Rate | None: ...
 
+@final
+class Stop:
+    """A flag that ends the runs to which it was given, once and for all."""
+
+    def set(self) -> None: ...
+    def is_set(self) -> bool: ...
+
 class _Kept(TypedDict):
     digests: list[str | None]
     errors: list[str | None]
@@ -147,7 +155,12 @@ def build() -> str: ...
 def registry() -> dict[str, list[tuple[str, str]]]: ...
 def check_conformance(class_: type) -> dict[str, Any] | None: ...
 def run(
-    scenario_json: str, seed: int, pcap: str | None = None, controllers: dict[str, type] | None = None
+    scenario_json: str,
+    seed: int,
+    pcap: str | None = None,
+    controllers: dict[str, type] | None = None,
+    memory: int | None = None,
+    stop: Stop | None = None,
 ) -> dict[str, Any]: ...
 def run_batch(
     scenario_json: str,
@@ -155,6 +168,8 @@ def run_batch(
     threads: int,
     progress: Callable[[int], None] | None = None,
     controllers: dict[str, type] | None = None,
+    memory: int | None = None,
+    stop: Stop | None = None,
 ) -> dict[str, Any]: ...
 def run_each(
     scenarios: Sequence[str],
@@ -162,6 +177,8 @@ def run_each(
     metrics: Sequence[str],
     tables: Sequence[tuple[str, Sequence[str] | None]],
     budget_s: float,
+    memory: int | None = None,
+    stop: Stop | None = None,
 ) -> _Kept: ...
 def estimate_memory(scenario_json: str) -> int: ...
 def ideal_path(

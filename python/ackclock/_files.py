@@ -53,22 +53,22 @@ def _remove(part: Path | None) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back for the moment that the moves take."""
+    """Hold Ctrl-C and SIGTERM back for the moment that the moves take."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    pressed = False
-
-    def remember(*_: object) -> None:
-        nonlocal pressed
-        pressed = True
-
-    before = signal.signal(signal.SIGINT, remember)
+    came: list[int] = []
+    before = {which: signal.signal(which, lambda number, _: came.append(number)) for which in _ENDING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed and callable(before):
-        signal.raise_signal(signal.SIGINT)
+        for which, handler in before.items():
+            signal.signal(which, handler)
+    for number in came[:1]:
+        if before[signal.Signals(number)] is not signal.SIG_IGN:
+            signal.raise_signal(number)

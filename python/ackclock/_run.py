@@ -20,9 +20,13 @@ from ackclock.scenario import CapturePoint, Scenario
 __all__ = ["MEMORY_LIMIT", "check_memory", "run", "run_batch"]
 
 MEMORY_LIMIT = 4 * 2**30
-"""Bytes that a run may be estimated to need, unless the caller says otherwise."""
+"""Bytes that a run may need, unless the caller says otherwise."""
+
+stopped = _engine.Stop()
+"""Ends all that this process simulates by `run` and `run_batch`, once and for all: for a command that is to end."""
 
 MOST_SEED = 2**63 - 1
+MOST_MEMORY = 2**63 - 1
 
 Utility = Callable[[Any, Any], float]
 """A utility function of PCC: the interval, the one before it or None -> what it was worth."""
@@ -53,7 +57,7 @@ def run(
     pcap_at
         The side: the hosts that send the data, or those that receive it.
     memory_limit
-        Bytes; a run estimated to need more is refused before it starts.
+        Bytes; a run estimated to need more is refused before it starts, and one that comes to need more is ended.
     controllers
         Classes of congestion controllers of one's own by name; a flow names one as "custom:NAME". See
         `ackclock.controllers.Controller`.
@@ -93,10 +97,12 @@ def run(
     seed = _check_whole("seed", seed, 0, MOST_SEED)
     if pcap_at not in get_args(CapturePoint):
         raise InputError(f"pcap_at: found {quote(pcap_at)}; allowed: {', '.join(get_args(CapturePoint))}")
+    limit = _check_whole("memory_limit", memory_limit, 1)
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
-    check_memory(text, memory_limit)
+    check_memory(text, limit)
     classes = _check_own(controllers, utilities)
-    raw = engine_call(lambda: _engine.run(text, seed, None if pcap is None else str(pcap), classes))
+    place = None if pcap is None else str(pcap)
+    raw = engine_call(lambda: _engine.run(text, seed, place, classes, min(limit, MOST_MEMORY), stopped))
     _raise_failure(raw)
     return Run(
         scenario=scenario,
@@ -130,7 +136,8 @@ def run_batch(
     progress
         Called now and then with the number of runs done.
     memory_limit
-        Bytes; runs whose estimate, times the number of threads, is larger are refused before they start.
+        Bytes for all threads together; what is estimated to need more is refused before it starts, and a run that
+        comes to need more than its share is ended.
     controllers
         As for `run`; the threads take turns in them.
     utilities
@@ -145,10 +152,12 @@ def run_batch(
     seeds = _check_seeds(seeds)
     jobs = _check_whole("jobs", jobs, 1)
     jobs = min(jobs, max(len(seeds), 1))
+    limit = _check_whole("memory_limit", memory_limit, 1)
     text = scenario.to_engine_json()
-    check_memory(text, memory_limit, runs=jobs)
+    check_memory(text, limit, runs=jobs)
     classes = _check_own(controllers, utilities)
-    raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress, classes))
+    each = min(limit, MOST_MEMORY) // jobs
+    raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress, classes, each, stopped))
     _raise_failure(raw)
     return Batch(
         scenario=scenario,

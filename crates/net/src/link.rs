@@ -61,6 +61,14 @@ impl LinkConfig {
     }
 }
 
+impl LinkConfig {
+    /// Whether a packet of so many bytes takes time to cross it. What changes or is drawn at random may.
+    pub fn takes_time(&self, bytes: u32) -> bool {
+        let own = self.delay > Span::ZERO || self.rate.tx_time(bytes) > Span::ZERO;
+        own || self.jitter > Span::ZERO || self.reorder.is_some() || self.capacity.is_some()
+    }
+}
+
 /// Sums over a link's life, where a packet of several segments (TSO) counts as so many; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
@@ -206,6 +214,11 @@ impl Link {
             None => self.transmitter.rate(),
             Some(_) => Rate::INFINITE,
         }
+    }
+
+    /// Whether it could not follow its schedule: see [`MOST_PHASES`](crate::capacity::MOST_PHASES).
+    pub fn is_lost(&self) -> bool {
+        self.capacity.as_ref().is_some_and(|capacity| capacity.is_lost())
     }
 
     /// A packet arrives at the near end. `now` never decreases from call to call. Afterwards [`Link::next_event`]

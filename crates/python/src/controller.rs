@@ -249,7 +249,8 @@ pub struct PyController {
 }
 
 impl PyController {
-    /// An instance of `class`; if it cannot be made, the failure is noted and the controller does nothing.
+    /// An instance of `class`; if it cannot be made, the failure is noted and the controller does nothing. Nor does one
+    /// that comes after a failure: its hooks may never end, as those of the first.
     pub fn new(class: &Py<PyAny>, slot: &Slot) -> PyController {
         Python::attach(|py| {
             let name = class.getattr(py, "__name__").and_then(|name| name.extract(py));
@@ -262,6 +263,9 @@ impl PyController {
                 slot: slot.clone(),
                 now: Time::ZERO,
             };
+            if failed(slot) {
+                return made;
+            }
             if let Err(error) = made.fill(py, class) {
                 made.fail("__init__", error);
             }

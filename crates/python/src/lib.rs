@@ -1,11 +1,14 @@
 //! `ackclock._engine`: the simulator for Python. Text and numbers in, columns as raw buffers out; no logic here.
 
 mod controller;
+mod interrupt;
 mod schema;
 mod utility;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::Instant;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,13 +19,16 @@ use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::recovery::{self, Rule};
 use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
-use ackclock_sim::{Column, Customs, Error, Table};
+use ackclock_sim::{Bounds, Column, Customs, Error, Table};
 use controller::{Failure, Slot};
+use interrupt::{Hooked, Interrupt, PyStop};
 
 #[pymodule]
 mod _engine {
     #[pymodule_export]
     use super::controller::{PyAck, PyRate, PyWindow};
+    #[pymodule_export]
+    use super::interrupt::PyStop;
     #[pymodule_export]
     use super::schema::schema;
     #[pymodule_export]
@@ -147,22 +153,29 @@ fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option
     Ok(Some(dict))
 }
 
-/// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file.
+/// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file. It ends with an
+/// error when it needs more than `memory` bytes, and with KeyboardInterrupt when `stop` is set.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seed, pcap = None, controllers = None))]
+#[pyo3(signature = (scenario_json, seed, pcap = None, controllers = None, memory = None, stop = None))]
 fn run<'py>(
     py: Python<'py>,
     scenario_json: &str,
     seed: u64,
     pcap: Option<&str>,
     controllers: Option<Classes>,
+    memory: Option<u64>,
+    stop: Option<&Bound<'py, PyStop>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let slot = Slot::default();
     let customs = customs(py, &controllers.unwrap_or_default(), &slot);
+    let interrupt = Interrupt::new(stop.map(Bound::get));
     let output = guarded(py, || {
         let scenario = ackclock_sim::parse(scenario_json)?;
-        ackclock_sim::run_with(&scenario, seed, &customs, || controller::failed(&slot))
+        let asked = Cell::new(Instant::now());
+        let stop = || controller::failed(&slot) || interrupt.comes(&asked);
+        ackclock_sim::run_with(&scenario, seed, &customs, &Bounds { memory, stop: &stop })
     })?;
+    interrupt.check()?;
     let failure = slot.lock().ok().and_then(|mut slot| slot.take());
     if let Some(failure) = failure {
         return told(py, failure);
@@ -181,9 +194,10 @@ fn run<'py>(
     Ok(dict)
 }
 
-/// One run for each seed, on `threads` threads.
+/// One run for each seed, on `threads` threads; `memory` and `stop` as in [`run`], for each of them.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seeds, threads, progress = None, controllers = None))]
+#[pyo3(signature = (scenario_json, seeds, threads, progress = None, controllers = None, memory = None, stop = None))]
+#[allow(clippy::too_many_arguments)]
 fn run_batch<'py>(
     py: Python<'py>,
     scenario_json: &str,
@@ -191,6 +205,8 @@ fn run_batch<'py>(
     threads: usize,
     progress: Option<Py<PyAny>>,
     controllers: Option<Classes>,
+    memory: Option<u64>,
+    stop: Option<&Bound<'py, PyStop>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let slots: Vec<Slot> = seeds.iter().map(|_| Slot::default()).collect();
     let classes = controllers.unwrap_or_default();
@@ -199,31 +215,38 @@ fn run_batch<'py>(
         false => slots.iter().map(|slot| customs(py, &classes, slot)).collect(),
     };
     let none = Customs::new();
-    let mut raised = None;
+    let interrupt = Interrupt::new(stop.map(Bound::get));
+    let hooked = Hooked::default();
     let mut told = 0;
     let batch = guarded(py, || {
         let scenario = ackclock_sim::parse(scenario_json)?;
         let one = |at: usize, seed| {
             let customs = customs.get(at).unwrap_or(&none);
-            ackclock_sim::run_with(&scenario, seed, customs, || controller::failed(&slots[at]))
+            let stop = || controller::failed(&slots[at]) || interrupt.came();
+            let run = || ackclock_sim::run_with(&scenario, seed, customs, &Bounds { memory, stop: &stop });
+            match customs.is_empty() {
+                true => run(),
+                false => hooked.while_in(run),
+            }
         };
         let go_on = |done| {
-            let outcome = Python::attach(|py| {
+            if interrupt.came() {
+                interrupt.note(Python::attach(|py| hooked.interrupt(py)));
+                return false;
+            }
+            interrupt.note(Python::attach(|py| {
                 py.check_signals()?;
                 match &progress {
                     Some(call) if done > told => call.call1(py, (done,)).map(drop),
                     _ => Ok(()),
                 }
-            });
+            }));
             told = done;
-            raised = outcome.err();
-            raised.is_none()
+            !interrupt.came()
         };
         ackclock_sim::run_batch_by(&seeds, threads, go_on, one)
     })?;
-    if let Some(error) = raised {
-        return Err(error);
-    }
+    interrupt.check()?;
     let failure = slots.iter().find_map(|slot| slot.lock().ok().and_then(|mut slot| slot.take()));
     if let Some(failure) = failure {
         return self::told(py, failure);
@@ -239,8 +262,11 @@ fn run_batch<'py>(
 type Wanted = Vec<(String, Option<Vec<String>>)>;
 
 /// A list of runs (position in `scenarios`, seed) on the calling thread, reduced to metrics and to the
-/// tables named; after `budget_s` of CPU time the rest is left undone, and the lists returned are shorter.
+/// tables named; after `budget_s` of CPU time, or when `stop` is set, the rest is left undone, and the lists returned
+/// are shorter. A run that needs more than `memory` bytes fails.
 #[pyfunction]
+#[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None))]
+#[allow(clippy::too_many_arguments)]
 fn run_each<'py>(
     py: Python<'py>,
     scenarios: Vec<String>,
@@ -248,8 +274,13 @@ fn run_each<'py>(
     metrics: Vec<String>,
     tables: Wanted,
     budget_s: f64,
+    memory: Option<u64>,
+    stop: Option<&Bound<'py, PyStop>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let interrupt = Interrupt::new(stop.map(Bound::get));
     let kept = guarded(py, || {
+        let asked = Cell::new(Instant::now());
+        let stop = || interrupt.comes(&asked);
         ackclock_sim::summary::check_tables(&tables)?;
         let known = ackclock_sim::Metrics::parse(&metrics)?;
         let parsed = scenarios.iter().map(|s| ackclock_sim::parse(s)).collect::<Result<Vec<_>, _>>()?;
@@ -258,9 +289,12 @@ fn run_each<'py>(
             .iter()
             .map(|&(at, seed)| parsed.get(at).map(|s| (s, seed)).ok_or_else(|| place(at)))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(ackclock_sim::run_each(&list, &known, &tables, budget_s))
+        Ok(ackclock_sim::run_each(&list, &known, &tables, budget_s, &Bounds { memory, stop: &stop }))
     })?
     .map_err(refusal)?;
+    if stop.is_none() {
+        interrupt.check()?; // who has a flag sees that the lists are shorter
+    }
 
     let dict = PyDict::new(py);
     let hex = |outcome: &Result<ackclock_core::Digest, String>| outcome.as_ref().ok().map(|d| d.hex());

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ackclock_cc::Controller;
 use ackclock_core::Digest;
 
+use crate::bounds::Bounds;
 use crate::cpu::thread_seconds;
 use crate::error::Error;
 use crate::run::{run, run_for, Output};
@@ -26,7 +27,8 @@ pub struct Batch {
 }
 
 /// Run `scenario` once for each seed. `progress` is called on the calling thread now and then with the number of runs
-/// done; if it returns false, no further run is started and the batch ends with [`Error::Stopped`].
+/// done; if it returns false, no further run is started and the batch ends with [`Error::Stopped`] when the others have
+/// ended; until then it is called again and again, so that it may hasten them.
 pub fn run_batch(
     scenario: &Scenario,
     seeds: &[u64],
@@ -60,7 +62,7 @@ pub fn run_batch_by(
             });
         }
         drop(results);
-        let mut done = 0;
+        let (mut done, mut stopped) = (0, false);
         loop {
             match inbox.recv_timeout(HEARTBEAT) {
                 Ok((at, output)) => {
@@ -68,11 +70,11 @@ pub fn run_batch_by(
                     outputs[at] = Some(output);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Disconnected) => return stopped,
             }
             if !progress(done) {
                 next.store(seeds.len(), Ordering::Relaxed);
-                return true;
+                stopped = true;
             }
         }
     });
@@ -103,12 +105,14 @@ pub struct Kept {
 
 /// Run each (scenario, seed) of the list on the calling thread and keep the metrics and the tables named. A run that is
 /// refused, or that panics, which only a bug of ours can cause, leaves its error and does not stop the others. After
-/// `budget_s` of CPU time no further run is started: the rest of the list has no outcome, and is asked for again.
+/// `budget_s` of CPU time, or when the caller wants an end, no further run is started: the rest of the list has no
+/// outcome, and is asked for again.
 pub fn run_each(
     runs: &[(&Scenario, u64)],
     metrics: &Metrics,
     tables: &[(String, Option<Vec<String>>)],
     budget_s: f64,
+    bounds: &Bounds,
 ) -> Kept {
     let mut kept = Kept::default();
     let mut rows = Vec::new();
@@ -122,9 +126,10 @@ pub fn run_each(
             break;
         }
         let asked = |name: &str| metrics.need(name) || tables.iter().any(|(wanted, _)| wanted == name);
-        let output = catch_unwind(AssertUnwindSafe(|| run_for(scenario, seed, asked)));
+        let output = catch_unwind(AssertUnwindSafe(|| run_for(scenario, seed, bounds, asked)));
         let output = match output {
             Ok(Ok(output)) => output,
+            Ok(Err(Error::Stopped)) => break,
             Ok(Err(error)) => {
                 kept.outcomes.push(Err(error.to_string()));
                 kept.metrics.push(metrics.of(&[]));

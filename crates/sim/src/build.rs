@@ -7,6 +7,7 @@ use ackclock_core::{Rate, Span, Stream, Time};
 use ackclock_tcp::DestinationMetrics;
 
 use crate::app::App;
+use crate::bounds::TAKES_TIME;
 use crate::error::Error;
 use crate::flow::{ClientRow, Flow, Journal};
 use crate::hosts::{self, Customs};
@@ -126,6 +127,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
         CapturePoint::Receiver => Some(RECEIVER as u8),
     };
     let sinks = Sinks { capture, drops: scenario.record.drops };
+    check_ways(&layout, &flows)?;
     let mut world = World::new(&layout.links, scenario.network.framing_bytes, seed, sinks);
     for [forward, backward] in &layout.routes {
         world.add_route(forward, backward);
@@ -147,6 +149,34 @@ fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache)
     });
     at as u32
 }
+
+/// A way there and back takes time, wherever an end waits for an answer: else an instant would never pass.
+fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
+    let mut last: Option<&[Vec<u32>; 2]> = None;
+    for (flow, route) in flows.iter().zip(&layout.routes) {
+        if matches!(flow.config, TransportConfig::Udp(_)) || last == Some(route) {
+            continue;
+        }
+        last = Some(route);
+        let takes = |link: &u32, bytes| layout.links[*link as usize].takes_time(bytes);
+        if route[0].iter().any(|l| takes(l, FULL_BYTES)) || route[1].iter().any(|l| takes(l, ACK_BYTES)) {
+            continue;
+        }
+        let names = |way: &[u32]| {
+            let names: Vec<&str> =
+                way.iter().take(4).map(|&l| layout.links[l as usize].name.as_str()).collect();
+            names.join(", ")
+        };
+        let found =
+            format!("a way that takes no time (there: {}; back: {})", names(&route[0]), names(&route[1]));
+        return Err(Error::value(format_args!("flows[{}]", flow.group), found, TAKES_TIME));
+    }
+    Ok(())
+}
+
+/// A full datagram, and an ACK.
+const FULL_BYTES: u32 = 1500;
+const ACK_BYTES: u32 = 40;
 
 fn driver(workload: &Workload) -> Driver {
     match *workload {

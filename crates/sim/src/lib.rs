@@ -15,6 +15,7 @@
 
 mod app;
 pub mod batch;
+pub mod bounds;
 mod build;
 pub mod capture;
 pub mod cpu;
@@ -24,6 +25,7 @@ pub mod flow;
 mod histogram;
 pub mod hosts;
 mod machines;
+pub mod memory;
 mod observe;
 pub mod output;
 pub mod run;
@@ -40,6 +42,7 @@ pub mod world;
 pub mod yardstick;
 
 pub use batch::{run_batch, run_batch_by, run_each, Batch, Kept};
+pub use bounds::Bounds;
 pub use error::Error;
 pub use estimate::estimate_memory;
 pub use hosts::Customs;

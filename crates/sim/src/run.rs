@@ -1,7 +1,9 @@
 //! One run: scenario and seed in, tables out.
 
-use ackclock_core::{Digest, Span, Time};
+use ackclock_core::{Digest, Time};
+use ackclock_net::capacity::MOST_PHASES;
 
+use crate::bounds::{Bounds, Guard, SLICE};
 use crate::build::build;
 use crate::capture::Captured;
 use crate::error::Error;
@@ -29,59 +31,53 @@ impl Output {
 
 /// Run the scenario with this seed. A pure function: same arguments, same bits.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
-    run_with(scenario, seed, &Customs::new(), || false)
+    run_with(scenario, seed, &Customs::new(), &Bounds::NONE)
 }
 
 /// The same, with those tables only whose names are `wanted`.
-pub fn run_for(scenario: &Scenario, seed: u64, wanted: impl Fn(&str) -> bool) -> Result<Output, Error> {
-    play(scenario, seed, &Customs::new(), || false, wanted)
-}
-
-/// The same with a user's own controllers; now and then `stop` is asked whether one of them has failed, and if so the
-/// run ends with [`Error::Stopped`].
-pub fn run_with(
+pub fn run_for(
     scenario: &Scenario,
     seed: u64,
-    customs: &Customs,
-    stop: impl Fn() -> bool,
+    bounds: &Bounds,
+    wanted: impl Fn(&str) -> bool,
 ) -> Result<Output, Error> {
-    play(scenario, seed, customs, stop, |_| true)
+    play(scenario, seed, &Customs::new(), bounds, wanted)
+}
+
+/// The same with a user's own controllers, and within bounds.
+pub fn run_with(scenario: &Scenario, seed: u64, customs: &Customs, bounds: &Bounds) -> Result<Output, Error> {
+    play(scenario, seed, customs, bounds, |_| true)
 }
 
 fn play(
     scenario: &Scenario,
     seed: u64,
     customs: &Customs,
-    stop: impl Fn() -> bool,
+    bounds: &Bounds,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Output, Error> {
+    let mut guard = Guard::new(bounds);
     let mut built = build(scenario, seed, customs)?;
     built.app.begin(&mut built.world);
-    let end = Time(scenario.duration_ns);
-    if !customs.is_empty() {
-        if stop() {
-            return Err(Error::Stopped);
-        }
-        let mut until = Time::ZERO;
-        while until < end {
-            until = (until + SLICE).min(end);
-            built.world.run(&mut built.app, until);
-            if stop() {
-                return Err(Error::Stopped);
-            }
-        }
+    guard.check(&built.world)?;
+    while !built.world.run(&mut built.app, Time(scenario.duration_ns), SLICE) {
+        guard.check(&built.world)?;
     }
-    built.world.run(&mut built.app, end);
+    if (bounds.stop)() {
+        return Err(Error::Stopped);
+    }
     built.app.finish(&mut built.world);
+    if let Some(link) = built.world.lost_link() {
+        let found =
+            format!("a packet that met more than {MOST_PHASES} changes of the capacity of link {link}");
+        return Err(Error::value("network", found, "changes that are further apart, or a greater rate"));
+    }
     Ok(Output {
         digest: built.world.digest(),
         captured: built.world.take_captured(),
         tables: output::tables(built, wanted),
     })
 }
-
-/// How often a run with users' own controllers looks whether one has failed.
-const SLICE: Span = Span::from_ms(10);
 
 /// Read a scenario.
 pub fn parse(json: &str) -> Result<Scenario, Error> {
@@ -101,7 +97,7 @@ mod tests {
         let scenario = parse(json).expect("reads");
         let mut built = build(&scenario, 1, &Customs::new()).expect("valid");
         built.app.begin(&mut built.world);
-        built.world.run(&mut built.app, Time(scenario.duration_ns));
+        built.world.run(&mut built.app, Time(scenario.duration_ns), u32::MAX);
         let fetches = built.app.journal.fetches.len();
         let (open, slots) = built.world.occupancy();
         assert!(fetches > 1000, "{fetches}");

@@ -101,7 +101,7 @@ impl Context<'_> {
         if flow.controller_trace.is_some() || draws {
             let seed = self.world.seed_of(&format!("controller.{}.{idx}", flow.id));
             let trace = flow.controller_trace;
-            self.world.act(conn, SENDER, |transport, _| {
+            self.world.set_up(conn, SENDER, |transport| {
                 let Some(tcp) = transport.tcp_mut() else { return transport.trace_intervals() };
                 tcp.seed_controller(seed);
                 if let Some(interval) = trace {

@@ -82,12 +82,13 @@ impl World {
         }
     }
 
-    /// Process every event up to and including `end`.
-    pub fn run(&mut self, app: &mut impl Application, end: Time) {
-        while let Some((t, id)) = self.net.agenda.queue.peek() {
-            if t > end {
-                break;
-            }
+    /// Process events up to and including `end`, but no more than `most`; whether that was all.
+    pub fn run(&mut self, app: &mut impl Application, end: Time, most: u32) -> bool {
+        for _ in 0..most {
+            let Some((t, id)) = self.net.agenda.queue.peek().filter(|&(t, _)| t <= end) else {
+                self.now = end;
+                return true;
+            };
             self.now = t;
             self.net.agenda.vacant = true;
             let index = (id >> KIND_BITS) as usize;
@@ -100,7 +101,7 @@ impl World {
             }
             self.net.agenda.settle();
         }
-        self.now = end;
+        false
     }
 
     /// The time.
@@ -111,6 +112,17 @@ impl World {
     /// What has happened so far.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Names of links that have something to do now, at most so many.
+    pub fn due_links(&self, most: usize) -> Vec<&str> {
+        let due = self.net.links.iter().filter(|slot| slot.armed <= self.now);
+        due.take(most).map(|slot| slot.link.name()).collect()
+    }
+
+    /// A link that could not follow its schedule.
+    pub fn lost_link(&self) -> Option<&str> {
+        self.net.links.iter().find(|slot| slot.link.is_lost()).map(|slot| slot.link.name())
     }
 
     /// Number of links.
@@ -136,6 +148,11 @@ impl World {
     /// Call back for `what` at `at`.
     pub fn tick(&mut self, what: u32, at: Time) {
         self.net.agenda.add(at, what << KIND_BITS | TICK);
+    }
+
+    /// Set an end up. Nothing is sent and no host is asked, so that a run does not see who only watches.
+    pub fn set_up(&mut self, conn: ConnId, host: usize, how: impl FnOnce(&mut Transport)) {
+        how(&mut self.end_at(end_index(conn, host)).transport);
     }
 
     /// Let the application act on one end, then send what the end has to send.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -27,9 +29,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if a verdict or check differs from what is recorded; 2 for bad input; 3 if the environment cannot do it.
+        0; 1 if a verdict or check differs from what is recorded; 2 for bad input; 3 if the environment cannot do it;
+        130 or 143 after Ctrl-C or SIGTERM.
     """
     _prepare_streams()
+    _heed_sigterm()
     try:
         if sys.stdout is None:
             return _fail("standard output: found closed; allowed: open", 3)
@@ -38,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except AckclockError as error:
         return _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        return _interrupted()
+    except KeyboardInterrupt as error:
+        return _interrupted(error)
     except (BrokenPipeError, SystemExit):
         # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
         _discard(1)
@@ -60,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _unforeseen(error: Exception) -> int:
     if type(error).__name__ == "Abort":
-        return _interrupted()
+        return _interrupted(error)
     if hasattr(error, "format_message"):
         from ackclock.cli._usage import explain
 
@@ -82,14 +86,33 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _interrupted() -> int:
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: batch systems send it before they kill. It ends a command as Ctrl-C does."""
+
+
+def _heed_sigterm() -> None:
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
+
+
+def _interrupted(error: BaseException) -> int:
+    code = 143 if isinstance(error, _Terminated) else 130
     terminal = sys.modules.get("ackclock.cli._terminal")
     if terminal is not None and terminal.busy():
-        # The engine still computes in its thread, which the interpreter cannot end in an orderly way.
-        with suppress(OSError):
-            sys.stderr.flush()
-        os._exit(130)
-    return 130
+        with suppress(KeyboardInterrupt):
+            terminal.end()
+    # Threads that are still at work, in a hook of the user's for example, are not waited for.
+    if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()) or (
+        terminal is not None and terminal.busy()
+    ):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, AttributeError):
+                stream.flush()
+        os._exit(code)
+    return code
 
 
 def _prepare_streams() -> None:

@@ -245,7 +245,7 @@ def duration(seconds: float) -> str:
 
 
 def _stoppable(work: Callable[[], T], stop: threading.Event) -> T:
-    """Ctrl-C once: keep what is done and end; twice: end."""
+    """Ctrl-C once: keep what is done and end; twice: end. What is to be kept may take longer than a run."""
     ended: list[T] = []
 
     def call() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from concurrent.futures import Future
@@ -24,6 +25,9 @@ Progress = Callable[[str, float], None]
 
 WIDE = 140
 """Columns of a table that goes to a file or a pipe."""
+
+GRACE_S = 0.7
+"""How long work that is to end may tidy up behind itself."""
 
 _works: list[Future[Any]] = []
 
@@ -121,6 +125,16 @@ def _wait(done: Future[Any]) -> None:
 def busy() -> bool:
     """Whether interrupted work still runs in its thread."""
     return any(not done.done() for done in _works)
+
+
+def end() -> None:
+    """End interrupted work: what the engine does in an instant, what else there is in its own time, up to `GRACE_S`."""
+    from ackclock import _run
+
+    _run.stopped.set()
+    until = time.monotonic() + GRACE_S
+    while busy() and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 def wait() -> None:

@@ -277,6 +277,7 @@ class Campaign:
             tables=self.recipe.tables,
             budget_s=budget_s,
             engine=self._engine,
+            memory=self._limit // max(self._slots, 1),
         )
 
     def _take_in(self, task: Task, runs: list[int], done: Done | Exception) -> None:

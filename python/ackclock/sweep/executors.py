@@ -9,8 +9,10 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
+from ackclock import _engine
 from ackclock.errors import InputError, UnavailableError
 from ackclock.sweep.task import Done, Task, compute
 
@@ -77,11 +79,12 @@ class Threads:
 
     target_s = 0.25
 
-    def __init__(self, jobs: int, *, work: Callable[[Task], Done] = compute) -> None:
+    def __init__(self, jobs: int, *, work: Callable[[Task], Done] | None = None) -> None:
         if jobs < 1:
             raise InputError(f"jobs: found {jobs}; allowed: a whole number, 1 or more")
         self._jobs = jobs
-        self._work = work
+        self._stop = _engine.Stop()
+        self._work = work or partial(compute, stop=self._stop)
         self._inbox = _Inbox()
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="ackclock")
 
@@ -100,7 +103,8 @@ class Threads:
         return self._inbox.wait(timeout_s)
 
     def close(self) -> None:
-        """Forget what has not begun."""
+        """Forget what has not begun, and end what has."""
+        self._stop.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 

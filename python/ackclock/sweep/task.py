@@ -32,6 +32,8 @@ class Task:
         CPU seconds after which no further run is begun; those not begun are handed out again.
     engine
         Version that has to make them.
+    memory
+        Bytes that a run may need.
     """
 
     texts: tuple[str, ...]
@@ -40,6 +42,7 @@ class Task:
     tables: tuple[tuple[str, tuple[str, ...] | None], ...]
     budget_s: float
     engine: str
+    memory: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,20 +84,22 @@ class Made:
     scenarios: Sequence[str]
 
 
-def compute(task: Task) -> Done:
-    """Make the runs of a task, on the calling thread."""
+def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
+    """Make the runs of a task, on the calling thread; when `stop` is set, the rest of them is left undone."""
     from ackclock.errors import AckclockError, UnavailableError
 
     if task.engine != engine_identity():
         raise UnavailableError(f"this worker has engine {engine_identity()}; needed: {task.engine}")
     started = time.thread_time()
     try:
-        raw = engine_call(lambda: _engine.run_each(task.texts, task.runs, task.metrics, task.tables, task.budget_s))
+        raw = engine_call(
+            lambda: _engine.run_each(task.texts, task.runs, task.metrics, task.tables, task.budget_s, task.memory, stop)
+        )
     except AckclockError as error:  # a text that cannot be read fails alone, where it is the only one
         if len(task.texts) == 1:
             none = [None] * len(task.runs)
             return Done(digests=none, errors=[str(error)] * len(none), metrics={}, tables={}, cpu_s=0.0)
-        return _one_by_one(task)
+        return _one_by_one(task, stop)
     return Done(
         digests=raw["digests"],
         errors=raw["errors"],
@@ -104,7 +109,7 @@ def compute(task: Task) -> Done:
     )
 
 
-def _one_by_one(task: Task) -> Done:
+def _one_by_one(task: Task, stop: _engine.Stop | None) -> Done:
     """Only the runs of the first scenario; the others are handed out again."""
     first = task.runs[0][0]
     count = next((i for i, (at, _) in enumerate(task.runs) if at != first), len(task.runs))
@@ -116,7 +121,9 @@ def _one_by_one(task: Task) -> Done:
             tables=task.tables,
             budget_s=task.budget_s,
             engine=task.engine,
-        )
+            memory=task.memory,
+        ),
+        stop=stop,
     )
 
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ackclock_core::{Distribution, Rate, Span, Time};
 
-pub use schedule::Step;
+pub use schedule::{Step, MOST_PHASES};
 pub use trace::Trace;
 
 use schedule::Schedule;
@@ -107,6 +107,14 @@ impl Capacity {
         match self {
             Capacity::Schedule(schedule) => schedule.delivery(end),
             Capacity::Replay(replay) => end + replay.delay,
+        }
+    }
+
+    /// Whether the schedule had to be given up.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Capacity::Schedule(schedule) => schedule.is_lost(),
+            Capacity::Replay(_) => false,
         }
     }
 

@@ -5,7 +5,6 @@
 //! arrives together with its predecessor (dummynet's pipes keep their order, netem's do not); deliberate overtaking
 //! is the business of `reorder`.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ackclock_core::rng::threshold;
@@ -35,17 +34,22 @@ struct Phase {
     loss: u64,
 }
 
+#[derive(Clone)]
 enum Source {
     Steps { steps: Arc<[Step]>, repeat: Option<Span>, next: usize, cycle: Time },
     Random { every: Span, rate: Rate, delay: Span, drawn: [Option<(Distribution, Stream)>; 3] },
 }
 
+/// Most phases that one packet may meet. Beyond it the schedule is given up: nothing changes any more, and the run is
+/// told in the end that it is void.
+pub const MOST_PHASES: u32 = 1 << 26;
+
 pub(crate) struct Schedule {
-    source: Source,
-    /// Phases from the latest arrival to the last transmission settled.
-    phases: VecDeque<Phase>,
-    /// Phase in which the transmission settled last ended.
-    cursor: usize,
+    /// At the latest arrival.
+    here: Walk,
+    /// At the end of the transmission settled last. It walks the same phases a second time: kept, they could be any
+    /// number.
+    there: Walk,
     stream: Stream,
     last_delivery: Time,
 }
@@ -71,44 +75,33 @@ impl Schedule {
             }
             CapacityConfig::Trace(_) => unreachable!("invariant: a trace is no schedule"),
         };
-        let mut schedule = Schedule {
-            source,
-            phases: VecDeque::new(),
-            cursor: 0,
-            stream: stream("schedule"),
-            last_delivery: Time::ZERO,
-        };
-        schedule.extend();
-        schedule
+        let here = Walk::new(source);
+        Schedule { there: here.clone(), here, stream: stream("schedule"), last_delivery: Time::ZERO }
     }
 
     /// Whether a packet that arrives at `now` is lost.
     pub(crate) fn drops(&mut self, now: Time) -> bool {
-        self.advance(now);
-        let loss = self.phases[0].loss;
+        self.here.advance(now);
+        let loss = self.here.phase.loss;
         loss > 0 && self.stream.chance(loss)
     }
 
     /// The rate at `now`.
     pub(crate) fn rate(&mut self, now: Time) -> Rate {
-        self.advance(now);
-        Rate(self.phases[0].rate.0.max(1))
+        self.here.advance(now);
+        Rate(self.here.phase.rate.0.max(1))
     }
 
     /// The end of a transmission that begins at `start`; `Time::NEVER` if the rate stays zero.
     pub(crate) fn transmit(&mut self, start: Time, bytes: u32) -> Time {
+        let walk = &mut self.there;
         let (mut at, mut bit_ns) = (start, bytes as u128 * 8_000_000_000);
-        loop {
-            while self.phases[self.cursor].until <= at {
-                if at == Time::NEVER {
-                    return at;
-                }
-                self.cursor += 1;
-                if self.cursor == self.phases.len() {
-                    self.extend();
-                }
+        for _ in 0..MOST_PHASES {
+            if at == Time::NEVER {
+                return at;
             }
-            let phase = &self.phases[self.cursor];
+            walk.advance(at);
+            let phase = &walk.phase;
             if phase.rate == Rate::INFINITE {
                 return at;
             }
@@ -121,28 +114,60 @@ impl Schedule {
             bit_ns = bit_ns.saturating_sub(rate * left);
             at = phase.until;
         }
+        walk.give_up();
+        Time::NEVER
     }
 
     /// Arrival at the far end after a transmission settled last, which ends at `end`.
     pub(crate) fn delivery(&mut self, end: Time) -> Time {
-        self.last_delivery = self.last_delivery.max(end + self.phases[self.cursor].delay);
+        self.last_delivery = self.last_delivery.max(end + self.there.phase.delay);
         self.last_delivery
     }
 
-    /// Forget what lies behind `now`.
-    fn advance(&mut self, now: Time) {
-        while self.phases[0].until <= now {
-            if self.phases.len() == 1 {
-                self.extend();
-            }
-            self.phases.pop_front();
-            self.cursor = self.cursor.saturating_sub(1);
-        }
+    /// Whether it was given up.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.here.lost || self.there.lost
+    }
+}
+
+/// The phases one after another.
+#[derive(Clone)]
+struct Walk {
+    source: Source,
+    phase: Phase,
+    lost: bool,
+}
+
+impl Walk {
+    fn new(source: Source) -> Walk {
+        let nothing = Phase { until: Time::ZERO, rate: Rate::INFINITE, delay: Span::ZERO, loss: 0 };
+        let mut walk = Walk { source, phase: nothing, lost: false };
+        walk.step();
+        walk
     }
 
-    /// One more phase.
-    fn extend(&mut self) {
-        let phase = match &mut self.source {
+    /// On to the phase of `now`; never back.
+    fn advance(&mut self, now: Time) {
+        if self.phase.until > now {
+            return;
+        }
+        for _ in 0..MOST_PHASES {
+            self.step();
+            if self.phase.until > now {
+                return;
+            }
+        }
+        self.give_up();
+    }
+
+    fn give_up(&mut self) {
+        self.lost = true;
+        self.phase.until = Time::NEVER;
+    }
+
+    /// The next phase.
+    fn step(&mut self) {
+        self.phase = match &mut self.source {
             Source::Steps { steps, repeat, next, cycle } => {
                 let step = steps[*next];
                 let until = match (steps.get(*next + 1), *repeat) {
@@ -157,18 +182,16 @@ impl Schedule {
                 Phase { until, rate: step.rate, delay: step.delay, loss: threshold(step.loss) }
             }
             Source::Random { every, rate, delay, drawn } => {
-                let from = self.phases.back().map_or(Time::ZERO, |p| p.until);
                 let [rates, delays, losses] = drawn;
                 let draw = |d: &mut Option<(Distribution, Stream)>| d.as_mut().map(|(d, s)| d.draw(s));
                 Phase {
-                    until: from + *every,
+                    until: self.phase.until + *every,
                     rate: draw(rates).map_or(*rate, |bps| Rate((bps as u64).clamp(1, u64::MAX - 1))),
                     delay: draw(delays).map_or(*delay, |s| Span((s.clamp(0.0, 3600.0) * 1e9) as u64)),
                     loss: draw(losses).map_or(0, |p| threshold(p.min(1.0))),
                 }
             }
         };
-        self.phases.push_back(phase);
     }
 }
 

@@ -1,0 +1,117 @@
+//! Ends what the engine does: Ctrl-C, where the interpreter has to be asked for it, and a flag that others set.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+/// A flag that ends the runs to which it was given, once and for all.
+#[pyclass(name = "Stop", module = "ackclock", frozen)]
+#[derive(Clone, Default)]
+pub struct PyStop(Arc<AtomicBool>);
+
+#[pymethods]
+impl PyStop {
+    #[new]
+    fn new() -> PyStop {
+        PyStop::default()
+    }
+
+    /// End them.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is set.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one call of the engine watches for. The interpreter tells signals to the main thread only; elsewhere asking it
+/// does no harm.
+pub struct Interrupt {
+    stop: PyStop,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Interrupt {
+    pub fn new(stop: Option<&PyStop>) -> Interrupt {
+        Interrupt { stop: stop.cloned().unwrap_or_default(), raised: Mutex::new(None) }
+    }
+
+    /// Whether to end.
+    pub fn came(&self) -> bool {
+        self.stop.is_set() || self.raised.lock().is_ok_and(|raised| raised.is_some())
+    }
+
+    /// The same; asks the interpreter too, if `asked` lies back long enough.
+    pub fn comes(&self, asked: &Cell<Instant>) -> bool {
+        if asked.get().elapsed() > EVERY {
+            asked.set(Instant::now());
+            self.note(Python::attach(|py| py.check_signals()));
+        }
+        self.came()
+    }
+
+    /// What Python code said.
+    pub fn note(&self, outcome: PyResult<()>) {
+        if let (Err(error), Ok(mut raised)) = (outcome, self.raised.lock()) {
+            raised.get_or_insert(error);
+        }
+    }
+
+    /// The exception to raise, if one came.
+    pub fn check(&self) -> PyResult<()> {
+        let raised = self.raised.lock().ok().and_then(|mut raised| raised.take());
+        match raised {
+            Some(error) => Err(error),
+            None if self.stop.is_set() => Err(PyKeyboardInterrupt::new_err(())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Threads that are in Python code of the user's, perhaps for ever.
+#[derive(Default)]
+pub struct Hooked(Mutex<Vec<u64>>);
+
+impl Hooked {
+    /// Do work of which parts are hooks in Python, on a thread of our own. The thread keeps its state: made anew for
+    /// each hook, it would cost more than the hook.
+    pub fn while_in<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        Python::attach(|py| {
+            let ident = py.import("threading").and_then(|m| m.call_method0("get_ident")?.extract::<u64>());
+            let ident = ident.unwrap_or_default();
+            if let Ok(mut idents) = self.0.lock() {
+                idents.push(ident);
+            }
+            let outcome = py.detach(work);
+            if let Ok(mut idents) = self.0.lock() {
+                idents.retain(|other| *other != ident);
+            }
+            outcome
+        })
+    }
+
+    /// Raise KeyboardInterrupt in each of them. CPython has a function for it that only C can call.
+    pub fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
+        let idents = self.0.lock().map(|idents| idents.clone()).unwrap_or_default();
+        if idents.is_empty() {
+            return Ok(());
+        }
+        let ctypes = py.import("ctypes")?;
+        let raise = ctypes.getattr("pythonapi")?.getattr("PyThreadState_SetAsyncExc")?;
+        let error = ctypes.getattr("py_object")?.call1((py.get_type::<PyKeyboardInterrupt>(),))?;
+        for ident in idents {
+            raise.call1((ctypes.getattr("c_ulong")?.call1((ident,))?, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// How often the interpreter is asked.
+const EVERY: Duration = Duration::from_millis(100);

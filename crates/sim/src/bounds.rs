@@ -1,0 +1,73 @@
+//! What ends a run before its time: memory, a caller who wants it ended, an instant that does not pass.
+
+use ackclock_core::Time;
+
+use crate::error::Error;
+use crate::memory;
+use crate::world::World;
+
+/// What a run may take, and who may end it.
+pub struct Bounds<'a> {
+    /// Bytes that it may need; `None` = no bound.
+    pub memory: Option<u64>,
+    /// Asked now and then whether the run is to end, with [`Error::Stopped`].
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+impl Bounds<'_> {
+    /// No bounds.
+    pub const NONE: Bounds<'static> = Bounds { memory: None, stop: &|| false };
+}
+
+/// Keeps a run within its bounds; asked every [`SLICE`] events.
+pub(crate) struct Guard<'a> {
+    bounds: &'a Bounds<'a>,
+    /// Held by the thread before the run.
+    before: i64,
+    /// The instant, and events at it.
+    at: Time,
+    events: u64,
+}
+
+impl<'a> Guard<'a> {
+    pub(crate) fn new(bounds: &'a Bounds<'a>) -> Guard<'a> {
+        Guard { bounds, before: memory::held(), at: Time::ZERO, events: 0 }
+    }
+
+    /// Whether the run may go on.
+    pub(crate) fn check(&mut self, world: &World) -> Result<(), Error> {
+        if (self.bounds.stop)() {
+            return Err(Error::Stopped);
+        }
+        let now = world.now();
+        if let Some(limit) = self.bounds.memory {
+            let needed = (memory::held() - self.before).max(0) as u64 * TABLES;
+            if needed > limit {
+                let found = format_args!("a run that needs {} MiB after {now} of its time", needed >> 20);
+                let allowed = format_args!(
+                    "{} MiB (record less, limit the queues, make it shorter, or raise the limit)",
+                    limit >> 20
+                );
+                return Err(Error::value("memory_limit", found, allowed));
+            }
+        }
+        self.events = if now == self.at { self.events + SLICE as u64 } else { 0 };
+        self.at = now;
+        if self.events >= MOST_AT_ONCE {
+            let links = world.due_links(3).join(", ");
+            let found = format!("{MOST_AT_ONCE} events at {now}, where time stands still (links {links})");
+            return Err(Error::value("network", found, TAKES_TIME));
+        }
+        Ok(())
+    }
+}
+
+/// What is allowed where a way takes no time.
+pub(crate) const TAKES_TIME: &str =
+    "a delay on one of its links, or a rate at which a packet takes 1 ns or more";
+/// Events between two checks.
+pub(crate) const SLICE: u32 = 4096;
+/// Events at one instant from which time is taken to stand still: 10^5 flows that start together need 10^7.
+const MOST_AT_ONCE: u64 = 1 << 25;
+/// Tables are made of rows that are still there, and a vector that grows may do so once more before the next check.
+const TABLES: u64 = 2;

@@ -1,0 +1,64 @@
+//! How much of the heap the calling thread holds. Every allocation counts, so that a bound on a run's memory (see
+//! `bounds`) leaves no source out: queues, traces, out-of-order data, whatever is added one day. A run stays on one
+//! thread and always asks for the same memory, so the count is as deterministic as the run. An allocation is rare (none
+//! per packet), so it costs nothing that can be measured.
+
+#![allow(unsafe_code)] // the contract of an allocator; each call is handed on as it came
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static HELD: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Bytes that the calling thread has allocated less those that it has freed; negative where it frees what others
+/// allocated, so differences count.
+pub fn held() -> i64 {
+    HELD.with(Cell::get)
+}
+
+fn count(bytes: i64) {
+    HELD.with(|held| held.set(held.get() + bytes));
+}
+
+struct Counted;
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
+
+// SAFETY: all four hand on to `System`, with the arguments they got; counting allocates nothing and cannot panic.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        System.alloc(layout)
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        System.alloc_zeroed(layout)
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        System.dealloc(at, layout)
+    }
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as i64 - layout.size() as i64);
+        System.realloc(at, layout, size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::held;
+
+    #[test]
+    fn what_is_held_is_counted_and_what_is_freed_is_not() {
+        let before = held();
+        let mut rows: Vec<u64> = Vec::with_capacity(1000);
+        assert_eq!(held() - before, 8000);
+        rows.reserve_exact(5000);
+        assert_eq!(held() - before, 40_000);
+        drop(rows);
+        assert_eq!(held(), before);
+    }
+}

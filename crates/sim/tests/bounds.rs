@@ -1,0 +1,99 @@
+//! What ends a run before its time: memory, time that stands still, the caller; and that watching changes nothing.
+
+use std::cell::Cell;
+
+use ackclock_sim::{parse, run, run_with, Bounds, Customs, Error};
+
+fn scenario(network: &str, flows: &str, rest: &str) -> ackclock_sim::Scenario {
+    let flows = format!(r#"{{"profile": "linux-6", "congestion_control": "cubic", {flows}}}"#);
+    let text = format!(
+        r#"{{"duration_ns": 20000000000, "network": {{"topology": "chain", "bottleneck": {network}}}, "flows": [{flows}] {rest}}}"#
+    );
+    parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn refused(result: Result<ackclock_sim::Output, Error>) -> String {
+    result.err().expect("it must end").to_string()
+}
+
+const BULK: &str = r#""workload": {"kind": "bulk"}"#;
+
+#[test]
+fn a_way_that_takes_no_time_is_refused_with_its_links() {
+    for network in ["{}", r#"{"rate_bps": 100000000000000}"#] {
+        let said = refused(run(&scenario(network, BULK, ""), 1));
+        assert!(said.starts_with("flows[0]: found a way that takes no time (there: bottleneck"), "{said}");
+    }
+    assert!(run(&scenario(r#"{"rate_bps": 1000000}"#, BULK, ""), 1).is_ok());
+    let datagrams = r#""workload": {"kind": "constant-rate", "rate_bps": 1000000, "payload_bytes": 1000}"#;
+    assert!(run(&scenario("{}", datagrams, ""), 1).is_ok(), "nobody waits for an answer");
+}
+
+#[test]
+fn an_instant_that_does_not_pass_ends_the_run() {
+    let network = r#"{"rate_bps": 1000000, "capacity": {"kind": "schedule", "steps": [
+        {"at_ns": 0, "rate_bps": 1000000, "delay_ns": 0}, {"at_ns": 1000000000, "rate_bps": 1000000000000000000, "delay_ns": 0}]}}"#;
+    let said = refused(run(&scenario(network, BULK, ""), 1));
+    assert!(said.contains("33554432 events at 1.0") && said.contains("links bottleneck"), "{said}");
+}
+
+#[test]
+fn memory_is_bounded_whatever_takes_it() {
+    let datagrams = r#""workload": {"kind": "constant-rate", "rate_bps": 1000000000, "payload_bytes": 1200}"#;
+    let slow = r#"{"rate_bps": 1000000, "delay_ns": 1000000}"#;
+    let late = r#"{"rate_bps": 1000000000, "delay_ns": 100000000000}"#;
+    let small = r#"{"rate_bps": 1000000, "queue": {"kind": "drop-tail", "limit_packets": 10}}"#;
+    let wide = r#"{"rate_bps": 1000000000, "delay_ns": 1000000}"#;
+    let cases = [
+        ("an unlimited queue", slow, datagrams, ""),
+        ("the wire", late, datagrams, ""),
+        ("dropped packets", small, datagrams, r#", "record": {"drops": true}"#),
+        ("a trace", wide, BULK, r#", "record": {"trace": "all"}"#),
+        ("a capture", wide, BULK, r#", "record": {"capture": "sender"}"#),
+        ("a controller's variables", wide, BULK, r#", "record": {"controller": "all"}"#),
+        ("samples", wide, BULK, r#", "record": {"sample_interval_ns": 1000}"#),
+    ];
+    for (what, network, flows, record) in cases {
+        let bounds = Bounds { memory: Some(20 << 20), ..Bounds::NONE };
+        let outcome = run_with(&scenario(network, flows, record), 1, &Customs::new(), &bounds);
+        let said = refused(outcome);
+        assert!(said.starts_with("memory_limit: found a run that needs "), "{what}: {said}");
+        let needs: u64 = said.split(' ').nth(6).and_then(|mib| mib.parse().ok()).expect("a number");
+        assert!((20..=60).contains(&needs), "{what}: {said}");
+        assert_eq!(
+            said,
+            refused(run_with(&scenario(network, flows, record), 1, &Customs::new(), &bounds)),
+            "the same bits"
+        );
+    }
+}
+
+#[test]
+fn a_bound_that_is_not_reached_changes_nothing() {
+    let scenario = scenario(r#"{"rate_bps": 10000000, "delay_ns": 1000000}"#, BULK, "");
+    let bounds = Bounds { memory: Some(1 << 30), ..Bounds::NONE };
+    let bounded = run_with(&scenario, 1, &Customs::new(), &bounds).expect("runs");
+    assert_eq!(bounded.digest, run(&scenario, 1).expect("runs").digest);
+}
+
+#[test]
+fn the_caller_ends_a_run() {
+    let asked = Cell::new(0);
+    let stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 3
+    };
+    let network = r#"{"rate_bps": 1000000000, "delay_ns": 1000000}"#;
+    let bounds = Bounds { memory: None, stop: &stop };
+    let outcome = run_with(&scenario(network, BULK, ""), 1, &Customs::new(), &bounds);
+    assert!(matches!(outcome, Err(Error::Stopped)));
+    assert_eq!(asked.get(), 3);
+}
+
+#[test]
+fn a_packet_that_meets_too_many_changes_ends_the_run() {
+    let network = r#"{"rate_bps": 1, "capacity": {"kind": "random", "every_ns": 1,
+        "rate_bps": {"kind": "constant", "value": 10.0}}}"#;
+    let said = refused(run(&scenario(network, BULK, ""), 1));
+    assert!(said.contains("changes of the capacity of link bottleneck"), "{said}");
+}
