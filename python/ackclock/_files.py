@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,8 @@ def staged(folder: Path) -> Iterator[Path]:
     part: Path | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".ackclock-", dir=folder))
+        part = folder / f".ackclock-{secrets.token_hex(8)}"  # known before it is there, whenever Ctrl-C comes
+        part.mkdir(mode=0o700)
         yield part
         with _uninterrupted():
             for file in sorted(path for path in part.rglob("*") if path.is_file()):

@@ -52,7 +52,9 @@ impl Interrupt {
     pub fn comes(&self, asked: &Cell<Instant>) -> bool {
         if asked.get().elapsed() > EVERY {
             asked.set(Instant::now());
-            self.note(Python::attach(|py| py.check_signals()));
+            // an interpreter that is about to end answers nobody
+            let Some(said) = Python::try_attach(|py| py.check_signals()) else { return true };
+            self.note(said);
         }
         self.came()
     }

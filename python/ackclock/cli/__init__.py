@@ -14,6 +14,9 @@ from ackclock.errors import AckclockError
 
 __all__ = ["app", "main"]
 
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
 INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits: a defect of ours, told apart from the documented 0 to 3."""
 
@@ -30,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0; 1 if a verdict or check differs from what is recorded; 2 for bad input; 3 if the environment cannot do it;
-        130 or 143 after Ctrl-C or SIGTERM.
+        130 after Ctrl-C or SIGTERM.
     """
     _prepare_streams()
     _heed_sigterm()
@@ -39,11 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _fail("standard output: found closed; allowed: open", 3)
         result = app(args=None if argv is None else list(argv), prog_name="ackclock", standalone_mode=False)
         sys.stdout.flush()
+        if result == INTERRUPTED:  # what typer makes of KeyboardInterrupt
+            return _interrupted()
         return result if isinstance(result, int) else 0
     except AckclockError as error:
         return _fail(str(error), error.exit_code)
-    except KeyboardInterrupt as error:
-        return _interrupted(error)
+    except KeyboardInterrupt:
+        return _interrupted()
     except (BrokenPipeError, SystemExit):
         # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
         _discard(1)
@@ -64,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _unforeseen(error: Exception) -> int:
     if type(error).__name__ == "Abort":
-        return _interrupted(error)
+        return _interrupted()
     if hasattr(error, "format_message"):
         from ackclock.cli._usage import explain
 
@@ -86,20 +91,17 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM: batch systems send it before they kill. It ends a command as Ctrl-C does."""
-
-
 def _heed_sigterm() -> None:
+    """Batch systems send SIGTERM before they kill: it ends a command as Ctrl-C does."""
+
     def end(*_: object) -> None:
-        raise _Terminated
+        raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, end)
 
 
-def _interrupted(error: BaseException) -> int:
-    code = 143 if isinstance(error, _Terminated) else 130
+def _interrupted() -> int:
     terminal = sys.modules.get("ackclock.cli._terminal")
     if terminal is not None and terminal.busy():
         with suppress(KeyboardInterrupt):
@@ -111,8 +113,8 @@ def _interrupted(error: BaseException) -> int:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, AttributeError):
                 stream.flush()
-        os._exit(code)
-    return code
+        os._exit(INTERRUPTED)
+    return INTERRUPTED
 
 
 def _prepare_streams() -> None:

@@ -152,18 +152,17 @@ def writable_folder(folder: Path) -> None:
         If it cannot.
     """
     missing = [p for p in (folder, *folder.parents) if not os.path.lexists(p)]
-    made: list[Path] = []
     try:
         for path in reversed(missing):
             path.mkdir()
-            made.append(path)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except (OSError, ValueError) as error:
         raise InputError(f"--out {folder}: found {_reason(error)}; allowed: a folder that can be written") from None
     finally:
-        for path in reversed(made):
-            path.rmdir()
+        for path in missing:  # not those noted as made: Ctrl-C may come in between
+            with suppress(OSError):
+                path.rmdir()
 
 
 def writable_file(path: Path, option: str) -> None:
