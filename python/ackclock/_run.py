@@ -59,14 +59,14 @@ def run(
     memory_limit
         Bytes; a run estimated to need more is refused before it starts, and one that comes to need more is ended.
     controllers
-        Classes of congestion controllers of one's own by name; a flow names one as "custom:NAME". See
+        Your own congestion controllers: name -> class. A flow uses one as "custom:NAME". See
         `ackclock.controllers.Controller`.
     utilities
-        Utility functions of PCC of one's own by name; a flow names one as
-        `congestion_control_options = { utility = "custom:NAME" }`. Each is called with a finished monitor interval and
-        the one before it (None at first), and gives a number: the larger, the better. Intervals have `send_rate_bps`,
+        Your own utility functions of PCC: name -> function. A flow uses one as
+        `congestion_control_options = { utility = "custom:NAME" }`. It is called with a finished monitor interval and
+        the one before it (None at first), and returns a number: the larger, the better. Intervals have `send_rate_bps`,
         `throughput_bps`, `loss`, `rtt_s`, `rtt_gradient`, `rtt_deviation_s`, `rate_bps`, `sent`, `lost`, `start_s` and
-        `end_s`. An exception, or no number, ends the run.
+        `end_s`. If it raises an exception or returns no number, the run ends.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def run(
     Raises
     ------
     ControllerError
-        If a controller of one's own raises, or asks for a window that is none.
+        If one of your own controllers raises an exception or sets an invalid window.
     ScenarioError
         If the run would need more memory than allowed.
     InputError
@@ -288,7 +288,7 @@ def _raise_failure(raw: Mapping[str, Any]) -> None:
 
 
 def _source(made: Any) -> str:
-    """What tells one controller's or function's code from another's."""
+    """What distinguishes the code of one controller or function from another's."""
     import inspect
 
     try:
@@ -298,7 +298,7 @@ def _source(made: Any) -> str:
 
 
 _REFUSAL = re.compile(r"([\w.\[\]-]+): found (.*), allowed: (.*)", re.DOTALL)
-"""How the engine tells that it refuses a value."""
+"""The form in which the engine refuses a value."""
 
 
 def engine_call(work: Callable[[], Any]) -> Any:

@@ -1,8 +1,8 @@
 """The benchmark: ns of user CPU per delivered data packet on the reference dumbbell, tracing off.
 
-Each cell runs in a process of its own that has loaded nothing but the engine, so that its peak memory is its own; the
-yardstick loop (a minimal event loop of four events a packet, which no simulator of this kind can undercut by much) runs
-in the same process right after it, so that the ratio of both holds on any machine, loaded or not.
+Each cell runs in a separate process that has loaded only the engine, so that its peak memory can be measured. The
+yardstick (a minimal event loop of four events a packet, which no simulator of this kind can undercut by much) runs in
+the same process right after it, so that the ratio of the two is valid on any machine, loaded or not.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
 
 OWN = "custom:reno"
 NOT_TCP = "pcc"
-"""How the names of those begin that are transports of their own."""
+"""Prefix of the controllers that are not TCP's."""
 
 
 def _in_fresh_process(text: str | dict[str, str], *, repeats: int) -> dict[str, Any]:

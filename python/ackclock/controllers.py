@@ -1,4 +1,4 @@
-"""Congestion controllers of one's own, written in Python, and the test that every controller has to pass.
+"""Your own congestion controllers, written in Python, and the test that every controller has to pass.
 
 Examples
 --------

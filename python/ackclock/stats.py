@@ -1,4 +1,4 @@
-"""Estimates with intervals. Every function says which interval it makes; level 0.95 unless asked otherwise."""
+"""Estimates with intervals. Every function documents which interval it computes; the default level is 0.95."""
 
 from __future__ import annotations
 

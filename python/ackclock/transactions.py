@@ -36,7 +36,7 @@ def completion(
     by
         Columns to group by; empty: all together.
     shares
-        Quantiles, 0 to 1: the least time at or below which this share of all lies.
+        Quantiles, 0 to 1: the least time that this share of all does not exceed.
     start_s, stop_s
         Clients who come in [start, stop) count.
 
@@ -143,7 +143,7 @@ def loss_rate(
 def queued_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottleneck.forward") -> float:
     """Utilisation as a monitor sees it that looks once a second: share of looks at which packets wait.
 
-    It says nothing of a queue that fills and empties within a second; `busy_share` does.
+    It misses a queue that fills and empties within a second; `busy_share` does not.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
 
 INTERNAL_ERROR = 70
-"""EX_SOFTWARE of sysexits: a defect of ours, told apart from the documented 0 to 3."""
+"""EX_SOFTWARE of sysexits: a defect of ours, distinct from the documented 0 to 3."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,7 +86,7 @@ def _fail(message: str, code: int) -> int:
     try:
         sys.stderr.write(f"ackclock: {message}\n")
         sys.stderr.flush()
-    except OSError:  # nobody can be told; the exit code still says it
+    except OSError:  # no one is reading; the exit code still tells
         _discard(2)
     return code
 

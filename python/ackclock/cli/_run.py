@@ -114,7 +114,7 @@ def _check_capture(pcap: Path, out: Path | None) -> None:
     if out is not None:
         folder = out.resolve()
         if place == folder:
-            raise InputError(f"--pcap {pcap}: found the folder of --out; allowed: a file of its own")
+            raise InputError(f"--pcap {pcap}: found the folder of --out; allowed: another file")
         if place.parent == folder and place.name in names():
             raise InputError(f"--pcap {pcap}: found a file that --out writes; allowed: another name")
         if place.parent == folder and not folder.exists():

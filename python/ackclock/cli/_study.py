@@ -151,7 +151,7 @@ def run_in_linux(names: list[str], *, seeds: int | None, jobs: int | None, out: 
 
 
 def run_several(names: list[str], options: Options) -> int:
-    """Run studies, each into a folder of its own, and write the page that links them."""
+    """Run studies, each into its own folder, and write the page that links them."""
     from ackclock import studies
     from ackclock.study import Verdict, overview
 

@@ -18,7 +18,7 @@ def draw(result: Comparison, path: Path) -> None:
     result
         What to draw.
     path
-        File; its ending says the format (svg, pdf, png).
+        File; its ending selects the format (svg, pdf, png).
     """
     import polars as pl
     from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
 """The measured paths as scenarios.
 
 Each packet is charged its Ethernet frame (14 bytes more than the IP packet) on a drop-tail queue of N packets ahead of a
-link of rate R; the propagation delay, half of the RTT each way, and the random loss lie behind it.
+link of rate R. The propagation delay, half of the RTT each way, and the random loss come after it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Path:
         return self.rtt_ms * 1_000_000 + SYN_BYTES * 8 * 10**9 // self.rate_bps
 
     def network(self, *, loss: dict[str, Any] | None = None, both_ways: bool = False) -> dict[str, Any]:
-        """The network as scenario keys; `loss` lies on the way out, or on both ways."""
+        """The network as scenario keys; `loss` applies to the way out, or to both ways."""
         delay = {"delay": f"{self.rtt_ms * 500} us"}
         lossy = {**delay, "loss": loss} if loss else delay
         return {

@@ -18,7 +18,7 @@ SECONDS = 60
 SHARING_SECONDS = 120
 
 PHASES_US = (0, 137, 274)
-"""Starts against the tick of 1 ms: the kernel's are 137 us apart; where the first lies is not known."""
+"""Starts against the tick of 1 ms: the kernel's are 137 us apart; when the first one was is not known."""
 
 OURS = {"westwood": "westwood-plus"}
 """Linux's name of a controller -> ours, where they differ."""
@@ -105,7 +105,7 @@ def _summarise(flows: pl.DataFrame, samples: pl.DataFrame, *, since_s: float) ->
     """Per seed: goodput over the whole time, means of the samples from 10 ms after the handshake on."""
     import polars as pl
 
-    # Samples lie on a grid that starts with the run, up to half an interval off the kernel's.
+    # The grid of samples starts with the run, up to half an interval off the kernel's.
     from_s = since_s + 0.5e-3 * path.SAMPLE_MS
     means = (
         samples.filter(pl.col("t_s") > from_s)

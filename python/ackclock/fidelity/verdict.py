@@ -15,7 +15,7 @@ Verdict = Literal["holds", "holds within 2 SE", "misses", "known miss", "not jud
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """How far the simulator's mean may lie from the kernel's.
+    """How far the simulator's mean may be from the kernel's.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ KNOWN: dict[tuple[str, str], str] = {
     ("fetches of 7,680 bytes, 1 %", SHARE_ANY): _LUCK,
     ("fetches of 7,680 bytes, 1 %", SHARE_DATA): _LUCK,
 }
-"""(cell, quantity) -> cause of a miss that is understood. The one list of them; docs/fidelity.md tells more."""
+"""(cell, quantity) -> cause of a miss that is understood. The only list of them; docs/fidelity.md explains them."""
 
 
 def judge(cell: str, quantity: str, *, kernel: Sequence[float], simulator: Sequence[float], bound: Bound | None) -> Row:

@@ -127,7 +127,7 @@ def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[fl
 
 
 def hide_rest(axes: Any, used: int) -> None:
-    """Hide the panels that are not used, and label the x axes that come to lie at the bottom."""
+    """Hide unused panels, and label the x axes of the lowest panels in use."""
     for i, ax in enumerate(axes.flat):
         if i >= used:
             ax.set_visible(False)

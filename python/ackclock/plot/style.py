@@ -25,7 +25,7 @@ PALE = "#d9d9d9"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """How one series is told from the others: by colour, by marker and by dash.
+    """How one series differs from the others: by colour, marker and dash.
 
     Parameters
     ----------

@@ -214,7 +214,7 @@ class Page:
     command
         What to type to get the same result.
     beside
-        What lies beside the page.
+        What else the folder of the page holds.
     """
 
     title: str
@@ -228,7 +228,7 @@ class Page:
     scenarios: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
-    beside: str = "The numbers behind each figure lie beside it in figures/, whole tables in tables/."
+    beside: str = "The folder figures/ has the numbers behind each figure, the folder tables/ whole tables."
 
     @property
     def figures(self) -> Sequence[Figure]:
@@ -248,7 +248,7 @@ class Page:
 
     @property
     def magnitudes(self) -> list[tuple[str, str, int]]:
-        """The same of the magnitudes that stand beside a statement."""
+        """The same for the magnitudes of the statements."""
         return _count([half for claim in self.claims for half in claim.halves[1:]])
 
 

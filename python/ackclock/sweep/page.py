@@ -44,7 +44,7 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
             "engine": engine_identity().partition("+")[0],
         },
         command=f"ackclock sweep run {sweep.name}.toml --out {store.folder}",
-        beside="The numbers behind each figure lie beside it in figures/, all runs in table.parquet.",
+        beside="The folder figures/ has the numbers behind each figure; table.parquet has all runs.",
     )
 
 
