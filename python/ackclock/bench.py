@@ -20,11 +20,11 @@ from ackclock.errors import UnavailableError
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["CELLS", "Cell", "ControllerCost", "Measured", "Report", "measure", "measure_controllers", "scenario"]
+__all__ = ["CELLS", "BenchCell", "ControllerCost", "Measured", "Report", "measure", "measure_controllers", "scenario"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class BenchCell:
     """One workload: N bulk flows through one bottleneck; flow i starts at i/N s.
 
     Parameters
@@ -49,15 +49,15 @@ class Cell:
 
 
 CELLS = (
-    Cell(rate_mbps=100, flows=1, duration_s=60, budget_ns=250),
-    Cell(rate_mbps=100, flows=10, duration_s=60, budget_ns=350),
-    Cell(rate_mbps=100, flows=100, duration_s=60, budget_ns=600),
-    Cell(rate_mbps=100, flows=1000, duration_s=60, budget_ns=1000),
-    Cell(rate_mbps=1000, flows=1, duration_s=10, budget_ns=300),
-    Cell(rate_mbps=1000, flows=10, duration_s=10),
-    Cell(rate_mbps=1000, flows=100, duration_s=10, budget_ns=500),
-    Cell(rate_mbps=100, flows=1, duration_s=60, budget_ns=375, congestion_control="pcc-allegro"),
-    Cell(rate_mbps=100, flows=4, duration_s=60, budget_ns=410, congestion_control="pcc-allegro"),
+    BenchCell(rate_mbps=100, flows=1, duration_s=60, budget_ns=250),
+    BenchCell(rate_mbps=100, flows=10, duration_s=60, budget_ns=350),
+    BenchCell(rate_mbps=100, flows=100, duration_s=60, budget_ns=600),
+    BenchCell(rate_mbps=100, flows=1000, duration_s=60, budget_ns=1000),
+    BenchCell(rate_mbps=1000, flows=1, duration_s=10, budget_ns=300),
+    BenchCell(rate_mbps=1000, flows=10, duration_s=10),
+    BenchCell(rate_mbps=1000, flows=100, duration_s=10, budget_ns=500),
+    BenchCell(rate_mbps=100, flows=1, duration_s=60, budget_ns=375, congestion_control="pcc-allegro"),
+    BenchCell(rate_mbps=100, flows=4, duration_s=60, budget_ns=410, congestion_control="pcc-allegro"),
 )
 
 
@@ -158,7 +158,7 @@ class Report:
         return table
 
 
-def scenario(cell: Cell) -> dict[str, Any]:
+def scenario(cell: BenchCell) -> dict[str, Any]:
     """The reference dumbbell: access 10 R / 1 ms, bottleneck R / 18 ms, RTT 40 ms, drop-tail queue of one BDP."""
     edge = {"rate": f"{10 * cell.rate_mbps} Mbit/s", "delay": "1 ms"}
     host = {} if cell.congestion_control.startswith(NOT_TCP) else {"profile": "linux-6"}
@@ -190,7 +190,7 @@ def measure(
     *,
     quick: bool = False,
     progress: Callable[[str, float], None] | None = None,
-    cells: Sequence[Cell] = CELLS,
+    cells: Sequence[BenchCell] = CELLS,
 ) -> Report:
     """Run every cell.
 
@@ -269,7 +269,7 @@ def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
     names = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(NOT_TCP)]
     texts = {}
     for name in (*names, OWN):
-        cell = Cell(rate_mbps=100, flows=1, duration_s=4 if quick else 20, congestion_control=name)
+        cell = BenchCell(rate_mbps=100, flows=1, duration_s=4 if quick else 20, congestion_control=name)
         texts[name] = Scenario.from_dict(scenario(cell)).to_engine_json()
     raw = _in_fresh_process(texts, repeats=3 if quick else 7)["ns"]
     costs = []

@@ -57,7 +57,7 @@ def cases() -> list[Case]:
 
 
 def _response(window: int) -> Scenario:
-    far = path.Path(rate_bps=20_000_000, rtt_ms=300, queue_packets=500)
+    far = path.MeasuredPath(rate_bps=20_000_000, rtt_ms=300, queue_packets=500)
     return Scenario.from_dict(
         {
             "name": "fidelity",

@@ -49,7 +49,7 @@ LOSSES = (0.1, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class MeasuredCell:
     """One experiment: what the kernel gave, how to simulate it, what is judged."""
 
     name: str
@@ -162,7 +162,7 @@ def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None)
     return Comparison(kernel=reference.kernel_release(), seeds=seeds, rows=tuple(rows))
 
 
-def cells(*, seeds: int, jobs: int) -> list[Cell]:
+def cells(*, seeds: int, jobs: int) -> list[MeasuredCell]:
     """Every experiment, in the order of the table."""
     quiet = [(network, controller) for network in ("n1", "n3") for controller in CONTROLLERS]
     others = [(network, controller) for network in ("n1", "n3") for controller in OTHERS]
@@ -173,13 +173,13 @@ def cells(*, seeds: int, jobs: int) -> list[Cell]:
         *(_lossless(network, controller, FAMILY) for network, controller in others),
         *(_same_losses(controller, loss, jobs) for loss, controller in lossy),
         *(_own_losses(controller, loss, seeds, jobs) for loss, controller in lossy),
-        Cell(name="n2, two cubic flows", kernel=reference.sharing, simulator=simulate.sharing, bounds=SHARING),
+        MeasuredCell(name="n2, two cubic flows", kernel=reference.sharing, simulator=simulate.sharing, bounds=SHARING),
         *(_fetches(size, seeds, jobs) for size in simulate.FETCHES),
     ]
 
 
-def _lossless(network: str, controller: str, bounds: Mapping[str, Bound | None] = BULK) -> Cell:
-    return Cell(
+def _lossless(network: str, controller: str, bounds: Mapping[str, Bound | None] = BULK) -> MeasuredCell:
+    return MeasuredCell(
         name=f"{network} {controller}",
         kernel=partial(reference.bulk, network, controller),
         simulator=partial(simulate.bulk, network, simulate.OURS.get(controller, controller)),
@@ -187,9 +187,9 @@ def _lossless(network: str, controller: str, bounds: Mapping[str, Bound | None] 
     )
 
 
-def _any_phase(network: str, controller: str) -> Cell:
+def _any_phase(network: str, controller: str) -> MeasuredCell:
     """How much hangs on the phase: the kernel's three starts beside starts all over the tick."""
-    return Cell(
+    return MeasuredCell(
         name=f"{network} {controller}, any phase",
         kernel=partial(reference.bulk, network, controller),
         simulator=partial(simulate.bulk, network, controller, phases_us=tuple(range(0, 1000, 50))),
@@ -197,8 +197,8 @@ def _any_phase(network: str, controller: str) -> Cell:
     )
 
 
-def _same_losses(controller: str, loss: float, jobs: int) -> Cell:
-    return Cell(
+def _same_losses(controller: str, loss: float, jobs: int) -> MeasuredCell:
+    return MeasuredCell(
         name=f"n2 {controller}, {loss:g} %, the kernel's losses",
         kernel=partial(reference.bulk, "n2", controller, loss),
         simulator=partial(simulate.same_losses, controller, loss, jobs=jobs),
@@ -206,8 +206,8 @@ def _same_losses(controller: str, loss: float, jobs: int) -> Cell:
     )
 
 
-def _own_losses(controller: str, loss: float, seeds: int, jobs: int) -> Cell:
-    return Cell(
+def _own_losses(controller: str, loss: float, seeds: int, jobs: int) -> MeasuredCell:
+    return MeasuredCell(
         name=f"n2 {controller}, {loss:g} %, own losses",
         kernel=partial(reference.bulk, "n2", controller, loss),
         simulator=partial(simulate.own_losses, controller, loss, seeds=seeds, jobs=jobs),
@@ -215,8 +215,8 @@ def _own_losses(controller: str, loss: float, seeds: int, jobs: int) -> Cell:
     )
 
 
-def _fetches(size: int, seeds: int, jobs: int) -> Cell:
-    return Cell(
+def _fetches(size: int, seeds: int, jobs: int) -> MeasuredCell:
+    return MeasuredCell(
         name=f"fetches of {size:,} bytes, 1 %",
         kernel=partial(reference.fetches, size),
         simulator=partial(simulate.fetches, size, seeds=seeds, jobs=jobs),

@@ -19,7 +19,7 @@ SAMPLE_MS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Path:
+class MeasuredPath:
     """A measured network.
 
     Parameters
@@ -57,17 +57,17 @@ class Path:
         }
 
 
-N1 = Path(rate_bps=10_000_000, rtt_ms=40, queue_packets=50)
-N2 = Path(rate_bps=100_000_000, rtt_ms=40, queue_packets=333)
-N3 = Path(rate_bps=100_000_000, rtt_ms=30, queue_packets=20)
-ACCESS = Path(rate_bps=1_200_000, rtt_ms=100, queue_packets=100)
+N1 = MeasuredPath(rate_bps=10_000_000, rtt_ms=40, queue_packets=50)
+N2 = MeasuredPath(rate_bps=100_000_000, rtt_ms=40, queue_packets=333)
+N3 = MeasuredPath(rate_bps=100_000_000, rtt_ms=30, queue_packets=20)
+ACCESS = MeasuredPath(rate_bps=1_200_000, rtt_ms=100, queue_packets=100)
 """The slow line of the fetches."""
 
 PATHS = {"n1": N1, "n2": N2, "n3": N3}
 
 
 def bulk(
-    path: Path,
+    path: MeasuredPath,
     controller: str,
     *,
     seconds: int,

@@ -12,11 +12,11 @@ from typing import Any
 
 from ackclock._run import run
 from ackclock.errors import InputError
-from ackclock.fidelity.path import FRAMING, SAMPLE_MS, Path
+from ackclock.fidelity.path import FRAMING, SAMPLE_MS, MeasuredPath
 from ackclock.scenario import Scenario
 
 
-def bulk(path: Path, controller: str, positions: Sequence[int], *, seconds: int) -> Scenario:
+def bulk(path: MeasuredPath, controller: str, positions: Sequence[int], *, seconds: int) -> Scenario:
     """One bulk flow that loses the packets at these positions.
 
     Parameters
@@ -66,7 +66,7 @@ def _first_lost(probe: Scenario) -> tuple[int, int] | None:
 
 
 def _scenario(
-    path: Path, controller: str, drops: Sequence[dict[str, int]], *, seconds: int, passing: int = EVERYTHING
+    path: MeasuredPath, controller: str, drops: Sequence[dict[str, int]], *, seconds: int, passing: int = EVERYTHING
 ) -> Scenario:
     """The path with one more link at its end, which lets `passing` packets through and no more.
 
