@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -178,6 +180,23 @@ class _Result:
         """Histogram of completion times per flow group and initial window: bins that are not empty."""
         return self._frame("transaction_times")
 
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Rows of a table as plain values, NaN as None; polars, which takes long to import, is not needed.
+
+        Parameters
+        ----------
+        name
+            Of the table, as in `tables`.
+
+        Returns
+        -------
+        list of dict
+            Column name -> value; empty if the run has no such table.
+        """
+        columns = self.tables.get(name, {})
+        values = [plain(kind, buffer) for kind, buffer in columns.values()]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
     def _frame(self, name: str) -> pl.DataFrame:
         import polars as pl
 
@@ -212,10 +231,10 @@ class Run(_Result):
 
     def summary(self) -> dict[str, Any]:
         """Plain values, as `ackclock run --json` prints them."""
-        flows = [{"id": row.pop("flow"), **row} for row in map(_nanoseconds, self.flows.to_dicts())]
+        flows = [{"id": row.pop("flow"), **row} for row in map(_nanoseconds, self.rows("flows"))]
         queues = [
             {"id": row.pop("link"), "drops": row["dropped_queue"] + row["dropped_loss"], **row}
-            for row in map(_nanoseconds, self.links.to_dicts())
+            for row in map(_nanoseconds, self.rows("links"))
         ]
         about: dict[str, Any] = {"digest": self.digest, "seed": self.seed, "engine": self.engine, "flows": flows}
         if any(group.workload.kind in ("fetch", "population") for group in self.scenario.flows):
@@ -369,6 +388,19 @@ def series(name: str, kind: str, buffer: Any) -> pl.Series:
     if kind == "str":
         return pl.Series(name, buffer, dtype=pl.String)
     return pl.Series(name, np.frombuffer(buffer, dtype=_NUMPY[kind]), nan_to_null=True)
+
+
+def plain(kind: str, buffer: Any) -> list[Any]:
+    """The same as plain values; NaN becomes None."""
+    if kind == "str":
+        return list(buffer)
+    values = array({"f8": "d", "i8": "q", "u4": "I"}.get(kind, "B"))
+    values.frombytes(bytes(buffer))
+    if sys.byteorder == "big":  # the engine writes the other order
+        values.byteswap()
+    if kind == "bool":
+        return [bool(value) for value in values]
+    return [None if value != value else value for value in values]
 
 
 def columns(frame: pl.DataFrame) -> Columns:

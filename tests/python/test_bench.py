@@ -3,8 +3,34 @@ from __future__ import annotations
 import pytest
 
 from ackclock import Scenario, bench
+from ackclock.bench import instructions
 
 
 @pytest.mark.parametrize("cell", bench.CELLS, ids=lambda c: f"{c.congestion_control}-{c.rate_mbps}-{c.flows}")
 def test_every_cell_is_a_valid_scenario(cell):
     assert sum(group.count for group in Scenario.from_dict(bench.scenario(cell)).flows) == cell.flows
+
+
+@pytest.mark.parametrize("counted", bench.COUNTED, ids=lambda c: f"{c.name}-{c.cell.rate_mbps}-{c.cell.flows}")
+def test_instructions_per_packet_stay_within_their_bound(counted):
+    if why := bench.missing():
+        pytest.skip(why)
+    (cell,) = bench.count(cells=[counted]).cells
+    print(f"{cell.name}, {cell.flows} flows: {cell.per_packet:.0f} of {cell.most}, {cell.components}")
+    assert cell.packets > 1000
+    assert cell.per_packet <= cell.most
+    assert cell.per_packet == pytest.approx(sum(cell.components.values()))
+    assert cell.components["links"] > 50, "the source lines are known"
+
+
+def test_lines_are_counted_for_the_part_that_they_belong_to(tmp_path):
+    file = tmp_path / "counts"
+    file.write_text(
+        "desc: ...\ncmd: python\nevents: Ir\n"
+        "fl=/src/crates/net/src/link.rs\nfn=ackclock_sim::world::World::run\n10 5\n11 7\n"
+        "fl=/rustc/abc/library/core/src/option.rs\nfn=ackclock_tcp::receiver::Receiver::on_data\n1 3\n"
+        "fl=/src/crates/tcp/src/sender/control.rs\nfn=x\n1 2\n"
+        "fl=/usr/src/python.c\nfn=PyEval\n1 100\nsummary: 117\n"
+    )
+    parts = instructions._by_component(file)
+    assert parts == {"links": 12, "receiver": 3, "sender": 2, "rest": 100}

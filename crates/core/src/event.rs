@@ -1,7 +1,10 @@
-//! The event queue: a 4-ary heap of 16-byte keys, ordered by (time, insertion number).
+//! The event queue: a 4-ary heap of 24-byte keys, ordered by time, then by when the event was scheduled, then by
+//! insertion number.
 //!
-//! A key carries its event's id in the low bits, so the heap moves 16 bytes whatever the event is. Two events at the
-//! same nanosecond leave in the order in which they were scheduled, on every machine.
+//! A key carries its event's id in the low bits, so the heap moves 24 bytes whatever the event is. Two events at the
+//! same nanosecond leave in the order in which they were scheduled, on every machine. An event may be scheduled ahead
+//! of time ([`EventQueue::push`] with a `since` in the future): it takes the place among its equals that it would have
+//! had if it had been scheduled then.
 
 use crate::time::Time;
 
@@ -14,8 +17,31 @@ pub const MAX_EVENT_ID: u32 = (1 << ID_BITS) - 1;
 /// Pending events, earliest first.
 #[derive(Default)]
 pub struct EventQueue {
-    heap: Vec<u128>,
+    heap: Vec<Key>,
     inserted: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    at: u64,
+    since: u64,
+    number_and_id: u64,
+}
+
+impl Key {
+    #[inline]
+    fn before(&self, other: &Key) -> bool {
+        if self.at == other.at {
+            return self.before_its_equal(other);
+        }
+        self.at < other.at
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn before_its_equal(&self, other: &Key) -> bool {
+        (self.since, self.number_and_id) < (other.since, other.number_and_id)
+    }
 }
 
 impl EventQueue {
@@ -35,21 +61,21 @@ impl EventQueue {
     }
 
     #[inline]
-    fn key(&mut self, at: Time, id: u32) -> u128 {
+    fn key(&mut self, at: Time, since: Time, id: u32) -> Key {
         debug_assert!(id <= MAX_EVENT_ID);
         self.inserted += 1;
-        (at.0 as u128) << 64 | (self.inserted << ID_BITS | id as u64) as u128
+        Key { at: at.0, since: since.0, number_and_id: self.inserted << ID_BITS | id as u64 }
     }
 
-    /// Schedule event `id` at `at`.
+    /// Schedule event `id` at `at`, as if at `since`.
     #[inline]
-    pub fn push(&mut self, at: Time, id: u32) {
-        let key = self.key(at, id);
+    pub fn push(&mut self, at: Time, since: Time, id: u32) {
+        let key = self.key(at, since, id);
         let mut i = self.heap.len();
         self.heap.push(key);
         while i > 0 {
             let parent = (i - 1) / 4;
-            if self.heap[parent] <= key {
+            if !key.before(&self.heap[parent]) {
                 break;
             }
             self.heap[i] = self.heap[parent];
@@ -61,13 +87,13 @@ impl EventQueue {
     /// The earliest event, left in the queue.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
-        self.heap.first().map(|&k| (Time((k >> 64) as u64), k as u32 & MAX_EVENT_ID))
+        self.heap.first().map(|k| (Time(k.at), k.number_and_id as u32 & MAX_EVENT_ID))
     }
 
-    /// Replace the earliest event by event `id` at `at`: pop and push in one sift.
+    /// Replace the earliest event by event `id` at `at`, as if scheduled at `since`: pop and push in one sift.
     #[inline]
-    pub fn replace_top(&mut self, at: Time, id: u32) {
-        let key = self.key(at, id);
+    pub fn replace_top(&mut self, at: Time, since: Time, id: u32) {
+        let key = self.key(at, since, id);
         self.sift_down(key);
     }
 
@@ -84,7 +110,7 @@ impl EventQueue {
 
     /// Put `key` in place of the root and restore the order.
     #[inline]
-    fn sift_down(&mut self, key: u128) {
+    fn sift_down(&mut self, key: Key) {
         let heap = &mut self.heap[..];
         let n = heap.len();
         let mut i = 0;
@@ -93,39 +119,30 @@ impl EventQueue {
             if first >= n {
                 break;
             }
-            // Four children, as a rule: a tournament without unpredictable branches.
-            let (best, best_key) = match heap.get(first..first + 4) {
-                Some(&[a, b, c, d]) => {
-                    let left = if b < a { (1, b) } else { (0, a) };
-                    let right = if d < c { (3, d) } else { (2, c) };
-                    if right.1 < left.1 {
-                        right
-                    } else {
-                        left
-                    }
+            // Four children, as a rule: a tournament.
+            let best = match heap.get(first..first + 4) {
+                Some([a, b, c, d]) => {
+                    let left = b.before(a) as usize;
+                    let right = 2 + d.before(c) as usize;
+                    let (l, r) = (if left == 1 { b } else { a }, if right == 3 { d } else { c });
+                    first + if r.before(l) { right } else { left }
                 }
-                _ => least(&heap[first..]),
+                _ => first + least(&heap[first..]),
             };
-            if key <= best_key {
+            if !heap[best].before(&key) {
                 break;
             }
-            heap[i] = best_key;
-            i = first + best;
+            heap[i] = heap[best];
+            i = best;
         }
         heap[i] = key;
     }
 }
 
-/// Index and value of the least of one to three keys.
+/// Index of the least of one to three keys.
 #[inline]
-fn least(keys: &[u128]) -> (usize, u128) {
-    let mut best = (0, keys[0]);
-    for (i, &key) in keys.iter().enumerate().skip(1) {
-        if key < best.1 {
-            best = (i, key);
-        }
-    }
-    best
+fn least(keys: &[Key]) -> usize {
+    (1..keys.len()).fold(0, |best, i| if keys[i].before(&keys[best]) { i } else { best })
 }
 
 #[cfg(test)]
@@ -134,16 +151,19 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Oracle: a stable sort by time.
+        /// Oracle: a stable sort by time, and at equal times by when it was scheduled.
         #[test]
-        fn leaves_in_order_of_time_then_insertion(times in prop::collection::vec(0u64..50, 1..300)) {
+        fn leaves_in_order_of_time_then_insertion(
+            times in prop::collection::vec((0u64..50, prop_oneof![4 => Just(0u64), 1 => 0u64..3]), 1..300)
+        ) {
             let mut queue = EventQueue::default();
-            for (id, &t) in times.iter().enumerate() {
-                queue.push(Time(t), id as u32);
+            for (id, &(t, since)) in times.iter().enumerate() {
+                queue.push(Time(t), Time(since), id as u32);
             }
-            let mut expected: Vec<(Time, u32)> =
-                times.iter().enumerate().map(|(id, &t)| (Time(t), id as u32)).collect();
-            expected.sort_by_key(|e| e.0);
+            let mut expected: Vec<(Time, u64, u32)> =
+                times.iter().enumerate().map(|(id, &(t, since))| (Time(t), since, id as u32)).collect();
+            expected.sort_by_key(|e| (e.0, e.1));
+            let expected: Vec<_> = expected.into_iter().map(|(t, _, id)| (t, id)).collect();
             let got: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
             prop_assert_eq!(got, expected);
         }
@@ -153,14 +173,14 @@ mod tests {
                                                   next in prop::collection::vec(0u64..1000, 1..100)) {
             let (mut a, mut b) = (EventQueue::default(), EventQueue::default());
             for (id, &t) in times.iter().enumerate() {
-                a.push(Time(t), id as u32);
-                b.push(Time(t), id as u32);
+                a.push(Time(t), Time::ZERO, id as u32);
+                b.push(Time(t), Time::ZERO, id as u32);
             }
             for (i, &t) in next.iter().enumerate() {
                 let top = a.peek();
-                a.replace_top(Time(t), 1000 + i as u32);
+                a.replace_top(Time(t), Time::ZERO, 1000 + i as u32);
                 prop_assert_eq!(top, b.pop());
-                b.push(Time(t), 1000 + i as u32);
+                b.push(Time(t), Time::ZERO, 1000 + i as u32);
             }
             prop_assert_eq!(a.pop(), b.pop());
         }

@@ -8,6 +8,7 @@ pub mod host;
 pub mod jitter;
 pub mod link;
 pub mod loss;
+pub mod pool;
 pub mod queue;
 pub mod reorder;
 mod transmitter;
@@ -16,8 +17,9 @@ mod wire;
 pub use ackclock_core::schema::Limit;
 pub use capacity::CapacityConfig;
 pub use host::{Host, HostConfig};
-pub use link::{Counters, Link, LinkConfig};
+pub use link::{Counters, Link, LinkConfig, SoleLink};
 pub use loss::{AppliesTo, LossConfig};
+pub use pool::{PacketId, Pool};
 pub use queue::{
     CodelParams, DropTailParams, FqCodelParams, NetemLimitParams, PieParams, QueueConfig, RedParams, Refused,
     ThresholdParams,

@@ -1,9 +1,10 @@
 //! A unidirectional link: loss model -> queue -> rate -> propagation delay (-> jitter, reordering), in this order.
 //!
 //! Speed: where the queue decides on arrival, so does the transmitter. A packet that is accepted at `now` starts its
-//! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later; it goes
-//! straight into a ring, and the only event left is its delivery. CoDel and FQ-CoDel drop at departure: such a link
-//! holds its packets, and has one event for each departure too.
+//! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later:
+//! [`Link::take`] tells when. The caller puts it on the wire ([`Link::put`]), and the only event left is its delivery;
+//! or, where the next link has no other source, passes it on at once ([`Link::pass`]), and there is none. CoDel and
+//! FQ-CoDel drop at departure: such a link holds its packets, and has one event for each departure too.
 //!
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
@@ -14,6 +15,7 @@ use ackclock_core::{Packet, Rate, Span, Stream, Time};
 use crate::capacity::{Capacity, CapacityConfig};
 use crate::jitter::Jitter;
 use crate::loss::{AppliesTo, Loss, LossConfig};
+use crate::pool::{PacketId, Pool};
 use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
 use crate::queue::{Admission, Arrival, Queue, QueueConfig, Refused};
@@ -131,24 +133,18 @@ struct Sums {
     opportunities_used: u64,
 }
 
-/// A unidirectional link.
+/// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
+/// [`SoleLink`] for a link with packets of its own.
 pub struct Link {
     next: Time,
     busy_until: Time,
     delay: Span,
     transmitter: Transmitter,
-    loss: Loss,
+    extras: Option<Box<Extras>>,
     queue: Queue,
     backlog: Backlog,
     wire: Wire,
-    jitter: Option<Jitter>,
-    reorder: Option<Chooser>,
-    capacity: Option<Box<Capacity>>,
     arrivals: [u64; 4],
-    dropped: [u64; 4],
-    dropped_loss: u64,
-    refused: u64,
-    marked: u64,
     delivered: u64,
     bytes_delivered: u64,
     /// Transmission times of all packets whose departure is fixed.
@@ -156,13 +152,46 @@ pub struct Link {
     /// Whole seconds at which packets waited.
     instants: Instants,
     max_wait: Span,
+    dropped: [u64; 4],
+    dropped_loss: u64,
+    refused: u64,
+    marked: u64,
     /// In a queue that holds its packets: those transmitted, their time there, and since when it is not empty.
     served: u64,
     waited: u128,
     occupied: Time,
     /// Sums up to the start of the counting.
     before: Option<Box<Sums>>,
-    name: String,
+    name: Box<str>,
+}
+
+/// What few links have.
+struct Extras {
+    loss: Loss,
+    jitter: Option<Jitter>,
+    reorder: Option<Chooser>,
+    capacity: Option<Capacity>,
+}
+
+impl Extras {
+    /// `None` if the link has none of it, so that it costs one branch.
+    fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
+        let extras = Extras {
+            loss: Loss::new(&config.loss, config.loss_applies_to, stream("loss")),
+            jitter: Jitter::new(config.jitter, stream("jitter")),
+            reorder: Chooser::new(config.reorder, stream("reorder")),
+            capacity: config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, stream)),
+        };
+        let none = config.loss == LossConfig::None
+            && extras.jitter.is_none()
+            && extras.reorder.is_none()
+            && extras.capacity.is_none();
+        (!none).then(|| Box::new(extras))
+    }
+
+    fn loses(&mut self, now: Time, packet: &Packet) -> bool {
+        self.loss.drops(packet) || self.capacity.as_mut().is_some_and(|c| c.drops(now))
+    }
 }
 
 impl Link {
@@ -175,31 +204,25 @@ impl Link {
             busy_until: Time::ZERO,
             delay: config.delay,
             transmitter: Transmitter::new(config.rate),
-            loss: Loss::new(&config.loss, config.loss_applies_to, stream("loss")),
+            extras: Extras::new(config, stream),
             queue: Queue::new(&config.queue, stream("queue")),
             backlog: Backlog::default(),
             wire: Wire::default(),
-            jitter: Jitter::new(config.jitter, stream("jitter")),
-            reorder: Chooser::new(config.reorder, stream("reorder")),
-            capacity: config
-                .capacity
-                .as_ref()
-                .map(|c| Box::new(Capacity::new(c, config.rate, config.delay, stream))),
             arrivals: [0; 4],
-            dropped: [0; 4],
-            dropped_loss: 0,
-            refused: 0,
-            marked: 0,
             delivered: 0,
             bytes_delivered: 0,
             transmission: Span::ZERO,
             instants: Instants::default(),
             max_wait: Span::ZERO,
+            dropped: [0; 4],
+            dropped_loss: 0,
+            refused: 0,
+            marked: 0,
             served: 0,
             waited: 0,
             occupied: Time::ZERO,
             before: None,
-            name: config.name.clone(),
+            name: config.name.as_str().into(),
         }
     }
 
@@ -210,7 +233,7 @@ impl Link {
 
     /// Its rate; infinite where it varies.
     pub fn rate(&self) -> Rate {
-        match self.capacity {
+        match self.capacity() {
             None => self.transmitter.rate(),
             Some(_) => Rate::INFINITE,
         }
@@ -218,53 +241,98 @@ impl Link {
 
     /// Whether it could not follow its schedule: see [`MOST_PHASES`](crate::capacity::MOST_PHASES).
     pub fn is_lost(&self) -> bool {
-        self.capacity.as_ref().is_some_and(|capacity| capacity.is_lost())
+        self.capacity().is_some_and(|capacity| capacity.is_lost())
+    }
+
+    /// Whether packets may be offered ahead of time, as long as they come in order: nothing here looks at the clock, and
+    /// nothing restarts.
+    pub fn takes_ahead(&self) -> bool {
+        self.extras.is_none() && matches!(self.queue, Queue::DropTail(_))
+    }
+
+    /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it, and nothing counts
+    /// what is on the wire.
+    pub fn passes_ahead(&self) -> bool {
+        let reorders = self.extras.as_ref().is_some_and(|extras| extras.reorder.is_some());
+        !reorders && !matches!(self.queue, Queue::NetemLimit(_))
     }
 
     /// A packet arrives at the near end. `now` never decreases from call to call. Afterwards [`Link::next_event`]
-    /// may be earlier than before.
+    /// may be earlier than before. A packet that is refused stays the caller's.
     #[inline]
-    pub fn offer(&mut self, now: Time, mut packet: Packet) -> Result<(), Refused> {
-        let segments = packet.segments();
-        self.arrivals[packet.class() as usize] += segments as u64;
-        if self.loss.drops(&packet) || self.capacity.as_mut().is_some_and(|c| c.drops(now)) {
-            self.dropped_loss += segments as u64;
-            return Err(Refused::Loss);
+    pub fn offer(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<(), Refused> {
+        if let Some(delivery) = self.take(pool, now, id)? {
+            self.put(pool, now, id, delivery);
+        }
+        Ok(())
+    }
+
+    /// The same, but for the last step: when the packet leaves the far end. It is the caller's then, for [`Link::put`] or
+    /// [`Link::pass`]. `None`: the link holds it.
+    #[inline]
+    pub fn take(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<Option<Time>, Refused> {
+        let packet = &pool[id];
+        let (class, segments, bytes) = (packet.class() as usize, packet.segments(), packet.bytes);
+        self.arrivals[class] += segments as u64;
+        if let Some(extras) = &mut self.extras {
+            if extras.loses(now, packet) {
+                self.dropped_loss += segments as u64;
+                return Err(Refused::Loss);
+            }
         }
         if self.queue.holds() {
-            return self.offer_held(now, packet);
+            return self.take_held(pool, now, id);
         }
         self.backlog.advance(now);
-        let tx = match &mut self.capacity {
-            None => self.transmitter.time(packet.bytes),
-            Some(capacity) => capacity.typical(now, packet.bytes),
+        let tx = match self.capacity_mut() {
+            None => self.transmitter.time(bytes),
+            Some(capacity) => capacity.typical(now, bytes),
         };
         let busy_until = self.busy_until;
         let (backlog, wire) = (&self.backlog, &self.wire);
-        match self.queue.admit(&Arrival { now, packet: &packet, tx, busy_until, backlog, wire }) {
+        match self.queue.admit(&Arrival { now, packet, tx, busy_until, backlog, wire, pool }) {
             Admission::Accept => {}
             Admission::Mark => {
-                packet.ecn = Ecn::Ce;
+                pool[id].ecn = Ecn::Ce;
                 self.marked += segments as u64;
             }
             Admission::Refuse(why) => {
                 self.refused += segments as u64;
-                self.dropped[packet.class() as usize] += segments as u64;
+                self.dropped[class] += segments as u64;
                 return Err(why);
             }
         }
         let earliest = now.max(busy_until);
-        let (start, end) = match &mut self.capacity {
+        let (start, end) = match self.capacity_mut() {
             None => (earliest, earliest + tx),
-            Some(capacity) => capacity.transmit(earliest, packet.bytes),
+            Some(capacity) => capacity.transmit(earliest, bytes),
         };
         if start > now {
-            self.backlog.push(now, start, packet.bytes, segments);
+            self.backlog.push(now, start, bytes, segments);
             self.instants.cover(now, start);
             self.max_wait = self.max_wait.max(start - now);
         }
-        self.transmit(start, end, packet);
-        Ok(())
+        Ok(self.transmit(pool, now, id, start, end))
+    }
+
+    /// Put a packet on the wire that was taken at `offered` and leaves the far end at `delivery`.
+    #[inline]
+    pub fn put(&mut self, pool: &mut Pool, offered: Time, id: PacketId, delivery: Time) {
+        self.wire.push(pool, id, delivery, offered);
+        self.next = self.next.min(delivery);
+    }
+
+    /// A packet that was taken leaves the far end, ahead of time.
+    #[inline]
+    pub fn pass(&mut self, packet: &Packet) {
+        self.delivered += packet.segments() as u64;
+        self.bytes_delivered += packet.bytes as u64;
+    }
+
+    /// Whether nothing is on the wire.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        self.wire.is_empty()
     }
 
     /// The earliest instant at which [`Link::poll`] has something to do; `Time::NEVER` if the link is empty.
@@ -273,23 +341,38 @@ impl Link {
         self.next
     }
 
+    /// When the packet was offered that is the next to leave.
+    #[inline]
+    pub fn next_offered(&self, pool: &Pool) -> Time {
+        self.wire.next(pool).1
+    }
+
     /// The next packet that leaves the far end at or before `now`. `None`: nothing now, though [`Link::next_event`]
     /// may have moved, because a departure was due.
     #[inline]
-    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+    pub fn poll(&mut self, pool: &mut Pool, now: Time) -> Option<PacketId> {
         if now < self.next {
             return None;
         }
         if self.queue.holds() {
-            self.serve(now);
+            self.serve(pool, now);
         }
-        let packet = self.wire.pop(now);
-        if let Some(packet) = &packet {
-            self.delivered += packet.segments() as u64;
-            self.bytes_delivered += packet.bytes as u64;
-        }
-        self.next = self.wire.next().min(self.next_departure());
-        packet
+        (self.next <= now && self.next != Time::NEVER).then(|| self.pop(pool))
+    }
+
+    /// The packet on the wire that leaves next, and when.
+    #[inline]
+    pub fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
+        self.wire.first(pool)
+    }
+
+    /// Take the packet that leaves next.
+    #[inline]
+    pub fn pop(&mut self, pool: &mut Pool) -> PacketId {
+        let id = self.wire.pop(pool).expect("invariant: there is one");
+        self.pass(&pool[id]);
+        self.next = self.wire.next(pool).0.min(self.next_departure());
+        id
     }
 
     /// Whether [`Link::take_head_drops`] may have something to tell.
@@ -308,16 +391,16 @@ impl Link {
     }
 
     /// Packets that wait at `now`, without the one in transmission.
-    pub fn waiting(&mut self, now: Time) -> u32 {
-        self.serve(now);
+    pub fn waiting(&mut self, pool: &mut Pool, now: Time) -> u32 {
+        self.serve(pool, now);
         self.backlog.advance(now);
         self.queue.len() + self.backlog.len()
     }
 
     /// Sums up to `now`, which must not lie before an earlier call's, since the start of the run or the last
     /// [`Link::count_from`].
-    pub fn counters(&mut self, now: Time) -> Counters {
-        let all = self.sums(now);
+    pub fn counters(&mut self, pool: &mut Pool, now: Time) -> Counters {
+        let all = self.sums(pool, now);
         let start = Sums::default();
         let before = self.before.as_deref().unwrap_or(&start);
         let less = |a: [u64; 4], b: [u64; 4]| std::array::from_fn(|i| a[i] - b[i]);
@@ -349,19 +432,19 @@ impl Link {
 
     /// Start counting anew at `now`; the time before was a warm-up. Packets that wait now count with the rest of their
     /// wait; no mean counts their full wait.
-    pub fn count_from(&mut self, now: Time) {
-        self.before = Some(Box::new(self.sums(now)));
+    pub fn count_from(&mut self, pool: &mut Pool, now: Time) {
+        self.before = Some(Box::new(self.sums(pool, now)));
         self.backlog.advance(now);
         self.backlog.forget_max();
         self.queue.forget_max();
         self.max_wait = Span::ZERO;
     }
 
-    fn sums(&mut self, now: Time) -> Sums {
-        self.serve(now);
+    fn sums(&mut self, pool: &mut Pool, now: Time) -> Sums {
+        self.serve(pool, now);
         let (area, _, dropped, marked) = self.queue.figures(now);
         let (opportunities, opportunities_used) =
-            self.capacity.as_ref().map_or((0, 0), |capacity| capacity.opportunities(now));
+            self.capacity().map_or((0, 0), |capacity| capacity.opportunities(now));
         let arrivals: u64 = self.arrivals.iter().sum();
         let holds = self.queue.holds();
         let mut instants = self.instants.clone();
@@ -377,7 +460,7 @@ impl Link {
             delivered: self.delivered,
             marked: self.marked + marked,
             bytes_delivered: self.bytes_delivered,
-            held: self.wire.segments() + self.queue.len() as u64,
+            held: self.wire.segments(pool) + self.queue.len() as u64,
             area: area + self.backlog.area(now),
             served: if holds { self.served } else { arrivals - self.dropped_loss - self.refused },
             waited: if holds { self.waited } else { self.backlog.waited() },
@@ -392,53 +475,63 @@ impl Link {
     /// Restart the loss model as if no packet had come yet, with the loss stream of a run with this seed: fetch by
     /// fetch, two arms of a comparison meet the same losses (common random numbers).
     pub fn restart_loss(&mut self, seed: u64) {
-        self.loss.restart(component_stream(seed, &self.name, "loss"));
+        if let Some(extras) = &mut self.extras {
+            extras.loss.restart(component_stream(seed, &self.name, "loss"));
+        }
     }
 
-    /// Fix a packet's departure and delivery.
+    /// Fix a packet's departure and delivery: when that is. `None`: it is held back, and on the wire already.
     #[inline]
-    fn transmit(&mut self, start: Time, end: Time, packet: Packet) {
+    fn transmit(
+        &mut self,
+        pool: &mut Pool,
+        offered: Time,
+        id: PacketId,
+        start: Time,
+        end: Time,
+    ) -> Option<Time> {
         self.busy_until = end;
         self.transmission = self.transmission + (end - start);
-        let mut delivery = match &mut self.capacity {
+        let Some(extras) = &mut self.extras else { return Some(end + self.delay) };
+        let mut delivery = match &mut extras.capacity {
             None => end + self.delay,
             Some(capacity) => capacity.delivery(end),
         };
-        if let Some(jitter) = &mut self.jitter {
+        if let Some(jitter) = &mut extras.jitter {
             delivery = jitter.apply(delivery);
         }
-        match self.reorder.as_mut().and_then(Chooser::extra_delay) {
-            None => self.wire.push(delivery, packet),
-            Some(extra) => {
-                delivery += extra;
-                self.wire.push_late(delivery, packet);
-            }
-        }
+        let Some(extra) = extras.reorder.as_mut().and_then(Chooser::extra_delay) else {
+            return Some(delivery);
+        };
+        delivery += extra;
+        self.wire.push_late(pool, id, delivery, offered);
         self.next = self.next.min(delivery);
+        None
     }
 
-    /// [`Link::offer`] behind the loss model, where the queue holds its packets.
+    /// [`Link::take`] behind the loss model, where the queue holds its packets.
     #[inline(never)]
-    fn offer_held(&mut self, now: Time, packet: Packet) -> Result<(), Refused> {
-        self.serve(now);
+    fn take_held(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<Option<Time>, Refused> {
+        self.serve(pool, now);
         let earliest = now.max(self.busy_until);
-        let busy = self.capacity.as_ref().map_or(earliest, |capacity| capacity.start(earliest)) > now;
+        let busy = self.capacity().map_or(earliest, |capacity| capacity.start(earliest)) > now;
         if self.queue.len() == 0 {
             self.occupied = now;
         }
-        let (class, segments) = (packet.class(), packet.segments() as u64);
+        let packet = pool[id];
         if !self.queue.enqueue(now, packet, busy) {
-            self.refused += segments;
-            self.dropped[class as usize] += segments;
+            self.refused += packet.segments() as u64;
+            self.dropped[packet.class() as usize] += packet.segments() as u64;
             return Err(Refused::QueueFull);
         }
-        self.serve(now);
+        pool.release(id);
+        self.serve(pool, now);
         self.next = self.next.min(self.next_departure());
-        Ok(())
+        Ok(None)
     }
 
     /// Start every transmission that is due at `now` in a queue that holds its packets.
-    fn serve(&mut self, now: Time) {
+    fn serve(&mut self, pool: &mut Pool, now: Time) {
         loop {
             let start = self.next_departure();
             if start > now || start == Time::NEVER {
@@ -452,22 +545,36 @@ impl Link {
                 self.served += packet.segments() as u64;
                 self.waited += waited.0 as u128 * packet.segments() as u128;
                 self.max_wait = self.max_wait.max(waited);
-                let (start, end) = match &mut self.capacity {
+                let (start, end) = match self.capacity_mut() {
                     None => (start, start + self.transmitter.time(packet.bytes)),
                     Some(capacity) => capacity.transmit(start, packet.bytes),
                 };
-                self.transmit(start, end, packet);
+                let id = pool.insert(packet);
+                if let Some(delivery) = self.transmit(pool, start, id, start, end) {
+                    self.put(pool, start, id, delivery);
+                }
             }
-            self.next = self.wire.next().min(self.next_departure());
+            self.next = self.wire.next(pool).0.min(self.next_departure());
         }
     }
 
     /// The next start of a transmission in a queue that holds its packets.
+    #[inline]
     fn next_departure(&self) -> Time {
         self.queue.head_arrival().map_or(Time::NEVER, |arrival| {
             let earliest = arrival.max(self.busy_until);
-            self.capacity.as_ref().map_or(earliest, |capacity| capacity.start(earliest))
+            self.capacity().map_or(earliest, |capacity| capacity.start(earliest))
         })
+    }
+
+    #[inline]
+    fn capacity(&self) -> Option<&Capacity> {
+        self.extras.as_ref().and_then(|extras| extras.capacity.as_ref())
+    }
+
+    #[inline]
+    fn capacity_mut(&mut self) -> Option<&mut Capacity> {
+        self.extras.as_mut().and_then(|extras| extras.capacity.as_mut())
     }
 }
 
@@ -476,5 +583,8 @@ fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
     Stream::new(seed, &format!("{link}.{part}"))
 }
 
+pub use sole::SoleLink;
+
+mod sole;
 #[cfg(test)]
 mod tests;

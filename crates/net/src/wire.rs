@@ -1,107 +1,112 @@
-//! The packets between the start of their transmission and the far end: a ring in order of delivery, and a second one
+//! The packets between the start of their transmission and the far end: a chain in order of delivery, and a second one
 //! for packets that the link holds back on purpose (see `reorder`), so that reordering costs nothing when it is off.
 //!
-//! A held-back packet is late by a constant over a delivery time that never decreases, so the second ring is in
+//! A held-back packet is late by a constant over a delivery time that never decreases, so the second chain is in
 //! order of delivery as well, and no heap is needed.
-
-use std::collections::VecDeque;
 
 use ackclock_core::{Packet, Time};
 
-struct Entry {
-    delivery: Time,
-    packet: Packet,
-}
+use crate::pool::{Chain, PacketId, Pool};
 
-/// Packets by value, with the instant at which each leaves the far end.
+/// Packets with the instant at which each leaves the far end.
 #[derive(Default)]
 pub(crate) struct Wire {
-    in_order: VecDeque<Entry>,
-    late: VecDeque<Entry>,
-    /// Segments in them.
-    segments: u64,
+    in_order: Chain,
+    late: Chain,
+    packets: u32,
 }
 
 impl Wire {
     /// Put a packet on the wire; `delivery` is at or after that of every packet pushed before.
     #[inline]
-    pub(crate) fn push(&mut self, delivery: Time, packet: Packet) {
-        debug_assert!(self.in_order.back().is_none_or(|e| e.delivery <= delivery));
-        self.segments += packet.segments() as u64;
-        self.in_order.push_back(Entry { delivery, packet });
+    pub(crate) fn push(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
+        self.packets += 1;
+        self.in_order.push(pool, id, delivery, offered);
     }
 
     /// Put a held-back packet on the wire; `delivery` is at or after that of every packet held back before.
-    pub(crate) fn push_late(&mut self, delivery: Time, packet: Packet) {
-        debug_assert!(self.late.back().is_none_or(|e| e.delivery <= delivery));
-        self.segments += packet.segments() as u64;
-        self.late.push_back(Entry { delivery, packet });
+    pub(crate) fn push_late(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
+        self.packets += 1;
+        self.late.push(pool, id, delivery, offered);
     }
 
-    /// The earliest delivery.
+    /// The earliest delivery, and when that packet was offered to the link.
     #[inline]
-    pub(crate) fn next(&self) -> Time {
-        let at = |ring: &VecDeque<Entry>| ring.front().map_or(Time::NEVER, |e| e.delivery);
+    pub(crate) fn next(&self, pool: &Pool) -> (Time, Time) {
+        let first = self.in_order.first(pool).unwrap_or(NOTHING);
         if self.late.is_empty() {
-            return at(&self.in_order);
+            return first;
         }
-        at(&self.in_order).min(at(&self.late))
+        // At equal times the one held back goes first: it entered the link earlier.
+        let late = self.late.first(pool).unwrap_or(NOTHING);
+        if late.0 <= first.0 {
+            late
+        } else {
+            first
+        }
     }
 
-    /// Take the earliest packet if its delivery is at or before `now`. At equal times the one held back goes first:
-    /// it entered the link earlier.
+    /// The packet with the earliest delivery, if nothing is held back.
     #[inline]
-    pub(crate) fn pop(&mut self, now: Time) -> Option<Packet> {
-        let next = self.next();
-        if next > now || next == Time::NEVER {
-            return None;
-        }
-        let from = match self.late.front().is_some_and(|e| e.delivery == next) {
-            true => &mut self.late,
-            false => &mut self.in_order,
+    pub(crate) fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
+        debug_assert!(self.late.is_empty());
+        self.in_order.iter(pool).next()
+    }
+
+    /// Take the packet with the earliest delivery.
+    #[inline]
+    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
+        let late = !self.late.is_empty() && {
+            let first = self.in_order.first(pool).unwrap_or(NOTHING);
+            self.late.first(pool).is_some_and(|late| late.0 <= first.0)
         };
-        let packet = from.pop_front().expect("invariant: it has the earliest delivery").packet;
-        self.segments -= packet.segments() as u64;
-        Some(packet)
+        let id = if late { &mut self.late } else { &mut self.in_order }.pop(pool)?;
+        self.packets -= 1;
+        Some(id)
+    }
+
+    /// Whether nothing is on it.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets == 0
     }
 
     /// Packets on the wire.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.in_order.len() + self.late.len()
+        self.packets as usize
     }
 
     /// Segments in these packets.
-    pub(crate) fn segments(&self) -> u64 {
-        self.segments
+    pub(crate) fn segments(&self, pool: &Pool) -> u64 {
+        let all = self.in_order.iter(pool).chain(self.late.iter(pool));
+        all.map(|(_, packet)| packet.segments() as u64).sum()
     }
 
     /// Of the packets, how many have reached the far end at `now` without having been taken yet.
-    pub(crate) fn due(&self, now: Time) -> usize {
-        let due = |ring: &VecDeque<Entry>| ring.iter().take_while(|e| e.delivery <= now).count();
+    pub(crate) fn due(&self, pool: &Pool, now: Time) -> usize {
+        let due = |chain: &Chain| chain.iter(pool).take_while(|&(at, _)| at <= now).count();
         due(&self.in_order) + due(&self.late)
     }
 }
+
+const NOTHING: (Time, Time) = (Time::NEVER, Time::NEVER);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn packet(conn: u32) -> Packet {
-        Packet { conn, ..Packet::default() }
-    }
-
     #[test]
     fn late_packets_are_merged_by_time_and_win_ties() {
-        let mut wire = Wire::default();
-        wire.push_late(Time(30), packet(1));
-        wire.push(Time(20), packet(2));
-        wire.push(Time(30), packet(3));
-        assert_eq!(wire.next(), Time(20));
-        assert!(wire.pop(Time(19)).is_none());
-        assert_eq!((wire.due(Time(20)), wire.due(Time(30)), wire.len()), (1, 3, 3));
-        let order: Vec<u32> = std::iter::from_fn(|| wire.pop(Time(30))).map(|p| p.conn).collect();
+        let (mut wire, mut pool) = (Wire::default(), Pool::default());
+        let [a, b, c] = [1, 2, 3].map(|conn| pool.insert(Packet { conn, ..Packet::default() }));
+        wire.push_late(&mut pool, a, Time(30), Time(0));
+        wire.push(&mut pool, b, Time(20), Time(1));
+        wire.push(&mut pool, c, Time(30), Time(2));
+        assert_eq!(wire.next(&pool), (Time(20), Time(1)));
+        assert_eq!((wire.due(&pool, Time(20)), wire.due(&pool, Time(30)), wire.len()), (1, 3, 3));
+        let order: Vec<u32> = std::iter::from_fn(|| wire.pop(&pool)).map(|id| pool[id].conn).collect();
         assert_eq!(order, [2, 1, 3]);
-        assert_eq!(wire.next(), Time::NEVER);
+        assert_eq!(wire.next(&pool), (Time::NEVER, Time::NEVER));
     }
 }

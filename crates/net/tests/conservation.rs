@@ -9,8 +9,8 @@ use ackclock_net::capacity::{Step, Trace};
 use ackclock_net::loss::Drop;
 use ackclock_net::queue::ChokeParams;
 use ackclock_net::{
-    AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Limit, Link, LinkConfig, LossConfig,
-    NetemLimitParams, PieParams, QueueConfig, RedParams, Refused, Reorder, ThresholdParams,
+    AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Limit, LinkConfig, LossConfig,
+    NetemLimitParams, PieParams, QueueConfig, RedParams, Refused, Reorder, SoleLink, ThresholdParams,
 };
 use proptest::prelude::*;
 
@@ -123,10 +123,10 @@ struct Outcome {
 }
 
 fn run(config: &LinkConfig, arrivals: &[(u64, u32, bool)], seed: u64) -> Outcome {
-    let mut link = Link::new(config, seed);
+    let mut link = SoleLink::new(config, seed);
     let mut out = Outcome::default();
     let mut t = 0;
-    let check = |link: &mut Link, out: &mut Outcome, now: Time| {
+    let check = |link: &mut SoleLink, out: &mut Outcome, now: Time| {
         out.dropped_queue += std::iter::from_fn(|| link.take_head_drops()).count() as u64;
         let c = link.counters(now);
         out.dropped_queue += std::iter::from_fn(|| link.take_head_drops()).count() as u64;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Packet, Rate, Span, Time};
 use ackclock_net::{
-    CodelParams, DropTailParams, Limit, Link, LinkConfig, NetemLimitParams, QueueConfig, Refused,
+    CodelParams, DropTailParams, Limit, LinkConfig, NetemLimitParams, QueueConfig, Refused, SoleLink,
 };
 use proptest::prelude::*;
 
@@ -138,7 +138,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
 }
 
 /// Poll everything up to and at `t`, as the world does: at each event, until nothing is left.
-fn poll_until(link: &mut Link, t: u64, out: &mut Vec<(u64, u32)>) {
+fn poll_until(link: &mut SoleLink, t: u64, out: &mut Vec<(u64, u32)>) {
     while link.next_event() <= Time(t) && link.next_event() != Time::NEVER {
         let now = link.next_event();
         out.extend(std::iter::from_fn(|| link.poll(now)).map(|p| (now.0, p.conn)));
@@ -157,7 +157,7 @@ proptest! {
         poll_first in any::<bool>(),
     ) {
         let config = LinkConfig { queue, ..LinkConfig::new("l", rate, Span(delay)) };
-        let (mut link, mut oracle) = (Link::new(&config, 1), Oracle::new(&config));
+        let (mut link, mut oracle) = (SoleLink::new(&config, 1), Oracle::new(&config));
         let mut delivered = Vec::new();
         let mut t = 0;
         for (conn, &(gap, bytes)) in arrivals.iter().enumerate() {

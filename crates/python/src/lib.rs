@@ -34,7 +34,8 @@ mod _engine {
     #[pymodule_export]
     use super::{
         build, check_conformance, check_controller, controller_options, cpu_time, estimate_memory,
-        ideal_path, peak_rss_bytes, play_script, registry, run, run_batch, run_each, version, yardstick,
+        ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_batch, run_each, version,
+        yardstick,
     };
 }
 
@@ -48,6 +49,12 @@ fn version() -> &'static str {
 #[pyfunction]
 fn build() -> &'static str {
     env!("ACKCLOCK_BUILD")
+}
+
+/// The profile of Cargo under which the engine was built.
+#[pyfunction]
+fn profile() -> &'static str {
+    env!("ACKCLOCK_PROFILE")
 }
 
 /// Names that a scenario may use, and one line about each.

@@ -46,6 +46,8 @@ pub struct Observer {
     /// By kind: interval, zero = off.
     intervals: [Span; 3],
     warm_up: Time,
+    /// When links are looked at next: a sample of their queues, and the end of the warm-up.
+    looks: [Time; 2],
     goodput_since: Time,
     /// By flow: bytes acknowledged at `goodput_since`.
     acked: Vec<u64>,
@@ -67,6 +69,7 @@ impl Observer {
         Observer {
             intervals,
             warm_up: Time(record.warm_up_ns),
+            looks: [Time::NEVER; 2],
             goodput_since: Time::ZERO,
             acked: vec![0; flows],
             samples: Vec::new(),
@@ -76,21 +79,26 @@ impl Observer {
     }
 
     /// Schedule the first sample of each kind.
-    pub fn begin(&self, world: &mut World) {
+    pub fn begin(&mut self, world: &mut World) {
+        if self.warm_up > Time::ZERO {
+            self.looks[1] = self.warm_up;
+        }
         for kind in [SAMPLES, QUEUES, GOODPUT] {
             self.schedule(world, kind);
         }
         if self.warm_up > Time::ZERO {
             world.tick(WARM_UP, self.warm_up);
         }
+        self.announce(world);
     }
 
     /// Take a sample and schedule the next.
     pub fn tick(&mut self, world: &mut World, flows: &[Flow], kind: u32) {
         match kind {
             WARM_UP => {
-                let now = world.now();
-                return (0..world.links()).for_each(|link| world.link(link).count_from(now));
+                world.count_links_from_now();
+                self.looks[1] = Time::NEVER;
+                return self.announce(world);
             }
             SAMPLES => self.sample_flows(world, flows),
             QUEUES => self.sample_queues(world),
@@ -106,11 +114,20 @@ impl Observer {
         }
     }
 
-    fn schedule(&self, world: &mut World, kind: u32) {
+    fn schedule(&mut self, world: &mut World, kind: u32) {
         let interval = self.intervals[kind as usize];
         if interval > Span::ZERO {
-            world.tick(kind, world.now() + interval);
+            let next = world.now() + interval;
+            world.tick(kind, next);
+            if kind == QUEUES {
+                self.looks[0] = next;
+                self.announce(world);
+            }
         }
+    }
+
+    fn announce(&self, world: &mut World) {
+        world.look_at_links_next(self.looks[0].min(self.looks[1]));
     }
 
     fn sample_flows(&mut self, world: &World, flows: &[Flow]) {
@@ -136,7 +153,7 @@ impl Observer {
     fn sample_queues(&mut self, world: &mut World) {
         let t = world.now();
         for link in 0..world.links() {
-            let packets = world.link(link).waiting(t);
+            let packets = world.waiting(link);
             self.queues.push(QueueRow { t, link: link as u32, packets });
         }
     }

@@ -192,8 +192,7 @@ pub fn links(counters: &[Counters], names: Vec<String>) -> Table {
 }
 
 fn link_counters(world: &mut World) -> Vec<Counters> {
-    let now = world.now();
-    (0..world.links()).map(|i| world.link(i).counters(now)).collect()
+    (0..world.links()).map(|i| world.counters(i)).collect()
 }
 
 fn hosts(world: &mut World) -> Table {

@@ -1,8 +1,8 @@
 //! The world: links, endpoints, the clock, and the only event loop.
 //!
 //! The event queue holds one entry per busy link and at most two per endpoint (its timer, re-armed lazily), never
-//! packets: those lie in the links' rings. An event takes the top entry's place; whatever it schedules first is
-//! written over that entry, so that a link passing a packet on costs one sift instead of a pop and a push.
+//! packets: those lie in a pool, chained link by link. An event takes the top entry's place; whatever it schedules first
+//! is written over that entry, so that a link passing a packet on costs one sift instead of a pop and a push.
 
 mod agenda;
 mod ends;
@@ -11,16 +11,16 @@ mod net;
 
 use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::packet::Ecn;
-use ackclock_core::{Digest, FlowId, Header, Packet, Stream, Time};
+use ackclock_core::{Digest, FlowId, Header, Stream, Time};
 use ackclock_net::host::Departures;
-use ackclock_net::{Link, LinkConfig};
+use ackclock_net::{LinkConfig, PacketId};
 
 use crate::capture::Captured;
 use crate::transport::Transport;
 use agenda::{KIND_BITS, KIND_MASK, LINK, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, Way, SLOT_MASK};
 use hosted::Hosts;
-use net::{Net, ARRIVED};
+use net::Net;
 
 pub use ends::{ConnId, MAX_SLOTS};
 pub use hosted::{HOST_TICKS, MAX_HOSTS};
@@ -61,6 +61,9 @@ pub struct World {
     free: Vec<u32>,
     opened: u32,
     captured: Option<(u8, Vec<Captured>)>,
+    /// Where the present [`World::run`] ends, and when somebody looks at links.
+    until: Time,
+    next_look: Time,
     /// Hosts that are not perfect, if there are any.
     hosts: Option<Box<Hosts>>,
 }
@@ -78,19 +81,23 @@ impl World {
             free: Vec::new(),
             opened: 0,
             captured: sinks.capture.map(|host| (host, Vec::new())),
+            until: Time::ZERO,
+            next_look: Time::NEVER,
             hosts: None,
         }
     }
 
     /// Process events up to and including `end`, but no more than `most`; whether that was all.
     pub fn run(&mut self, app: &mut impl Application, end: Time, most: u32) -> bool {
+        self.until = end;
+        self.set_horizon();
         for _ in 0..most {
             let Some((t, id)) = self.net.agenda.queue.peek().filter(|&(t, _)| t <= end) else {
                 self.now = end;
                 return true;
             };
             self.now = t;
-            self.net.agenda.vacant = true;
+            self.net.agenda.begin(t);
             let index = (id >> KIND_BITS) as usize;
             match id & KIND_MASK {
                 LINK => self.link_event(app, index),
@@ -130,11 +137,6 @@ impl World {
         self.net.links.len()
     }
 
-    /// A link, to read its counters.
-    pub fn link(&mut self, link: usize) -> &mut Link {
-        &mut self.net.links[link].link
-    }
-
     /// The seed of a component of this run.
     pub fn seed_of(&self, name: &str) -> u64 {
         Stream::new(self.seed, name).next_u64()
@@ -170,7 +172,9 @@ impl World {
 
     /// Rows of dropped packets, if they were asked for.
     pub fn take_drops(&mut self) -> Vec<Dropped> {
-        self.net.drops.take().unwrap_or_default()
+        let mut drops = self.net.drops.take().unwrap_or_default();
+        drops.sort_by_key(|dropped| dropped.t); // links may be ahead of one another
+        drops
     }
 
     /// Captured packets, if they were asked for.
@@ -191,61 +195,32 @@ impl World {
             self.net.agenda.add(open, (index as u32) << KIND_BITS | LINK);
             return;
         }
-        let packet = slot.link.poll(now);
-        slot.armed = slot.link.next_event().max(now); // where links have stood still, packets are overdue
-        if slot.armed != Time::NEVER {
-            self.net.agenda.add(slot.armed, (index as u32) << KIND_BITS | LINK);
-        }
-        self.net.collect_head_drops(now, index);
-        let Some(packet) = packet else { return };
-        let next = self.net.links[index].next.of(2 * packet.flow as usize + packet.forward as usize);
-        if next == ARRIVED {
-            self.arrive(app, &packet);
-        } else {
-            self.net.offer(now, next, packet);
+        if let Some(id) = self.net.link_event(now, index as u32) {
+            self.arrive(app, id);
         }
     }
 
     /// A packet reaches its host.
     #[inline]
-    fn arrive(&mut self, app: &mut impl Application, packet: &Packet) {
+    fn arrive(&mut self, app: &mut impl Application, id: PacketId) {
+        let packet = &self.net.pool[id];
+        let conn = packet.conn;
         let host = if packet.forward { RECEIVER } else { SENDER };
-        let index = 2 * (packet.conn & SLOT_MASK) as usize + host;
-        let Some(end) = self.ends[index].as_mut().filter(|end| end.conn == packet.conn) else {
-            return; // a closed connection answers nothing
+        let index = 2 * (conn & SLOT_MASK) as usize + host;
+        let Some(end) = self.ends[index].as_mut().filter(|end| end.conn == conn) else {
+            return self.net.pool.release(id); // a closed connection answers nothing
         };
         if end.process.is_some() {
-            return self.reach_host(app, index, packet);
+            let packet = self.net.pool.remove(id);
+            return self.reach_host(app, index, &packet);
         }
-        self.deliver(index, packet);
-        let end = self.ends[index].as_ref().expect("invariant: found above");
+        end.receive(self.now, host, packet, &mut self.digest, &mut self.captured);
         let (flow, watched) = (end.flow, end.watched);
+        self.net.pool.release(id);
         self.flush(index);
         if watched {
-            app.progress(self, ConnId(packet.conn), flow, host);
+            app.progress(self, ConnId(conn), flow, host);
         }
-    }
-
-    /// An end gets a packet.
-    #[inline]
-    fn deliver(&mut self, index: usize, packet: &Packet) {
-        let host = index & 1;
-        let end = self.ends[index].as_mut().expect("invariant: open");
-        let header = (packet.header.payload() as u64) << 32 ^ (packet.conn as u64);
-        self.digest.fold(self.now.0 ^ header.rotate_left(20));
-        match &packet.header {
-            Header::Tcp(seg) => self.digest.fold(seg.seq ^ seg.ack.rotate_left(32)),
-            Header::Datagram(datagram) => {
-                datagram.fingerprint().iter().for_each(|&word| self.digest.fold(word))
-            }
-        }
-        if let Some((at, captured)) = &mut self.captured {
-            if *at == host as u8 {
-                let (flow, conn) = (end.flow, end.ordinal);
-                captured.push(Captured { t: self.now, host: *at, flow, conn, packet: *packet });
-            }
-        }
-        end.transport.on_packet(self.now, packet);
     }
 
     /// An endpoint's timer may be due.
@@ -285,7 +260,6 @@ impl World {
             conn: end.conn,
             ordinal: end.ordinal,
             host: (index & 1) as u8,
-            first: self.net.origins[end.flow as usize].first[(index & 1 == SENDER) as usize],
             more: 0,
         };
         // a loop for each, so that a segment is written once, where it goes

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 
 use ackclock_cc::controller::Recipe;
 use ackclock_core::{Header, Packet, Rate, Segment, Span, Time};
-use ackclock_net::{Link, LinkConfig, QueueConfig};
+use ackclock_net::{LinkConfig, QueueConfig, SoleLink};
 use ackclock_tcp::{Config, Connection, DelayedAck, Detection};
 
 const ONE_WAY: Span = Span::from_ms(150);
 const SECOND: u64 = 1_000_000_000;
 
 struct Bench {
-    link: Link,
+    link: SoleLink,
     /// Server and client of each connection.
     ends: Vec<[Connection; 2]>,
     acks: VecDeque<(Time, usize, Segment)>,
@@ -36,7 +36,12 @@ impl Bench {
             assert!(ends.iter().all(Connection::is_established));
             ends
         });
-        Bench { link: Link::new(&config_of_link, 1), ends: ends.collect(), acks: VecDeque::new(), drops: 0 }
+        Bench {
+            link: SoleLink::new(&config_of_link, 1),
+            ends: ends.collect(),
+            acks: VecDeque::new(),
+            drops: 0,
+        }
     }
 
     /// The server of `i` sends what it may.

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use ackclock_core::datagram::Datagram;
 use ackclock_core::packet::{Ecn, Flags};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
-use ackclock_net::{Link, LossConfig, Refused};
+use ackclock_net::{LossConfig, Refused, SoleLink};
 use ackclock_sim::topology::{Builder, Layout};
 use ackclock_sim::workload::population::Population;
 
@@ -29,7 +29,7 @@ pub struct Dropped {
 
 /// Links, ways, and the bytes of the packets under way.
 pub struct Relay {
-    links: Vec<Link>,
+    links: Vec<SoleLink>,
     /// Names of the links, by number.
     pub names: Vec<String>,
     routes: Vec<[Vec<u32>; 2]>,
@@ -80,7 +80,7 @@ impl Relay {
         }
         let scripted = layout.links.iter().any(|link| matches!(link.loss, LossConfig::Scripted { .. }));
         Ok(Relay {
-            links: layout.links.iter().map(|config| Link::new(config, job.seed)).collect(),
+            links: layout.links.iter().map(|config| SoleLink::new(config, job.seed)).collect(),
             names: layout.links.iter().map(|config| config.name.clone()).collect(),
             routes: layout.routes,
             tuns: wiring.tuns.iter().map(|[a, b]| [a.as_raw_fd(), b.as_raw_fd()]).collect(),
@@ -144,7 +144,7 @@ impl Relay {
     }
 
     /// Packets that wait at a link, and its counters.
-    pub fn link(&mut self, link: usize) -> &mut Link {
+    pub fn link(&mut self, link: usize) -> &mut SoleLink {
         &mut self.links[link]
     }
 

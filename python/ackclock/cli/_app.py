@@ -259,11 +259,14 @@ def schema() -> None:
 def bench(
     json: Json = False,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter runs without repeats, for a first look.")] = False,
+    instructions: Annotated[
+        bool, typer.Option("--instructions", help="Count instructions instead (needs valgrind).")
+    ] = False,
 ) -> None:
-    """Measure ns of user CPU per delivered packet, beside the yardstick loop."""
+    """Measure ns of user CPU per delivered packet, beside the yardstick loop; or count instructions."""
     from ackclock.cli import _tools
 
-    _tools.bench(as_json=json, quick=quick)
+    _tools.bench(as_json=json, quick=quick, instructions=instructions)
 
 
 @app.command()

@@ -157,16 +157,17 @@ def _value(text: str) -> Any:
 
 
 def _tables(result: Run) -> list[Table]:
-    tables = [_flows(result.flows)]
-    if result.fetches.height:
+    # as plain rows: polars takes longer to import than a short run takes
+    tables = [_flows(result.rows("flows"))]
+    if any(len(buffer) for _, buffer in result.tables.get("fetches", {}).values()):
         tables.append(_fetches(result.fetches))
-    tables.append(_links(result.links))
+    tables.append(_links(result.rows("links")))
     return tables
 
 
-def _flows(flows: pl.DataFrame) -> Table:
+def _flows(flows: Sequence[dict[str, Any]]) -> Table:
     table = _table("flows", ["flow", "goodput", "packets", "retransmitted", "timeouts", "mean RTT", "completed in"])
-    for row in flows.head(SHOWN).iter_rows(named=True):
+    for row in flows[:SHOWN]:
         table.add_row(
             str(row["flow"]),
             rate(row["goodput_bps"]),
@@ -189,14 +190,12 @@ def _fetches(fetches: pl.DataFrame) -> Table:
     return table
 
 
-def _links(links: pl.DataFrame) -> Table:
-    import polars as pl
-
+def _links(links: Sequence[dict[str, Any]]) -> Table:
     table = _table(
         "links", ["link", "delivered", "dropped: loss", "dropped: queue", "marked", "mean queue", "largest queue"]
     )
-    busy = links.filter(pl.col("arrivals") > 0)
-    for row in busy.head(SHOWN).iter_rows(named=True):
+    busy = [row for row in links if row["arrivals"] > 0]
+    for row in busy[:SHOWN]:
         table.add_row(
             row["name"],
             f"{row['delivered']:,}",
@@ -218,9 +217,9 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     return table
 
 
-def _more(table: Table, frame: pl.DataFrame) -> Table:
-    if frame.height > SHOWN:
-        table.caption = f"and {frame.height - SHOWN:,} more (--json or --out show all)"
+def _more(table: Table, rows: Sequence[dict[str, Any]]) -> Table:
+    if len(rows) > SHOWN:
+        table.caption = f"and {len(rows) - SHOWN:,} more (--json or --out show all)"
     return table
 
 

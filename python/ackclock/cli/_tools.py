@@ -47,10 +47,18 @@ def schema() -> None:
     _terminal.show_json(Scenario.model_json_schema())
 
 
-def bench(*, as_json: bool, quick: bool) -> None:
+def bench(*, as_json: bool, quick: bool, instructions: bool) -> None:
     """Measure and print."""
     from ackclock import bench as benchmark
 
+    if instructions:
+        with _terminal.progress() as progress:
+            counted = benchmark.count(progress=progress)
+        if as_json:
+            _terminal.show_json(counted.to_json())
+        else:
+            _terminal.show(counted.table())
+        return
     with _terminal.progress() as progress:
         result = benchmark.measure(quick=quick, progress=progress)
     if as_json:

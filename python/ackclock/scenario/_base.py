@@ -29,7 +29,9 @@ from ackclock.units import Dimension
 class Table(BaseModel):
     """A table of the scenario file. Values are kept as written; `engine` compiles them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True, defer_build=True
+    )
 
     # Not visible to the type checker, which shall see the signature that pydantic gives each table.
     if not TYPE_CHECKING:

@@ -198,7 +198,7 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Link, LinkConfig};
+    use crate::{LinkConfig, SoleLink};
     use ackclock_core::Packet;
     use proptest::prelude::*;
 
@@ -208,12 +208,12 @@ mod tests {
         Step { at: Span::from_ms(ms), rate: Rate(mbit * MBIT), delay: Span::from_ms(delay_ms), loss }
     }
 
-    fn link(steps: &[Step], repeat: Option<Span>) -> Link {
+    fn link(steps: &[Step], repeat: Option<Span>) -> SoleLink {
         let capacity = Some(CapacityConfig::Steps { steps: steps.into(), repeat });
-        Link::new(&LinkConfig { capacity, ..LinkConfig::new("l", Rate(1), Span::ZERO) }, 1)
+        SoleLink::new(&LinkConfig { capacity, ..LinkConfig::new("l", Rate(1), Span::ZERO) }, 1)
     }
 
-    fn deliveries(link: &mut Link) -> Vec<u64> {
+    fn deliveries(link: &mut SoleLink) -> Vec<u64> {
         let mut all = Vec::new();
         while link.next_event() != Time::NEVER {
             let now = link.next_event();
@@ -320,8 +320,8 @@ mod tests {
                 .collect();
             let plain = LinkConfig::new("l", Rate(rate), Span(delay));
             let capacity = Some(CapacityConfig::Steps { steps: steps.into(), repeat: Some(Span(150_000)) });
-            let mut a = Link::new(&plain, 1);
-            let mut b = Link::new(&LinkConfig { capacity, ..plain }, 1);
+            let mut a = SoleLink::new(&plain, 1);
+            let mut b = SoleLink::new(&LinkConfig { capacity, ..plain }, 1);
             let mut t = 0;
             for (gap, bytes) in arrivals {
                 t += gap;

@@ -170,7 +170,7 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CapacityConfig, CodelParams, Link, LinkConfig, QueueConfig};
+    use crate::{CapacityConfig, CodelParams, LinkConfig, QueueConfig, SoleLink};
     use ackclock_core::{Packet, Rate};
     use proptest::prelude::*;
 
@@ -195,11 +195,11 @@ mod tests {
         counts
     }
 
-    fn link(lines: &[u64], queue: QueueConfig) -> Link {
+    fn link(lines: &[u64], queue: QueueConfig) -> SoleLink {
         let trace = Arc::new(Trace::new(&counts(lines), 1500).expect("a trace"));
         let capacity = Some(CapacityConfig::Trace(trace));
         let plain = LinkConfig::new("l", Rate::INFINITE, Span::from_ms(7));
-        Link::new(&LinkConfig { capacity, queue, ..plain }, 1)
+        SoleLink::new(&LinkConfig { capacity, queue, ..plain }, 1)
     }
 
     fn lines() -> impl Strategy<Value = Vec<u64>> {

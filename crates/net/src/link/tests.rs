@@ -7,7 +7,7 @@ fn packet(conn: u32) -> Packet {
 }
 
 /// Everything that is delivered until the link is empty, as (time, conn), polled as the world does.
-fn drain(link: &mut Link) -> Vec<(u64, u32)> {
+fn drain(link: &mut SoleLink) -> Vec<(u64, u32)> {
     let mut out = Vec::new();
     while link.next_event() != Time::NEVER {
         let now = link.next_event();
@@ -21,7 +21,7 @@ fn drain(link: &mut Link) -> Vec<(u64, u32)> {
 #[test]
 fn full_frames_leave_one_transmission_time_apart() {
     // 1514 bytes at 10 Mb/s take 1,211,200 ns; 20 ms away.
-    let mut link = Link::new(&LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)), 1);
+    let mut link = SoleLink::new(&LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)), 1);
     for conn in 0..4 {
         link.offer(Time::ZERO, packet(conn)).expect("no limit");
     }
@@ -40,7 +40,7 @@ fn full_frames_leave_one_transmission_time_apart() {
 
 #[test]
 fn sums_count_no_future() {
-    let mut link = Link::new(&LinkConfig::new("l", Rate(10_000_000), Span::ZERO), 1);
+    let mut link = SoleLink::new(&LinkConfig::new("l", Rate(10_000_000), Span::ZERO), 1);
     for conn in 0..3 {
         link.offer(Time::ZERO, packet(conn)).expect("no limit");
     }
@@ -50,7 +50,7 @@ fn sums_count_no_future() {
 
 #[test]
 fn an_infinite_rate_only_delays() {
-    let mut link = Link::new(&LinkConfig::new("l", Rate::INFINITE, Span(7)), 1);
+    let mut link = SoleLink::new(&LinkConfig::new("l", Rate::INFINITE, Span(7)), 1);
     for conn in 0..3 {
         link.offer(Time(conn as u64), packet(conn)).expect("no limit");
     }
@@ -63,10 +63,10 @@ fn losses_take_no_place_and_restart_with_their_seed() {
     let loss = LossConfig::Bernoulli { p: 0.3 };
     let queue = QueueConfig::packets(0);
     let config = LinkConfig { loss, queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) };
-    let fates = |link: &mut Link, t: u64| -> Vec<bool> {
+    let fates = |link: &mut SoleLink, t: u64| -> Vec<bool> {
         (0..200).map(|i| link.offer(Time((t + i) * 1_000_000_000), packet(0)) != Err(Refused::Loss)).collect()
     };
-    let mut link = Link::new(&config, 1);
+    let mut link = SoleLink::new(&config, 1);
     let first = fates(&mut link, 0);
     let second = fates(&mut link, 200);
     link.restart_loss(1);
@@ -76,7 +76,7 @@ fn losses_take_no_place_and_restart_with_their_seed() {
     let counters = link.counters(Time(600_000_000_000));
     assert_eq!(counters.dropped_queue, 0);
     assert!((120..240).contains(&counters.dropped_loss));
-    let mut other = Link::new(&LinkConfig { name: "m".into(), ..config }, 1);
+    let mut other = SoleLink::new(&LinkConfig { name: "m".into(), ..config }, 1);
     assert_ne!(fates(&mut other, 0), first, "each link has a stream of its own");
 }
 
@@ -84,7 +84,7 @@ fn losses_take_no_place_and_restart_with_their_seed() {
 fn scripted_losses_hit_the_segments_named() {
     let drops = vec![crate::loss::Drop { flow: 0, first: 2, last: 3, transmission: 0 }];
     let loss = LossConfig::Scripted { drops };
-    let mut link = Link::new(&LinkConfig { loss, ..LinkConfig::new("l", Rate::INFINITE, Span::ZERO) }, 1);
+    let mut link = SoleLink::new(&LinkConfig { loss, ..LinkConfig::new("l", Rate::INFINITE, Span::ZERO) }, 1);
     for seg_no in 1..=4 {
         let seg = Segment { seg_no, len: 1448, ..Segment::default() };
         let fate = link.offer(Time::ZERO, Packet { header: seg.into(), forward: true, ..packet(seg_no) });
@@ -100,7 +100,7 @@ fn held_back_packets_are_overtaken_and_the_others_keep_their_order() {
         jitter: Span::from_us(300),
         ..LinkConfig::new("l", Rate::INFINITE, Span::from_ms(1))
     };
-    let mut link = Link::new(&config, 1);
+    let mut link = SoleLink::new(&config, 1);
     let sent = |conn: u32| conn as u64 * 100_000;
     for conn in 0..1000 {
         link.offer(Time(sent(conn)), packet(conn)).expect("no limit");
@@ -125,7 +125,7 @@ fn codel(limit: Option<u32>, target: Span, interval: Span, ecn: bool) -> QueueCo
 fn codel_drops_at_the_head_of_a_standing_queue() {
     let queue = codel(Some(1000), Span::from_ms(5), Span::from_ms(100), false);
     let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)) };
-    let mut link = Link::new(&config, 1);
+    let mut link = SoleLink::new(&config, 1);
     // 20 % more than the link carries.
     let mut head_drops = Vec::new();
     let mut last = 0;
@@ -160,7 +160,7 @@ fn codel_drops_at_the_head_of_a_standing_queue() {
 fn codel_has_an_event_for_each_departure() {
     let queue = codel(None, Span::from_ms(5), Span::from_ms(100), false);
     let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)) };
-    let mut link = Link::new(&config, 1);
+    let mut link = SoleLink::new(&config, 1);
     link.offer(Time::ZERO, packet(0)).expect("no limit");
     assert_eq!(link.next_event(), Time(21_211_200), "the first is in transmission at once");
     link.offer(Time::ZERO, packet(1)).expect("no limit");
@@ -173,7 +173,8 @@ fn codel_has_an_event_for_each_departure() {
 #[test]
 fn codel_marks_capable_packets() {
     let queue = codel(None, Span::from_ms(5), Span::from_ms(100), true);
-    let mut link = Link::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO) }, 1);
+    let mut link =
+        SoleLink::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO) }, 1);
     for conn in 0..500 {
         link.offer(Time::ZERO, Packet { ecn: Ecn::Ect0, ..packet(conn) }).expect("no limit");
     }
@@ -202,7 +203,7 @@ fn figures_are_those_of_a_monitor_that_looks() {
     for queue in [QueueConfig::UNLIMITED, QueueConfig::FqCodel(fair)] {
         let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(8_000), Span(5)) }; // a byte each ms
         let mut arrivals = Stream::new(3, "test");
-        let (mut link, mut now, mut seen, mut seen_late) = (Link::new(&config, 1), 0, 0, 0);
+        let (mut link, mut now, mut seen, mut seen_late) = (SoleLink::new(&config, 1), 0, 0, 0);
         let (mut came, mut next) = (Vec::new(), 0);
         while now < 4000 {
             // every tick a monitor looks, before the packets of this tick come

@@ -33,19 +33,21 @@ impl DropTail {
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival) -> Admission {
         let backlog = arrival.backlog;
+        if arrival.finds_link_idle() {
+            return Admission::Accept;
+        }
         let fits = backlog.len() + arrival.packet.segments() <= self.limit_packets
             && arrival.packet.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes());
-        if fits || arrival.finds_link_idle() {
-            Admission::Accept
-        } else {
-            Admission::Refuse(Refused::QueueFull)
+        match fits {
+            true => Admission::Accept,
+            false => Admission::Refuse(Refused::QueueFull),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Limit, Link, LinkConfig, QueueConfig, Refused};
+    use crate::{Limit, LinkConfig, QueueConfig, Refused, SoleLink};
     use ackclock_core::{Packet, Rate, Span, Time};
 
     fn passed(limit: Option<Limit>) -> usize {
@@ -53,7 +55,7 @@ mod tests {
             queue: QueueConfig::drop_tail(limit),
             ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20))
         };
-        let mut link = Link::new(&config, 1);
+        let mut link = SoleLink::new(&config, 1);
         let packet = Packet { bytes: 1514, ..Packet::default() };
         let fates: Vec<_> = (0..2000).map(|_| link.offer(Time::ZERO, packet)).collect();
         let passed = fates.iter().filter(|f| f.is_ok()).count();
@@ -81,7 +83,7 @@ mod tests {
             queue: QueueConfig::packets(1),
             ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO)
         };
-        let mut link = Link::new(&config, 1);
+        let mut link = SoleLink::new(&config, 1);
         let packet = Packet { bytes: 100, ..Packet::default() }; // 100 ns
         assert_eq!(link.offer(Time(0), packet), Ok(()));
         assert_eq!(link.offer(Time(0), packet), Ok(()));

@@ -18,6 +18,7 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::schema::{Limit, DURATION, SIZE};
 use ackclock_core::{family, table, Packet, Span, Stream, Time};
 
+use crate::pool::Pool;
 use crate::wire::Wire;
 use backlog::Backlog;
 use choke::Choke;
@@ -135,8 +136,9 @@ pub(crate) struct Arrival<'a> {
     pub busy_until: Time,
     /// Who waits at `now`.
     pub backlog: &'a Backlog,
-    /// Everything not yet taken from the far end.
+    /// Everything not yet taken from the far end, and where its packets lie.
     pub wire: &'a Wire,
+    pub pool: &'a Pool,
 }
 
 impl Arrival<'_> {
@@ -218,6 +220,7 @@ impl Queue {
     }
 
     /// A time at or after which a packet that it holds can leave.
+    #[inline]
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         held!(self, queue => queue.head_arrival(), None)
     }

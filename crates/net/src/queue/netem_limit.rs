@@ -31,7 +31,7 @@ impl NetemLimit {
     pub(crate) fn admit(&self, arrival: &Arrival) -> Admission {
         let wire = arrival.wire;
         // A packet at the far end in this very nanosecond has left, whether or not it has been taken.
-        if wire.len() < self.limit || wire.len() - wire.due(arrival.now) < self.limit {
+        if wire.len() < self.limit || wire.len() - wire.due(arrival.pool, arrival.now) < self.limit {
             Admission::Accept
         } else {
             Admission::Refuse(Refused::QueueFull)
@@ -42,7 +42,7 @@ impl NetemLimit {
 #[cfg(test)]
 mod tests {
     use crate::queue::NetemLimitParams;
-    use crate::{Link, LinkConfig, QueueConfig};
+    use crate::{LinkConfig, QueueConfig, SoleLink};
 
     use ackclock_core::{Packet, Rate, Span, Time};
 
@@ -55,7 +55,7 @@ mod tests {
                 queue: QueueConfig::NetemLimit(NetemLimitParams { limit }),
                 ..LinkConfig::new("l", Rate(100_000_000), Span::from_us(7_500))
             };
-            let mut link = Link::new(&config, 1);
+            let mut link = SoleLink::new(&config, 1);
             let packet = Packet { bytes: 1500, ..Packet::default() };
             let end = Span::from_secs(2).0;
             for t in (0..end).step_by(10_000) {
@@ -71,7 +71,7 @@ mod tests {
     fn a_packet_of_several_segments_counts_once() {
         let queue = QueueConfig::NetemLimit(NetemLimitParams { limit: 5 });
         let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(100_000_000), Span::from_ms(10)) };
-        let mut link = Link::new(&config, 1);
+        let mut link = SoleLink::new(&config, 1);
         let packet = Packet { bytes: 5_858, more: 3, ..Packet::default() };
         let taken = (0..8).filter(|&t| link.offer(Time(t), packet).is_ok()).count();
         assert_eq!(taken, 5);
@@ -90,8 +90,8 @@ mod tests {
     fn without_delay_it_is_drop_tail_with_one_place_less() {
         let config = |queue| LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO) };
         let drop_tail = QueueConfig::packets(50);
-        let mut a = Link::new(&config(drop_tail), 1);
-        let mut b = Link::new(&config(QueueConfig::NetemLimit(NetemLimitParams { limit: 51 })), 1);
+        let mut a = SoleLink::new(&config(drop_tail), 1);
+        let mut b = SoleLink::new(&config(QueueConfig::NetemLimit(NetemLimitParams { limit: 51 })), 1);
         for i in 0..20_000u64 {
             let now = Time(i * i % 7 * 60_560 + i * 605_600); // a multiple of half a transmission time, now and then
             let packet = Packet { bytes: 1514, ..Packet::default() };

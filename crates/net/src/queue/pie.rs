@@ -157,7 +157,7 @@ const MARK_ECNTH: f64 = 0.1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Link, LinkConfig, QueueConfig};
+    use crate::{LinkConfig, QueueConfig, SoleLink};
     use ackclock_core::packet::Ecn;
     use ackclock_core::{Packet, Rate};
 
@@ -175,7 +175,7 @@ mod tests {
     fn overload(percent: u64, ecn: bool) -> (f64, f64) {
         let queue = QueueConfig::Pie(params(ecn));
         let mut link =
-            Link::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) }, 1);
+            SoleLink::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) }, 1);
         let gap = 12_000_000 * 100 / percent;
         for i in 0..100_000_000_000 / gap {
             let now = Time(i * gap);
@@ -205,7 +205,7 @@ mod tests {
     fn a_first_burst_is_let_through() {
         let queue = QueueConfig::Pie(params(false));
         let mut link =
-            Link::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) }, 1);
+            SoleLink::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) }, 1);
         let burst =
             (0..100).filter(|_| link.offer(Time(1), Packet { bytes: 1500, ..Packet::default() }).is_ok());
         assert_eq!(burst.count(), 100);

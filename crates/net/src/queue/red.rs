@@ -119,6 +119,7 @@ impl Red {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pool::Pool;
     use crate::queue::backlog::Backlog;
     use crate::wire::Wire;
     use ackclock_core::packet::Ecn;
@@ -144,6 +145,7 @@ mod tests {
             busy_until,
             backlog: &backlog,
             wire: &Wire::default(),
+            pool: &Pool::default(),
         })
     }
 

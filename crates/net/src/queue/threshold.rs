@@ -43,7 +43,7 @@ impl Threshold {
 #[cfg(test)]
 mod tests {
     use crate::queue::ThresholdParams;
-    use crate::{Link, LinkConfig, QueueConfig};
+    use crate::{LinkConfig, QueueConfig, SoleLink};
     use ackclock_core::packet::Ecn;
     use ackclock_core::{Packet, Rate, Span, Time};
 
@@ -52,7 +52,7 @@ mod tests {
             queue: QueueConfig::Threshold(ThresholdParams { limit: Some(8), mark: 5 }),
             ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO)
         };
-        let mut link = Link::new(&config, 1);
+        let mut link = SoleLink::new(&config, 1);
         let packet = Packet { bytes: 1500, ecn, ..Packet::default() };
         let passed = (0..20).filter(|_| link.offer(Time::ZERO, packet).is_ok()).count();
         let mut marks = Vec::new();

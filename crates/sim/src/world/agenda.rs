@@ -6,22 +6,37 @@ use ackclock_core::{EventQueue, Time};
 /// The event queue, whose top entry is vacant while its event is processed.
 pub(super) struct Agenda {
     pub(super) queue: EventQueue,
-    pub(super) vacant: bool,
+    vacant: bool,
+    now: Time,
 }
 
 impl Agenda {
     pub(super) fn with_capacity(entries: usize) -> Agenda {
-        Agenda { queue: EventQueue::with_capacity(entries), vacant: false }
+        Agenda { queue: EventQueue::with_capacity(entries), vacant: false, now: Time::ZERO }
     }
 
+    /// The event on top, which is due at `now`, is processed from here to [`Agenda::settle`].
+    #[inline]
+    pub(super) fn begin(&mut self, now: Time) {
+        self.vacant = true;
+        self.now = now;
+    }
+
+    /// Event `id` at `at`.
     #[inline]
     pub(super) fn add(&mut self, at: Time, id: u32) {
+        self.add_as_if(self.now, at, id);
+    }
+
+    /// The same, in the place among those of the same time that it would get if it were added at `since`.
+    #[inline]
+    pub(super) fn add_as_if(&mut self, since: Time, at: Time, id: u32) {
         debug_assert!(id <= MAX_EVENT_ID);
         if self.vacant {
             self.vacant = false;
-            self.queue.replace_top(at, id);
+            self.queue.replace_top(at, since, id);
         } else {
-            self.queue.push(at, id);
+            self.queue.push(at, since, id);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::packet::Ecn;
-use ackclock_core::{FlowId, Header, Packet, Time};
+use ackclock_core::{Digest, FlowId, Header, Packet, Time};
 use ackclock_tcp::Connection;
 
 use super::agenda::{Agenda, KIND_BITS, TIMER};
@@ -127,7 +127,6 @@ pub(super) struct Way {
     pub(super) conn: u32,
     pub(super) ordinal: u32,
     pub(super) host: u8,
-    pub(super) first: u32,
     /// As in [`Packet::more`].
     pub(super) more: u16,
 }
@@ -142,7 +141,7 @@ impl Way {
         bytes: u32,
         ecn: Ecn,
     ) {
-        let Way { now, flow, conn, ordinal, host, first, more } = self;
+        let Way { now, flow, conn, ordinal, host, more } = self;
         let bytes = bytes + net.framing_bytes;
         let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn, more };
         if let Some((at, captured)) = captured {
@@ -150,8 +149,7 @@ impl Way {
                 captured.push(Captured { t: now, host, flow, conn: ordinal, packet });
             }
         }
-        net.note_departure(now, &packet);
-        net.offer(now, first, packet);
+        net.depart(now, packet);
     }
 }
 
@@ -194,6 +192,31 @@ impl End {
             None => deadline,
             Some(process) => process.deadline(deadline),
         }
+    }
+
+    /// A packet reaches it.
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        host: usize,
+        packet: &Packet,
+        digest: &mut Digest,
+        captured: &mut Option<(u8, Vec<Captured>)>,
+    ) {
+        let header = (packet.header.payload() as u64) << 32 ^ (packet.conn as u64);
+        digest.fold(now.0 ^ header.rotate_left(20));
+        match &packet.header {
+            Header::Tcp(seg) => digest.fold(seg.seq ^ seg.ack.rotate_left(32)),
+            Header::Datagram(datagram) => datagram.fingerprint().iter().for_each(|&word| digest.fold(word)),
+        }
+        if let Some((at, captured)) = captured {
+            if *at == host as u8 {
+                let (flow, conn) = (self.flow, self.ordinal);
+                captured.push(Captured { t: now, host: *at, flow, conn, packet: *packet });
+            }
+        }
+        self.transport.on_packet(now, packet);
     }
 
     /// The next packet that it sends, noted where packets are captured.

@@ -58,6 +58,11 @@ impl Hosts {
         }))
     }
 
+    /// Whether links may ever stand still.
+    pub fn links_may_stand(&self) -> bool {
+        self.emulator.is_some()
+    }
+
     /// Until when links stand still.
     #[inline]
     pub fn links_stand_until(&mut self, now: Time) -> Option<Time> {
@@ -244,8 +249,14 @@ impl World {
             (process.tell, process.sent) = (watched, false);
             let packet = process.inbox.pop_front().expect("invariant: there is work");
             process.free_at = now + cost.receive;
-            self.deliver(index, &packet);
+            self.receive(index, &packet);
         }
+    }
+
+    /// An end takes a packet in.
+    fn receive(&mut self, index: usize, packet: &Packet) {
+        let end = self.ends[index].as_mut().expect("invariant: open");
+        end.receive(self.now, index & 1, packet, &mut self.digest, &mut self.captured);
     }
 
     /// The next packet of the inbox is taken in, though nothing may be sent.
@@ -260,7 +271,7 @@ impl World {
         let process = self.process(index);
         process.sends = true;
         let packet = process.inbox.pop_front().expect("invariant: asked for by the caller");
-        self.deliver(index, &packet);
+        self.receive(index, &packet);
         if watched {
             app.progress(self, conn, flow, index & 1);
         }

@@ -1,8 +1,12 @@
 //! Everything between the hosts: links, where packets go behind each, and what they refuse.
+//!
+//! A packet whose time of leaving a link is known is passed on to the next link at once, without an event, where that
+//! link has no other source and looks at no clock ([`Link::takes_ahead`]): it gets its packets in order, only sooner.
+//! Up to the horizon, the next instant at which somebody looks at links: what they count is true then.
 
-use ackclock_core::{FlowId, Packet, Stream, Time};
+use ackclock_core::{FlowId, Packet, Span, Stream, Time};
 use ackclock_net::host::Departures;
-use ackclock_net::{Link, LinkConfig, Refused};
+use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused};
 
 use super::agenda::{Agenda, KIND_BITS, LINK};
 use super::World;
@@ -27,11 +31,46 @@ impl World {
         let line = self.net.links[forward[0] as usize].link.rate();
         self.net.origins.push(Origin { first: [backward[0], forward[0]], departures: Departures::new(line) });
         for (direction, way) in [backward, forward].into_iter().enumerate() {
+            self.net.links[way[0] as usize].learn_source(Source::Several);
             for (i, &link) in way.iter().enumerate() {
                 let next = way.get(i + 1).copied().unwrap_or(ARRIVED);
                 self.net.links[link as usize].next.learn(2 * flow + direction, next);
+                if next != ARRIVED {
+                    self.net.links[next as usize].learn_source(Source::Link(link));
+                }
             }
         }
+    }
+
+    /// Packets that wait at a link.
+    pub fn waiting(&mut self, link: usize) -> u32 {
+        self.net.links[link].link.waiting(&mut self.net.pool, self.now)
+    }
+
+    /// The sums of a link.
+    pub fn counters(&mut self, link: usize) -> Counters {
+        self.net.links[link].link.counters(&mut self.net.pool, self.now)
+    }
+
+    /// Links start counting anew.
+    pub fn count_links_from_now(&mut self) {
+        for slot in &mut self.net.links {
+            slot.link.count_from(&mut self.net.pool, self.now);
+        }
+    }
+
+    /// Nobody will look at links before `at`: up to there the network may be ahead of the time.
+    pub fn look_at_links_next(&mut self, at: Time) {
+        self.next_look = at;
+        self.set_horizon();
+    }
+
+    pub(super) fn set_horizon(&mut self) {
+        let may_stand = self.hosts.as_ref().is_some_and(|hosts| hosts.links_may_stand());
+        self.net.horizon = match may_stand {
+            true => Time::ZERO,
+            false => self.next_look.min(self.until + Span(1)),
+        };
     }
 
     /// Restart the loss models on the way of `flow`, as the `k`-th of their sequences.
@@ -51,6 +90,10 @@ impl World {
 /// Everything between the hosts.
 pub(super) struct Net {
     pub(super) links: Vec<LinkSlot>,
+    /// The packets on them.
+    pub(super) pool: Pool,
+    /// Nothing from here on is computed ahead.
+    pub(super) horizon: Time,
     pub(super) agenda: Agenda,
     /// By flow.
     pub(super) origins: Vec<Origin>,
@@ -68,10 +111,10 @@ pub(super) struct Origin {
 impl Net {
     /// These links, on no way yet.
     pub(super) fn new(links: &[LinkConfig], framing_bytes: u32, seed: u64, drops: bool) -> Net {
-        let slot =
-            |config| LinkSlot { link: Link::new(config, seed), armed: Time::NEVER, next: Next::Unused };
         Net {
-            links: links.iter().map(slot).collect(),
+            links: links.iter().map(|config| LinkSlot::new(config, seed)).collect(),
+            pool: Pool::default(),
+            horizon: Time::ZERO,
             agenda: Agenda::with_capacity(2 * links.len() + 64),
             origins: Vec::new(),
             framing_bytes,
@@ -80,47 +123,146 @@ impl Net {
     }
 
     /// A packet leaves its host.
+    #[inline]
     pub(super) fn depart(&mut self, now: Time, packet: Packet) {
-        self.note_departure(now, &packet);
-        let first = self.origins[packet.flow as usize].first[packet.forward as usize];
-        self.offer(now, first, packet);
-    }
-
-    #[inline]
-    pub(super) fn note_departure(&mut self, now: Time, packet: &Packet) {
+        let origin = &mut self.origins[packet.flow as usize];
         if packet.forward && packet.header.payload() > 0 {
-            self.origins[packet.flow as usize].departures.add(now, packet.bytes);
+            origin.departures.add(now, packet.bytes);
+        }
+        let first = origin.first[packet.forward as usize];
+        let id = self.pool.insert(packet);
+        self.offer(now, first, id);
+    }
+
+    /// A packet reaches a link at `now`, and those behind it as far as can be told.
+    #[inline]
+    fn offer(&mut self, now: Time, link: u32, id: PacketId) {
+        let (mut at, mut link, way) = (now, link, way(&self.pool[id]));
+        loop {
+            let slot = &mut self.links[link as usize];
+            let delivery = match slot.link.take(&mut self.pool, at, id) {
+                Ok(Some(delivery)) => delivery,
+                Ok(None) => return self.is_held(at, link),
+                Err(reason) => return self.is_refused(at, link, id, reason),
+            };
+            let next = slot.next.of(way);
+            if delivery >= self.horizon
+                || !slot.passes_ahead
+                || !slot.link.is_clear()
+                || !self.takes_ahead(next)
+            {
+                return self.travels(at, link, id, delivery);
+            }
+            self.links[link as usize].link.pass(&self.pool[id]);
+            (at, link) = (delivery, next);
         }
     }
 
+    /// A link carries a packet that reached it at `at`, until an event.
     #[inline]
-    pub(super) fn offer(&mut self, now: Time, link: u32, packet: Packet) {
-        let slot = &mut self.links[link as usize];
-        let outcome = slot.link.offer(now, packet);
-        let next = slot.link.next_event().max(now);
-        if next < slot.armed {
-            slot.armed = next;
-            self.agenda.add(next, link << KIND_BITS | LINK);
-        }
-        if let (Err(reason), Some(drops)) = (outcome, &mut self.drops) {
-            drops.push(Dropped { t: now, link, packet, reason });
-        }
-        self.collect_head_drops(now, link as usize);
+    fn travels(&mut self, at: Time, link: u32, id: PacketId, delivery: Time) {
+        self.links[link as usize].link.put(&mut self.pool, at, id, delivery);
+        self.arm(at, link);
     }
 
-    /// Write down what an AQM dropped from the head of its queue.
-    #[inline]
-    pub(super) fn collect_head_drops(&mut self, now: Time, link: usize) {
-        if self.links[link].link.drops_from_head() {
-            self.write_down_head_drops(now, link);
-        }
+    /// A link holds a packet that reached it at `at`.
+    #[inline(never)]
+    fn is_held(&mut self, at: Time, link: u32) {
+        self.run_ahead(link);
+        self.arm(at, link);
+        self.write_down_head_drops(at, link);
     }
 
     #[inline(never)]
-    fn write_down_head_drops(&mut self, now: Time, link: usize) {
-        while let Some((packet, reason)) = self.links[link].link.take_head_drops() {
+    fn is_refused(&mut self, t: Time, link: u32, id: PacketId, reason: Refused) {
+        let packet = self.pool.remove(id);
+        if let Some(drops) = &mut self.drops {
+            drops.push(Dropped { t, link, packet, reason });
+        }
+        self.arm(t, link);
+        self.write_down_head_drops(t, link);
+    }
+
+    /// A link has something to do at `now`: the packet that reaches its host, if one does.
+    #[inline]
+    pub(super) fn link_event(&mut self, now: Time, link: u32) -> Option<PacketId> {
+        let slot = &mut self.links[link as usize];
+        let Some(id) = slot.link.poll(&mut self.pool, now) else {
+            self.queue_moves_on(now, link);
+            return None;
+        };
+        let next = slot.next.of(way(&self.pool[id]));
+        let holds = slot.link.drops_from_head();
+        self.rearm(now, link);
+        if holds {
+            self.write_down_head_drops(now, link);
+        }
+        if next == ARRIVED {
+            return Some(id);
+        }
+        self.offer(now, next, id);
+        self.run_ahead(link);
+        None
+    }
+
+    /// No packet left a link that has something to do: a transmission began, or the entry came too early.
+    #[inline(never)]
+    fn queue_moves_on(&mut self, now: Time, link: u32) {
+        self.run_ahead(link);
+        self.rearm(now, link);
+        self.write_down_head_drops(now, link);
+    }
+
+    /// Pass on what is on the wire of a link, as far as can be told.
+    #[inline]
+    fn run_ahead(&mut self, link: u32) {
+        loop {
+            let slot = &self.links[link as usize];
+            let first = if slot.passes_ahead { slot.link.first(&self.pool) } else { None };
+            let Some((delivery, packet)) = first else { return };
+            let next = slot.next.of(way(packet));
+            if delivery >= self.horizon || !self.takes_ahead(next) {
+                return;
+            }
+            let id = self.links[link as usize].link.pop(&mut self.pool);
+            self.offer(delivery, next, id);
+        }
+    }
+
+    /// Whether a link may get packets ahead of time.
+    #[inline]
+    fn takes_ahead(&self, link: u32) -> bool {
+        self.links.get(link as usize).is_some_and(|slot| slot.takes_ahead)
+    }
+
+    /// See that an entry at or ahead of what a link does next is in the queue.
+    #[inline]
+    fn arm(&mut self, now: Time, link: u32) {
+        let slot = &mut self.links[link as usize];
+        let next = slot.link.next_event().max(now);
+        if next < slot.armed {
+            slot.armed = next;
+            self.agenda.add_as_if(now, next, link << KIND_BITS | LINK);
+        }
+    }
+
+    /// The entry of a link is used up: make the next one.
+    #[inline]
+    fn rearm(&mut self, now: Time, link: u32) {
+        let slot = &mut self.links[link as usize];
+        slot.armed = slot.link.next_event().max(now); // where links have stood still, packets are overdue
+        if slot.armed != Time::NEVER {
+            let since = slot.link.next_offered(&self.pool).max(now);
+            self.agenda.add_as_if(since, slot.armed, link << KIND_BITS | LINK);
+        }
+    }
+
+    /// Write down what an AQM dropped from the head of its queue.
+    #[inline(never)]
+    fn write_down_head_drops(&mut self, now: Time, link: u32) {
+        while let Some((packet, reason)) = self.links[link as usize].link.take_head_drops() {
             if let Some(drops) = &mut self.drops {
-                drops.push(Dropped { t: now, link: link as u32, packet, reason });
+                drops.push(Dropped { t: now, link, packet, reason });
             }
         }
     }
@@ -130,7 +272,46 @@ pub(super) struct LinkSlot {
     pub(super) link: Link,
     /// Time of the link's entry in the queue.
     pub(super) armed: Time,
-    pub(super) next: Next,
+    next: Next,
+    source: Source,
+    /// See [`Link::takes_ahead`]; and all its packets come from one link.
+    takes_ahead: bool,
+    /// See [`Link::passes_ahead`].
+    passes_ahead: bool,
+}
+
+impl LinkSlot {
+    fn new(config: &LinkConfig, seed: u64) -> LinkSlot {
+        let link = Link::new(config, seed);
+        let passes_ahead = link.passes_ahead();
+        let (next, source) = (Next::Unused, Source::None);
+        LinkSlot { link, armed: Time::NEVER, next, source, takes_ahead: false, passes_ahead }
+    }
+
+    /// Packets come from there.
+    fn learn_source(&mut self, source: Source) {
+        self.source = match self.source {
+            Source::None => source,
+            known if known == source => source,
+            _ => Source::Several,
+        };
+        self.takes_ahead = matches!(self.source, Source::Link(_)) && self.link.takes_ahead();
+    }
+}
+
+/// Where the packets of a link come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    None,
+    Link(u32),
+    /// Hosts, or more than one link.
+    Several,
+}
+
+/// The way that a packet takes.
+#[inline]
+fn way(packet: &Packet) -> usize {
+    2 * packet.flow as usize + packet.forward as usize
 }
 
 /// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position: one that

@@ -1,4 +1,4 @@
-"""The benchmark: ns of user CPU per delivered data packet on the reference dumbbell, tracing off.
+"""The benchmark in time: ns of user CPU per delivered data packet on the reference dumbbell, tracing off.
 
 Each cell runs in a separate process that has loaded only the engine, so that its peak memory can be measured. The
 yardstick (a minimal event loop of four events a packet, which no simulator of this kind can undercut by much) runs in
@@ -15,50 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ackclock.bench.cells import CELLS, NOT_TCP, BenchCell, scenario
 from ackclock.errors import UnavailableError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["CELLS", "BenchCell", "ControllerCost", "Measured", "Report", "measure", "measure_controllers", "scenario"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BenchCell:
-    """One workload: N bulk flows through one bottleneck; flow i starts at i/N s.
-
-    Parameters
-    ----------
-    rate_mbps
-        Bottleneck rate, Mbit/s.
-    flows
-        N.
-    duration_s
-        Simulated seconds.
-    budget_ns
-        What a packet may cost; None where nothing is promised.
-    congestion_control
-        Registry name.
-    """
-
-    rate_mbps: int
-    flows: int
-    duration_s: int
-    budget_ns: int | None = None
-    congestion_control: str = "cubic"
-
-
-CELLS = (
-    BenchCell(rate_mbps=100, flows=1, duration_s=60, budget_ns=250),
-    BenchCell(rate_mbps=100, flows=10, duration_s=60, budget_ns=350),
-    BenchCell(rate_mbps=100, flows=100, duration_s=60, budget_ns=600),
-    BenchCell(rate_mbps=100, flows=1000, duration_s=60, budget_ns=1000),
-    BenchCell(rate_mbps=1000, flows=1, duration_s=10, budget_ns=300),
-    BenchCell(rate_mbps=1000, flows=10, duration_s=10),
-    BenchCell(rate_mbps=1000, flows=100, duration_s=10, budget_ns=500),
-    BenchCell(rate_mbps=100, flows=1, duration_s=60, budget_ns=375, congestion_control="pcc-allegro"),
-    BenchCell(rate_mbps=100, flows=4, duration_s=60, budget_ns=410, congestion_control="pcc-allegro"),
-)
+__all__ = ["ControllerCost", "Measured", "Report", "measure", "measure_controllers"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,34 +119,6 @@ class Report:
             table.add_row(c.congestion_control, f"{c.ns_per_packet:.0f}", f"{c.over_reno:.2f}", budget)
         table.caption = "one flow at 100 Mbit/s, in turn in one process; custom:reno is Reno written in Python"
         return table
-
-
-def scenario(cell: BenchCell) -> dict[str, Any]:
-    """The reference dumbbell: access 10 R / 1 ms, bottleneck R / 18 ms, RTT 40 ms, drop-tail queue of one BDP."""
-    edge = {"rate": f"{10 * cell.rate_mbps} Mbit/s", "delay": "1 ms"}
-    host = {} if cell.congestion_control.startswith(NOT_TCP) else {"profile": "linux-6"}
-    return {
-        "name": f"bench {cell.rate_mbps} Mbit/s, {cell.flows} flows",
-        "duration": f"{cell.duration_s} s",
-        "network": {
-            "topology": "dumbbell",
-            "access": edge,
-            "bottleneck": {
-                "rate": f"{cell.rate_mbps} Mbit/s",
-                "delay": "18 ms",
-                "queue": {"kind": "drop-tail", "limit": f"{cell.rate_mbps * 10 // 3} packets"},
-            },
-            "egress": edge,
-        },
-        "flows": [
-            {
-                **host,
-                "count": cell.flows,
-                "congestion_control": cell.congestion_control,
-                "stagger": f"{1_000_000_000 // cell.flows if cell.flows > 1 else 0} ns",
-            }
-        ],
-    }
 
 
 def measure(
@@ -287,8 +222,6 @@ def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
 
 
 OWN = "custom:reno"
-NOT_TCP = "pcc"
-"""Prefix of the controllers that are not TCP's."""
 
 
 def _in_fresh_process(text: str | dict[str, str], *, repeats: int) -> dict[str, Any]:

@@ -1,0 +1,71 @@
+//! A link with packets of its own, for whoever has one link and no world around it.
+
+use ackclock_core::{Packet, Rate, Time};
+
+use super::{Counters, Link, LinkConfig};
+use crate::pool::Pool;
+use crate::queue::Refused;
+
+/// A [`Link`], and the packets on it.
+pub struct SoleLink {
+    link: Link,
+    pool: Pool,
+}
+
+impl SoleLink {
+    /// As [`Link::new`].
+    pub fn new(config: &LinkConfig, seed: u64) -> SoleLink {
+        SoleLink { link: Link::new(config, seed), pool: Pool::default() }
+    }
+
+    /// As [`Link::offer`].
+    pub fn offer(&mut self, now: Time, packet: Packet) -> Result<(), Refused> {
+        let id = self.pool.insert(packet);
+        self.link.offer(&mut self.pool, now, id).inspect_err(|_| self.pool.release(id))
+    }
+
+    /// As [`Link::poll`].
+    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+        self.link.poll(&mut self.pool, now).map(|id| self.pool.remove(id))
+    }
+
+    /// As [`Link::next_event`].
+    pub fn next_event(&self) -> Time {
+        self.link.next_event()
+    }
+
+    /// As [`Link::take_head_drops`].
+    pub fn take_head_drops(&mut self) -> Option<(Packet, Refused)> {
+        self.link.take_head_drops()
+    }
+
+    /// As [`Link::waiting`].
+    pub fn waiting(&mut self, now: Time) -> u32 {
+        self.link.waiting(&mut self.pool, now)
+    }
+
+    /// As [`Link::counters`].
+    pub fn counters(&mut self, now: Time) -> Counters {
+        self.link.counters(&mut self.pool, now)
+    }
+
+    /// As [`Link::count_from`].
+    pub fn count_from(&mut self, now: Time) {
+        self.link.count_from(&mut self.pool, now);
+    }
+
+    /// As [`Link::restart_loss`].
+    pub fn restart_loss(&mut self, seed: u64) {
+        self.link.restart_loss(seed);
+    }
+
+    /// As [`Link::name`].
+    pub fn name(&self) -> &str {
+        self.link.name()
+    }
+
+    /// As [`Link::rate`].
+    pub fn rate(&self) -> Rate {
+        self.link.rate()
+    }
+}

@@ -1,0 +1,172 @@
+//! The packets of a run, in one slab: a packet is written once, where it enters the network, and read where it leaves
+//! it. Links pass on its number.
+
+use std::ops::{Index, IndexMut};
+
+use ackclock_core::{Packet, Time};
+
+/// Number of a packet in the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketId(u32);
+
+/// A slab of packets. Freed places are used again, the last one first, while it is warm in the cache.
+pub struct Pool {
+    slots: Vec<Slot>,
+    free: u32,
+}
+
+/// A packet, and its place in the chain of the link that carries it (see `wire`).
+struct Slot {
+    packet: Packet,
+    /// When it leaves the far end of the link.
+    due: Time,
+    /// When it was offered to the link.
+    offered: Time,
+    /// The packet behind it on the link, or the next free place.
+    next: u32,
+}
+
+impl Default for Pool {
+    fn default() -> Pool {
+        Pool { slots: Vec::new(), free: NONE }
+    }
+}
+
+impl Pool {
+    /// Take a packet in.
+    #[inline]
+    pub fn insert(&mut self, packet: Packet) -> PacketId {
+        let Some(slot) = self.slots.get_mut(self.free as usize) else { return self.grow(packet) };
+        let id = PacketId(self.free);
+        self.free = slot.next;
+        slot.packet = packet;
+        id
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, packet: Packet) -> PacketId {
+        let id = PacketId(self.slots.len() as u32);
+        assert!(id.0 != NONE, "invariant: memory ends before numbers do");
+        self.slots.push(Slot { packet, due: Time::ZERO, offered: Time::ZERO, next: NONE });
+        id
+    }
+
+    /// Forget a packet.
+    #[inline]
+    pub fn release(&mut self, id: PacketId) {
+        self.slots[id.0 as usize].next = self.free;
+        self.free = id.0;
+    }
+
+    /// Take a packet out.
+    #[inline]
+    pub fn remove(&mut self, id: PacketId) -> Packet {
+        self.release(id);
+        self[id]
+    }
+}
+
+impl Index<PacketId> for Pool {
+    type Output = Packet;
+    #[inline]
+    fn index(&self, id: PacketId) -> &Packet {
+        &self.slots[id.0 as usize].packet
+    }
+}
+
+impl IndexMut<PacketId> for Pool {
+    #[inline]
+    fn index_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.slots[id.0 as usize].packet
+    }
+}
+
+/// Packets of the pool, first in, first out.
+pub(crate) struct Chain {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for Chain {
+    fn default() -> Chain {
+        Chain { head: NONE, tail: NONE }
+    }
+}
+
+impl Chain {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    /// When the first one is due, and when it was offered.
+    #[inline]
+    pub(crate) fn first(&self, pool: &Pool) -> Option<(Time, Time)> {
+        pool.slots.get(self.head as usize).map(|slot| (slot.due, slot.offered))
+    }
+
+    /// Append a packet.
+    #[inline]
+    pub(crate) fn push(&mut self, pool: &mut Pool, id: PacketId, due: Time, offered: Time) {
+        let slot = &mut pool.slots[id.0 as usize];
+        (slot.due, slot.offered, slot.next) = (due, offered, NONE);
+        match pool.slots.get_mut(self.tail as usize) {
+            None => self.head = id.0,
+            Some(last) => {
+                debug_assert!(last.due <= due);
+                last.next = id.0;
+            }
+        }
+        self.tail = id.0;
+    }
+
+    /// Take the first one.
+    #[inline]
+    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
+        let id = self.head;
+        self.head = pool.slots.get(id as usize)?.next;
+        if self.head == NONE {
+            self.tail = NONE;
+        }
+        Some(PacketId(id))
+    }
+
+    /// The packets with the instants at which they are due, first to last.
+    pub(crate) fn iter<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = (Time, &'a Packet)> + use<'a> {
+        let mut at = self.head;
+        std::iter::from_fn(move || {
+            let slot = pool.slots.get(at as usize)?;
+            at = slot.next;
+            Some((slot.due, &slot.packet))
+        })
+    }
+}
+
+/// No packet: beyond every place, so that one comparison tells.
+const NONE: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again_and_chains_keep_their_order() {
+        let mut pool = Pool::default();
+        let packet = |conn| Packet { conn, ..Packet::default() };
+        let (mut a, mut b) = (Chain::default(), Chain::default());
+        for conn in 0..6 {
+            let id = pool.insert(packet(conn));
+            if conn % 2 == 0 { &mut a } else { &mut b }.push(&mut pool, id, Time(conn as u64), Time::ZERO);
+        }
+        assert_eq!(a.iter(&pool).map(|(t, p)| (t.0, p.conn)).collect::<Vec<_>>(), [(0, 0), (2, 2), (4, 4)]);
+        let id = a.pop(&pool).expect("three");
+        assert_eq!(pool.remove(id).conn, 0);
+        let id = pool.insert(packet(9));
+        b.push(&mut pool, id, Time(9), Time(8));
+        let order: Vec<u32> = std::iter::from_fn(|| b.pop(&pool)).map(|id| pool[id].conn).collect();
+        assert_eq!(order, [1, 3, 5, 9]);
+        assert!(b.is_empty() && b.first(&pool).is_none() && pool.slots.len() == 6);
+        assert_eq!(a.first(&pool), Some((Time(2), Time(0))));
+    }
+}

@@ -1,0 +1,178 @@
+"""What is measured: the reference dumbbell, and what can be done to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["CELLS", "COUNTED", "NOT_TCP", "BenchCell", "Counted", "scenario"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchCell:
+    """One workload: N bulk flows through one bottleneck; flow i starts at i/N s.
+
+    Parameters
+    ----------
+    rate_mbps
+        Bottleneck rate, Mbit/s.
+    flows
+        N.
+    duration_s
+        Simulated seconds.
+    budget_ns
+        What a packet may cost; None where nothing is promised.
+    congestion_control
+        Registry name.
+    queue
+        The bottleneck's queue; None = drop-tail of one BDP.
+    bottleneck
+        What else the bottleneck has, as in a scenario's link.
+    workload
+        Of the flows; None = bulk.
+    record
+        What is recorded.
+    """
+
+    rate_mbps: int
+    flows: int
+    duration_s: float
+    budget_ns: int | None = None
+    congestion_control: str = "cubic"
+    queue: dict[str, Any] | None = None
+    bottleneck: dict[str, Any] = field(default_factory=dict)
+    workload: dict[str, Any] | None = None
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+CELLS = (
+    BenchCell(rate_mbps=100, flows=1, duration_s=60, budget_ns=250),
+    BenchCell(rate_mbps=100, flows=10, duration_s=60, budget_ns=350),
+    BenchCell(rate_mbps=100, flows=100, duration_s=60, budget_ns=600),
+    BenchCell(rate_mbps=100, flows=1000, duration_s=60, budget_ns=1000),
+    BenchCell(rate_mbps=1000, flows=1, duration_s=10, budget_ns=300),
+    BenchCell(rate_mbps=1000, flows=10, duration_s=10),
+    BenchCell(rate_mbps=1000, flows=100, duration_s=10, budget_ns=500),
+    BenchCell(rate_mbps=100, flows=1, duration_s=60, budget_ns=375, congestion_control="pcc-allegro"),
+    BenchCell(rate_mbps=100, flows=4, duration_s=60, budget_ns=410, congestion_control="pcc-allegro"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counted:
+    """A workload whose instructions are counted, from `from_s` to the end of the run.
+
+    Parameters
+    ----------
+    name
+        For people.
+    cell
+        The workload.
+    from_s
+        Where the counting starts, so that start-up and slow start stay out, s.
+    most
+        Bound on the instructions per delivered packet.
+    """
+
+    name: str
+    cell: BenchCell
+    from_s: float
+    most: int
+
+
+PLAIN_MOST = 5_000
+"""Bound for the plainest cell: CUBIC, one flow, 100 Mbit/s. Others are bound by multiples of it."""
+
+COUNTED = (
+    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=1, duration_s=4), from_s=2, most=PLAIN_MOST),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=10, duration_s=4), from_s=2, most=6_000),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=100, duration_s=4), from_s=2, most=6_000),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=1, duration_s=1.5), from_s=1, most=5_000),
+    Counted(
+        name="codel",
+        cell=BenchCell(rate_mbps=100, flows=1, duration_s=4, queue={"kind": "codel"}),
+        from_s=2,
+        most=PLAIN_MOST * 3 // 2,
+    ),
+    Counted(
+        name="fq-codel",
+        cell=BenchCell(rate_mbps=100, flows=1, duration_s=4, queue={"kind": "fq-codel"}),
+        from_s=2,
+        most=PLAIN_MOST * 3 // 2,
+    ),
+    Counted(
+        name="0.1 % loss",
+        cell=BenchCell(rate_mbps=100, flows=10, duration_s=4, bottleneck={"loss": {"kind": "bernoulli", "p": 0.001}}),
+        from_s=2,
+        most=6_000,
+    ),
+    Counted(
+        name="bbr",
+        cell=BenchCell(rate_mbps=100, flows=1, duration_s=4, congestion_control="bbr"),
+        from_s=2,
+        most=PLAIN_MOST * 8 // 5,
+    ),
+    Counted(
+        name="trace = all",
+        cell=BenchCell(rate_mbps=100, flows=1, duration_s=4, record={"trace": "all"}),
+        from_s=2,
+        most=PLAIN_MOST * 3,
+    ),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=10_000, duration_s=1.5), from_s=1.25, most=10_000),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=10_000, flows=100_000, duration_s=1.2), from_s=1.1, most=10_000),
+    Counted(
+        name="transactions of 14 kB",
+        cell=BenchCell(
+            rate_mbps=1000,
+            flows=4,
+            duration_s=3,
+            workload={
+                "kind": "transactions",
+                "bytes": "14480 bytes",
+                "arrivals": {"kind": "poisson", "load": 0.7},
+            },
+            record={"transactions": "summary"},
+        ),
+        from_s=2,
+        most=13_000,
+    ),
+)
+"""The bounds hold for a build of the profile `release`; `tests/python/test_bench.py` holds the engine to them."""
+
+NOT_TCP = "pcc"
+"""How the names of those begin that are transports of their own."""
+
+
+def scenario(cell: BenchCell) -> dict[str, Any]:
+    """The reference dumbbell: access 10 R / 1 ms, bottleneck R / 18 ms, RTT 40 ms, drop-tail queue of one BDP."""
+    edge = {"rate": f"{10 * cell.rate_mbps} Mbit/s", "delay": "1 ms"}
+    host = {} if cell.congestion_control.startswith(NOT_TCP) else {"profile": "linux-6"}
+    return {
+        "name": f"bench {cell.rate_mbps} Mbit/s, {cell.flows} flows",
+        "duration": f"{cell.duration_s:g} s",
+        "network": {
+            "topology": "dumbbell",
+            "access": edge,
+            "bottleneck": {
+                "rate": f"{cell.rate_mbps} Mbit/s",
+                "delay": "18 ms",
+                "queue": cell.queue or {"kind": "drop-tail", "limit": f"{cell.rate_mbps * 10 // 3} packets"},
+                **cell.bottleneck,
+            },
+            "egress": edge,
+            # the way back is plain, whatever the bottleneck has
+            "reverse": {"bottleneck": {"rate": f"{cell.rate_mbps} Mbit/s", "delay": "18 ms"}}
+            if cell.queue or cell.bottleneck
+            else {},
+        },
+        "flows": [
+            {
+                **host,
+                "count": cell.flows,
+                "congestion_control": cell.congestion_control,
+                "stagger": f"{1_000_000_000 // cell.flows if cell.flows > 1 else 0} ns",
+                "workload": cell.workload or {"kind": "bulk"},
+            }
+        ],
+        "record": cell.record,
+    }
