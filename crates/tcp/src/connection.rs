@@ -174,11 +174,7 @@ impl Connection {
         } else {
             self.receiver.on_pure_ack(seg);
         }
-        if self.sender.fin_sent()
-            && self.sender.fin_acked()
-            && self.receiver.fin_received()
-            && !self.receiver.ack_due()
-        {
+        if self.sender.fin_acked() && self.receiver.fin_received() && !self.receiver.ack_due() {
             self.state = State::Done;
         }
     }
@@ -204,7 +200,7 @@ impl Connection {
             if self.keeper.is_some() {
                 self.on_keepalive_timer(now);
             }
-            if self.sender.has_failed() {
+            if self.sender.patience.failed {
                 self.state = State::Failed;
             }
         }
@@ -313,7 +309,7 @@ impl Connection {
             seg.ts_val = self.sender.ts(now);
         }
         self.receiver.stamp(&mut seg);
-        if self.sender.fin_sent() && self.sender.fin_acked() && self.receiver.fin_received() {
+        if self.sender.fin_acked() && self.receiver.fin_received() {
             self.state = State::Done;
         }
         seg

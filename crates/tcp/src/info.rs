@@ -133,14 +133,14 @@ impl Connection {
             retrans: s.board.retrans_out,
             bytes_acked: s.acked(),
             total_retrans: s.stats.retransmissions,
-            reordering: s.reordering(),
+            reordering: s.dupthresh.degree(),
             reorderings: s.stats.reorderings,
-            snd_wnd: s.snd_wnd().min(u32::MAX as u64) as u32,
-            smss: s.smss(),
-            backoff: s.rtt.backoff().max(s.probes().1),
-            retransmits: s.retransmits(),
-            probes: s.probes().0,
-            delivered: s.delivered(),
+            snd_wnd: s.snd_wnd.min(u32::MAX as u64) as u32,
+            smss: s.smss,
+            backoff: s.rtt.backoff().max(s.window_probes.backoff()),
+            retransmits: s.patience.timeouts,
+            probes: s.window_probes.unanswered(),
+            delivered: s.delivered,
             unsent: s.unsent(),
             pacing_rate: s.pacing_rate().0,
             max_pacing_rate: s.pacing_rate().1,
@@ -171,7 +171,7 @@ impl Connection {
             State::SynReceived => return SYN_RECV,
             State::Established | State::Done => {}
         }
-        let (closed, acked) = (self.sender.closing(), self.sender.fin_acked());
+        let (closed, acked) = (self.sender.stream.is_closed(), self.sender.fin_acked());
         match (closed, self.receiver.fin_received()) {
             (false, false) => ESTABLISHED,
             (false, true) => CLOSE_WAIT,

@@ -125,7 +125,7 @@ struct Prior {
 pub struct Sender {
     config: Rc<Config>,
     /// Payload of a full segment, bytes.
-    smss: u32,
+    pub smss: u32,
     /// SACK was agreed on.
     sack: bool,
 
@@ -150,13 +150,14 @@ pub struct Sender {
     /// Next offset to send.
     pub snd_nxt: u64,
     /// The peer's window, bytes.
-    snd_wnd: u64,
+    pub snd_wnd: u64,
     /// Segments delivered.
-    delivered: u64,
+    pub delivered: u64,
     /// Segments marked lost, again and again if so.
     lost: u64,
 
-    stream: Stream,
+    /// What the application wrote.
+    pub stream: Stream,
     /// Present where data is sent from buffers.
     queue: Option<Box<SendQueue>>,
     intent: Intent,
@@ -167,7 +168,8 @@ pub struct Sender {
     /// The state ends when this offset is acknowledged (RecoveryPoint of RFC 6675 §5).
     high_seq: u64,
     rack: Rack,
-    dupthresh: Dupthresh,
+    /// Losses by counting.
+    pub dupthresh: Dupthresh,
     undo: Undo,
     /// F-RTO is under way (RFC 5682).
     frto: bool,
@@ -176,8 +178,10 @@ pub struct Sender {
 
     timer: Timer,
     loss_probe: LossProbe,
-    window_probes: WindowProbes,
-    patience: Patience,
+    /// Probes of a closed window.
+    pub window_probes: WindowProbes,
+    /// When it gives up.
+    pub patience: Patience,
 
     /// Running sums.
     pub stats: Stats,
@@ -329,7 +333,7 @@ impl Sender {
         let expected = seg.sack.is_empty() && seg.wnd as u64 == self.snd_wnd && !self.ecn.echo;
         let mut w = AckWork { slow_path: !expected, ..AckWork::default() };
         if seg.ack > self.snd_una {
-            self.patience.answered();
+            self.patience.timeouts = 0;
         }
         if seg.ack >= self.snd_una {
             w.not_dup = seg.seq_len() > 0 || seg.wnd as u64 != self.snd_wnd;

@@ -27,7 +27,7 @@ impl Connection {
     }
     /// The application has closed this end.
     pub fn is_closing(&self) -> bool {
-        self.sender.closing()
+        self.sender.stream.is_closed()
     }
     /// Payload bytes that the application wrote so far.
     pub fn written(&self) -> u64 {

@@ -37,27 +37,7 @@ impl Sender {
                         }
                     }
                 }
-                Detection::Fack if self.dupthresh.trusts_fack() => {
-                    // Linux `tcp_time_to_recover`, `tcp_update_scoreboard` up to 4.x: fackets_out
-                    let fackets = self.board.sacked_end() - self.board.first;
-                    if self.board.sacked_out > 0
-                        && (fackets > self.dupthresh.degree() as u64 || self.board.lost_out > 0)
-                    {
-                        let count = fackets.saturating_sub(self.dupthresh.degree() as u64).max(1);
-                        self.mark_up_to(self.board.first + count);
-                    }
-                    if self.ca_state == CaState::Recovery {
-                        self.mark_lost_retransmits(); // in Recovery only
-                    }
-                }
-                Detection::Dupthresh | Detection::Fack => {
-                    // RFC 6675 §5: IsLost (step 2, and C on later ACKs), else DupAcks (step 1)
-                    if let Some(top) = self.board.kth_highest_sacked(self.dupthresh.degree() as u64) {
-                        self.mark_up_to(top);
-                    } else if self.dupthresh.reached() && self.ca_state < CaState::Recovery {
-                        self.mark_up_to(self.board.first + 1);
-                    }
-                }
+                Detection::Fack | Detection::Dupthresh => self.mark_by_counting(),
             }
         }
         self.early_retransmit(now);

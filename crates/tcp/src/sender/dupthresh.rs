@@ -12,7 +12,7 @@ const MAX_REORDERING: u32 = 300;
 
 /// What was counted.
 #[derive(Debug)]
-pub(super) struct Dupthresh {
+pub struct Dupthresh {
     /// DupThresh: segments by which the network reorders, at least three (Linux `reordering`).
     degree: u32,
     /// DupAcks of RFC 6675 §5.
@@ -36,16 +36,6 @@ impl Dupthresh {
     #[inline]
     pub fn degree(&self) -> u32 {
         self.degree
-    }
-
-    /// Forward acknowledgment is still trusted.
-    pub fn trusts_fack(&self) -> bool {
-        self.fack
-    }
-
-    /// Whether so many duplicate ACKs came that the first segment is lost.
-    pub fn reached(&self) -> bool {
-        self.dup_acks >= self.degree
     }
 
     /// An ACK reported something new, whatever else it did (RFC 6675 §2).
@@ -76,8 +66,32 @@ impl Dupthresh {
 }
 
 impl Sender {
+    /// Forward acknowledgment while holes are losses, else DupThresh.
+    pub(super) fn mark_by_counting(&mut self) {
+        if self.config.detection == Detection::Fack && self.dupthresh.fack {
+            // Linux `tcp_time_to_recover`, `tcp_update_scoreboard` up to 4.x: fackets_out
+            let fackets = self.board.sacked_end() - self.board.first;
+            if self.board.sacked_out > 0
+                && (fackets > self.dupthresh.degree as u64 || self.board.lost_out > 0)
+            {
+                let count = fackets.saturating_sub(self.dupthresh.degree as u64).max(1);
+                self.mark_up_to(self.board.first + count);
+            }
+            if self.ca_state == CaState::Recovery {
+                self.mark_lost_retransmits(); // in Recovery only
+            }
+        } else {
+            // RFC 6675 §5: IsLost (step 2, and C on later ACKs), else DupAcks (step 1)
+            if let Some(top) = self.board.kth_highest_sacked(self.dupthresh.degree as u64) {
+                self.mark_up_to(top);
+            } else if self.dupthresh.dup_acks >= self.dupthresh.degree && self.ca_state < CaState::Recovery {
+                self.mark_up_to(self.board.first + 1);
+            }
+        }
+    }
+
     /// Mark every un-SACKed segment below number `end`; the mark pointer makes each be looked at once.
-    pub(super) fn mark_up_to(&mut self, end: u64) {
+    fn mark_up_to(&mut self, end: u64) {
         let from = self.dupthresh.mark_ptr.max(self.board.first);
         for n in from..end.min(self.board.next) {
             if !self.board.get(n).is(LOST | SACKED) {
@@ -89,7 +103,7 @@ impl Sender {
 
     /// Lost retransmissions under FACK: something sent after the retransmission was SACKed (Linux 2.6.3x-4.x
     /// `tcp_mark_lost_retrans`; no allowance for reordering).
-    pub(super) fn mark_lost_retransmits(&mut self) {
+    fn mark_lost_retransmits(&mut self) {
         let sacked_end = self.board.sacked_end();
         let mut cursor = self.board.oldest_sent();
         while let Some(n) = cursor {

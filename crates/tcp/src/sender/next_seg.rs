@@ -56,7 +56,7 @@ impl Sender {
             return Some(self.retransmit(now, first));
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
-        if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.refused() {
+        if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.refused {
             return None;
         }
         let mut n = self.next_seg.hint.max(first);

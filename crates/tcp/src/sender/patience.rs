@@ -14,53 +14,20 @@ const ORPHAN_RETRIES: u32 = 8;
 
 /// What is given up for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Patience {
+pub struct Patience {
     /// TCP_USER_TIMEOUT; zero = none.
     user_timeout: Span,
     /// The application closed the socket.
     orphan: bool,
     /// The device takes nothing.
-    refused: bool,
+    pub refused: bool,
     /// Timeouts in a row without an answer (Linux `icsk_retransmits`).
-    timeouts: u32,
+    pub timeouts: u32,
     /// The connection is given up.
-    failed: bool,
+    pub failed: bool,
 }
 
 impl Patience {
-    /// The device takes nothing.
-    #[inline]
-    pub fn refused(&self) -> bool {
-        self.refused
-    }
-
-    /// Timeouts in a row.
-    pub fn timeouts(&self) -> u32 {
-        self.timeouts
-    }
-
-    /// The retransmission timer expired.
-    pub fn timed_out(&mut self) {
-        self.timeouts += 1;
-    }
-
-    /// The peer acknowledged something.
-    #[inline]
-    pub fn answered(&mut self) {
-        self.timeouts = 0;
-    }
-
-    /// The connection is given up.
-    pub fn give_up(&mut self) {
-        self.failed = true;
-    }
-
-    /// Whether it was.
-    #[inline]
-    pub fn gave_up(&self) -> bool {
-        self.failed
-    }
-
     /// What is left of the user timeout after `waited`, at least `least`; none: there is no user timeout.
     pub fn left(&self, waited: Span, least: Span) -> Option<Span> {
         (self.user_timeout > Span::ZERO)

@@ -296,7 +296,7 @@ impl Sender {
         self.timeout_mark_lost(now);
         let first_of_window = self.ca_state <= CaState::Disorder
             || self.high_seq <= self.snd_una
-            || (self.ca_state == CaState::Loss && self.patience.timeouts() == 0);
+            || (self.ca_state == CaState::Loss && self.patience.timeouts == 0);
         if first_of_window {
             self.undo.remember(self.current_ssthresh());
             self.window.prior_cwnd = self.window.cwnd;
@@ -319,7 +319,7 @@ impl Sender {
         self.loss_probe.end();
         self.dupthresh.reset();
         // RFC 5682 §2.1 step 1: not when the timer strikes in Recovery, unless this is a timeout in a row
-        self.frto = self.config.frto && (new_recovery || self.patience.timeouts() > 0);
+        self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0);
     }
 
     /// All that is not SACKed is lost (RFC 5681 §3.1), under RACK only what was sent long enough ago (RFC 8985 §6.3;

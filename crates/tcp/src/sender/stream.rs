@@ -6,10 +6,10 @@ use ackclock_core::Time;
 use super::Sender;
 
 /// The stream, as far as it is written. Data begins at offset 1.
-#[derive(Debug)]
-pub(super) struct Stream {
-    /// Offset after the last byte written.
-    end: u64,
+#[derive(Debug, Default)]
+pub struct Stream {
+    /// Bytes written.
+    written: u64,
     fin_wanted: bool,
     fin_sent: bool,
     /// Offset after the last segment sent that was not full (SND.SML in Minshall's draft; Linux `snd_sml`).
@@ -20,35 +20,21 @@ pub(super) struct Stream {
     nagle_push: bool,
 }
 
-impl Default for Stream {
-    fn default() -> Stream {
-        Stream {
-            end: 1,
-            fin_wanted: false,
-            fin_sent: false,
-            small_end: 0,
-            nodelay: false,
-            cork: false,
-            nagle_push: false,
-        }
-    }
-}
-
 impl Stream {
     /// Offset after the last byte written.
     #[inline]
     pub fn end(&self) -> u64 {
-        self.end
+        self.written + 1
     }
 
     /// So many bytes more.
     pub fn append(&mut self, bytes: u64) {
-        self.end = self.end.saturating_add(bytes);
+        self.written = self.written.saturating_add(bytes).min(u64::MAX - 1);
     }
 
     /// Nothing is written beyond what was sent: `nxt` is the next offset.
     pub fn cut(&mut self, nxt: u64) {
-        self.end = nxt - self.fin_sent as u64;
+        self.written = nxt - 1 - self.fin_sent as u64;
     }
 
     /// What is written from now on is subject to Nagle's rule again.
@@ -82,13 +68,13 @@ impl Stream {
     /// Whether data or a FIN is left to send from `nxt` on.
     #[inline]
     pub fn has_new(&self, nxt: u64) -> bool {
-        nxt < self.end || self.fin_due()
+        nxt < self.end() || self.fin_due()
     }
 
     /// Bytes from `nxt` on.
     #[inline]
     pub fn from(&self, nxt: u64) -> u64 {
-        self.end.saturating_sub(nxt)
+        self.end().saturating_sub(nxt)
     }
 
     /// A segment up to `nxt` left; `small`: it was not full.

@@ -177,7 +177,7 @@ impl Sender {
             return;
         }
         if self.gives_up(now) {
-            self.patience.give_up();
+            self.patience.failed = true;
             self.timer.disarm();
             return;
         }
@@ -189,8 +189,8 @@ impl Sender {
         }
         self.stats.rtos += 1;
         self.enter_loss(now);
-        self.patience.timed_out();
-        if self.patience.refused() {
+        self.patience.timeouts += 1;
+        if self.patience.refused {
             return self.on_refusal(now, TimerKind::Rto);
         }
         self.rtt.back_off();

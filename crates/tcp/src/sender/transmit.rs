@@ -134,7 +134,7 @@ impl Sender {
             None => self.next_alone(available, outstanding)?,
             Some(_) => self.next_of_packet(now, probe)?,
         };
-        if self.patience.refused() {
+        if self.patience.refused {
             self.on_refusal(now, TimerKind::None);
             return None;
         }

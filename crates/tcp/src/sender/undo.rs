@@ -176,7 +176,7 @@ impl Sender {
         }
         self.undo_reduction(now, true);
         self.stats.spurious_rtos += frto as u64;
-        self.patience.answered();
+        self.patience.timeouts = 0;
         if frto || self.sack {
             self.set_state(now, CaState::Open);
         }

@@ -10,13 +10,25 @@ use super::Sender;
 
 /// Probes of a row.
 #[derive(Debug, Default)]
-pub(super) struct WindowProbes {
+pub struct WindowProbes {
     /// Probes without an answer.
     unanswered: u8,
     /// Doublings of the time to the next.
     backoff: u8,
     /// When the first was due.
     since: Option<Time>,
+}
+
+impl WindowProbes {
+    /// Probes without an answer.
+    pub fn unanswered(&self) -> u8 {
+        self.unanswered
+    }
+
+    /// Doublings of the time to the next.
+    pub fn backoff(&self) -> u8 {
+        self.backoff
+    }
 }
 
 impl Sender {
@@ -44,7 +56,7 @@ impl Sender {
         if self.board.packets_out() > 0 || !self.has_new_data() {
             self.end_probing();
         } else if self.gives_up_probing(now) {
-            self.patience.give_up();
+            self.patience.failed = true;
         } else {
             self.intent.force(First::WindowProbe);
         }
@@ -54,7 +66,7 @@ impl Sender {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let available = self.stream.from(self.snd_nxt);
         let len = available.min(room).min(self.smss as u64) as u32;
-        if len > 0 && self.patience.refused() {
+        if len > 0 && self.patience.refused {
             self.window_probes.unanswered += 1;
             self.on_refusal(now, TimerKind::Probe);
             return None;
@@ -95,10 +107,5 @@ impl Sender {
         let Some(since) = self.window_probes.since else { return wait };
         let left = self.patience.left(now.since(since), self.timer.ticks.span(2));
         left.map_or(wait, |left| wait.min(left))
-    }
-
-    /// Window probes without an answer, and their back-off.
-    pub fn probes(&self) -> (u8, u8) {
-        (self.window_probes.unanswered, self.window_probes.backoff)
     }
 }
