@@ -152,3 +152,20 @@ impl Sender {
         self.stats.reorderings += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_that_reorders_is_known_at_the_start_and_believed_less_after_a_timeout() {
+        let config = Config::profile("linux-3.2").expect("a profile");
+        assert_eq!(Dupthresh::new(&config).degree(), 3);
+        let mut d = Dupthresh::new(&Config { reordering: 12, ..config });
+        assert_eq!(d.degree(), 12);
+        d.lower(3);
+        assert_eq!(d.degree(), 3);
+        d.lower(5);
+        assert_eq!(d.degree(), 3);
+    }
+}

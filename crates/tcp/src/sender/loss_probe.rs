@@ -123,3 +123,19 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dsack_up_to_its_end_explains_a_probe_of_old_data_only_rfc_8985_section_7_4_2() {
+        let old = LossProbe { high_seq: Some(5_001), again: true };
+        assert!(old.is_out() && old.is_retransmission());
+        assert!(old.explains(5_001) && !old.explains(4_001));
+        let mut new = LossProbe { high_seq: Some(5_001), again: false };
+        assert!(new.is_out() && !new.is_retransmission() && !new.explains(5_001));
+        new.end();
+        assert!(!new.is_out() && !new.explains(5_001));
+    }
+}

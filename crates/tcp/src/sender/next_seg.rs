@@ -99,3 +99,31 @@ impl Sender {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_recovery_starts_from_its_first_segment_and_may_rescue_once_rfc_6675_section_4() {
+        let mut next = NextSeg::default();
+        next.enter_recovery(10);
+        next.resent(12);
+        next.resent(10);
+        assert_eq!((next.high_rxt, next.rescue_rxt), (13, 11), "HighRxt never goes back");
+        next.rescued = true;
+        next.enter_recovery(20);
+        assert_eq!((next.high_rxt, next.rescued), (20, false));
+    }
+
+    #[test]
+    fn the_hint_follows_the_lowest_segment_believed_lost() {
+        let mut next = NextSeg::default();
+        next.none_lost(50);
+        next.lost_from(30);
+        next.lost_from(40);
+        assert_eq!(next.hint, 30);
+        next.start_over(7);
+        assert_eq!((next.hint, next.high_rxt), (7, 7));
+    }
+}

@@ -203,3 +203,23 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earlier_clock_wakes_the_sender_and_a_suspended_timer_still_knows_what_it_waits_for() {
+        let mut timer = Timer::new(Ticks::new(Span::ZERO, 0)); // exact timers
+        assert_eq!(timer.at(), Time::NEVER);
+        timer.arm(TimerKind::Tlp, Time(5), Span(100));
+        timer.pace(Time(50));
+        assert_eq!((timer.at(), timer.deadline()), (Time(50), Time(105)));
+        timer.pace(Time::NEVER);
+        timer.suspend();
+        assert_eq!(timer.at(), Time::NEVER);
+        assert!(timer.waits_for(TimerKind::Tlp));
+        timer.disarm();
+        assert!(timer.waits_for(TimerKind::None));
+    }
+}
