@@ -40,7 +40,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("voice", "a telephone call over UDP: 50 small packets per second"),
     (
         "population",
-        "clients with a path of their own each, drawn from distributions, that fetch one after another",
+        "clients, each on its own path drawn from distributions, that fetch one after another",
     ),
     (
         "transactions",

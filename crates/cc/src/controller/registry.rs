@@ -88,13 +88,13 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "fast",
-        about: "FAST TCP: seeks a number of packets of its own in the queues (INFOCOM 2004)",
+        about: "FAST TCP: keeps a given number of its packets in the queues (INFOCOM 2004)",
         parameters: fast::PARAMETERS,
         make: |options, _| Controller::Fast(Box::new(Fast::from_options(options))),
     },
     Entry {
         name: "highspeed",
-        about: "HighSpeed TCP (RFC 3649): growth and yield depend on the window",
+        about: "HighSpeed TCP (RFC 3649): growth and reduction depend on the window",
         parameters: highspeed::PARAMETERS,
         make: |options, _| {
             Controller::HighSpeed(HighSpeed::new(match options.choice("form") {
@@ -123,7 +123,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "vegas",
-        about: "Vegas: two to four packets in the queue, by the rise of the RTT, as in Linux",
+        about: "Vegas: keeps two to four packets in the queue, judged by the RTT, as in Linux",
         parameters: &[],
         make: |_, _| Controller::Vegas(Vegas::default()),
     },
@@ -141,25 +141,25 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "veno",
-        about: "Veno: a loss on a free path costs a fifth only, as in Linux",
+        about: "Veno: a loss on an uncongested path costs only a fifth, as in Linux",
         parameters: &[],
         make: |_, _| Controller::Veno(Veno::default()),
     },
     Entry {
         name: "yeah",
-        about: "YeAH: Scalable on a free path, Reno on a full one, as in Linux",
+        about: "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux",
         parameters: &[],
         make: |_, _| Controller::Yeah(Yeah::default()),
     },
     Entry {
         name: "compound",
-        about: "Compound: Reno's window and one that the delay steers (INFOCOM 2006)",
+        about: "Compound: Reno's window plus one controlled by delay (INFOCOM 2006)",
         parameters: &[],
         make: |_, _| Controller::Compound(Compound::default()),
     },
     Entry {
         name: "dctcp",
-        about: "DCTCP: gives way by the share of marks (RFC 8257); asks for ECN",
+        about: "DCTCP: reduces by the share of marked packets (RFC 8257); asks for ECN",
         parameters: &[],
         make: |_, _| Controller::Dctcp(Dctcp::default()),
     },

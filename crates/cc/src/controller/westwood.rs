@@ -126,7 +126,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "level_rate",
         kind: Kind::Choice(&["achieved", "filtered"]),
         default: "achieved",
-        about: "abse: the rate that tells congestion: of the last RTT, or the estimate itself",
+        about: "abse: the rate that indicates congestion: that of the last RTT, or the estimate itself",
     },
     Parameter {
         name: "u_max",

@@ -123,7 +123,7 @@ const REPEATS: Parameter = parameter(
     "feedback_repeats",
     Takes::Flag,
     "true",
-    "a report says again what earlier ones said; without, a lost report makes its datagrams look lost",
+    "each report repeats earlier ones; otherwise a lost report makes its datagrams look lost",
 );
 const FILLS_UP: Parameter = parameter(
     "fills_up",
@@ -141,7 +141,7 @@ const NOMINAL: Parameter = parameter(
     "nominal_rate",
     Takes::Flag,
     "false",
-    "utility takes the rate set instead of the rate measured: stalls of the sender go unseen",
+    "utility uses the rate set instead of the rate measured, so stalls of the sender go unseen",
 );
 const MAX_RATE: Parameter = number("max_rate_mbps", 0.1, 1e6, "10000", "greatest rate, Mbit/s");
 
