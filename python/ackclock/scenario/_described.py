@@ -128,7 +128,8 @@ def _made(name: str, entry: Mapping[str, Any], rules: Rules) -> type[Described]:
         else:
             fields[key["name"]] = (annotation | None, Field(default=None, description=key["about"]))
     bases = tuple(base for keys, base in rules if set(keys) <= set(takes))
-    table: Any = create_model(
+    create: Any = create_model  # made at run time, so unknown to the type checker
+    table: type[Described] = create(
         name,
         __base__=bases or (Described,),
         __module__="ackclock.scenario",
@@ -137,8 +138,7 @@ def _made(name: str, entry: Mapping[str, Any], rules: Rules) -> type[Described]:
         **fields,
     )
     table.takes = takes
-    made: type[Described] = table
-    return made
+    return table
 
 
 def _takes(takes: Mapping[str, Any]) -> Takes:
