@@ -11,7 +11,7 @@ from conftest import ROOT
 from ackclock import _engine, scenario
 from ackclock.scenario import _described, _tables
 
-UNIONS = {"queues": _tables.Queue}
+UNIONS = {"queues": _tables.Queue, "losses": _tables.Loss}
 
 
 def tool(name):
@@ -32,7 +32,7 @@ def test_the_kinds_of_python_are_those_of_the_registry(family):
 
 
 def test_every_family_is_looked_at():
-    assert set(_engine.schema()) == set(UNIONS)
+    assert set(_engine.schema()) == {*UNIONS, "tables"}
 
 
 def test_what_is_absent_is_what_the_engine_says():

@@ -14,7 +14,7 @@ use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
 use crate::capacity::{Capacity, CapacityConfig};
 use crate::jitter::Jitter;
-use crate::loss::{AppliesTo, Loss, LossConfig};
+use crate::loss::{Loss, LossConfig};
 use crate::pool::{PacketId, Pool};
 use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
@@ -36,8 +36,6 @@ pub struct LinkConfig {
     pub queue: QueueConfig,
     /// Loss ahead of the queue.
     pub loss: LossConfig,
-    /// Packets that the loss is for.
-    pub loss_applies_to: AppliesTo,
     /// Greatest random extra delay; zero = none.
     pub jitter: Span,
     /// Packets held back so that others overtake.
@@ -54,8 +52,7 @@ impl LinkConfig {
             rate,
             delay,
             queue: QueueConfig::UNLIMITED,
-            loss: LossConfig::None,
-            loss_applies_to: AppliesTo::All,
+            loss: LossConfig::NONE,
             jitter: Span::ZERO,
             reorder: None,
             capacity: None,
@@ -177,12 +174,12 @@ impl Extras {
     /// `None` if the link has none of it, so that it costs one branch.
     fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
         let extras = Extras {
-            loss: Loss::new(&config.loss, config.loss_applies_to, stream("loss")),
+            loss: Loss::new(&config.loss, stream("loss")),
             jitter: Jitter::new(config.jitter, stream("jitter")),
-            reorder: Chooser::new(config.reorder, stream("reorder")),
+            reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
             capacity: config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, stream)),
         };
-        let none = config.loss == LossConfig::None
+        let none = config.loss == LossConfig::NONE
             && extras.jitter.is_none()
             && extras.reorder.is_none()
             && extras.capacity.is_none();

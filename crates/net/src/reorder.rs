@@ -1,15 +1,17 @@
 //! Reordering: a share of the packets arrives later than it should, and packets behind them overtake.
 
 use ackclock_core::rng::threshold;
-use ackclock_core::{Span, Stream};
+use ackclock_core::schema::{Takes, DURATION};
+use ackclock_core::{table, Span, Stream};
 
-/// Which share of the packets is held back, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reorder {
-    /// Share of packets held back.
-    pub probability: f64,
-    /// How much later they arrive.
-    pub extra_delay: Span,
+table! {
+    /// A share of the packets is held back, so that later ones overtake them.
+    pub struct Reorder "reorder" {
+        /// Share of packets held back.
+        probability: f64 = Takes::Share;
+        /// How much later they arrive.
+        extra_delay: Span = DURATION;
+    }
 }
 
 /// The choice, packet by packet.
@@ -21,8 +23,8 @@ pub(crate) struct Chooser {
 
 impl Chooser {
     /// `None` if nothing would ever be overtaken.
-    pub(crate) fn new(config: Option<Reorder>, stream: Stream) -> Option<Chooser> {
-        let Reorder { probability, extra_delay } = config?;
+    pub(crate) fn new(config: Option<&Reorder>, stream: Stream) -> Option<Chooser> {
+        let &Reorder { probability, extra_delay } = config?;
         (extra_delay > Span::ZERO).then(|| Chooser { threshold: threshold(probability), extra_delay, stream })
     }
 
@@ -39,10 +41,10 @@ mod tests {
     #[test]
     fn holds_back_the_share_asked_for() {
         let config = Reorder { probability: 0.1, extra_delay: Span(5) };
-        let mut chooser = Chooser::new(Some(config), Stream::new(1, "test")).expect("has an effect");
+        let mut chooser = Chooser::new(Some(&config), Stream::new(1, "test")).expect("has an effect");
         let held = (0..10_000).filter(|_| chooser.extra_delay() == Some(Span(5))).count();
         assert!((900..1100).contains(&held), "{held}");
         let nothing = Reorder { extra_delay: Span::ZERO, ..config };
-        assert!(Chooser::new(Some(nothing), Stream::new(1, "test")).is_none());
+        assert!(Chooser::new(Some(&nothing), Stream::new(1, "test")).is_none());
     }
 }

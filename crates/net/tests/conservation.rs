@@ -6,7 +6,9 @@ use std::sync::Arc;
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
 use ackclock_net::capacity::{Step, Trace};
-use ackclock_net::loss::Drop;
+use ackclock_net::loss::{
+    BernoulliParams, Drop, GilbertElliottParams, ListedParams, PeriodicParams, ScriptedParams,
+};
 use ackclock_net::queue::ChokeParams;
 use ackclock_net::{
     AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Limit, LinkConfig, LossConfig,
@@ -52,18 +54,27 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
 }
 
 fn loss() -> impl Strategy<Value = LossConfig> {
+    let applies_to = || prop_oneof![Just(AppliesTo::All), Just(AppliesTo::Data), Just(AppliesTo::Syn)];
+    let drop = Drop { flow: 0, first: 3, last: Some(9), transmission: 0 };
     prop_oneof![
-        Just(LossConfig::None),
-        (0.0..1.0).prop_map(|p| LossConfig::Bernoulli { p }),
-        (0.0..1.0, 0.0..1.0).prop_map(|(p, r)| LossConfig::GilbertElliott {
-            p,
-            r,
-            loss_bad: 0.9,
-            loss_good: 0.01
+        Just(LossConfig::NONE),
+        (0.0..1.0, applies_to())
+            .prop_map(|(p, applies_to)| LossConfig::Bernoulli(BernoulliParams { p, applies_to })),
+        (0.0..1.0, 0.0..1.0, applies_to()).prop_map(|(p, r, applies_to)| {
+            LossConfig::GilbertElliott(GilbertElliottParams {
+                p,
+                r,
+                loss_bad: 0.9,
+                loss_good: 0.01,
+                applies_to,
+            })
         }),
-        (0u64..9, 0u64..9).prop_map(|(every, offset)| LossConfig::Periodic { every, offset }),
-        prop::collection::vec(1u64..200, 1..9).prop_map(|packets| LossConfig::Listed { packets }),
-        Just(LossConfig::Scripted { drops: vec![Drop { flow: 0, first: 3, last: 9, transmission: 0 }] }),
+        (0u64..9, 0u64..9, applies_to()).prop_map(|(every, offset, applies_to)| {
+            LossConfig::Periodic(PeriodicParams { every, offset, applies_to })
+        }),
+        (prop::collection::vec(1u64..200, 1..9), applies_to())
+            .prop_map(|(packets, applies_to)| LossConfig::Listed(ListedParams { packets, applies_to })),
+        Just(LossConfig::Scripted(ScriptedParams { drops: vec![drop] })),
     ]
 }
 
@@ -100,12 +111,10 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         (0.0..1.0, 0u64..20_000)
             .prop_map(|(probability, extra_delay)| Reorder { probability, extra_delay: Span(extra_delay) }),
     );
-    let applies_to = prop_oneof![Just(AppliesTo::All), Just(AppliesTo::Data), Just(AppliesTo::Syn)];
-    (rate, 0u64..30_000, queue(), (loss(), applies_to), jitter, reorder, capacity()).prop_map(
-        |(rate, delay, queue, (loss, loss_applies_to), jitter, reorder, capacity)| LinkConfig {
+    (rate, 0u64..30_000, queue(), loss(), jitter, reorder, capacity()).prop_map(
+        |(rate, delay, queue, loss, jitter, reorder, capacity)| LinkConfig {
             queue,
             loss,
-            loss_applies_to,
             jitter: Span(jitter),
             reorder,
             capacity,

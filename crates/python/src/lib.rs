@@ -62,10 +62,9 @@ fn profile() -> &'static str {
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY].concat();
     let metrics = ackclock_sim::summary::registry();
-    let all: [(&str, &[(&str, &str)]); 8] = [
+    let all: [(&str, &[(&str, &str)]); 7] = [
         ("controllers", &controllers),
         ("recovery", recovery::REGISTRY),
-        ("losses", ackclock_net::loss::REGISTRY),
         ("capacities", ackclock_net::capacity::REGISTRY),
         ("profiles", ackclock_tcp::PROFILES),
         ("workloads", ackclock_sim::workload::REGISTRY),

@@ -1,17 +1,19 @@
 //! What the engine's mechanisms say of themselves, for Python.
 
 use ackclock_core::schema::Value;
-use ackclock_sim::FAMILIES;
+use ackclock_sim::{FAMILIES, TABLES};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The tables of each family: kind, text, and for each key its name, text, unit, range and default.
+/// The tables of each family, and under `tables` those that are in none: kind, text, and for each key its name, text, unit, range and default.
 #[pyfunction]
 pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     for family in FAMILIES {
         dict.set_item(family.name, object(py, &family.described())?)?;
     }
+    let tables = Value::List(TABLES.iter().map(|table| table.described()).collect());
+    dict.set_item("tables", object(py, &tables)?)?;
     Ok(dict)
 }
 

@@ -143,7 +143,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
 /// The number of a destination cache; the first group that names it says what it holds at the start.
 fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache) -> u32 {
     let at = known.iter().position(|(name, _)| *name == cache.destination).unwrap_or_else(|| {
-        let (ssthresh, cwnd) = (cache.ssthresh, cache.cwnd);
+        let (ssthresh, cwnd) = (cache.ssthresh.unwrap_or(0), cache.cwnd.unwrap_or(0));
         known.push((cache.destination.clone(), DestinationMetrics { ssthresh, cwnd, saved: Time::ZERO }));
         known.len() - 1
     });

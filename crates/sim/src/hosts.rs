@@ -6,9 +6,7 @@ use std::rc::Rc;
 use ackclock_cc::controller::{Maker, Options, Recipe, Shared, Value};
 use ackclock_cc::Rule;
 use ackclock_core::{Rate, Span};
-use ackclock_tcp::{
-    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, SendLimit, Tso, PROFILES,
-};
+use ackclock_tcp::{Config, EcnUse, PROFILES};
 
 use crate::error::Error;
 use crate::spec::{FlowGroup, OptionValue, Workload};
@@ -89,7 +87,6 @@ fn source(workload: &Workload) -> Option<SourceParams> {
 }
 
 /// Settings of both TCP hosts of the flows of `group`, the `index`-th.
-#[allow(clippy::too_many_lines, reason = "one step for each switch of a stack")]
 pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Config, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
     let mut config = Config::profile(&group.profile)
@@ -101,102 +98,17 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     }
 
     let stack = &group.stack;
-    if let Some(name) = &stack.detection {
-        config.detection = match name.as_str() {
-            "dupthresh" => Detection::Dupthresh,
-            "fack" => Detection::Fack,
-            "rack" => Detection::Rack,
-            _ => return Err(Error::value(place("stack.detection"), name, "dupthresh, fack, rack")),
-        };
-    }
-    if let Some(name) = &stack.early_retransmit {
-        config.early_retransmit = match name.as_str() {
-            "off" => EarlyRetransmit::Off,
-            "rfc5827" => EarlyRetransmit::Rfc5827,
-            "delayed" => EarlyRetransmit::Delayed,
-            _ => return Err(Error::value(place("stack.early_retransmit"), name, "off, rfc5827, delayed")),
-        };
-    }
-    match stack.delayed_ack {
-        Some(false) => config.delayed_ack = DelayedAck::Off,
-        Some(true) if config.delayed_ack == DelayedAck::Off => config.delayed_ack = DelayedAck::Rfc,
-        _ => {}
-    }
-    match (stack.quick_acks, config.delayed_ack) {
-        (Some(false), DelayedAck::Linux) => config.delayed_ack = DelayedAck::Rfc,
-        (Some(true), DelayedAck::Rfc) => config.delayed_ack = DelayedAck::Linux,
-        _ => {}
-    }
-    set(&mut config.responder_delays_acks, stack.response_carries_ack);
-    set(&mut config.count_acks, stack.count_acks);
-    set(&mut config.reordering, stack.reordering);
-    if let Some(smss) = stack.smss {
-        if !(64..=65_000).contains(&smss) {
-            return Err(Error::value(place("stack.smss"), smss, "64 to 65000 bytes"));
-        }
-        config.smss = smss;
-    }
-    if let Some(iw) = stack.initial_window {
-        if iw == 0 {
-            return Err(Error::value(place("stack.initial_window"), iw, "at least 1 segment"));
-        }
-        config.iw = iw;
-    }
-    if let Some(name) = &stack.fin_ignores_cwnd {
-        config.fin_rule = match name.as_str() {
-            "off" => FinRule::Waits,
-            "alone" => FinRule::AloneLeaves,
-            "with-data" => FinRule::WithDataLeaves,
-            _ => return Err(Error::value(place("stack.fin_ignores_cwnd"), name, "off, alone, with-data")),
-        };
-    }
-    set(&mut config.first_burst_cap, stack.first_burst_cap);
-    set(&mut config.sack, stack.sack);
-    set(&mut config.timestamps, stack.timestamps);
-    set(&mut config.tlp, stack.tlp);
-    set(&mut config.frto, stack.frto);
-    set(&mut config.undo, stack.undo);
-    set(&mut config.limited_transmit, stack.limited_transmit);
-    set(&mut config.idle_restart, stack.idle_restart);
-    set(&mut config.sack_compression, stack.sack_compression);
-    set(&mut config.receive_buffer, stack.receive_buffer);
-    if let Some(buffer) = stack.socket_buffer {
-        // SO_RCVBUF: the buffer no longer grows by itself
-        let window = buffer / 4 * config.window_quarters as u64;
-        (config.receive_buffer, config.first_buffer) = (window, window);
-        if config.whole_window {
-            config.initial_rwnd = window.min(u32::MAX as u64) as u32;
-        }
-    }
-    if let Some(segments) = stack.initial_receive_window {
-        config.initial_rwnd = segments.saturating_mul(config.payload());
-        config.receive_buffer = config.receive_buffer.max(config.initial_rwnd as u64);
-    }
-    set(&mut config.hz, stack.hz);
-    set(&mut config.pacing.on, stack.pacing);
-    set(&mut config.pacing.initial_window, stack.pace_initial_window);
-    let tso = stack.tso.filter(|&on| on).map(|_| Tso::LINUX);
-    let limit = stack.send_buffer.map(SendLimit::fixed);
-    if tso.is_some() || limit.is_some() {
-        config.buffers = Some(Buffers { limit, tso, ..Buffers::UNLIMITED });
-    }
-    set(&mut config.initial_rto, stack.initial_rto_ns.map(Span));
-    set(&mut config.min_rto, stack.min_rto_ns.map(Span));
+    stack.apply(&mut config);
     let usual = config.controller.shared();
     let shared = Shared {
-        beta_permille: stack.beta_permille.or(usual.beta_permille),
+        beta_permille: stack.beta.map(|beta| libm::rint(beta * 1000.0) as u32).or(usual.beta_permille),
         hystart: stack.hystart.or(usual.hystart),
     };
     config.controller = controller(group, shared, index, customs)?;
-    config.ecn = match stack.ecn.as_deref() {
+    config.ecn = match stack.ecn {
+        Some(ecn) => ecn,
         None if config.controller.needs().exact_ecn => EcnUse::Ask,
         None => config.ecn,
-        Some("off") => EcnUse::Off,
-        Some("accept") => EcnUse::Accept,
-        Some("ask") => EcnUse::Ask,
-        Some(name) => {
-            return Err(Error::value(place("stack.ecn"), format_args!("{name:?}"), "off, accept, ask"))
-        }
     };
     Ok(config)
 }
@@ -260,10 +172,4 @@ fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs
         return Err(Error::value(place, "an option", "none for a controller of one's own"));
     }
     Ok(Recipe::own(maker.clone()))
-}
-
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
-    }
 }

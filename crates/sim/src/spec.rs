@@ -8,20 +8,22 @@ mod workload;
 
 use std::collections::BTreeMap;
 
-use ackclock_core::schema::{Described, Family, Value};
-use ackclock_net::QueueConfig;
+use ackclock_core::schema::{Described, Family, Table, Value};
+use ackclock_net::{LossConfig, QueueConfig, Reorder};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+pub use crate::stack::{MetricsCache, Stack};
 pub use host::{Batching, Cpu, Gate, Host};
-pub use network::{
-    AppliesTo, Capacity, CapacityStep, Drop, Link, Loss, NamedLink, Network, Path, Reorder, Reverse, Topology,
-};
+pub use network::{Capacity, CapacityStep, Link, NamedLink, Network, Path, Reverse, Topology};
 pub use video::{Adaptation, Video};
 pub use workload::{Arrivals, CloseFirst, Distribution, Transactions, Workload};
 
 /// Every family of tables between which a scenario chooses by `kind`.
-pub const FAMILIES: &[&Family] = &[QueueConfig::FAMILY];
+pub const FAMILIES: &[&Family] = &[QueueConfig::FAMILY, LossConfig::FAMILY];
+
+/// Every table that a scenario has besides.
+pub const TABLES: &[&Table] = &[Reorder::TABLE, Stack::TABLE];
 
 /// What its mechanism describes (`ackclock_core::schema`).
 fn described<'de, T: Described, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
@@ -83,7 +85,7 @@ pub struct FlowGroup {
     #[serde(default)]
     pub recovery: Option<String>,
     /// Single settings that differ from the profile.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "described")]
     pub stack: Stack,
     /// What the application does.
     pub workload: Workload,
@@ -122,74 +124,6 @@ pub enum OptionValue {
 
 fn one_flow() -> u32 {
     1
-}
-
-/// Settings of a host that override its profile; every field absent by default.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
-pub struct Stack {
-    /// Payload of a full segment, bytes (SMSS, options already taken off).
-    pub smss: Option<u32>,
-    pub initial_window: Option<u32>,
-    /// First advertised window, full segments.
-    pub initial_receive_window: Option<u32>,
-    /// Segments that leave before the first ACK of data at most.
-    pub first_burst_cap: Option<u32>,
-    /// "off", "alone" or "with-data".
-    pub fin_ignores_cwnd: Option<String>,
-    pub sack: Option<bool>,
-    pub timestamps: Option<bool>,
-    /// "dupthresh", "fack" or "rack".
-    pub detection: Option<String>,
-    pub initial_rto_ns: Option<u64>,
-    pub min_rto_ns: Option<u64>,
-    pub delayed_ack: Option<bool>,
-    /// The first segments are acknowledged at once, as Linux does.
-    pub quick_acks: Option<bool>,
-    /// The end that is connected to delays its ACKs: the response carries the ACK of the request.
-    pub response_carries_ack: Option<bool>,
-    /// cwnd grows by one per ACK in slow start, not by the segments acknowledged.
-    pub count_acks: Option<bool>,
-    /// Reordering degree at the start, segments.
-    pub reordering: Option<u32>,
-    pub tlp: Option<bool>,
-    pub frto: Option<bool>,
-    pub undo: Option<bool>,
-    pub limited_transmit: Option<bool>,
-    /// "off", "rfc5827" or "delayed".
-    pub early_retransmit: Option<String>,
-    pub idle_restart: Option<bool>,
-    pub sack_compression: Option<bool>,
-    /// Greatest receive window, bytes.
-    pub receive_buffer: Option<u64>,
-    /// Receive buffer set by the application, bytes; how much of it is window is the profile's.
-    pub socket_buffer: Option<u64>,
-    pub metrics_cache: Option<MetricsCache>,
-    /// Multiplicative decrease in thousandths where the controller has a choice (cubic: 700).
-    pub beta_permille: Option<u32>,
-    pub hystart: Option<bool>,
-    pub hz: Option<u32>,
-    pub pacing: Option<bool>,
-    pub pace_initial_window: Option<bool>,
-    /// "off", "accept" or "ask"; absent: as the profile and the controller want it.
-    pub ecn: Option<String>,
-    pub tso: Option<bool>,
-    /// What written data may take in memory, bytes.
-    pub send_buffer: Option<u64>,
-}
-
-/// What the hosts remember of earlier connections to a destination.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
-pub struct MetricsCache {
-    pub destination: String,
-    /// Segments; 0 = nothing yet.
-    #[serde(default)]
-    pub ssthresh: u32,
-    #[serde(default)]
-    pub cwnd: u32,
 }
 
 /// What is recorded besides the running sums.
@@ -259,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_default_is_one_that_a_scenario_may_give() {
-        for table in FAMILIES.iter().flat_map(|family| family.tables) {
+        for table in FAMILIES.iter().flat_map(|family| family.tables).chain(TABLES) {
             for key in table.keys {
                 if let Absent::Is(value) = (key.absent)() {
                     assert_eq!(key.takes.refuses(&value), None, "{} {}", table.kind, key.name);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ackclock_core::{Distribution, Rate, Span};
 use ackclock_net::capacity::{Step, Trace};
-use ackclock_net::{AppliesTo, CapacityConfig, LinkConfig, LossConfig, Reorder};
+use ackclock_net::{CapacityConfig, LinkConfig};
 
 use crate::error::Error;
 use crate::spec::{self, Topology};
@@ -164,60 +164,22 @@ impl<'a> Builder<'a> {
 
 /// A link as the network crate wants it.
 pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, Error> {
-    let probability = |what: &str, p: f64| {
-        if (0.0..=1.0).contains(&p) {
-            return Ok(p);
-        }
-        Err(Error::value(format_args!("{place}: {what} of {name}"), p, "a probability"))
-    };
     if spec.rate_bps == Some(0) {
         return Err(Error::value(format_args!("{place}: rate_bps of {name}"), 0, "at least 1, or absent"));
     }
-    let loss = match &spec.loss {
-        spec::Loss::None => LossConfig::None,
-        &spec::Loss::Bernoulli { p } => LossConfig::Bernoulli { p: probability("loss", p)? },
-        &spec::Loss::GilbertElliott { p, r, loss_bad, loss_good } => LossConfig::GilbertElliott {
-            p: probability("loss p", p)?,
-            r: probability("loss r", r)?,
-            loss_bad: probability("loss_bad", loss_bad)?,
-            loss_good: probability("loss_good", loss_good)?,
-        },
-        &spec::Loss::Periodic { every, offset } => LossConfig::Periodic { every, offset },
-        spec::Loss::Listed { packets } => LossConfig::Listed { packets: packets.clone() },
-        spec::Loss::Scripted { drops } => {
-            let drop = |d: &spec::Drop| ackclock_net::loss::Drop {
-                flow: d.flow,
-                first: d.first,
-                last: d.last,
-                transmission: d.transmission,
-            };
-            LossConfig::Scripted { drops: drops.iter().map(drop).collect() }
-        }
-    };
     let queue = spec.queue.clone();
     if !queue.is_simulated() {
         let allowed = "another kind, or the linux backend: the simulator has no CAKE";
         return Err(Error::value(format_args!("{place}: queue of {name}"), "cake", allowed));
     }
-    let reorder = match &spec.reorder {
-        None => None,
-        Some(r) => Some(Reorder {
-            probability: probability("reorder", r.probability)?,
-            extra_delay: Span(r.extra_delay_ns),
-        }),
-    };
+    let (loss, reorder) = (spec.loss.clone(), spec.reorder.clone());
     let capacity = match &spec.capacity {
         None => None,
         Some(varying) => Some(capacity(spec, varying, &format!("{place}: capacity of {name}"))?),
     };
     let rate = spec.rate_bps.map_or(Rate::INFINITE, Rate);
     let (delay, jitter) = (Span(spec.delay_ns), Span(spec.jitter_ns));
-    let loss_applies_to = match spec.loss_applies_to {
-        spec::AppliesTo::All => AppliesTo::All,
-        spec::AppliesTo::Syn => AppliesTo::Syn,
-        spec::AppliesTo::Data => AppliesTo::Data,
-    };
-    Ok(LinkConfig { name, rate, delay, queue, loss, loss_applies_to, jitter, reorder, capacity })
+    Ok(LinkConfig { name, rate, delay, queue, loss, jitter, reorder, capacity })
 }
 
 fn capacity(link: &spec::Link, varying: &spec::Capacity, place: &str) -> Result<CapacityConfig, Error> {

@@ -159,7 +159,7 @@ fn completion_times_are_those_of_the_kernel() {
 fn five_first_flights_fill_the_queue() {
     let case = |iw: u32, rest: &str| {
         let lab = r#""delayed_ack": false, "response_carries_ack": true, "tlp": false, "detection": "dupthresh",
-                        "min_rto_ns": 110000000000,"#;
+                        "min_rto": 110000000000,"#;
         let stack = format!(r#"{lab} "initial_window": {iw} {rest}"#);
         let server = r#""close": "server","#;
         let client = r#""close": "client","#;
@@ -198,7 +198,7 @@ fn five_first_flights_fill_the_queue() {
 #[test]
 fn colliding_batches_overflow_the_queue() {
     let lab = r#""delayed_ack": false, "response_carries_ack": true, "tlp": false, "detection": "dupthresh",
-                 "reordering": 300, "min_rto_ns": 110000000000, "initial_rto_ns": 110000000000, "initial_window": 3"#;
+                 "reordering": 300, "min_rto": 110000000000, "initial_rto": 110000000000, "initial_window": 3"#;
     let dropped = |batches: u64, spacing: u64| {
         let times_s = (0..batches).map(|k| k * spacing).collect();
         let workload = r#""close": "client","#;

@@ -183,7 +183,7 @@ fn a_dead_network_fails_them_all() {
     let mut scenario =
         transactions(1, 1.0, 200, r#""arrivals": {"kind": "at", "times_ns": [0, 5]}"#, "{}", "{}");
     if let Some(link) = &mut scenario.network.bottleneck {
-        link.loss = ackclock_sim::spec::Loss::Bernoulli { p: 1.0 };
+        link.loss = ackclock_net::LossConfig::bernoulli(1.0);
     }
     let output = run(&scenario, 1).expect("runs");
     assert_eq!((sum(&output, "failed"), sum(&output, "completed")), (2, 0));
@@ -242,10 +242,10 @@ fn handshakes_alone_may_be_lost() {
     let times = |backward: &str, forward: &str, rto_s: u64| {
         let json = format!(
             r#"{{"duration_ns": 60000000000, "network": {{"topology": "chain",
-                "bottleneck": {{"rate_bps": 100000000, "delay_ns": 100000000, {forward} "loss_applies_to": "syn"}},
-                "reverse": {{"bottleneck": {{"delay_ns": 100000000, {backward} "loss_applies_to": "syn"}}}}}},
+                "bottleneck": {{"rate_bps": 100000000, "delay_ns": 100000000, {forward} "jitter_ns": 0}},
+                "reverse": {{"bottleneck": {{"delay_ns": 100000000, {backward} "jitter_ns": 0}}}}}},
               "flows": [{{"profile": "linux-6", "congestion_control": "cubic",
-                "stack": {{"initial_rto_ns": {}}},
+                "stack": {{"initial_rto": {}}},
                 "workload": {{"kind": "transactions", "bytes": {{"kind": "constant", "value": 14480}},
                               "arrivals": {{"kind": "at", "times_ns": [0, 20000000000, 40000000000]}}}}}}]}}"#,
             rto_s * 1_000_000_000
@@ -255,7 +255,7 @@ fn handshakes_alone_may_be_lost() {
     let close = |a: &[f64], b: [f64; 3]| {
         assert!(a.iter().zip(b).all(|(a, b)| (0.0..0.2).contains(&(a - b))), "{a:?}")
     }; // the wheel rounds timers up
-    let listed = r#""loss": {"kind": "listed", "packets": [2]},"#;
+    let listed = r#""loss": {"kind": "listed", "packets": [2], "applies_to": "syn"},"#;
     for rto in [1, 3] {
         let output = times(listed, "", rto);
         close(totals(&output), [0.4, 0.4 + rto as f64, 0.4]);
@@ -264,7 +264,7 @@ fn handshakes_alone_may_be_lost() {
         close(totals(&output), [0.4, 0.4 + rto as f64, 0.4]);
         assert_eq!(output.table("links").integers("dropped_loss"), [1, 0]);
     }
-    let all = times("", r#""loss": {"kind": "bernoulli", "p": 1.0},"#, 1);
+    let all = times("", r#""loss": {"kind": "bernoulli", "p": 1.0, "applies_to": "syn"},"#, 1);
     assert_eq!(sum(&all, "completed"), 0);
     let [arrivals, lost] = ["arrivals", "dropped_loss"].map(|c| all.table("links").integers(c)[0]);
     assert!(arrivals > 10 && arrivals == lost, "only SYN-ACKs came");

@@ -2,7 +2,7 @@
 
 use ackclock_cc::controller::{Options, Recipe, Shared};
 use ackclock_cc::Rule;
-use ackclock_core::Span;
+use ackclock_core::{choice, Span};
 
 /// How losses are detected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +14,8 @@ pub enum Detection {
     /// RACK (RFC 8985 §6; Linux 4.4 on).
     Rack,
 }
+
+choice! { Detection: Dupthresh "dupthresh", Fack "fack", Rack "rack" }
 
 /// How the retransmission timeout follows RTT samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +48,8 @@ pub enum EarlyRetransmit {
     Delayed,
 }
 
+choice! { EarlyRetransmit: Off "off", Rfc5827 "rfc5827", Delayed "delayed" }
+
 /// What an endpoint does with explicit congestion notification (RFC 3168; Linux `tcp_ecn`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnUse {
@@ -57,6 +61,8 @@ pub enum EcnUse {
     Ask,
 }
 
+choice! { EcnUse: Off "off", Accept "accept", Ask "ask" }
+
 /// Whether a FIN waits for the congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinRule {
@@ -67,6 +73,8 @@ pub enum FinRule {
     /// The segment with the FIN leaves at once, be it the last one of the data.
     WithDataLeaves,
 }
+
+choice! { FinRule: Waits "off", AloneLeaves "alone", WithDataLeaves "with-data" }
 
 /// When departures wait for a rate (Linux `sk_pacing_status`; the formula is in `sender/pacing.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -78,7 +78,7 @@ impl Relay {
                 None => builder.route(&mut layout, group.path.as_deref()).map_err(refused)?,
             }
         }
-        let scripted = layout.links.iter().any(|link| matches!(link.loss, LossConfig::Scripted { .. }));
+        let scripted = layout.links.iter().any(|link| matches!(link.loss, LossConfig::Scripted(_)));
         Ok(Relay {
             links: layout.links.iter().map(|config| SoleLink::new(config, job.seed)).collect(),
             names: layout.links.iter().map(|config| config.name.clone()).collect(),

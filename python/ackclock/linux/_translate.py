@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
+from ackclock.scenario import Stack
 
 __all__ = ["NETWORKS", "job", "kernel_controller"]
 
@@ -52,7 +53,6 @@ RECORDED = (
 RECORD_DEFAULTS = {"controller": "none"}
 """What of `record` the guest carries out, and what the rest of it must be."""
 
-LINK_DEFAULTS = {"loss_applies_to": "all"}
 LINK_KEYS = ("rate_bps", "delay_ns", "queue", "loss", "jitter_ns", "reorder", "name")
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions")
@@ -201,7 +201,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     initcwnd = stack.pop("initial_window", 0)
     timestamps = stack.pop("timestamps", True)
     smss = stack.pop("smss", 0)
-    min_rto = stack.pop("min_rto_ns", 0)
+    min_rto = stack.pop("min_rto", 0)
     if min_rto % 1_000_000:
         raise refuse("stack.min_rto", f"{min_rto} ns", "whole milliseconds")
     window = stack.pop("receive_buffer", 0)
@@ -230,9 +230,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     for key, value in stack.items():
         known = switches.get(key, {})
         if value not in known:
-            name = key.removesuffix("_ns")
-            allowed = ", ".join(quote(v) for v in known) if known else f"no {name}"
-            raise refuse(f"stack.{name}", value, allowed)
+            allowed = ", ".join(quote(v) for v in known) if known else f"no {key}"
+            raise refuse(f"stack.{key}", Stack.takes[key].shown(value), allowed)
         sysctl |= known[value]
     return {
         "congestion_control": controller,
@@ -257,7 +256,7 @@ def _bound_buffer(host: dict[str, Any], network: str) -> None:
 def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:
     """Hosts of flows over datagrams; the guest holds their endpoints, and the kernel carries what they send."""
     for key, value in group.get("stack", {}).items():
-        raise refuse(f"stack.{key.removesuffix('_ns')}", value, "no stack for flows over datagrams")
+        raise refuse(f"stack.{key}", Stack.takes[key].shown(value), "no stack for flows over datagrams")
     options = group.get("congestion_control_options") or {}
     if options.get("feedback", 1) > LARGEST_FEEDBACK:
         raise refuse("congestion_control_options.feedback", options["feedback"], f"at most {LARGEST_FEEDBACK}")
@@ -343,7 +342,7 @@ def _written(key: str, value: object) -> str:
 def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
     """One link as disciplines in a row: loss, queue with rate, delay."""
     for key, value in link.items():
-        if value and value != LINK_DEFAULTS.get(key) and (key in ("jitter_ns", "reorder") or key not in LINK_KEYS):
+        if value and (key in ("jitter_ns", "reorder") or key not in LINK_KEYS):
             raise _NotByQdiscError(f"{place}.{key.removesuffix('_ns')}", _written(key, value))
     rate_bps, delay = link.get("rate_bps"), link.get("delay_ns", 0)
     if rate_bps is not None and rate_bps < 8:
@@ -362,11 +361,12 @@ def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> 
 
     out: list[dict[str, Any]] = []
     loss = link.get("loss") or {"kind": "none"}
+    if loss.get("applies_to", "all") != "all":
+        raise _NotByQdiscError(f"{place}.loss.applies_to", quote(loss["applies_to"]))
     if loss["kind"] == "bernoulli" and loss["p"] > 0:
         out.append(stage(netem(loss=_share(loss["p"])), loses=True))
     elif loss["kind"] == "gilbert-elliott":
-        bad, good = loss.get("loss_bad", 1.0), loss.get("loss_good", 0.0)
-        model = [_share(loss["p"]), _share(loss["r"]), _share(1 - bad), _share(good)]
+        model = [_share(p) for p in (loss["p"], loss["r"], 1 - loss["loss_bad"], loss["loss_good"])]
         out.append(stage(netem(gemodel=model), loses=True))
     elif loss["kind"] not in ("none", "bernoulli"):
         raise _NotByQdiscError(f"{place}.loss.kind", quote(loss["kind"]))

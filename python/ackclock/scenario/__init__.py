@@ -11,10 +11,9 @@ from ackclock.scenario._tables import *  # noqa: F403 - what the engine describe
 from ackclock.scenario.capacity import Mahimahi, Random, Schedule, Step
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
-from ackclock.scenario.flow import Flows, MetricsCache, Stack
+from ackclock.scenario.flow import Flows
 from ackclock.scenario.host import Host, Times, Xen
-from ackclock.scenario.link import Link, NamedLink, Reorder
-from ackclock.scenario.loss import Bernoulli, Drop, GilbertElliott, Listed, NoLoss, Periodic, Scripted
+from ackclock.scenario.link import Link, NamedLink
 from ackclock.scenario.network import Network, Path, Reverse
 from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
@@ -34,43 +33,33 @@ from ackclock.scenario.workload import (
 
 __all__ = [
     "At",
-    "Bernoulli",
     "Bulk",
     "CapturePoint",
     "Choice",
     "Constant",
     "ConstantRate",
-    "Drop",
     "Exponential",
     "Festive",
     "Fetch",
     "Flows",
-    "GilbertElliott",
     "Host",
     "InitialWindow",
     "Link",
-    "Listed",
     "Lognormal",
     "Mahimahi",
-    "MetricsCache",
     "NamedLink",
     "Network",
-    "NoLoss",
     "OnOff",
     "Path",
-    "Periodic",
     "Poisson",
     "Population",
     "Random",
     "RateBased",
     "Record",
     "Regular",
-    "Reorder",
     "Reverse",
     "Scenario",
     "Schedule",
-    "Scripted",
-    "Stack",
     "Step",
     "Throttled",
     "Times",

@@ -6,11 +6,11 @@ compiles it. What joins several keys is written by hand, as a base class (`_rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Union
 
 from pydantic import Field, create_model
 
@@ -51,11 +51,14 @@ class Takes:
         From such a value, the key's name and the bandwidth-delay product in packets to what the engine reads.
     shown
         From what the engine reads to the value in a scenario.
+    table
+        Class of the tables that it holds, if it does.
     """
 
     annotation: Any
     compiled: Callable[[Any, str, Fraction], Any] = lambda value, _key, _bdp: value
     shown: Callable[[Any], Any] = lambda value: value
+    table: type[Described] | None = None
 
 
 class Described(Table):
@@ -99,25 +102,38 @@ def family(name: str, rules: Rules = ()) -> dict[str, type[Described]]:
     rules
         What joins several keys.
     """
-    made = [_made(NAMES.get((name, entry["kind"]), _camel(entry["kind"])), entry, rules) for entry in schema()[name]]
-    return {table.__name__: table for table in made}
+    made = [
+        _made(NAMES.get((name, entry["kind"]), _camel(entry["kind"])), entry, rules, {"kind": entry["kind"]})
+        for entry in schema()[name]
+    ]
+    return {table.__name__: table for table in [*made, *inner(made)]}
+
+
+def single(kind: str, rules: Rules = ()) -> dict[str, type[Described]]:
+    """The class of a table that is in no family, and of the tables within it."""
+    entry = next(entry for entry in schema()["tables"] if entry["kind"] == kind)
+    made = [_made(_camel(kind), entry, rules)]
+    return {table.__name__: table for table in [*made, *inner(made)]}
+
+
+def inner(tables: Iterable[type[Described]]) -> list[type[Described]]:
+    """The tables that these hold."""
+    return [takes.table for table in tables for takes in table.takes.values() if takes.table is not None]
 
 
 def one_of(tables: Mapping[str, type[Described]]) -> Any:
     """The annotation of a key that holds one of these tables."""
-    union: Any = None
-    for table in tables.values():
-        union = table if union is None else union | table
-    return Annotated[union, Field(discriminator="kind"), tagged(*tables.values())]
+    kinds = [table for table in tables.values() if "kind" in table.model_fields]
+    return Annotated[Union[tuple(kinds)], Field(discriminator="kind"), tagged(*kinds)]  # noqa: UP007 - made of a list
 
 
 def _camel(kind: str) -> str:
     return "".join(part.capitalize() for part in kind.split("-"))
 
 
-def _made(name: str, entry: Mapping[str, Any], rules: Rules) -> type[Described]:
-    takes = {key["name"]: _takes(key["takes"]) for key in entry["keys"]}
-    fields: dict[str, Any] = {"kind": (Literal[entry["kind"]], ...)}
+def _made(name: str, entry: Mapping[str, Any], rules: Rules, kind: Mapping[str, str] | None = None) -> type[Described]:
+    takes = {key["name"]: _takes(key["takes"], rules) for key in entry["keys"]}
+    fields: dict[str, Any] = {key: (Literal[value], ...) for key, value in (kind or {}).items()}
     for key in entry["keys"]:
         annotation = takes[key["name"]].annotation
         if key["required"]:
@@ -141,7 +157,7 @@ def _made(name: str, entry: Mapping[str, Any], rules: Rules) -> type[Described]:
     return table
 
 
-def _takes(takes: Mapping[str, Any]) -> Takes:
+def _takes(takes: Mapping[str, Any], rules: Rules) -> Takes:
     match takes["takes"]:
         case "flag":
             return Takes(Flag)
@@ -172,7 +188,20 @@ def _takes(takes: Mapping[str, Any]) -> Takes:
             return Takes(Literal[tuple(takes["names"])])
         case "text":
             return Takes(str)
+        case "table":
+            table = _made(_camel(takes["table"]["kind"]), takes["table"], rules)
+            return Takes(table, lambda value, _key, bdp: value.engine(bdp), table=table)
+        case "list":
+            return _list(_takes(takes["of"], rules), takes["least"])
     raise AssertionError(takes)
+
+
+def _list(of: Takes, least: int) -> Takes:
+    def compiled(values: Sequence[Any], key: str, bdp: Fraction) -> list[Any]:
+        return [of.compiled(value, f"{key}.{i}", bdp) for i, value in enumerate(values)]
+
+    entries: Any = tuple.__class_getitem__((of.annotation, ...))
+    return Takes(Annotated[entries, Field(min_length=least)], compiled, table=of.table)
 
 
 def _size(low: int, high: int) -> Any:

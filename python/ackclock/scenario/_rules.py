@@ -55,3 +55,43 @@ QUEUES = (
     (("min", "max", "limit"), MinBelowMaxAndLimit),
 )
 """Keys -> the rules of every queue that has all of them."""
+
+
+class LastNotBeforeFirst(Described):
+    """A scripted loss: the last segment does not come before the first."""
+
+    @model_validator(mode="after")
+    def _in_order(self: Any) -> Any:
+        if self.last is not None and self.last < self.first:
+            raise ScenarioError(key="last", found=str(self.last), allowed=f"{self.first} (first) or more")
+        return self
+
+
+LOSSES = ((("first", "last"), LastNotBeforeFirst),)
+
+
+class OneBufferAndWhatDetectionNeeds(Described):
+    """A stack: one receive buffer; FACK and RACK need SACK."""
+
+    @model_validator(mode="after")
+    def _one_buffer(self: Any) -> Any:
+        if self.socket_buffer is not None and self.receive_buffer is not None:
+            raise ScenarioError(
+                key="socket_buffer",
+                found=f"{quote(self.socket_buffer)} beside receive_buffer",
+                allowed="one of the two",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _detection_has_what_it_needs(self: Any) -> Any:
+        if self.sack is False and self.detection in ("fack", "rack"):
+            raise ScenarioError(
+                key="detection",
+                found=f"{quote(self.detection)} with sack = false",
+                allowed='"dupthresh", no detection, or sack = true',
+            )
+        return self
+
+
+STACK = ((("socket_buffer", "receive_buffer", "sack", "detection"), OneBufferAndWhatDetectionNeeds),)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ackclock.scenario import _rules
-from ackclock.scenario._described import family, one_of
+from ackclock.scenario._described import family, one_of, single
 
 _QUEUES = family("queues", _rules.QUEUES)
+_LOSSES = family("losses", _rules.LOSSES)
 Queue = one_of(_QUEUES)
+Loss = one_of(_LOSSES)
 
-_ALL = {**_QUEUES}
+_ALL = {**_QUEUES, **_LOSSES, **single("reorder"), **single("stack", _rules.STACK)}
 globals().update(_ALL)
 __all__ = list(_ALL)

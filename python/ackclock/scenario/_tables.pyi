@@ -116,16 +116,186 @@ class Cake(Described):
     limit: str | None = None
     """Memory; absent: the kernel's own choice."""
 
+class NoLoss(Described):
+    """Nothing is lost."""
+
+    kind: Literal["none"]
+
+class Bernoulli(Described):
+    """Each packet is lost with the same probability, independently."""
+
+    kind: Literal["bernoulli"]
+    p: float | str
+    """Probability."""
+    applies_to: Literal["all", "syn", "data"] = "all"
+    """Packets that it is for; others pass and are not counted."""
+
+class GilbertElliott(Described):
+    """Two states, good and bad, each with its own loss."""
+
+    kind: Literal["gilbert-elliott"]
+    p: float | str
+    """Probability, per packet, of going from good to bad."""
+    r: float | str
+    """Probability, per packet, of going from bad to good."""
+    loss_bad: float | str = 1.0
+    """Loss in the bad state."""
+    loss_good: float | str = 0.0
+    """Loss in the good state."""
+    applies_to: Literal["all", "syn", "data"] = "all"
+    """Packets that it is for; others pass and are not counted."""
+
+class Periodic(Described):
+    """Every n-th packet is lost."""
+
+    kind: Literal["periodic"]
+    every: int
+    """n."""
+    offset: int = 0
+    """Packets that pass before the counting begins."""
+    applies_to: Literal["all", "syn", "data"] = "all"
+    """Packets that it is for; others pass and are not counted."""
+
+class Listed(Described):
+    """Exactly the listed packets are lost, counted as they come to the link."""
+
+    kind: Literal["listed"]
+    packets: tuple[int, ...]
+    """Counted from 1: with `applies_to = "syn"`, 1 is the first SYN or SYN-ACK."""
+    applies_to: Literal["all", "syn", "data"] = "all"
+    """Packets that it is for; others pass and are not counted."""
+
+class Scripted(Described):
+    """Exactly the listed transmissions are lost."""
+
+    kind: Literal["scripted"]
+    drops: tuple[Drop, ...]
+    """The list."""
+
+class Drop(Described):
+    """Data segments that a scripted loss drops."""
+
+    flow: int = 0
+    """Flow, counted from 0."""
+    first: int
+    """First segment, counted from 1 in the order of first transmission."""
+    last: int | None = None
+    """Last segment; absent: the first one only."""
+    transmission: int = 0
+    """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
+
+class Reorder(Described):
+    """A share of the packets is held back, so that later ones overtake them."""
+
+    probability: float | str
+    """Share of packets held back."""
+    extra_delay: str
+    """How much later they arrive."""
+
+class Stack(Described):
+    """Settings of a host that override its profile; every one absent: as in the profile."""
+
+    smss: str | None = None
+    """Payload of a full segment, options taken off: 64 to 65000 bytes."""
+    initial_window: int | None = None
+    """Segments."""
+    first_burst_cap: int | None = None
+    """Segments that leave before the first ACK of data at most, whatever the initial window; absent: no such bound."""
+    fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None = None
+    """Whether a FIN leaves though the congestion window is full: never, if it carries no data, or even with the last data (an initial window of 10 is then really one of 11)."""
+    sack: bool | None = None
+    """Selective acknowledgements."""
+    timestamps: bool | None = None
+    """TCP timestamps."""
+    detection: Literal["dupthresh", "fack", "rack"] | None = None
+    """How losses are detected; "fack" and "rack" need SACK."""
+    initial_rto: str | None = None
+    """Retransmission timeout before the first RTT sample."""
+    min_rto: str | None = None
+    """Least retransmission timeout."""
+    delayed_ack: bool | None = None
+    """Delayed ACKs."""
+    quick_acks: bool | None = None
+    """Of delayed ACKs: the first segments of a connection are acknowledged at once, as Linux does."""
+    response_carries_ack: bool | None = None
+    """The end that is connected to delays its ACKs whatever `delayed_ack` says, so that its response carries the ACK of the request."""
+    count_acks: bool | None = None
+    """In slow start the window grows by one segment per ACK, not by the segments acknowledged (as Linux did until 2015)."""
+    reordering: int | None = None
+    """Reordering degree that a connection begins with, segments (a Linux route's `reordering`)."""
+    tlp: bool | None = None
+    """Tail loss probes."""
+    frto: bool | None = None
+    """F-RTO."""
+    undo: bool | None = None
+    """Undo of needless window reductions."""
+    limited_transmit: bool | None = None
+    """Limited transmit (RFC 3042)."""
+    early_retransmit: Literal["off", "rfc5827", "delayed"] | None = None
+    """Early retransmit: RFC 5827's or Linux's delayed form."""
+    idle_restart: bool | None = None
+    """Small window after an idle time."""
+    sack_compression: bool | None = None
+    """The receiver joins SACKs that follow each other closely."""
+    receive_buffer: str | None = None
+    """Greatest receive window."""
+    socket_buffer: str | None = None
+    """Receive buffer set by the application (SO_RCVBUF), which then does not grow by itself; how much of it the window may fill is the profile's."""
+    initial_receive_window: int | None = None
+    """First window that a receiver advertises, full segments; absent: the profile's 65160 bytes."""
+    beta: float | None = None
+    """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
+    hystart: bool | None = None
+    """HyStart, where the controller has a choice."""
+    ecn: Literal["off", "accept", "ask"] | None = None
+    """Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller want it."""
+    hz: int | None = None
+    """Ticks of the kernel's clock per second."""
+    pacing: bool | None = None
+    """Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later."""
+    pace_initial_window: bool | None = None
+    """The initial window is spread over the RTT of the handshake."""
+    tso: bool | None = None
+    """Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in them, as between virtual machines."""
+    send_buffer: str | None = None
+    """What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet."""
+    metrics_cache: MetricsCache | None = None
+    """The hosts remember ssthresh from one connection to the next; absent: they do not."""
+
+class MetricsCache(Described):
+    """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
+
+    Without ssthresh the first connection is a cold start; those after it are warm.
+    """
+
+    destination: str = "peer"
+    """Name; groups that give the same one share what is remembered."""
+    ssthresh: int | None = None
+    """Slow-start threshold remembered at the start, segments; absent: none."""
+    cwnd: int | None = None
+    """Window remembered at the start, segments; no connection starts with it."""
+
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake
+Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted
 
 __all__ = [
+    "Bernoulli",
     "Cake",
     "Choke",
     "Codel",
+    "Drop",
     "DropTail",
     "FqCodel",
+    "GilbertElliott",
+    "Listed",
+    "MetricsCache",
     "NetemLimit",
+    "NoLoss",
+    "Periodic",
     "Pie",
     "Red",
+    "Reorder",
+    "Scripted",
+    "Stack",
     "Threshold",
 ]

@@ -11,172 +11,19 @@ from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
     Count,
     Duration,
-    Flag,
-    Number,
     Options,
     PositiveDuration,
     Registered,
-    SegmentSize,
-    Size,
     Table,
     byte_count,
     nanoseconds,
     without_none,
 )
+from ackclock.scenario._tables import Stack
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Distribution, drawn
 from ackclock.scenario.video import Video
 from ackclock.scenario.workload import Bulk, Throttled, Transfer, Workload
-
-
-class MetricsCache(Table):
-    """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
-
-    Without ssthresh the first connection is a cold start; those after it are warm.
-    """
-
-    destination: str = "peer"
-    """Name; groups that give the same one share what is remembered."""
-    ssthresh: Annotated[int, Number(2, 1_000_000_000)] | None = None
-    """Slow-start threshold remembered at the start, segments; absent: none."""
-    cwnd: Annotated[int, Number(1, 1_000_000_000)] | None = None
-    """Window remembered at the start, segments; no connection starts with it."""
-
-    def engine(self) -> dict[str, Any]:
-        """As the engine reads it; 0 = none."""
-        return {"destination": self.destination, "ssthresh": self.ssthresh or 0, "cwnd": self.cwnd or 0}
-
-
-class Stack(Table):
-    """Settings of a host that override its profile; every one absent: as in the profile."""
-
-    smss: SegmentSize | None = None
-    """Payload of a full segment, options taken off: 64 to 65000 bytes."""
-    initial_window: Annotated[int, Number(1, 65535)] | None = None
-    """Segments."""
-    initial_receive_window: Annotated[int, Number(1, 65535)] | None = None
-    """First window that a receiver advertises, full segments; absent: the profile's 65160 bytes."""
-    first_burst_cap: Annotated[int, Number(1, 65535)] | None = None
-    """Segments that leave before the first ACK of data at most, whatever the initial window; absent: no such bound."""
-    fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None = None
-    """Whether a FIN leaves though the congestion window is full: never, if it carries no data, or even with the last data
-    (an initial window of 10 is then really one of 11)."""
-    sack: Flag | None = None
-    """Selective acknowledgements."""
-    timestamps: Flag | None = None
-    """TCP timestamps."""
-    detection: Literal["dupthresh", "fack", "rack"] | None = None
-    """How losses are detected; "fack" and "rack" need SACK."""
-    initial_rto: PositiveDuration | None = None
-    """Retransmission timeout before the first RTT sample."""
-    min_rto: PositiveDuration | None = None
-    """Least retransmission timeout."""
-    delayed_ack: Flag | None = None
-    """Delayed ACKs."""
-    quick_acks: Flag | None = None
-    """Of delayed ACKs: the first segments of a connection are acknowledged at once, as Linux does."""
-    response_carries_ack: Flag | None = None
-    """The end that is connected to delays its ACKs whatever `delayed_ack` says, so that its response carries the ACK of the
-    request."""
-    count_acks: Flag | None = None
-    """In slow start the window grows by one segment per ACK, not by the segments acknowledged (as Linux did until 2015)."""
-    reordering: Annotated[int, Number(1, 300)] | None = None
-    """Reordering degree that a connection begins with, segments (a Linux route's `reordering`)."""
-    tlp: Flag | None = None
-    """Tail loss probes."""
-    frto: Flag | None = None
-    """F-RTO."""
-    undo: Flag | None = None
-    """Undo of needless window reductions."""
-    limited_transmit: Flag | None = None
-    """Limited transmit (RFC 3042)."""
-    early_retransmit: Literal["off", "rfc5827", "delayed"] | None = None
-    """Early retransmit: RFC 5827's or Linux's delayed form."""
-    idle_restart: Flag | None = None
-    """Small window after an idle time."""
-    sack_compression: Flag | None = None
-    """The receiver joins SACKs that follow each other closely."""
-    receive_buffer: Size | None = None
-    """Greatest receive window."""
-    socket_buffer: Size | None = None
-    """Receive buffer set by the application; how much of it the window may fill is the profile's."""
-    metrics_cache: MetricsCache | None = None
-    """The hosts remember ssthresh from one connection to the next; absent: they do not."""
-    beta: Annotated[float, Number(0.001, 0.999, whole=False)] | None = None
-    """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
-    hystart: Flag | None = None
-    """HyStart, where the controller has a choice."""
-    ecn: Literal["off", "accept", "ask"] | None = None
-    """Explicit congestion notification: never, if the peer asks, or ask for it."""
-    hz: Annotated[int, Number(1, 1_000_000)] | None = None
-    """Ticks of the kernel's clock per second."""
-    pacing: Flag | None = None
-    """Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later."""
-    pace_initial_window: Flag | None = None
-    """The initial window is spread over the RTT of the handshake."""
-    tso: Flag | None = None
-    """Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in them, as between virtual machines."""
-    send_buffer: Size | None = None
-    """What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet."""
-
-    @model_validator(mode="after")
-    def _one_buffer(self) -> Stack:
-        if self.socket_buffer is not None and self.receive_buffer is not None:
-            raise ScenarioError(
-                key="socket_buffer",
-                found=f"{quote(self.socket_buffer)} beside receive_buffer",
-                allowed="one of the two",
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _detection_has_what_it_needs(self) -> Stack:
-        if self.sack is False and self.detection in ("fack", "rack"):
-            raise ScenarioError(
-                key="detection",
-                found=f"{quote(self.detection)} with sack = false",
-                allowed='"dupthresh", no detection, or sack = true',
-            )
-        return self
-
-    def engine(self) -> dict[str, Any]:
-        """As the engine reads it."""
-        return without_none(
-            smss=None if self.smss is None else byte_count(self.smss),
-            initial_window=self.initial_window,
-            initial_receive_window=self.initial_receive_window,
-            first_burst_cap=self.first_burst_cap,
-            fin_ignores_cwnd=self.fin_ignores_cwnd,
-            sack=self.sack,
-            timestamps=self.timestamps,
-            detection=self.detection,
-            initial_rto_ns=None if self.initial_rto is None else nanoseconds(self.initial_rto),
-            min_rto_ns=None if self.min_rto is None else nanoseconds(self.min_rto),
-            delayed_ack=self.delayed_ack,
-            quick_acks=self.quick_acks,
-            response_carries_ack=self.response_carries_ack,
-            count_acks=self.count_acks,
-            reordering=self.reordering,
-            tlp=self.tlp,
-            frto=self.frto,
-            undo=self.undo,
-            limited_transmit=self.limited_transmit,
-            early_retransmit=self.early_retransmit,
-            idle_restart=self.idle_restart,
-            sack_compression=self.sack_compression,
-            receive_buffer=None if self.receive_buffer is None else byte_count(self.receive_buffer),
-            socket_buffer=None if self.socket_buffer is None else byte_count(self.socket_buffer),
-            metrics_cache=None if self.metrics_cache is None else self.metrics_cache.engine(),
-            beta_permille=None if self.beta is None else round(self.beta * 1000),
-            hystart=self.hystart,
-            ecn=self.ecn,
-            hz=self.hz,
-            pacing=self.pacing,
-            pace_initial_window=self.pace_initial_window,
-            tso=self.tso,
-            send_buffer=None if self.send_buffer is None else byte_count(self.send_buffer),
-        )
-
 
 PCC = "pcc-"
 """What the names of PCC's controllers begin with."""

@@ -10,31 +10,14 @@ from pydantic import model_validator
 from ackclock.errors import ScenarioError, quote
 from ackclock.scenario._base import (
     Duration,
-    PositiveDuration,
-    Probability,
     Rate,
     Table,
     bits_per_second,
     nanoseconds,
     without_none,
 )
-from ackclock.scenario._tables import Queue
+from ackclock.scenario._tables import Loss, Queue, Reorder
 from ackclock.scenario.capacity import Capacity, Mahimahi, Schedule
-from ackclock.scenario.loss import Loss
-from ackclock.units import parse_share
-
-
-class Reorder(Table):
-    """A share of the packets is held back, so that later ones overtake them."""
-
-    probability: Probability
-    """Share of packets held back."""
-    extra_delay: PositiveDuration
-    """How much later they arrive."""
-
-    def engine(self) -> dict[str, Any]:
-        """As the engine reads it."""
-        return {"probability": parse_share(self.probability), "extra_delay_ns": nanoseconds(self.extra_delay)}
 
 
 class Link(Table):
@@ -89,7 +72,6 @@ class Link(Table):
             delay_ns=nanoseconds(self.delay),
             queue=None if self.queue is None else self.queue.engine(bdp),
             loss=None if self.loss is None else self.loss.engine(),
-            loss_applies_to=getattr(self.loss, "applies_to", None),
             jitter_ns=nanoseconds(self.jitter),
             reorder=None if self.reorder is None else self.reorder.engine(),
             capacity=None if self.capacity is None else self.capacity.engine(),

@@ -15,12 +15,11 @@ from pydantic import Field, model_validator
 from ackclock import units
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
-from ackclock.scenario._tables import DropTail
+from ackclock.scenario._tables import DropTail, Scripted
 from ackclock.scenario._toml import to_toml
 from ackclock.scenario.flow import Flows
 from ackclock.scenario.host import Host
 from ackclock.scenario.link import Link
-from ackclock.scenario.loss import Scripted
 from ackclock.scenario.network import MTU, Network
 from ackclock.scenario.record import Record
 from ackclock.scenario.workload import Population

@@ -60,7 +60,7 @@ fn an_infinite_rate_only_delays() {
 
 #[test]
 fn losses_take_no_place_and_restart_with_their_seed() {
-    let loss = LossConfig::Bernoulli { p: 0.3 };
+    let loss = LossConfig::bernoulli(0.3);
     let queue = QueueConfig::packets(0);
     let config = LinkConfig { loss, queue, ..LinkConfig::new("l", Rate(1_000_000), Span::ZERO) };
     let fates = |link: &mut SoleLink, t: u64| -> Vec<bool> {
@@ -82,8 +82,8 @@ fn losses_take_no_place_and_restart_with_their_seed() {
 
 #[test]
 fn scripted_losses_hit_the_segments_named() {
-    let drops = vec![crate::loss::Drop { flow: 0, first: 2, last: 3, transmission: 0 }];
-    let loss = LossConfig::Scripted { drops };
+    let drops = vec![crate::loss::Drop { flow: 0, first: 2, last: Some(3), transmission: 0 }];
+    let loss = LossConfig::Scripted(crate::loss::ScriptedParams { drops });
     let mut link = SoleLink::new(&LinkConfig { loss, ..LinkConfig::new("l", Rate::INFINITE, Span::ZERO) }, 1);
     for seg_no in 1..=4 {
         let seg = Segment { seg_no, len: 1448, ..Segment::default() };
@@ -189,7 +189,9 @@ fn codel_marks_capable_packets() {
 
 #[test]
 fn registries_hold_kebab_case_names_and_descriptions() {
-    for (name, line) in crate::QueueConfig::FAMILY.registry().iter().chain(crate::loss::REGISTRY) {
+    for (name, line) in
+        crate::QueueConfig::FAMILY.registry().iter().chain(&crate::LossConfig::FAMILY.registry())
+    {
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !line.is_empty());
     }
 }

@@ -2,7 +2,20 @@
 //! draw for each packet, so the n-th packet meets the same fate whatever the packets are (common random numbers).
 
 use ackclock_core::rng::threshold;
-use ackclock_core::Stream;
+use ackclock_core::schema::Takes;
+use ackclock_core::{table, Stream};
+
+use super::AppliesTo;
+
+table! {
+    /// Each packet is lost with the same probability, independently.
+    pub struct BernoulliParams "bernoulli" {
+        /// Probability.
+        p: f64 = Takes::Share;
+        /// Packets that it is for; others pass and are not counted.
+        applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
+    }
+}
 
 pub(crate) struct Bernoulli {
     threshold: u64,

@@ -10,7 +10,26 @@
 //! instead of the lower one of a channel that always starts well.
 
 use ackclock_core::rng::threshold;
-use ackclock_core::Stream;
+use ackclock_core::schema::Takes;
+use ackclock_core::{table, Stream};
+
+use super::AppliesTo;
+
+table! {
+    /// Two states, good and bad, each with its own loss.
+    pub struct GilbertElliottParams "gilbert-elliott" {
+        /// Probability, per packet, of going from good to bad.
+        p: f64 = Takes::Share;
+        /// Probability, per packet, of going from bad to good.
+        r: f64 = Takes::Share;
+        /// Loss in the bad state.
+        loss_bad: f64 = Takes::Share, 1.0;
+        /// Loss in the good state.
+        loss_good: f64 = Takes::Share, 0.0;
+        /// Packets that it is for; others pass and are not counted.
+        applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
+    }
+}
 
 pub(crate) struct GilbertElliott {
     to_bad: u64,

@@ -1,6 +1,21 @@
 //! Listed loss: exactly the listed packets are lost, counted from 1 in the order in which they come to the link. With a
 //! loss that applies to SYNs alone, the list names handshakes.
 
+use ackclock_core::schema::Takes;
+use ackclock_core::table;
+
+use super::{AppliesTo, ORDINAL};
+
+table! {
+    /// Exactly the listed packets are lost, counted as they come to the link.
+    pub struct ListedParams "listed" {
+        /// Counted from 1: with `applies_to = "syn"`, 1 is the first SYN or SYN-ACK.
+        packets: Vec<u64> = Takes::List(&ORDINAL, 1);
+        /// Packets that it is for; others pass and are not counted.
+        applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
+    }
+}
+
 pub(crate) struct Listed {
     /// In order.
     packets: Vec<u64>,

@@ -7,78 +7,68 @@ mod periodic;
 mod scripted;
 
 use ackclock_core::packet::Class;
-use ackclock_core::{Packet, Stream};
+use ackclock_core::schema::Takes;
+use ackclock_core::{choice, family, table, Packet, Stream};
 
 use bernoulli::Bernoulli;
+pub use bernoulli::BernoulliParams;
 use gilbert_elliott::GilbertElliott;
+pub use gilbert_elliott::GilbertElliottParams;
 use listed::Listed;
+pub use listed::ListedParams;
 use periodic::Periodic;
+pub use periodic::PeriodicParams;
 use scripted::Scripted;
+pub use scripted::{Drop, ScriptedParams};
 
-pub use scripted::Drop;
+family! {
+    /// A loss model and its parameters.
+    pub enum LossConfig "losses" {
+        None(NoLossParams),
+        Bernoulli(BernoulliParams),
+        GilbertElliott(GilbertElliottParams),
+        Periodic(PeriodicParams),
+        Listed(ListedParams),
+        Scripted(ScriptedParams),
+    }
+}
 
-/// Every loss model: its name in a scenario, and what it does.
-pub const REGISTRY: &[(&str, &str)] = &[
-    ("none", "no packet is lost"),
-    ("bernoulli", "every packet is lost with the same probability, independently"),
-    ("gilbert-elliott", "two states, good and bad, each with its own loss probability: bursts"),
-    ("periodic", "every n-th packet is lost"),
-    ("listed", "exactly the listed packets, counted as they come to the link, are lost"),
-    ("scripted", "exactly the listed transmissions of the listed data segments are lost"),
-];
+table! {
+    /// Nothing is lost.
+    pub struct NoLossParams "none" {}
+}
 
-/// A loss model and its parameters.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum LossConfig {
-    /// No packet is lost.
-    #[default]
-    None,
-    /// Every packet is lost with probability `p`.
-    Bernoulli {
-        /// Probability of loss.
-        p: f64,
-    },
-    /// Two states; see `gilbert_elliott`.
-    GilbertElliott {
-        /// Probability, per packet, of the step from good to bad.
-        p: f64,
-        /// Probability, per packet, of the step from bad to good.
-        r: f64,
-        /// Probability of loss in the bad state.
-        loss_bad: f64,
-        /// Probability of loss in the good state.
-        loss_good: f64,
-    },
-    /// The first `offset` packets pass; of the others every `every`-th is lost.
-    Periodic {
-        /// Period in packets; 0 = nothing is lost.
-        every: u64,
-        /// Packets that pass first.
-        offset: u64,
-    },
-    /// Exactly these packets are lost, counted from 1 as they come.
-    Listed {
-        /// In any order.
-        packets: Vec<u64>,
-    },
-    /// Exactly these transmissions are lost.
-    Scripted {
-        /// In any order; they may overlap.
-        drops: Vec<Drop>,
-    },
+impl LossConfig {
+    /// Nothing is lost.
+    pub const NONE: LossConfig = LossConfig::None(NoLossParams {});
+
+    /// Each packet is lost with probability `p`.
+    pub const fn bernoulli(p: f64) -> LossConfig {
+        LossConfig::Bernoulli(BernoulliParams { p, applies_to: AppliesTo::All })
+    }
+}
+
+impl Default for LossConfig {
+    fn default() -> LossConfig {
+        LossConfig::NONE
+    }
 }
 
 /// The packets that a loss model is for; others pass, and it does not see them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppliesTo {
     /// Every packet.
-    #[default]
     All,
     /// SYN and SYN-ACK.
     Syn,
     /// Packets with payload.
     Data,
 }
+
+choice! { AppliesTo: All "all", Syn "syn", Data "data" }
+
+/// The number of a packet, counted from 1.
+pub(crate) const ORDINAL: Takes = Takes::Whole(1, 1 << 31);
 
 impl AppliesTo {
     #[inline]
@@ -107,16 +97,21 @@ enum Model {
 }
 
 impl Loss {
-    pub(crate) fn new(config: &LossConfig, applies_to: AppliesTo, stream: Stream) -> Loss {
-        let model = match *config {
-            LossConfig::None => Model::None,
-            LossConfig::Bernoulli { p } => Model::Bernoulli(Bernoulli::new(p, stream)),
-            LossConfig::GilbertElliott { p, r, loss_bad, loss_good } => {
-                Model::GilbertElliott(GilbertElliott::new(p, r, loss_bad, loss_good, stream))
+    pub(crate) fn new(config: &LossConfig, stream: Stream) -> Loss {
+        let (model, applies_to) = match config {
+            LossConfig::None(_) => (Model::None, AppliesTo::All),
+            LossConfig::Bernoulli(given) => {
+                (Model::Bernoulli(Bernoulli::new(given.p, stream)), given.applies_to)
             }
-            LossConfig::Periodic { every, offset } => Model::Periodic(Periodic::new(every, offset)),
-            LossConfig::Listed { ref packets } => Model::Listed(Listed::new(packets)),
-            LossConfig::Scripted { ref drops } => Model::Scripted(Scripted::new(drops)),
+            LossConfig::GilbertElliott(given) => {
+                let model = GilbertElliott::new(given.p, given.r, given.loss_bad, given.loss_good, stream);
+                (Model::GilbertElliott(model), given.applies_to)
+            }
+            LossConfig::Periodic(given) => {
+                (Model::Periodic(Periodic::new(given.every, given.offset)), given.applies_to)
+            }
+            LossConfig::Listed(given) => (Model::Listed(Listed::new(&given.packets)), given.applies_to),
+            LossConfig::Scripted(given) => (Model::Scripted(Scripted::new(&given.drops)), AppliesTo::All),
         };
         Loss { applies_to, model }
     }

@@ -1,6 +1,23 @@
 //! Periodic loss: the model behind the "square root of p" formulas. It counts every packet offered to the link, data
 //! or not, of whatever flow: the first `offset` pass, and of the others every `every`-th is lost.
 
+use ackclock_core::schema::Takes;
+use ackclock_core::table;
+
+use super::{AppliesTo, ORDINAL};
+
+table! {
+    /// Every n-th packet is lost.
+    pub struct PeriodicParams "periodic" {
+        /// n.
+        every: u64 = ORDINAL;
+        /// Packets that pass before the counting begins.
+        offset: u64 = Takes::Whole(0, 1 << 31), 0;
+        /// Packets that it is for; others pass and are not counted.
+        applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
+    }
+}
+
 pub(crate) struct Periodic {
     every: u64,
     offset: u64,

@@ -4,31 +4,59 @@
 //! segment (or piece of data of a datagram) is named by its ordinal, counted from 1 in order of first transmission, so a script means the same under
 //! every controller and every timing.
 
-use ackclock_core::{FlowId, Packet};
+use ackclock_core::schema::Takes;
+use ackclock_core::{table, FlowId, Packet};
+
+use super::ORDINAL;
+
+table! {
+    /// Exactly the listed transmissions are lost.
+    pub struct ScriptedParams "scripted" {
+        /// The list.
+        drops: Vec<Drop> = Takes::List(&Takes::Table(Drop::TABLE), 1);
+    }
+}
+
+table! {
+    /// Data segments that a scripted loss drops.
+    pub struct Drop "drop" {
+        /// Flow, counted from 0.
+        flow: FlowId = Takes::Whole(0, 1 << 31), 0;
+        /// First segment, counted from 1 in the order of first transmission.
+        first: u32 = ORDINAL;
+        /// Last segment; absent: the first one only.
+        last: Option<u32> = ORDINAL;
+        /// Which transmission of them: 0 the original, 1 the first retransmission, ...
+        transmission: u8 = Takes::Whole(0, 255), 0;
+    }
+}
 
 /// Data segments `first..=last` of a flow, each at its `transmission`-th transmission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drop {
-    /// The flow.
-    pub flow: FlowId,
-    /// First segment lost.
-    pub first: u32,
-    /// Last segment lost.
-    pub last: u32,
-    /// Which transmission: 0 the original, 1 the first retransmission, ...
-    pub transmission: u8,
+#[derive(Clone, Copy)]
+struct Range {
+    flow: FlowId,
+    first: u32,
+    last: u32,
+    transmission: u8,
+}
+
+impl From<&Drop> for Range {
+    fn from(drop: &Drop) -> Range {
+        let &Drop { flow, first, last, transmission } = drop;
+        Range { flow, first, last: last.unwrap_or(first), transmission }
+    }
 }
 
 pub(crate) struct Scripted {
     /// Disjoint, in order of (flow, transmission, first).
-    drops: Vec<Drop>,
+    drops: Vec<Range>,
 }
 
 impl Scripted {
     pub(crate) fn new(drops: &[Drop]) -> Scripted {
-        let mut sorted: Vec<Drop> = drops.iter().copied().filter(|d| d.first <= d.last).collect();
+        let mut sorted: Vec<Range> = drops.iter().map(Range::from).filter(|d| d.first <= d.last).collect();
         sorted.sort_by_key(key);
-        let mut merged: Vec<Drop> = Vec::with_capacity(sorted.len());
+        let mut merged: Vec<Range> = Vec::with_capacity(sorted.len());
         for d in sorted {
             match merged.last_mut() {
                 Some(m) if (m.flow, m.transmission) == (d.flow, d.transmission) && d.first <= m.last => {
@@ -54,7 +82,7 @@ impl Scripted {
     }
 }
 
-fn key(d: &Drop) -> (FlowId, u8, u32) {
+fn key(d: &Range) -> (FlowId, u8, u32) {
     (d.flow, d.transmission, d.first)
 }
 
@@ -71,7 +99,7 @@ mod tests {
 
     #[test]
     fn loses_data_on_its_way_forward_only() {
-        let model = Scripted::new(&[Drop { flow: 0, first: 5, last: 5, transmission: 0 }]);
+        let model = Scripted::new(&[Drop { flow: 0, first: 5, last: Some(5), transmission: 0 }]);
         let data = packet(0, 5, 0);
         assert!(model.drops(&data));
         assert!(!model.drops(&packet(0, 5, 1)) && !model.drops(&packet(1, 5, 0)));
@@ -88,13 +116,13 @@ mod tests {
         ) {
             let drops: Vec<Drop> = lines
                 .iter()
-                .map(|&(flow, first, n, transmission)| Drop { flow, first, last: first + n, transmission })
+                .map(|&(flow, first, n, transmission)| Drop { flow, first, last: Some(first + n), transmission })
                 .collect();
             let model = Scripted::new(&drops);
             for (flow, rexmit, seg_no) in (0..3).flat_map(|f| (0..4).flat_map(move |r| (0..30).map(move |s| (f, r, s)))) {
                 let expected = drops
                     .iter()
-                    .any(|d| d.flow == flow && d.transmission == rexmit && (d.first..=d.last).contains(&seg_no));
+                    .any(|d| d.flow == flow && d.transmission == rexmit && (d.first..=d.last.unwrap_or(d.first)).contains(&seg_no));
                 prop_assert_eq!(model.drops(&packet(flow, seg_no, rexmit)), expected);
             }
         }

@@ -1,6 +1,6 @@
 //! The network as the engine reads it: links, how they queue, lose and vary, and the ways over them.
 
-use ackclock_net::QueueConfig;
+use ackclock_net::{LossConfig, QueueConfig, Reorder};
 use serde::Deserialize;
 
 use super::{described, Distribution};
@@ -94,16 +94,13 @@ pub struct Link {
     #[serde(default, deserialize_with = "described")]
     pub queue: QueueConfig,
     /// Loss ahead of the queue.
-    #[serde(default)]
-    pub loss: Loss,
-    /// What the loss is for; other packets pass and are not counted by it.
-    #[serde(default)]
-    pub loss_applies_to: AppliesTo,
+    #[serde(default, deserialize_with = "described")]
+    pub loss: LossConfig,
     /// Random extra delay, uniform in [0, jitter_ns]; order is kept unless `reorder` is set.
     #[serde(default)]
     pub jitter_ns: u64,
     /// Packets that overtake: this share gets no jitter and skips `reorder_by_ns` of the delay.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "described")]
     pub reorder: Option<Reorder>,
     /// How rate, delay and loss vary; absent = they do not.
     #[serde(default)]
@@ -147,75 +144,4 @@ pub struct CapacityStep {
     pub delay_ns: Option<u64>,
     #[serde(default)]
     pub loss: Option<f64>,
-}
-
-/// Reordering: a share of packets is held back.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Reorder {
-    /// Share of packets held back.
-    pub probability: f64,
-    /// How much later they arrive, ns.
-    pub extra_delay_ns: u64,
-}
-
-/// A loss model.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
-pub enum Loss {
-    #[default]
-    None,
-    /// Every packet with probability p.
-    Bernoulli { p: f64 },
-    /// Two states; p: good -> bad, r: bad -> good, loss in the bad and in the good state.
-    GilbertElliott {
-        p: f64,
-        r: f64,
-        #[serde(default = "one")]
-        loss_bad: f64,
-        #[serde(default)]
-        loss_good: f64,
-    },
-    /// Every `every`-th packet, after `offset` packets.
-    Periodic {
-        every: u64,
-        #[serde(default)]
-        offset: u64,
-    },
-    /// Exactly these packets, counted from 1 in the order of their arrival at the link.
-    Listed { packets: Vec<u64> },
-    /// Exactly these transmissions.
-    Scripted { drops: Vec<Drop> },
-}
-
-/// Packets that a loss is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AppliesTo {
-    /// Every packet.
-    #[default]
-    All,
-    /// SYN and SYN-ACK.
-    Syn,
-    /// Packets with payload.
-    Data,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-/// One line of a scripted loss: data segments `first..=last` (counted from 1 in order of first transmission) of a
-/// flow, each at its `transmission`-th transmission (0 the original).
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
-pub struct Drop {
-    #[serde(default)]
-    pub flow: u32,
-    pub first: u32,
-    pub last: u32,
-    #[serde(default)]
-    pub transmission: u8,
 }

@@ -73,7 +73,7 @@ impl Population<'_> {
         let mut lay = |direction: &str, delay: Span| {
             layout.add(LinkConfig {
                 queue: QueueConfig::packets(self.queue_packets),
-                loss: if loss > 0.0 { LossConfig::Bernoulli { p: loss } } else { LossConfig::None },
+                loss: if loss > 0.0 { LossConfig::bernoulli(loss) } else { LossConfig::NONE },
                 ..LinkConfig::new(&format!("client.{flow}.{direction}"), Rate(rate_bps), delay)
             })
         };

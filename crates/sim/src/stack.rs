@@ -1,0 +1,147 @@
+//! Switches of a TCP stack: what a scenario may change in a host's profile, one entry each, in the order in which they are
+//! carried out.
+
+use ackclock_core::schema::{Takes, DURATION, FLAG, SIZE};
+use ackclock_core::{table, Span};
+use ackclock_tcp::{
+    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, SendLimit, Tso,
+};
+
+/// `/// About. key: type = takes => what it changes;` What changes nothing of [`Config`] is asked for by its name.
+macro_rules! stack {
+    ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(=> $apply:expr)?;)*) => {
+        table! {
+            /// Settings of a host that override its profile; every one absent: as in the profile.
+            pub struct Stack "stack" {
+                $($(#[doc = $about])+ $key: Option<$type> = $takes;)*
+            }
+        }
+
+        impl Stack {
+            /// Make the changes that are given.
+            pub fn apply(&self, config: &mut Config) {
+                $($(if let Some(value) = self.$key {
+                    let apply: fn(&mut Config, $type) = $apply;
+                    apply(config, value);
+                })?)*
+            }
+        }
+
+        impl Default for Stack {
+            fn default() -> Stack {
+                Stack { $($key: None,)* }
+            }
+        }
+    };
+}
+
+const SEGMENTS: Takes = Takes::Whole(1, 65_535);
+
+stack! {
+    /// Payload of a full segment, options taken off: 64 to 65000 bytes.
+    smss: u32 = Takes::Size(64, 65_000) => |config, bytes| config.smss = bytes;
+    /// Segments.
+    initial_window: u32 = SEGMENTS => |config, segments| config.iw = segments;
+    /// Segments that leave before the first ACK of data at most, whatever the initial window; absent: no such bound.
+    first_burst_cap: u32 = SEGMENTS => |config, segments| config.first_burst_cap = segments;
+    /// Whether a FIN leaves though the congestion window is full: never, if it carries no data, or even with the last data
+    /// (an initial window of 10 is then really one of 11).
+    fin_ignores_cwnd: FinRule = FinRule::TAKES => |config, rule| config.fin_rule = rule;
+    /// Selective acknowledgements.
+    sack: bool = FLAG => |config, on| config.sack = on;
+    /// TCP timestamps.
+    timestamps: bool = FLAG => |config, on| config.timestamps = on;
+    /// How losses are detected; "fack" and "rack" need SACK.
+    detection: Detection = Detection::TAKES => |config, how| config.detection = how;
+    /// Retransmission timeout before the first RTT sample.
+    initial_rto: Span = DURATION => |config, rto| config.initial_rto = rto;
+    /// Least retransmission timeout.
+    min_rto: Span = DURATION => |config, rto| config.min_rto = rto;
+    /// Delayed ACKs.
+    delayed_ack: bool = FLAG => |config, on| match (on, config.delayed_ack) {
+        (false, _) => config.delayed_ack = DelayedAck::Off,
+        (true, DelayedAck::Off) => config.delayed_ack = DelayedAck::Rfc,
+        _ => {}
+    };
+    /// Of delayed ACKs: the first segments of a connection are acknowledged at once, as Linux does.
+    quick_acks: bool = FLAG => |config, on| match (on, config.delayed_ack) {
+        (false, DelayedAck::Linux) => config.delayed_ack = DelayedAck::Rfc,
+        (true, DelayedAck::Rfc) => config.delayed_ack = DelayedAck::Linux,
+        _ => {}
+    };
+    /// The end that is connected to delays its ACKs whatever `delayed_ack` says, so that its response carries the ACK of the
+    /// request.
+    response_carries_ack: bool = FLAG => |config, on| config.responder_delays_acks = on;
+    /// In slow start the window grows by one segment per ACK, not by the segments acknowledged (as Linux did until 2015).
+    count_acks: bool = FLAG => |config, on| config.count_acks = on;
+    /// Reordering degree that a connection begins with, segments (a Linux route's `reordering`).
+    reordering: u32 = Takes::Whole(1, 300) => |config, segments| config.reordering = segments;
+    /// Tail loss probes.
+    tlp: bool = FLAG => |config, on| config.tlp = on;
+    /// F-RTO.
+    frto: bool = FLAG => |config, on| config.frto = on;
+    /// Undo of needless window reductions.
+    undo: bool = FLAG => |config, on| config.undo = on;
+    /// Limited transmit (RFC 3042).
+    limited_transmit: bool = FLAG => |config, on| config.limited_transmit = on;
+    /// Early retransmit: RFC 5827's or Linux's delayed form.
+    early_retransmit: EarlyRetransmit = EarlyRetransmit::TAKES => |config, form| config.early_retransmit = form;
+    /// Small window after an idle time.
+    idle_restart: bool = FLAG => |config, on| config.idle_restart = on;
+    /// The receiver joins SACKs that follow each other closely.
+    sack_compression: bool = FLAG => |config, on| config.sack_compression = on;
+    /// Greatest receive window.
+    receive_buffer: u64 = SIZE => |config, bytes| config.receive_buffer = bytes;
+    /// Receive buffer set by the application (SO_RCVBUF), which then does not grow by itself; how much of it the window may
+    /// fill is the profile's.
+    socket_buffer: u64 = SIZE => |config, bytes| {
+        let window = bytes / 4 * config.window_quarters as u64;
+        (config.receive_buffer, config.first_buffer) = (window, window);
+        if config.whole_window {
+            config.initial_rwnd = window.min(u32::MAX as u64) as u32;
+        }
+    };
+    /// First window that a receiver advertises, full segments; absent: the profile's 65160 bytes.
+    initial_receive_window: u32 = SEGMENTS => |config, segments| {
+        config.initial_rwnd = segments.saturating_mul(config.payload());
+        config.receive_buffer = config.receive_buffer.max(config.initial_rwnd as u64);
+    };
+    /// Multiplicative decrease, where the controller has a choice (cubic: 0.7).
+    beta: f64 = Takes::Number(0.001, 0.999);
+    /// HyStart, where the controller has a choice.
+    hystart: bool = FLAG;
+    /// Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller
+    /// want it.
+    ecn: EcnUse = EcnUse::TAKES;
+    /// Ticks of the kernel's clock per second.
+    hz: u32 = Takes::Whole(1, 1_000_000) => |config, hz| config.hz = hz;
+    /// Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later.
+    pacing: bool = FLAG => |config, on| config.pacing.on = on;
+    /// The initial window is spread over the RTT of the handshake.
+    pace_initial_window: bool = FLAG => |config, on| config.pacing.initial_window = on;
+    /// Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in
+    /// them, as between virtual machines.
+    tso: bool = FLAG => |config, on| if on {
+        config.buffers.get_or_insert(Buffers::UNLIMITED).tso = Some(Tso::LINUX);
+    };
+    /// What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet.
+    send_buffer: u64 = SIZE => |config, bytes| {
+        config.buffers.get_or_insert(Buffers::UNLIMITED).limit = Some(SendLimit::fixed(bytes));
+    };
+    /// The hosts remember ssthresh from one connection to the next; absent: they do not.
+    metrics_cache: MetricsCache = Takes::Table(MetricsCache::TABLE);
+}
+
+table! {
+    /// What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
+    ///
+    /// Without ssthresh the first connection is a cold start; those after it are warm.
+    pub struct MetricsCache "metrics-cache" {
+        /// Name; groups that give the same one share what is remembered.
+        destination: String = Takes::Text, "peer".to_string();
+        /// Slow-start threshold remembered at the start, segments; absent: none.
+        ssthresh: Option<u32> = Takes::Whole(2, 1_000_000_000);
+        /// Window remembered at the start, segments; no connection starts with it.
+        cwnd: Option<u32> = Takes::Whole(1, 1_000_000_000);
+    }
+}
