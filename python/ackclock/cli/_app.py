@@ -418,6 +418,17 @@ def sweep_status(file: Target, out: Out = None, json: Json = False) -> None:
     _sweep.status(file, out=_path(out, "--out"), as_json=json)
 
 
+@sweep.command("check")
+def sweep_check(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a sweep.")],
+    repair: Annotated[bool, typer.Option("--repair", help="Let runs be made again whose rows are lost.")] = False,
+) -> int:
+    """Compare every file of a store with what was written; exit code 1 if something is lost."""
+    from ackclock.cli import _sweep
+
+    return _sweep.check(Path(folder), repair=repair)
+
+
 @sweep.command("export")
 def sweep_export(
     file: Target,

@@ -51,6 +51,8 @@ def run(
                 )
 
         results, status = _stoppable(work, stop)
+    for lost in status.lost:
+        _terminal.warn(f"ackclock: {lost}: made again")
     if as_json:
         _terminal.show_json(_status_json(folder, sweep.name))
     else:
@@ -100,6 +102,33 @@ def status(target: Path, *, out: Path | None, as_json: bool) -> None:
     typer.echo(f"{found['sweep']}: {found['total']:,} runs: {counts}")
     for failure in found["failures"]:
         typer.echo(f"failed: scenario {failure['scenario'][:12]}, seed {failure['seed']}: {failure['error']}")
+
+
+def check(folder: Path, *, repair: bool) -> int:
+    """Compare every file of a store with what was written; exit code 1 if something is lost."""
+    from ackclock.sweep import Store, integrity
+    from ackclock.sweep.store import set_aside
+
+    if not repair:
+        with Store(folder) as store:
+            found = [str(damage) for damage in store.check()]
+        for line in found:
+            typer.echo(line)
+        typer.echo(
+            "nothing is lost" if not found else f"`ackclock sweep check {folder} --repair` lets them be made again"
+        )
+        return 1 if found else 0
+    try:
+        with Store(folder):
+            pass
+    except integrity.DamagedError:
+        for line in set_aside(folder):
+            typer.echo(line)
+    with Store(folder, write=True, again=True) as store:
+        for line in store.lost:
+            typer.echo(line)
+        typer.echo("`ackclock sweep run` makes again what is missing")
+    return 0
 
 
 def export(target: Path, *, out: Path | None, csv: Path | None) -> None:
@@ -270,7 +299,8 @@ def _find(target: Path, out: Path | None) -> tuple[Sweep, Path]:
     if target.is_dir():
         if out is not None:
             raise InputError(f"--out: found it beside the folder {target}; allowed: with a sweep file")
-        return sweeps.read(target).sweep, target
+        with sweeps.Store(target) as store:
+            return sweeps.sweep_of(store), target
     return sweeps.load(target), out or Path(f"{target.stem}.sweep")
 
 
@@ -289,7 +319,7 @@ def _status_json(folder: Path, name: str) -> dict[str, Any]:
 
     with sweeps.Store(folder) as store:
         if not name:
-            name = sweeps.read(folder).sweep.name
+            name = sweeps.sweep_of(store).name
         counts = store.counts(name)
         failures = [{"scenario": h, "seed": s, "error": e} for h, s, e in store.failures(name)]
     return {"sweep": name, "folder": str(folder), "total": sum(counts.values()), "runs": counts, "failures": failures}

@@ -161,7 +161,7 @@ def writable_folder(folder: Path) -> None:
         raise InputError(f"--out {folder}: found {_reason(error)}; allowed: a folder that can be written") from None
     finally:
         for path in missing:  # not those noted as made: Ctrl-C may come in between
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 path.rmdir()
 
 

@@ -4,7 +4,7 @@ from ackclock.sweep.axes import Axis
 from ackclock.sweep.campaign import Campaign, Status
 from ackclock.sweep.executors import Dask, Executor, Threads, batch_system
 from ackclock.sweep.precision import Precision
-from ackclock.sweep.results import Results, read
+from ackclock.sweep.results import Results, read, sweep_of
 from ackclock.sweep.session import run
 from ackclock.sweep.store import Store, StoreError
 from ackclock.sweep.sweep import Cell, Recipe, Sweep, load, standard_metrics
@@ -30,4 +30,5 @@ __all__ = [
     "read",
     "run",
     "standard_metrics",
+    "sweep_of",
 ]

@@ -46,6 +46,8 @@ class Status:
         CPU seconds spent in the engine, all workers together.
     slots
         Runs that were made at the same time, at most.
+    lost
+        What the store had lost, whose runs were made again.
     """
 
     total: int
@@ -55,6 +57,7 @@ class Status:
     wall_s: float = 0.0
     engine_cpu_s: float = 0.0
     slots: int = 1
+    lost: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -167,6 +170,7 @@ class Campaign:
             wall_s=time.perf_counter() - self._started,
             engine_cpu_s=self._cpu_s,
             slots=self._slots,
+            lost=tuple(self.store.lost),
         )
 
     def run(

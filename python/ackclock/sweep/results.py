@@ -12,6 +12,7 @@ from ackclock._files import staged
 from ackclock.errors import InputError, one_of, quote
 from ackclock.scenario._toml import to_toml
 from ackclock.stats import Estimate, bootstrap_mean
+from ackclock.sweep.integrity import DamagedError
 from ackclock.sweep.store import Store
 from ackclock.sweep.sweep import Cell, Sweep, load
 
@@ -119,20 +120,30 @@ def read(folder: str | Path, name: str = "") -> Results:
     """
     folder = Path(folder)
     with Store(folder) as store:
-        known = [n for n in store.sweeps() if (_place(folder, n) / "sweep.toml").is_file()]
-        if not name and len(known) == 1:
-            name = known[0]
-        if name not in known:
-            found = quote(name) if name else f"{len(known)} sweeps" if known else "no sweep"
-            raise InputError(f"{folder}: found {found}; allowed: {one_of(name, known) or 'a folder with a sweep'}")
-        sweep = load(_place(folder, name) / "sweep.toml")
+        sweep = sweep_of(store, name)
         return Results(sweep=sweep, runs=_joined(store, sweep))
+
+
+def sweep_of(store: Store, name: str = "") -> Sweep:
+    """The sweep itself, as `read` finds it; its runs are not looked at."""
+    folder = store.folder
+    known = [n for n in store.sweeps() if (_place(folder, n) / "sweep.toml").is_file()]
+    if not name and len(known) == 1:
+        name = known[0]
+    if name not in known:
+        found = quote(name) if name else f"{len(known)} sweeps" if known else "no sweep"
+        raise InputError(f"{folder}: found {found}; allowed: {one_of(name, known) or 'a folder with a sweep'}")
+    return load(_place(folder, name) / "sweep.toml")
 
 
 def _joined(store: Store, sweep: Sweep) -> pl.DataFrame:
     import polars as pl
 
-    cells = pl.read_parquet(_place(store.folder, sweep.name) / "cells.parquet")
+    place = _place(store.folder, sweep.name) / "cells.parquet"
+    try:
+        cells = pl.read_parquet(place, glob=False)
+    except (OSError, pl.exceptions.PolarsError):
+        raise DamagedError(f"{place}: cannot be read; `ackclock sweep resume {store.folder}` writes it again") from None
     members = pl.DataFrame({"key": store.member_keys(sweep.name)}, schema={"key": pl.String})
     rows = store.read(sweep.recipe.text)
     metrics = list(sweep.recipe.metrics)

@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ackclock.errors import InputError, UnavailableError
+from ackclock.sweep import integrity
+from ackclock.sweep.integrity import PART, DamagedError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,6 +65,9 @@ CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY 
 """
 
 
+_TABLES = {"recipes", "scenarios", "runs", "parts", "sweeps", "members"}
+
+
 class StoreError(UnavailableError):
     """The store cannot be written any more: no space, no permission, another session."""
 
@@ -75,7 +80,9 @@ class Store:
     folder
         Created if absent, if it is to be written.
     write
-        Whether runs will be added.
+        Whether runs will be added. What is damaged is put right then: `lost` says what, and its runs are pending.
+    again
+        Begin anew in a folder whose database was set aside.
 
     Raises
     ------
@@ -85,8 +92,9 @@ class Store:
         If another process writes into it.
     """
 
-    def __init__(self, folder: str | Path, *, write: bool = False) -> None:
+    def __init__(self, folder: str | Path, *, write: bool = False, again: bool = False) -> None:
         self.folder = Path(folder)
+        self.lost: list[str] = []
         self._lock: sqlite3.Connection | None = None
         database = self.folder / "state.sqlite"
         if not write:
@@ -96,23 +104,32 @@ class Store:
                 )
             self._db = _open_to_read(database)
             self._check_version()
+            integrity.check_database(self._db, database, _TABLES)
             return
         with self.explained():
-            _check_foreign(self.folder)
+            if not again:
+                _check_foreign(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.folder):  # of which SQLite would say less
                 pass
             self._lock = _locked(self.folder)
             self._db = sqlite3.connect(database, isolation_level=None, timeout=30)
+            try:
+                fresh = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
+            except sqlite3.DatabaseError:
+                fresh = False  # what is wrong is said below
+            if not fresh:
+                self._check_version()
+                integrity.check_database(self._db, database, _TABLES)
             self._db.execute("PRAGMA journal_mode = WAL")
             # A commit may be lost with the power, but never half of one; the runs are then made again.
             self._db.execute("PRAGMA synchronous = NORMAL")
-            if not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            if fresh:
                 with self._transaction():
                     for statement in _SCHEMA.strip().split(";\n"):
                         self._db.execute(statement)
                     self._db.execute(f"PRAGMA user_version = {VERSION}")
-            self._check_version()
+            self._db.execute(integrity.FILES)
             self._recover()
 
     def __enter__(self) -> Store:
@@ -240,6 +257,7 @@ class Store:
                 with self._transaction():
                     if done:
                         self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, len(done)))
+                        integrity.note(self._db, part, {file.parent.name: file for file in files})
                         self._db.executemany(
                             "UPDATE runs SET state = 'done', error = NULL, part = ? WHERE id BETWEEN ? AND ?",
                             ((part, *ends) for ends in _stretches(done)),
@@ -278,6 +296,7 @@ class Store:
                     marks = ",".join("?" * len(old))
                     (rows,) = self._db.execute(f"SELECT sum(rows) FROM parts WHERE id IN ({marks})", old).fetchone()
                     self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, rows))
+                    integrity.note(self._db, part, {file.parent.name: file for file in files})
                     self._db.execute(f"UPDATE parts SET live = 0 WHERE id IN ({marks})", old)
                     self._db.execute(f"UPDATE runs SET part = ? WHERE part IN ({marks})", [part, *old])
             except BaseException:
@@ -290,6 +309,7 @@ class Store:
             _give_names(files)
             with self._transaction():
                 self._db.execute("DELETE FROM parts WHERE recipe = ? AND NOT live", (number,))
+                self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
 
     # What there is
 
@@ -297,26 +317,49 @@ class Store:
         """Rows of a table of all runs that were kept under this recipe, or of the runs with these keys.
 
         May be called while another process writes: what it sees is a whole number of commits.
+
+        Raises
+        ------
+        DamagedError
+            If a file is gone or is not as it was written.
         """
         import polars as pl
 
+        before = None
         for attempt in range(20):
             rows = self._db.execute(
                 "SELECT p.id, r.id FROM parts p JOIN recipes r ON r.id = p.recipe WHERE r.recipe = ? AND p.live ORDER BY p.id",
                 (recipe,),
             ).fetchall()
-            files = [place for part, number in rows if (place := self._there(number, table, part)) is not None]
-            if not files:
-                return pl.DataFrame()
+            said = ""
             try:
-                scanned = _scan(files)
-                if keys is not None:
-                    scanned = scanned.filter(pl.col("key").is_in(list(keys)))
-                return scanned.collect()
-            except (FileNotFoundError, pl.exceptions.ComputeError):
-                if attempt == 19:
-                    raise
-        raise AssertionError
+                files = []
+                for part, number in rows:
+                    place = self._there(number, table, part)
+                    why = integrity.wrong(self._db, part, table, place)
+                    if why is not None:
+                        said = f"{self._place(number, table, part)}: {why}"
+                        break
+                    if place is not None:
+                        files.append(place)
+                if not said:
+                    if not files:
+                        return pl.DataFrame()
+                    scanned = _scan(files)
+                    if keys is not None:
+                        scanned = scanned.filter(pl.col("key").is_in(list(keys)))
+                    return scanned.collect()
+            except (FileNotFoundError, pl.exceptions.PolarsError) as error:
+                said = f"{self.folder}: {str(error).partition(chr(10))[0]}"
+            # Another process may have merged parts meanwhile; where the list is the same as before, it has not.
+            if rows == before and attempt > 2:
+                break
+            before = rows
+        raise DamagedError(f"{said}; `ackclock sweep run` or `sweep check {self.folder} --repair` makes its runs again")
+
+    def check(self) -> list[integrity.Damage]:
+        """The parts that are not as they were written."""
+        return integrity.damaged(self._db, self.folder)
 
     def sweeps(self) -> list[str]:
         """Names of the sweeps in this folder."""
@@ -426,20 +469,30 @@ class Store:
 
     def _recover(self) -> None:
         """Finish or undo what a killed process left."""
-        live = {(r, p) for p, r in self._db.execute("SELECT id, recipe FROM parts WHERE live")}
+        state = {(r, p): live for p, r, live in self._db.execute("SELECT id, recipe, live FROM parts")}
         for file in sorted((self.folder / "data").glob("*/*/part-*")):
-            name = file.name.partition(".")[0].removeprefix("part-")
-            recipe = file.parent.parent.name
-            if recipe.isdecimal() and name.isdecimal() and (int(recipe), int(name)) in live:
-                if file.suffix == ".tmp":
-                    file.replace(file.with_suffix(""))
-            else:
+            named, recipe = PART.fullmatch(file.name), file.parent.parent.name
+            if named is None or not recipe.isdecimal() or not file.is_file():
+                continue  # not ours
+            live = state.get((int(recipe), int(named[1])))
+            if live and named[2]:
+                file.replace(file.with_suffix(""))
+            elif live == 0 or (live is None and named[2]):  # merged into another; never entered
                 file.unlink()
         for rest in (self.folder / "sweeps").glob("*/.ackclock-*"):
             shutil.rmtree(rest, ignore_errors=True)
         with self._transaction():
             self._db.execute("DELETE FROM parts WHERE NOT live")
+            self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
             self._db.execute("UPDATE runs SET state = 'pending' WHERE state = 'running'")
+        for damage in integrity.damaged(self._db, self.folder):
+            with self._transaction():
+                self._db.execute("UPDATE runs SET state = 'pending', part = NULL WHERE part = ?", (damage.part,))
+                self._db.execute("DELETE FROM parts WHERE id = ?", (damage.part,))
+                self._db.execute("DELETE FROM files WHERE part = ?", (damage.part,))
+            for file in self._files(damage.recipe, damage.part):
+                file.unlink(missing_ok=True)
+            self.lost.append(str(damage))
 
     def _check_version(self) -> None:
         try:
@@ -465,7 +518,7 @@ class Store:
         """What the disk refuses, in one line. The store is as it was before."""
         try:
             yield
-        except (OSError, sqlite3.OperationalError) as error:
+        except (OSError, sqlite3.DatabaseError) as error:
             why = _reason(error)
             raise StoreError(f"{self.folder}: cannot be written ({why}); what was done is kept") from None
         except Exception as error:
@@ -551,7 +604,31 @@ def _locked(folder: Path) -> sqlite3.Connection:
         if "locked" in str(error):
             raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
         raise
+    except sqlite3.DatabaseError:  # no database any more; nobody can hold it, and nothing is in it
+        lock.close()
+        (folder / "lock.sqlite").unlink()
+        return _locked(folder)
     return lock
+
+
+def set_aside(folder: Path) -> list[str]:
+    """Put a damaged database and the parts that only it knows beside the store, under another name.
+
+    Returns
+    -------
+    list of str
+        What was moved, and where to.
+    """
+    moved = []
+    for name in ("state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "data"):
+        place = folder / name
+        if not place.exists():
+            continue
+        number = next(n for n in range(1, 10**6) if not (folder / f"{name}.damaged-{n}").exists())
+        aside = folder / f"{name}.damaged-{number}"
+        place.replace(aside)
+        moved.append(f"{place} is now {aside.name}")
+    return moved
 
 
 def _reason(error: Exception) -> str:

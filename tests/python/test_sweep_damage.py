@@ -1,0 +1,157 @@
+"""A store that lost or damaged a file says so in one line, and its runs are made again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ackclock.cli import main
+
+SWEEP = """
+name = "k"
+seeds = 4
+metrics = ["goodput_bps"]
+tables = ["flows"]
+scenario = { duration = "1 s", network = { bottleneck = { rate = "2 Mbit/s", delay = "5 ms" } }, flows = [{}] }
+[axes]
+"network.bottleneck.rate" = ["1 Mbit/s", "2 Mbit/s"]
+"""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pl.DataFrame]:
+    """A folder with a sweep that is done, and its table."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "k.toml").write_text(SWEEP)
+    assert main(["sweep", "run", str(folder / "k.toml"), "--out", str(folder / "k.sweep"), "--jobs", "1"]) == 0
+    return folder, pl.read_parquet(folder / "k.sweep/sweeps/k/table.parquet")
+
+
+def _part(store: Path, table: str = "runs") -> Path:
+    return next((store / "data/1" / table).glob("part-*.parquet"))
+
+
+def _gone(store: Path) -> None:
+    _part(store).unlink()
+
+
+def _table_gone(store: Path) -> None:
+    _part(store, "flows").unlink()
+
+
+def _truncated(store: Path) -> None:
+    os.truncate(_part(store), 200)
+
+
+def _empty(store: Path) -> None:
+    os.truncate(_part(store), 0)
+
+
+def _flipped(store: Path) -> None:
+    place = _part(store)
+    data = bytearray(place.read_bytes())
+    data[len(data) // 2] ^= 1
+    place.write_bytes(data)
+
+
+def _other_columns(store: Path) -> None:
+    pl.DataFrame({"key": ["a"], "x": [1]}).write_parquet(_part(store))
+
+
+def _fewer_rows(store: Path) -> None:
+    pl.read_parquet(_part(store)).head(3).write_parquet(_part(store))
+
+
+def _data_gone(store: Path) -> None:
+    shutil.rmtree(store / "data")
+
+
+DAMAGES = [_gone, _table_gone, _truncated, _empty, _flipped, _other_columns, _fewer_rows, _data_gone]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__[1:])
+def test_lost_runs_are_named_and_made_again(
+    damage: Callable[[Path], None], whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check` and whoever reads say what is lost; `run` makes it again, and the table is as before."""
+    folder, table = whole
+    shutil.copytree(folder, tmp_path / "x")
+    store = tmp_path / "x/k.sweep"
+    damage(store)
+    capsys.readouterr()
+    assert main(["sweep", "check", str(store)]) == 1
+    assert "part-000001.parquet" in capsys.readouterr().out
+    if damage is not _table_gone:
+        assert main(["sweep", "export", str(store), "--csv", str(tmp_path / "x.csv")]) == 3
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert "part-000001.parquet" in said
+        assert "makes its runs again" in said
+    assert main(["sweep", "resume", str(store), "--jobs", "1"]) == 0
+    said = capsys.readouterr()
+    assert "(8 runs): made again" in said.err
+    assert "8 of 8 runs done" in said.out
+    assert pl.read_parquet(store / "sweeps/k/table.parquet").equals(table)
+    assert main(["sweep", "check", str(store)]) == 0
+
+
+@pytest.mark.parametrize("what", ["pages", "table", "nonsense", "empty"])
+def test_a_damaged_database_is_one_line_and_can_be_set_aside(
+    what: str, whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is thrown away: it gets another name, and the runs are made again."""
+    import sqlite3
+
+    folder, table = whole
+    shutil.copytree(folder, tmp_path / "x")
+    store = tmp_path / "x/k.sweep"
+    database = store / "state.sqlite"
+    if what == "table":
+        with sqlite3.connect(database) as db:
+            db.execute("DROP TABLE runs")
+        db.close()
+    elif what == "pages":
+        data = bytearray(database.read_bytes())
+        for at in range(4096, len(data), 997):
+            data[at] ^= 0xFF
+        database.write_bytes(data)
+    else:
+        database.write_bytes(b"x" * 10_000 if what == "nonsense" else b"")
+    for command in (["status", str(store)], ["resume", str(store)], ["check", str(store)]):
+        capsys.readouterr()
+        assert main(["sweep", *command]) in (2, 3)
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert "internal error" not in said
+    if what not in ("pages", "table"):
+        return
+    assert main(["sweep", "check", str(store), "--repair"]) == 0
+    assert (store / "state.sqlite.damaged-1").is_file()
+    assert (store / "data.damaged-1").is_dir()
+    assert main(["sweep", "run", str(tmp_path / "x/k.toml"), "--out", str(store), "--jobs", "1"]) == 0
+    assert pl.read_parquet(store / "sweeps/k/table.parquet").equals(table)
+
+
+def test_cells_and_lock_are_written_again_and_foreign_files_stay(
+    whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What holds no runs costs none."""
+    folder, table = whole
+    shutil.copytree(folder, tmp_path / "x")
+    store = tmp_path / "x/k.sweep"
+    (store / "sweeps/k/cells.parquet").write_bytes(b"nothing")
+    (store / "lock.sqlite").write_bytes(b"nothing" * 100)
+    foreign = [store / "data/1/runs" / name for name in ("part-mine.txt", "part-7.parquet", "part-000009.parquet")]
+    for place in foreign:
+        place.write_text("mine")
+    assert main(["sweep", "export", str(store), "--csv", str(tmp_path / "x.csv")]) == 3
+    assert "cells.parquet: cannot be read" in capsys.readouterr().err
+    assert main(["sweep", "resume", str(store), "--jobs", "1"]) == 0
+    assert "8 of 8 runs done, 8 of them found" in capsys.readouterr().out
+    assert all(place.read_text() == "mine" for place in foreign)
+    assert pl.read_parquet(store / "sweeps/k/table.parquet").equals(table)
