@@ -42,6 +42,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/doc_examples.py --check
 	$(BIN)/python tools/controllers.py --check
+	$(BIN)/python tools/study_numbers.py --check
 
 bench: setup ## ns of CPU per packet, beside the yardstick
 	$(BIN)/ackclock bench
@@ -51,6 +52,7 @@ docs: setup ## write _tables.pyi and docs/reference/scenario.md from what the en
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/doc_examples.py
 	$(BIN)/python tools/controllers.py
+	$(BIN)/python tools/study_numbers.py
 
 linux: setup ## build the kernel of the linux backend, minutes the first time; with it `make test` tests against it
 	$(BIN)/ackclock linux build

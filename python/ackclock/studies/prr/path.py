@@ -35,21 +35,23 @@ def where(page: int, loss: float) -> str:
     return f"{PAGE_LABELS[page]}, {percent(loss)}"
 
 
-def network(loss: float = 0.0) -> dict[str, Any]:
+def network(loss: float = 0.0, *, queue: str = QUEUE, both_ways: bool = True) -> dict[str, Any]:
     """Both links of the path, each with `loss` in each direction.
 
     Parameters
     ----------
     loss
         Probability per link and direction.
+    queue
+        Limit of each queue.
+    both_ways
+        Whether the way back loses packets, too.
     """
-    queue = {"kind": "netem-limit", "limit": QUEUE}
+    shared = {"queue": {"kind": "netem-limit", "limit": queue}}
     lossy = {"loss": {"kind": "bernoulli", "p": loss}} if loss else {}
-    return {
-        "topology": "chain",
-        "access": {"rate": "1000 Mbit/s", "delay": DELAY, "queue": queue, **lossy},
-        "bottleneck": {"rate": "1.2 Mbit/s", "delay": DELAY, "queue": queue, **lossy},
-    }
+    access, bottleneck = ({"rate": rate, "delay": DELAY, **shared} for rate in ("1000 Mbit/s", "1.2 Mbit/s"))
+    found = {"topology": "chain", "access": {**access, **lossy}, "bottleneck": {**bottleneck, **lossy}}
+    return found if both_ways else {**found, "reverse": {"access": access, "bottleneck": bottleneck}}
 
 
 def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: Any) -> dict[str, Any]:
@@ -72,13 +74,13 @@ def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: An
     return made
 
 
-def fetch(page: int, loss: float, sender: dict[str, Any], *, name: str = "fetch") -> Scenario:
-    """One fetch of `page` bytes. The duration only ends what would never end."""
+def fetch(page: int, loss: float, sender: dict[str, Any], *, name: str = "fetch", **path: Any) -> Scenario:
+    """One fetch of `page` bytes. The duration only ends what would never end; `path` goes to `network`."""
     return Scenario.from_dict(
         {
             "name": name,
             "duration": "1 h",
-            "network": network(loss),
+            "network": network(loss, **path),
             "flows": [{**sender, "workload": {"kind": "fetch", "bytes": f"{page} bytes"}}],
         }
     )

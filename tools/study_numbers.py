@@ -1,0 +1,97 @@
+"""Fill the numbers of studies into the documents from the studies' records, or check that they are those of the records.
+
+A number stands between two comments, which no reader of the page sees:
+
+    gains <!-- prr.P5.large_high@paper:i -->6.0 % (5.8 to 6.2)<!-- . --> there
+
+`prr` is the study, `P5` the claim, `large_high` the key of its evidence, `paper` the scale; `:i` adds the 95 % interval, `:n` leaves the unit
+out. The verdicts of a study are a table:
+
+    <!-- verdicts prr -->
+    ...
+    <!-- . -->
+
+    python tools/study_numbers.py          # renew README.md, docs/*.md and docs/studies/*.md
+    python tools/study_numbers.py --check  # exit code 1 if one of them differs
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from ackclock import studies
+from ackclock.errors import InputError
+from ackclock.study import SCALES
+from ackclock.study.claim import DIRECTION, MAGNITUDE
+
+ROOT = Path(__file__).resolve().parent.parent
+NUMBER = re.compile(r"<!-- (\w[\w-]*)\.(\w+)\.(\w+)@(\w+)(?::(\w))? -->(.*?)<!-- \. -->", re.DOTALL)
+VERDICTS = re.compile(r"<!-- verdicts (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
+
+
+def documents(root: Path = ROOT) -> list[Path]:
+    """Where numbers of studies stand."""
+    return [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs" / "studies").glob("*.md"))]
+
+
+def number(match: re.Match[str]) -> str:
+    """A number between its comments."""
+    study, claim, key, scale, form, _ = match.groups()
+    quoted = studies.get(study).recorded(scale).quote(claim, key)
+    if quoted is None:
+        raise InputError(f"number: found {study}.{claim}.{key}@{scale}; allowed: one that the study's record has")
+    opening = match[0][: match[0].index("-->") + 3]
+    return f"{opening}{replace(quoted, taken='').text(form or '')}<!-- . -->"
+
+
+def verdicts(match: re.Match[str]) -> str:
+    """A table of all claims with the verdicts of both scales."""
+    study = studies.get(match[1])
+    records = [study.recorded(scale) for scale in SCALES]
+
+    def told(claim: str, half: str) -> str:
+        words = [record.verdicts(claim).get(half) for record in records]
+        if words[0] == words[1]:
+            return f"{words[0]}" if words[0] else ""
+        return " / ".join(str(word or "–") for word in words)
+
+    rows = [
+        f"| {claim.id} | {claim.statement} | {told(claim.id, DIRECTION)} | {told(claim.id, MAGNITUDE)} |"
+        for claim in study.claims
+    ]
+    head = ["| claim | statement | what it says | how much |", "| --- | --- | --- | --- |"]
+    return f"<!-- verdicts {study.name} -->\n\n" + "\n".join((*head, *rows)) + "\n\n<!-- . -->"
+
+
+def renewed(text: str) -> str:
+    """A document with the numbers of the records."""
+    return VERDICTS.sub(verdicts, NUMBER.sub(number, text))
+
+
+def main() -> int:
+    """Renew or check every document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    stale = []
+    check = parser.parse_args().check
+    for path in documents():
+        text = path.read_text(encoding="utf-8")
+        try:
+            made = renewed(text)
+        except InputError as error:
+            sys.exit(f"{path.relative_to(ROOT)}: {error}")
+        if made != text:
+            stale.append(str(path.relative_to(ROOT)))
+            if not check:
+                path.write_text(made, encoding="utf-8")
+    if check and stale:
+        sys.exit(f"numbers of {', '.join(stale)} differ from the records; python tools/study_numbers.py renews them")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
