@@ -61,7 +61,7 @@ def test_westwood_of_ucla_is_not_what_the_kernel_calls_so() -> None:
     assert job(named)["hosts"][0]["congestion_control"] == "westwood"
 
 
-@pytest.mark.parametrize("name", ["iw10", "large-pipes"])
+@pytest.mark.parametrize("name", ["prr", "iw10", "large-pipes"])
 def test_every_claim_is_asked_of_the_kernel_or_told_why_not(name: str) -> None:
     study = studies.get(name)
     assert study.kernel is not None

@@ -5,12 +5,13 @@ import json
 import polars as pl
 import pytest
 
-from ackclock import studies
-from ackclock.studies.prr import population, rfc_tables, timeouts, traces
-from ackclock.studies.prr.latency import paired
+from ackclock import run_batch, studies
+from ackclock.studies.prr import burst_loss, population, rfc_tables, stall, timeouts, traces
+from ackclock.studies.prr.fetches import paired
 from ackclock.studies.prr.published import PATTERNS, TABLES
-from ackclock.studies.prr.rules import LINUX_6, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
+from ackclock.studies.prr.rules import LINUX_6, LINUX_32, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
 from ackclock.study import SCALES, Plan, Verdict
+from ackclock.study.note import typed_in
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_show():
 
 def test_every_claim_is_complete():
     study = studies.get("prr")
-    assert [c.id for c in study.claims] == [f"T{i}" for i in range(1, 11)] + [f"P{i}" for i in range(1, 10)]
+    assert [c.id for c in study.claims] == [f"T{i}" for i in range(1, 13)] + [f"P{i}" for i in range(1, 15)]
     for claim in study.claims:
         assert claim.place
         assert claim.statement.endswith(".")
@@ -91,7 +92,7 @@ def test_threads_change_nothing(result):
 
 
 def test_exact_claims_hold_whatever_the_seeds(result):
-    for name in ("T1", "T2", "T4", "P7", "P8"):
+    for name in ("T1", "T2", "T4", "P7", "P8", "P13", "P14"):
         assert result.outcome(name).verdict is Verdict.HOLDS
 
 
@@ -123,8 +124,8 @@ def test_progress_runs_to_the_end():
 def test_scripted_losses_hit_the_named_segments():
     data = traces.run(Plan())
     drops = data.tables["traces.drops"].filter(pl.col("pattern") == "1-4, 11-16")
-    assert set(drops["rule"]) == set(RULES)
-    for rule in RULES:
+    assert set(drops["rule"]) == set(traces.RULES)
+    for rule in traces.RULES:
         hit = drops.filter(pl.col("rule") == rule)
         assert hit["seg_no"].to_list() == [1, 2, 3, 4, 11, 12, 13, 14, 15, 16]
         assert set(hit["rexmit"]) == {0}
@@ -205,3 +206,40 @@ def test_report(result, tmp_path):
 def test_with_other_seeds_undecided_is_no_surprise(result):
     for line in result.unexpected:
         assert "undecided" not in line
+
+
+def test_notes_have_no_number_of_a_run_typed_in(result):
+    """Numbers come from the evidence; what stands in a note itself is a name, a cell or a bound."""
+    known = []
+    for outcome in result.outcomes:
+        known += [outcome.claim.statement, outcome.claim.place]
+        for half in outcome.halves.values():
+            known += [half.criterion.reading, half.criterion.cell, half.criterion.printed]
+            known += [f"{e.label} {e.bound.text(e.unit)}" for e in half.evidence]
+    known += [scenario.to_toml() for scenario in result.study.scenarios().values()]
+    for claim in result.study.claims:
+        assert typed_in(claim.note, " ".join(known)) == [], claim.id
+    assert typed_in("It gains 5.83 %.", " ".join(known)) == ["5.83"]
+
+
+def test_what_weighs_is_named():
+    for claim in studies.get("prr").claims:
+        for _, criterion in claim.halves:
+            assert criterion.cell, claim.id
+
+
+def test_a_stall_is_banked_by_prr_alone():
+    tables = stall.run(Plan()).tables
+    assert stall.at_once(tables, RATE_HALVING) == 1
+    assert stall.at_once(tables, LINUX_32) == stall.at_once(tables, SSRB) == 8
+    assert stall.left(tables, RATE_HALVING) < 0 == stall.left(tables, LINUX_32)
+
+
+def test_bursts_of_losses_lose_as_much_as_single_ones():
+    """Two per cent in all, whatever the length of a burst; a long one hits neighbours."""
+    lost = {}
+    for length in burst_loss.LENGTHS:
+        batch = run_batch(burst_loss.scenario(LINUX_32, length, 100), range(1, 41))
+        links = batch.links.filter(pl.col("link") == 0)
+        lost[length] = links["dropped_loss"].sum() / links["arrivals_data"].sum()
+    assert all(0.014 < share < 0.026 for share in lost.values()), lost

@@ -26,13 +26,15 @@ def _around(value: float, half: float, n: int) -> Estimate:
 
 
 def ratio(numerator: Array, denominator: Array) -> Estimate:
-    """Ratio of two sums over the same independent runs (delta method).
+    """Ratio of two sums over the same independent runs (delta method, Student's t).
 
     Notes
     -----
     With one pair of values per run this is the ratio of two paired means; with counts per run it is a share among
     events that are not independent within a run.
     """
+    from scipy.stats import t
+
     n = numerator.size
     total = float(denominator.sum())
     if n < 2 or total == 0:
@@ -40,7 +42,7 @@ def ratio(numerator: Array, denominator: Array) -> Estimate:
     r = float(numerator.sum()) / total
     residual = numerator - r * denominator
     se = float(np.sqrt((residual**2).sum() * n / (n - 1))) / total
-    return _around(r, Z95 * se, n)
+    return _around(r, float(t.ppf(0.975, n - 1)) * se, n)
 
 
 def gain(base: Array, other: Array) -> Estimate:

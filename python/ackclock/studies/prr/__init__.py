@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ackclock.studies.prr import (
+    burst_loss,
     findings,
     ideal_path,
     kernels,
@@ -14,6 +15,7 @@ from ackclock.studies.prr import (
     recoveries,
     rfc_tables,
     short,
+    stall,
     timeouts,
     traces,
 )
@@ -59,6 +61,8 @@ STUDY = Study(
         latency.CHAPTER,
         loss_or_not.CHAPTER,
         timeouts.CHAPTER,
+        burst_loss.CHAPTER,
+        stall.CHAPTER,
         kernels.CHAPTER,
         noise.CHAPTER,
         short.CHAPTER,

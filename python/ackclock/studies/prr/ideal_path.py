@@ -1,4 +1,4 @@
-"""What PRR does on the ideal path: bursts, rebuilding up to ssthresh, exit windows (T2, P7, P8)."""
+"""What PRR does on the ideal path: bursts, rebuilding up to ssthresh, exit windows (T2, P7, P8, P14)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ import polars as pl
 from ackclock.plot import Figure, new
 from ackclock.report import Block, Cell, Table, paragraph
 from ackclock.studies.prr.published import PATTERNS
-from ackclock.studies.prr.rules import (
-    CRB,
-    RATE_HALVING,
-    RFC6675,
-    RFC9937,
-    SERIES,
-    SSRB,
-    label,
-)
+from ackclock.studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937, SERIES, SSRB, UB, label
 from ackclock.study import (
     Chapter,
     Claim,
@@ -49,7 +41,20 @@ def t2(tables: Tables) -> Sequence[Evidence]:
                 bound=exactly(10),
                 unit="segments",
             )
-            for rule in (SSRB, RFC9937)
+            for rule in (PRR, SSRB, RFC9937)
+        ),
+        Evidence(
+            label="long flow: recoveries that PRR ends below ssthresh",
+            value=float(_ends_below(tables, "with PRR")),
+            bound=exactly(0),
+            unit="recoveries",
+        ),
+        Evidence(
+            label="for contrast, long flow: recoveries that rate halving ends below ssthresh",
+            value=float(_ends_below(tables, "without PRR")),
+            bound=exactly(0),
+            unit="recoveries",
+            weighs=False,
         ),
         *(
             Evidence(
@@ -64,38 +69,71 @@ def t2(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
+def _ends_below(tables: Tables, arm: str) -> int:
+    """Recoveries of the long flow whose cwnd is below ssthresh just before the end."""
+    r = tables["traces.long_recoveries"].filter(pl.col("arm") == arm)
+    return r.filter(pl.col("cwnd_before_exit") < pl.col("ssthresh")).height
+
+
+def _episode(tables: Tables, pattern: str, rule: str, quantity: str) -> float:
+    """A number of a whole episode; `pattern` begins its name."""
+    row = tables["tables.episodes"].filter(
+        pl.col("pattern").str.starts_with(pattern) & (pl.col("rule") == rule) & (pl.col("quantity") == quantity)
+    )
+    return float(row["computed"][0])
+
+
 def p7(tables: Tables) -> Sequence[Evidence]:
     """Golden numbers of whole episodes that are missed."""
     e = tables["tables.episodes"]
     bulk = e.filter(pl.col("golden").is_not_null())
     missed = bulk.filter(pl.col("golden") != pl.col("computed")).height
 
-    def value(pattern: str, rule: str, quantity: str) -> float:
-        row = e.filter(
-            pl.col("pattern").str.starts_with(pattern) & (pl.col("rule") == rule) & (pl.col("quantity") == quantity)
-        )
-        return float(row["computed"][0])
-
     return [
         Evidence(label=f"golden numbers missed, of {bulk.height}", value=missed, bound=exactly(0)),
         Evidence(
             label="burst of RFC 6675 on the entering ACK, 90 of 100 lost",
-            value=value("W 100", RFC6675, "burst_at_entry"),
+            value=_episode(tables, "W 100", RFC6675, "burst_at_entry"),
             bound=exactly(41),
             unit="segments",
         ),
         Evidence(
             label="recovery time of rate halving, 15 of 20 lost",
-            value=value("W 20, segments", RATE_HALVING, "rtts"),
+            value=_episode(tables, "W 20, segments", RATE_HALVING, "rtts"),
             bound=exactly(4),
             unit="RTTs",
         ),
         Evidence(
             label="recovery time of PRR-SSRB, 15 of 20 lost",
-            value=value("W 20, segments", SSRB, "rtts"),
+            value=_episode(tables, "W 20, segments", SSRB, "rtts"),
             bound=exactly(2),
             unit="RTTs",
         ),
+        Evidence(
+            label="burst of PRR-SSRB on the entering ACK, 90 of 100 lost",
+            value=_episode(tables, "W 100", SSRB, "burst_at_entry"),
+            bound=at_most(2),
+            unit="segments",
+        ),
+    ]
+
+
+def p14(tables: Tables) -> Sequence[Evidence]:
+    """PRR-UB against RFC 6675 under heavy loss."""
+    asked = (
+        ("W 100", "burst_at_entry", "burst on the entering ACK, 90 of 100 lost", "segments"),
+        ("W 20, segments", "max_burst", "largest burst, 15 of 20 lost", "segments"),
+        ("W 20, segments", "rtts", "recovery time, 15 of 20 lost", "RTTs"),
+        ("W 20, segments", "pipe_at_exit", "pipe at the end, 15 of 20 lost", "segments"),
+    )
+    return [
+        Evidence(
+            label=f"{text}: PRR-UB less RFC 6675",
+            value=_episode(tables, pattern, UB, quantity) - _episode(tables, pattern, RFC6675, quantity),
+            bound=exactly(0),
+            unit=unit,
+        )
+        for pattern, quantity, text, unit in asked
     ]
 
 
@@ -105,7 +143,7 @@ def p8(tables: Tables) -> Sequence[Evidence]:
         pl.col("pattern").str.contains("nothing new") & (pl.col("quantity") == "cwnd_before_exit")
     )
     found = []
-    for rule in (RATE_HALVING, RFC6675, CRB, SSRB, RFC9937):
+    for rule in (RATE_HALVING, RFC6675, CRB, SSRB, PRR, RFC9937):
         value = float(e.filter(pl.col("rule") == rule)["computed"][0])
         bound = at_most(3) if rule == RATE_HALVING else exactly(10)
         found.append(
@@ -189,7 +227,9 @@ CLAIMS = (
         statement="When losses push pipe below ssthresh, PRR rebuilds it up to ssthresh if there is data to send.",
         direction=Criterion(
             measure=t2,
-            reading="ideal path, window 20, segments 0 to 14 lost: pipe plus what the last ACK in recovery sends equals ssthresh",
+            reading="pipe plus what the last ACK in recovery sends equals ssthresh; no recovery of the long flow ends below it",
+            cell="the long flow of the blog's first figure, and the ideal path (window 20, segments 0 to 14 lost)",
+            bound="stated",
         ),
         note="SSRB (RFC 6937, and the kernel of the study) does so from the first ACK, RFC 9937 from the first ACK that "
         "makes good progress. CRB and rate halving stay where the losses left them.",
@@ -200,7 +240,10 @@ CLAIMS = (
         statement="Under heavy loss RFC 6675 bursts, rate halving takes several RTTs, PRR-SSRB recovers about as fast without the burst.",
         direction=Criterion(
             measure=p7,
-            reading="on the ideal path: bursts and exit windows exactly, recovery times to the nearest RTT",
+            reading="bursts and exit windows exactly, recovery times to the nearest RTT",
+            cell="15 losses of 20 and 90 of 100, on the slides; the ideal path",
+            bound="printed",
+            printed="a burst of up to 40 segments",
         ),
     ),
     Claim(
@@ -209,9 +252,21 @@ CLAIMS = (
         statement="If a short response leaves nothing new to send, rate halving ends with a window of 1 to 3 although ssthresh is intact.",
         direction=Criterion(
             measure=p8,
-            reading="ideal path, window 20, segment 0 lost: at most 3 with rate halving, ssthresh with the others",
+            reading="at most 3 with rate halving, ssthresh with the others",
+            cell="window 20, segment 0 lost, on the ideal path: the slide names no numbers",
         ),
         note="All others end with cwnd = ssthresh: the next response leaves at once instead of in slow start.",
+    ),
+    Claim(
+        id="P14",
+        place=f"{_SLIDES}, PRR with unlimited bound",
+        statement="PRR-UB mirrors RFC 3517: it sends a burst when pipe falls below ssthresh.",
+        direction=Criterion(
+            measure=p14,
+            reading="under heavy loss bursts, recovery time and pipe at the end are those of RFC 6675",
+            cell="15 losses of 20 and 90 of 100, on the slides; the ideal path",
+            bound="stated",
+        ),
     ),
 )
 

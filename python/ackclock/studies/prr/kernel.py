@@ -14,7 +14,7 @@ import polars as pl
 
 from ackclock.report import Section, Table, paragraph
 from ackclock.scenario import Scenario
-from ackclock.studies.prr import latency, path
+from ackclock.studies.prr import kernels, latency, path
 from ackclock.studies.prr.path import HIGH, LOSSES, LOW, PAGE_LABELS, percent, where
 from ackclock.studies.prr.rules import CRB, LINUX_6, RATE_HALVING, RFC6675, SSRB, label
 from ackclock.study import Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, above
@@ -131,7 +131,7 @@ CLAIMS = tuple(
         statement=claim.statement,
         direction=Criterion(measure=MEASURES[claim.id], reading="pages of 75 KB and 750 KB, hosts of Linux 6"),
     )
-    for claim in latency.CLAIMS
+    for claim in (*latency.CLAIMS, *kernels.CLAIMS)
     if claim.id in MEASURES
 )
 
@@ -147,6 +147,8 @@ LEFT_OUT = {
     "T8": _OLD,
     "T9": _OLD,
     "T10": _OLD,
+    "T11": _OLD,
+    "T12": "needs queues and losses that the kernel's part does not run",
     "P1": "needs the pipe at the start of each recovery, which the kernel does not report",
     "P2": "needs the window at the end of each recovery, which the kernel does not report",
     "P3": _EVENTS,
@@ -155,6 +157,11 @@ LEFT_OUT = {
     "P6": "the table of gains has RFC 6675 beside PRR",
     "P7": _IDEAL,
     "P8": _IDEAL,
+    "P10": "the table of gains has both rules",
+    "P11": _EVENTS,
+    "P12": _EVENTS,
+    "P13": "needs the congestion window on every ACK",
+    "P14": _IDEAL,
     "P9": "needs early retransmit, which Linux 6 no longer has",
 }
 

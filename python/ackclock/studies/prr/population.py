@@ -13,8 +13,8 @@ import polars as pl
 
 from ackclock.scenario import Scenario
 from ackclock.studies.prr import path
-from ackclock.studies.prr.latency import HALF, NEEDS
-from ackclock.studies.prr.rules import RULES, SSRB
+from ackclock.studies.prr.fetches import HALF, HALF_ARM, NEEDS
+from ackclock.studies.prr.rules import RULES
 from ackclock.study import Data, Plan, Tables
 from ackclock.study.cells import Cell, collect
 
@@ -37,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
 }
 
-ARMS = (*RULES, f"{SSRB}, {HALF}")
+ARMS = (*RULES, HALF_ARM)
 
 
 def scenario(setting: str, arm: str, clients: int) -> Scenario:

@@ -148,7 +148,7 @@ def run(plan: Plan) -> Data:
                     }
                 )
     acks = []
-    for rule in ("rate-halving", "rfc6675", "prr-crb", "prr-ssrb", "prr-rfc9937"):
+    for rule in ("rate-halving", "rfc6675", "prr-crb", "prr-ssrb", "prr-linux-3.2", "prr-rfc9937"):
         for lost in (1, 15):
             rows, _ = ideal(rule, window=20, lost=tuple(range(lost)))
             acks.append(

@@ -26,7 +26,10 @@ RULES = (RATE_HALVING, RFC6675, CRB, SSRB, LINUX_32, RFC9937, LINUX_6)
 FORM = Reading(
     name="form",
     question="Which rule is meant by PRR?",
-    options={"Linux 3.2": "as in the kernel of both publications", "RFC 6937": "SSRB as printed, without an end of recovery"},
+    options={
+        "Linux 3.2": "as in the kernel of both publications",
+        "RFC 6937": "SSRB as printed, without an end of recovery",
+    },
     why="the blog compares kernels 3.0 and 3.2, and the servers of the paper ran the patch that went into 3.2",
 )
 
@@ -39,6 +42,7 @@ def prr(tables: Tables) -> str:
 def others(tables: Tables) -> tuple[str, ...]:
     """PRR's other form, to be shown beside."""
     return (SSRB,) if prr(tables) == PRR else (PRR,)
+
 
 SERIES = {
     RATE_HALVING: Series(label="rate halving", colour=OKABE_ITO["vermilion"], marker="s", dash=(0, (4, 2))),

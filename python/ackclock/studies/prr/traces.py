@@ -13,14 +13,8 @@ from ackclock.plot import traces as drawn
 from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.studies.prr import path
-from ackclock.studies.prr.rules import (
-    RATE_HALVING,
-    RFC6675,
-    RFC9937,
-    RULES,
-    SSRB,
-    label,
-)
+from ackclock.studies.prr.rules import PRR, RATE_HALVING, RFC6675, RFC9937, SSRB, UB, label
+from ackclock.studies.prr.rules import RULES as COMPARED
 from ackclock.study import (
     Chapter,
     Claim,
@@ -30,6 +24,7 @@ from ackclock.study import (
     Experiment,
     Plan,
     Tables,
+    above,
     at_most,
 )
 
@@ -39,6 +34,9 @@ LONG = {
     "RFC 6675": path.host(recovery=RFC6675),
 }
 """Arms of the cwnd experiment: one sender, three rules."""
+
+RULES = (*COMPARED, UB)
+"""Of the time-sequences: the slides show PRR without a bound, too."""
 
 PATTERNS = {"1-4": [(1, 4)], "1-4, 11-16": [(1, 4), (11, 16)]}
 """Segments whose first transmission is dropped, counted from 1."""
@@ -149,9 +147,19 @@ def t1(tables: Tables) -> Sequence[Evidence]:
         Evidence(
             label="largest fall of cwnd on one ACK, PRR", value=largest("with PRR"), bound=at_most(1), unit="segments"
         ),
-        *(
-            Evidence(label=f"for contrast: {name}", value=largest(arm), bound=at_most(1), unit="segments", weighs=False)
-            for arm, name in (("without PRR", "rate halving"), ("RFC 6675", "RFC 6675"))
+        Evidence(
+            label="in one step: largest fall with RFC 6675",
+            value=largest("RFC 6675"),
+            bound=above(1),
+            unit="segments",
+            key="step",
+        ),
+        Evidence(
+            label="for contrast: rate halving",
+            value=largest("without PRR"),
+            bound=at_most(1),
+            unit="segments",
+            weighs=False,
         ),
     ]
 
@@ -242,7 +250,7 @@ def _others(tables: Tables, arm: str, idx: int) -> str:
     return f"Of its {r.height} other recoveries {at} end at ssthresh."
 
 
-SHOWN = (RATE_HALVING, RFC6675, SSRB, RFC9937)
+SHOWN = (RATE_HALVING, RFC6675, UB, SSRB, PRR, RFC9937)
 """Rules of the time-sequence figures; the interactive ones have all."""
 
 
@@ -268,12 +276,12 @@ def last_repair(tables: Tables, pattern: str) -> dict[str, float]:
 
 
 def sequences(tables: Tables, pattern: str, name: str, title: str, caption: str) -> Figure:
-    """Time-sequence of one loss pattern for the four families of rules."""
+    """Time-sequence of one loss pattern for each family of rules."""
     t = tables["traces.sequence"].filter(pl.col("pattern") == pattern)
     drops = tables["traces.drops"].filter(pl.col("pattern") == pattern)
 
     def draw() -> Any:
-        figure, axes = new(7.6, 5.6, nrows=2, ncols=2, sharex=True, sharey=True)
+        figure, axes = new(7.6, 7.2, nrows=3, ncols=2, sharex=True, sharey=True)
         end = max(_finished(t.filter(pl.col("rule") == rule)) for rule in SHOWN)
         for ax, rule in zip(axes.flat, SHOWN, strict=True):
             acks = t.filter(pl.col("rule") == rule)
@@ -339,10 +347,11 @@ CLAIMS = (
         statement="With PRR, cwnd falls gradually, ACK by ACK, instead of in one step.",
         direction=Criterion(
             measure=t1,
-            reading="on the 200 s Reno flow no ACK in recovery lowers cwnd by more than one segment beyond what it newly reports lost",
+            reading="no ACK in recovery lowers cwnd by more than one segment beyond what it newly reports lost",
+            cell="the 200 s Reno flow of the blog's first figure",
         ),
         note="Proportional sending takes back one segment for each one or two delivered. Rate halving is gradual as well; "
-        "the step that the claim contrasts with is RFC 6675's, which cuts cwnd at once.",
+        "the step that the claim contrasts with is RFC 6675's, which cuts cwnd by {step} at once.",
     ),
 )
 
