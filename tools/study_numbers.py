@@ -35,7 +35,11 @@ VERDICTS = re.compile(r"<!-- verdicts (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTA
 
 def documents(root: Path = ROOT) -> list[Path]:
     """Where numbers of studies stand."""
-    return [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs" / "studies").glob("*.md"))]
+    return [
+        root / "README.md",
+        *sorted((root / "docs").glob("*.md")),
+        *sorted((root / "docs" / "studies").glob("*.md")),
+    ]
 
 
 def number(match: re.Match[str]) -> str:

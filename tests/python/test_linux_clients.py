@@ -69,7 +69,10 @@ def test_every_claim_is_asked_of_the_kernel_or_told_why_not(name: str) -> None:
     asked, left_out = [claim.id for claim in part.claims], list(part.left_out)
     assert sorted(asked + left_out) == sorted(claim.id for claim in study.claims)
     for scenario in part.scenarios().values():
-        job(scenario.set("flows.0.congestion_control", "cubic"))
+        flow = scenario.flows[0]
+        assert flow.recovery is None or name == "prr"  # whose kernel has more rules than the one that is asked here
+        if flow.recovery is None:
+            job(scenario.set("flows.0.congestion_control", "cubic"))
 
 
 def test_a_study_without_a_part_for_the_kernel_is_refused_with_those_that_have_one() -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from test_tools import tool
 
 from ackclock import studies
 from ackclock.errors import InputError
 from ackclock.report import render
 from ackclock.stats import Estimate
-from ackclock.studies.prr import ideal_path, rfc_tables
+from ackclock.studies.prr import ideal_path, path, rfc_tables, traces
 from ackclock.studies.prr.rules import RFC6675, SSRB
 from ackclock.study import (
     Chapter,
@@ -275,26 +276,57 @@ def test_a_report_without_the_other_readings_says_how_to_run_them(tmp_path):
     assert "the script has 10" in html
 
 
-def test_prr_that_bursts_is_reported_by_the_record(monkeypatch):
-    """A PRR that fills up to ssthresh at once recovers as fast: the note of its burst is what gives it away."""
-    found = studies.get("prr")
-    recorded = found.recorded("quick")
-    claims = [claim for claim in ideal_path.CHAPTER.claims if claim.id in ("T2", "P8")]
+def exact_outcomes():
+    """Claims of `prr` that need no chance."""
+    tables = {**rfc_tables.run(Plan()).tables, **traces.run(Plan()).tables}
+    claims = (*ideal_path.CHAPTER.claims, *traces.CHAPTER.claims)
+    return [claim.judge(tables) for claim in claims]
 
-    def outcomes():
-        tables = rfc_tables.run(Plan()).tables
-        return [claim.judge(tables) for claim in (*claims, burst)]
 
-    burst = next(claim for claim in ideal_path.CHAPTER.claims if claim.id == "P7")
-    assert recorded.changed(outcomes()) == recorded.drifted(outcomes()) == []
+def test_what_needs_no_chance_is_as_recorded():
+    recorded = studies.get("prr").recorded("quick")
+    outcomes = exact_outcomes()
+    assert recorded.changed(outcomes) == recorded.drifted(outcomes) == []
+    assert set(recorded.claims) >= {o.claim.id for o in outcomes}
+
+
+def test_a_prr_that_bursts_is_reported_by_the_record(monkeypatch):
     right = rfc_tables.ideal
 
     def broken(rule: str, **more):
         return right(RFC6675 if rule == SSRB else rule, **more)
 
     monkeypatch.setattr(rfc_tables, "ideal", broken)
-    told = [*recorded.changed(outcomes()), *recorded.drifted(outcomes())]
-    assert any("P7" in line for line in told), told
+    told = studies.get("prr").recorded("quick").changed(exact_outcomes())
+    assert any(line.startswith("P7") for line in told), told
+
+
+def test_a_rule_that_moves_under_an_unchanged_verdict_is_reported_as_drift(monkeypatch):
+    """RFC 6675 that cuts less deep: T1 still holds, for it still cuts in one step."""
+    monkeypatch.setitem(traces.LONG, "RFC 6675", path.host(recovery=RFC6675, beta=0.8))
+    recorded, outcomes = studies.get("prr").recorded("quick"), exact_outcomes()
+    assert recorded.changed(outcomes) == []
+    (told,) = recorded.drifted(outcomes)
+    assert told.startswith("T1: in one step: largest fall with RFC 6675: ")
+
+
+def test_a_wrong_number_in_a_document_is_found():
+    numbers = tool("study_numbers")
+    right = numbers.renewed("falls by <!-- prr.T1.step@quick -->?<!-- . --> at once")
+    quoted = studies.get("prr").recorded("quick").quote("T1", "step")
+    assert quoted is not None
+    assert right == f"falls by <!-- prr.T1.step@quick -->{replace(quoted, taken='').text('')}<!-- . --> at once"
+    assert numbers.renewed(right) == right
+    assert numbers.renewed(right.replace(" segments", " packets")) == right
+    with pytest.raises(InputError, match=r"found prr\.T1\.nothing@quick"):
+        numbers.renewed("<!-- prr.T1.nothing@quick -->1<!-- . -->")
+
+
+def test_documents_have_the_numbers_of_the_records():
+    numbers = tool("study_numbers")
+    for document in numbers.documents():
+        text = document.read_text(encoding="utf-8")
+        assert numbers.renewed(text) == text, document.name
 
 
 def test_numbers_are_quoted_as_the_report_prints_them():
