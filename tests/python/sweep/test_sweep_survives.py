@@ -28,7 +28,7 @@ BASE = {
 
 
 def killed(folder: Path, kills: int) -> dict[str, int]:
-    script = ROOT / "tests" / "python" / "kill_sweep.py"
+    script = ROOT / "tests" / "python" / "sweep" / "kill_sweep.py"
     done = subprocess.run(
         [sys.executable, str(script), str(folder), str(kills), "1"], capture_output=True, text=True, check=False
     )

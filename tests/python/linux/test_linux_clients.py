@@ -21,7 +21,7 @@ from ackclock.study.cells import Cell, collect
 from ackclock.study.kernel import KernelPart
 
 CONTROLLERS = ["cubic", "reno", "westwood"]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def job(scenario: ackclock.Scenario, network: Any = "auto") -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ackclock.errors import InputError, ScenarioError, UnavailableError
 from ackclock.linux import _build, _cache, _guest, _source, _translate
 
 CONTROLLERS = ["bbr", "cubic", "cubic_prr_crb", "cubic_rh", "reno"]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 TABLES = r"""
 import json, struct
