@@ -8,6 +8,8 @@
 //!
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
+//!
+//! Length: loss, queue, rate and delay happen in one order, which is read in one place, with what each of them counts.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Packet, Rate, Span, Stream, Time};

@@ -1,4 +1,6 @@
 //! `ackclock._engine`: the simulator for Python. Text and numbers in, columns as raw buffers out; no logic here.
+//!
+//! Length: one function for each that Python calls; they hold no logic.
 
 mod controller;
 mod interrupt;
@@ -203,7 +205,7 @@ fn run<'py>(
 /// One run for each seed, on `threads` threads; `memory` and `stop` as in [`run`], for each of them.
 #[pyfunction]
 #[pyo3(signature = (scenario_json, seeds, threads, progress = None, controllers = None, memory = None, stop = None))]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run_batch<'py>(
     py: Python<'py>,
     scenario_json: &str,
@@ -272,7 +274,7 @@ type Wanted = Vec<(String, Option<Vec<String>>)>;
 /// are shorter. A run that needs more than `memory` bytes fails.
 #[pyfunction]
 #[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None))]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run_each<'py>(
     py: Python<'py>,
     scenarios: Vec<String>,

@@ -3,7 +3,7 @@
 //! thread and always asks for the same memory, so the count is as deterministic as the run. An allocation is rare (none
 //! per packet), so it costs nothing that can be measured.
 
-#![allow(unsafe_code)] // the contract of an allocator; each call is handed on as it came
+#![allow(unsafe_code, reason = "the contract of an allocator; each call is handed on as it came")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

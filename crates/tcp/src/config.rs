@@ -1,4 +1,6 @@
 //! Host profiles: named sets of constants, and what a scenario may change in them. Each value names its source.
+//!
+//! Length: a list of settings, and their values in each profile.
 
 use ackclock_cc::controller::{Options, Recipe, Shared};
 use ackclock_cc::Rule;
