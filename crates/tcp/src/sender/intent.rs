@@ -31,9 +31,9 @@ pub(super) enum Next {
     #[default]
     Nothing,
     New,
+    NewThenLost,
     Lost,
     LostThenNew,
-    NewThenLost,
 }
 
 /// What leaves next.
@@ -72,16 +72,15 @@ impl Intent {
         self.first = self.first.filter(|&first| first != First::Head);
     }
 
-    /// The probe that is due, if one is: it leaves now.
+    /// Whether a probe is due.
     #[inline]
-    pub fn take_probe(&mut self) -> Option<First> {
-        match self.first {
-            None | Some(First::Head) => None,
-            probe => {
-                self.first = None;
-                probe
-            }
-        }
+    pub fn probes(&self) -> bool {
+        matches!(self.first, Some(First::LossProbe | First::WindowProbe))
+    }
+
+    /// What is due whatever the window; it leaves now.
+    pub fn take_first(&mut self) -> Option<First> {
+        self.first.take()
     }
 
     /// Whether the head is due; it leaves now.
@@ -164,11 +163,12 @@ mod tests {
     fn the_head_waits_for_its_turn_and_a_probe_does_not() {
         let mut intent = Intent::default();
         intent.force(First::Head);
-        assert_eq!(intent.take_probe(), None);
+        assert!(!intent.probes());
         assert!(intent.take_head() && !intent.take_head());
         intent.force(First::LossProbe);
         intent.spare_head();
         assert!(!intent.take_head());
-        assert_eq!((intent.take_probe(), intent.take_probe()), (Some(First::LossProbe), None));
+        assert!(intent.probes());
+        assert_eq!((intent.take_first(), intent.take_first()), (Some(First::LossProbe), None));
     }
 }

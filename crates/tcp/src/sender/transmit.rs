@@ -44,11 +44,17 @@ impl Sender {
         }
     }
 
+    #[cold]
+    fn next_probe(&mut self, now: Time) -> Option<Segment> {
+        match self.intent.take_first() {
+            Some(First::WindowProbe) => self.window_probe(now),
+            _ => self.probe(now),
+        }
+    }
+
     fn poll_written(&mut self, now: Time) -> Option<Segment> {
-        match self.intent.take_probe() {
-            Some(First::WindowProbe) => return self.window_probe(now),
-            Some(_) => return self.probe(now),
-            None => {}
+        if self.intent.probes() {
+            return self.next_probe(now);
         }
         if self.intent.repairs() {
             if let Some(seg) = self.next_lost(now) {
