@@ -45,6 +45,8 @@ def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
 def _path(text: str | None, option: str) -> Path | None:
     if text in ("", "-"):
         raise InputError(f'{option}: found {quote(text)}; allowed: a name in the file system (one that is "-": ./-)')
+    if text is not None and not text.isprintable():
+        raise InputError(f"{option}: found {quote(text)}; allowed: a name that can be printed")
     return None if text is None else Path(text)
 
 

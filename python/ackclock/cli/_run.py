@@ -12,6 +12,7 @@ from ackclock._files import staged
 from ackclock._results import check_folder, names
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.scenario._toml import check_keys
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ackclock.scenario import CapturePoint
 
 BACKENDS = ("sim", "linux")
+
+MOST_PARTS = 100
+"""Of a dotted key."""
 
 SHOWN = 20
 """Rows of a table on the terminal."""
@@ -76,6 +80,9 @@ def run(
         raise InputError(f"--pcap-at: found {quote(pcap_at)} without --pcap; allowed: together with --pcap FILE")
     if pcap is not None:
         _check_capture(pcap, out)
+    for option, place in (("--pcap", pcap), ("--out", out)):
+        if place is not None and place.exists() and place.samefile(file):
+            raise InputError(f"{option} {place}: found the scenario itself; allowed: another name")
     side: CapturePoint = "receiver" if pcap_at == "receiver" else "sender"
     with _capture(pcap) as captured:
         try:
@@ -138,6 +145,8 @@ def change(scenario: Scenario, text: str) -> Scenario:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise InputError(f"--set: found {quote(text)}; allowed: KEY=VALUE, e.g. flows.0.congestion_control=reno")
+    if key.count(".") > MOST_PARTS:
+        raise InputError(f"--set: found a key of {key.count('.') + 1} parts; allowed: at most {MOST_PARTS}")
     for part in key.strip().split("."):
         if part.isdecimal() and part != str(int(part[:20])):
             raise InputError(f"--set: {key.strip()}: found {quote(part)}; allowed: a position without leading zeros")
@@ -151,8 +160,9 @@ def _value(text: str) -> Any:
     if "\n" in text:
         return text
     try:
+        check_keys(text)
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text
 
 

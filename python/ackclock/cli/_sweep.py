@@ -138,6 +138,8 @@ def export(target: Path, *, out: Path | None, csv: Path | None) -> None:
     if csv is None:
         raise InputError("--csv: found nothing; allowed: a file that can be written")
     folder, name = _folder(target, out)
+    if csv.exists() and target.is_file() and csv.samefile(target):
+        raise InputError(f"--csv {csv}: found the sweep itself; allowed: another name")
     _terminal.writable_file(csv, "--csv")
     results = sweeps.read(folder, name)
     results.runs.write_csv(csv)

@@ -60,7 +60,10 @@ def _console(*, stderr: bool = False, width: int | None = None) -> Console:
     from rich.console import Console
 
     # rich keeps bold and dim under NO_COLOR; no-color.org asks for no escapes at all.
-    return Console(stderr=stderr, width=width, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    # What stands in brackets is a name of somebody's, no markup.
+    return Console(
+        stderr=stderr, width=width, markup=False, color_system=None if os.environ.get("NO_COLOR") else "auto"
+    )
 
 
 def show_json(value: Any) -> None:

@@ -48,6 +48,7 @@ class Series:
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
+    "text.parse_math": False,  # a dollar sign in a name is one
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",

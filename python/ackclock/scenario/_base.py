@@ -72,7 +72,10 @@ def _expected(field: FieldInfo) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(f'"{name}"' for name in get_args(kind))
     if get_origin(kind) in (Union, UnionType):
-        kinds = [get_args(table.model_fields["kind"].annotation)[0] for table in get_args(kind)]
+        tables = [table for table in get_args(kind) if hasattr(table, "model_fields")]
+        kinds = [get_args(table.model_fields["kind"].annotation)[0] for table in tables if "kind" in table.model_fields]
+        if not kinds:
+            return "a value, or a table"
         return f'a table with a "kind" ({", ".join(kinds)})'
     if get_origin(kind) is tuple:
         inner = get_args(kind)[0]

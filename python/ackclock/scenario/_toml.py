@@ -1,4 +1,4 @@
-"""Writes plain values as TOML (the standard library only reads it)."""
+"""Writes plain values as TOML (the standard library only reads it), and keeps from reading what would take for ever."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ from collections.abc import Mapping
 from typing import Any
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+_CHAIN = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){100}")
+
+
+def check_keys(text: str) -> None:
+    """Refuse dotted keys of more than a hundred parts: the standard library's time grows with their square.
+
+    Raises
+    ------
+    ValueError
+        If there is one.
+    """
+    if _CHAIN.search(text) is not None:
+        raise ValueError("a dotted key of more than 100 parts")
 
 
 def to_toml(values: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from ackclock import units
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
 from ackclock.scenario._tables import DropTail, Scripted
-from ackclock.scenario._toml import to_toml
+from ackclock.scenario._toml import check_keys, to_toml
 from ackclock.scenario.flow import Flows
 from ackclock.scenario.host import Host
 from ackclock.scenario.link import Link
@@ -398,6 +398,7 @@ def load(path: str | Path) -> Scenario:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ScenarioError(source=source, found=f"an unreadable file ({reason.lower()})", allowed=allowed) from None
     try:
+        check_keys(text)
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise ScenarioError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from math import prod
 from typing import Any
 
 from ackclock import units
@@ -15,6 +17,9 @@ from ackclock.errors import ScenarioError, one_of, quote
 
 MOST_VALUES = 100_000
 """Values of one axis."""
+
+MOST_CELLS = 200_000
+"""Points of a grid: each takes about 4 kB while it is planned."""
 
 _DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
 _RANGE_KEYS = ("from", "to", "steps", "spacing")
@@ -92,6 +97,10 @@ def combinations(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> list[
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{n} for {key}" for key, n in lengths.items())
             raise ScenarioError(key=f"zip.{g}", found=f"{told} values", allowed="equally many values in a group")
+    lengths_of: dict[object, int] = {group_of.get(axis.key, axis.key): len(axis.values) for axis in axes}
+    cells = prod(lengths_of.values())
+    if cells > MOST_CELLS:
+        raise ScenarioError(key="axes", found=f"{_many(cells)} cells", allowed=f"at most {MOST_CELLS:,}")
     steps: list[list[dict[str, Any]]] = []
     seen: set[int] = set()
     for axis in axes:
@@ -105,6 +114,10 @@ def combinations(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> list[
             steps.append([dict(zip(keys, row, strict=True)) for row in rows])
     points = ({k: v for part in parts for k, v in part.items()} for parts in product(*steps))
     return [{axis.key: point[axis.key] for axis in axes} for point in points]
+
+
+def _many(cells: int) -> str:
+    return f"{cells:,}" if cells < 10**12 else f"about 10^{len(str(cells)) - 1}"
 
 
 def base_value(value: Any) -> float | None:
@@ -151,9 +164,14 @@ def _list(written: Any) -> tuple[Any, ...]:
         raise ScenarioError(found=quote(written), allowed="a list of values, or a table with from, to and steps")
     if not 1 <= len(written) <= MOST_VALUES:
         raise ScenarioError(found=f"a list of {len(written)}", allowed=f"1 to {MOST_VALUES} values")
-    for i, value in enumerate(written):
-        if value in written[:i]:
+    seen: set[Any] = set()
+    for value in written:
+        if value is None:
+            raise ScenarioError(found="None", allowed="values that TOML has")
+        one = value if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True, default=str)
+        if one in seen:
             raise ScenarioError(found=f"{quote(value)} twice", allowed="each value once")
+        seen.add(one)
     return tuple(written)
 
 
@@ -169,6 +187,10 @@ def _range(written: Mapping[str, Any]) -> list[Any]:
         raise ScenarioError(key="steps", found=quote(steps), allowed=f"a whole number, 2 to {MOST_VALUES}")
     if spacing not in ("linear", "log"):
         raise ScenarioError(key="spacing", found=quote(spacing), allowed='"linear", "log"')
+    for key in ("from", "to"):
+        value = written[key]
+        if isinstance(value, int | float) and value != 0 and not 1e-300 < abs(value) < 1e300:
+            raise ScenarioError(key=key, found=quote(value), allowed="0, or 1e-300 to 1e300 with either sign")
     write, low, high = _ends(written["from"], written["to"])
     if low == high:
         raise ScenarioError(key="to", found="the value of from", allowed="another value")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ackclock._run import MEMORY_LIMIT, check_memory
-from ackclock.errors import AckclockError
+from ackclock.errors import AckclockError, UnavailableError
+from ackclock.sweep.apart import SUSPECT_AFTER
 from ackclock.sweep.executors import Executor
 from ackclock.sweep.store import DONE, FAILED, Store
 from ackclock.sweep.sweep import Cell, Recipe
@@ -150,6 +151,10 @@ class Campaign:
                 self._failed += 1
             else:
                 self._todo.append(at)
+        suspects = store.suspects([self._ids[at] for at in self._todo], SUSPECT_AFTER)
+        self._suspects = deque(at for at in self._todo if self._ids[at] in suspects)
+        if suspects:
+            self._todo = deque(at for at in self._todo if self._ids[at] not in suspects)
         self._total = len(seen)
         self._found = self._done + self._failed
         self._cpu_s = 0.0
@@ -207,16 +212,23 @@ class Campaign:
         stopped = False
         while True:
             stopped = stopped or (stop is not None and stop.is_set())
-            while self._todo and not stopped and len(out) < 2 * slots:
-                runs = self._take(int(size), slots)
-                task = self._task(runs, executor.target_s)
+            while (self._todo or self._suspects) and not stopped and len(out) < 2 * slots:
+                apart = not self._todo  # what may end a process comes last
+                runs = self._take(self._suspects if apart else self._todo, int(size), slots)
+                task = self._task(runs, executor.target_s, apart=apart)
                 self.store.claim([self._ids[at] for at in runs])
                 executor.submit(number, task)
                 out[number] = (task, runs)
                 number += 1
             if not out or stopped:
                 break
-            for which, done in executor.wait(0.1):
+            try:
+                finished = executor.wait(0.1)
+            except UnavailableError:
+                self.store.release([self._ids[at] for _, runs in out.values() for at in runs])
+                self._keep(tell, wait=False)
+                raise
+            for which, done in finished:
                 task, runs = out.pop(which)
                 self._take_in(task, runs, done)
                 if isinstance(done, Done) and done.cpu_s > 0:
@@ -263,12 +275,12 @@ class Campaign:
             at = end
         return found
 
-    def _take(self, most: int, slots: int) -> list[int]:
+    def _take(self, todo: deque[int], most: int, slots: int) -> list[int]:
         # Smaller pieces towards the end, so that all slots are busy until then.
-        share = -(-len(self._todo) // (3 * slots))
-        return [self._todo.popleft() for _ in range(min(most, max(share, 1), len(self._todo)))]
+        share = -(-len(todo) // (3 * slots))
+        return [todo.popleft() for _ in range(min(most, max(share, 1), len(todo)))]
 
-    def _task(self, runs: Sequence[int], budget_s: float) -> Task:
+    def _task(self, runs: Sequence[int], budget_s: float, *, apart: bool) -> Task:
         texts: dict[str, int] = {}
         places = []
         for at in runs:
@@ -282,6 +294,7 @@ class Campaign:
             budget_s=budget_s,
             engine=self._engine,
             memory=self._limit // max(self._slots, 1),
+            apart=apart,
         )
 
     def _take_in(self, task: Task, runs: list[int], done: Done | Exception) -> None:
@@ -294,7 +307,7 @@ class Campaign:
         n = len(done.digests)
         if n < len(runs):
             self.store.release([self._ids[at] for at in runs[n:]])
-            self._todo.extendleft(reversed(runs[n:]))
+            (self._suspects if task.apart else self._todo).extendleft(reversed(runs[n:]))
         self._cpu_s += done.cpu_s
         for at, error in zip(runs, done.errors, strict=False):
             if error is None:
@@ -323,12 +336,14 @@ class Campaign:
     def _refuse_large(self, slots: int) -> None:
         """Cells that need too much memory fail before they start."""
         refused: dict[str, str] = {}
-        for cell in (self._cells[i] for i in dict.fromkeys(self._cell_of[at] for at in self._todo)):
+        todo = [*self._todo, *self._suspects]
+        for cell in (self._cells[i] for i in dict.fromkeys(self._cell_of[at] for at in todo)):
             try:
                 check_memory(cell.text, self._limit, runs=slots)
             except AckclockError as error:
                 refused[cell.hash] = str(error)
         if refused:
-            why = {at: refused.get(self._cells[self._cell_of[at]].hash) for at in self._todo}
+            why = {at: refused.get(self._cells[self._cell_of[at]].hash) for at in todo}
             self._pile.failed.update({self._ids[at]: told for at, told in why.items() if told is not None})
-            self._todo = deque(at for at, told in why.items() if told is None)
+            self._todo = deque(at for at in self._todo if why[at] is None)
+            self._suspects = deque(at for at in self._suspects if why[at] is None)

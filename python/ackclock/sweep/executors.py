@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
 
@@ -59,7 +59,7 @@ class _Inbox:
     def _open(number: int, future: Any) -> Finished:
         try:
             return number, future.result()
-        except Exception as error:
+        except Exception as error:  # CancelledError is one
             return number, error
 
     def listen(self, number: int) -> Callable[[Any], None]:
@@ -130,6 +130,7 @@ class Dask:
             self._client = distributed.Client(address, timeout="30s", set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise UnavailableError(f"--scheduler {address}: cannot be reached ({str(error).lower()})") from None
+        self._gone = False
         self._inbox = _Inbox()
         self._open: dict[int, Any] = {}
         self._close = close
@@ -137,8 +138,11 @@ class Dask:
     @property
     def slots(self) -> int:
         """Threads of all workers together; one if none has come yet, so that something waits for the first."""
-        info: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)
-        return max(1, sum(int(worker["nthreads"]) for worker in info["workers"].values()))
+        try:
+            info: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)
+        except Exception:  # between two states; `wait` tells what is the matter
+            return 1
+        return max(1, sum(int(worker["nthreads"]) for worker in info.get("workers", {}).values()))
 
     def submit(self, number: int, task: Task) -> None:
         """Send a task."""
@@ -149,9 +153,16 @@ class Dask:
     def wait(self, timeout_s: float) -> list[Finished]:
         """What has come back."""
         found = self._inbox.wait(timeout_s)
-        for number, _ in found:
+        kept: list[Finished] = []
+        for number, done in found:
             self._open.pop(number, None)
-        return found
+            if isinstance(done, CancelledError) or "CancelledError" in type(done).__name__:
+                self._gone = True  # nobody but the end of the connection cancels anything of ours
+            else:
+                kept.append((number, done))
+        if self._gone and not kept:
+            raise UnavailableError("the scheduler is gone; what is done is kept, the rest is pending")
+        return kept
 
     def close(self) -> None:
         """Cancel what is left, and say goodbye."""

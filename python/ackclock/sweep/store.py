@@ -311,6 +311,11 @@ class Store:
                 self._db.execute("DELETE FROM parts WHERE recipe = ? AND NOT live", (number,))
                 self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
 
+    def suspects(self, runs: Sequence[int], after: int) -> set[int]:
+        """Those of the runs that were begun so often, and have no outcome."""
+        rows = self._db.execute("SELECT id FROM runs WHERE state = 'pending' AND attempts >= ?", (after,))
+        return {run for (run,) in rows}.intersection(runs)
+
     # What there is
 
     def read(self, recipe: str, table: str = "runs", *, keys: Sequence[str] | None = None) -> pl.DataFrame:

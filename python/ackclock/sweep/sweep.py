@@ -17,6 +17,7 @@ from ackclock._run import engine_call
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.scenario import Scenario
 from ackclock.scenario import load as load_scenario
+from ackclock.scenario._toml import check_keys
 from ackclock.sweep.axes import Axis, combinations
 
 MOST_RUNS = 2_000_000
@@ -284,14 +285,16 @@ def load(path: str | Path) -> Sweep:
             raise ScenarioError(source=str(path), found="no regular file", allowed=allowed)
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=str(path), found=f"{status.st_size} bytes", allowed=allowed)
-        values = tomllib.loads(path.read_bytes().decode().removeprefix("\ufeff"))
+        text = path.read_bytes().decode().removeprefix("\ufeff")
+        check_keys(text)
+        values = tomllib.loads(text)
     except UnicodeDecodeError as error:
         found = f"a byte that is not UTF-8 at offset {error.start}"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
     except OSError as error:
         found = f"an unreadable file ({(error.strerror or str(error)).lower()})"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise ScenarioError(source=str(path), found=f"no valid TOML ({error})", allowed=allowed) from None
     try:
         return Sweep.from_dict({"name": _stem(path), **values}, folder=path.parent)

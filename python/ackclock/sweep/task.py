@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock import _engine
 from ackclock._results import Columns, series
 from ackclock._run import engine_call
+from ackclock.sweep.apart import compute_apart
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,6 +35,8 @@ class Task:
         Version that has to make them.
     memory
         Bytes that a run may need.
+    apart
+        Make them in a process of their own: twice the process that made them died.
     """
 
     texts: tuple[str, ...]
@@ -43,6 +46,7 @@ class Task:
     budget_s: float
     engine: str
     memory: int | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +94,8 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
 
     if task.engine != engine_identity():
         raise UnavailableError(f"this worker has engine {engine_identity()}; needed: {task.engine}")
+    if task.apart:
+        return compute_apart(task, stop)
     started = time.thread_time()
     try:
         raw = engine_call(
