@@ -146,3 +146,29 @@ def test_loss_rates_with_and_without_handshakes() -> None:
     assert data != every != rest
     assert 0.5 < queued_share(result.links, asked) <= 1
     assert completion(result.transactions)["incomplete"][0] == result.transaction_summary["incomplete"][0]
+
+
+def test_a_load_is_a_share_of_a_traces_mean_rate(tmp_path):
+    trace = tmp_path / "link.trace"
+    trace.write_text("".join(f"{ms}\n" for ms in range(2, 2001, 2)), encoding="utf-8")  # 1500 bytes in 2 ms: 6 Mbit/s
+    workload = {
+        "kind": "transactions",
+        "bytes": "14480 bytes",
+        "arrivals": {"kind": "poisson", "load": 0.5},
+        "max_open": 1000,
+    }
+    links = [
+        {"capacity": {"kind": "mahimahi", "file": str(trace)}, "delay": "5 ms"},
+        {"rate": "6 Mbit/s", "delay": "5 ms"},
+    ]
+    counts = [
+        len(
+            run(
+                Scenario.from_dict(
+                    {"duration": "30 s", "network": {"bottleneck": link}, "flows": [{"workload": workload}]}
+                )
+            ).transactions
+        )
+        for link in links
+    ]
+    assert counts[0] == counts[1] > 500

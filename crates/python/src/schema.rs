@@ -5,7 +5,7 @@ use ackclock_sim::{FAMILIES, TABLES};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The tables of each family, and under `tables` those that are in none: kind, text, and for each key its name, text, unit, range and default.
+/// The tables of each family, under `tables` those that are in none, under `pcc` what that transport carries: kind, text, and for each key its name, text, unit, range and default.
 #[pyfunction]
 pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -14,6 +14,12 @@ pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     }
     let tables = Value::List(TABLES.iter().map(|table| table.described()).collect());
     dict.set_item("tables", object(py, &tables)?)?;
+    let controllers: Vec<&str> = ackclock_pcc::REGISTRY.iter().map(|&(name, _)| name).collect();
+    let pcc = PyDict::new(py);
+    pcc.set_item("controllers", controllers)?;
+    pcc.set_item("workloads", ackclock_sim::hosts::PCC_WORKLOADS.to_vec())?;
+    pcc.set_item("payload", ackclock_pcc::Config::default().payload)?;
+    dict.set_item("pcc", pcc)?;
     Ok(dict)
 }
 

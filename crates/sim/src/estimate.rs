@@ -120,10 +120,7 @@ fn peak_bps(link: &Link) -> Option<u64> {
         }
         Some(Capacity::Random { rate_bps: None, .. }) => link.rate_bps,
         Some(Capacity::Random { rate_bps: Some(drawn), .. }) => Some(greatest(drawn) as u64),
-        Some(Capacity::Mahimahi { counts, opportunity_bytes }) => {
-            let total: u64 = counts.iter().map(|&c| c as u64).sum();
-            Some(total * *opportunity_bytes as u64 * 8000 / (counts.len() as u64).max(2))
-        }
+        Some(Capacity::Mahimahi { .. }) => link.mean_bps(),
     }
 }
 
@@ -209,8 +206,8 @@ fn carried_by(scenario: &Scenario, workload: &Workload, count: u32) -> f64 {
 fn transactions(scenario: &Scenario) -> f64 {
     let duration_s = scenario.duration_ns as f64 * 1e-9;
     let network = &scenario.network;
-    let listed = network.links.iter().filter_map(|l| l.link.rate_bps).max();
-    let bps = network.bottleneck.as_ref().and_then(|l| l.rate_bps).or(listed).unwrap_or(FASTEST_BPS) as f64;
+    let listed = network.links.iter().filter_map(|l| l.link.mean_bps()).max();
+    let bps = network.bottleneck.as_ref().and_then(Link::mean_bps).or(listed).unwrap_or(FASTEST_BPS) as f64;
     let of = |group: &FlowGroup| {
         let Workload::Transactions(spec) = &group.workload else { return 0.0 };
         let each = spec.objects.map_or(spec.batch as f64 * spec.requests as f64, f64::from);

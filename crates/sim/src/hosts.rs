@@ -29,6 +29,9 @@ fn is_pcc(controller: &str) -> bool {
     ackclock_pcc::REGISTRY.iter().any(|(name, _)| *name == controller)
 }
 
+/// Kinds of workloads that PCC carries: what needs one direction only, and players, whose requests are datagrams.
+pub const PCC_WORKLOADS: &[&str] = &["bulk", "transfer", "throttled", "video"];
+
 /// Settings of PCC.
 fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
@@ -38,7 +41,7 @@ fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, 
     ) {
         let found =
             format_args!("a workload that needs TCP's two directions, over {}", group.congestion_control);
-        return Err(Error::value(place("workload"), found, "bulk, transfer, throttled, video"));
+        return Err(Error::value(place("workload"), found, PCC_WORKLOADS.join(", ")));
     }
     let mut options = options(group);
     let own = match options.get("utility") {

@@ -211,7 +211,7 @@ fn first_flight(stack: &str, bytes: u32) -> i64 {
             "bottleneck": {{"rate_bps": 100000000, "delay_ns": 100000000}},
             "reverse": {{"bottleneck": {{"delay_ns": 100000000}}}}}},
           "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "stack": {stack},
-            "workload": {{"kind": "transactions", "bytes": {{"kind": "constant", "value": {bytes}}},
+            "workload": {{"kind": "transactions", "request_bytes": 100, "bytes": {{"kind": "constant", "value": {bytes}}},
                           "arrivals": {{"kind": "at", "times_ns": [0]}}}}}}]}}"#
     );
     let output = run(&parse(&json).expect("a valid scenario"), 1).expect("runs");
@@ -246,7 +246,7 @@ fn handshakes_alone_may_be_lost() {
                 "reverse": {{"bottleneck": {{"delay_ns": 100000000, {backward} "jitter_ns": 0}}}}}},
               "flows": [{{"profile": "linux-6", "congestion_control": "cubic",
                 "stack": {{"initial_rto": {}}},
-                "workload": {{"kind": "transactions", "bytes": {{"kind": "constant", "value": 14480}},
+                "workload": {{"kind": "transactions", "request_bytes": 100, "bytes": {{"kind": "constant", "value": 14480}},
                               "arrivals": {{"kind": "at", "times_ns": [0, 20000000000, 40000000000]}}}}}}]}}"#,
             rto_s * 1_000_000_000
         );

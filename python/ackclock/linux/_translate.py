@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.scenario import Stack
+from ackclock.scenario._described import schema
 
 __all__ = ["NETWORKS", "job", "kernel_controller"]
 
@@ -138,7 +139,7 @@ def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_pcc(group: Mapping[str, Any]) -> bool:
-    return group["congestion_control"].startswith("pcc-") and not _is_plain(group)
+    return group["congestion_control"] in schema()["pcc"]["controllers"] and not _is_plain(group)
 
 
 def _is_plain(group: Mapping[str, Any]) -> bool:

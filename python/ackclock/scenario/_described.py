@@ -81,7 +81,7 @@ class Described(Table):
 
 
 @cache
-def schema() -> dict[str, list[dict[str, Any]]]:
+def schema() -> dict[str, Any]:
     """What the engine says of each family of tables."""
     from ackclock import _engine
 

@@ -19,17 +19,12 @@ from ackclock.scenario._base import (
     nanoseconds,
     without_none,
 )
+from ackclock.scenario._described import schema
 from ackclock.scenario._tables import Stack
 from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
 from ackclock.scenario.distribution import Distribution, drawn
 from ackclock.scenario.video import Video
-from ackclock.scenario.workload import Bulk, Throttled, Transfer, Workload
-
-PCC = "pcc-"
-"""What the names of PCC's controllers begin with."""
-
-PCC_PAYLOAD = 1456
-"""Payload of PCC's full datagrams, bytes."""
+from ackclock.scenario.workload import Bulk, Workload
 
 OWN = "custom:"
 """What the name of a user's own controller begins with."""
@@ -91,7 +86,7 @@ class Flows(Table):
     @model_validator(mode="after")
     def _transport_fits(self) -> Flows:
         plain = isinstance(self.workload, ConstantRate | OnOff | Voice)
-        pcc = self.congestion_control.startswith(PCC) and not plain
+        pcc = self.congestion_control in schema()["pcc"]["controllers"] and not plain
         needed = "udp" if plain else "pcc" if pcc else "tcp"
         if self.transport not in (None, needed):
             beside = f"a workload of kind {quote(self.workload.kind)}"
@@ -129,17 +124,18 @@ class Flows(Table):
                     found=f"a setting of TCP with the controller {quote(self.congestion_control)}",
                     allowed=f"no {key}: PCC is a transport of its own, over datagrams",
                 )
-        if not isinstance(self.workload, Bulk | Transfer | Throttled | Video):
+        pcc = schema()["pcc"]
+        if self.workload.kind not in pcc["workloads"]:
             raise ScenarioError(
                 key="workload.kind",
                 found=f"{quote(self.workload.kind)} with the controller {quote(self.congestion_control)}",
-                allowed="bulk, transfer, throttled, video",
+                allowed=", ".join(pcc["workloads"]),
             )
-        if isinstance(self.workload, Video) and byte_count(self.workload.request) > PCC_PAYLOAD:
+        if isinstance(self.workload, Video) and byte_count(self.workload.request) > pcc["payload"]:
             raise ScenarioError(
                 key="workload.request",
                 found=f"{quote(self.workload.request)} with the controller {quote(self.congestion_control)}",
-                allowed=f"at most {PCC_PAYLOAD} bytes, a datagram's payload",
+                allowed=f"at most {pcc['payload']} bytes, a datagram's payload",
             )
 
     def engine(self) -> dict[str, Any]:

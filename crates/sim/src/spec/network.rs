@@ -107,6 +107,40 @@ pub struct Link {
     pub capacity: Option<Capacity>,
 }
 
+impl Link {
+    /// Rate, that of a trace being its mean, bit/s; `None` = infinite.
+    pub fn mean_bps(&self) -> Option<u64> {
+        match &self.capacity {
+            Some(Capacity::Mahimahi { counts, opportunity_bytes }) => {
+                let total: u64 = counts.iter().map(|&count| count as u64).sum();
+                // the last millisecond of a cycle is the first one of the next
+                Some(
+                    total * *opportunity_bytes as u64 * 8000 / (counts.len() as u64).saturating_sub(1).max(1),
+                )
+            }
+            Some(Capacity::Schedule { steps, .. }) => {
+                self.rate_bps.or(steps.first().and_then(|s| s.rate_bps))
+            }
+            _ => self.rate_bps,
+        }
+    }
+}
+
+impl Network {
+    /// Rate of the bottleneck: the link so named, or the slowest of a graph's path, the first if none is named.
+    pub fn bottleneck_bps(&self, path: Option<&str>) -> Option<u64> {
+        if let Some(bottleneck) = &self.bottleneck {
+            return bottleneck.mean_bps();
+        }
+        let path = match path {
+            Some(name) => self.paths.iter().find(|p| p.name == name),
+            None => self.paths.first(),
+        };
+        let on_path = |name: &String| self.links.iter().find(|l| l.name == *name);
+        path?.forward.iter().filter_map(on_path).filter_map(|l| l.link.mean_bps()).min()
+    }
+}
+
 /// A varying capacity.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]

@@ -154,7 +154,6 @@ pub struct Transactions {
     /// Bytes of a response.
     pub bytes: Distribution,
     /// Bytes of a request.
-    #[serde(default = "request_bytes")]
     pub request_bytes: u64,
     /// When clients come.
     pub arrivals: Arrivals,

@@ -70,20 +70,6 @@ impl Place<'_> {
     fn key(&self, field: &str) -> String {
         format!("flows[{}].workload.{field}", self.index)
     }
-
-    /// Rate of the bottleneck: the link so named, or the slowest of a graph's path.
-    fn bottleneck_bps(&self) -> Option<u64> {
-        let network = self.network;
-        if let Some(bottleneck) = &network.bottleneck {
-            return bottleneck.rate_bps;
-        }
-        let path = match &self.group.path {
-            Some(name) => network.paths.iter().find(|p| p.name == *name),
-            None => network.paths.first(),
-        };
-        let on_path = |name: &String| network.links.iter().find(|l| l.name == *name);
-        path?.forward.iter().filter_map(on_path).filter_map(|l| l.link.rate_bps).min()
-    }
 }
 
 /// What packets take on the links.
@@ -188,7 +174,7 @@ fn process(
     let responses = spec.objects.unwrap_or(spec.batch.saturating_mul(spec.requests)) as f64;
     let connections = spec.batch.min(spec.objects.unwrap_or(u32::MAX)) as f64;
     let data_bits = 8.0 * responses * wire.mean(&Distribution::from(&spec.bytes));
-    let bottleneck = place.bottleneck_bps().map(|bps| bps as f64);
+    let bottleneck = place.network.bottleneck_bps(place.group.path.as_deref()).map(|bps| bps as f64);
     let (process, rate) = match &spec.arrivals {
         spec::Arrivals::At { times_ns } => return Ok(Process::At { times: times_ns.clone().into() }),
         &spec::Arrivals::Periodic { interval_ns } => {
