@@ -93,3 +93,17 @@ def test_what_makes_no_sense(minimal, stack, key):
     minimal["flows"] = [{"stack": {"metrics_cache": {"ssthresh": s}}} for s in (10, 20)]
     with pytest.raises(ScenarioError, match=r"flows.1.stack.metrics_cache: found another ssthresh"):
         Scenario.from_dict(minimal)
+
+
+def test_slow_start_ends_at_the_initial_ssthresh():
+    def cwnd_after(seconds, **stack):
+        link = {"rate": "100 Mbit/s", "delay": "50 ms"}  # 100 ms there and back
+        stack = {"initial_window": 2, "delayed_ack": False, **stack}
+        flows = [{"congestion_control": "reno", "stack": stack}]
+        scenario = {"duration": "2 s", "network": {"bottleneck": link}, "flows": flows, "record": {"trace": "all"}}
+        acks = run(Scenario.from_dict(scenario)).acks
+        return acks.filter(acks["t_s"] < seconds)["cwnd"].to_list()[-1]
+
+    # handshake 0.1 s, then 2, 4, 8, 16 in slow start; from 4 on one segment each round trip
+    assert [cwnd_after(t) for t in (0.25, 0.35, 0.45)] == [4, 8, 16]
+    assert [cwnd_after(t, initial_ssthresh=4) for t in (0.25, 0.35, 0.45, 0.55)] == [4, 5, 6, 7]

@@ -42,6 +42,9 @@ stack! {
     smss: u32 = Takes::Size(64, 65_000) => |config, bytes| config.smss = bytes;
     /// Segments.
     initial_window: u32 = SEGMENTS => |config, segments| config.iw = segments;
+    /// Slow-start threshold before the first loss, segments: slow start ends there; absent: arbitrarily high (RFC 5681 §3.1).
+    /// What `metrics_cache` remembers comes first.
+    initial_ssthresh: u32 = Takes::Whole(2, 1_000_000_000) => |config, segments| config.initial_ssthresh = segments;
     /// Segments that leave before the first ACK of data at most, whatever the initial window; absent: no such bound.
     first_burst_cap: u32 = SEGMENTS => |config, segments| config.first_burst_cap = segments;
     /// Whether a FIN leaves though the congestion window is full: never, if it carries no data, or even with the last data

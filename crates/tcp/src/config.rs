@@ -3,7 +3,7 @@
 //! Length: a list of settings, and their values in each profile.
 
 use ackclock_cc::controller::{Options, Recipe, Shared};
-use ackclock_cc::Rule;
+use ackclock_cc::{Rule, Window};
 use ackclock_core::{choice, Span};
 
 /// How losses are detected.
@@ -164,6 +164,8 @@ pub struct Config {
     pub path_mss: u32,
     /// Initial window, segments.
     pub iw: u32,
+    /// Slow-start threshold before the first loss, segments (RFC 5681 §3.1: arbitrarily high).
+    pub initial_ssthresh: u32,
     /// Segments that may leave before the first ACK of data, whatever the initial window; 0 = no such bound. Small send
     /// buffers and segmentation in hardware have this effect.
     pub first_burst_cap: u32,
@@ -321,6 +323,7 @@ impl Config {
             smss: 0,
             path_mss: u32::MAX,
             iw: 10, // RFC 6928
+            initial_ssthresh: Window::INFINITE,
             first_burst_cap: 0,
             fin_rule: FinRule::Waits,
             sack: false,

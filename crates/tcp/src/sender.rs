@@ -197,7 +197,7 @@ impl Sender {
             Rtt::new(config.rto_style, config.initial_rto, config.min_rto, config.max_rto, config.tick());
         Sender {
             smss: config.payload(),
-            window: Window::new(config.iw),
+            window: Window { ssthresh: config.initial_ssthresh, ..Window::new(config.iw) },
             controls: needs.control,
             rates: needs.rate.then(Box::default),
             rule: config.rule.clone(),

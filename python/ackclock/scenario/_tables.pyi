@@ -199,6 +199,8 @@ class Stack(Described):
     """Payload of a full segment, options taken off: 64 to 65000 bytes."""
     initial_window: int | None = None
     """Segments."""
+    initial_ssthresh: int | None = None
+    """Slow-start threshold before the first loss, segments: slow start ends there; absent: arbitrarily high (RFC 5681 §3.1). What `metrics_cache` remembers comes first."""
     first_burst_cap: int | None = None
     """Segments that leave before the first ACK of data at most, whatever the initial window; absent: no such bound."""
     fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None = None
