@@ -38,6 +38,12 @@ pub struct Interrupt {
     raised: Mutex<Option<PyErr>>,
 }
 
+/// The real time: only for how often Python is asked for signals, so no result depends on it.
+#[allow(clippy::disallowed_methods, reason = "says when to ask Python for signals; no result depends on it")]
+pub fn wall_clock() -> Instant {
+    Instant::now()
+}
+
 impl Interrupt {
     pub fn new(stop: Option<&PyStop>) -> Interrupt {
         Interrupt { stop: stop.cloned().unwrap_or_default(), raised: Mutex::new(None) }
@@ -51,7 +57,7 @@ impl Interrupt {
     /// The same; asks the interpreter too, if `asked` lies back long enough.
     pub fn comes(&self, asked: &Cell<Instant>) -> bool {
         if asked.get().elapsed() > EVERY {
-            asked.set(Instant::now());
+            asked.set(wall_clock());
             // an interpreter that is about to end answers nobody
             let Some(said) = Python::try_attach(|py| py.check_signals()) else { return true };
             self.note(said);

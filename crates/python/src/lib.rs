@@ -10,7 +10,6 @@ mod utility;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::time::Instant;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -23,7 +22,7 @@ use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
 use ackclock_sim::{Bounds, Column, Customs, Error, Table};
 use controller::{Failure, Slot};
-use interrupt::{Hooked, Interrupt, PyStop};
+use interrupt::{wall_clock, Hooked, Interrupt, PyStop};
 
 #[pymodule]
 mod _engine {
@@ -135,7 +134,7 @@ fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
 }
 
 /// What a user's controller did wrong: class, hook, seconds, exception.
-fn told(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDict>> {
+fn failure_as_dict(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let Failure { class, hook, time, error } = failure;
     dict.set_item("failure", (class, hook, time.as_secs(), error.into_value(py)))?;
@@ -153,7 +152,7 @@ fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option
     py.check_signals()?;
     let failure = slot.lock().ok().and_then(|mut slot| slot.take());
     if let Some(failure) = failure {
-        return told(py, failure).map(Some);
+        return failure_as_dict(py, failure).map(Some);
     }
     let Err(broken) = outcome else { return Ok(None) };
     let dict = PyDict::new(py);
@@ -179,14 +178,14 @@ fn run<'py>(
     let interrupt = Interrupt::new(stop.map(Bound::get));
     let output = guarded(py, || {
         let scenario = ackclock_sim::parse(scenario_json)?;
-        let asked = Cell::new(Instant::now());
+        let asked = Cell::new(wall_clock());
         let stop = || controller::failed(&slot) || interrupt.comes(&asked);
         ackclock_sim::run_with(&scenario, seed, &customs, &Bounds { memory, stop: &stop })
     })?;
     interrupt.check()?;
     let failure = slot.lock().ok().and_then(|mut slot| slot.take());
     if let Some(failure) = failure {
-        return told(py, failure);
+        return failure_as_dict(py, failure);
     }
     let output = output.map_err(refusal)?;
     if let Some(path) = pcap {
@@ -225,7 +224,7 @@ fn run_batch<'py>(
     let none = Customs::new();
     let interrupt = Interrupt::new(stop.map(Bound::get));
     let hooked = Hooked::default();
-    let mut told = 0;
+    let mut reported = 0;
     let batch = guarded(py, || {
         let scenario = ackclock_sim::parse(scenario_json)?;
         let one = |at: usize, seed| {
@@ -245,11 +244,11 @@ fn run_batch<'py>(
             interrupt.note(Python::attach(|py| {
                 py.check_signals()?;
                 match &progress {
-                    Some(call) if done > told => call.call1(py, (done,)).map(drop),
+                    Some(call) if done > reported => call.call1(py, (done,)).map(drop),
                     _ => Ok(()),
                 }
             }));
-            told = done;
+            reported = done;
             !interrupt.came()
         };
         ackclock_sim::run_batch_by(&seeds, threads, go_on, one)
@@ -257,7 +256,7 @@ fn run_batch<'py>(
     interrupt.check()?;
     let failure = slots.iter().find_map(|slot| slot.lock().ok().and_then(|mut slot| slot.take()));
     if let Some(failure) = failure {
-        return self::told(py, failure);
+        return failure_as_dict(py, failure);
     }
     let batch = batch.map_err(refusal)?;
     let dict = PyDict::new(py);
@@ -287,7 +286,7 @@ fn run_each<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let interrupt = Interrupt::new(stop.map(Bound::get));
     let kept = guarded(py, || {
-        let asked = Cell::new(Instant::now());
+        let asked = Cell::new(wall_clock());
         let stop = || interrupt.comes(&asked);
         ackclock_sim::summary::check_tables(&tables)?;
         let known = ackclock_sim::Metrics::parse(&metrics)?;
@@ -475,7 +474,7 @@ fn peak_rss_bytes() -> u64 {
 /// Work without the GIL; a panic, which only a bug of ours can cause, becomes a RuntimeError.
 fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {
-        let message = ackclock_sim::batch::said(&*panic);
+        let message = ackclock_sim::batch::panic_message(&*panic);
         PyRuntimeError::new_err(format!("the engine failed, please report this: {message}"))
     })
 }

@@ -136,7 +136,8 @@ pub fn run_each(
                 continue;
             }
             Err(panic) => {
-                kept.outcomes.push(Err(format!("the engine failed, please report this: {}", said(&*panic))));
+                kept.outcomes
+                    .push(Err(format!("the engine failed, please report this: {}", panic_message(&*panic))));
                 kept.metrics.push(metrics.of(&[]));
                 continue;
             }
@@ -168,8 +169,8 @@ fn wanted(tables: Vec<Table>, names: &[(String, Option<Vec<String>>)], vars: &[&
     tables.into_iter().filter_map(keep).collect()
 }
 
-/// What a panic said.
-pub fn said(panic: &(dyn std::any::Any + Send)) -> String {
+/// The message of a panic.
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

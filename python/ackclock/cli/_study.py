@@ -91,13 +91,13 @@ def run(name: str, options: Options) -> int:
     else:
         _terminal.show(result.claims_table())
         for curve in result.curves:
-            typer.echo(f"{curve.claim.id}: {specification_told(curve)}")
+            typer.echo(f"{curve.claim.id}: {specification_line(curve)}")
         if report is not None:
             typer.echo(f"report: {report}")
     return _compare(result, options, "")
 
 
-def specification_told(curve: Curve) -> str:
+def specification_line(curve: Curve) -> str:
     """What became of a claim under other readings, in a sentence."""
     from ackclock.study.specification import told
 
