@@ -113,3 +113,15 @@ def bootstrap(
 def median(values: Array) -> Estimate:
     """Median over independent runs, with the distribution-free interval between order statistics (six runs or more)."""
     return quantile_interval(values, 0.5)
+
+
+def ratio_of_times(numerator: Array, denominator: Array) -> Estimate:
+    """Median over runs of one time over another; nothing if a run ended before one of them was reached (infinite).
+
+    Notes
+    -----
+    Of a time that was not reached only a lower bound is known: the length of the run. A ratio with it would measure that length.
+    """
+    if not (np.isfinite(numerator).all() and np.isfinite(denominator).all()):
+        return NOTHING
+    return median(numerator / denominator)

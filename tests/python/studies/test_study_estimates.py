@@ -72,3 +72,10 @@ def test_bootstrap_repeats_itself():
         return x.mean(axis=-1) - y.mean(axis=-1)
 
     assert est.bootstrap(statistic, base, other) == est.bootstrap(statistic, base, other)
+
+
+def test_a_time_that_was_not_reached_is_in_no_ratio():
+    reached = np.array([2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
+    assert est.ratio_of_times(reached, reached / 2).value == 2
+    never = np.append(reached[:-1], np.inf)
+    assert est.ratio_of_times(never, reached).n == est.ratio_of_times(reached, never).n == 0
