@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -30,3 +32,13 @@ def scenario_file(tmp_path: Path) -> Path:
     path = tmp_path / "minimal.toml"
     path.write_text(Scenario.from_dict(MINIMAL).to_toml(), encoding="utf-8")
     return path
+
+
+def tool(name: str) -> ModuleType:
+    """A program of `tools`, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

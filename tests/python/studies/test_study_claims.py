@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from test_tools import tool
+from conftest import tool
 
 from ackclock import studies
 from ackclock.errors import InputError

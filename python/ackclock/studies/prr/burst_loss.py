@@ -195,8 +195,8 @@ CLAIMS: tuple[Claim, ...] = (
             reads=(FORM,),
         ),
         note=(
-            "With single losses it gains {gain_1_100:i}, with bursts of 3 {gain_3_100:i} and with bursts of 8 {gain_8_100:i}. The same share of packets lost in "
-            "bursts means fewer recoveries, and more of them that end in a timeout, to which no rule applies."
+            "With single losses it gains {gain_1_100:i}, with bursts of 3 {gain_3_100:i} and with bursts of 8 {gain_8_100:i}. In bursts the same share of "
+            "packets makes fewer recoveries, and more of them end in a timeout: a few fetches with long backoffs carry the mean, and its interval is wide."
         ),
     ),
     Claim(

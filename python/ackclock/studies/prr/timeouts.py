@@ -213,8 +213,8 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         note=(
             "Timeouts of RFC 6675 beyond those of PRR, in percent of these: {pooled:i} over all cells, {web:i} in the Web population, {video:i} in the "
-            "video population. On a path that absorbs bursts RFC 6675 is "
-            "the quickest to fill up to ssthresh, which spares timeouts; what its bursts cost takes a queue that overflows (P4, P12)."
+            "video population. On these paths the two time out about equally often; what the bursts of RFC 6675 cost takes a queue that overflows "
+            "(P4, P12)."
         ),
     ),
 )
