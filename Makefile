@@ -10,7 +10,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test soak reproduce check bench docs linux lock clean
+.PHONY: help setup test soak reproduce check bench docs linux selftests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -56,6 +56,9 @@ docs: setup ## write _tables.pyi and docs/reference/scenario.md from what the en
 
 linux: setup ## build the kernel of the linux backend, minutes the first time; with it `make test` tests against it
 	$(BIN)/ackclock linux build
+
+selftests: setup ## play the kernel's own packet scripts on both backends; needs `make linux`
+	$(BIN)/python tools/selftests.py
 
 lock: setup ## choose the newest versions of all Python packages anew
 	$(BIN)/python -m pip install --quiet pip-tools

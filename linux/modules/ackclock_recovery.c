@@ -11,6 +11,17 @@
  *   prr_ub    proportional rate reduction (RFC 6937 section 3), with no bound when in flight falls below ssthresh,
  *   prr_crb   with the conservative bound,
  *   prr_ssrb  with the slow-start bound
+ *   prr_9937  proportional rate reduction (RFC 9937 section 6)
+ *   prr_3_2   as Linux 3.2 had it
+ *
+ * In what the forms of PRR differ:
+ *
+ *             divides by                    bound    forced        an ACK that        cwnd at
+ *                                                    segment       delivers nothing   the end
+ *   RFC 6937  FlightSize                    its own  never         counts             stays
+ *   RFC 9937  FlightSize less what was      SafeACK  until one     is skipped         ssthresh
+ *             SACKed before                          was sent
+ *   3.2       cwnd at entry                 SSRB     at entry      counts             ssthresh
  *
  * Names: <base>_<rule>, e.g. cubic_prr_crb. Written from the RFCs and from descriptions of behaviour.
  */
@@ -18,7 +29,7 @@
 #include <linux/module.h>
 #include <net/tcp.h>
 
-enum rule { RATE_HALVING, RFC6675, PRR_UB, PRR_CRB, PRR_SSRB };
+enum rule { RATE_HALVING, RFC6675, PRR_UB, PRR_CRB, PRR_SSRB, PRR_9937, PRR_3_2 };
 
 struct controller {
 	struct tcp_congestion_ops ops;
@@ -29,8 +40,10 @@ struct controller {
 
 /* Ours stands at the end of the private area, behind what the base keeps there. */
 struct recovery {
+	u64 entered;	/* time of the segment that began the episode, if one did */
 	u32 una;	/* snd_una at the last ACK */
 	u32 delivered;	/* prr_delivered */
+	u32 fs;		/* RecoverFS, segments */
 	u8 reducing;	/* in CWR or Recovery */
 	u8 odd;		/* rate halving: the last ACK was the odd one */
 };
@@ -57,44 +70,70 @@ static u32 rate_halving(struct tcp_sock *tp, struct recovery *r, u32 in_flight)
 	return min(cwnd, in_flight + 1);
 }
 
-static u32 prr(struct tcp_sock *tp, struct recovery *r, u32 in_flight, u32 delivered, enum rule rule)
+/* What was not acknowledged when the episode began. RFC 9937 leaves out what was SACKed before the entering ACK. */
+static u32 recover_fs(const struct tcp_sock *tp, enum rule rule)
 {
-	u32 banked, room, send;
+	switch (rule) {
+	case PRR_9937:
+		return tp->packets_out - tp->sacked_out;
+	case PRR_3_2:
+		return tp->prior_cwnd;
+	default:
+		return tp->packets_out;
+	}
+}
 
+static u32 bounded(u32 room, u32 banked, u32 delivered, bool safe, enum rule rule)
+{
+	switch (rule) {
+	case PRR_UB:
+		return room;
+	case PRR_CRB:
+		return min(room, banked);
+	case PRR_9937:
+		return min(room, max(banked, delivered) + safe);
+	default:
+		return min(room, max(banked, delivered) + 1);
+	}
+}
+
+static u32 prr(struct tcp_sock *tp, struct recovery *r, u32 in_flight, u32 delivered, bool safe, enum rule rule)
+{
+	bool entering = r->entered == tp->tcp_mstamp;
+	u32 send;
+
+	if (entering && rule == PRR_9937)
+		r->fs += delivered;
 	r->delivered += delivered;
-	banked = r->delivered > tp->prr_out ? r->delivered - tp->prr_out : 0;
 	if (in_flight > tp->snd_ssthresh) {
-		u32 due = DIV_ROUND_UP_ULL((u64)r->delivered * tp->snd_ssthresh, max(tp->prior_cwnd, 1U));
+		u32 due = DIV_ROUND_UP_ULL((u64)r->delivered * tp->snd_ssthresh, max(r->fs, 1U));
 
 		send = due > tp->prr_out ? due - tp->prr_out : 0;
 	} else {
-		room = tp->snd_ssthresh - in_flight;
-		if (rule == PRR_UB)
-			send = room;
-		else if (rule == PRR_CRB)
-			send = min(room, banked);
-		else
-			send = min(room, max(banked, delivered) + 1);
+		u32 banked = r->delivered > tp->prr_out ? r->delivered - tp->prr_out : 0;
+
+		send = bounded(tp->snd_ssthresh - in_flight, banked, delivered, safe, rule);
 	}
-	if (!tp->prr_out)
-		send = max(send, 1U);	/* the first retransmission leaves in any case */
+	if (!send && ((rule == PRR_9937 && !tp->prr_out) || (rule == PRR_3_2 && entering)))
+		send = 1;
 	return in_flight + send;
 }
 
-static void reduce(struct sock *sk, struct recovery *r, enum rule rule, u32 delivered)
+static void reduce(struct sock *sk, struct recovery *r, enum rule rule, const struct rate_sample *rs, bool advanced)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 in_flight = tcp_packets_in_flight(tp);
+	u32 delivered = max(rs->acked_sacked, 0);
 	u32 cwnd;
 
-	if (!delivered)
+	if (!delivered && (rule == PRR_9937 || (rule == RATE_HALVING && !advanced)))
 		return;
 	if (rule == RATE_HALVING)
 		cwnd = rate_halving(tp, r, in_flight);
 	else if (rule == RFC6675)
 		cwnd = max(tp->snd_ssthresh, tp->prr_out ? 0 : in_flight + 1);
 	else
-		cwnd = prr(tp, r, in_flight, delivered, rule);
+		cwnd = prr(tp, r, in_flight, delivered, advanced && rs->losses <= 0, rule);
 	tcp_snd_cwnd_set(tp, max(cwnd, 1U));
 }
 
@@ -108,7 +147,7 @@ static void on_ack(struct sock *sk, u32 ack, int flag, const struct rate_sample 
 
 	r->una = tp->snd_una;
 	if (r->reducing) {
-		reduce(sk, r, c->rule, delivered);
+		reduce(sk, r, c->rule, rs, advanced);
 		return;
 	}
 	/* As the kernel: grow with what is cumulatively acknowledged; once reordering was seen, with what is SACKed. */
@@ -130,9 +169,12 @@ static void on_state(struct sock *sk, u8 state)
 	if (enters && !r->reducing) {
 		r->delivered = 0;
 		r->odd = 0;
+		r->fs = recover_fs(tp, c->rule);
+		r->entered = tp->tcp_mstamp;
 	} else if (r->reducing && state <= TCP_CA_Disorder && (before == TCP_CA_CWR || tp->undo_marker)) {
 		/* The episode ends and was not undone. */
-		u32 cwnd = tp->snd_ssthresh;
+		bool stays = c->rule == PRR_UB || c->rule == PRR_CRB || c->rule == PRR_SSRB;
+		u32 cwnd = stays ? tcp_snd_cwnd(tp) : tp->snd_ssthresh;
 
 		if (c->rule == RATE_HALVING)
 			cwnd = min3(cwnd, tcp_snd_cwnd(tp), tcp_packets_in_flight(tp) + 3);
@@ -208,11 +250,15 @@ static struct controller controllers[] = {
 	CONTROLLER("reno_prr_ub", "reno", PRR_UB),
 	CONTROLLER("reno_prr_crb", "reno", PRR_CRB),
 	CONTROLLER("reno_prr_ssrb", "reno", PRR_SSRB),
+	CONTROLLER("reno_prr_9937", "reno", PRR_9937),
+	CONTROLLER("reno_prr_3_2", "reno", PRR_3_2),
 	CONTROLLER("cubic_rh", "cubic", RATE_HALVING),
 	CONTROLLER("cubic_rfc6675", "cubic", RFC6675),
 	CONTROLLER("cubic_prr_ub", "cubic", PRR_UB),
 	CONTROLLER("cubic_prr_crb", "cubic", PRR_CRB),
 	CONTROLLER("cubic_prr_ssrb", "cubic", PRR_SSRB),
+	CONTROLLER("cubic_prr_9937", "cubic", PRR_9937),
+	CONTROLLER("cubic_prr_3_2", "cubic", PRR_3_2),
 };
 
 static int __init ackclock_recovery_register(void)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ackclock.errors import AckclockError, InputError, UnavailableError
-from ackclock.linux import _cache, _source
+from ackclock.linux import _cache, _guest, _source
 from ackclock.linux._cache import Kernel
 
 __all__ = ["build"]
@@ -52,7 +52,7 @@ def build(
     Parameters
     ----------
     source
-        Archive of a kernel tree or name of a Debian package; None: the newest package.
+        Archive of a kernel tree or name of a Debian package (its newest version); None: the kernel of the documentation.
     controllers
         C files with a `tcp_congestion_ops` each, to be built in beside ours.
     jobs
@@ -268,8 +268,8 @@ def _install(tree: Path, place: Path, about: dict[str, object]) -> None:
             "release": release,
             "sha256": _cache.hash_of([kernel.read_bytes()]),
             "seccomp": "seccomp=" in _call([str(kernel), "--help"], part).stdout,
-            "controllers": _controllers(tree),
         }
+        about["controllers"] = _controllers(Kernel(path=kernel, about=about))
         (part / "kernel.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         part.chmod(0o755)
         shutil.rmtree(place, ignore_errors=True)
@@ -278,16 +278,11 @@ def _install(tree: Path, place: Path, about: dict[str, object]) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _controllers(tree: Path) -> list[str]:
-    """Names of the controllers that are built in: those of every object that has a source with a `.name`."""
-    names: set[str] = set()
-    for source in [*tree.glob("net/ipv4/tcp_*.c"), *tree.glob(f"{OURS}/*.c")]:
-        if source.with_suffix(".o").exists():
-            text = source.read_text(encoding="utf-8", errors="replace")
-            for ops in re.findall(r"struct tcp_congestion_ops\s[^;]*?\{(.*?)\n\};", text, re.DOTALL):
-                names.update(re.findall(r'\.name\s*=\s*"([a-z0-9_-]+)"', ops))
-            names.update(re.findall(r'\bCONTROLLER\("([a-z0-9_]+)"', text))
-    return sorted(names)
+def _controllers(kernel: Kernel) -> list[str]:
+    """Names of the controllers that are built in: the kernel is started and asked."""
+    with _guest.ran({}, 1, kernel=kernel, cpu=min(os.sched_getaffinity(0)), wall_limit_s=60) as (out, _):
+        report = json.loads((out / "report.json").read_bytes())
+    return sorted(report["controllers"])
 
 
 def _build_guest(linux: Path, jobs: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -18,8 +17,13 @@ from ackclock.linux import _cache
 __all__ = ["Source", "find", "unpack"]
 
 SUITES = ("trixie-backports", "bookworm-security", "bookworm")
-"""Suites of Debian in which `linux-source-*` is looked for; the newest version wins."""
+"""Suites of Debian in which `linux-source-*` is looked for; of a package that is asked for, the newest version wins."""
 
+PINNED = ("linux-source-7.3", "7.3.4-1~bpo13+1")
+PINNED_SHA256 = "76df1affb19f24926949369be1d74b60071c963c598ce8780bddd4bbf0fc3bc4"
+"""The kernel whose numbers the documentation prints: package, version, hash of the archive in it."""
+
+MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 NEEDED_FILES = ("Makefile", "Kbuild", "arch/um/Kconfig", "net/ipv4/tcp_input.c")
 ARCHIVES = ".tar.xz, .tar.gz, .tar.bz2 or .tar of a Linux source tree"
@@ -50,7 +54,7 @@ def find(wanted: str | None) -> Source:
     Parameters
     ----------
     wanted
-        Path of an archive, name of a Debian package, or None: the newest package.
+        Path of an archive, name of a Debian package (its newest version), or None: the kernel of the documentation.
 
     Raises
     ------
@@ -59,97 +63,139 @@ def find(wanted: str | None) -> Source:
     UnavailableError
         If packages cannot be fetched here.
     """
-    if wanted is not None and not re.fullmatch(r"linux-source-\d+\.\d+", wanted):
+    if wanted is None:
+        return _pinned()
+    if not re.fullmatch(r"linux-source-\d+\.\d+", wanted):
         return _archive(Path(wanted), Path(wanted).name)
     return _package(wanted)
 
 
 def _archive(path: Path, name: str) -> Source:
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
-            while block := file.read(2**20):
-                digest.update(block)
+        digest = _cache.sha256(path)
     except OSError as error:
         raise InputError(
             f"--source {path}: found {(error.strerror or str(error)).lower()}; allowed: {ARCHIVES}, or the name of a "
             "Debian package, e.g. linux-source-6.1"
         ) from None
-    return Source(archive=path, name=name, digest=digest.hexdigest())
+    return Source(archive=path, name=name, digest=digest)
 
 
-def _package(wanted: str | None) -> Source:
-    """Fetch a package with apt, from lists of our own, so that neither rights nor the machine's lists are touched."""
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise UnavailableError(
-            f"Debian's apt-get and dpkg-deb were not found; allowed: `ackclock linux build --source ARCHIVE`, {ARCHIVES}"
+class _Apt:
+    """Debian's apt with lists of our own, so that neither rights nor the machine's lists are touched."""
+
+    def __init__(self) -> None:
+        if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+            raise UnavailableError(
+                f"Debian's apt-get and dpkg-deb were not found; allowed: `ackclock linux build --source ARCHIVE`, {ARCHIVES}"
+            )
+        self.sources = _cache.writable() / "sources"
+        apt = self.sources / "apt"
+        for sub in ("lists/partial", "archives/partial"):
+            (apt / sub).mkdir(parents=True, exist_ok=True)
+        signed = f"[signed-by={KEYRING}] " if Path(KEYRING).exists() else ""
+        (apt / "sources.list").write_text(
+            "".join(
+                f"deb {signed}{MIRROR}{'-security' if suite.endswith('-security') else ''} {suite} main\n"
+                for suite in SUITES
+            ),
+            encoding="utf-8",
         )
-    sources = _cache.writable() / "sources"
-    apt = sources / "apt"
-    for sub in ("lists/partial", "archives/partial"):
-        (apt / sub).mkdir(parents=True, exist_ok=True)
-    signed = f"[signed-by={KEYRING}] " if Path(KEYRING).exists() else ""
-    mirror = "http://deb.debian.org/debian"
-    (apt / "sources.list").write_text(
-        "".join(
-            f"deb {signed}{mirror}{'-security' if suite.endswith('-security') else ''} {suite} main\n"
-            for suite in SUITES
-        ),
-        encoding="utf-8",
-    )
-    (apt / "apt.conf").write_text(
-        f'Dir::Etc::sourcelist "{apt}/sources.list";\nDir::Etc::sourceparts "/dev/null";\n'
-        f'Dir::State::lists "{apt}/lists";\nDir::Cache "{apt}";\nAcquire::Languages "none";\n'
-        'APT::Sandbox::User "";\n',
-        encoding="utf-8",
-    )
-    environment = {**os.environ, "APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C"}
+        (apt / "apt.conf").write_text(
+            f'Dir::Etc::sourcelist "{apt}/sources.list";\nDir::Etc::sourceparts "/dev/null";\n'
+            f'Dir::State::lists "{apt}/lists";\nDir::Cache "{apt}";\nAcquire::Languages "none";\n'
+            'APT::Sandbox::User "";\n',
+            encoding="utf-8",
+        )
+        self._environment = {**os.environ, "APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C"}
 
-    def call(*command: str) -> str:
-        done = subprocess.run(command, env=environment, cwd=sources, capture_output=True, text=True, check=False)
+    def call(self, *command: str, cwd: Path | None = None) -> str:
+        """What a command of apt's says."""
+        done = subprocess.run(
+            command, env=self._environment, cwd=cwd or self.sources, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
             raise UnavailableError(
-                f"{command[0]} {command[1]}: {lines[-1]}; allowed: a machine that reaches {mirror}, or --source ARCHIVE"
+                f"{' '.join(command[:4])}: {lines[-1][-200:]}; allowed: a machine that reaches {MIRROR}, or --source ARCHIVE"
             )
         return done.stdout
 
-    try:
-        call("apt-get", "-qq", "update")
-    except UnavailableError:
-        # Without the network, what was fetched before serves again.
-        kept = max(sources.glob(f"{wanted or 'linux-source-*'}_*.tar.xz"), key=_version, default=None)
-        if kept is None:
-            raise
-        return _archive(kept, kept.name.removesuffix(".tar.xz"))
-    listed = call("apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$")
-    known = sorted(
-        {line.split()[0] for line in listed.splitlines()},
-        key=lambda name: [int(part) for part in name.removeprefix("linux-source-").split(".")],
-    )
-    if not known or (wanted is not None and wanted not in known):
-        raise InputError(f"--source: found {quote(wanted)}; allowed: {', '.join(known) or 'an archive'}")
-    name = wanted or known[-1]
-    version = re.search(r"^Version: (\S+)", call("apt-cache", "show", "--no-all-versions", name), re.MULTILINE)
-    full = f"{name}_{version[1] if version else 'unknown'}"
-    archive = sources / f"{full.replace(':', '%3a').replace('~', '-')}.tar.xz"
-    if not archive.exists():
-        with tempfile.TemporaryDirectory(dir=sources) as place:
-            call_in = subprocess.run(
-                ["apt-get", "-qq", "download", name],
-                env=environment, cwd=place, capture_output=True, text=True, check=False,
-            )  # fmt: skip
-            packages = list(Path(place).glob("*.deb"))
-            if call_in.returncode or not packages:
-                raise UnavailableError(f"apt-get download {name}: {(call_in.stderr.strip() or 'no file')[-200:]}")
-            call("dpkg-deb", "-x", str(packages[0]), f"{place}/x")
-            found = sorted(Path(place).glob("x/usr/src/linux-source-*.tar.*"))
+    def kept(self, package: str, version: str) -> Path:
+        """Where the archive of a package is, once it was fetched."""
+        return self.sources / f"{package}_{version}.tar.xz".replace(":", "%3a").replace("~", "-")
+
+    def versions(self, package: str) -> list[str]:
+        """What the suites have of a package, newest first."""
+        return re.findall(r"^Version: (\S+)", self.call("apt-cache", "show", package), re.MULTILINE)
+
+    def fetch(self, package: str, version: str) -> Path:
+        """The archive in a package."""
+        archive = self.kept(package, version)
+        if archive.exists():
+            return archive
+        with tempfile.TemporaryDirectory(dir=self.sources) as folder:
+            place = Path(folder)
+            self.call("apt-get", "-qq", "download", f"{package}={version}", cwd=place)
+            packages = list(place.glob("*.deb"))
+            if not packages:
+                raise UnavailableError(f"apt-get download {package}={version}: no file")
+            self.call("dpkg-deb", "-x", str(packages[0]), f"{place}/x")
+            found = sorted(place.glob("x/usr/src/linux-source-*.tar.*"))
             if not found:
                 raise UnavailableError(
                     f"{packages[0].name}: found no archive of a kernel in it; allowed: --source ARCHIVE"
                 )
             found[0].replace(archive)
-    return _archive(archive, full)
+        return archive
+
+
+def _pinned() -> Source:
+    """The kernel of the documentation, or a word that it is not to be had."""
+    package, version = PINNED
+    name = f"{package}_{version}"
+    apt = _Apt()
+    if not apt.kept(package, version).exists():
+        apt.call("apt-get", "-qq", "update")
+        known = apt.versions(package) if package in _packages(apt) else []
+        if version not in known:
+            others = f"--source {package} ({known[0]}), or " if known else ""
+            raise UnavailableError(
+                f"{name}, the kernel whose numbers the documentation prints, is not in Debian's archive any more; allowed: "
+                f"{others}--source with its archive, SHA-256 {PINNED_SHA256} (snapshot.debian.org keeps old packages)"
+            )
+    source = _archive(apt.fetch(package, version), name)
+    if source.digest != PINNED_SHA256:
+        raise UnavailableError(
+            f"{source.archive}: found SHA-256 {source.digest}; allowed: {PINNED_SHA256} for {name}, or --source with this file"
+        )
+    return source
+
+
+def _packages(apt: _Apt) -> list[str]:
+    listed = apt.call("apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$")
+    return sorted(
+        {line.split()[0] for line in listed.splitlines()},
+        key=lambda name: [int(part) for part in name.removeprefix("linux-source-").split(".")],
+    )
+
+
+def _package(wanted: str) -> Source:
+    """The newest of a package."""
+    apt = _Apt()
+    try:
+        apt.call("apt-get", "-qq", "update")
+    except UnavailableError:
+        # Without the network, what was fetched before serves again.
+        kept = max(apt.sources.glob(f"{wanted}_*.tar.xz"), key=_version, default=None)
+        if kept is None:
+            raise
+        return _archive(kept, kept.name.removesuffix(".tar.xz"))
+    known = _packages(apt)
+    if wanted not in known:
+        raise InputError(f"--source: found {quote(wanted)}; allowed: {', '.join(known) or 'an archive'}")
+    version = apt.versions(wanted)[0]
+    return _archive(apt.fetch(wanted, version), f"{wanted}_{version}")
 
 
 def _version(archive: Path) -> list[int]:

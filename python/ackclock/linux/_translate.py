@@ -44,6 +44,8 @@ OURS = {
     "prr-ub": "prr_ub",
     "prr-crb": "prr_crb",
     "prr-ssrb": "prr_ssrb",
+    "prr-rfc9937": "prr_9937",
+    "prr-linux-3.2": "prr_3_2",
 }
 """Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
 
