@@ -60,11 +60,12 @@ static const struct controller *controller(struct sock *sk)
 	return container_of(inet_csk(sk)->icsk_ca_ops, struct controller, ops);
 }
 
-static u32 rate_halving(struct tcp_sock *tp, struct recovery *r, u32 in_flight)
+/* Reno went down to half of ssthresh, controllers without a bound of their own to ssthresh. */
+static u32 rate_halving(struct tcp_sock *tp, struct recovery *r, u32 in_flight, bool reno)
 {
 	u32 cwnd = tcp_snd_cwnd(tp);
 
-	if (r->odd && cwnd > tp->snd_ssthresh)
+	if (r->odd && cwnd > (reno ? tp->snd_ssthresh / 2 : tp->snd_ssthresh))
 		cwnd--;
 	r->odd = !r->odd;
 	return min(cwnd, in_flight + 1);
@@ -119,9 +120,11 @@ static u32 prr(struct tcp_sock *tp, struct recovery *r, u32 in_flight, u32 deliv
 	return in_flight + send;
 }
 
-static void reduce(struct sock *sk, struct recovery *r, enum rule rule, const struct rate_sample *rs, bool advanced)
+static void reduce(struct sock *sk, struct recovery *r, const struct rate_sample *rs, bool advanced)
 {
+	const struct controller *c = controller(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	enum rule rule = c->rule;
 	u32 in_flight = tcp_packets_in_flight(tp);
 	u32 delivered = max(rs->acked_sacked, 0);
 	u32 cwnd;
@@ -129,7 +132,7 @@ static void reduce(struct sock *sk, struct recovery *r, enum rule rule, const st
 	if (!delivered && (rule == PRR_9937 || (rule == RATE_HALVING && !advanced)))
 		return;
 	if (rule == RATE_HALVING)
-		cwnd = rate_halving(tp, r, in_flight);
+		cwnd = rate_halving(tp, r, in_flight, !strcmp(c->base_name, "reno"));
 	else if (rule == RFC6675)
 		cwnd = max(tp->snd_ssthresh, tp->prr_out ? 0 : in_flight + 1);
 	else
@@ -147,7 +150,7 @@ static void on_ack(struct sock *sk, u32 ack, int flag, const struct rate_sample 
 
 	r->una = tp->snd_una;
 	if (r->reducing) {
-		reduce(sk, r, c->rule, rs, advanced);
+		reduce(sk, r, rs, advanced);
 		return;
 	}
 	/* As the kernel: grow with what is cumulatively acknowledged; once reordering was seen, with what is SACKed. */

@@ -258,6 +258,21 @@ impl<M: Machine> Player<'_, M> {
         Ok(())
     }
 
+    /// The next packet, and those behind it as far as the expectation reaches: their times may differ.
+    fn take(&mut self, wanted: &TcpPacket, give_up: Time) -> Result<Captured, Stop> {
+        let queue = &mut self.machine.tap().queue;
+        let mut taken = compare::Taken::first(queue).expect("invariant: the caller saw a packet");
+        while !self.options.strict_segments && taken.wants_more(wanted) {
+            while self.machine.tap().queue.is_empty() && self.machine.now() < give_up {
+                self.step(give_up)?;
+            }
+            if !taken.join(&mut self.machine.tap().queue, wanted) {
+                break;
+            }
+        }
+        Ok(taken.whole)
+    }
+
     fn expect(&mut self, line: u32, wanted: &TcpPacket, due: Due) -> Result<(), Stop> {
         let give_up = due.to.max(self.machine.now()) + PATIENCE;
         while self.machine.tap().queue.is_empty() && self.machine.now() < give_up {
@@ -269,8 +284,7 @@ impl<M: Machine> Player<'_, M> {
         if self.machine.tap().queue.is_empty() {
             return fail(line, format!("{wanted} at {}", clock(due.from)), "nothing was sent");
         }
-        let tap = self.machine.tap();
-        let taken = compare::take(&mut tap.queue, wanted, self.options.strict_segments);
+        let taken = self.take(wanted, give_up)?;
         let shown = format!("{} at {}", taken.packet, clock(taken.at));
         let differs = compare::differs(wanted, &taken);
         if let Some(what) = differs {

@@ -2,7 +2,8 @@
 //! virtual time, writes the tables of the simulator, and switches the machine off.
 //!
 //! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out. Or a
-//! packet script is to be played: `script.json` in, `outcome.json` out.
+//! packet script is to be played: `script.json` in, `outcome.json` out. Or nothing is in: the report names the kernel's
+//! controllers.
 
 mod acks;
 mod capture;
@@ -28,7 +29,10 @@ use std::io::Result;
 fn main() {
     let outcome = run();
     let error = outcome.err().map(|error| error.to_string());
-    let report = serde_json::json!({ "error": error, "release": sys::release() });
+    let controllers = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let controllers: Vec<String> =
+        controllers.unwrap_or_default().split_whitespace().map(str::to_string).collect();
+    let report = serde_json::json!({ "error": error, "release": sys::release(), "controllers": controllers });
     // Its presence says that the run came to its end; if it cannot be written, its absence says so.
     let _ = std::fs::write("/out/report.json", report.to_string());
     sys::power_off();
@@ -43,6 +47,9 @@ fn run() -> Result<()> {
     sys::allow_files(1 << 17)?;
     if std::path::Path::new("/script.json").exists() {
         return script::run();
+    }
+    if !std::path::Path::new("/job.json").exists() {
+        return Ok(()); // the report is all that is wanted
     }
     let job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
     let tables = observe::run(&job)?;

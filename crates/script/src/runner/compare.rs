@@ -1,5 +1,5 @@
-//! An expected packet beside a captured one. Linux hands super-segments to the device, the stack sends segments of one
-//! MSS: consecutive ones that left together are joined until the expected length is reached, never the reverse.
+//! An expected packet beside a captured one. Hosts cut what they send in their own way: consecutive packets are joined until
+//! the expected length is reached, never the reverse.
 
 use std::collections::VecDeque;
 
@@ -14,37 +14,52 @@ use crate::options::Options;
 /// Flags that may differ between the pieces of one super-segment.
 const LOOSE: u8 = Flags::FIN.0 | Flags::PSH.0 | Flags::CWR.0;
 
-/// The next captured packet, joined with those behind it as far as the expectation reaches.
-pub fn take(queue: &mut VecDeque<Captured>, wanted: &TcpPacket, strict: bool) -> Captured {
-    let mut first = queue.pop_front().expect("invariant: the caller saw a packet");
-    let piece = first.packet.seq.len;
-    if strict || piece == 0 {
-        return first;
+/// What was taken for an expectation so far.
+pub struct Taken {
+    /// One packet, or several joined; its time is the last one's.
+    pub whole: Captured,
+    /// Payload of the first piece; all pieces but the last are as large.
+    piece: u16,
+    last: u16,
+}
+
+impl Taken {
+    /// The next captured packet.
+    pub fn first(queue: &mut VecDeque<Captured>) -> Option<Taken> {
+        let whole = queue.pop_front()?;
+        let piece = whole.packet.seq.len;
+        Some(Taken { whole, piece, last: piece })
     }
-    while let Some(next) = queue.front() {
-        let (a, b) = (&first.packet, &next.packet);
+
+    /// Whether the expectation reaches further and what was taken may go on.
+    pub fn wants_more(&self, wanted: &TcpPacket) -> bool {
+        let so_far = &self.whole.packet;
+        let short = self.piece > 0 && so_far.seq.len < wanted.seq.len && so_far.seq.start == wanted.seq.start;
+        short && self.last == self.piece && !so_far.flags.bits.has(Flags::FIN)
+    }
+
+    /// Join the next packet; false if it is another one, which stays.
+    pub fn join(&mut self, queue: &mut VecDeque<Captured>, wanted: &TcpPacket) -> bool {
+        let Some(next) = queue.front() else { return false };
+        let (a, b) = (&self.whole.packet, &next.packet);
         let len = a.seq.len as u32 + b.seq.len as u32;
-        let alike = next.at == first.at
-            && a.flags.bits.0 & !LOOSE == b.flags.bits.0 & !LOOSE
-            && !a.flags.bits.has(Flags::FIN)
+        let alike = a.flags.bits.0 & !LOOSE == b.flags.bits.0 & !LOOSE
             && b.seq.start == a.seq.end
-            && (a.ack, a.win, &a.options, first.ecn) == (b.ack, b.win, &b.options, next.ecn);
-        // All pieces but the last are of one size.
-        if !alike
-            || len > wanted.seq.len as u32
-            || b.seq.len == 0
-            || b.seq.len > piece
-            || a.seq.len % piece != 0
-        {
-            break;
+            && b.seq.len > 0
+            && len <= wanted.seq.len as u32
+            && (a.ack, a.win, &a.options, self.whole.ecn) == (b.ack, b.win, &b.options, next.ecn);
+        if !alike {
+            return false;
         }
         let next = queue.pop_front().expect("invariant: seen above");
-        let cwr = first.packet.flags.bits.0 & Flags::CWR.0;
-        first.packet.flags.bits = Flags(next.packet.flags.bits.0 & !Flags::CWR.0 | cwr);
-        first.packet.seq.end = next.packet.seq.end;
-        first.packet.seq.len = len as u16;
+        let cwr = self.whole.packet.flags.bits.0 & Flags::CWR.0;
+        self.last = next.packet.seq.len;
+        self.whole.at = next.at;
+        self.whole.packet.flags.bits = Flags(next.packet.flags.bits.0 & !Flags::CWR.0 | cwr);
+        self.whole.packet.seq.end = next.packet.seq.end;
+        self.whole.packet.seq.len = len as u16;
+        true
     }
-    first
 }
 
 /// The first thing in which the packets differ.

@@ -84,6 +84,14 @@ impl Connection {
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.sender.set_cork(on, push);
     }
+    /// How often a writer that found no room was told that there is some.
+    pub fn wakes(&self) -> u64 {
+        self.sender.wakes()
+    }
+    /// A third of the send buffer is free.
+    pub fn has_room(&self) -> bool {
+        self.sender.has_room()
+    }
     /// What was written to be followed by more (MSG_MORE) waits no longer: there is no more.
     pub fn push_written(&mut self) {
         self.sender.push_written();

@@ -52,6 +52,8 @@ impl Sender {
             ca_state: self.ca_state,
             rate: None,
         };
+        // An undo may have changed the window since the ACK came (Linux looks when the window is to grow).
+        sample.arrival.cwnd_limited = self.cwnd_limited();
         if self.rates.is_some() {
             sample.rate = self.sample_rate(&sample);
         }

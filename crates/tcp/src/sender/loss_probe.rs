@@ -86,10 +86,16 @@ impl Sender {
 
     /// The probe itself: new data if possible, else the last segment (§7.3; Linux `tcp_send_loss_probe`).
     pub(super) fn probe(&mut self, now: Time) -> Option<Segment> {
-        self.timer.disarm();
-        self.stats.tlps += 1;
+        let last = self.board.next - 1;
         let mut seg = self.next_new(now, true);
         let again = seg.is_none() && self.board.packets_out() > 0;
+        if again && last != self.board.first && !self.in_window(self.board.get(last).start()) {
+            // The receiver took its window back: the timeout, which counts from the head's transmission.
+            self.rearm_rto(now);
+            return None;
+        }
+        self.timer.disarm();
+        self.stats.tlps += 1;
         if again {
             self.begin_retransmission(self.board.next - 1, true);
             seg = Some(self.resend(now, self.board.next - 1, false));
@@ -99,6 +105,11 @@ impl Sender {
         self.timer.disarm();
         self.rearm_rto(now);
         seg
+    }
+
+    /// Whether the receiver's window reaches beyond `start` now (Linux `__tcp_retransmit_skb`).
+    pub(super) fn in_window(&self, start: u64) -> bool {
+        start < self.snd_una + self.snd_wnd
     }
 
     /// An ACK while a probe is out (§7.4.2; Linux `tcp_process_tlp_ack`).

@@ -64,7 +64,9 @@ impl Sender {
             let s = self.board.get(n);
             if s.flags & (LOST | RETRANS | SACKED) == LOST {
                 self.next_seg.hint = n;
-                if self.pacing_holds(now, s.start()) {
+                // A receiver that took its window back: only the head leaves, as a probe.
+                let beyond = n != first && !self.in_window(s.start());
+                if beyond || self.pacing_holds(now, s.start()) {
                     return None;
                 }
                 self.begin_retransmission(n, false);

@@ -55,8 +55,15 @@ impl Sender {
     }
 
     pub(super) fn on_dsack(&mut self, start: u64, end: u64, prior_una: u64, w: &mut AckWork) {
+        let segments = (end - start).div_ceil(self.smss as u64).max(1);
+        self.stats.dsacks_received += segments;
+        if self.config.detection == Detection::Rack {
+            if self.stats.dsacks_received > self.stats.retransmissions {
+                return; // of what was never sent again (Linux `tcp_dsack_seen`)
+            }
+            self.delivered += segments; // so is a retransmission that was needless
+        }
         w.dsack = true;
-        self.stats.dsacks_received += 1;
         w.dsack_tlp |= self.loss_probe.explains(end);
         // A DSACK without reordering, or of a timer-driven probe, says nothing about RACK's window.
         if !w.dsack_tlp {

@@ -14,12 +14,16 @@
 
 use ackclock_cc::{Arrival, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
 use ackclock_core::trace::{CaState, Event, ExitCause};
-use ackclock_core::{Segment, Time};
+use ackclock_core::{Segment, Span, Time};
 
 use super::intent::{First, Next};
+use super::timers::TimerKind;
 use super::{AckWork, Sender};
 use crate::config::Detection;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
+
+/// Least time in which a receiver may still deliver what it SACKed.
+const LEAST_RENEGING_WAIT: Span = Span::from_ms(10);
 
 impl Sender {
     /// The congestion state machine (Linux `tcp_fastretrans_alert`). True if this ACK enters recovery.
@@ -41,6 +45,14 @@ impl Sender {
         if !self.sack && self.board.packets_out() == 0 {
             self.board.set_emulated_sacked(0);
         }
+        // B. What is next in order was SACKed: the receiver may have dropped it, which half a round trip will show (Linux
+        // `tcp_check_sack_reneging`).
+        let reneged = self.sack && w.una_advanced && self.board.head().is_some_and(|head| head.is(SACKED));
+        if reneged && self.config.detection == Detection::Rack {
+            self.timer.arm(TimerKind::Rto, now, (self.rtt.srtt() / 2).max(LEAST_RENEGING_WAIT));
+            w.set_timer = false;
+            return false;
+        }
         // D. States that end when high_seq is acknowledged.
         if self.ca_state == CaState::Open {
             self.undo.no_retransmission();
@@ -58,6 +70,7 @@ impl Sender {
                     }
                     let undone = self.try_undo_recovery(now, seg);
                     if !undone && self.holds_for_non_sack() {
+                        self.forget_retransmissions();
                         return false;
                     }
                     if !undone {
@@ -207,6 +220,14 @@ impl Sender {
         if state != self.ca_state {
             self.set_state(now, state);
             self.high_seq = self.snd_nxt;
+        }
+    }
+
+    /// Nothing sent again is outstanding: the next episode has a stamp of its own (Linux
+    /// `tcp_is_non_sack_preventing_reopen`).
+    pub(super) fn forget_retransmissions(&mut self) {
+        if !self.any_retrans_done() {
+            self.undo.no_retransmission();
         }
     }
 

@@ -94,7 +94,11 @@ impl Sender {
 
     /// The ACK answers what was sent before any retransmission, as far as timestamps tell (Linux `tcp_packet_delayed`).
     fn packet_delayed(&self, seg: &Segment) -> bool {
-        self.undo.stamp.is_none_or(|stamp| echo_before(seg, stamp))
+        match self.undo.stamp {
+            Some(stamp) => echo_before(seg, stamp),
+            // Without SACK the stamp is forgotten at high_seq, though something was sent again.
+            None => self.sack || self.snd_una < self.high_seq,
+        }
     }
 
     /// Linux `tcp_may_undo`.
@@ -177,7 +181,9 @@ impl Sender {
         self.undo_reduction(now, true);
         self.stats.spurious_rtos += frto as u64;
         self.patience.timeouts = 0;
-        if frto || self.sack {
+        if self.holds_for_non_sack() {
+            self.forget_retransmissions();
+        } else if frto || self.sack {
             self.set_state(now, CaState::Open);
         }
         true

@@ -39,6 +39,8 @@ pub(super) struct Writer {
     pub notsent_lowat: u64,
     /// Linux SOCK_NOSPACE.
     nospace: bool,
+    /// How often a writer that found no room was told that there is some.
+    wakes: u64,
     /// An ACK may have freed memory.
     check: bool,
     pub chrono: Chrono,
@@ -51,6 +53,7 @@ impl Writer {
             limit: buffers.limit,
             notsent_lowat: buffers.notsent_lowat,
             nospace: false,
+            wakes: 0,
             check: false,
             chrono: Chrono::default(),
         }
@@ -160,6 +163,7 @@ impl Sender {
                 queue.writer.call = Some(call);
                 return copied;
             };
+            queue.writer.chrono.start(now, Limit::Busy); // nothing, if it runs
             call.copied = true;
             call.left -= filled.bytes;
             self.stream.append(filled.bytes);
@@ -207,6 +211,18 @@ impl Sender {
         w.limit.is_none_or(|l| self.memory_queued() < l.bytes) && self.unsent() < w.notsent_lowat
     }
 
+    /// How often a writer that found no room was told that there is some (the edges of EPOLLET).
+    pub fn wakes(&self) -> u64 {
+        self.queue.as_ref().map_or(0, |q| q.writer.wakes)
+    }
+
+    /// A third of the send buffer is free (Linux `sk_stream_wspace` beside `sk_stream_min_wspace`).
+    pub fn has_room(&self) -> bool {
+        let queued = self.memory_queued();
+        let limit = self.queue.as_ref().and_then(|q| q.writer.limit).map_or(u64::MAX, |l| l.bytes);
+        limit.saturating_sub(queued) >= queued / 2
+    }
+
     /// A packet left. A writer that has room now wakes, even if the packets that follow will cost it by their overhead (Linux `tcp_event_new_data_sent`).
     pub(super) fn check_space(&mut self, now: Time) {
         let whole = !self.continues();
@@ -227,12 +243,11 @@ impl Sender {
             self.expand_buffer();
             self.usage.window_changed(now);
         }
-        let queued = self.memory_queued();
-        let limit = self.queue.as_ref().and_then(|q| q.writer.limit).map_or(u64::MAX, |l| l.bytes);
-        let writable = limit.saturating_sub(queued) >= queued / 2 && self.memory_free();
+        let writable = self.has_room() && self.memory_free();
         let empty = self.snd_una == self.stream.end();
         if let (true, Some(queue)) = (writable, &mut self.queue) {
             queue.writer.nospace = false;
+            queue.writer.wakes += 1;
             queue.writer.chrono.stop(now, Limit::SendBuffer, empty);
             if let Some(call) = &mut queue.writer.call {
                 call.asleep = false;

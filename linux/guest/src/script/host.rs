@@ -201,9 +201,11 @@ fn controller(name: &str, recovery: &str) -> Result<String> {
     let rule = match recovery {
         "" | "prr-linux-6" => return Ok(name.to_string()),
         "rate-halving" => "rh",
-        rule => rule,
+        "prr-rfc9937" => "prr_9937",
+        "prr-linux-3.2" => "prr_3_2",
+        rule => &rule.replace('-', "_"),
     };
-    Ok(format!("{name}_{}", rule.replace(['-', '.'], "_")))
+    Ok(format!("{name}_{rule}"))
 }
 
 fn cubic(now: &CubicModule, before: &CubicModule) -> Result<()> {

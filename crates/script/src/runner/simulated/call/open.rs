@@ -102,7 +102,9 @@ impl Simulated<'_> {
         self.sockets.open.retain(|s| s.fd != fd);
         if kind == Kind::Listener && !self.sockets.listening && !self.sockets.owned {
             // What waits to be accepted is reset, what is not established forgotten (Linux `inet_csk_listen_stop`).
-            self.stack.act(|conn| conn.reset());
+            if self.acceptable() {
+                self.stack.act(|conn| conn.reset());
+            }
             self.stack.conn = None;
             return Ok(Ok(0));
         }

@@ -50,8 +50,19 @@ const SET: &[&str] = &[
     "TCP_USER_TIMEOUT",
 ];
 
-const GET: &[&str] =
-    &["SO_ERROR", "SO_SNDBUF", "SO_ZEROCOPY", "TCP_CORK", "TCP_INQ", "TCP_MAXSEG", "TCP_NODELAY"];
+const GET: &[&str] = &[
+    "SO_ERROR",
+    "SO_SNDBUF",
+    "SO_ZEROCOPY",
+    "TCP_CORK",
+    "TCP_INQ",
+    "TCP_MAXSEG",
+    "TCP_NODELAY",
+    "TCP_NOTSENT_LOWAT",
+];
+
+/// MSS of a socket that has no peer (Linux TCP_MSS_DEFAULT).
+const UNKNOWN_MSS: u32 = 536;
 
 /// Flags of SO_TIMESTAMPING that are known.
 const STAMPS: i64 = 1 << 1 | 1 << 4 | 1 << 7 | 1 << 8 | 1 << 9;
@@ -132,7 +143,8 @@ impl Simulated<'_> {
             ("TCP_NOTSENT_LOWAT", Some(n), _) => {
                 socket.options.notsent_lowat = Some(n as u32 as u64);
                 if live {
-                    self.stack.act(|conn| conn.set_notsent_lowat(n as u32 as u64));
+                    let bytes = self.notsent_lowat(fd);
+                    self.stack.act(|conn| conn.set_notsent_lowat(bytes));
                 }
             }
             ("SO_TIMESTAMPING", Some(flags), _) => {
@@ -201,8 +213,9 @@ impl Simulated<'_> {
             "SO_ZEROCOPY" => (options.zerocopy as i64, ""),
             "TCP_MAXSEG" => match &self.stack.conn {
                 Some(conn) if conn.is_established() => (conn.info().smss as i64, ""),
-                _ => return unsupported(line, "TCP_MAXSEG before the connection"),
+                _ => (options.max_segment.unwrap_or(UNKNOWN_MSS) as i64, ""),
             },
+            "TCP_NOTSENT_LOWAT" => (options.notsent_lowat.unwrap_or(0) as i64, ""),
             name => return unsupported(line, format!("getsockopt '{name}'")),
         };
         let agrees = match wanted {

@@ -29,6 +29,7 @@ struct Moment {
     noticed: u64,
     state: u8,
     writable: bool,
+    wakes: u64,
 }
 
 /// One descriptor of an epoll's.
@@ -81,12 +82,17 @@ impl Simulated<'_> {
         Some(mask)
     }
 
-    /// Linux `sk_stream_is_writeable`: there is room, and less than half of `notsent_lowat` waits unsent.
+    /// Linux `sk_stream_is_writeable`: a third of the send buffer is free, and less than half of `notsent_lowat` waits
+    /// unsent.
     fn writable(&self, fd: i64) -> bool {
         let Some(conn) = &self.stack.conn else { return false };
-        let own = self.sockets.find(fd).and_then(|s| s.options.notsent_lowat);
-        let lowat = own.unwrap_or(self.stack.host.setup.sysctls.tcp_notsent_lowat);
-        2 * conn.info().unsent < lowat
+        conn.has_room() && 2 * conn.info().unsent < self.notsent_lowat(fd)
+    }
+
+    /// TCP_NOTSENT_LOWAT of a socket; zero stands for the host's.
+    pub(super) fn notsent_lowat(&self, fd: i64) -> u64 {
+        let own = self.sockets.find(fd).and_then(|s| s.options.notsent_lowat).filter(|bytes| *bytes > 0);
+        own.unwrap_or(self.stack.host.setup.sysctls.tcp_notsent_lowat)
     }
 
     fn moment(&self, fd: i64) -> Moment {
@@ -96,6 +102,7 @@ impl Simulated<'_> {
             noticed: self.sockets.notices.pushed,
             state: conn.map_or(0, |c| c.info().tcp_state),
             writable: self.writable(fd),
+            wakes: conn.map_or(0, |c| c.wakes()),
         }
     }
 
