@@ -78,7 +78,9 @@ def main() -> int:
     for name, verdicts in (("sim", [r.sim for r in told]), (f"Linux {release}", [r.linux for r in told])):
         counts = collections.Counter(played.verdict for played in verdicts)
         print(f"{name}: " + ", ".join(f"{counts[v]} {v}" for v in ("pass", "fail", "unsupported")))
-    print(f"{wrong} of {sum(r.sim.verdict != 'unsupported' for r in told)} played by the simulator have another verdict")
+    print(
+        f"{wrong} of {sum(r.sim.verdict != 'unsupported' for r in told)} played by the simulator have another verdict"
+    )
     return 1 if wrong else 0
 
 

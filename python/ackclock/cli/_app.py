@@ -333,7 +333,8 @@ def linux_build(
     source: Annotated[
         str | None,
         typer.Option(
-            metavar="ARCHIVE|PACKAGE", help="Kernel source: a tar archive or a Debian package (default: the newest)."
+            metavar="ARCHIVE|PACKAGE",
+            help="Kernel source: a tar archive or a Debian package (default: Linux 7.3.4, pinned).",
         ),
     ] = None,
     controller: Annotated[

@@ -191,7 +191,9 @@ def test_recovery_rules_are_controllers_of_ours() -> None:
     assert _translate.kernel_controller("cubic", "prr-crb") == "cubic_prr_crb"
     assert _translate.kernel_controller("cubic", "rate-halving") == "cubic_rh"
     assert _translate.kernel_controller("reno", None) == "reno"
-    assert _translate.kernel_controller("reno", "prr-rfc9937") == ""
+    assert _translate.kernel_controller("reno", "prr-rfc9937") == "reno_prr_9937"
+    assert _translate.kernel_controller("cubic", "prr-linux-3.2") == "cubic_prr_3_2"
+    assert _translate.kernel_controller("reno", "freebsd-4") == ""
 
 
 def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[tuple[Any, ...]]:

@@ -141,7 +141,11 @@ def test_packets_join_but_never_split(verdict):
 
 
 def test_joined_packets_may_leave_at_different_times(verdict):
-    text = "`tc qdisc replace dev tun0 root fq`\n" + SERVER + "+0 write(4, ..., 20000) = 20000\n+0 > P. 1:10001(10000) ack 1\n"
+    text = (
+        "`tc qdisc replace dev tun0 root fq`\n"
+        + SERVER
+        + "+0 write(4, ..., 20000) = 20000\n+0 > P. 1:10001(10000) ack 1\n"
+    )
     text += "+.1 < . 1:1(0) ack 10001 win 514\n"
     assert verdict(text + "+.0025 > P. 10001:14001(4000) ack 1\n") == "pass"
     assert verdict(text + "+0 > P. 10001:16001(6000) ack 1\n") == "fail"  # the last piece leaves 7.5 ms later
