@@ -133,7 +133,16 @@ class Curve:
     @property
     def share(self) -> float:
         """Share of the readings in which it holds."""
-        return sum(s.verdict is Verdict.HOLDS for s in self.specifications) / len(self.specifications)
+        return self.count(Verdict.HOLDS) / len(self.specifications)
+
+    def count(self, verdict: Verdict) -> int:
+        """Readings with this verdict."""
+        return sum(s.verdict is verdict for s in self.specifications)
+
+    @property
+    def turns(self) -> bool:
+        """Whether it holds in some readings and fails in others. To be undecided may be a lack of seeds, and says nothing."""
+        return bool(self.count(Verdict.HOLDS) and self.count(Verdict.FAILS))
 
     def share_of(self, reading: Reading, option: str) -> float:
         """Share in which it holds, of those with this option."""
@@ -142,8 +151,10 @@ class Curve:
 
     @property
     def decides(self) -> Reading | None:
-        """The reading whose options move the share the most; None if none moves it."""
+        """The reading whose options move the share the most; None if no reading turns what holds into what fails."""
         best, most = None, 0.0
+        if not self.turns:
+            return None
         for reading in self.readings:
             shares = [self.share_of(reading, option) for option in reading.options]
             if max(shares) - min(shares) > most + 1e-9:

@@ -25,7 +25,7 @@ def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) ->
     """What is left open, how it is read, and what the other readings give."""
     blocks: list[Any] = [_open(readings)]
     if curves:
-        blocks += [_shares(curves), *(figure(curve) for curve in curves if 0 < curve.share < 1)]
+        blocks += [_shares(curves), *(figure(curve) for curve in curves if curve.turns)]
     else:
         blocks.append(paragraph(f"The other readings were not run; ackclock study run {study} --readings runs them."))
     return Section(title="Readings", blocks=tuple(blocks))
@@ -34,7 +34,10 @@ def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) ->
 def told(curve: Curve) -> str:
     """The outcome in one sentence."""
     n = len(curve.specifications)
-    text = f"Holds in {round(curve.share * n)} of {n} readings"
+    text = f"Holds in {curve.count(Verdict.HOLDS)} of {n} readings"
+    for verdict, word in ((Verdict.FAILS, "fails in"), (Verdict.UNDECIDED, "undecided in")):
+        if curve.count(verdict):
+            text += f", {word} {curve.count(verdict)}"
     reading = curve.decides
     if reading is None:
         return f"{text}; none of {', '.join(r.name for r in curve.readings)} decides."
@@ -75,7 +78,7 @@ def _shares(curves: Sequence[Curve]) -> Table:
                 f"{curve.specifications[0].verdict.symbol} {curve.specifications[0].verdict}",
                 str(len(curve.specifications)),
                 *(
-                    f"{100 * sum(s.verdict is v for s in curve.specifications) / len(curve.specifications):.0f} %"
+                    f"{100 * curve.count(v) / len(curve.specifications):.0f} %"
                     for v in (Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED)
                 ),
                 curve.decides.name if curve.decides else "none",

@@ -261,7 +261,7 @@ def test_readings_give_a_curve_and_what_decides(tmp_path):
     assert result.outcomes[0].verdict is HOLDS
     assert result.runs == 3  # the main reading, the other queue, the other cost
     html = render(result.page())
-    assert "Holds in 3 of 5 readings; what decides is queue (short: 100 %, long: 0 %)." in html
+    assert "Holds in 3 of 5 readings, fails in 2; what decides is queue (short: 100 %, long: 0 %)." in html
     assert result.to_json()["readings"][0]["share"] == 0.6
     assert "--readings" in result.command
     shifted = curve.specifications[1]
