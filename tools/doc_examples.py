@@ -17,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 BLOCK = re.compile(r"```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<body>.*?)```", re.DOTALL)
-OPTIONAL = ("tshark",)
+OPTIONAL = ("tshark", "capinfos")
+BROKEN = "Traceback (most recent call last)"
 
 
 def main() -> int:
@@ -26,6 +27,9 @@ def main() -> int:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         renewed = run(text)
+        if BROKEN in renewed and BROKEN not in text:
+            print(f"{page.relative_to(ROOT)}: an example ends with an exception; the page is left as it was")
+            return 1
         if renewed != text:
             stale.append(page)
             if not check:
