@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ackclock import _engine, run
-from ackclock.bench import NOT_TCP
+from ackclock.bench.cells import NOT_TCP
 from ackclock.fidelity import comparison, path, reference, simulate
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "controllers.md"
