@@ -44,7 +44,7 @@ impl Case {
                 "bottleneck": {{{rate} {delay}, "queue": {{"kind": "drop-tail", "limit": {{"packets": {limit}}}}}}},
                 "reverse": {{"bottleneck": {{{back} {delay}}}}}}},
               "flows": [{{"profile": "{profile}", "congestion_control": "reno", "stack": {{{stack}}},
-                "workload": {{"kind": "transactions", "request_bytes": 100, "bytes": {{"kind": "constant", "value": {bytes}}},
+                "workload": {{"kind": "transactions", "bytes": {{"kind": "constant", "value": {bytes}}},
                               "request_bytes": 200, "batch": {batch}, {workload}
                               "arrivals": {{"kind": "at", "times_ns": {times:?}}}}}}}],
               "record": {{"drops": true}}}}"#
