@@ -252,7 +252,24 @@ pub enum Class {
     Data = 3,
 }
 
+/// What links ask of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// Which kind it is.
+    pub class: Class,
+    /// Segments in it.
+    pub segments: u32,
+    /// Bytes that links charge.
+    pub bytes: u32,
+}
+
 impl Packet {
+    /// What links ask of it, found out once for all on its way.
+    #[inline]
+    pub fn load(&self) -> Load {
+        Load { class: self.class(), segments: self.segments(), bytes: self.bytes }
+    }
+
     /// Segments in it; a packet of another kind counts as one.
     #[inline]
     pub fn segments(&self) -> u32 {

@@ -8,129 +8,25 @@
 //!
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
-//!
-//! Length: loss, queue, rate and delay happen in one order, which is read in one place, with what each of them counts.
 
-use ackclock_core::packet::Ecn;
+pub use config::LinkConfig;
+pub use counters::Counters;
+use counters::Sums;
+pub use sole::SoleLink;
+
+use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
-use crate::capacity::{Capacity, CapacityConfig};
+use crate::capacity::Capacity;
 use crate::jitter::Jitter;
 use crate::loss::{Loss, LossConfig};
 use crate::pool::{PacketId, Pool};
 use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
-use crate::queue::{Admission, Arrival, Queue, QueueConfig, Refused};
-use crate::reorder::{Chooser, Reorder};
+use crate::queue::{Admission, Arrival, Queue, Refused};
+use crate::reorder::Chooser;
 use crate::transmitter::Transmitter;
 use crate::wire::Wire;
-
-/// What a link is made of.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkConfig {
-    /// Name, unique in the network: random streams are derived from it.
-    pub name: String,
-    /// Transmission rate, positive; `Rate::INFINITE` = transmission takes no time.
-    pub rate: Rate,
-    /// Propagation delay.
-    pub delay: Span,
-    /// The queue.
-    pub queue: QueueConfig,
-    /// Loss ahead of the queue.
-    pub loss: LossConfig,
-    /// Greatest random extra delay; zero = none.
-    pub jitter: Span,
-    /// Packets held back so that others overtake.
-    pub reorder: Option<Reorder>,
-    /// How the capacity varies, and the delay and the loss with it; `None` = it does not.
-    pub capacity: Option<CapacityConfig>,
-}
-
-impl LinkConfig {
-    /// A link without loss, limits, jitter and reordering.
-    pub fn new(name: &str, rate: Rate, delay: Span) -> LinkConfig {
-        LinkConfig {
-            name: name.to_string(),
-            rate,
-            delay,
-            queue: QueueConfig::UNLIMITED,
-            loss: LossConfig::NONE,
-            jitter: Span::ZERO,
-            reorder: None,
-            capacity: None,
-        }
-    }
-}
-
-impl LinkConfig {
-    /// Whether a packet of so many bytes takes time to cross it. What changes or is drawn at random may.
-    pub fn takes_time(&self, bytes: u32) -> bool {
-        let own = self.delay > Span::ZERO || self.rate.tx_time(bytes) > Span::ZERO;
-        own || self.jitter > Span::ZERO || self.reorder.is_some() || self.capacity.is_some()
-    }
-}
-
-/// Sums over a link's life, where a packet of several segments (TSO) counts as so many; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counters {
-    /// Packets offered.
-    pub arrivals: u64,
-    /// Of these, by [`Class`](ackclock_core::packet::Class).
-    pub arrivals_by_class: [u64; 4],
-    /// Packets dropped by the queue, by [`Class`](ackclock_core::packet::Class).
-    pub dropped_by_class: [u64; 4],
-    /// Packets dropped by the loss model.
-    pub dropped_loss: u64,
-    /// Packets dropped by the queue: when it was full, or by its own rule.
-    pub dropped_queue: u64,
-    /// Packets taken from the far end.
-    pub delivered: u64,
-    /// Packets marked CE.
-    pub marked: u64,
-    /// Bytes taken from the far end.
-    pub bytes_delivered: u64,
-    /// Packets in the link: waiting, in transmission, in propagation, or at the far end and not yet taken.
-    pub held: u64,
-    /// The same at the start of the counting.
-    pub held_before: u64,
-    /// Time average since the start of the counting of the packets that wait.
-    pub mean_packets: f64,
-    /// Most packets that waited.
-    pub max_packets: u32,
-    /// Mean time that packets waited before their transmission, s.
-    pub mean_wait_s: f64,
-    /// Longest time that a packet waited before its transmission.
-    pub max_wait: Span,
-    /// Whole seconds of the run at which packets waited, of those counted.
-    pub seconds_queued: u64,
-    /// Time spent transmitting; zero on a link that follows a trace.
-    pub busy: Span,
-    /// Delivery opportunities so far, on a link that follows a trace.
-    pub opportunities: u64,
-    /// Those of which at least some was used, the ones already given to packets that wait included.
-    pub opportunities_used: u64,
-}
-
-/// Sums since the start of the run.
-#[derive(Clone, Default)]
-struct Sums {
-    at: Time,
-    arrivals: [u64; 4],
-    dropped: [u64; 4],
-    dropped_loss: u64,
-    dropped_queue: u64,
-    delivered: u64,
-    marked: u64,
-    bytes_delivered: u64,
-    held: u64,
-    area: u128,
-    served: u64,
-    waited: u128,
-    seconds_queued: u64,
-    busy: Span,
-    opportunities: u64,
-    opportunities_used: u64,
-}
 
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
 /// [`SoleLink`] for a link with packets of its own.
@@ -139,6 +35,8 @@ pub struct Link {
     busy_until: Time,
     delay: Span,
     transmitter: Transmitter,
+    /// A fixed rate and delay behind a drop-tail queue.
+    plain: bool,
     extras: Option<Box<Extras>>,
     queue: Queue,
     backlog: Backlog,
@@ -198,13 +96,16 @@ impl Link {
     /// `<name>.jitter` and `<name>.reorder` in a run with this seed.
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
+        let extras = Extras::new(config, stream);
+        let queue = Queue::new(&config.queue, stream("queue"));
         Link {
+            plain: extras.is_none() && matches!(queue, Queue::DropTail(_)),
             next: Time::NEVER,
             busy_until: Time::ZERO,
             delay: config.delay,
             transmitter: Transmitter::new(config.rate),
-            extras: Extras::new(config, stream),
-            queue: Queue::new(&config.queue, stream("queue")),
+            extras,
+            queue,
             backlog: Backlog::default(),
             wire: Wire::default(),
             arrivals: [0; 4],
@@ -246,7 +147,7 @@ impl Link {
     /// Whether packets may be offered ahead of time, as long as they come in order: nothing here looks at the clock, and
     /// nothing restarts.
     pub fn takes_ahead(&self) -> bool {
-        self.extras.is_none() && matches!(self.queue, Queue::DropTail(_))
+        self.plain
     }
 
     /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it, and nothing counts
@@ -260,7 +161,8 @@ impl Link {
     /// may be earlier than before. A packet that is refused stays the caller's.
     #[inline]
     pub fn offer(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<(), Refused> {
-        if let Some(delivery) = self.take(pool, now, id)? {
+        let load = pool[id].load();
+        if let Some(delivery) = self.take(pool, now, id, &load)? {
             self.put(pool, now, id, delivery);
         }
         Ok(())
@@ -269,27 +171,63 @@ impl Link {
     /// The same, but for the last step: when the packet leaves the far end. It is the caller's then, for [`Link::put`] or
     /// [`Link::pass`]. `None`: the link holds it.
     #[inline]
-    pub fn take(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<Option<Time>, Refused> {
-        let packet = &pool[id];
-        let (class, segments, bytes) = (packet.class() as usize, packet.segments(), packet.bytes);
-        self.arrivals[class] += segments as u64;
-        if let Some(extras) = &mut self.extras {
-            if extras.loses(now, packet) {
+    pub fn take(
+        &mut self,
+        pool: &mut Pool,
+        now: Time,
+        id: PacketId,
+        load: &Load,
+    ) -> Result<Option<Time>, Refused> {
+        match self.plain {
+            true => self.take_as::<true>(pool, now, id, load),
+            false => self.take_with_more(pool, now, id, load),
+        }
+    }
+
+    #[inline(never)]
+    fn take_with_more(
+        &mut self,
+        pool: &mut Pool,
+        now: Time,
+        id: PacketId,
+        load: &Load,
+    ) -> Result<Option<Time>, Refused> {
+        self.take_as::<false>(pool, now, id, load)
+    }
+
+    /// [`Link::take`], compiled twice: where the link is `PLAIN`, nothing is asked for that it does not have.
+    #[inline(always)]
+    fn take_as<const PLAIN: bool>(
+        &mut self,
+        pool: &mut Pool,
+        now: Time,
+        id: PacketId,
+        load: &Load,
+    ) -> Result<Option<Time>, Refused> {
+        let &Load { class, segments, bytes } = load;
+        self.arrivals[class as usize] += segments as u64;
+        if let Some(extras) = self.extras::<PLAIN>() {
+            if extras.loses(now, &pool[id]) {
                 self.dropped_loss += segments as u64;
                 return Err(Refused::Loss);
             }
         }
-        if self.queue.holds() {
+        if !PLAIN && self.queue.holds() {
             return self.take_held(pool, now, id);
         }
         self.backlog.advance(now);
-        let tx = match self.capacity_mut() {
+        let tx = match self.capacity_mut::<PLAIN>() {
             None => self.transmitter.time(bytes),
             Some(capacity) => capacity.typical(now, bytes),
         };
         let busy_until = self.busy_until;
-        let (backlog, wire) = (&self.backlog, &self.wire);
-        match self.queue.admit(&Arrival { now, packet, tx, busy_until, backlog, wire, pool }) {
+        let (backlog, wire, packet) = (&self.backlog, &self.wire, &pool[id]);
+        let arrival = Arrival { now, packet, tx, busy_until, backlog, wire, pool };
+        let admission = match &mut self.queue {
+            Queue::DropTail(queue) => queue.admit(&arrival),
+            queue => queue.admit(&arrival),
+        };
+        match admission {
             Admission::Accept => {}
             Admission::Mark => {
                 pool[id].ecn = Ecn::Ce;
@@ -297,12 +235,12 @@ impl Link {
             }
             Admission::Refuse(why) => {
                 self.refused += segments as u64;
-                self.dropped[class] += segments as u64;
+                self.dropped[class as usize] += segments as u64;
                 return Err(why);
             }
         }
         let earliest = now.max(busy_until);
-        let (start, end) = match self.capacity_mut() {
+        let (start, end) = match self.capacity_mut::<PLAIN>() {
             None => (earliest, earliest + tx),
             Some(capacity) => capacity.transmit(earliest, bytes),
         };
@@ -311,7 +249,7 @@ impl Link {
             self.instants.cover(now, start);
             self.max_wait = self.max_wait.max(start - now);
         }
-        Ok(self.transmit(pool, now, id, start, end))
+        Ok(self.transmit::<PLAIN>(pool, now, id, start, end))
     }
 
     /// Put a packet on the wire that was taken at `offered` and leaves the far end at `delivery`.
@@ -323,9 +261,9 @@ impl Link {
 
     /// A packet that was taken leaves the far end, ahead of time.
     #[inline]
-    pub fn pass(&mut self, packet: &Packet) {
-        self.delivered += packet.segments() as u64;
-        self.bytes_delivered += packet.bytes as u64;
+    pub fn pass(&mut self, load: &Load) {
+        self.delivered += load.segments as u64;
+        self.bytes_delivered += load.bytes as u64;
     }
 
     /// Whether nothing is on the wire.
@@ -369,7 +307,8 @@ impl Link {
     #[inline]
     pub fn pop(&mut self, pool: &mut Pool) -> PacketId {
         let id = self.wire.pop(pool).expect("invariant: there is one");
-        self.pass(&pool[id]);
+        self.delivered += pool[id].segments() as u64;
+        self.bytes_delivered += pool[id].bytes as u64;
         self.next = self.wire.next(pool).0.min(self.next_departure());
         id
     }
@@ -389,88 +328,6 @@ impl Link {
         })
     }
 
-    /// Packets that wait at `now`, without the one in transmission.
-    pub fn waiting(&mut self, pool: &mut Pool, now: Time) -> u32 {
-        self.serve(pool, now);
-        self.backlog.advance(now);
-        self.queue.len() + self.backlog.len()
-    }
-
-    /// Sums up to `now`, which must not lie before an earlier call's, since the start of the run or the last
-    /// [`Link::count_from`].
-    pub fn counters(&mut self, pool: &mut Pool, now: Time) -> Counters {
-        let all = self.sums(pool, now);
-        let start = Sums::default();
-        let before = self.before.as_deref().unwrap_or(&start);
-        let less = |a: [u64; 4], b: [u64; 4]| std::array::from_fn(|i| a[i] - b[i]);
-        let arrivals_by_class: [u64; 4] = less(all.arrivals, before.arrivals);
-        let elapsed = now.since(before.at).0;
-        let queue_max = self.queue.figures(now).1;
-        Counters {
-            arrivals: arrivals_by_class.iter().sum(),
-            arrivals_by_class,
-            dropped_by_class: less(all.dropped, before.dropped),
-            dropped_loss: all.dropped_loss - before.dropped_loss,
-            dropped_queue: all.dropped_queue - before.dropped_queue,
-            delivered: all.delivered - before.delivered,
-            marked: all.marked - before.marked,
-            bytes_delivered: all.bytes_delivered - before.bytes_delivered,
-            held: all.held,
-            held_before: before.held,
-            mean_packets: if elapsed == 0 { 0.0 } else { (all.area - before.area) as f64 / elapsed as f64 },
-            max_packets: self.backlog.max().max(queue_max),
-            mean_wait_s: (all.waited - before.waited) as f64 / (all.served - before.served).max(1) as f64
-                * 1e-9,
-            max_wait: self.max_wait,
-            seconds_queued: all.seconds_queued - before.seconds_queued,
-            busy: all.busy - before.busy,
-            opportunities: all.opportunities - before.opportunities,
-            opportunities_used: all.opportunities_used - before.opportunities_used,
-        }
-    }
-
-    /// Start counting anew at `now`; the time before was a warm-up. Packets that wait now count with the rest of their
-    /// wait; no mean counts their full wait.
-    pub fn count_from(&mut self, pool: &mut Pool, now: Time) {
-        self.before = Some(Box::new(self.sums(pool, now)));
-        self.backlog.advance(now);
-        self.backlog.forget_max();
-        self.queue.forget_max();
-        self.max_wait = Span::ZERO;
-    }
-
-    fn sums(&mut self, pool: &mut Pool, now: Time) -> Sums {
-        self.serve(pool, now);
-        let (area, _, dropped, marked) = self.queue.figures(now);
-        let (opportunities, opportunities_used) =
-            self.capacity().map_or((0, 0), |capacity| capacity.opportunities(now));
-        let arrivals: u64 = self.arrivals.iter().sum();
-        let holds = self.queue.holds();
-        let mut instants = self.instants.clone();
-        if self.queue.len() > 0 {
-            instants.cover(self.occupied, Time(now.0 + 1));
-        }
-        Sums {
-            at: now,
-            arrivals: self.arrivals,
-            dropped: self.dropped,
-            dropped_loss: self.dropped_loss,
-            dropped_queue: self.refused + dropped,
-            delivered: self.delivered,
-            marked: self.marked + marked,
-            bytes_delivered: self.bytes_delivered,
-            held: self.wire.segments(pool) + self.queue.len() as u64,
-            area: area + self.backlog.area(now),
-            served: if holds { self.served } else { arrivals - self.dropped_loss - self.refused },
-            waited: if holds { self.waited } else { self.backlog.waited() },
-            seconds_queued: instants.up_to(now),
-            // Beyond `now` the transmitter works without a pause.
-            busy: self.transmission.saturating_sub(self.busy_until.since(now)),
-            opportunities,
-            opportunities_used,
-        }
-    }
-
     /// Restart the loss model as if no packet had come yet, with the loss stream of a run with this seed: fetch by
     /// fetch, two arms of a comparison meet the same losses (common random numbers).
     pub fn restart_loss(&mut self, seed: u64) {
@@ -481,7 +338,7 @@ impl Link {
 
     /// Fix a packet's departure and delivery: when that is. `None`: it is held back, and on the wire already.
     #[inline]
-    fn transmit(
+    fn transmit<const PLAIN: bool>(
         &mut self,
         pool: &mut Pool,
         offered: Time,
@@ -491,9 +348,10 @@ impl Link {
     ) -> Option<Time> {
         self.busy_until = end;
         self.transmission = self.transmission + (end - start);
-        let Some(extras) = &mut self.extras else { return Some(end + self.delay) };
+        let delay = self.delay;
+        let Some(extras) = self.extras::<PLAIN>() else { return Some(end + delay) };
         let mut delivery = match &mut extras.capacity {
-            None => end + self.delay,
+            None => end + delay,
             Some(capacity) => capacity.delivery(end),
         };
         if let Some(jitter) = &mut extras.jitter {
@@ -544,12 +402,12 @@ impl Link {
                 self.served += packet.segments() as u64;
                 self.waited += waited.0 as u128 * packet.segments() as u128;
                 self.max_wait = self.max_wait.max(waited);
-                let (start, end) = match self.capacity_mut() {
+                let (start, end) = match self.capacity_mut::<false>() {
                     None => (start, start + self.transmitter.time(packet.bytes)),
                     Some(capacity) => capacity.transmit(start, packet.bytes),
                 };
                 let id = pool.insert(packet);
-                if let Some(delivery) = self.transmit(pool, start, id, start, end) {
+                if let Some(delivery) = self.transmit::<false>(pool, start, id, start, end) {
                     self.put(pool, start, id, delivery);
                 }
             }
@@ -572,8 +430,16 @@ impl Link {
     }
 
     #[inline]
-    fn capacity_mut(&mut self) -> Option<&mut Capacity> {
-        self.extras.as_mut().and_then(|extras| extras.capacity.as_mut())
+    fn capacity_mut<const PLAIN: bool>(&mut self) -> Option<&mut Capacity> {
+        self.extras::<PLAIN>().and_then(|extras| extras.capacity.as_mut())
+    }
+
+    #[inline]
+    fn extras<const PLAIN: bool>(&mut self) -> Option<&mut Extras> {
+        match PLAIN {
+            true => None,
+            false => self.extras.as_deref_mut(),
+        }
     }
 }
 
@@ -582,8 +448,8 @@ fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
     Stream::new(seed, &format!("{link}.{part}"))
 }
 
-pub use sole::SoleLink;
-
+mod config;
+mod counters;
 mod sole;
 #[cfg(test)]
 mod tests;

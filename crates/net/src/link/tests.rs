@@ -1,4 +1,6 @@
 use super::*;
+use crate::queue::QueueConfig;
+use crate::reorder::Reorder;
 use crate::{CodelParams, FqCodelParams};
 use ackclock_core::Segment;
 

@@ -190,7 +190,7 @@ impl Queue {
     }
 
     /// Decide about an arrival. CoDel has its own way in.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
         match self {
             Queue::DropTail(queue) => queue.admit(arrival),

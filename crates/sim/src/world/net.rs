@@ -137,23 +137,21 @@ impl Net {
     /// A packet reaches a link at `now`, and those behind it as far as can be told.
     #[inline]
     fn offer(&mut self, now: Time, link: u32, id: PacketId) {
-        let (mut at, mut link, way) = (now, link, way(&self.pool[id]));
+        let packet = &self.pool[id];
+        let (mut at, mut link, way, load) = (now, link, way(packet), packet.load());
         loop {
             let slot = &mut self.links[link as usize];
-            let delivery = match slot.link.take(&mut self.pool, at, id) {
+            let delivery = match slot.link.take(&mut self.pool, at, id, &load) {
                 Ok(Some(delivery)) => delivery,
                 Ok(None) => return self.is_held(at, link),
                 Err(reason) => return self.is_refused(at, link, id, reason),
             };
             let next = slot.next.of(way);
-            if delivery >= self.horizon
-                || !slot.passes_ahead
-                || !slot.link.is_clear()
-                || !self.takes_ahead(next)
-            {
+            let stays = delivery >= self.horizon || !slot.passes_ahead || !slot.link.is_clear();
+            if stays || !self.takes_ahead(next) {
                 return self.travels(at, link, id, delivery);
             }
-            self.links[link as usize].link.pass(&self.pool[id]);
+            self.links[link as usize].link.pass(&load);
             (at, link) = (delivery, next);
         }
     }

@@ -1,0 +1,152 @@
+//! What a link counts.
+
+use ackclock_core::{Span, Time};
+
+use super::Link;
+use crate::pool::Pool;
+
+/// Sums over a link's life, where a packet of several segments (TSO) counts as so many; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// Packets offered.
+    pub arrivals: u64,
+    /// Of these, by [`Class`](ackclock_core::packet::Class).
+    pub arrivals_by_class: [u64; 4],
+    /// Packets dropped by the queue, by [`Class`](ackclock_core::packet::Class).
+    pub dropped_by_class: [u64; 4],
+    /// Packets dropped by the loss model.
+    pub dropped_loss: u64,
+    /// Packets dropped by the queue: when it was full, or by its own rule.
+    pub dropped_queue: u64,
+    /// Packets taken from the far end.
+    pub delivered: u64,
+    /// Packets marked CE.
+    pub marked: u64,
+    /// Bytes taken from the far end.
+    pub bytes_delivered: u64,
+    /// Packets in the link: waiting, in transmission, in propagation, or at the far end and not yet taken.
+    pub held: u64,
+    /// The same at the start of the counting.
+    pub held_before: u64,
+    /// Time average since the start of the counting of the packets that wait.
+    pub mean_packets: f64,
+    /// Most packets that waited.
+    pub max_packets: u32,
+    /// Mean time that packets waited before their transmission, s.
+    pub mean_wait_s: f64,
+    /// Longest time that a packet waited before its transmission.
+    pub max_wait: Span,
+    /// Whole seconds of the run at which packets waited, of those counted.
+    pub seconds_queued: u64,
+    /// Time spent transmitting; zero on a link that follows a trace.
+    pub busy: Span,
+    /// Delivery opportunities so far, on a link that follows a trace.
+    pub opportunities: u64,
+    /// Those of which at least some was used, the ones already given to packets that wait included.
+    pub opportunities_used: u64,
+}
+
+/// Sums since the start of the run.
+#[derive(Clone, Default)]
+pub(super) struct Sums {
+    at: Time,
+    arrivals: [u64; 4],
+    dropped: [u64; 4],
+    dropped_loss: u64,
+    dropped_queue: u64,
+    delivered: u64,
+    marked: u64,
+    bytes_delivered: u64,
+    held: u64,
+    area: u128,
+    served: u64,
+    waited: u128,
+    seconds_queued: u64,
+    busy: Span,
+    opportunities: u64,
+    opportunities_used: u64,
+}
+
+impl Link {
+    /// Packets that wait at `now`, without the one in transmission.
+    pub fn waiting(&mut self, pool: &mut Pool, now: Time) -> u32 {
+        self.serve(pool, now);
+        self.backlog.advance(now);
+        self.queue.len() + self.backlog.len()
+    }
+
+    /// Sums up to `now`, which must not lie before an earlier call's, since the start of the run or the last
+    /// [`Link::count_from`].
+    pub fn counters(&mut self, pool: &mut Pool, now: Time) -> Counters {
+        let all = self.sums(pool, now);
+        let start = Sums::default();
+        let before = self.before.as_deref().unwrap_or(&start);
+        let less = |a: [u64; 4], b: [u64; 4]| std::array::from_fn(|i| a[i] - b[i]);
+        let arrivals_by_class: [u64; 4] = less(all.arrivals, before.arrivals);
+        let elapsed = now.since(before.at).0;
+        let queue_max = self.queue.figures(now).1;
+        Counters {
+            arrivals: arrivals_by_class.iter().sum(),
+            arrivals_by_class,
+            dropped_by_class: less(all.dropped, before.dropped),
+            dropped_loss: all.dropped_loss - before.dropped_loss,
+            dropped_queue: all.dropped_queue - before.dropped_queue,
+            delivered: all.delivered - before.delivered,
+            marked: all.marked - before.marked,
+            bytes_delivered: all.bytes_delivered - before.bytes_delivered,
+            held: all.held,
+            held_before: before.held,
+            mean_packets: if elapsed == 0 { 0.0 } else { (all.area - before.area) as f64 / elapsed as f64 },
+            max_packets: self.backlog.max().max(queue_max),
+            mean_wait_s: (all.waited - before.waited) as f64 / (all.served - before.served).max(1) as f64
+                * 1e-9,
+            max_wait: self.max_wait,
+            seconds_queued: all.seconds_queued - before.seconds_queued,
+            busy: all.busy - before.busy,
+            opportunities: all.opportunities - before.opportunities,
+            opportunities_used: all.opportunities_used - before.opportunities_used,
+        }
+    }
+
+    /// Start counting anew at `now`; the time before was a warm-up. Packets that wait now count with the rest of their
+    /// wait; no mean counts their full wait.
+    pub fn count_from(&mut self, pool: &mut Pool, now: Time) {
+        self.before = Some(Box::new(self.sums(pool, now)));
+        self.backlog.advance(now);
+        self.backlog.forget_max();
+        self.queue.forget_max();
+        self.max_wait = Span::ZERO;
+    }
+
+    fn sums(&mut self, pool: &mut Pool, now: Time) -> Sums {
+        self.serve(pool, now);
+        let (area, _, dropped, marked) = self.queue.figures(now);
+        let (opportunities, opportunities_used) =
+            self.capacity().map_or((0, 0), |capacity| capacity.opportunities(now));
+        let arrivals: u64 = self.arrivals.iter().sum();
+        let holds = self.queue.holds();
+        let mut instants = self.instants.clone();
+        if self.queue.len() > 0 {
+            instants.cover(self.occupied, Time(now.0 + 1));
+        }
+        Sums {
+            at: now,
+            arrivals: self.arrivals,
+            dropped: self.dropped,
+            dropped_loss: self.dropped_loss,
+            dropped_queue: self.refused + dropped,
+            delivered: self.delivered,
+            marked: self.marked + marked,
+            bytes_delivered: self.bytes_delivered,
+            held: self.wire.segments(pool) + self.queue.len() as u64,
+            area: area + self.backlog.area(now),
+            served: if holds { self.served } else { arrivals - self.dropped_loss - self.refused },
+            waited: if holds { self.waited } else { self.backlog.waited() },
+            seconds_queued: instants.up_to(now),
+            // Beyond `now` the transmitter works without a pause.
+            busy: self.transmission.saturating_sub(self.busy_until.since(now)),
+            opportunities,
+            opportunities_used,
+        }
+    }
+}
