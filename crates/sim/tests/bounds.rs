@@ -42,7 +42,7 @@ fn memory_is_bounded_whatever_takes_it() {
     let datagrams = r#""workload": {"kind": "constant-rate", "rate_bps": 1000000000, "payload_bytes": 1200}"#;
     let slow = r#"{"rate_bps": 1000000, "delay_ns": 1000000}"#;
     let late = r#"{"rate_bps": 1000000000, "delay_ns": 100000000000}"#;
-    let small = r#"{"rate_bps": 1000000, "queue": {"kind": "drop-tail", "limit": 10}}"#;
+    let small = r#"{"rate_bps": 1000000, "queue": {"kind": "drop-tail", "limit": {"packets": 10}}}"#;
     let wide = r#"{"rate_bps": 1000000000, "delay_ns": 1000000}"#;
     let cases = [
         ("an unlimited queue", slow, datagrams, ""),
