@@ -176,6 +176,7 @@ impl<C: CongestionControl> Path<C> {
             now: self.now,
             delivered: segments,
             delivered_ce: if marked { segments } else { 0 },
+            covered: segments,
             acked_bytes: u64::from(segments) * u64::from(SMSS),
             rtt,
             srtt: self.srtt,

@@ -69,6 +69,9 @@ pub struct Arrival {
     pub delivered: u32,
     /// Of these, segments that an echo of congestion speaks of: all of them under ECE, else none.
     pub delivered_ce: u32,
+    /// Segments that the cumulative ACK covers, those SACKed before included (Linux `pkts_acked`): what a counter of
+    /// ACKs sees. After a recovery far more than `delivered`.
+    pub covered: u32,
     /// Bytes by which the cumulative ACK advanced.
     pub acked_bytes: u64,
     /// RTT of the most recently sent segment that this ACK covers, if none of them was retransmitted.
@@ -248,6 +251,7 @@ pub(crate) mod tests {
             now: Time(now_ns),
             delivered,
             delivered_ce: 0,
+            covered: delivered,
             acked_bytes: u64::from(delivered) * 1448,
             rtt: None,
             srtt: Span::from_ms(100),

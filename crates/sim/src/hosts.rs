@@ -102,6 +102,10 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
 
     let stack = &group.stack;
     stack.apply(&mut config);
+    let streams = matches!(group.workload, Workload::Bulk | Workload::Transfer { .. });
+    if config.buffers.is_none() && group.profile == "linux-6" && streams {
+        config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
+    }
     let usual = config.controller.shared();
     let shared = Shared {
         beta_permille: stack.beta.map(|beta| libm::rint(beta * 1000.0) as u32).or(usual.beta_permille),
@@ -136,6 +140,10 @@ impl Customs {
         self.controllers.is_empty() && self.utilities.is_empty()
     }
 }
+
+/// Linux `tcp_wmem`: the first size, and the greatest one as the linux backend sets it, bytes.
+const FIRST_SEND_BUFFER: u64 = 16_384;
+const GREATEST_SEND_BUFFER: u64 = 64 << 20;
 
 /// What the name of a user's own controller or utility function begins with in a scenario.
 pub const CUSTOM: &str = "custom:";

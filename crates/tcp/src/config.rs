@@ -250,6 +250,9 @@ pub struct Config {
     pub validate: Option<Span>,
     /// Data is sent from buffers.
     pub buffers: Option<Buffers>,
+    /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment in each of its
+    /// parts; none: it hands over everything at once. Without `buffers`.
+    pub writer: Option<SendLimit>,
     /// The books that only TCP_INFO reads are kept.
     pub ledger: bool,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
@@ -364,6 +367,7 @@ impl Config {
             pacing: Pacing::OFF,
             validate: None,
             buffers: None,
+            writer: None,
             ledger: false,
             explicit_reads: false,
             hz: 0,

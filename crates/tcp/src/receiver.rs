@@ -8,6 +8,8 @@
 mod acks;
 mod ecn;
 mod reassembly;
+#[cfg(test)]
+mod tests;
 
 use ackclock_core::{SackList, Segment, Span, Time};
 use smallvec::SmallVec;
@@ -15,6 +17,7 @@ use smallvec::SmallVec;
 use crate::config::{Config, DelayedAck};
 use crate::rwnd::{charge, ReceiveWindow};
 use crate::ticks::Ticks;
+use acks::DELACK_MAX;
 use ecn::ExactEcho;
 
 /// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
@@ -37,12 +40,12 @@ pub struct Receiver {
     out_of_order: Vec<(u64, u64)>,
     /// Bytes in them.
     gathered: u64,
-    /// The application reads what came in order, after the ACK if one is due.
-    drains: bool,
+    /// The application reads what came in order, after the ACK if one is due: since when, and where the first buffer ends.
+    drains: Option<(Time, u64)>,
     /// Blocks to report, latest first.
     sacks: SmallVec<[(u64, u64); NUM_SACKS]>,
-    /// Blocks about to be forgotten while ACKs are held back: an ACK of their own leaves first.
-    early: Option<SackList>,
+    /// Blocks and window of an ACK that was held back and leaves before the block of the latest arrival is its first.
+    early: Option<(SackList, u32)>,
     dsack: Option<(u64, u64)>,
     fin_at: Option<u64>,
     /// Timestamp to echo.
@@ -53,8 +56,11 @@ pub struct Receiver {
     /// Reads are calls; how far they came.
     explicit_reads: bool,
     read: u64,
-    /// A pushed segment waits for its reader.
+    /// A pushed or short segment waits for its reader, or two (Linux ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2).
     pushed: bool,
+    pushed_twice: bool,
+    /// Size of the last segment, if it was shorter than rcv_mss.
+    short_size: u32,
     /// Greatest segment that one packet brings, where a device puts several into one.
     pub segment_limit: u32,
     /// The application closed: a FIN is answered at once.
@@ -72,6 +78,11 @@ pub struct Receiver {
     /// An ACK must leave with this input's output.
     now: bool,
     delack_at: Time,
+    /// What that timer was set to, before the wheel rounded it.
+    delack_set: Time,
+    /// The timer of delayed ACKs runs until then: an ACK that left meanwhile does not stop it (Linux keeps the
+    /// `timer_list`).
+    delack_runs: Time,
     compressed: u8,
     dup_acks: u8,
     compressed_nxt: u64,
@@ -93,7 +104,7 @@ impl Receiver {
             rcv_wup: 0,
             out_of_order: Vec::new(),
             gathered: 0,
-            drains: false,
+            drains: None,
             sacks: SmallVec::new(),
             early: None,
             dsack: None,
@@ -105,6 +116,8 @@ impl Receiver {
             explicit_reads: config.explicit_reads,
             read: 0,
             pushed: false,
+            pushed_twice: false,
+            short_size: 0,
             segment_limit: config.payload(),
             closing: false,
             fin_waits: false,
@@ -118,6 +131,8 @@ impl Receiver {
             pending: false,
             now: false,
             delack_at: Time::NEVER,
+            delack_set: Time::NEVER,
+            delack_runs: Time::NEVER,
             compressed: 0,
             dup_acks: 0,
             compressed_nxt: 0,
@@ -174,11 +189,11 @@ impl Receiver {
         if self.mode == DelayedAck::Linux && self.pending {
             let empty = self.read == self.received() && self.out_of_order.is_empty();
             let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
-            if full || (taken > 0 && self.pushed && !self.pingpong && empty) {
+            let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
+            if full || (taken > 0 && pushed && empty) {
                 self.now = true;
             }
         }
-        self.pushed &= self.read < self.received();
         taken
     }
 
@@ -240,6 +255,7 @@ impl Receiver {
     /// `ts_now` is the timestamp clock.
     pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span, ts_now: u32) {
         self.ts_now = ts_now;
+        self.drain();
         let (start, end) = (seg.seq, seg.seq + seg.seq_len());
         if self.timestamps && start <= self.rcv_wup && seg.has_ts {
             self.ts_recent = seg.ts_val;
@@ -272,25 +288,29 @@ impl Receiver {
                 self.close_gaps();
             }
             if !self.explicit_reads {
-                // buffer by buffer: what closed the gap first (Linux `tcp_rcv_space_adjust`)
                 let queued = self.rcv_nxt - end;
-                self.window.on_drained(now, end, queued, self.beyond());
-                if gap {
+                if self.mode != DelayedAck::Linux {
+                    self.window.on_drained(now, end, queued, self.beyond());
+                }
+                if gap || self.mode == DelayedAck::Linux {
                     self.window.hold(charge(queued + seg.len as u64 + self.gathered), self.rcv_nxt);
-                    self.drains = true;
+                    self.drains = Some((now, end));
                 }
             }
         } else {
             self.pending = true;
             self.window.measure_rtt(seg, self.ts_now);
+            self.measure_mss(seg);
+            let before = charge(self.gathered);
+            self.insert(start, end);
+            if self.early.is_some() {
+                self.decrement_quickack();
+                self.acknowledged();
+            }
             // Without SACK a window update would hide the duplicate ACK.
-            if self.sack
-                && self.window.on_segment(seg.len, charge(self.gathered))
-                && self.mode == DelayedAck::Linux
-            {
+            if self.sack && self.window.on_segment(seg.len, before) && self.mode == DelayedAck::Linux {
                 self.quick |= 1;
             }
-            self.insert(start, end);
             self.window.hold(self.received() - self.taken_at_once() + charge(self.gathered), self.rcv_nxt);
             self.window.on_gathered(self.beyond());
         }
@@ -298,16 +318,27 @@ impl Receiver {
             self.pingpong = true;
             self.dsack = None; // as Linux does
         }
-        self.decide(now, seg, srtt);
-        if self.drains && !self.now {
+        if self.early.is_none() {
+            self.decide(now, srtt);
+        }
+        if !self.now {
             self.drain();
         }
     }
 
-    /// The application reads everything at once. A window that it opens far is worth an ACK (Linux `tcp_cleanup_rbuf`).
+    /// The application reads everything at once. A window that it opens far is worth an ACK, and so are two full segments
+    /// or a pushed one (Linux `tcp_cleanup_rbuf`).
     fn drain(&mut self) {
-        self.drains = false;
-        if self.window.hold(charge(self.gathered), self.rcv_nxt) {
+        let Some((now, end)) = self.drains.take() else { return };
+        let mut due = false;
+        if self.mode == DelayedAck::Linux {
+            // buffer by buffer: what closed the gap first (Linux `tcp_rcv_space_adjust`)
+            self.window.on_drained(now, end, self.rcv_nxt - end, self.beyond());
+            let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
+            let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
+            due = self.pending && (full || (pushed && self.out_of_order.is_empty()));
+        }
+        if self.window.hold(charge(self.gathered), self.rcv_nxt) || due {
             self.ack_now();
         }
     }
@@ -329,7 +360,7 @@ impl Receiver {
     }
 
     fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
-        self.rcv_mss = self.rcv_mss.max(seg.len.min(self.segment_limit));
+        self.measure_mss(seg);
         self.window.measure_rtt(seg, self.ts_now);
         let grew = self.window.on_segment(seg.len, charge(self.gathered + seg.len as u64));
         if self.explicit_reads {
@@ -345,13 +376,14 @@ impl Receiver {
             self.ato = self.delack_timeout;
             self.incr_quickack();
         } else {
-            let gap = now.since(self.last_data);
+            let gap = self.ticks.between(self.last_data, now);
             let min = self.delack_timeout;
+            let half = self.ticks.floor(self.ato / 2);
             if gap <= min / 2 {
-                self.ato = self.ato / 2 + min / 2;
+                self.ato = half + min / 2;
             } else if gap < self.ato {
-                self.ato = (self.ato / 2 + gap).min(rto);
-            } else if gap > rto {
+                self.ato = (half + gap).min(rto).min(DELACK_MAX);
+            } else if gap > self.ticks.ceil(rto) {
                 self.incr_quickack();
             }
         }
@@ -369,7 +401,8 @@ impl Receiver {
     #[inline]
     pub fn stamp(&mut self, seg: &mut Segment) {
         seg.ack = self.rcv_nxt;
-        seg.wnd = self.window.advertise(self.rcv_nxt);
+        let early = self.early.take();
+        seg.wnd = early.map_or_else(|| self.window.advertise(self.rcv_nxt), |(_, window)| window);
         if let Some(exact) = &mut self.exact {
             let before = exact.before.take();
             if before.map_or(exact.ce, |(_, ce)| ce) {
@@ -389,28 +422,18 @@ impl Receiver {
         if self.timestamps {
             seg.ts_ecr = self.ts_recent;
         }
-        if let Some(early) = self.early.take() {
-            seg.sack = early;
-            return; // what is due for the latest arrival is still due
+        if let Some((sack, _)) = early {
+            seg.sack = sack;
+            self.dsack = None;
+            return;
         }
         if self.sack && (!self.sacks.is_empty() || self.dsack.is_some()) {
             seg.sack = self.sack_list();
         }
         self.dsack = None;
         self.rcv_wup = self.rcv_nxt;
-        if self.window.is_tight() {
-            self.quick = 0;
-        } else if self.quick > 0 && self.pending {
-            self.quick -= 1;
-            if self.quick == 0 {
-                self.ato = self.delack_timeout;
-            }
-        }
-        self.pending = false;
-        self.now = false;
+        self.decrement_quickack();
         self.acknowledged();
-        if self.drains {
-            self.drain();
-        }
+        self.drain();
     }
 }

@@ -26,6 +26,8 @@ pub struct ReceiveWindow {
     first: u64,
     /// Right edge already offered; it never moves back.
     right: u64,
+    /// Window of the last ACK (Linux `rcv_wnd`).
+    told: u64,
     rtt: Span,
     last_ts_ecr: u32,
     space: u64,
@@ -54,6 +56,7 @@ impl ReceiveWindow {
             step: 2 * advmss,
             first,
             right: 0,
+            told: first,
             rtt: Span::ZERO,
             last_ts_ecr: 0,
             space: (10 * advmss).min(first),
@@ -95,7 +98,18 @@ impl ReceiveWindow {
             let now = (self.right.saturating_sub(rcv_nxt) + self.unit) & !self.unit;
             self.right = self.right.max(rcv_nxt + self.offer().max(now));
         }
-        (self.right - rcv_nxt).min(self.header_max) as u32
+        self.told = self.right - rcv_nxt;
+        self.told.min(self.header_max) as u32
+    }
+
+    /// Window of the last ACK.
+    pub fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Whether an ACK now would offer as much as the last one did (Linux `__tcp_ack_snd_check`).
+    pub fn keeps(&self) -> bool {
+        self.offer() >= self.told
     }
 
     /// Linux `__tcp_select_window`: rounded up to the header's unit; what waits for the application takes room, and the

@@ -126,6 +126,14 @@ impl Scoreboard {
         self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
     }
 
+    /// Buffers that the outstanding segments are in: SACKed ones side by side share one (Linux `tcp_shift_skb_data`).
+    pub fn buffers(&self) -> u32 {
+        match self.sacked.len() as u32 {
+            0 => self.packets_out(),
+            ranges => self.packets_out() - self.sacked_out + ranges,
+        }
+    }
+
     /// Segment number `n`, which must be outstanding.
     #[inline]
     pub fn get(&self, n: u64) -> &Outstanding {

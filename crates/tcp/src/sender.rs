@@ -31,6 +31,7 @@ mod patience;
 mod push;
 mod rack;
 mod scoring;
+mod send_buffer;
 mod state;
 mod stream;
 mod timers;
@@ -64,6 +65,7 @@ use pacing::Pacer;
 use patience::Patience;
 use push::SendQueue;
 use rack::Rack;
+use send_buffer::SendBuffer;
 use stream::Stream;
 use timers::{Timer, TimerKind};
 pub use trace::Trace;
@@ -160,6 +162,7 @@ pub struct Sender {
     pub stream: Stream,
     /// Present where data is sent from buffers.
     queue: Option<Box<SendQueue>>,
+    buffer: Option<SendBuffer>,
     intent: Intent,
     next_seg: NextSeg,
 
@@ -208,6 +211,7 @@ impl Sender {
             snd_wnd: 0,
             stream: Stream::default(),
             queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers))),
+            buffer: config.writer.filter(|_| config.buffers.is_none()).map(SendBuffer::new),
             sack: config.sack,
             pacer: Pacer::wanted(config, needs.pacing),
             cc: config.controller.make(),
@@ -249,6 +253,9 @@ impl Sender {
         if let Some(queue) = &mut self.queue {
             queue.offered_first(wnd as u64);
         }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.offered(wnd as u64);
+        }
         self.sack &= sack;
         self.smss = smss;
         self.usage.begin(now);
@@ -262,6 +269,7 @@ impl Sender {
         self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.smss);
         self.begin_pacing(rtt);
         self.expand_buffer();
+        self.expand_stream(now);
         self.intent.push();
     }
 
@@ -279,6 +287,9 @@ impl Sender {
     #[inline]
     fn take_window(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.offered(wnd as u64);
+        }
         if let Some(queue) = &mut self.queue {
             queue.offered(wnd as u64);
         }
@@ -387,6 +398,9 @@ impl Sender {
         self.update_pacing();
         if self.queue.is_some() && w.newly_acked > 0 {
             self.note_freed(now);
+        }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.look();
         }
         self.trace.ack_done();
         if self.trace.is_on() {

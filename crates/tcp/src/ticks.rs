@@ -33,9 +33,35 @@ impl Ticks {
         Span(n * self.tick)
     }
 
+    /// Ticks from one instant to another; the exact time without ticks.
+    #[inline]
+    pub fn between(&self, from: Time, to: Time) -> Span {
+        match self.tick {
+            0 => to.since(from),
+            tick => Span((self.at(to) - self.at(from)) * tick),
+        }
+    }
+
     /// Whole ticks in `span`; all of it without ticks.
     pub fn floor(&self, span: Span) -> Span {
         Span(span.0 - span.0.checked_rem(self.tick).unwrap_or(0))
+    }
+
+    /// `span` in ticks, rounded up; exactly without ticks.
+    pub fn ceil(&self, span: Span) -> Span {
+        match self.tick {
+            0 => span,
+            tick => Span(span.0.next_multiple_of(tick)),
+        }
+    }
+
+    /// What a timer armed now for `after` is set to, before the wheel rounds it.
+    #[inline]
+    pub fn setting(&self, now: Time, after: Span) -> Time {
+        match self.tick {
+            0 => now + after,
+            tick => Time((self.at(now) + after.0.div_ceil(tick)) * tick - self.phase),
+        }
     }
 
     /// When a timer armed now for `after` fires.

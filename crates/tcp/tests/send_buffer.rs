@@ -3,8 +3,9 @@
 mod common;
 
 use ackclock_cc::controller::Recipe;
-use ackclock_core::Span;
-use ackclock_tcp::{Buffers, Config, SendLimit, Tso};
+use ackclock_core::packet::{Ecn, SynOptions};
+use ackclock_core::{Flags, Segment, Span, Time};
+use ackclock_tcp::{Buffers, Config, Connection, SendLimit, Tso};
 use common::server::{Server, RTT};
 
 fn server(limit: SendLimit) -> Server {
@@ -105,4 +106,41 @@ fn time_is_charged_to_what_limits() {
     let times = s.conn.times(s.now);
     assert_eq!(times.rwnd_limited, Span::ZERO);
     assert!(times.busy >= Span::from_ms(150), "{times:?}");
+}
+
+/// Linux 7.3.4 in virtual time, a bulk flow that writes 256 KiB at a time, ACKs of single segments: PSH on these.
+#[test]
+fn a_stream_pushes_where_its_writer_slept() {
+    let base = Config::profile("linux-6").expect("a profile");
+    let config = Config {
+        controller: Recipe::by_name("reno").expect("a controller"),
+        smss: 1448,
+        timestamps: false,
+        writer: Some(SendLimit { bytes: 16_384, most: 64 << 20 }),
+        ..base
+    };
+    let mut conn = Connection::responder(0, &config);
+    let mut now = Time(1);
+    let syn = SynOptions { mss: 1448, wscale: 11, sack_permitted: true };
+    conn.on_packet(now, &Segment { flags: Flags::SYN, syn, wnd: 65_535, ..Segment::default() }, Ecn::NotEct);
+    conn.poll_transmit(now).expect("SYN-ACK");
+    conn.write_forever(now);
+    let mut pushed = Vec::new();
+    for acked in 0..60 {
+        now += Span::from_ms(if acked == 0 { 100 } else { 1 });
+        let ack = Segment {
+            seq: 1,
+            ack: 1 + acked * 1448,
+            flags: Flags::ACK,
+            wnd: 1 << 20,
+            ..Segment::default()
+        };
+        conn.on_packet(now, &ack, Ecn::NotEct);
+        while let Some(seg) = conn.poll_transmit(now) {
+            if seg.flags.has(Flags::PSH) {
+                pushed.push((seg.seq + seg.len as u64) / 1448);
+            }
+        }
+    }
+    assert_eq!(pushed[..4], [21, 33, 48, 66]);
 }

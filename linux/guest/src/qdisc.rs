@@ -11,7 +11,11 @@ pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
         Qdisc::Netem { .. } => netlink.request(netem(interface, qdisc), "netem"),
         Qdisc::Shaper { rate, burst, overhead, leaf } => {
             let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "htb");
-            let root = root.nest(TCA_STAB, &[], |m| m.attr(TCA_STAB_BASE, &size_spec(*overhead)));
+            // A size table would charge a packet of several segments with one header; without it Linux charges all.
+            let root = match overhead {
+                0 => root,
+                overhead => root.nest(TCA_STAB, &[], |m| m.attr(TCA_STAB_BASE, &size_spec(*overhead))),
+            };
             let root = root.nest(TCA_OPTIONS, &[], |m| m.attr(TCA_HTB_INIT, &words(&[3, 10, 1, 0, 0])));
             netlink.request(root, "htb")?;
             let class = add(libc::RTM_NEWTCLASS, interface, HTB, CLASS).text(TCA_KIND, "htb");

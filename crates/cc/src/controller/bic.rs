@@ -71,8 +71,8 @@ impl Bic {
 
 impl CongestionControl for Bic {
     fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
-        if ack.ca_state == CaState::Open && ack.delivered > 0 {
-            self.delayed_ack = (self.delayed_ack + ack.delivered).saturating_sub(self.delayed_ack >> 4);
+        if ack.ca_state == CaState::Open {
+            self.delayed_ack = self.delayed_ack + ack.covered - (self.delayed_ack >> 4);
         }
     }
 
@@ -103,7 +103,7 @@ impl CongestionControl for Bic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::tests::sample;
+    use crate::controller::tests::{arrival, sample};
 
     /// Segments gained in a round trip at `cwnd`, Wmax `max`, one ACK per segment.
     fn gain(max: u32, cwnd: u32) -> u32 {
@@ -133,5 +133,15 @@ mod tests {
         assert_eq!(c.ssthresh(&Window::new(900), 900), 719);
         assert_eq!(c.last_max_cwnd, 809);
         assert_eq!(c.ssthresh(&Window::new(14), 14), 7);
+    }
+
+    /// Linux `bictcp_acked` takes `sample->pkts_acked`, in Open alone; an ACK that covers nothing lowers the mean.
+    #[test]
+    fn the_ratio_of_delayed_acks_counts_what_acks_cover() {
+        let (mut c, mut w) = (Bic::default(), Window::new(100));
+        c.on_sample(&mut w, &Arrival { covered: 20, ..arrival(0, 1) });
+        assert_eq!(c.delayed_ack, 32 + 20 - 2);
+        c.on_sample(&mut w, &Arrival { covered: 0, ..arrival(0, 5) });
+        assert_eq!(c.delayed_ack, 50 - 3);
     }
 }

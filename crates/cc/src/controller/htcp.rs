@@ -68,7 +68,7 @@ impl Htcp {
             self.lasttime = self.now;
             return;
         }
-        self.packetcount = self.packetcount.saturating_add(ack.delivered);
+        self.packetcount = self.packetcount.saturating_add(ack.covered);
         let round = window.cwnd.saturating_sub((self.alpha >> 7).max(1) as u32);
         let elapsed = self.now - self.lasttime.min(self.now);
         if self.packetcount < round || self.min_rtt == 0 || elapsed < self.min_rtt {
@@ -120,7 +120,7 @@ impl CongestionControl for Htcp {
         self.start(ack.now.0 / 1_000_000 + 1);
         let open = ack.ca_state == CaState::Open;
         if open {
-            self.pkts_acked = ack.delivered;
+            self.pkts_acked = ack.covered;
         }
         if let Some(rtt) = ack.rtt {
             self.measure_rtt(rtt.as_us().div_ceil(1000), open);
@@ -185,6 +185,7 @@ impl CongestionControl for Htcp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::tests::arrival;
 
     /// alpha = 1 within a second of a loss, then 1 + 10 (D - 1) + ((D - 1)/2)^2, at beta 1/2 and RTT 100 ms.
     #[test]
@@ -214,5 +215,15 @@ mod tests {
         assert_eq!(c.max_rtt, 59);
         c.max_b = 2000;
         assert_eq!(c.ssthresh(&Window::new(128), 128), 64);
+    }
+
+    /// Linux `measure_achieved_throughput` adds `sample->pkts_acked`.
+    #[test]
+    fn throughput_is_measured_by_what_acks_cover() {
+        let (mut c, mut w) = (Htcp::default(), Window::new(1000));
+        c.on_sample(&mut w, &Arrival { covered: 30, ..arrival(0, 1) });
+        assert_eq!((c.pkts_acked, c.packetcount), (30, 30));
+        c.on_sample(&mut w, &Arrival { covered: 0, ..arrival(0, 5) });
+        assert_eq!((c.pkts_acked, c.packetcount), (0, 30));
     }
 }

@@ -108,7 +108,7 @@ impl CongestionControl for Illinois {
     #[inline]
     fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.snd_nxt = ack.snd_nxt;
-        self.acked = ack.delivered;
+        self.acked = ack.covered;
         let Some(rtt) = ack.rtt else { return };
         let rtt = rtt.as_us().min(u64::from(u32::MAX) / ALPHA_MAX);
         self.base_rtt = self.base_rtt.min(rtt);
@@ -152,6 +152,7 @@ impl CongestionControl for Illinois {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::tests::arrival;
 
     fn alpha(da: u64) -> f64 {
         Illinois::default().choose_alpha(da, 10_000) as f64 / 128.0
@@ -175,5 +176,17 @@ mod tests {
             c.alpha = c.choose_alpha(0, 10_000);
             assert_eq!(c.alpha == ALPHA_MAX, round == 5, "{round}");
         }
+    }
+
+    /// The ACK that ends a recovery covers the window, though SACKs delivered nearly all of it before (Linux
+    /// `tcp_illinois_acked`: `sample->pkts_acked`).
+    #[test]
+    fn the_ack_that_ends_a_recovery_counts_all_that_it_covers() {
+        let mut c = Illinois { end_seq: u64::MAX, ..Illinois::default() };
+        let mut w = Window { ssthresh: 77, ..Window::new(77) };
+        let ack = Arrival { covered: 100, ..arrival(0, 1) };
+        c.on_sample(&mut w, &ack);
+        c.on_ack(&mut w, &ack.into());
+        assert_eq!(w.cwnd, 77 + 12); // 100 segments at alpha = 10
     }
 }

@@ -142,7 +142,10 @@ impl Way {
         ecn: Ecn,
     ) {
         let Way { now, flow, conn, ordinal, host, more } = self;
-        let bytes = bytes + net.framing_bytes;
+        let bytes = match more {
+            0 => bytes + net.framing_bytes,
+            more => header.charge(net.framing_bytes, more),
+        };
         let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn, more };
         if let Some((at, captured)) = captured {
             if *at == host {
@@ -227,18 +230,18 @@ impl End {
         framing_bytes: u32,
         captured: &mut Option<(u8, Vec<Captured>)>,
     ) -> Option<Packet> {
-        let (header, ip_bytes, ecn, more) = match &mut self.transport {
+        let (header, ecn, more) = match &mut self.transport {
             Transport::Tcp(tcp) => {
                 let mut seg = tcp.poll_apart(now)?;
                 let more = tcp.complete_packet(now, &mut seg);
-                (Header::Tcp(seg), seg.ip_bytes(), tcp.mark_of(&seg), more)
+                (Header::Tcp(seg), tcp.mark_of(&seg), more)
             }
             Transport::Datagram(datagrams) => {
                 let datagram = datagrams.poll_transmit(now)?;
-                (Header::Datagram(datagram), datagram.ip_bytes(), Ecn::NotEct, 0)
+                (Header::Datagram(datagram), Ecn::NotEct, 0)
             }
         };
-        let (bytes, forward) = (ip_bytes + framing_bytes, side == SENDER);
+        let (bytes, forward) = (header.charge(framing_bytes, more), side == SENDER);
         let packet = Packet { header, flow: self.flow, conn: self.conn, bytes, forward, ecn, more };
         if let Some((at, captured)) = captured {
             if *at == side as u8 {

@@ -12,11 +12,12 @@ const MAX_QUICKACKS: u32 = 16;
 const UNCOMPRESSED_DUPACKS: u8 = 3;
 /// Linux tcp_comp_sack_nr: duplicate ACKs held back at most.
 const COMPRESSED_MAX: u8 = 44;
-/// Linux tcp_comp_sack_delay_ns and tcp_comp_sack_slack_ns.
+/// Linux tcp_comp_sack_rtt_percent, tcp_comp_sack_delay_ns and tcp_comp_sack_slack_ns.
+const COMPRESS_PERCENT: u64 = 33;
 const COMPRESS_DELAY: Span = Span::from_ms(1);
 const COMPRESS_SLACK: Span = Span::from_us(10);
 /// Linux TCP_DELACK_MAX.
-const DELACK_MAX: Span = Span::from_ms(200);
+pub(super) const DELACK_MAX: Span = Span::from_ms(200);
 
 impl Receiver {
     /// The application sent data: an exchange of requests and answers delays its ACKs (Linux pingpong mode).
@@ -26,10 +27,49 @@ impl Receiver {
         }
     }
 
+    /// What a segment with payload tells of the peer's segment size, and whether its ACK can wait for a reader (Linux
+    /// `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
+    pub(super) fn measure_mss(&mut self, seg: &Segment) {
+        let pushes = seg.flags.has(ackclock_core::Flags::PSH);
+        let last = std::mem::take(&mut self.short_size);
+        let len = seg.len.min(self.segment_limit);
+        if self.mode != DelayedAck::Linux || len >= self.rcv_mss {
+            self.rcv_mss = self.rcv_mss.max(len);
+            self.pushed |= pushes;
+            return;
+        }
+        if len == 0 {
+            return;
+        }
+        let whole = len + 20 + 12 * self.timestamps as u32;
+        let ends = pushes || seg.flags.has(ackclock_core::Flags::FIN);
+        if whole >= 536 + 20 || (whole >= 88 + 20 && !ends) {
+            self.short_size = len;
+            if len == last {
+                self.rcv_mss = len;
+                return;
+            }
+        }
+        self.pushed_twice |= self.pushed;
+        self.pushed = true;
+    }
+
     pub(super) fn incr_quickack(&mut self) {
         let quick =
-            (self.window.offered() / (2 * self.rcv_mss.max(1) as u64)).clamp(2, MAX_QUICKACKS as u64) as u32;
+            (self.window.told() / (2 * self.rcv_mss.max(1) as u64)).clamp(2, MAX_QUICKACKS as u64) as u32;
         self.quick = self.quick.max(quick);
+    }
+
+    /// Linux `tcp_dec_quickack_mode`; a window that is tight ends it (`__tcp_select_window`).
+    pub(super) fn decrement_quickack(&mut self) {
+        if self.window.is_tight() {
+            self.quick = 0;
+        } else if self.quick > 0 && self.pending {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = self.delack_timeout;
+            }
+        }
     }
 
     pub(super) fn enter_quickack(&mut self) {
@@ -41,7 +81,7 @@ impl Receiver {
     }
 
     /// Linux `__tcp_ack_snd_check`, or the RFC's rules.
-    pub(super) fn decide(&mut self, now: Time, seg: &Segment, srtt: Span) {
+    pub(super) fn decide(&mut self, now: Time, srtt: Span) {
         let gap = !self.out_of_order.is_empty();
         let full_frames = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
         match self.mode {
@@ -58,24 +98,18 @@ impl Receiver {
                 }
             }
             DelayedAck::Linux => {
-                // The application reads at once; a short pushed segment is acknowledged on that read.
-                let pushed = seg.len > 0
-                    && seg.len < self.rcv_mss
-                    && seg.flags.has(ackclock_core::Flags::PSH)
-                    && !gap
-                    && !self.pingpong
-                    && !self.explicit_reads;
-                self.pushed |= seg.len > 0 && seg.flags.has(ackclock_core::Flags::PSH);
-                if full_frames || (self.quick > 0 && !self.pingpong) || pushed {
-                    self.now = true;
+                if full_frames && self.window.is_tight() {
+                    self.quick = 0;
                 }
+                // A window that would be smaller is not told before the application has read.
+                self.now |= full_frames && self.window.keeps() || (self.quick > 0 && !self.pingpong);
                 if self.now {
                     return;
                 }
                 if !gap {
                     self.delay(now, srtt);
                 } else {
-                    self.compress(now);
+                    self.compress(now, srtt);
                 }
             }
         }
@@ -90,15 +124,18 @@ impl Receiver {
             }
             ato = ato.min(max);
         }
-        let at = self.ticks.expiry(now, ato.min(DELACK_MAX));
-        if self.delack_at != Time::NEVER && self.delack_at <= now + ato / 4 {
+        ato = ato.min(DELACK_MAX);
+        let quarter = self.ticks.floor(ato / 4);
+        if self.delack_at != Time::NEVER && self.delack_set <= self.ticks.setting(now, quarter) {
             self.now = true;
             return;
         }
-        self.delack_at = self.delack_at.min(at);
+        self.delack_set = self.delack_set.min(self.ticks.setting(now, ato));
+        self.delack_at = self.delack_at.min(self.ticks.expiry(now, ato));
+        self.delack_runs = self.delack_at;
     }
 
-    fn compress(&mut self, now: Time) {
+    fn compress(&mut self, now: Time, srtt: Span) {
         if !self.compression || !self.sack || self.compressed >= COMPRESSED_MAX {
             self.now = true;
             return;
@@ -114,8 +151,13 @@ impl Receiver {
         }
         self.compressed += 1;
         if self.compress_soft == Time::NEVER {
-            self.compress_soft = now + COMPRESS_DELAY;
+            let (rtt, _) = self.window.measured();
+            let rtt = if srtt > Span::ZERO { rtt.min(srtt) } else { rtt };
+            self.compress_soft = now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY);
             self.compress_hard = self.compress_soft + COMPRESS_SLACK;
+            if self.delack_runs <= now {
+                self.delack_runs = Time::NEVER; // it went off and found nothing
+            }
         } else if now >= self.compress_soft {
             // A range timer fires with the first interrupt after its soft expiry; an arrival is one.
             self.now = true;
@@ -125,19 +167,24 @@ impl Receiver {
     /// Earliest deadline of this half.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.delack_at.min(self.compress_hard)
+        let held_back = self.compress_hard != Time::NEVER;
+        self.delack_at.min(self.compress_hard).min(if held_back { self.delack_runs } else { Time::NEVER })
     }
 
     /// Timers that are due make an ACK due.
     pub fn on_timer(&mut self, now: Time, rto: Span) {
+        if self.delack_runs <= now {
+            self.delack_runs = Time::NEVER;
+            self.now |= self.compressed > 0; // Linux `tcp_delack_timer_handler`
+        }
         if self.delack_at <= now {
-            self.delack_at = Time::NEVER;
-            if self.pending {
+            (self.delack_at, self.delack_set) = (Time::NEVER, Time::NEVER);
+            if self.pending && self.compressed == 0 {
                 if self.pingpong {
                     self.pingpong = false;
                     self.ato = self.delack_timeout;
                 } else {
-                    self.ato = (self.ato * 2).min(rto);
+                    self.ato = (self.ato * 2).min(rto).min(DELACK_MAX);
                 }
                 self.now = true;
             }
@@ -159,10 +206,12 @@ impl Receiver {
         self.now = true;
     }
 
-    /// An ACK leaves: nothing is held back any more.
+    /// An ACK leaves: nothing is due or held back any more.
     #[inline]
     pub(super) fn acknowledged(&mut self) {
-        self.delack_at = Time::NEVER;
+        (self.pending, self.now) = (false, false);
+        (self.pushed, self.pushed_twice) = (false, false);
+        (self.delack_at, self.delack_set) = (Time::NEVER, Time::NEVER);
         self.compressed = 0;
         self.compress_soft = Time::NEVER;
         self.compress_hard = Time::NEVER;

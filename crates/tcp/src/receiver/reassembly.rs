@@ -4,6 +4,9 @@ use ackclock_core::{SackBlock, SackList};
 
 use super::{Receiver, NUM_SACKS};
 
+/// Linux TCP_SACK_BLOCKS_EXPECTED: blocks that reach the sender even if the ACK after this one is lost.
+const SACK_BLOCKS_EXPECTED: usize = 2;
+
 impl Receiver {
     /// Bytes from rcv_nxt to the end of what arrived out of order.
     pub(super) fn beyond(&self) -> u64 {
@@ -53,17 +56,25 @@ impl Receiver {
         } else {
             self.out_of_order.splice(i..j, [(s, e)]);
         }
-        // RFC 2018 §4: the block that holds the latest arrival goes first.
-        let before = self.sacks.len();
-        self.sacks.retain(|b| b.1 < s || b.0 > e);
-        if self.sacks.len() == NUM_SACKS {
-            if before == NUM_SACKS && self.compressed > 0 {
-                self.early = Some(self.sack_list()); // Linux `tcp_sack_compress_send_ack`
-                self.acknowledged();
+        self.report(start, end, (s, e));
+    }
+
+    /// RFC 2018 §4: the block of the latest arrival, `start` to `end` in the range `run`, goes first. While ACKs are held
+    /// back, a block that opens or grows behind the second one would be told too late, so what is held back leaves now,
+    /// and answers this arrival too (Linux `tcp_sack_new_ofo_skb`).
+    fn report(&mut self, start: u64, end: u64, run: (u64, u64)) {
+        let touched = self.sacks.iter().position(|b| start <= b.1 && b.0 <= end);
+        if self.compressed > 0 && touched.unwrap_or(self.sacks.len()) >= SACK_BLOCKS_EXPECTED {
+            if let Some(i) = touched {
+                let block = &mut self.sacks[i];
+                *block = (block.0.min(start), block.1.max(end));
             }
-            self.sacks.pop();
+            let window = self.window.advertise(self.rcv_nxt);
+            self.early = Some((self.sack_list(), window));
         }
-        self.sacks.insert(0, (s, e));
+        self.sacks.retain(|b| b.1 < run.0 || b.0 > run.1);
+        self.sacks.truncate(NUM_SACKS - 1);
+        self.sacks.insert(0, run);
     }
 
     pub(super) fn sack_list(&self) -> SackList {

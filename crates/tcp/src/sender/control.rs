@@ -15,6 +15,7 @@ impl Sender {
             now,
             delivered,
             delivered_ce: if self.ecn.echo { delivered } else { 0 },
+            covered: w.newly_acked,
             acked_bytes: self.snd_una - prior.snd_una,
             rtt: w.rtt,
             srtt: self.rtt.srtt(),

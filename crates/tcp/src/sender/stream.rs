@@ -106,6 +106,9 @@ impl Sender {
         if self.queue.is_some() {
             return self.begin_writing(now, bytes, more, record);
         }
+        if self.buffer.is_some() {
+            return self.write_through(bytes);
+        }
         self.stream.append(bytes);
         self.stream.end_nagle_push();
         self.intent.push();
@@ -134,11 +137,15 @@ impl Sender {
             queue.cut(self.stream.end());
         }
         self.stop_waiting();
+        self.end_stream();
     }
 
     /// FIN after all written data.
     pub fn close(&mut self) {
-        self.close_when_written();
+        match self.buffer {
+            Some(_) => self.close_stream(),
+            None => self.close_when_written(),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Flags, Segment, Time};
 
 use super::intent::{First, Next};
+use super::send_buffer::SendBuffer;
 use super::timers::TimerKind;
 use super::Sender;
 use crate::config::FinRule;
@@ -24,9 +25,15 @@ impl Sender {
     /// Next segment to leave, if any: lost ones first, then new data (RFC 6675 NextSeg).
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Segment> {
-        match self.queue.is_none() {
-            true => self.poll_written(now),
-            false => self.poll_and_write(now),
+        if self.queue.is_some() {
+            return self.poll_and_write(now);
+        }
+        loop {
+            let seg = self.poll_written(now);
+            let due = seg.is_none() && self.buffer.as_ref().is_some_and(SendBuffer::is_due);
+            if !due || !self.write_stream(now) {
+                return seg;
+            }
         }
     }
 
@@ -199,6 +206,9 @@ impl Sender {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             self.rule.on_sent();
         }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.sent(self.board.pipe(), self.window.cwnd);
+        }
         self.intent.note_sent();
         self.usage.data_sent(now);
         self.trace.sent(false);
@@ -227,7 +237,7 @@ impl Sender {
         let mut flags = Flags::ACK;
         let end = start + len as u64;
         let pushes = match &mut self.queue {
-            None => end == self.stream.end(),
+            None => self.buffer.as_ref().map_or(end == self.stream.end(), |b| b.pushes(end)),
             Some(queue) => {
                 queue.segment_end = end;
                 len > 0 && queue.pushes(end)

@@ -11,12 +11,15 @@ use super::push::{Round, Sent};
 use super::Sender;
 use crate::config::{Buffers, SendLimit};
 
-/// What a buffer takes beside its payload, bytes (Linux 6 and 7 on 64 bits: SKB_TRUESIZE of the head of a TCP packet).
-const OVERHEAD: u64 = 896;
+/// What a buffer takes beside its payload, bytes: SKB_TRUESIZE of the head of a TCP packet in a kernel without WLAN and
+/// tunnels, as the linux backend's is. With them 896.
+pub(super) const OVERHEAD: u64 = 832;
+/// Headers and `skb_shared_info` in a buffer's head (MAX_TCP_HEADER, SKB_DATA_ALIGN), in the same kernel.
+const HEAD: u64 = 192 + 320;
 /// An application that writes more than this at a time never ends: one buffer stands for all it will write.
 const ENDLESS: u64 = 1 << 40;
 /// Linux TCP_INIT_CWND: least number of segments that the buffer is meant for.
-const LEAST_SEGMENTS: u32 = 10;
+pub(super) const LEAST_SEGMENTS: u32 = 10;
 
 /// A write call under way.
 #[derive(Clone, Copy, Debug)]
@@ -258,8 +261,7 @@ impl Sender {
     /// Twice what cwnd takes in memory, one segment per buffer whose size is a power of two (Linux `tcp_sndbuf_expand`).
     pub(super) fn expand_buffer(&mut self) {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1) as u64;
-        let per_segment = (self.smss as u64 + 640).next_power_of_two() + 256;
-        let wanted = 2 * segments * per_segment;
+        let wanted = 2 * segments * per_segment(self.smss);
         if let Some(limit) = self.queue.as_mut().and_then(|q| q.writer.limit.as_mut()) {
             limit.bytes = limit.bytes.max(wanted.min(limit.most)); // nothing, if it was set
         }
@@ -295,4 +297,9 @@ impl Sender {
             queue.writer.chrono.stop(now, Limit::Busy, true);
         }
     }
+}
+
+/// What one segment is taken to need, alone in a buffer whose size is a power of two.
+pub(super) fn per_segment(smss: u32) -> u64 {
+    (smss as u64 + 12 + HEAD).next_power_of_two() + 256
 }

@@ -1,0 +1,234 @@
+//! The send buffer of an application that writes without end, or one long transfer: blocking writes of [`WRITE`] bytes
+//! into buffers of one segment each. When the memory is full the writer sleeps until two thirds of what is queued would be
+//! free; the buffer grows with the window. The last segment of what fitted carries PSH, which the receiver answers at
+//! once, so where the writer sleeps decides which segments are acknowledged in pairs. (Linux `tcp_sendmsg_locked`,
+//! `sk_stream_wait_memory`, `tcp_new_space`, `tcp_sndbuf_expand`, without segmentation offload.)
+//!
+//! No buffer is kept: between snd_una and snd_nxt each segment is one, beyond it each full segment. What SACKs cover side by
+//! side is merged into one (`tcp_shift_skb_data`). Differs: never split again by a run of more than 16 pages of 32 KiB.
+
+use std::collections::VecDeque;
+
+use ackclock_cc::Controller;
+use ackclock_core::Time;
+
+use super::writer::{per_segment, LEAST_SEGMENTS, OVERHEAD};
+use super::Sender;
+use crate::config::SendLimit;
+
+/// Bytes of one write call.
+const WRITE: u64 = 256 << 10;
+
+/// What a stream's writer has to go on with.
+#[derive(Debug)]
+pub(super) struct SendBuffer {
+    limit: SendLimit,
+    /// The application has so much left, the write call under way included.
+    left: u64,
+    /// Of it, in the call under way.
+    call: u64,
+    /// The call has written something.
+    copied: bool,
+    asleep: bool,
+    /// An ACK may have freed memory, or something was sent: is there room now?
+    check: bool,
+    /// A segment left that did not fill cwnd: the buffer may grow.
+    grows: bool,
+    /// The connection is closed when all is written.
+    closes: bool,
+    /// Ends of segments with PSH, not yet acknowledged, ascending.
+    marks: VecDeque<u64>,
+    /// Offset after the last mark.
+    pushed: u64,
+    max_window: u64,
+}
+
+impl SendBuffer {
+    pub fn new(limit: SendLimit) -> SendBuffer {
+        SendBuffer {
+            limit,
+            left: 0,
+            call: 0,
+            copied: false,
+            asleep: false,
+            check: false,
+            grows: false,
+            closes: false,
+            marks: VecDeque::new(),
+            pushed: 1,
+            max_window: 0,
+        }
+    }
+
+    /// Whether a segment that ends at `end` carries PSH.
+    #[inline]
+    pub fn pushes(&self, end: u64) -> bool {
+        self.marks.back().is_some_and(|&last| end <= last) && self.marks.binary_search(&end).is_ok()
+    }
+
+    /// Whether the writer has something to do once nothing more may leave.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.left > 0 && (!self.asleep || self.check)
+    }
+
+    /// An ACK came.
+    #[inline]
+    pub fn look(&mut self) {
+        self.check = true;
+    }
+
+    /// A segment left, and `pipe` are in flight (Linux `tcp_event_new_data_sent`).
+    #[inline]
+    pub fn sent(&mut self, pipe: u32, cwnd: u32) {
+        self.check = true;
+        self.grows |= pipe < cwnd;
+    }
+
+    /// The peer offered this window.
+    #[inline]
+    pub fn offered(&mut self, window: u64) {
+        self.max_window = self.max_window.max(window);
+    }
+
+    /// The last buffer, which ends at `end`, is marked (Linux `tcp_mark_push`).
+    fn mark(&mut self, end: u64) {
+        self.marks.push_back(end);
+        self.pushed = end;
+    }
+}
+
+impl Sender {
+    /// The application has `bytes` more to write.
+    pub(super) fn write_through(&mut self, bytes: u64) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.left = buffer.left.saturating_add(bytes);
+        }
+        self.intent.push();
+    }
+
+    /// FIN after what is written and what is left.
+    pub(super) fn close_stream(&mut self) {
+        match self.buffer.as_mut().filter(|b| b.left > 0) {
+            Some(buffer) => buffer.closes = true,
+            None => self.stream.close(),
+        }
+        self.intent.push();
+    }
+
+    /// Nothing is written any more, and nothing beyond `write_end` was.
+    pub(super) fn end_stream(&mut self) {
+        let end = self.stream.end();
+        if let Some(buffer) = &mut self.buffer {
+            (buffer.left, buffer.call) = (0, 0);
+            while buffer.marks.back().is_some_and(|&mark| mark > end) {
+                buffer.marks.pop_back();
+            }
+            if buffer.closes {
+                self.stream.close();
+            }
+        }
+    }
+
+    /// Memory that sent and unsent buffers take (Linux `sk_wmem_queued`).
+    fn buffered(&self) -> u64 {
+        let unsent = self.unsent().div_ceil(self.smss as u64);
+        self.stream.from(self.snd_una) + OVERHEAD * (self.board.buffers() as u64 + unsent)
+    }
+
+    /// Nothing more may leave. True if the writer brought something to send.
+    #[cold]
+    pub(super) fn write_stream(&mut self, now: Time) -> bool {
+        let mut queued = self.buffered();
+        let smss = self.smss as u64;
+        let filled = self.board.pipe() >= self.window.cwnd;
+        let Some(buffer) = &mut self.buffer else { return false };
+        let (check, grows) = (std::mem::take(&mut buffer.check), std::mem::take(&mut buffer.grows));
+        if check && buffer.asleep {
+            if grows || !filled {
+                self.expand_stream(now);
+            }
+            let Some(buffer) = &mut self.buffer else { return false };
+            let limit = buffer.limit.bytes;
+            if queued >= limit || limit - queued < queued / 2 {
+                return false; // Linux `sk_stream_write_space`
+            }
+            buffer.asleep = false;
+        }
+        if self.buffer.as_ref().is_some_and(|b| !b.asleep && b.call == 0) {
+            self.check_app_limited();
+        }
+        let una = self.snd_una;
+        let (write_end, snd_nxt) = (self.stream.end(), self.snd_nxt);
+        let Some(buffer) = self.buffer.as_mut().filter(|b| !b.asleep && b.left > 0) else { return false };
+        while buffer.marks.front().is_some_and(|&mark| mark <= una) {
+            buffer.marks.pop_front();
+        }
+        let mut end = write_end;
+        if buffer.call == 0 {
+            (buffer.call, buffer.copied) = (buffer.left.min(WRITE), false);
+        }
+        loop {
+            // The last buffer takes more if it is not full, and not sent.
+            let tail = (end - snd_nxt.min(end)) % smss;
+            let room = match tail {
+                0 if queued >= buffer.limit.bytes => {
+                    buffer.asleep = true;
+                    if buffer.copied && end > snd_nxt {
+                        buffer.mark(end);
+                    }
+                    break;
+                }
+                0 => {
+                    queued += OVERHEAD;
+                    smss
+                }
+                tail => smss - tail,
+            };
+            if !buffer.copied && tail > 0 && buffer.marks.back() == Some(&end) {
+                buffer.marks.pop_back();
+            }
+            let bytes = room.min(buffer.call);
+            end += bytes;
+            queued += bytes;
+            buffer.left -= bytes;
+            buffer.call -= bytes;
+            buffer.copied = true;
+            if buffer.call == 0 {
+                buffer.mark(end); // the call returns
+                break;
+            }
+            if bytes < room {
+                continue;
+            }
+            if end > buffer.pushed + buffer.max_window / 2 {
+                buffer.mark(end);
+                break; // Linux `forced_push`
+            }
+            if end - snd_nxt == smss {
+                break; // the first in the queue leaves if it may (Linux `tcp_push_one`)
+            }
+        }
+        let fin = buffer.left == 0 && buffer.closes;
+        let wrote = end > write_end;
+        self.stream.append(end - write_end);
+        if fin {
+            self.stream.close();
+        }
+        if wrote {
+            self.intent.push();
+        }
+        wrote
+    }
+
+    /// Linux `tcp_sndbuf_expand`: twice what cwnd takes in memory, three times for BBR.
+    pub(super) fn expand_stream(&mut self, now: Time) {
+        let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1) as u64;
+        let factor = if matches!(self.cc, Controller::Bbr(_)) { 3 } else { 2 };
+        let wanted = factor * segments * per_segment(self.smss);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.limit.bytes = buffer.limit.bytes.max(wanted.min(buffer.limit.most));
+        }
+        self.usage.window_changed(now);
+    }
+}
