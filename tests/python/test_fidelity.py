@@ -6,7 +6,7 @@ import pytest
 
 from ackclock import InputError, run
 from ackclock.cli import main
-from ackclock.fidelity import Bound, comparison, path, reference, replay, simulate
+from ackclock.fidelity import Bound, comparison, drawn, path, reference, replay, simulate
 from ackclock.fidelity.verdict import KNOWN, judge
 
 BOUND = Bound(relative=0.1)
@@ -90,3 +90,13 @@ def test_table_for_the_docs():
     row = judge("cell", "quantity", kernel=[2.0], simulator=[1.0], bound=BOUND)
     table = comparison.Comparison(kernel="7", seeds=2, rows=(row,)).markdown().splitlines()
     assert table[2] == "| cell | quantity | 2 ± 0 | 1 ± 0 | -50.00 % | 10 % | 0.00 % | misses |"
+
+
+def test_drawn_scenarios_depend_on_seed_kind_and_number_alone():
+    few, many = list(drawn.drawn(5, transfers=2, bulks=1)), list(drawn.drawn(5))
+    assert len(many) == drawn.TRANSFERS + drawn.BULKS
+    assert [one.scenario for one in few] == [many[0].scenario, many[1].scenario, many[drawn.TRANSFERS].scenario]
+    assert next(drawn.drawn(6)).scenario != many[0].scenario
+    for one in many:
+        lost = one.scenario.to_dict()["network"]["egress"]["loss"]["drops"]
+        assert 1 <= len(lost) <= drawn.MOST_LOST + 1

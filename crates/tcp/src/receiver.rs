@@ -266,8 +266,8 @@ impl Receiver {
             let full = seg.len == 0 && self.right_edge() <= self.rcv_nxt;
             if self.explicit_reads && !self.closing && next && !full {
                 self.fin_waits = true; // for the application's own FIN (Linux `tcp_fin`: pingpong mode)
-            } else {
-                self.now = true;
+            } else if next || full || self.mode != DelayedAck::Linux {
+                self.now = true; // beyond a hole it is data like any other to Linux
             }
         }
         if end <= self.rcv_nxt {

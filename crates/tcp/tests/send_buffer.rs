@@ -57,7 +57,7 @@ fn a_socket_that_does_not_block_takes_what_fits() {
 #[test]
 fn a_buffer_that_nobody_set_holds_twice_the_window_linux_tcp_sndbuf_expand() {
     let mut s = server(SendLimit { bytes: 16_384, most: 4 << 20 });
-    // 1000 bytes and 640 of headers: 2048, and 256 for the descriptor
+    // 1000 bytes and 524 of headers: 2048, and 256 for the descriptor
     assert_eq!(s.conn.send_buffer(), Some(2 * 10 * (2_048 + 256)));
     s.conn.write_forever(s.now);
     s.sent();

@@ -25,14 +25,17 @@ def diff(
     figure: Path | None,
     patterns: bool,
     reference: bool,
+    drawn: bool,
     as_json: bool,
 ) -> None:
-    """Compare one scenario, the patterns of loss, or the measured cells."""
+    """Compare one scenario, the patterns of loss, the measured cells, or scenarios drawn from the seed."""
     import ackclock
     from ackclock import diff as comparing
 
-    if (file is not None) + patterns + reference != 1:
-        raise InputError("diff: found none of FILE, --patterns and --reference, or more than one; allowed: one of them")
+    if (file is not None) + patterns + reference + drawn != 1:
+        raise InputError(
+            "diff: found none of FILE, --patterns, --reference and --drawn, or more than one; allowed: one of them"
+        )
     if network not in ("auto", "qdisc", "relay"):
         raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
     if figure is not None:
@@ -45,6 +48,9 @@ def diff(
         return
     if reference:
         _all_cells(seed, as_json=as_json)
+        return
+    if drawn:
+        _all_drawn(seed, as_json=as_json)
         return
     assert file is not None
     scenario = ackclock.load(file)
@@ -96,6 +102,30 @@ def _all_patterns(seed: int, *, as_json: bool) -> None:
         typer.echo(f"| {name} | {'yes' if result.recovered else 'no'} | {result.events} | {found} |")
     equal = sum(result.recovered for _, result in rows)
     typer.echo(f"\n{equal} of {len(rows)} are equal to the end of recovery.")
+
+
+def _all_drawn(seed: int, *, as_json: bool) -> None:
+    from ackclock.diff import compare
+    from ackclock.fidelity.drawn import BULKS, TRANSFERS, drawn
+
+    rows: list[tuple[str, Comparison]] = []
+    with _terminal.progress() as progress:
+        for i, one in enumerate(drawn(seed)):
+            progress(one.name, i / (TRANSFERS + BULKS))
+            rows.append((one.name, _terminal.interruptible(partial(compare, one.scenario, seed=1))))
+    if as_json:
+        _terminal.show_json([{"scenario": name, **result.to_json()} for name, result in rows])
+        return
+    typer.echo("| scenario | equal events | first divergence | retransmissions |")
+    typer.echo("| --- | ---: | --- | ---: |")
+    for name, result in rows:
+        found = "none" if result.divergence is None else str(result.divergence)
+        again = {row.quantity: row for row in result.agreement}["retransmissions"]
+        counts = f"{_number(again.simulator)} / {_number(again.kernel)}"
+        typer.echo(f"| {name} | {result.events} | {found} | {counts} |")
+    equal = sum(result.divergence is None for _, result in rows)
+    release = rows[0][1].kernel.provenance["kernel"]["release"]
+    typer.echo(f"\n{equal} of {len(rows)} are equal to Linux {release} in every segment and every window.")
 
 
 def _all_cells(seed: int, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackclock.fidelity.path import Path
+from ackclock.fidelity.path import MeasuredPath
 from ackclock.scenario import Scenario
 
 __all__ = ["BULKS", "CONTROLLERS", "TRANSFERS", "Drawn", "drawn"]
@@ -89,7 +89,7 @@ def _one(kind: str, seed: int, number: int) -> Drawn:
     drops = [{"first": n, "transmission": 0} for n in sorted(lost)]
     if draw() < 1 / 3:
         drops.append({"first": sorted(lost)[between(0, wanted - 1)], "transmission": 1})
-    path = Path(rate_bps=round(rate * 1e6), rtt_ms=rtt_ms, queue_packets=queue)
+    path = MeasuredPath(rate_bps=round(rate * 1e6), rtt_ms=rtt_ms, queue_packets=queue)
     work = {"kind": "bulk"} if kind == "bulk" else {"kind": "transfer", "bytes": f"{SEGMENTS * SEGMENT} bytes"}
     scenario = Scenario.from_dict(
         {

@@ -347,6 +347,15 @@ def test_the_kernel_and_the_simulator_meet_the_same_scripted_losses(kernel: linu
     assert result.kernel.flows["retransmissions"][0] == result.simulator.flows["retransmissions"][0] == 4
 
 
+def test_drawn_transfers_are_equal_in_every_segment_and_every_window(kernel: linux.Kernel) -> None:
+    from ackclock.diff import compare
+    from ackclock.fidelity.drawn import drawn
+
+    results = [compare(one.scenario) for one in drawn(2, transfers=10, bulks=0)]
+    equal = sum(result.divergence is None for result in results)
+    assert equal >= 9, [str(result.divergence) for result in results]
+
+
 def test_the_guest_is_pinned_and_its_threads_are_reaped(kernel: linux.Kernel, scenario: ackclock.Scenario) -> None:
     before = os.sched_getaffinity(0)
     _guest.play(
