@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ackclock_cc::controller::{Maker, Options, Recipe, Shared, Value};
 use ackclock_cc::Rule;
 use ackclock_core::{Rate, Span};
-use ackclock_tcp::{Config, EcnUse, PROFILES};
+use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES};
 
 use crate::error::Error;
 use crate::spec::{FlowGroup, OptionValue, Workload};

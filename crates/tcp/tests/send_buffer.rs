@@ -128,13 +128,8 @@ fn a_stream_pushes_where_its_writer_slept() {
     let mut pushed = Vec::new();
     for acked in 0..60 {
         now += Span::from_ms(if acked == 0 { 100 } else { 1 });
-        let ack = Segment {
-            seq: 1,
-            ack: 1 + acked * 1448,
-            flags: Flags::ACK,
-            wnd: 1 << 20,
-            ..Segment::default()
-        };
+        let ack =
+            Segment { seq: 1, ack: 1 + acked * 1448, flags: Flags::ACK, wnd: 1 << 20, ..Segment::default() };
         conn.on_packet(now, &ack, Ecn::NotEct);
         while let Some(seg) = conn.poll_transmit(now) {
             if seg.flags.has(Flags::PSH) {

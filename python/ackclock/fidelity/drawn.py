@@ -70,7 +70,7 @@ def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS) -> Itera
 
 def _one(kind: str, seed: int, number: int) -> Drawn:
     # Of Python's generator only `random()` is promised to give the same numbers in every version.
-    draw = random.Random(f"{kind} {seed} {number}").random  # noqa: S311
+    draw = random.Random(f"{kind} {seed} {number}").random
 
     def between(low: int, high: int) -> int:
         return low + int(draw() * (high - low + 1))
