@@ -31,7 +31,7 @@ def run(queue: dict[str, Any], **bottleneck: Any) -> ackclock.Run:
     )
 
 
-def test_headers_are_carried_once_and_segments_counted() -> None:
+def test_headers_are_charged_and_segments_counted_one_by_one() -> None:
     made = run({"kind": "drop-tail", "limit": "2 BDP"})
     sent = made.acks.filter(pl.col("event").is_in(["send", "rtx"]))
     assert sent["len"].max() > 5 * MSS  # type: ignore[operator]
@@ -40,7 +40,10 @@ def test_headers_are_carried_once_and_segments_counted() -> None:
     # ... and the SYN and the handshake's ACK
     assert link["arrivals"] == segments + 2
     assert link["arrivals"] == link["delivered"] + link["dropped_loss"] + link["dropped_queue"] + link["held"]
-    assert link["bytes_delivered"] <= sent["len"].sum() + sent.height * HEADERS + 200
+    # as Linux charges it: the headers of every segment; 95.6 % of a full one is payload
+    gone = link["dropped_loss"] + link["dropped_queue"] + link["held"]
+    charged = sent["len"].sum() + segments * HEADERS + 200
+    assert charged - (gone + 1) * (MSS + HEADERS) <= link["bytes_delivered"] <= charged
     assert sent.height < segments / 4
 
 

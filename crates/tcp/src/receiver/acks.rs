@@ -158,7 +158,7 @@ impl Receiver {
             if self.delack_runs <= now {
                 self.delack_runs = Time::NEVER; // it went off and found nothing
             }
-        } else if now >= self.compress_soft {
+        } else if now > self.compress_soft {
             // A range timer fires with the first interrupt after its soft expiry; an arrival is one.
             self.now = true;
         }
