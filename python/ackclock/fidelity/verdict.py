@@ -110,11 +110,6 @@ _LUCK = (
 )
 
 
-_PAIRS = (
-    "the kernel's send buffer, which a run here does not have: it holds twice cwnd, and what SACKs cover stays in it; so the "
-    "sender runs dry in recovery and sends a burst at its end. With a buffer of 4 MiB the kernel has 408 retransmissions"
-)
-
 KNOWN: dict[tuple[str, str], str] = {
     ("n2 reno, 0.1 %, own losses", GOODPUT): _DRAWS,
     ("n2 reno, 0.1 %, own losses", CWND): _DRAWS,
@@ -122,8 +117,6 @@ KNOWN: dict[tuple[str, str], str] = {
     ("n2 cubic, 0.1 %, own losses", CWND): _DRAWS,
     ("n2 reno, 1 %, own losses", GOODPUT): _FEW,
     ("n2 cubic, 1 %, own losses", GOODPUT): _FEW,
-    ("n3 scalable", RETRANSMISSIONS): _PAIRS,
-    ("n3 yeah", RETRANSMISSIONS): _PAIRS,
     ("fetches of 7,680 bytes, 1 %", SHARE_ANY): _LUCK,
     ("fetches of 7,680 bytes, 1 %", SHARE_DATA): _LUCK,
 }
