@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ackclock.fidelity.reference import CWND, GOODPUT, RETRANSMISSIONS, SHARE_ANY, SHARE_DATA
+from ackclock.fidelity.reference import CWND, GOODPUT, SHARE_ANY, SHARE_DATA
 
 Verdict = Literal["holds", "holds within 2 SE", "misses", "known miss", "not judged"]
 
