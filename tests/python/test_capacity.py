@@ -40,6 +40,40 @@ def test_every_opportunity_of_a_trace_is_replayed(minimal, tmp_path, mbit):
     assert scenario.network.bottleneck_bps() == mbit * 10**6
 
 
+def dummynet(minimal, **keys):
+    """A paced sender without a window behind six slots: 8.33 packets of 1500 bytes fit into a tick at 100 Mb/s."""
+    pipe = {"rate": "100 Mbit/s", "delay": "15 ms", "capacity": {"kind": "dummynet", **keys}}
+    minimal["network"]["bottleneck"] = pipe | {"queue": {"kind": "drop-tail", "limit": "6 packets"}}
+    minimal["network"]["reverse"] = {"bottleneck": pipe}
+    minimal["flows"] = [{"congestion_control": "pcc-allegro"}]
+    return minimal | {"duration": "20 s"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "low", "high"), [({}, 60, 70), ({"tick": "100 us"}, 90, 97), ({"keeps_credit": True}, 90, 97)]
+)
+def test_slots_cap_what_a_tick_lets_through(minimal, keys, low, high):
+    """6 x 1456 bytes in each ms are 69.9 Mb/s, unless the clock is finer or credit is kept."""
+    mbps = run(Scenario.from_dict(dummynet(minimal, **keys))).flows["goodput_bps"][0] / 1e6
+    assert low < mbps < high
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"rate": None}, "rate.*nothing with a capacity"),
+        ({"capacity": {"kind": "dummynet", "tick": "0 s"}}, "tick.*0 s"),
+        ({"capacity": {"kind": "dummynet", "tock": "1 ms"}}, "tock"),
+    ],
+)
+def test_a_pipe_without_rate_or_tick_is_refused(minimal, change, found):
+    scenario = dummynet(minimal)
+    link = scenario["network"]["bottleneck"] | change
+    scenario["network"]["bottleneck"] = {key: value for key, value in link.items() if value is not None}
+    with pytest.raises(ScenarioError, match=found):
+        Scenario.from_dict(scenario)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "found"),
     [

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
-use ackclock_net::capacity::{Step, Trace};
+use ackclock_net::capacity::{DummynetParams, Step, Trace};
 use ackclock_net::loss::{
     BernoulliParams, Drop, GilbertElliottParams, ListedParams, PeriodicParams, ScriptedParams,
 };
@@ -96,6 +96,9 @@ fn capacity() -> impl Strategy<Value = Option<CapacityConfig>> {
         1 => prop::collection::vec(0u32..50, 1..5).prop_map(|mut counts| {
             counts.push(1);
             Some(CapacityConfig::Trace(Arc::new(Trace::new(&counts, 1500).expect("offers something"))))
+        }),
+        1 => (1u64..100_000, any::<bool>()).prop_map(|(tick, keeps_credit)| {
+            Some(CapacityConfig::Dummynet(DummynetParams { tick: Span(tick), keeps_credit }))
         }),
     ]
 }

@@ -114,7 +114,7 @@ fn held(scenario: &Scenario) -> f64 {
 /// The greatest rate that a link has for long, bit/s; `None` = infinite.
 fn peak_bps(link: &Link) -> Option<u64> {
     match &link.capacity {
-        None => link.rate_bps,
+        None | Some(Capacity::Dummynet(_)) => link.rate_bps,
         Some(Capacity::Schedule { steps, .. }) => {
             steps.iter().filter_map(|s| s.rate_bps).chain(link.rate_bps).max()
         }

@@ -20,7 +20,7 @@ pub use video::{Adaptation, Video};
 pub use workload::{Arrivals, CloseFirst, Distribution, Transactions, Workload};
 
 /// Every family of tables between which a scenario chooses by `kind`.
-pub const FAMILIES: &[&Family] = &[QueueConfig::FAMILY, LossConfig::FAMILY];
+pub const FAMILIES: &[&Family] = &[QueueConfig::FAMILY, LossConfig::FAMILY, ackclock_net::capacity::FAMILY];
 
 /// Every table that a scenario has besides.
 pub const TABLES: &[&Table] = &[Reorder::TABLE, Stack::TABLE];

@@ -238,6 +238,10 @@ fn capacity(link: &spec::Link, varying: &spec::Capacity, place: &str) -> Result<
                 trace.ok_or_else(|| Error::value(place, "no opportunity", "one in a millisecond or more"))?;
             Ok(CapacityConfig::Trace(Arc::new(trace)))
         }
+        spec::Capacity::Dummynet(params) => match link.rate_bps {
+            None => Err(Error::value(place, "no rate", "a rate: what a tick gives")),
+            Some(_) => Ok(CapacityConfig::Dummynet(params.clone())),
+        },
     }
 }
 

@@ -338,7 +338,9 @@ def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _written(key: str, value: object) -> str:
-    """The value of a compiled key as a message shows it, times with their unit."""
+    """The value of a compiled key as a message shows it: times with their unit, tables by their kind."""
+    if isinstance(value, Mapping) and "kind" in value:
+        return quote(value["kind"])
     return f"{value} ns" if key.endswith("_ns") else quote(value)
 
 

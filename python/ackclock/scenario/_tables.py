@@ -7,9 +7,10 @@ from ackclock.scenario._described import family, one_of, single
 
 _QUEUES = family("queues", _rules.QUEUES)
 _LOSSES = family("losses", _rules.LOSSES)
+_CAPACITIES = family("capacities")
 Queue = one_of(_QUEUES)
 Loss = one_of(_LOSSES)
 
-_ALL = {**_QUEUES, **_LOSSES, **single("reorder"), **single("stack", _rules.STACK)}
+_ALL = {**_QUEUES, **_LOSSES, **_CAPACITIES, **single("reorder"), **single("stack", _rules.STACK)}
 globals().update(_ALL)
 __all__ = list(_ALL)

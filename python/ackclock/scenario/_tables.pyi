@@ -184,6 +184,15 @@ class Drop(Described):
     transmission: int = 0
     """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
 
+class Dummynet(Described):
+    """The pipe of FreeBSD's dummynet: packets leave at the ticks of a clock, as many as the rate gives in a tick."""
+
+    kind: Literal["dummynet"]
+    tick: str = "1 ms"
+    """Length of a tick (`kern.hz` 1000: 1 ms)."""
+    keeps_credit: bool = False
+    """Whether what a tick leaves over serves packets that come before the next one, as since FreeBSD 8.1; before, it is lost."""
+
 class Reorder(Described):
     """A share of the packets is held back, so that later ones overtake them."""
 
@@ -287,6 +296,7 @@ __all__ = [
     "Codel",
     "Drop",
     "DropTail",
+    "Dummynet",
     "FqCodel",
     "GilbertElliott",
     "Listed",

@@ -22,6 +22,7 @@ from ackclock.scenario._base import (
     without_none,
 )
 from ackclock.scenario._mahimahi import Opportunities, read
+from ackclock.scenario._tables import Dummynet
 from ackclock.scenario.distribution import Distribution, drawn
 
 
@@ -81,10 +82,6 @@ class Schedule(Table):
             repeat_ns=None if self.repeat is None else nanoseconds(self.repeat),
         )
 
-    def inputs(self) -> dict[str, str]:
-        """Files that it reads, with their SHA-256."""
-        return {}
-
 
 class Random(Table):
     """Rate, delay and loss drawn anew at fixed intervals; what has no distribution stays as the link has it."""
@@ -113,10 +110,6 @@ class Random(Table):
             delay_s=None if self.delay is None else drawn(self.delay, units.DURATION, "delay"),
             loss=None if self.loss is None else drawn(self.loss, None, "loss"),
         )
-
-    def inputs(self) -> dict[str, str]:
-        """Files that it reads, with their SHA-256."""
-        return {}
 
 
 class Mahimahi(Table):
@@ -158,4 +151,8 @@ class Mahimahi(Table):
         return {self.file: self.opportunities().sha256}
 
 
-Capacity = Annotated[Schedule | Random | Mahimahi, Field(discriminator="kind"), tagged(Schedule, Random, Mahimahi)]
+Capacity = Annotated[
+    Schedule | Random | Mahimahi | Dummynet,
+    Field(discriminator="kind"),
+    tagged(Schedule, Random, Mahimahi, Dummynet),
+]

@@ -16,7 +16,7 @@ from ackclock.scenario._base import (
     nanoseconds,
     without_none,
 )
-from ackclock.scenario._tables import Loss, Queue, Reorder
+from ackclock.scenario._tables import Dummynet, Loss, Queue, Reorder
 from ackclock.scenario.capacity import Capacity, Mahimahi, Schedule
 
 
@@ -43,6 +43,10 @@ class Link(Table):
         if isinstance(self.capacity, Mahimahi) and self.rate is not None:
             raise ScenarioError(
                 key="rate", found=f'{quote(self.rate)} with a capacity of kind "mahimahi"', allowed="no rate"
+            )
+        if isinstance(self.capacity, Dummynet) and self.rate is None:
+            raise ScenarioError(
+                key="rate", found='nothing with a capacity of kind "dummynet"', allowed="a rate: what its ticks give"
             )
         if isinstance(self.capacity, Schedule):
             rates = [bits_per_second(step.rate) for step in self.capacity.steps if step.rate is not None]

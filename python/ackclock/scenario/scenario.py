@@ -17,6 +17,7 @@ from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
 from ackclock.scenario._tables import DropTail, Scripted
 from ackclock.scenario._toml import check_keys, to_toml
+from ackclock.scenario.capacity import Mahimahi
 from ackclock.scenario.flow import Flows
 from ackclock.scenario.host import Host
 from ackclock.scenario.link import Link
@@ -265,7 +266,8 @@ class Scenario(Table):
         """Files that the scenario reads, such as traces, with their SHA-256."""
         found: dict[str, str] = {}
         for _, link, _ in self._links():
-            found |= {} if link.capacity is None else link.capacity.inputs()
+            if isinstance(link.capacity, Mahimahi):
+                found |= link.capacity.inputs()
         return found
 
     def to_engine_json(self, *, capture: CapturePoint | None = None) -> str:

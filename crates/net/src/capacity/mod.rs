@@ -1,18 +1,22 @@
 //! Links whose capacity varies in time. A constant rate is the link's own business; a link has one of these only if
 //! it was asked for, so that it costs the others one branch.
 //!
-//! Both kinds know the future as well as the past, so a departure is computed on arrival here too.
+//! All kinds know the future as well as the past, so a departure is computed on arrival here too.
 
+mod dummynet;
 mod schedule;
 mod trace;
 
 use std::sync::Arc;
 
+use ackclock_core::schema::Family;
 use ackclock_core::{Distribution, Rate, Span, Time};
 
+pub use dummynet::DummynetParams;
 pub use schedule::{Step, MOST_PHASES};
 pub use trace::Trace;
 
+use dummynet::Dummynet;
 use schedule::Schedule;
 use trace::Replay;
 
@@ -21,7 +25,11 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("schedule", "rate, delay and loss change at listed times, once or in a cycle"),
     ("random", "rate, delay and loss are drawn anew at fixed intervals"),
     ("mahimahi", "packets leave at the delivery opportunities of a Mahimahi trace, which repeats"),
+    ("dummynet", "packets leave at the ticks of a clock, as in FreeBSD's dummynet"),
 ];
+
+/// Those that describe themselves.
+pub const FAMILY: &Family = &Family { name: "capacities", tables: &[DummynetParams::TABLE] };
 
 /// How a link's capacity varies.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +54,8 @@ pub enum CapacityConfig {
     },
     /// Delivery opportunities.
     Trace(Arc<Trace>),
+    /// Ticks of a clock.
+    Dummynet(DummynetParams),
 }
 
 /// A link's varying capacity at work.
@@ -53,6 +63,7 @@ pub enum CapacityConfig {
 pub(crate) enum Capacity {
     Schedule(Schedule),
     Replay(Replay),
+    Dummynet(Dummynet),
 }
 
 impl Capacity {
@@ -65,6 +76,7 @@ impl Capacity {
     ) -> Capacity {
         match config {
             CapacityConfig::Trace(trace) => Capacity::Replay(Replay::new(trace.clone(), delay)),
+            CapacityConfig::Dummynet(params) => Capacity::Dummynet(Dummynet::new(params, rate, delay)),
             _ => Capacity::Schedule(Schedule::new(config, rate, delay, stream)),
         }
     }
@@ -73,7 +85,7 @@ impl Capacity {
     pub(crate) fn drops(&mut self, now: Time) -> bool {
         match self {
             Capacity::Schedule(schedule) => schedule.drops(now),
-            Capacity::Replay(_) => false,
+            Capacity::Replay(_) | Capacity::Dummynet(_) => false,
         }
     }
 
@@ -82,6 +94,7 @@ impl Capacity {
         match self {
             Capacity::Schedule(schedule) => schedule.rate(now).tx_time(bytes),
             Capacity::Replay(replay) => replay.typical(),
+            Capacity::Dummynet(pipe) => pipe.typical(bytes),
         }
     }
 
@@ -90,6 +103,7 @@ impl Capacity {
         match self {
             Capacity::Schedule(_) => earliest,
             Capacity::Replay(replay) => replay.start(earliest),
+            Capacity::Dummynet(pipe) => pipe.start(earliest),
         }
     }
 
@@ -99,6 +113,10 @@ impl Capacity {
         match self {
             Capacity::Schedule(schedule) => (earliest, schedule.transmit(earliest, bytes)),
             Capacity::Replay(replay) => replay.transmit(earliest, bytes),
+            Capacity::Dummynet(pipe) => {
+                let end = pipe.transmit(earliest, bytes);
+                (end, end)
+            }
         }
     }
 
@@ -107,6 +125,7 @@ impl Capacity {
         match self {
             Capacity::Schedule(schedule) => schedule.delivery(end),
             Capacity::Replay(replay) => end + replay.delay,
+            Capacity::Dummynet(pipe) => pipe.delivery(end),
         }
     }
 
@@ -114,14 +133,14 @@ impl Capacity {
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             Capacity::Schedule(schedule) => schedule.is_lost(),
-            Capacity::Replay(_) => false,
+            Capacity::Replay(_) | Capacity::Dummynet(_) => false,
         }
     }
 
     /// Delivery opportunities up to `now`, and those of which some was used.
     pub(crate) fn opportunities(&self, now: Time) -> (u64, u64) {
         match self {
-            Capacity::Schedule(_) => (0, 0),
+            Capacity::Schedule(_) | Capacity::Dummynet(_) => (0, 0),
             Capacity::Replay(replay) => replay.opportunities(now),
         }
     }

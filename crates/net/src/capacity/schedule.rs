@@ -73,7 +73,7 @@ impl Schedule {
                 let drawn = [own(drawn, "rate"), own(delays, "delay"), own(loss, "loss_share")];
                 Source::Random { every: *every, rate, delay, drawn }
             }
-            CapacityConfig::Trace(_) => unreachable!("invariant: a trace is no schedule"),
+            CapacityConfig::Trace(_) | CapacityConfig::Dummynet(_) => unreachable!("invariant: no schedule"),
         };
         let here = Walk::new(source);
         Schedule { there: here.clone(), here, stream: stream("schedule"), last_delivery: Time::ZERO }

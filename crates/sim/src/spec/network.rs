@@ -1,5 +1,6 @@
 //! The network as the engine reads it: links, how they queue, lose and vary, and the ways over them.
 
+use ackclock_net::capacity::DummynetParams;
 use ackclock_net::{LossConfig, QueueConfig, Reorder};
 use serde::Deserialize;
 
@@ -164,6 +165,9 @@ pub enum Capacity {
     },
     /// Delivery opportunities in each millisecond of a trace, the first and the last included.
     Mahimahi { counts: Vec<u32>, opportunity_bytes: u32 },
+    /// Ticks of a clock, at the link's rate.
+    #[serde(deserialize_with = "described")]
+    Dummynet(DummynetParams),
 }
 
 /// A change; what is absent stays as it was.
