@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -29,9 +33,7 @@ from ackclock.units import Dimension
 class Table(BaseModel):
     """A table of the scenario file. Values are kept as written; `engine` compiles them."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     # Not visible to the type checker, which shall see the signature that pydantic gives each table.
     if not TYPE_CHECKING:
@@ -58,9 +60,37 @@ class Table(BaseModel):
                     raise ScenarioError(key=key, found="nothing", allowed=f"{_expected(field)}; this key is required")
         return data
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        made = handler(schema)
+        keys = handler.resolve_ref_schema(made)["properties"]
+        for base in cls.__mro__:
+            for key, text in _docstrings(base).items() if issubclass(base, Table) else ():
+                keys[key].setdefault("description", text)
+        return made
+
+    @classmethod
+    def constant(cls, **keys: Any) -> Self:
+        """A table with these keys, unchecked, for defaults: to build the validators takes longer than many a run."""
+        return cast("Self", cls.model_construct(**keys))
+
     def written(self) -> dict[str, Any]:
         """The keys that were given, as plain values."""
         return self.model_dump(exclude_unset=True)
+
+
+def _docstrings(table: type[Table]) -> dict[str, str]:
+    """The texts below the keys of a class, read from its source: only who asks for the JSON Schema pays for that."""
+    try:
+        (defined,) = ast.parse(textwrap.dedent(inspect.getsource(table))).body
+    except (OSError, TypeError):
+        return {}  # made at run time, with descriptions
+    found = {}
+    for key, text in pairwise(cast("ast.ClassDef", defined).body):
+        match key, text:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(value))):
+                found[name] = inspect.cleandoc(value)
+    return found
 
 
 def _expected(field: FieldInfo) -> str:

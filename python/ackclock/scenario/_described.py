@@ -150,7 +150,6 @@ def _made(name: str, entry: Mapping[str, Any], rules: Rules, kind: Mapping[str, 
         __base__=bases or (Described,),
         __module__="ackclock.scenario",
         __doc__=entry["about"],
-        __cls_kwargs__={"use_attribute_docstrings": False},
         **fields,
     )
     table.takes = takes

@@ -49,9 +49,9 @@ class Flows(Table):
     """Options of the controller, by name; see `ackclock list`."""
     recovery: Annotated[str, Registered("recovery")] | None = None
     """Recovery rule; absent: the profile's."""
-    stack: Stack = Stack()
+    stack: Stack = Stack.constant()
     """Single settings that differ from the profile."""
-    workload: Workload = Bulk(kind="bulk")
+    workload: Workload = Bulk.constant(kind="bulk")
     """What the application does."""
     start: Duration = "0 s"
     """Start of the first flow."""

@@ -57,7 +57,7 @@ class Network(Table):
     """The shared link."""
     egress: Link | None = None
     """Receiver's link; absent: the receiver sits on the bottleneck."""
-    reverse: Reverse = Reverse()
+    reverse: Reverse = Reverse.constant()
     """Links of the way back where they differ."""
     links: tuple[NamedLink, ...] = ()
     """Graph: links, one direction each."""

@@ -75,7 +75,7 @@ class Scenario(Table):
     """Groups of flows; flows are numbered through them in order."""
     hosts: tuple[Host, ...] = ()
     """Hosts that are not perfect; flows name them."""
-    record: Record = Record()
+    record: Record = Record.constant()
     """What to record."""
 
     @model_validator(mode="after")

@@ -91,7 +91,7 @@ class Video(Table):
     """Request; over PCC at most a datagram's payload, 1456 bytes."""
     size_variation: Annotated[float, Number(0, 0.99, whole=False)] = 0.0
     """A chunk's size is uniform within this share of its bitrate's."""
-    adaptation: Adaptation = Festive(kind="festive")
+    adaptation: Adaptation = Festive.constant(kind="festive")
     """How the player chooses."""
 
     @model_validator(mode="after")
