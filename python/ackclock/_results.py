@@ -290,6 +290,62 @@ class Run(_Result):
             flows[i]["stack"] = {**flows[i]["stack"], "metrics_cache": held}
         return type(scenario).from_dict({**scenario.to_dict(), "flows": flows})
 
+    @classmethod
+    def read(cls, folder: str | Path) -> Run:
+        """Read what `write` has written.
+
+        Parameters
+        ----------
+        folder
+            Of one run.
+
+        Returns
+        -------
+        Run
+            Equal in its tables; those without rows are absent.
+
+        Raises
+        ------
+        InputError
+            If there is no run in it, or a file of it cannot be read.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ackclock import Scenario, run
+        >>> done = run(Scenario.from_dict({"duration": "1 s", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]}))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Run.read(done.write(folder)).flows.equals(done.flows)
+        True
+        """
+        import polars as pl
+
+        from ackclock.scenario import Scenario
+
+        folder = Path(folder)
+        if not _is_ours(folder / "run.json"):
+            raise InputError(f"{folder}: found no run; allowed: a folder that `ackclock run --out` has written")
+        about = json.loads((folder / "run.json").read_bytes())
+        tables: dict[str, Columns] = {}
+        for name in TABLES:
+            place = folder / f"{name}.parquet"
+            if not place.exists():
+                continue
+            try:
+                tables[name] = columns(pl.read_parquet(place))
+            except (OSError, pl.exceptions.PolarsError, KeyError) as error:
+                what = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise InputError(
+                    f"{place}: found no table that can be read ({what}); allowed: as it was written"
+                ) from None
+        return cls(
+            scenario=Scenario.from_dict(about["scenario"]),
+            seed=int(about["seed"]),
+            digest=str(about["digest"]),
+            tables=tables,
+            provenance=about["provenance"],
+        )
+
     def write(self, folder: str | Path) -> Path:
         """Write every table that has rows as Parquet, and `run.json` with summary, provenance and scenario.
 

@@ -15,7 +15,8 @@ import typer
 from ackclock.errors import InputError, quote
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="A laboratory for TCP congestion control and loss recovery.",
@@ -80,6 +81,22 @@ MostSeeds = Annotated[
 Metric = Annotated[str, typer.Option(metavar="NAME", help="One of the metrics that the sweep keeps.")]
 
 
+Report = Annotated[
+    str | None,
+    typer.Option("--report", metavar="FILE", help="Write one page (HTML) with figures and tables of the run."),
+]
+Plots = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw cwnd.png (also rtt, goodput, in_flight, queue; pdf, svg), or TABLE.COLUMN=FILE. Repeatable.",
+    ),
+]
+PlotWidth = Annotated[
+    str, typer.Option("--plot-width", metavar="single|double", help="One column of a paper, or both.")
+]
+
+
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
@@ -134,11 +151,17 @@ def run(
         int | None,
         typer.Option(parser=whole_number(1, 10**6), metavar="S", help="linux: end a guest that takes longer."),
     ] = None,
+    report: Report = None,
+    plot: Plots = None,
+    width: PlotWidth = "double",
 ) -> None:
     """Run a scenario."""
     from ackclock.cli import _run
 
     _run.run(
+        report=_path(report, "--report"),
+        plots=plot or [],
+        width=width,
         file=file,
         seed=seed,
         changes=change or [],
@@ -152,6 +175,21 @@ def run(
         network=network,
         wall_limit=wall_limit,
     )
+
+
+@app.command("report")
+def report_(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder that `run --out` has written.", show_default=False)
+    ],
+    report: Report = None,
+    plot: Plots = None,
+    width: PlotWidth = "double",
+) -> None:
+    """Draw a run that was written with --out: its report, or single figures."""
+    from ackclock.cli import _run
+
+    _run.report(folder=folder, page=_path(report, "--report"), plots=plot or [], width=width)
 
 
 @study.command("list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from ackclock._results import check_folder, names
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.scenario._toml import check_keys
+from ackclock.text import rate, seconds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,10 +46,15 @@ def run(
     backend: str = "sim",
     network: str | None = None,
     wall_limit: int | None = None,
+    report: Path | None = None,
+    plots: Sequence[str] = (),
+    width: str = "double",
 ) -> None:
     """Read, check everything that can be checked, run, print, write."""
     import ackclock
     from ackclock import units
+
+    drawn = _check_drawings(report, plots, width)
 
     try:
         limit = units.whole(memory_limit, units.SIZE)
@@ -80,9 +87,13 @@ def run(
         raise InputError(f"--pcap-at: found {quote(pcap_at)} without --pcap; allowed: together with --pcap FILE")
     if pcap is not None:
         _check_capture(pcap, out)
-    for option, place in (("--pcap", pcap), ("--out", out)):
+    for option, place in (("--pcap", pcap), ("--out", out), ("--report", report), *(("--plot", p) for p in drawn)):
         if place is not None and place.exists() and place.samefile(file):
             raise InputError(f"{option} {place}: found the scenario itself; allowed: another name")
+    if report is not None or drawn:
+        from ackclock.report.run import watched
+
+        scenario = watched(scenario, trace=report is not None)
     side: CapturePoint = "receiver" if pcap_at == "receiver" else "sender"
     with _capture(pcap) as captured:
         try:
@@ -97,14 +108,59 @@ def run(
             raise ScenarioError(key="--memory-limit", found=error.found, allowed=error.allowed) from None
     if out is not None:
         result.write(out)
+    again = shlex.join(["ackclock", "run", str(file), "--seed", str(seed), *(f"--set={text}" for text in changes)])
+    pages = _draw(result, report, plots, width, command=f"{again} --report {shlex.quote(str(report))}", name=file.name)
     if as_json:
         _terminal.show_json(result.summary())
         return
     _terminal.show(*_tables(result))
     _terminal.show(f"seed {result.seed}, engine {result.engine}, digest {result.digest}")
-    for written in (out, pcap):
+    for written in (out, pcap, *pages):
         if written is not None:
             _terminal.show(f"written: {written}")
+
+
+def report(*, folder: Path, page: Path | None, plots: Sequence[str], width: str) -> None:
+    """Draw a run that was written before."""
+    from ackclock import Run
+
+    _check_drawings(page, plots, width)
+    if page is None and not plots:
+        raise InputError("report: found nothing to write; allowed: --report FILE.html, --plot FILE, or both")
+    result = Run.read(folder)
+    command = shlex.join(["ackclock", "report", str(folder), "--report", str(page)])
+    for written in _draw(result, page, plots, width, command=command, name=f"{folder.name}.toml"):
+        _terminal.show(f"written: {written}")
+
+
+def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> list[Path]:
+    """Refuse what cannot be drawn or written before the run; the files of `plots`."""
+    if report is not None:
+        _terminal.writable_file(report, "--report")
+    if not plots:
+        return []
+    from ackclock.plot import columns
+
+    if width not in columns.WIDTHS:
+        raise InputError(f"--plot-width: found {quote(width)}; allowed: {', '.join(columns.WIDTHS)}")
+    files = [columns.check(wanted)[2] for wanted in plots]
+    for file in files:
+        _terminal.writable_file(file, "--plot")
+    return files
+
+
+def _draw(result: Run, report: Path | None, plots: Sequence[str], width: str, *, command: str, name: str) -> list[Path]:
+    written = []
+    if report is not None:
+        from ackclock.report import write
+        from ackclock.report.run import page
+
+        written.append(write(page(result, command=command, name=name), report))
+    if plots:
+        from ackclock.plot import columns
+
+        written += [columns.write(result, wanted, width=width) for wanted in plots]
+    return written
 
 
 def _in_linux(
@@ -168,18 +224,20 @@ def _value(text: str) -> Any:
 
 def _tables(result: Run) -> list[Table]:
     # as plain rows: polars takes longer to import than a short run takes
-    tables = [_flows(result.rows("flows"))]
+    tables = [_flows(result)]
     if any(len(buffer) for _, buffer in result.tables.get("fetches", {}).values()):
         tables.append(_fetches(result.fetches))
     tables.append(_links(result.rows("links")))
     return tables
 
 
-def _flows(flows: Sequence[dict[str, Any]]) -> Table:
+def _flows(result: Run) -> Table:
+    flows = result.rows("flows")
+    labels = [group.label for group in result.scenario.flows]
     table = _table("flows", ["flow", "goodput", "packets", "retransmitted", "timeouts", "mean RTT", "completed in"])
     for row in flows[:SHOWN]:
         table.add_row(
-            str(row["flow"]),
+            f"{row['flow']} {labels[row['group']]}",
             rate(row["goodput_bps"]),
             f"{row['sent_packets']:,}",
             f"{row['retransmissions']:,}",
@@ -231,20 +289,3 @@ def _more(table: Table, rows: Sequence[dict[str, Any]]) -> Table:
     if len(rows) > SHOWN:
         table.caption = f"and {len(rows) - SHOWN:,} more (--json or --out show all)"
     return table
-
-
-def rate(bps: float | None) -> str:
-    """A rate for people."""
-    if bps is None:
-        return "–"
-    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
-        if bps >= size:
-            return f"{bps / size:.3f} {unit}"
-    return f"{bps:.0f} bit/s"
-
-
-def seconds(value: Any) -> str:
-    """A duration for people."""
-    if value is None:
-        return "–"
-    return f"{value:.3f} s" if value >= 1 else f"{value * 1e3:.2f} ms"

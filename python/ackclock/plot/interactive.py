@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ackclock.plot.style import GREY, OKABE_ITO
@@ -68,21 +69,28 @@ def switch(choices: Mapping[str, tuple[list[dict[str, Any]], list[dict[str, Any]
 
 def bands(acks: pl.DataFrame) -> list[dict[str, Any]]:
     """Congestion states as shaded rectangles over the whole height."""
-    return [
-        {
-            "type": "rect",
-            "xref": "x",
-            "yref": "paper",
-            "x0": round(begin, 6),
-            "x1": round(end, 6),
-            "y0": 0,
-            "y1": 1,
-            "fillcolor": STATES[state],
-            "line": {"width": 0},
-            "layer": "below",
-        }
-        for begin, end, state in state_spans(acks)
-    ]
+    return [shade(begin, end, STATES[state]) for begin, end, state in state_spans(acks)]
+
+
+def shade(begin: float, end: float, colour: str) -> dict[str, Any]:
+    """A stretch of time behind the curves, over the whole height."""
+    return {
+        "type": "rect",
+        "xref": "x",
+        "yref": "paper",
+        "x0": round(begin, 6),
+        "x1": round(end, 6),
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": colour,
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
+def escaped(text: str) -> str:
+    """Text that plotly shows as it is: it reads a little HTML in labels."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def window_lines(acks: pl.DataFrame, *, most: int = 4000) -> list[dict[str, Any]]:
@@ -109,12 +117,30 @@ def window_lines(acks: pl.DataFrame, *, most: int = 4000) -> list[dict[str, Any]
     ]
 
 
-def sequence_lines(acks: pl.DataFrame, drops: pl.DataFrame | None = None) -> list[dict[str, Any]]:
-    """Time-sequence: sent, retransmitted, dropped, SACKed, acknowledged."""
+def sequence_lines(
+    acks: pl.DataFrame, drops: pl.DataFrame | None = None, *, most: int | None = None
+) -> list[dict[str, Any]]:
+    """Time-sequence: sent, retransmitted, dropped, SACKed, acknowledged.
+
+    Parameters
+    ----------
+    acks
+        Trace of one connection's sender.
+    drops
+        Its dropped packets.
+    most
+        Originals, ACKs and SACK blocks that remain, of each kind: first those of a recovery, then as many others as there is
+        room for. Every retransmission and every drop is drawn. None: all.
+    """
     parts = sequence(acks)
+    sacks = sack_segments(acks)
+    if most is not None:
+        spans = state_spans(acks)
+        parts = {**parts, "new": _near(parts["new"], spans, most), "ack": _near(parts["ack"], spans, most)}
+        sacks = sacks[:: max(-(-len(sacks) // most), 1)]
     sacked_x: list[float | None] = []
     sacked_y: list[float | None] = []
-    for t, begin, end in sack_segments(acks):
+    for t, begin, end in sacks:
         sacked_x += [round(float(t), 6), round(float(t), 6), None]
         sacked_y += [float(begin) / 1000, float(end) / 1000, None]
 
@@ -164,6 +190,19 @@ def sequence_lines(acks: pl.DataFrame, drops: pl.DataFrame | None = None) -> lis
     if drops is not None and drops.height:
         lines.append(points(dropped_sends(acks, drops), "dropped by the network", OKABE_ITO["blue"], "x-thin", 9))
     return lines
+
+
+def _near(table: pl.DataFrame, spans: Sequence[tuple[float, float, str]], most: int) -> pl.DataFrame:
+    """Two thirds of the rows from a recovery and a tenth of a second before it, the others evenly from all."""
+    if table.height <= most:
+        return table
+    t = table["t_s"].to_numpy()
+    inside = np.zeros(len(t), dtype=bool)
+    for begin, end, _ in spans:
+        inside[np.searchsorted(t, begin - 0.1) : np.searchsorted(t, end, "right")] = True
+    close = np.flatnonzero(inside)[: 2 * most // 3]
+    evenly = np.linspace(0, len(t) - 1, most - len(close)).astype(int)
+    return table[np.unique(np.concatenate([close, evenly]))]
 
 
 def _numbers(column: pl.Series, digits: int) -> list[Any]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ackclock.plot import Figure
-from ackclock.report.page import Page, Prose, Section, Table
+from ackclock.report import packed
+from ackclock.report.page import Live, Page, Prose, Section, Table
 
 Drawn = Mapping[str, bytes]
 """SVG of figures that were drawn already, by name."""
@@ -49,12 +50,14 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
     template = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(source)
-    interactive = any(f.interactive for f in page.figures)
+    live = any(isinstance(b, Live) for s in page.sections for b in s.blocks)
+    interactive = live or any(f.interactive for f in page.figures)
     return template.render(
         page=page,
         opening=None if page.opening is None else _figure(page.opening, drawn or {}),
         sections=[_section(s, drawn or {}) for s in page.sections],
-        plotly=Markup(_plotly()) if interactive else "",
+        plotly=Markup(packed.plotly()) if interactive else "",
+        unpack=Markup(packed.SCRIPT),
     )
 
 
@@ -65,6 +68,9 @@ def _section(section: Section, drawn: Drawn) -> dict[str, Any]:
     for block in section.blocks:
         if isinstance(block, Figure):
             blocks.append({"kind": "figure", **_figure(block, drawn)})
+        elif isinstance(block, Live):
+            about = {"name": block.name, "title": block.title, "caption": block.caption, "image": None}
+            blocks.append({"kind": "figure", **about, "data": _data(block.figure())})
         elif isinstance(block, Table):
             blocks.append({"kind": "table", "table": block})
         else:
@@ -74,24 +80,18 @@ def _section(section: Section, drawn: Drawn) -> dict[str, Any]:
 
 
 def _figure(figure: Figure, drawn: Drawn) -> dict[str, Any]:
-    from markupsafe import Markup
-
     source = drawn[figure.name] if figure.name in drawn else figure.render()["svg"]
     svg = base64.b64encode(source).decode()
-    data = None
-    if figure.interactive is not None:
-        text = json.dumps(figure.interactive(), separators=(",", ":"), allow_nan=False)
-        data = Markup(text.replace("</", "<\\/"))
     return {
         "name": figure.name,
         "title": figure.title,
         "caption": figure.caption,
         "image": f"data:image/svg+xml;base64,{svg}",
-        "data": data,
+        "data": None if figure.interactive is None else _data(figure.interactive()),
     }
 
 
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
+def _data(figure: Mapping[str, Any]) -> Any:
+    from markupsafe import Markup
 
-    return str(get_plotlyjs())
+    return Markup(packed.pack(json.dumps(figure, separators=(",", ":"), allow_nan=False)))

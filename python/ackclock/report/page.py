@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 from ackclock.plot import Figure
 
@@ -164,7 +165,25 @@ class Table:
         return [[c if isinstance(c, Cell) else Cell(text=c) for c in row] for row in self.rows]
 
 
-Block = Prose | Table | Figure
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Live:
+    """A figure that the reader's browser draws: zoom, hover. Those that share an axis of time move together.
+
+    Parameters
+    ----------
+    name, title, caption
+        As of a figure.
+    figure
+        Returns the plotly figure (`data`, `layout`).
+    """
+
+    name: str
+    title: str
+    caption: str
+    figure: Callable[[], dict[str, Any]] = field(repr=False)
+
+
+Block = Prose | Table | Figure | Live
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,6 +38,8 @@ class Flows(Table):
 
     count: Count = 1
     """How many."""
+    name: Annotated[str, Field(min_length=1, max_length=60)] | None = None
+    """What tables and figures call the group; absent: its controller, or its workload where it has none."""
     transport: Literal["tcp", "udp", "pcc"] | None = None
     """Transport protocol; absent: as controller and workload need."""
     profile: Annotated[str, Registered("profiles")] = "linux-6"
@@ -137,6 +139,14 @@ class Flows(Table):
                 found=f"{quote(self.workload.request)} with the controller {quote(self.congestion_control)}",
                 allowed=f"at most {pcc['payload']} bytes, a datagram's payload",
             )
+
+    @property
+    def label(self) -> str:
+        """What the group is called."""
+        if self.name is not None:
+            return self.name
+        plain = isinstance(self.workload, ConstantRate | OnOff | Voice)
+        return self.workload.kind if plain else self.congestion_control
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""

@@ -1,0 +1,183 @@
+"""Any column of a run's tables as a figure: over time where the table has times, else a bar for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.errors import InputError, quote
+from ackclock.plot import grid, panels
+from ackclock.plot.style import new, styled
+
+if TYPE_CHECKING:
+    from ackclock._results import Run
+
+__all__ = ["FORMATS", "WIDTHS", "check", "write"]
+
+FORMATS = ("pdf", "png", "svg")
+
+WIDTHS = {"single": 3.3, "double": 7.2}
+"""Inches: one column of a paper in two columns, or both."""
+
+SHORT = {
+    "cwnd": ("samples", "cwnd"),
+    "ssthresh": ("samples", "ssthresh"),
+    "rtt": ("samples", "srtt_s"),
+    "in_flight": ("samples", "in_flight"),
+    "goodput": ("goodput", "goodput_bps"),
+    "queue": ("queue_samples", "packets"),
+}
+"""Names for the columns that people draw most."""
+
+UNITS = {"_s": "s", "_bps": "bit/s", "_ns": "ns"}
+
+MOST = 100
+"""Lines or bars."""
+
+
+def check(wanted: str) -> tuple[str | None, str, Path]:
+    """Read what is to be drawn, "FILE" or "TABLE.COLUMN=FILE": table (None for a short name), column, file.
+
+    Raises
+    ------
+    InputError
+        If it names no format or no column.
+    """
+    from ackclock._results import TABLES
+
+    what, equals, file = wanted.rpartition("=")
+    path = Path(file)
+    if path.suffix[1:].lower() not in FORMATS:
+        raise InputError(f"--plot: found {quote(wanted)}; allowed: a file that ends in .{', .'.join(FORMATS)}")
+    name = what if equals else path.stem
+    table, dot, column = name.partition(".")
+    if dot and table in TABLES:
+        return table, column, path
+    if name in SHORT:
+        return None, name, path
+    raise InputError(
+        f"--plot: found {quote(wanted)}; allowed: NAME.png or TABLE.COLUMN=FILE, with NAME one of {', '.join(SHORT)}, "
+        f"and TABLE one of {', '.join(TABLES)}"
+    )
+
+
+def write(run: Run, wanted: str, *, width: str = "double") -> Path:
+    """Draw a column of a run and write the figure.
+
+    Parameters
+    ----------
+    run
+        A run that has recorded the column.
+    wanted
+        See `check`.
+    width
+        "single" or "double": of a paper's columns.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the run has no such column, or the file cannot be written.
+    """
+    table, column, path = check(wanted)
+    with styled():
+        figure, ax = new(WIDTHS[width], 2.2 if width == "single" else 3.2)
+        if table is None:
+            _draw_short(ax, run, column)
+        else:
+            _draw_column(ax, run, table, column)
+        try:
+            figure.savefig(
+                path,
+                dpi=200,
+                metadata={"CreationDate" if path.suffix == ".pdf" else "Date": None} if path.suffix != ".png" else None,
+            )
+        except OSError as error:
+            raise InputError(f"--plot {path}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+    return path
+
+
+def _draw_short(ax: Any, run: Run, name: str) -> None:
+    panel_of = {"ssthresh": "cwnd"}
+    found = next((panel for panel in panels.panels(run) if panel.name == panel_of.get(name, name)), None)
+    if found is None:
+        table, column = SHORT[name]
+        raise InputError(
+            f"--plot {name}: found no values of {table}.{column} in this run; allowed: what it has recorded"
+        )
+    panels.draw(ax, found)
+
+
+def _draw_column(ax: Any, run: Run, table: str, column: str) -> None:
+    frame: pl.DataFrame = getattr(run, table)
+    numeric = [name for name, kind in frame.schema.items() if kind.is_numeric() or kind == pl.Boolean]
+    if not frame.height:
+        have = ", ".join(name for name in run.tables if getattr(run, name).height)
+        raise InputError(f"--plot {table}.{column}: found no rows of {table} in this run; it has {have}")
+    if column not in numeric:
+        raise InputError(f"--plot {table}.{column}: found {quote(column)}; allowed: {', '.join(numeric)}")
+    if "t_s" in frame.columns:
+        _lines(ax, run, frame, column)
+    else:
+        _bars(ax, run, frame, table, column)
+    ax.set_ylabel(_label(column))
+
+
+def _lines(ax: Any, run: Run, frame: pl.DataFrame, column: str) -> None:
+    key = next((name for name in ("flow", "link", "host") if name in frame.columns), None)
+    groups = [frame] if key is None else frame.partition_by(key, maintain_order=True)[:MOST]
+    labels = [""] if key is None else [_name(run, key, part[key][0]) for part in groups]
+    for look, part in zip(grid.series(labels), groups, strict=True):
+        t = part["t_s"].cast(pl.Float64).to_numpy()
+        y = part[column].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        t, y = panels.extremes(t, y)
+        ax.plot(t, y, color=look.colour, ls=look.dash, lw=1.2, drawstyle="steps-post", label=look.label)
+    ax.set_xlabel("time (s)")
+    ax.margins(x=0.01)
+    if 1 < len(groups) <= 2 * panels.CROWD:
+        ax.legend(ncols=2)
+
+
+def _bars(ax: Any, run: Run, frame: pl.DataFrame, table: str, column: str) -> None:
+    rows = frame.head(MOST)
+    key = next((name for name in ("flow", "link", "host") if name in rows.columns), None)
+    labels: Sequence[str] = (
+        [str(i) for i in range(rows.height)] if key is None else [_name(run, key, value) for value in rows[key]]
+    )
+    ax.bar(
+        range(rows.height), rows[column].cast(pl.Float64).fill_null(float("nan")).to_numpy(), color="#0072B2", width=0.7
+    )
+    step = max(-(-rows.height // 20), 1)
+    turned = max(map(len, labels)) * rows.height > 60
+    ax.set_xticks(
+        np.arange(0, rows.height, step),
+        labels[::step],
+        rotation=40 if turned else 0,
+        ha="right" if turned else "center",
+    )
+    ax.set_xlabel(key or f"row of {table}")
+    ax.grid(axis="x", visible=False)
+
+
+def _name(run: Run, key: str, value: Any) -> str:
+    if key == "flow":
+        names = panels.flow_names(run)
+        return names[value] if value < len(names) else str(value)
+    if key == "link" and isinstance(value, int):
+        return next((str(row["name"]) for row in run.rows("links") if row["link"] == value), str(value))
+    return str(value)
+
+
+def _label(column: str) -> str:
+    for end, unit in UNITS.items():
+        if column.endswith(end):
+            return f"{column.removesuffix(end).replace('_', ' ')} ({unit})"
+    return column.replace("_", " ")

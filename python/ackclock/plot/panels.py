@@ -1,0 +1,345 @@
+"""A run over time: goodput, RTT, windows, data in flight, queues; a panel each, for paper and for the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.plot import grid, interactive
+from ackclock.plot.style import Series
+from ackclock.plot.traces import STATES, state_spans
+
+if TYPE_CHECKING:
+    from ackclock._results import Run
+
+__all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", "panels", "thinned"]
+
+CROWD = 8
+"""Of more flows than this a panel shows how they are spread, group by group, in place of each."""
+
+POINTS = 1200
+"""Of a curve on the screen."""
+
+Numbers = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    """A quantity over time.
+
+    Parameters
+    ----------
+    look
+        Label, colour, dash.
+    t, y
+        Seconds, values; NaN leaves a gap.
+    low, high
+        Between them lie the middle four fifths of the flows that `y` is the median of; None for a single flow.
+    faint
+        Of second rank, such as ssthresh beside cwnd.
+    """
+
+    look: Series
+    t: Numbers
+    y: Numbers
+    low: Numbers | None = None
+    high: Numbers | None = None
+    faint: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Panel:
+    """One quantity of all flows, or all queues.
+
+    Parameters
+    ----------
+    name
+        Stem of its files.
+    title, y
+        What is shown; the label of the axis with its unit.
+    curves
+        What is drawn.
+    spans
+        Times in which a sender's congestion state was not Open: begin, end, state.
+    held
+        Whether a value holds until the next (a step), or lies between two (a line).
+    """
+
+    name: str
+    title: str
+    y: str
+    curves: tuple[Curve, ...]
+    spans: tuple[tuple[float, float, str], ...] = ()
+    held: bool = True
+
+
+def flow_names(run: Run) -> list[str]:
+    """What each flow is called: its number, and its group's controller or workload."""
+    groups = run.scenario.flows
+    rows = run.rows("flows")
+    return [f"{row['flow']} {groups[row['group']].label}" for row in rows]
+
+
+def panels(run: Run) -> list[Panel]:
+    """All panels for which the run has recorded something."""
+    flows = _Flows(run)
+    made = [
+        Panel(
+            name="goodput",
+            title="Goodput",
+            y="goodput (Mbit/s)",
+            curves=flows.curves(run.goodput, "goodput_bps", 1e-6),
+            held=False,
+        ),
+        Panel(
+            name="rtt", title="Round-trip time", y="smoothed RTT (ms)", curves=flows.curves(run.samples, "srtt_s", 1e3)
+        ),
+        Panel(
+            name="cwnd",
+            title="Congestion window" + (", and ssthresh dashed" if flows.few else ""),
+            y="window (segments)",
+            curves=flows.curves(run.samples, "cwnd") + (flows.thresholds(run.samples) if flows.few else ()),
+            spans=_states(run),
+        ),
+        Panel(
+            name="in_flight",
+            title="Data in flight",
+            y="pipe (segments)",
+            curves=flows.curves(run.samples, "in_flight"),
+        ),
+        Panel(name="queue", title="Queues", y="queue (packets)", curves=_queues(run)),
+    ]
+    return [panel for panel in made if panel.curves]
+
+
+class _Flows:
+    """The flows of a run as they are drawn: each by itself, or group by group."""
+
+    def __init__(self, run: Run) -> None:
+        rows = run.rows("flows")
+        self.few = len(rows) <= CROWD
+        names = flow_names(run)
+        groups = sorted({row["group"] for row in rows})
+        labels = names if self.few else [_group_label(run, group, rows) for group in groups]
+        self.looks = grid.series(labels)
+        self.members = (
+            [[row["flow"]] for row in rows]
+            if self.few
+            else [[row["flow"] for row in rows if row["group"] == group] for group in groups]
+        )
+
+    def curves(self, table: pl.DataFrame, column: str, scale: float = 1.0) -> tuple[Curve, ...]:
+        if not table.height:
+            return ()
+        made = [
+            self._curve(look, table, column, scale, flows) for look, flows in zip(self.looks, self.members, strict=True)
+        ]
+        return tuple(curve for curve in made if curve is not None)
+
+    def thresholds(self, samples: pl.DataFrame) -> tuple[Curve, ...]:
+        if not samples.height:
+            return ()
+        known = samples.with_columns(
+            pl.when(pl.col("ssthresh") >= 2**31 - 1).then(None).otherwise(pl.col("ssthresh")).alias("ssthresh")
+        )
+        return tuple(
+            replace(curve, look=replace(curve.look, label=f"{curve.look.label} ssthresh", dash=(0, (3, 2))), faint=True)
+            for curve in self.curves(known, "ssthresh")
+            if np.isfinite(curve.y).any()
+        )
+
+    def _curve(
+        self, look: Series, table: pl.DataFrame, column: str, scale: float, flows: Sequence[int]
+    ) -> Curve | None:
+        mine = table.filter(pl.col("flow").is_in(flows))
+        if not mine.height:
+            return None
+        value = pl.col(column).cast(pl.Float64) * scale
+        if len(flows) == 1:
+            return Curve(look=look, t=_array(mine["t_s"]), y=_array(mine.select(value).to_series()))
+        spread = (
+            mine.group_by("t_s")
+            .agg(
+                value.median().alias("y"),
+                value.quantile(0.1, "linear").alias("low"),
+                value.quantile(0.9, "linear").alias("high"),
+            )
+            .sort("t_s")
+        )
+        return Curve(
+            look=look,
+            t=_array(spread["t_s"]),
+            y=_array(spread["y"]),
+            low=_array(spread["low"]),
+            high=_array(spread["high"]),
+        )
+
+
+def _group_label(run: Run, group: int, rows: Sequence[Mapping[str, Any]]) -> str:
+    many = sum(row["group"] == group for row in rows)
+    return f"{many} x {run.scenario.flows[group].label}"
+
+
+def _queues(run: Run) -> tuple[Curve, ...]:
+    samples = run.queue_samples
+    if not samples.height:
+        return ()
+    names = {row["link"]: row["name"] for row in run.rows("links")}
+    mean = dict(samples.group_by("link").agg(pl.col("packets").mean()).iter_rows())
+    longest = sorted(mean, key=lambda link: -mean[link])[:CROWD]
+    used = sorted(link for link in longest if mean[link] > 0.01 * mean[longest[0]])
+    looks = grid.series([names[link] for link in used])
+    made = []
+    for look, link in zip(looks, used, strict=True):
+        mine = samples.filter(pl.col("link") == link)
+        made.append(Curve(look=look, t=_array(mine["t_s"]), y=_array(mine["packets"])))
+    return tuple(made)
+
+
+def _states(run: Run) -> tuple[tuple[float, float, str], ...]:
+    """Congestion states of the only flow: those of several would lie upon each other."""
+    if len(run.rows("flows")) != 1:
+        return ()
+    source = run.acks.filter(~pl.col("responder")) if run.acks.height else run.samples
+    return tuple(state_spans(source)) if source.height else ()
+
+
+def _array(column: pl.Series) -> Numbers:
+    return column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+def extremes(t: Numbers, y: Numbers, most: int = POINTS) -> tuple[Numbers, Numbers]:
+    """Thin a curve and keep its look: of each of many equal parts, the first, least, greatest and last value.
+
+    Parameters
+    ----------
+    t, y
+        A curve, by rising time.
+    most
+        Points that remain, about.
+
+    Returns
+    -------
+    tuple of arrays
+        Times and values, a part of those given.
+
+    Examples
+    --------
+    >>> t = np.arange(100_000.0)
+    >>> y = np.where(t == 77_777, 9.0, 1.0)
+    >>> thin_t, thin_y = extremes(t, y, 100)
+    >>> len(thin_t) <= 104, thin_y.max()
+    (True, np.float64(9.0))
+    """
+    if len(t) <= most:
+        return t, y
+    edges = np.linspace(0, len(t), max(most // 4, 1) + 1).astype(int)
+    kept: list[int] = []
+    for begin, end in pairwise(edges):
+        part = y[begin:end]
+        if np.isfinite(part).any():
+            kept += {begin, begin + int(np.nanargmin(part)), begin + int(np.nanargmax(part)), end - 1}
+        else:
+            kept.append(begin)
+    chosen = np.unique(np.asarray(kept))
+    return t[chosen], y[chosen]
+
+
+def thinned(table: pl.DataFrame, column: str, most: int) -> pl.DataFrame:
+    """Rows of a table by rising time, so that at most about `most` remain and none of the column's extremes is lost."""
+    if table.height <= most:
+        return table
+    rows, _ = extremes(np.arange(table.height, dtype=float), _array(table[column]), most)
+    return table[rows.astype(int)]
+
+
+def draw(ax: Any, panel: Panel) -> None:
+    """Draw a panel with matplotlib."""
+    for begin, end, state in panel.spans:
+        ax.axvspan(begin, end, color=STATES[state], lw=0, zorder=0)
+    for curve in panel.curves:
+        if curve.low is not None and curve.high is not None:
+            ax.fill_between(curve.t, curve.low, curve.high, color=curve.look.colour, alpha=0.18, lw=0)
+        t, y = extremes(curve.t, curve.y)
+        ax.plot(
+            t,
+            y,
+            color=curve.look.colour,
+            ls=curve.look.dash,
+            lw=0.9 if curve.faint else 1.3,
+            alpha=0.7 if curve.faint else 1.0,
+            drawstyle="steps-post" if panel.held else "default",
+            label=None if curve.faint else curve.look.label,
+        )
+    ax.set_ylabel(panel.y)
+    ax.set_xlabel("time (s)")
+    ax.set_ylim(bottom=0)
+    ax.margins(x=0.01)
+    named = sum(not curve.faint for curve in panel.curves)
+    if named > 1:  # above the axes, where no curve is
+        narrow = ax.figure.get_size_inches()[0] < 5
+        ax.legend(ncols=min(named, 2 if narrow else 4), loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+
+
+def live(panel: Panel) -> dict[str, Any]:
+    """The same panel as a plotly figure."""
+    lines: list[dict[str, Any]] = []
+    for curve in panel.curves:
+        lines += _band(curve)
+        lines.append(_line(curve, "hv" if panel.held else "linear"))
+    figure: dict[str, Any] = {"data": lines, "layout": interactive.layout(x="time (s)", y=panel.y, height=250)}
+    figure["layout"]["margin"] = {"l": 60, "r": 15, "t": 34, "b": 40}
+    figure["layout"]["legend"]["traceorder"] = "normal"
+    figure["layout"]["showlegend"] = len(panel.curves) > 1
+    figure["layout"]["shapes"] = [
+        interactive.shade(begin, end, STATES[state]) for begin, end, state in panel.spans[:400]
+    ]
+    return figure
+
+
+def _dash(dash: Any) -> str:
+    return "solid" if dash == "-" else "dash" if dash[1][0] > 2 else "dot"
+
+
+def _line(curve: Curve, shape: str) -> dict[str, Any]:
+    t, y = extremes(curve.t, curve.y)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": interactive.escaped(curve.look.label),
+        "x": [round(float(v), 4) for v in t],
+        "y": [None if np.isnan(v) else float(f"{v:.5g}") for v in y],
+        "hovertemplate": "%{y} at %{x} s<extra>" + interactive.escaped(curve.look.label) + "</extra>",
+        "line": {
+            "color": curve.look.colour,
+            "width": 1.2 if curve.faint else 1.8,
+            "dash": _dash(curve.look.dash),
+            "shape": shape,
+        },
+    }
+
+
+def _band(curve: Curve) -> list[dict[str, Any]]:
+    if curve.low is None or curve.high is None:
+        return []
+    edges = []
+    for values, fill in ((curve.low, None), (curve.high, "tonexty")):
+        t, y = extremes(curve.t, values, POINTS // 2)
+        edge: dict[str, Any] = {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [round(float(v), 4) for v in t],
+            "y": [None if np.isnan(v) else float(f"{v:.4g}") for v in y],
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
+        if fill:
+            edge |= {"fill": fill, "fillcolor": curve.look.colour + "2e"}
+        edges.append(edge)
+    return edges

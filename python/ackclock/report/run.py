@@ -1,0 +1,393 @@
+"""The report of one run: what each flow got, everything over time, each recovery."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ackclock import metrics
+from ackclock.plot import interactive, panels
+from ackclock.report.page import Block, Cell, Live, Page, Section, Table, items, paragraph
+from ackclock.text import rate, seconds, share
+
+if TYPE_CHECKING:
+    from ackclock._results import Run
+    from ackclock.scenario import Scenario
+
+__all__ = ["page", "watched"]
+
+SHOWN = 100
+"""Flows and links in a table."""
+
+TOLD = 6
+"""Flows with a sentence each."""
+
+EPISODES = 60
+"""Recoveries in the table."""
+
+TRACED = 3
+"""Flows whose time-sequence is drawn."""
+
+SEQUENCE_POINTS = 1500
+"""Of each kind in a time-sequence."""
+
+STEPS = 1200
+"""Samples over the run, unless the scenario says how often."""
+
+TRACE_BYTES = 2**29
+"""A trace that may need more memory than this is not taken for the report."""
+
+
+def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
+    """The same scenario, recording what its report draws; what is recorded changes nothing in the run.
+
+    Parameters
+    ----------
+    scenario
+        What it records already stays as it is.
+    trace
+        Whether to record ACKs as well.
+
+    Returns
+    -------
+    Scenario
+        With samples, goodput, queues and drops, and the trace of three flows, or of the first, where memory allows.
+    """
+    from ackclock import _engine, units
+
+    record = scenario.record
+    step = max(units.whole(scenario.duration, units.DURATION) // STEPS, 1_000_000)
+    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", 4 * step)):
+        if units.whole(getattr(record, key), units.DURATION) == 0:
+            scenario = scenario.set(f"record.{key}", f"{every} ns")
+    scenario = scenario.set("record.drops", True)
+    if not trace or record.trace != "none":
+        return scenario
+    flows = sum(group.count for group in scenario.flows)
+    for extent in ("all", "flow") if flows <= TRACED else ("flow",):
+        traced = scenario.set("record.trace", extent)
+        if _engine.estimate_memory(traced.to_engine_json()) <= TRACE_BYTES:
+            return traced
+    return scenario
+
+
+def page(run: Run, *, command: str = "", name: str = "") -> Page:
+    """The report of a run.
+
+    Parameters
+    ----------
+    run
+        Draws what it has recorded; see `watched`.
+    command
+        What to type to get the same page.
+    name
+        The file that the scenario was read from.
+
+    Returns
+    -------
+    Page
+        For `ackclock.report.write`.
+    """
+    flows = run.rows("flows")
+    names = panels.flow_names(run)
+    sections = [
+        Section(title="Flows", blocks=_flows(flows, names)),
+        Section(title="Over time", blocks=_over_time(run)),
+        *_sequences(run, names),
+        *_recoveries(run, names),
+        Section(title="Links", blocks=(_links(run.rows("links")),)),
+        *_application(run),
+    ]
+    title = run.scenario.name or name or "A run"
+    return Page(
+        title=title,
+        summary=_summary(run, flows),
+        conclusion=_conclusion(run, flows, names),
+        sections=tuple(section for section in sections if section.blocks),
+        scenarios={name or f"{title}.toml": run.scenario.to_toml()},
+        facts={
+            "seed": str(run.seed),
+            "digest": run.digest,
+            "engine": run.engine,
+            **{key: str(value) for key, value in run.provenance.items() if key in ("backend", "kernel")},
+        },
+        command=command or "ackclock run SCENARIO --report FILE",
+        beside="What is recorded does not change a run: with and without this report it has the same digest.",
+    )
+
+
+def _summary(run: Run, flows: Sequence[Mapping[str, Any]]) -> str:
+    capacity = metrics.capacity_bps(run.scenario)
+    link = f" over a bottleneck that carries at most {rate(capacity)} of payload" if math.isfinite(capacity) else ""
+    drops = sum(row["dropped_queue"] + row["dropped_loss"] for row in run.rows("links"))
+    many = "One flow" if len(flows) == 1 else f"{len(flows):,} flows"
+    return f"{many}{link}, {run.scenario.duration} of network time, seed {run.seed}. The network dropped {drops:,} packets."
+
+
+def _conclusion(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    got = [row["goodput_bps"] or 0.0 for row in flows]
+    capacity, total = metrics.capacity_bps(run.scenario), sum(got)
+    used = f", {share(total / capacity)} of what the bottleneck can carry" if 0 < total <= capacity < math.inf else ""
+    for table, what in (("transactions", "transactions"), ("fetches", "fetches")):
+        frame: pl.DataFrame = getattr(run, table)
+        if frame.height and "total_s" in frame.columns:
+            took = frame["total_s"].drop_nulls()
+            middle, late = took.quantile(0.5, "linear"), took.quantile(0.95, "linear")
+            return f"{took.len():,} of {frame.height:,} {what} were done; the median took {seconds(middle)}, one in twenty over {seconds(late)}."
+    if len(flows) == 1:
+        return f"{names[0].split(' ', 1)[1]} carried {rate(total)}{used}."
+    groups = _by_group(run, flows)
+    if len(groups) > 1 and total > 0:
+        parts = [f"{label} {rate(sum(g))} ({share(sum(g) / total)})" for label, g in groups.items()]
+        return (
+            f"{_listed(parts)}: {rate(total)} together{used}. Jain's index over the flows is {metrics.jain(got):.3f}."
+        )
+    return f"{len(flows):,} flows carried {rate(total)}{used}. Jain's index over them is {metrics.jain(got):.3f}."
+
+
+def _by_group(run: Run, flows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    groups: dict[str, list[float]] = {}
+    for row in flows:
+        group = run.scenario.flows[row["group"]]
+        label = (
+            group.label
+            if sum(g.label == group.label for g in run.scenario.flows) == 1
+            else f"group {row['group']} {group.label}"
+        )
+        groups.setdefault(label, []).append(row["goodput_bps"] or 0.0)
+    return groups
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def _flows(flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Block, ...]:
+    table = Table(
+        caption="Goodput counts what the receiver acknowledged, while the flow was open.",
+        header=(
+            "flow",
+            "goodput",
+            "share",
+            "packets",
+            "retransmitted",
+            "timeouts",
+            "recoveries",
+            "mean RTT",
+            "least RTT",
+            "completed in",
+        ),
+        rows=tuple(_flow_row(row, name, flows) for row, name in zip(flows[:SHOWN], names, strict=False)),
+    )
+    told = [_sentence(row, name) for row, name in zip(flows, names, strict=True)] if len(flows) <= TOLD else []
+    more = [paragraph(f"{len(flows) - SHOWN:,} more flows are in the tables of the run.")] if len(flows) > SHOWN else []
+    return (*([items(told)] if told else []), table, *more)
+
+
+def _flow_row(row: Mapping[str, Any], name: str, flows: Sequence[Mapping[str, Any]]) -> tuple[Cell | str, ...]:
+    total = sum(other["goodput_bps"] or 0.0 for other in flows)
+    return (
+        Cell(text=name, kind="head"),
+        rate(row["goodput_bps"]),
+        share((row["goodput_bps"] or 0.0) / total) if total else "–",
+        f"{row['sent_packets']:,}",
+        f"{row['retransmissions']:,}",
+        f"{row['rtos']:,}",
+        f"{row['recoveries']:,}",
+        seconds(row["mean_rtt_s"]),
+        seconds(row["min_rtt_s"]),
+        seconds(row["completion_s"]),
+    )
+
+
+def _sentence(row: Mapping[str, Any], name: str) -> str:
+    number, label = name.split(" ", 1)
+    sent, again = row["sent_packets"], row["retransmissions"]
+    said = f"Flow {number} ({label}) carried {rate(row['goodput_bps'])}"
+    if row["completion_s"] is not None:
+        said += f" and was done after {seconds(row['completion_s'])}"
+    if row["mean_rtt_s"] is not None:
+        said += f"; its RTT was {seconds(row['mean_rtt_s'])} on average and {seconds(row['min_rtt_s'])} at least"
+    if sent and again:
+        said += f"; it sent {again:,} of {sent:,} packets again ({share(again / sent)})"
+        said += f", in {_count(row['recoveries'], 'recovery', 'recoveries')} and after {_count(row['rtos'], 'timeout', 'timeouts')}"
+    return said + "."
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}" if number else f"no {many}"
+
+
+def _over_time(run: Run) -> tuple[Block, ...]:
+    flows = len(run.rows("flows"))
+    crowd = " Of each group: the median flow, and the band of the middle four fifths." if flows > panels.CROWD else ""
+    return tuple(
+        Live(
+            name=panel.name,
+            title=panel.title,
+            caption=("Shaded: the sender's state is not Open." if panel.spans else "") + crowd,
+            figure=lambda panel=panel: _timed(panels.live(panel)),  # type: ignore[misc]
+        )
+        for panel in panels.panels(run)
+    )
+
+
+def _timed(figure: dict[str, Any]) -> dict[str, Any]:
+    figure["layout"]["meta"] = {"axis": "time"}
+    return figure
+
+
+def _sequences(run: Run, names: Sequence[str]) -> list[Section]:
+    if not run.acks.height:
+        return []
+    sections = []
+    senders = run.acks.filter(~pl.col("responder"))
+    for flow in senders["flow"].unique(maintain_order=True).to_list()[:TRACED]:
+        trace = senders.filter(pl.col("flow") == flow)
+        drops = run.drops.filter((pl.col("flow") == flow) & pl.col("forward")) if run.drops.height else None
+        sent = trace.filter(pl.col("event") == "send").height
+        thinned = (
+            f" Of {sent:,} originals {SEQUENCE_POINTS:,} are drawn, those of the first recoveries all; retransmissions and drops are complete."
+            if sent > SEQUENCE_POINTS
+            else ""
+        )
+        sections.append(
+            Section(
+                title=f"Time-sequence of flow {names[flow]}",
+                blocks=(
+                    Live(
+                        name=f"sequence-{flow}",
+                        title="Segments sent, acknowledged, lost",
+                        caption="Drag over a loss to see its recovery: the other figures follow." + thinned,
+                        figure=lambda trace=trace, drops=drops: _sequence(trace, drops),  # type: ignore[misc]
+                    ),
+                ),
+            )
+        )
+    return sections
+
+
+def _sequence(trace: pl.DataFrame, drops: pl.DataFrame | None) -> dict[str, Any]:
+    lines = interactive.sequence_lines(trace, drops, most=SEQUENCE_POINTS)
+    figure: dict[str, Any] = {"data": lines, "layout": interactive.layout(x="time (s)", y="sequence (kB)", height=520)}
+    figure["layout"]["shapes"] = interactive.bands(trace)[:400]
+    return _timed(figure)
+
+
+def _recoveries(run: Run, names: Sequence[str]) -> list[Section]:
+    found = run.recoveries
+    if not found.height:
+        return []
+    rows = found.head(EPISODES).to_dicts()
+    rules = sorted({group.recovery or f"the rule of profile {group.profile}" for group in run.scenario.flows})
+    more = f" The first {EPISODES} of {found.height:,} are shown." if found.height > EPISODES else ""
+    table = Table(
+        caption=f"Each stay in Recovery or CWR, in segments; windows by {', '.join(rules)}.{more}",
+        header=(
+            "flow",
+            "from",
+            "for",
+            "cause",
+            "pipe at entry",
+            "ssthresh",
+            "cwnd at entry",
+            "lost",
+            "sent again",
+            "lost again",
+            "largest burst",
+            "cwnd at the end",
+            "pipe at the end",
+        ),
+        rows=tuple(
+            (
+                Cell(text=names[row["flow"]], kind="head"),
+                f"{row['t_enter_s']:.3f} s",
+                "not over" if row["t_exit_s"] is None else seconds(row["t_exit_s"] - row["t_enter_s"]),
+                str(row["cause"]),
+                *(
+                    f"{row[key]:,}" if row[key] is not None else "–"
+                    for key in (
+                        "pipe_enter",
+                        "ssthresh",
+                        "cwnd_enter",
+                        "losses",
+                        "retransmits",
+                        "lost_retransmits",
+                        "max_burst",
+                        "cwnd_after_exit",
+                        "pipe_exit",
+                    )
+                ),
+            )
+            for row in rows
+        ),
+    )
+    return [Section(title="Recoveries", blocks=(table,))]
+
+
+def _links(links: Sequence[Mapping[str, Any]]) -> Table:
+    busy = [row for row in links if row["arrivals"]]
+    return Table(
+        caption="Queues in packets; waiting is the time in the queue.",
+        header=(
+            "link",
+            "arrived",
+            "delivered",
+            "dropped: loss",
+            "dropped: queue",
+            "marked",
+            "mean queue",
+            "largest queue",
+            "mean wait",
+            "longest wait",
+        ),
+        rows=tuple(
+            (
+                Cell(text=row["name"], kind="head"),
+                *(f"{row[key]:,}" for key in ("arrivals", "delivered", "dropped_loss", "dropped_queue", "marked")),
+                "–" if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
+                "–" if row["max_packets"] is None else f"{row['max_packets']:,}",
+                seconds(row["mean_wait_s"]),
+                seconds(row["max_wait_s"]),
+            )
+            for row in busy[:SHOWN]
+        ),
+    )
+
+
+def _application(run: Run) -> list[Section]:
+    """What came of requests, fetches, datagrams and video."""
+    made = []
+    for name, title, keys in (
+        ("fetches", "Fetches", ("connect_s", "first_byte_s", "total_s")),
+        ("transactions", "Transactions", ("connect_s", "first_byte_s", "total_s")),
+        ("chunks", "Video", ("bitrate_bps", "buffer_s", "stall_s")),
+        ("datagrams", "Datagrams", ("mean_delay_s", "p95_delay_s", "jitter_s")),
+    ):
+        frame: pl.DataFrame = getattr(run, name)
+        known = [key for key in keys if key in frame.columns]
+        if frame.height and known:
+            made.append(Section(title=title, blocks=(_quantiles(frame, known),)))
+    return made
+
+
+def _quantiles(frame: pl.DataFrame, keys: Sequence[str]) -> Table:
+    shares = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+    rows: list[tuple[Cell | str, ...]] = []
+    for key in keys:
+        values = frame[key].drop_nulls()
+        shown = rate if key.endswith("_bps") else seconds
+        cells = [shown(values.quantile(q, "linear")) if values.len() else "–" for q in shares]
+        rows.append(
+            (
+                Cell(text=key.removesuffix("_s").removesuffix("_bps").replace("_", " "), kind="head"),
+                f"{values.len():,}",
+                *cells,
+            )
+        )
+    return Table(
+        caption="Quantiles over all rows.", header=("", "values", *(f"{q:.0%}" for q in shares)), rows=tuple(rows)
+    )
