@@ -10,15 +10,19 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test soak reproduce check bench docs linux selftests lock clean
+.PHONY: help setup test soak fuzz reproduce check bench docs linux selftests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 setup: $(VENV)/.engine ## environment .venv with the compiled engine; does nothing when up to date
 
-soak: setup $(VENV)/.dev ## the tests that take minutes: a hundred kills, a worker killed
+soak: setup $(VENV)/.dev fuzz ## the tests that take minutes: kills, full disks, damaged stores, lost schedulers; then `make fuzz`
 	$(BIN)/pytest -m long
+
+fuzz: $(VENV)/.packages ## fuzz every reader and the TCP endpoint, FUZZ_SECONDS each (60)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
+	$(BIN)/python tools/fuzz.py
 
 reproduce: setup ## re-run the study of Proportional Rate Reduction and write report/report.html
 	$(BIN)/ackclock study run prr --scale quick --out report

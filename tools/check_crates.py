@@ -14,6 +14,7 @@ ALLOWED = {
     "pcc": {"core"},
     "sim": {"core", "cc", "tcp", "net", "pcc"},
     "script": {"core", "cc", "tcp"},
+    "fuzz": {"core", "cc", "tcp", "script"},
     "guest": {"core", "net", "pcc", "script", "sim"},
     "python": {"core", "cc", "tcp", "net", "pcc", "sim", "script"},
 }

@@ -93,7 +93,7 @@ impl Error {
 
     pub(crate) fn value(at: Pos, what: &str, found: impl fmt::Display, allowed: impl fmt::Display) -> Error {
         let found = shorten(&found.to_string());
-        Error::Value { at, what: what.to_string(), found, allowed: allowed.to_string() }
+        Error::Value { at, what: shorten(what), found, allowed: allowed.to_string() }
     }
 
     pub(crate) fn unsupported(at: Pos, what: impl fmt::Display) -> Error {
@@ -104,9 +104,16 @@ impl Error {
 /// Text of a script for a message: one short line without control characters.
 pub(crate) fn shorten(text: &str) -> String {
     const MOST: usize = 60;
-    let mut short: String = text.chars().take(MOST).flat_map(shown).collect();
-    if text.chars().nth(MOST).is_some() {
-        short.push_str("...");
+    let mut short = String::new();
+    let mut length = 0;
+    for c in text.chars() {
+        let shown = shown(c);
+        length += shown.len();
+        if length > MOST {
+            short.push_str("...");
+            break;
+        }
+        short.extend(shown);
     }
     short
 }

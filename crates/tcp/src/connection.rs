@@ -243,7 +243,12 @@ impl Connection {
         let mut more = 0;
         while self.sender.continues() {
             let Some(next) = self.poll_apart(now) else { break };
-            debug_assert_eq!(next.seq, packet.seq + packet.len as u64);
+            debug_assert_eq!(
+                next.seq,
+                packet.seq + packet.len as u64,
+                "{packet:?} {next:?} {:?}",
+                self.info()
+            );
             packet.len += next.len;
             packet.flags |= next.flags;
             more += 1;

@@ -9,6 +9,7 @@ mod keepalive;
 mod ledger;
 mod metrics_cache;
 mod receiver;
+mod recount;
 mod rtt;
 mod rwnd;
 mod scoreboard;

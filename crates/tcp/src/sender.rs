@@ -119,6 +119,7 @@ struct Prior {
     snd_una: u64,
     delivered: u64,
     lost: u64,
+    outstanding: u32,
     pipe: u32,
     cwnd: u32,
 }
@@ -338,6 +339,7 @@ impl Sender {
             snd_una: self.snd_una,
             delivered: self.delivered,
             lost: self.lost,
+            outstanding: self.board.packets_out(),
             pipe: self.board.pipe(),
             cwnd: self.window.cwnd,
         };
@@ -384,7 +386,8 @@ impl Sender {
             || !(w.not_dup || w.data_acked)
             || self.ca_state != CaState::Open;
         let mut entering = false;
-        let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack || self.ecn.echo;
+        // with nothing outstanding an ACK says nothing of the path, be it marked (Linux `tcp_ack`, no_queue)
+        let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
         if dubious && (concerns || self.ca_state != CaState::Open) {
             entering = self.fast_retrans_alert(now, seg, &arrival, &mut w);
         }
@@ -392,7 +395,8 @@ impl Sender {
             self.set_xmit_timer(now);
         }
 
-        if !old {
+        // With nothing outstanding a late DSACK may undo a reduction, no more (Linux `tcp_ack`, no_queue).
+        if !old && prior.outstanding > 0 {
             self.control_window(arrival, &prior, entering, &w);
         }
         self.update_pacing();

@@ -92,28 +92,70 @@ def damaged(db: sqlite3.Connection, folder: Path) -> list[Damage]:
     return found
 
 
-def check_database(db: sqlite3.Connection, place: Path, tables: set[str]) -> None:
-    """Refuse a database that is damaged.
+def check_database(db: sqlite3.Connection, place: Path) -> None:
+    """Refuse a database that is damaged, or holds what no store writes: folders may come from anybody.
 
     Raises
     ------
     DamagedError
-        If SQLite says so, or a table is missing.
+        If SQLite says so, a table or a column is missing, or a value is of another kind.
     """
     try:
-        said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.DatabaseError as error:
+        said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+        why = _unlike(db) if said == "ok" else said
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter in what SQLite says of a damaged schema
         if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
             raise
-        said, there = str(error), tables
-    missing = sorted(tables - there)
-    if said != "ok" or missing:
-        why = f"no table {missing[0]}" if said == "ok" else " ".join(str(said).split())[:80]
+        why = str(error)
+    if why is not None:
         raise DamagedError(
-            f"{place}: is damaged ({why}); `ackclock sweep check {place.parent} --repair` sets it aside, and all runs "
-            "are made again"
+            f"{place}: is damaged ({' '.join(why.split())[:80]}); `ackclock sweep check {place.parent} --repair` sets it "
+            "aside, and all runs are made again"
         )
+
+
+_WHOLE = "typeof({0}) = 'integer' AND {0} >= 0"
+_TEXT = "typeof({0}) = 'text'"
+_NAME = (
+    "typeof({0}) = 'text' AND length({0}) BETWEEN 1 AND 100 AND NOT {0} GLOB '*[^A-Za-z0-9._-]*' AND NOT {0} GLOB '.*'"
+)
+_KINDS = {
+    "recipes": {"id": _WHOLE, "recipe": _TEXT},
+    "scenarios": {"id": _WHOLE, "hash": _TEXT},
+    "runs": {
+        "id": _WHOLE,
+        "key": "typeof({0}) = 'blob'",
+        "recipe": _WHOLE,
+        "scenario": _WHOLE,
+        "seed": _WHOLE,
+        "engine": _TEXT,
+        "state": "{0} IN ('pending', 'running', 'done', 'failed')",
+        "attempts": "typeof({0}) = 'integer'",
+        "part": "typeof({0}) IN ('integer', 'null')",
+        "error": "typeof({0}) IN ('text', 'null')",
+    },
+    "parts": {"id": _WHOLE, "recipe": _WHOLE, "rows": _WHOLE, "live": "{0} IN (0, 1)"},
+    "sweeps": {"id": _WHOLE, "name": _NAME, "recipe": _WHOLE},
+    "members": {"sweep": _WHOLE, "run": _WHOLE},
+    "files": {"part": _WHOLE, "name": _NAME, "bytes": _WHOLE, "sha256": "typeof({0}) = 'blob' AND length({0}) = 32"},
+}
+"""What each column holds. (SQLite takes anything in any column.)"""
+
+
+def _unlike(db: sqlite3.Connection) -> str | None:
+    """What no store writes, if there is anything of it."""
+    for table, kinds in _KINDS.items():
+        if table == "files" and not _has_files(db):
+            continue
+        there = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+        if not there:
+            return f"no table {table}"
+        if missing := sorted(kinds.keys() - there):
+            return f"no column {missing[0]} of {table}"
+        for column, kind in kinds.items():
+            if db.execute(f"SELECT 1 FROM {table} WHERE NOT coalesce({kind.format(column)}, 0) LIMIT 1").fetchone():
+                return f"{table}.{column} holds what no store writes"
+    return None
 
 
 def _wrong_by_rows(db: sqlite3.Connection, part: int, place: Path | None) -> str | None:
@@ -124,7 +166,7 @@ def _wrong_by_rows(db: sqlite3.Connection, part: int, place: Path | None) -> str
     (rows,) = db.execute("SELECT rows FROM parts WHERE id = ?", (part,)).fetchone() or (None,)
     try:
         found = pl.scan_parquet(place, glob=False).select(pl.len()).collect().item()
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return "cannot be read"
     return None if rows is None or found == rows else f"holds {found:,} runs of {rows:,}"
 

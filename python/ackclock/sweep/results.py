@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -83,6 +84,7 @@ def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
     with staged(place) as part:
         (part / "sweep.toml").write_text(to_toml(sweep.to_dict()), encoding="utf-8")
         frame.write_parquet(part / "cells.parquet")
+        (part / "cells.sha256").write_text(_sum(part / "cells.parquet"), encoding="utf-8")
 
 
 def is_written(folder: Path, sweep: Sweep) -> bool:
@@ -140,10 +142,17 @@ def _joined(store: Store, sweep: Sweep) -> pl.DataFrame:
     import polars as pl
 
     place = _place(store.folder, sweep.name) / "cells.parquet"
+    again = f"`ackclock sweep resume {store.folder}` writes it again"
     try:
+        noted = place.with_suffix(".sha256")
+        if noted.is_file() and noted.read_text(encoding="utf-8") != _sum(place):
+            raise DamagedError(f"{place}: is not as it was written; {again}")
         cells = pl.read_parquet(place, glob=False)
-    except (OSError, pl.exceptions.PolarsError):
-        raise DamagedError(f"{place}: cannot be read; `ackclock sweep resume {store.folder}` writes it again") from None
+    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        raise DamagedError(f"{place}: cannot be read; {again}") from None
+    wanted = cell_table(sweep, []).columns
+    if cells.columns != wanted or cells["scenario"].dtype != pl.String:
+        raise DamagedError(f"{place}: does not belong to the sweep beside it; {again}")
     members = pl.DataFrame({"key": store.member_keys(sweep.name)}, schema={"key": pl.String})
     rows = store.read(sweep.recipe.text)
     metrics = list(sweep.recipe.metrics)
@@ -161,6 +170,11 @@ def _joined(store: Store, sweep: Sweep) -> pl.DataFrame:
         .sort("cell", "_order", "seed")
         .select("cell", *axes, "seed", "digest", *metrics)
     )
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def write_table(folder: Path, results: Results) -> Path:

@@ -65,9 +65,6 @@ CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY 
 """
 
 
-_TABLES = {"recipes", "scenarios", "runs", "parts", "sweeps", "members"}
-
-
 class StoreError(UnavailableError):
     """The store cannot be written any more: no space, no permission, another session."""
 
@@ -104,7 +101,7 @@ class Store:
                 )
             self._db = _open_to_read(database)
             self._check_version()
-            integrity.check_database(self._db, database, _TABLES)
+            integrity.check_database(self._db, database)
             return
         with self.explained():
             if not again:
@@ -116,11 +113,11 @@ class Store:
             self._db = sqlite3.connect(database, isolation_level=None, timeout=30)
             try:
                 fresh = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
-            except sqlite3.DatabaseError:
+            except (sqlite3.DatabaseError, UnicodeDecodeError):
                 fresh = False  # what is wrong is said below
             if not fresh:
                 self._check_version()
-                integrity.check_database(self._db, database, _TABLES)
+                integrity.check_database(self._db, database)
             self._db.execute("PRAGMA journal_mode = WAL")
             # A commit may be lost with the power, but never half of one; the runs are then made again.
             self._db.execute("PRAGMA synchronous = NORMAL")
@@ -354,7 +351,7 @@ class Store:
                     if keys is not None:
                         scanned = scanned.filter(pl.col("key").is_in(list(keys)))
                     return scanned.collect()
-            except (FileNotFoundError, pl.exceptions.PolarsError) as error:
+            except (FileNotFoundError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
                 said = f"{self.folder}: {str(error).partition(chr(10))[0]}"
             # Another process may have merged parts meanwhile; where the list is the same as before, it has not.
             if rows == before and attempt > 2:
@@ -453,7 +450,12 @@ class Store:
     def _files(self, recipe: int, part: int) -> list[Path]:
         folder = self.folder / "data" / str(recipe)
         tables = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
-        return [place for name in tables if (place := self._place(recipe, name, part)).exists()]
+        places = [self._place(recipe, name, part) for name in tables]
+        return [place for place in places if place.exists() and self._is_ours(place)]
+
+    def _is_ours(self, file: Path) -> bool:
+        """It lies where its path says: no link in a folder that somebody sent leads to files of another's."""
+        return file.resolve() == self.folder.resolve() / file.relative_to(self.folder)
 
     def _write(self, recipe: int, part: int, tables: Mapping[str, pl.DataFrame]) -> list[Path]:
         files: list[Path] = []
@@ -477,7 +479,7 @@ class Store:
         state = {(r, p): live for p, r, live in self._db.execute("SELECT id, recipe, live FROM parts")}
         for file in sorted((self.folder / "data").glob("*/*/part-*")):
             named, recipe = PART.fullmatch(file.name), file.parent.parent.name
-            if named is None or not recipe.isdecimal() or not file.is_file():
+            if named is None or not recipe.isdecimal() or not file.is_file() or not self._is_ours(file):
                 continue  # not ours
             live = state.get((int(recipe), int(named[1])))
             if live and named[2]:
@@ -502,7 +504,7 @@ class Store:
     def _check_version(self) -> None:
         try:
             (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise InputError(f"{self.folder}: found a state.sqlite that is no store ({error})") from None
         if found != VERSION:
             raise InputError(f"{self.folder}: found a store of version {found}; allowed: version {VERSION}")
@@ -580,7 +582,10 @@ def _open_to_read(database: Path) -> sqlite3.Connection:
         except sqlite3.OperationalError:
             db.close()
             continue
-        except sqlite3.DatabaseError as error:
+        except (
+            sqlite3.DatabaseError,
+            UnicodeDecodeError,
+        ) as error:  # the latter in what SQLite says of a damaged schema
             db.close()
             raise InputError(f"{database}: found no store ({error})") from None
         return db

@@ -150,7 +150,7 @@ def test_cells_and_lock_are_written_again_and_foreign_files_stay(
     for place in foreign:
         place.write_text("mine")
     assert main(["sweep", "export", str(store), "--csv", str(tmp_path / "x.csv")]) == 3
-    assert "cells.parquet: cannot be read" in capsys.readouterr().err
+    assert "cells.parquet: is not as it was written" in capsys.readouterr().err
     assert main(["sweep", "resume", str(store), "--jobs", "1"]) == 0
     assert "8 of 8 runs done, 8 of them found" in capsys.readouterr().out
     assert all(place.read_text() == "mine" for place in foreign)

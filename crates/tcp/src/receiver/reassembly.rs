@@ -8,6 +8,18 @@ use super::{Receiver, NUM_SACKS};
 const SACK_BLOCKS_EXPECTED: usize = 2;
 
 impl Receiver {
+    /// What came out of order, counted anew: for tests and fuzzing.
+    ///
+    /// # Panics
+    ///
+    /// If ranges meet, or are not those that the bytes were counted for.
+    pub fn recount(&self) {
+        let held = &self.out_of_order;
+        assert!(held.iter().all(|r| self.rcv_nxt < r.0 && r.0 < r.1), "{held:?} beyond {}", self.rcv_nxt);
+        assert!(held.windows(2).all(|w| w[0].1 < w[1].0), "{held:?}");
+        assert_eq!(self.gathered, held.iter().map(|r| r.1 - r.0).sum::<u64>());
+    }
+
     /// Bytes from rcv_nxt to the end of what arrived out of order.
     pub(super) fn beyond(&self) -> u64 {
         self.out_of_order.last().map_or(0, |r| r.1 - self.rcv_nxt)

@@ -56,6 +56,8 @@ impl Sender {
             return Some(self.retransmit(now, first));
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
+        // A packet that was begun leaves whole, even where the head was sent again without being marked lost.
+        let all_sent = all_sent && !self.continues();
         if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.refused {
             return None;
         }

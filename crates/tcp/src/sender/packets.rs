@@ -93,6 +93,7 @@ impl Sender {
         let lost = |n: u64| self.board.get(n).flags & (LOST | RETRANS | SACKED) == LOST;
         let last = (n + 1..self.board.next.min(n + most))
             .take_while(|&n| lost(n) && self.board.get(n).end <= together)
+            .take_while(|&n| self.in_window(self.board.get(n).start()))
             .last()
             .unwrap_or(n);
         let end = self.board.get(last).end - self.board.get(last).is(FIN) as u64;

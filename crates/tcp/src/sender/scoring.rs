@@ -19,7 +19,10 @@ impl Sender {
         };
         let mut blocks: SmallVec<[(u64, u64); 4]> = seg.sack.as_slice().iter().map(abs).collect();
         if let Some(&(start, end)) = blocks.first() {
-            if self.is_dsack(seg, start, end) {
+            // Reversed, or of what was never sent: no report of anything. (Linux `tcp_dsack_seen`. Differs: there a range
+            // longer than any window offered counts for nothing, here one that ends beyond snd_nxt.)
+            let possible = start < end && end <= self.snd_nxt;
+            if possible && self.is_dsack(seg, start, end) {
                 self.on_dsack(start, end, prior_una, w);
                 blocks.remove(0);
             }

@@ -3,6 +3,11 @@
 use super::Sender;
 
 impl Sender {
+    /// SACK was agreed on.
+    pub fn has_sack(&self) -> bool {
+        self.sack
+    }
+
     /// Whether our FIN was acknowledged.
     pub fn fin_acked(&self) -> bool {
         self.stream.fin_sent() && self.board.packets_out() == 0

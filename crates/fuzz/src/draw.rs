@@ -1,0 +1,53 @@
+//! Values out of an input's bytes. After the last one come zeros, so that every input has a meaning.
+
+/// The bytes that are left.
+pub struct Draw<'a>(&'a [u8]);
+
+impl<'a> Draw<'a> {
+    /// All of them.
+    pub fn new(data: &'a [u8]) -> Draw<'a> {
+        Draw(data)
+    }
+
+    /// Nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One byte.
+    pub fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    /// One bit of a byte.
+    pub fn flag(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// Two bytes.
+    pub fn word(&mut self) -> u16 {
+        u16::from_le_bytes([self.byte(), self.byte()])
+    }
+
+    /// Four bytes.
+    pub fn long(&mut self) -> u32 {
+        self.word() as u32 | (self.word() as u32) << 16
+    }
+
+    /// One of a list.
+    pub fn one<'b, T>(&mut self, of: &'b [T]) -> &'b T {
+        &of[self.byte() as usize % of.len()]
+    }
+
+    /// A number of any size: small ones from one byte, multiples of `unit`, or 32 bits.
+    pub fn number(&mut self, unit: u32) -> u32 {
+        match self.byte() % 4 {
+            0 => self.byte() as u32,
+            1 => (self.byte() as u32).wrapping_mul(unit),
+            2 => (self.byte() as u32).wrapping_mul(unit).wrapping_add(self.byte() as i8 as u32),
+            _ => self.long(),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What endpoints keep by increments, counted anew. For tests and fuzzing: nothing else has a reason to.
+
+use crate::connection::Connection;
+
+impl Connection {
+    /// Count anew what sender and receiver keep by increments.
+    ///
+    /// # Panics
+    ///
+    /// If something differs.
+    pub fn recount(&self) {
+        self.sender.board.recount(self.sender.has_sack());
+        self.receiver.recount();
+    }
+}

@@ -1,0 +1,30 @@
+"""Mahimahi traces: any bytes are a trace, whose lines are all counted, or are refused with file and line."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from draw import one_line
+
+from ackclock import AckclockError
+from ackclock.scenario import _mahimahi
+
+_FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+_PLACE = Path(_FOLDER.name, "x.trace")
+
+
+def play(data: bytes) -> bool:
+    """Whether it was taken."""
+    _PLACE.write_bytes(data)
+    try:
+        read = _mahimahi._read.__wrapped__(str(_PLACE))
+    except AckclockError as error:
+        one_line(str(error))
+        return False
+    lines = [int(line) for line in data.split(b"\n") if line.strip(b"\r")]
+    assert sum(read.counts) == len(lines)
+    assert len(read.counts) == lines[-1] + 1
+    assert [read.counts[ms] for ms in set(lines)] == [lines.count(ms) for ms in set(lines)]
+    return True

@@ -1,0 +1,153 @@
+"""Scenarios: the files in `scenarios` with keys and values exchanged, or their text with bytes exchanged.
+
+Refused with one line, or taken: then it is the same again from its own TOML, the engine takes what it is compiled to, and
+a short run of it ends, within the memory that it was given.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import math
+import os
+import tempfile
+import threading
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from draw import Draw, one_line
+
+from ackclock import AckclockError, Scenario, _engine, load
+from ackclock._run import engine_call
+from ackclock.errors import quote
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "scenarios").glob("*.toml"))
+TEXTS = [file.read_text(encoding="utf-8") for file in FILES]
+SEEDS = [{**tomllib.loads(text), "duration": "20 ms"} for text in TEXTS]
+
+MEMORY = 32 * 2**20
+LONGEST_NS = 50_000_000
+PATIENCE_S = 5.0
+"""Of a run that is given up: what is asked of it may be much, which is no finding."""
+
+
+def _keys(value: Any, found: set[str]) -> set[str]:
+    if isinstance(value, dict):
+        found.update(value)
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _keys(inner, found)
+    return found
+
+
+KINDS = [name for names in _engine.registry().values() for name, _ in names]
+KEYS = sorted(_keys(SEEDS, set()) | {"hosts", "repeat", "steps", "profile", "stack", "video", "x", "kind", "file"})
+UNITS = ["s", "ms", "us", "ns", "h", "bit/s", "Mbit/s", "Tbit/s", "B", "KB", "GB", "MiB", "packets", "BDP", "%", ""]
+VALUES: list[Any] = [
+    0, 1, -1, 2, 3, 10, 100, 1000, 65_535, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**63 - 1, 2**63, 2**64, 10**30,
+    10**4500, 0.0, -0.0, 0.5, 1.0, 1e-9, 5e-324, 1e18, 1e308, math.inf, -math.inf, math.nan, True, False, None, "",
+    " ", "\x00", "\x1b]0;x\x07", "\ud800", "é", "[/x]", "$\\frac$", "../../x", "/dev/zero", "x" * 5000, "none", "all",
+    "flow", "sender", [], {}, [[]], [{}], {"": ""}, [0, 0], ["a", "a"], {"kind": "x"}, datetime.date(2026, 1, 1),
+]  # fmt: skip
+
+
+def play(data: bytes) -> bool:
+    """Whether the scenario was taken."""
+    draw = Draw(data)
+    try:
+        scenario = _from_text(draw) if draw.byte() & 3 == 0 else _from_values(draw)
+    except AckclockError as error:
+        one_line(str(error))
+        return False
+    try:
+        again = Scenario.from_dict(tomllib.loads(scenario.to_toml()))
+        assert again == scenario
+        text = scenario.to_engine_json()
+    except AckclockError as error:  # of the file of a trace, for example
+        one_line(str(error))
+        return False
+    _run(scenario, text)
+    return True
+
+
+def _from_text(draw: Draw) -> Scenario:
+    text = bytearray(draw.one(TEXTS).encode())
+    for _ in range(1 + draw.byte() % 4):
+        at = draw.number(2) % (len(text) + 1)
+        kind, piece = draw.byte() % 4, bytes(draw.byte() for _ in range(draw.byte() % 8))
+        if kind == 3:
+            piece = quote(_value(draw)).encode(errors="replace")
+        text[at : at + (draw.byte() % 16 if kind else 0)] = piece
+    with tempfile.NamedTemporaryFile(dir=_shared(), suffix=".toml") as file:
+        file.write(text)
+        file.flush()
+        return load(file.name)
+
+
+def _from_values(draw: Draw) -> Scenario:
+    values = copy.deepcopy(draw.one(SEEDS))
+    for _ in range(1 + draw.byte() % 5):
+        _edit(values, draw)
+    return Scenario.from_dict(values)
+
+
+def _edit(values: dict[str, Any], draw: Draw) -> None:
+    """Walk down some way, and change what is there."""
+    node: Any = values
+    while True:
+        inner = [v for v in (node.values() if isinstance(node, dict) else node) if isinstance(v, dict | list) and v]
+        if not inner or draw.byte() % 4 == 0:
+            break
+        node = draw.one(inner)
+    if isinstance(node, list):
+        node[draw.byte() % len(node)] = _value(draw)
+        return
+    keys = [*node]
+    kind = draw.byte() % 8
+    if kind == 0 and keys:
+        del node[draw.one(keys)]
+    elif kind <= 2:
+        node[draw.one(KEYS)] = _value(draw)
+    elif kind == 3:
+        other = draw.one(SEEDS)
+        key = draw.one([*other])
+        node[key] = copy.deepcopy(other[key])
+    elif keys:
+        node[draw.one(keys)] = _value(draw)
+
+
+def _value(draw: Draw) -> Any:
+    kind = draw.byte() % 8
+    if kind == 0:
+        return draw.one(KINDS)
+    if kind <= 3:
+        return f"{draw.one([draw.byte(), draw.number(4), -1, 0, 1, 0.1, 1e30, 'x'])} {draw.one(UNITS)}".strip()
+    if kind == 4:
+        return {"kind": draw.one(KINDS), draw.one(KEYS): draw.one(VALUES)}
+    if kind == 5:
+        return draw.number(1 + draw.byte() % 8)
+    return copy.deepcopy(draw.one(VALUES))
+
+
+def _run(scenario: Scenario, text: str) -> None:
+    try:
+        needed = engine_call(lambda: _engine.estimate_memory(text))
+        if needed > MEMORY or scenario.to_engine()["duration_ns"] > LONGEST_NS:
+            return
+        stop = _engine.Stop()
+        timer = threading.Timer(PATIENCE_S, stop.set)
+        timer.daemon = True
+        timer.start()
+        try:
+            engine_call(lambda: _engine.run(text, 1, None, None, MEMORY, stop))
+        except KeyboardInterrupt:
+            pass  # it was stopped
+        finally:
+            timer.cancel()
+    except AckclockError as error:
+        one_line(str(error))
+
+
+def _shared() -> str | None:
+    return "/dev/shm" if os.path.isdir("/dev/shm") else None

@@ -1,0 +1,43 @@
+"""The fuzz targets of `tests/fuzz`, on inputs drawn from a seed; `make fuzz` looks further, with Atheris."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from types import ModuleType
+
+import pytest
+from conftest import ROOT
+
+COUNTS = {"scenario": (1500, 50), "mahimahi": (500, 0), "blocks": (2000, 10), "store": (150, 20)}
+"""Inputs, and how many of them are taken at least: a target that refuses everything finds nothing."""
+
+
+def _target(name: str) -> ModuleType:
+    folder = str(ROOT / "tests" / "fuzz")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_any_bytes(name: str) -> None:
+    """Refused with one line, or taken."""
+    target = _target(name)
+    draw = random.Random(name)
+    inputs, least = COUNTS[name]
+    taken = sum(target.play(draw.randbytes(draw.randint(1, 60))) for _ in range(inputs))
+    assert least <= taken < inputs
+
+
+def test_lines_of_a_trace() -> None:
+    """Among random bytes hardly ever a trace; here each line is one."""
+    target = _target("mahimahi")
+    draw = random.Random(1)
+    taken = 0
+    for _ in range(300):
+        lines = sorted(draw.choices(range(50), k=draw.randint(1, 9)))
+        text = "\n".join(map(str, lines)) + draw.choice(["", "\n", "\r\n", "\n\n", "x"])
+        taken += target.play(text.encode())
+    assert 100 < taken < 300
