@@ -5,7 +5,7 @@ Every interval is at 95 %.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,12 @@ def minus(a: Estimate, b: Estimate) -> Estimate:
     """Difference of two independent estimates."""
     half = float(np.hypot((a.high - a.low) / 2, (b.high - b.low) / 2))
     return _around(a.value - b.value, half, min(a.n, b.n))
+
+
+def mean_of(each: Sequence[Estimate]) -> Estimate:
+    """Mean of independent estimates."""
+    half = float(np.sqrt(sum(((e.high - e.low) / 2) ** 2 for e in each))) / len(each)
+    return _around(float(np.mean([e.value for e in each])), half, min(e.n for e in each))
 
 
 def quotient(a: Estimate, b: Estimate) -> Estimate:

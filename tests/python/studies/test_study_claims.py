@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from conftest import tool
+from conftest import ROOT, tool
 
-from ackclock import studies
+from ackclock import run_batch, studies
 from ackclock.errors import InputError
 from ackclock.report import render
+from ackclock.scenario import Scenario
 from ackclock.stats import Estimate
 from ackclock.studies.prr import ideal_path, path, rfc_tables, traces
 from ackclock.studies.prr.rules import RFC6675, SSRB
@@ -26,6 +28,7 @@ from ackclock.study import (
     Fitted,
     Plan,
     Publication,
+    Range,
     Reading,
     Study,
     Verdict,
@@ -310,6 +313,63 @@ def test_a_rule_that_moves_under_an_unchanged_verdict_is_reported_as_drift(monke
     assert told.startswith("T1: in one step: largest fall with RFC 6675: ")
 
 
+def fast_study(tmp_path: Path, alpha: int) -> Study:
+    """FAST, which keeps `alpha` of its packets in a queue that holds 300."""
+
+    def run_fast(_: Plan) -> Data:
+        scenario = Scenario.from_dict(
+            {
+                "duration": "20 s",
+                "network": {
+                    "bottleneck": {
+                        "rate": "100 Mbit/s",
+                        "delay": "20 ms",
+                        "queue": {"kind": "drop-tail", "limit": "300 packets"},
+                    }
+                },
+                "flows": [
+                    {
+                        "congestion_control": "fast",
+                        "congestion_control_options": {"alpha": alpha},
+                        "workload": {"kind": "bulk"},
+                    }
+                ],
+            }
+        )
+        runs = run_batch(scenario, range(3))
+        return Data(tables={"fast.links": runs.links.filter(pl.col("link") == 0)}, digests=runs.digests, runs=3)
+
+    def claim(name: str, column: str, bound: Range) -> Claim:
+        def measure(tables):
+            return [Evidence(label=column, value=float(tables["fast.links"][column].max()), bound=bound)]
+
+        return Claim(id=name, place="p. 1", statement=column, direction=Criterion(measure=measure))
+
+    return replace(
+        study(tmp_path),
+        chapters=(
+            Chapter(
+                title="FAST",
+                experiments=(Experiment(name="fast", title="FAST", run=run_fast),),
+                claims=(claim("X1", "dropped_queue", at_most(0)), claim("X2", "mean_packets", at_most(300))),
+            ),
+        ),
+        fitted=(),
+    )
+
+
+def test_a_fast_that_overflows_is_reported_by_the_record(tmp_path):
+    """It is told to keep more packets in the queue than the queue holds."""
+    right = fast_study(tmp_path, 200).run()
+    right.record(version="0.1", date="2026-01-02")
+    assert right.outcome("X1").verdict is HOLDS
+    assert fast_study(tmp_path, 200).run().drifted == []
+    broken = fast_study(tmp_path, 1000).run()
+    assert broken.unexpected == ["X1: fails, recorded holds"]
+    (told,) = broken.drifted
+    assert told.startswith("X2: mean_packets: ")
+
+
 def test_a_wrong_number_in_a_document_is_found():
     numbers = tool("study_numbers")
     right = numbers.renewed("falls by <!-- prr.T1.step@quick -->?<!-- . --> at once")
@@ -331,3 +391,28 @@ def test_documents_have_the_numbers_of_the_records():
 
 def test_numbers_are_quoted_as_the_report_prints_them():
     assert Quoted(value=-2.6449, low=None, high=None, unit="%").text("") == number(-2.6449, "%")
+
+
+@pytest.mark.parametrize("name", ["prr", "iw10"])
+def test_every_sentence_of_the_publications_has_a_claim_or_a_reason(name):
+    """The table of a study's document: each row names claims, figures, readings or tables, or says why there is none."""
+    text = (ROOT / "docs" / "studies" / f"{name}.md").read_text(encoding="utf-8")
+    section = text.split("## Every sentence, and what became of it")[1].split("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
+    ]
+    rows = [row for row in rows if row[-1] != "claim, or why none" and set(row[-1]) - set("-: ")]
+    claims = {claim.id for claim in studies.get(name).claims}
+    named: set[str] = set()
+    for row in rows:
+        assert len(row) == 3, row
+        ranges = re.findall(r"\b([ITP])(\d+) to \1(\d+)\b", row[2])
+        own = set(re.findall(r"\b[ITP]\d+\b", row[2])) | {
+            f"{letter}{n}" for letter, a, b in ranges for n in range(int(a), int(b) + 1)
+        }
+        assert own <= claims, row
+        assert own or re.search(r"^none: \w|reading \*|figures? \*|the tables of the RFCs|population of", row[2]), row
+        named |= own
+    assert len(rows) > 40
+    ours = {"T10", "T11"} if name == "prr" else set()
+    assert claims - named <= ours, claims - named

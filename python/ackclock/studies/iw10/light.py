@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ackclock.studies.iw10 import loaded, testbed
-from ackclock.studies.iw10.bursts import ACKS, DELAYED_ACKS, EVERY_ACK, LINUX_ACKS
-from ackclock.studies.iw10.testbed import IW3, IW10, LIGHT, SINGLE, SLOW, where
+from ackclock.studies.iw10.bursts import ACKS as POLICIES
+from ackclock.studies.iw10.bursts import POLICY
+from ackclock.studies.iw10.completion_times import gain
+from ackclock.studies.iw10.readings import ACKS
+from ackclock.studies.iw10.testbed import FAST, IW3, IW10, LIGHT, LOADS, SINGLE, SLOW, where
 from ackclock.study import (
     Chapter,
     Claim,
@@ -15,11 +20,13 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
+    Range,
     Tables,
-    between,
+    above,
+    at_most,
 )
 from ackclock.study.cells import collect
-from ackclock.study.estimates import median
+from ackclock.study.estimates import Array, median, minus
 
 
 def run(plan: Plan) -> Data:
@@ -30,10 +37,10 @@ def run(plan: Plan) -> Data:
     Data
         `light.times`, `light.links`; keys acks, arm.
     """
-    seeds = plan.count(quick=6, paper=12)
+    seeds = plan.count(quick=40, paper=100)
     cells = []
     duration, warm_up = testbed.length(SLOW, plan.scale)
-    for acks, settings in ACKS.items():
+    for acks, settings in POLICIES.items():
         for arm in (IW3, IW10):
             scenario = testbed.loaded(SLOW, SINGLE, LIGHT, arm, duration_s=duration, **settings)
             keys = {"acks": acks, "arm": arm}
@@ -41,37 +48,60 @@ def run(plan: Plan) -> Data:
     return collect("light", cells, plan)
 
 
-def i8(tables: Tables) -> Sequence[Evidence]:
-    """Gain on the lightly loaded slow link, with and without delayed ACKs."""
+def _gain(tables: Tables, acks: str) -> Array:
     t = tables["light.times"]
-    found = []
-    for acks, bound, weighs in (
-        (DELAYED_ACKS, between(2, 8), True),
-        (EVERY_ACK, between(-1, 1), True),
-        (LINUX_ACKS, between(-1, 1), False),
-    ):
-        own = t.filter(t["acks"] == acks).sort("seed")
-        three, ten = (own.filter(own["arm"] == arm)["p50_s"].to_numpy() for arm in (IW3, IW10))
-        found.append(
-            Evidence.of(
-                median(100 * (1 - ten / three)),
-                f"{where(SLOW, SINGLE, LIGHT)}, {acks}: gain of IW10, median UCT",
-                bound,
-                unit="%",
-                weighs=weighs,
-            )
+    own = t.filter(t["acks"] == acks).sort("seed")
+    three, ten = (own.filter(own["arm"] == arm)["mean_s"].to_numpy() for arm in (IW3, IW10))
+    return np.asarray(100 * (1 - ten / three))
+
+
+def _gains(tables: Tables, bound: Range) -> list[Evidence]:
+    chosen = POLICY[ACKS.of(tables)]
+    return [
+        Evidence.of(
+            median(_gain(tables, acks)),
+            f"{where(SLOW, SINGLE, LIGHT)}, {acks}: gain of IW10, mean UCT",
+            bound,
+            unit="%",
+            weighs=acks == chosen,
+            key=key,
         )
-    return found
+        for key, acks in POLICY.items()
+    ]
+
+
+def i8(tables: Tables) -> Sequence[Evidence]:
+    """Whether IW10 gains, and less than on the fast link."""
+    chosen = POLICY[ACKS.of(tables)]
+    fast = median(100 * (1 - gain(tables, FAST, SINGLE, LOADS[FAST][0])))
+    less = minus(fast, median(_gain(tables, chosen)))
+    text = f"gain of IW10 at {where(FAST, SINGLE, LOADS[FAST][0])}, less that gain"
+    return [*_gains(tables, above(0, margin=0.5)), Evidence.of(less, text, above(0), unit="points")]
+
+
+def i8_much(tables: Tables) -> Sequence[Evidence]:
+    """Slightly."""
+    return _gains(tables, at_most(8))
 
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="I8",
-        place="slides: completion time at 64 kb/s",
-        statement="On the lightly loaded slow link IW10 is only slightly faster.",
+        place="slides: average user completion time",
+        statement="On the lightly loaded slow link serialisation dominates, and IW10 is only slightly faster.",
         direction=Criterion(
             measure=i8,
-            reading="Load 10 %: by 2 to 8 % if the receiver delays ACKs; the same within 1 % if it does not.",
+            reading="faster (by half a percent at least), and by less than on the fast link",
+            cell="64 kb/s, single opens, 10 %: the slide's right plot, whose load is not given",
+            bound="stated",
+            reads=(ACKS,),
+        ),
+        magnitude=Criterion(
+            measure=i8_much, reading="slightly: by 8 % at most", cell="the same", bound="ours", reads=(ACKS,)
+        ),
+        note=(
+            "Three packets take longer to serialise than the round trip, so that the pipe hardly idles with IW3: it idles only if the client "
+            "delays its first ACKs. Gain: {Linux} with the ACKs of Linux, {delayed} with delayed ones, {every} with an ACK per packet."
         ),
     ),
 )

@@ -10,7 +10,8 @@ import polars as pl
 from ackclock import Batch
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
-from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SLOW
+from ackclock.studies.iw10.readings import CONNECT, EXTREME, EXTREMES, LENGTH, LENGTHS, settings
+from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SINGLE, SLOW
 from ackclock.study import Data, Plan, Tables
 from ackclock.study.cells import Cell, Reduce, collect
 from ackclock.study.estimates import Array
@@ -22,6 +23,12 @@ QUANTILES = np.unique(np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspac
 
 KEYS = ("rate", "mode", "load", "arm", "sack")
 
+EQUAL = 1000
+"""Transactions of a run in `first_mean_s`: as many on either link, so that its spread over runs can be compared."""
+
+LONG_S = 70
+"""A completion time that the slides call long."""
+
 
 def cell(
     scenario: Scenario,
@@ -32,6 +39,7 @@ def cell(
     warm_up_s: float,
     by_window: bool = True,
     quantiles: bool = False,
+    pairs: bool = False,
 ) -> Cell:
     """A cell that keeps summaries of transactions instead of them.
 
@@ -45,6 +53,8 @@ def cell(
         Those of each initial window apart, too; or all together alone.
     quantiles
         Keep the distribution over all seeds, too.
+    pairs
+        Keep the mean of each client-server pair, too.
     """
     end_s = whole(scenario.duration, DURATION) / 1e9
 
@@ -58,6 +68,15 @@ def cell(
     keep: dict[str, Reduce] = {"times": times, "links": testbed.bottleneck_of}
     if quantiles:
         keep["quantiles"] = lambda batch: distribution(counted(batch))
+    if pairs:
+        mean = pl.col("total_s").mean().alias("mean_s")
+        keep["pairs"] = lambda batch: (
+            counted(batch)
+            .with_columns(pl.col("flow").alias("pair"))
+            .group_by("seed", "pair")
+            .agg(mean)
+            .sort("seed", "pair")
+        )
     needs = {"transactions": testbed.TRANSACTION_COLUMNS, "links": testbed.LINK_COLUMNS}
     return Cell(scenario=scenario, keys=keys, stream=stream, seeds=seeds, needs=needs, keep=keep)
 
@@ -81,10 +100,12 @@ def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
         total.max().alias("max_s"),
         total.fill_null(end_s - pl.col("start_s")).mean().alias("censored_mean_s"),
         data.median().alias("data_p50_s"),
+        data.mean().alias("data_mean_s"),
+        total.sort_by("start_s").head(EQUAL).mean().alias("first_mean_s"),
         pl.col("retransmissions").mean().alias("retransmissions"),
         timeouts.mean().alias("timeouts"),
-        (total >= 60).sum().alias("over_60_s"),
-        ((total >= 60) & (timeouts >= 2)).sum().alias("over_60_s_two_rtos"),
+        (total > LONG_S).sum().alias("long"),
+        ((total > LONG_S) & (timeouts >= 2)).sum().alias("long_two_timeouts"),
     )
     each = rows.group_by("seed", "iw").agg(*what)
     every = rows.group_by("seed").agg(*what).with_columns(pl.lit(0, dtype=each.schema["iw"]).alias("iw"))
@@ -115,34 +136,56 @@ def grid(scale: str = "paper") -> list[tuple[str, str, float]]:
     return [(rate, mode, load) for rate in RATES for mode in MODES for load in loads[rate]]
 
 
-def run(plan: Plan) -> Data:
-    """Every cell with every arm; without SACK for the pure arms.
+def run_slow(plan: Plan) -> Data:
+    """The slow link at every load: IW3, IW10, mix; without SACK for the pure arms.
 
     Returns
     -------
     Data
-        `loaded.times` (per seed and initial window), `loaded.links` (per seed), `loaded.quantiles` (over all seeds);
-        keys rate, mode, load, arm, sack.
+        `slow.times` (per seed and initial window), `slow.links` (per seed), `slow.pairs` (per seed and pair), `slow.quantiles` (over
+        all seeds); keys rate, mode, load (as the slides call it), arm, sack.
+    """
+    if plan.scale == KERNEL:
+        return collect("slow", _cells(plan, SLOW, (6, 6)), plan)
+    seeds = plan.count(quick=30, paper=100, readings=12), plan.count(quick=16, paper=40, readings=12)
+    return collect("slow", _cells(plan, SLOW, seeds), plan)
+
+
+def run_fast(plan: Plan) -> Data:
+    """The same on the fast link.
+
+    Returns
+    -------
+    Data
+        `fast.times`, `fast.links`, `fast.pairs`, `fast.quantiles`.
     """
     seeds = plan.count(quick=6, paper=12)
-    cells = []
-    for rate, mode, load in grid(plan.scale):
-        duration, warm_up = testbed.length(rate, plan.scale)
+    return collect("fast", _cells(plan, FAST, (seeds, seeds)), plan)
+
+
+def _cells(plan: Plan, rate: str, seeds: tuple[int, int]) -> list[Cell]:
+    """Cells of a link, with so many seeds with SACK and without."""
+    found = []
+    extra = {**settings(plan, rate), **testbed.hosts(plan.scale)}
+    duration, warm_up = testbed.length(rate, plan.scale)
+    if rate == SLOW and plan.scale != KERNEL:
+        duration, warm_up = LENGTHS[LENGTH.of(plan)]
+    for _, mode, load in (place for place in grid(plan.scale) if place[0] == rate):
+        offered = EXTREMES[EXTREME.of(plan)] if (rate, load) == (SLOW, HEAVY[SLOW]) else load
         for arm in ARMS:
             for sack in (True, False) if arm in (IW3, IW10) and plan.scale != KERNEL else (True,):
-                cells.append(
+                found.append(
                     cell(
-                        testbed.loaded(
-                            rate, mode, load, arm, duration_s=duration, sack=sack, **testbed.hosts(plan.scale)
-                        ),
+                        testbed.loaded(rate, mode, offered, arm, duration_s=duration, sack=sack, **extra),
                         dict(zip(KEYS, (rate, mode, load, arm, sack), strict=True)),
                         stream=f"loaded {rate} {mode} {load}",
-                        seeds=seeds,
+                        seeds=seeds[not sack],
                         warm_up_s=warm_up,
                         quantiles=sack,
+                        pairs=sack,
                     )
                 )
-    return collect("loaded", cells, plan)
+    return found
 
 
 def run_traces(plan: Plan) -> Data:
@@ -154,7 +197,7 @@ def run_traces(plan: Plan) -> Data:
         `traces.queue`: rate, mode, load, arm, t_s, packets.
     """
     cells = []
-    stretches = ((SLOW, FIVE, 0.75, 600.0, 1.0), (FAST, FIVE, HEAVY[FAST], 30.0, 0.02))
+    stretches = ((SLOW, SINGLE, 0.75, 600.0, 1.0), (FAST, FIVE, HEAVY[FAST], 30.0, 0.02))
     for rate, mode, load, stretch, interval in stretches:
         warm_up = testbed.length(rate, plan.scale)[1]
         for arm in (IW3, IW10):
@@ -182,34 +225,52 @@ def _queue_after(start_s: float) -> Reduce:
     return queue
 
 
-def cells(tables: Tables) -> list[tuple[str, str, float]]:
-    """The cells that were run, in order."""
-    return tables["loaded.links"].select("rate", "mode", "load").unique(maintain_order=True).rows()
+def table(tables: Tables, rate: str, name: str) -> pl.DataFrame:
+    """A table of one link."""
+    return tables[f"{'slow' if rate == SLOW else 'fast'}.{name}"]
+
+
+def cells(tables: Tables, rate: str = "") -> list[tuple[str, str, float]]:
+    """The cells that were run, in order; of one link or of both."""
+    found = [table(tables, r, "links").select("rate", "mode", "load") for r in ((rate,) if rate else RATES)]
+    return pl.concat(found).unique(maintain_order=True).rows()
 
 
 def loads(tables: Tables, rate: str) -> list[float]:
     """Loads of a link rate."""
-    return sorted({load for r, _, load in cells(tables) if r == rate})
+    return sorted({load for _, _, load in cells(tables, rate)})
 
 
-def _pick(table: pl.DataFrame, rate: str, mode: str, load: float, arm: str, sack: bool) -> pl.DataFrame:
-    return table.filter(
-        (pl.col("rate") == rate)
-        & (pl.col("mode") == mode)
-        & (pl.col("load") == load)
-        & (pl.col("arm") == arm)
-        & (pl.col("sack") == sack)
-    ).sort("seed")
+def pick(tables: Tables, name: str, rate: str, mode: str, load: float, arm: str, sack: bool = True) -> pl.DataFrame:
+    """Rows of one cell and arm, by seed."""
+    return (
+        table(tables, rate, name)
+        .filter(
+            (pl.col("rate") == rate)
+            & (pl.col("mode") == mode)
+            & (pl.col("load") == load)
+            & (pl.col("arm") == arm)
+            & (pl.col("sack") == sack)
+        )
+        .sort("seed", maintain_order=True)
+    )
 
 
 def link(tables: Tables, rate: str, mode: str, load: float, arm: str, column: str, *, sack: bool = True) -> Array:
     """A column of the bottleneck, one value per seed."""
-    return _pick(tables["loaded.links"], rate, mode, load, arm, sack)[column].to_numpy().astype(np.float64)
+    return pick(tables, "links", rate, mode, load, arm, sack)[column].to_numpy().astype(np.float64)
 
 
 def times(
     tables: Tables, rate: str, mode: str, load: float, arm: str, column: str, *, iw: int = 0, sack: bool = True
 ) -> Array:
-    """A column of the summaries, one value per seed, of the transactions with this initial window (0: all)."""
-    rows = _pick(tables["loaded.times"], rate, mode, load, arm, sack).filter(pl.col("iw") == iw)
-    return rows[column].to_numpy().astype(np.float64)
+    """A column of the summaries, one value per seed, of the transactions with this initial window (0: all).
+
+    A seed in which none of them completed is NaN. In the reading without the connect, mean times are those of the data.
+    """
+    if column == "mean_s" and CONNECT.of(tables) == "out":
+        column = "data_mean_s"
+    rows = pick(tables, "times", rate, mode, load, arm, sack)
+    seeds = rows["seed"].unique(maintain_order=True).to_frame()
+    own = seeds.join(rows.filter(pl.col("iw") == iw), on="seed", how="left", maintain_order="left")
+    return own[column].to_numpy().astype(np.float64)

@@ -11,10 +11,11 @@ import polars as pl
 from ackclock.plot import GREY, Figure
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import bootstrap_interval
+from ackclock.stats import Estimate
 from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.bursts import unloaded_s
-from ackclock.studies.iw10.loaded import cells, loads, times
+from ackclock.studies.iw10.loaded import cells, link, loads, times
+from ackclock.studies.iw10.readings import CONNECT
 from ackclock.studies.iw10.style import COLOUR, MARKER, panels, percent
 from ackclock.studies.iw10.testbed import (
     FAST,
@@ -35,63 +36,95 @@ from ackclock.study import (
     Criterion,
     Evidence,
     Tables,
-    at_least,
     at_most,
-    between,
+    below,
 )
-from ackclock.study.estimates import Array, median
+from ackclock.study.estimates import Array, mean_of, median
 
 
 def in_mix(tables: Tables, rate: str, mode: str, load: float, arm: str) -> Array:
-    """Mean completion time of flows with this initial window in the mix over the same among their like."""
+    """Mean completion time of flows with this initial window in the mix over the same among their like; runs that have such flows."""
     iw = 3 if arm == IW3 else 10
-    return times(tables, rate, mode, load, MIX, "mean_s", iw=iw) / times(tables, rate, mode, load, arm, "mean_s")
+    found = times(tables, rate, mode, load, MIX, "mean_s", iw=iw) / times(tables, rate, mode, load, arm, "mean_s")
+    return found[np.isfinite(found)]
+
+
+_HIGHER = (SLOW, SINGLE, 0.75)
 
 
 def i15(tables: Tables) -> Sequence[Evidence]:
-    """IW10 in the mix, where the slide compares them."""
-    return [
+    """IW10 in the mix, and the queue that it meets."""
+    queue = link(tables, *_HIGHER, MIX, "mean_queue") / link(tables, *_HIGHER, IW10, "mean_queue")
+    found = [
         Evidence.of(
-            median(in_mix(tables, SLOW, mode, load, IW10)),
-            f"{where(SLOW, mode, load)}: UCT of IW10 in the mix / alone",
-            at_most(0.85),
-        )
-        for mode, load in ((SINGLE, HEAVY[SLOW]), (FIVE, 0.75), (FIVE, HEAVY[SLOW]))
+            median(in_mix(tables, *_HIGHER, IW10)),
+            f"{where(*_HIGHER)}: UCT of IW10 in the mix / alone",
+            below(1),
+            key="ratio",
+        ),
+        Evidence.of(median(queue), f"{where(*_HIGHER)}: mean queue, mix / IW10 alone", below(1), key="queue"),
     ]
+    for mode, load in ((SINGLE, HEAVY[SLOW]), (FIVE, 0.75), (FIVE, HEAVY[SLOW])):
+        found.append(
+            Evidence.of(
+                median(in_mix(tables, SLOW, mode, load, IW10)),
+                f"{where(SLOW, mode, load)}: UCT of IW10 in the mix / alone",
+                below(1),
+                weighs=False,
+            )
+        )
+    return found
+
+
+def i15_much(tables: Tables) -> Sequence[Evidence]:
+    """Much better."""
+    text = f"{where(*_HIGHER)}: UCT of IW10 in the mix / alone"
+    return [Evidence.of(median(in_mix(tables, *_HIGHER, IW10)), text, at_most(0.85))]
+
+
+def _beside(tables: Tables) -> dict[tuple[str, str, float], Estimate]:
+    """IW3 in the mix over IW3 alone, in every cell of light and medium load."""
+    return {place: median(in_mix(tables, *place, IW3)) for place in cells(tables) if place[2] <= 0.75}
+
+
+LIMITED = 1.15
+"""A limited loss, stated beforehand: 15 %. To gain is no loss."""
 
 
 def i16(tables: Tables) -> Sequence[Evidence]:
-    """IW3 in the mix at light and medium load."""
+    """IW3 in the mix at light and medium load, in the mean."""
+    each = list(_beside(tables).values())
+    text = f"mean over the {len(each)} cells: UCT of IW3 in the mix / alone"
+    return [Evidence.of(mean_of(each), text, at_most(LIMITED), key="mean")]
+
+
+def i16_much(tables: Tables) -> Sequence[Evidence]:
+    """The same, cell by cell."""
+    each = _beside(tables)
+    worst = max(each, key=lambda place: each[place].value)
     return [
         Evidence.of(
-            median(in_mix(tables, rate, mode, load, IW3)),
-            f"{where(rate, mode, load)}: UCT of IW3 in the mix / alone",
-            between(1.00, 1.15),
+            e,
+            f"{where(*place)}: UCT of IW3 in the mix / alone",
+            at_most(LIMITED),
+            key="worst" if place == worst else "",
         )
-        for rate, mode, load in cells(tables)
-        if load <= 0.75
+        for place, e in each.items()
     ]
 
 
 def i17(tables: Tables) -> Sequence[Evidence]:
     """IW3 in the mix at high load."""
-    heavy = [c for c in cells(tables) if c[2] >= 0.96]
-    ratios = [in_mix(tables, *cell, IW3) for cell in heavy]
-
-    def share(rows: Array) -> float:
-        return 100 * float((np.median(rows, axis=0) <= 1.0).mean())
-
     return [
         Evidence.of(
-            bootstrap_interval(np.column_stack(ratios), share),
-            f"cells of {len(heavy)} in which IW3 is no slower in the mix than alone",
-            at_least(50),
-            unit="%",
-        ),
-        *(
-            Evidence.of(median(ratio), f"{where(*cell)}: UCT of IW3 in the mix / alone", at_most(1.0), weighs=False)
-            for cell, ratio in zip(heavy, ratios, strict=True)
-        ),
+            median(in_mix(tables, rate, mode, load, IW3)),
+            f"{where(rate, mode, load)}: UCT of IW3 in the mix / alone",
+            below(1),
+            weighs=rate == SLOW,
+            key=f"{'slow' if rate == SLOW else 'fast'}_{mode}",
+        )
+        for rate, mode, load in cells(tables)
+        if load == HEAVY[rate]
     ]
 
 
@@ -101,14 +134,18 @@ def i18(tables: Tables) -> Sequence[Evidence]:
     for rate, mode, load in cells(tables):
         three, ten = (times(tables, rate, mode, load, MIX, "mean_s", iw=iw) for iw in (3, 10))
         saving = unloaded_s(tables, rate, IW3) - unloaded_s(tables, rate, IW10)
-        found.append(
-            Evidence.of(
-                median((three - saving) / ten),
-                f"{where(rate, mode, load)}: (UCT(IW3) − {saving:.2f} s) / UCT(IW10) in the mix",
-                at_most(1.5),
-            )
+        quotient = (three - saving) / ten
+        found.append((where(rate, mode, load), saving, median(quotient[np.isfinite(quotient)])))
+    worst = max(range(len(found)), key=lambda i: found[i][2].value)
+    return [
+        Evidence.of(
+            e,
+            f"{place}: (UCT(IW3) − {saving:.2f} s) / UCT(IW10) in the mix",
+            at_most(1.5),
+            key="worst" if i == worst else "",
         )
-    return found
+        for i, (place, saving, e) in enumerate(found)
+    ]
 
 
 def mixes(tables: Tables) -> Figure:
@@ -165,43 +202,64 @@ def _mix_title(table: pl.DataFrame) -> str:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="I15",
-        place="slides: mix",
-        statement="IW10 does much better mixed with IW3 than alone, since it meets a shorter queue.",
+        place="slides: UCT for higher load slow links",
+        statement="IW10 does much better mixed with IW3 than alone, for it meets the same shorter queue.",
         direction=Criterion(
             measure=i15,
-            reading="At most 0.85 times, in the three cells of the slide.",
+            reading="a shorter time and a shorter queue than among its like",
+            cell="64 kb/s, single opens, 75 %: the sentence stands on this slide",
+            bound="stated",
+            reads=(CONNECT,),
         ),
-        note="On the slow link the mix meets nearly the queue of IW10 alone. On the fast link at 96 % IW10 does gain in the mix: 30 to 40 %.",
+        magnitude=Criterion(
+            measure=i15_much, reading="much better: at most 0.85 times", cell="the same", bound="ours", reads=(CONNECT,)
+        ),
+        note="{ratio:i} times the time, behind {queue:i} times the queue.",
     ),
     Claim(
         id="I16",
-        place="slides: mix; RFC 6928, Appendix A",
-        statement="At light and medium load IW3 suffers slightly from IW10 beside it.",
+        place="slides: fairness; RFC 6928, Appendix A",
+        statement="At light and medium load IW3 suffers only a limited loss from IW10 beside it.",
         direction=Criterion(
             measure=i16,
-            reading="1.00 to 1.15 times in each cell up to 75 %.",
+            reading="limited: at most 15 % longer than among its like, in the mean over the cells",
+            cell="none is named: both links and modes, every load up to 75 %",
+            bound="ours",
+            reads=(CONNECT,),
         ),
-        note="The cells of the slow link with five opens are too noisy, and that with single opens at 75 % lies on the bound; on the fast link it holds in every cell.",
+        magnitude=Criterion(
+            measure=i16_much, reading="the same in every cell", cell="the same", bound="ours", reads=(CONNECT,)
+        ),
+        note="{mean:i} times in the mean, at most {worst:i} times.",
     ),
     Claim(
         id="I17",
-        place="slides: mix; RFC 6928, Appendix A",
-        statement="At high load it does not; often it gains.",
+        place="slides: fairness; RFC 6928, Appendix A",
+        statement="Under heavy load IW3 suffers no loss, and is often faster beside IW10.",
         direction=Criterion(
             measure=i17,
-            reading="No slower in at least half of the cells with 96 % or more. The slides ask why: see the section on the mix.",
+            reading="faster than among its like; the slides ask why, see the section on the mix",
+            cell="64 kb/s, 97.5 %, single and five opens: the link with which the slides show the mix; the other stands beside",
+            bound="stated",
+            reads=(CONNECT,),
         ),
-        note="It gains on the slow link and not on the fast one: half of the cells. The section on the mix says why.",
+        note=(
+            "On the slow link {slow_single} times with single and {slow_five} with five opens; on the fast one {fast_single} and {fast_five}. The section on "
+            "the mix says why."
+        ),
     ),
     Claim(
         id="I18",
-        place="slides: mix; RFC 6928, Appendix A",
+        place="slides: key findings; RFC 6928, Appendix A",
         statement="There is no serious unfairness between IW3 and IW10.",
         direction=Criterion(
             measure=i18,
-            reading="In the mix, without what the round trips cost unloaded: at most 1.5 times in each cell.",
+            reading="in the mix, without what the round trips cost unloaded: at most 1.5 times in each cell",
+            cell="none is named: every link, mode of opening and load",
+            bound="ours",
+            reads=(CONNECT,),
         ),
-        note="On the empty slow link with five opens IW3 takes 1.7 times as long as IW10 beside it: the burst that comes first fills the queue, and IW3 waits behind it. In the other cells the ratio is below the bound or near it.",
+        note="At most {worst:i} times.",
     ),
 )
 

@@ -19,7 +19,9 @@ from ackclock.study import (
     Criterion,
     Evidence,
     Experiment,
+    Range,
     Tables,
+    above,
     at_least,
 )
 from ackclock.study.estimates import median
@@ -50,28 +52,49 @@ def queues(tables: Tables) -> Figure:
     )
 
 
-def i13(tables: Tables) -> Sequence[Evidence]:
-    """Mean queue with IW10 over IW3."""
+PLOTTED = ((FAST, FIVE, HEAVY[FAST]), (SLOW, SINGLE, 0.75))
+"""The two cells whose queues the slides show."""
+
+
+def _longer(tables: Tables, bound: Range) -> list[Evidence]:
     found = []
-    for rate, load in ((FAST, HEAVY[FAST]), (SLOW, 0.75)):
-        for mode in (SINGLE, FIVE):
-            three, ten = (link(tables, rate, mode, load, arm, "mean_queue") for arm in (IW3, IW10))
-            found.append(
-                Evidence.of(median(ten / three), f"{where(rate, mode, load)}: mean queue, IW10 / IW3", at_least(1.2))
+    for place in (*PLOTTED, (FAST, SINGLE, HEAVY[FAST]), (SLOW, FIVE, 0.75)):
+        three, ten = (link(tables, *place, arm, "mean_queue") for arm in (IW3, IW10))
+        found.append(
+            Evidence.of(
+                median(ten / three),
+                f"{where(*place)}: mean queue, IW10 / IW3",
+                bound,
+                weighs=place in PLOTTED,
+                key=f"{'slow' if place[0] == SLOW else 'fast'}_{place[1]}",
             )
+        )
     return found
 
+
+def i13(tables: Tables) -> Sequence[Evidence]:
+    """Mean queue with IW10 over IW3."""
+    return _longer(tables, above(1))
+
+
+def i13_much(tables: Tables) -> Sequence[Evidence]:
+    """By a fifth."""
+    return _longer(tables, at_least(1.2))
+
+
+_CELL = "20 Mb/s, five opens, 96 % and 64 kb/s, single opens, 75 %: the two queues that the slides show"
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="I13",
-        place="slides: queue occupancy",
-        statement="IW10 keeps a longer queue.",
-        direction=Criterion(
-            measure=i13,
-            reading="Mean queue at least 20 % longer: 20 Mb/s at 96 %, 64 kb/s at 75 %.",
+        place="slides: UCT comparison (20 Mb/s); UCT for higher load slow links",
+        statement="IW10 keeps a longer queue on average.",
+        direction=Criterion(measure=i13, reading="mean over the run", cell=_CELL, bound="stated"),
+        magnitude=Criterion(measure=i13_much, reading="longer: by at least 20 %", cell=_CELL, bound="ours"),
+        note=(
+            "{fast_five} and {slow_single} times as long. With five opens at 75 % of the slow link, which the slides do not show, it is {slow_five} times: "
+            "what the bursts of IW10 lose waits for timeouts at the servers."
         ),
-        note="With five opens at 75 % of the slow link the queue is shorter with IW10: what its bursts lose waits for timeouts at the servers. Elsewhere it is longer, up to three times.",
     ),
 )
 

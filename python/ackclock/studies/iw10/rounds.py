@@ -110,7 +110,10 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The table of round trips: segments against initial windows of 3 and 10.",
         direction=Criterion(
             measure=i28,
-            reading="Every entry exact, with delayed ACKs and without a rate limit.",
+            reading="every entry exact, with delayed ACKs",
+            cell="a path without a rate limit",
+            bound="printed",
+            printed="26 entries",
         ),
     ),
 )

@@ -1,7 +1,6 @@
 """The testbed of the slides as scenarios: servers, a limited link with 150 ms of delay each way, clients.
 
-Constants are the slides' where they give them; what they leave open is decided here once (readings B1 to B11), and can be
-changed by one argument.
+Constants are the slides' where they give them; what they leave open (B1 to B11, `readings.py`) is an argument.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ def length(rate: str, scale: str) -> tuple[float, float]:
     if scale == KERNEL:
         return (1200.0, 300.0) if rate == SLOW else (20.0, 5.0)
     if rate == SLOW:
-        return (3600.0, 600.0) if scale == "paper" else (2400.0, 600.0)
-    return (300.0, 30.0) if scale == "paper" else (75.0, 15.0)
+        return 3600.0, 600.0
+    return (300.0, 30.0) if scale == "paper" else (60.0, 12.0)
 
 
 def network(
@@ -161,6 +160,7 @@ def loaded(
     rtts_s: Sequence[float] = (),
     queue: Mapping[str, Any] | None = None,
     reverse_limited: bool = False,
+    mix_by: str = "client",
     record: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Scenario:
@@ -171,7 +171,7 @@ def loaded(
     rate, mode, load
         Link, opens at once, offered load as a share of the link (B2: data packets of the responses).
     arm
-        "IW3", "IW10", "mix" (B5: each transaction draws), or an initial window.
+        "IW3", "IW10", "mix" (half and half), or an initial window.
     duration_s
         Simulated time.
     segments
@@ -179,9 +179,11 @@ def loaded(
     load_counts
         "data", or "all" to count every packet of the data direction (B2).
     long_flows
-        Bulk flows beside.
+        Bulk flows beside, with IW3 in every arm.
     queue, reverse_limited, rtts_s
         As for `network`.
+    mix_by
+        Who draws in the mix: a "client" for all its connections, or each "connection" (B5).
     record
         What to record besides.
     **settings
@@ -189,16 +191,18 @@ def loaded(
     """
     arrivals = {"kind": "poisson", "load": load, "load_counts": load_counts}
     host = stack(**settings)
+    long = stack(**settings, initial_window=3)
     mix: Sequence[tuple[int, float]] = ()
     if arm == MIX:
         mix = ((3, 0.5), (10, 0.5))
     else:
         window = {IW3: 3, IW10: 10}.get(str(arm), arm)
         host["stack"]["initial_window"] = window
-    made = workload(arrivals, opens=OPENS[mode], segments=segments, mix=mix)
+    drawn_by = {"client": "batch", "connection": "transaction"}[mix_by]
+    made = workload(arrivals, opens=OPENS[mode], segments=segments, mix=mix, mix_by=drawn_by)
     groups: list[dict[str, Any]] = []
     if long_flows:
-        groups.append({**host, "count": long_flows, "workload": {"kind": "bulk"}})
+        groups.append({**long, "count": long_flows, "workload": {"kind": "bulk"}})
     groups.append({**host, "count": PAIRS, "workload": made})
     return Scenario.from_dict(
         {
@@ -247,7 +251,8 @@ def transactions_of(batch: Batch) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        seed, iw, start_s, connect_s and total_s (null where it did not happen), retransmissions, rtos, syn_retransmissions.
+        seed, iw, start_s, connect_s and total_s (null where it did not happen), retransmissions, rtos, syn_retransmissions (of SYN and SYN-ACK),
+        syns_again (of the SYN alone).
     """
     return batch.transactions.select(
         "seed",
@@ -261,6 +266,7 @@ def transactions_of(batch: Batch) -> pl.DataFrame:
         "retransmissions",
         "rtos",
         (pl.col("syn_retransmissions") + pl.col("synack_retransmissions")).alias("syn_retransmissions"),
+        pl.col("syn_retransmissions").alias("syns_again"),
     )
 
 

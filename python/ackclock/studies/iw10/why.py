@@ -32,39 +32,43 @@ from ackclock.study.estimates import Array, median
 PLACES = ((SLOW, SINGLE), (SLOW, FIVE), (FAST, SINGLE), (FAST, FIVE))
 AS_IS, QUICK_REPAIR, PACED = "as in the study", "tail losses repaired by RACK-TLP", "first window paced"
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    AS_IS: {},
+CHANGED: dict[str, dict[str, Any]] = {
     QUICK_REPAIR: {"profile": "linux-6"},
     PACED: {"pace_initial_window": True},
 }
+
+VARIANTS = (AS_IS, *CHANGED)
 
 COLOUR = {AS_IS: OKABE_ITO["black"], QUICK_REPAIR: OKABE_ITO["blue"], PACED: OKABE_ITO["orange"]}
 MARKER = {AS_IS: "o", QUICK_REPAIR: "s", PACED: "^"}
 
 
 def run(plan: Plan) -> Data:
-    """The highest load of each link and mode, IW3 alone, IW10 alone and the mix, under each variant.
+    """The highest load of each link and mode, IW3 alone, IW10 alone and the mix, under each change.
 
     Returns
     -------
     Data
-        `why.times`, `why.links`; keys variant, rate, mode, arm.
+        `why.times`, `why.links`; keys variant, rate, mode, arm. What is as in the study is in the tables of `loaded`.
     """
-    seeds = plan.count(quick=6, paper=12)
     cells = []
-    for variant, settings in VARIANTS.items():
+    for variant, settings in CHANGED.items():
         for rate, mode in PLACES:
             duration, warm_up = testbed.length(rate, plan.scale)
             for arm in (IW3, MIX, IW10):
                 scenario = testbed.loaded(rate, mode, HEAVY[rate], arm, duration_s=duration, **settings)
                 keys = {"variant": variant, "rate": rate, "mode": mode, "arm": arm}
                 stream = f"why {rate} {mode}"
-                cells.append(loaded.cell(scenario, keys, stream=stream, seeds=seeds, warm_up_s=warm_up))
+                cells.append(
+                    loaded.cell(scenario, keys, stream=stream, seeds=plan.count(quick=6, paper=12), warm_up_s=warm_up)
+                )
     return collect("why", cells, plan)
 
 
 def pick(tables: Tables, variant: str, rate: str, mode: str, arm: str, column: str, *, iw: int = 0) -> Array:
     """A column of the summaries, one value per seed."""
+    if variant == AS_IS:
+        return loaded.times(tables, rate, mode, HEAVY[rate], arm, column, iw=iw)
     t = tables["why.times"].filter(
         (pl.col("variant") == variant)
         & (pl.col("rate") == rate)
@@ -77,6 +81,8 @@ def pick(tables: Tables, variant: str, rate: str, mode: str, arm: str, column: s
 
 def queue(tables: Tables, variant: str, rate: str, mode: str, arm: str) -> Array:
     """Mean queue, one value per seed."""
+    if variant == AS_IS:
+        return loaded.link(tables, rate, mode, HEAVY[rate], arm, "mean_queue")
     t = tables["why.links"].filter(
         (pl.col("variant") == variant) & (pl.col("rate") == rate) & (pl.col("mode") == mode) & (pl.col("arm") == arm)
     )
@@ -116,13 +122,16 @@ def ratios(tables: Tables) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+TICKS = (0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+
+
 def figure(tables: Tables) -> Figure:
     """The hypotheses side by side."""
     table = ratios(tables)
     shown = ("completion time", "completion time, incomplete counted", "open at a time", "timeouts per transaction")
 
     def draw() -> Any:
-        from matplotlib.ticker import LogLocator
+        from matplotlib.ticker import NullLocator
 
         places = table["place"].unique(maintain_order=True).to_list()
         figure, axes = new(8.2, 4.4, ncols=len(shown), sharey=True)
@@ -138,11 +147,13 @@ def figure(tables: Tables) -> Figure:
             ax.set_title("\n".join(_wrapped(quantity)), fontsize=8.5)
             ax.set_xlabel("in the mix / alone")
             ax.set_xscale("log")
-            ax.xaxis.set_minor_formatter("")
-            ax.xaxis.set_major_locator(
-                LogLocator(subs=(1.0, 2.0, 5.0) if quantity == shown[-1] else (0.5, 0.7, 1.0, 1.4))
-            )
-            ax.xaxis.set_major_formatter("{x:g}")
+            own = table.filter(pl.col("quantity") == quantity)
+            low, high = (float(np.nanquantile(own[c].to_numpy(), q)) for c, q in (("ratio", 0), ("ratio", 1)))
+            coarse = TICKS[::3] if high / low > 2.5 else TICKS
+            ticks = [x for x in coarse if 0.93 * min(low, 1.0) <= x <= 1.08 * max(high, 1.0)]
+            ax.set_xlim(0.88 * min(low, 1.0), 1.14 * max(high, 1.0))
+            ax.set_xticks(ticks, [f"{x:g}" for x in ticks])
+            ax.xaxis.set_minor_locator(NullLocator())
             ax.grid(axis="y", visible=False)
         axes[0].set_yticks(range(len(places)), [p.replace(", ", "\n") for p in places])
         axes[0].invert_yaxis()

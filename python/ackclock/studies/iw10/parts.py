@@ -1,0 +1,320 @@
+"""Where completion times go: connecting, rounds without load, waiting for timeouts, sending again, queueing (I25, I31).
+
+From the server's trace: what passes between the last sign of the peer and a timeout is *waiting for a timeout*; what passes
+otherwise in fast recovery or after a timeout is *sending again*; of connecting, what SYN timers waited is apart, too. What is left
+over the time of a transaction alone is *queueing*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block, paragraph
+from ackclock.studies.iw10 import testbed
+from ackclock.studies.iw10.bursts import unloaded_s
+from ackclock.studies.iw10.loaded import LONG_S
+from ackclock.studies.iw10.readings import COUNTS, EXTREME, EXTREMES, LENGTH, LENGTHS, SETUP, settings
+from ackclock.studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, RTT_S, SINGLE, SLOW, where
+from ackclock.study import Chapter, Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, above
+from ackclock.study.cells import Cell, Reduce, collect
+from ackclock.study.estimates import Array, bootstrap, ratio
+
+QUICK = ((FAST, FIVE, 0.72), (FAST, FIVE, HEAVY[FAST]))
+SLOWER = ((SLOW, SINGLE, 0.75), (SLOW, FIVE, HEAVY[SLOW]))
+
+CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST = "connecting", "syn_timer", "timeout", "repair", "rest"
+PARTS = (CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST)
+
+ACK_COLUMNS = ("flow", "idx", "responder", "t_s", "event", "ca_state")
+INITIAL_RTO_S = 3.0
+
+
+def each(batch: Batch) -> pl.DataFrame:
+    """Completed transactions with the seconds of each part, which add up to `total_s`."""
+    rows = testbed.transactions_of(batch).filter(pl.col("total_s").is_not_null())
+    end = (pl.col("start_s") + pl.col("total_s")).alias("end_s")
+    key = ["seed", "flow", "idx"]
+    trace = (
+        batch.acks.filter(pl.col("responder"))
+        .join(rows.select(*key, end), on=key, maintain_order="left")
+        .with_columns(
+            before=pl.col("t_s").shift(1).over(key),
+            state=pl.col("ca_state").shift(1).over(key),
+        )
+        .with_columns(gap=(pl.min_horizontal("t_s", "end_s") - pl.col("before")).clip(lower_bound=0.0))
+    )
+    timer = pl.col("event") == "rto"
+    spent = trace.group_by(key).agg(
+        pl.col("gap").filter(timer).sum().alias(TIMEOUT),
+        pl.col("gap").filter(~timer & pl.col("state").is_in(["Recovery", "Loss"])).sum().alias(REPAIR),
+    )
+    # the client's SYN timer doubles: after n expiries it has waited 2^n - 1 times the initial RTO
+    waited = pl.min_horizontal("connect_s", INITIAL_RTO_S * (2.0 ** pl.col("syns_again") - 1))
+    return (
+        rows.join(spent, on=key, how="left", maintain_order="left")
+        .with_columns(pl.col(TIMEOUT, REPAIR).fill_null(0.0), waited.alias(SYN_TIMER))
+        .with_columns((pl.col("connect_s") - pl.col(SYN_TIMER)).alias(CONNECTING))
+        .with_columns((pl.col("total_s") - pl.sum_horizontal(PARTS[:-1])).alias(REST))
+    )
+
+
+def _kept(warm_up_s: float) -> dict[str, Reduce]:
+    def sums(batch: Batch) -> pl.DataFrame:
+        rows = each(batch).filter(pl.col("start_s") >= warm_up_s)
+        return (
+            pl.concat(
+                [
+                    rows.with_columns(long=pl.lit(False)),
+                    rows.filter(pl.col("total_s") > LONG_S).with_columns(long=pl.lit(True)),
+                ]
+            )
+            .group_by("seed", "long")
+            .agg(pl.len().alias("n"), pl.col("total_s", *PARTS).sum())
+            .sort("seed", "long")
+        )
+
+    return {"sums": sums}
+
+
+def _cell(plan: Plan, place: tuple[str, str, float], arm: str, offered: float, length: tuple[float, float]) -> Cell:
+    rate, mode, load = place
+    duration, warm_up = length
+    return Cell(
+        scenario=testbed.loaded(
+            rate, mode, offered, arm, duration_s=duration, record={"trace": "all"}, **settings(plan, rate)
+        ),
+        keys={"rate": rate, "mode": mode, "load": load, "arm": arm},
+        stream=f"loaded {rate} {mode} {load}",
+        seeds=plan.count(quick=6, paper=20, readings=6),
+        needs={"transactions": testbed.TRANSACTION_COLUMNS, "acks": ACK_COLUMNS},
+        keep=_kept(warm_up),
+    )
+
+
+def run_fast(plan: Plan) -> Data:
+    """Parts of completion times on the fast link.
+
+    Returns
+    -------
+    Data
+        `parts.sums`: rate, mode, load, arm, seed, long (all transactions, or those above 70 s alone), n, and sums over them: total_s and
+        the seconds of each part.
+    """
+    length = testbed.length(FAST, "quick")
+    return collect("parts", [_cell(plan, place, arm, place[2], length) for place in QUICK for arm in (IW3, IW10)], plan)
+
+
+def run_slow(plan: Plan) -> Data:
+    """The same on the slow link: `waits.sums`."""
+    length = LENGTHS[LENGTH.of(plan)]
+    cells = []
+    for place in SLOWER:
+        offered = EXTREMES[EXTREME.of(plan)] if place[2] == HEAVY[SLOW] else place[2]
+        cells += [_cell(plan, place, arm, offered, length) for arm in (IW3, IW10)]
+    return collect("waits", cells, plan)
+
+
+def sums(tables: Tables, place: tuple[str, str, float], arm: str, *, long: bool = False) -> pl.DataFrame:
+    """Sums of one cell and arm, by seed."""
+    rate, mode, load = place
+    t = tables["parts.sums" if rate == FAST else "waits.sums"]
+    return t.filter(
+        (pl.col("mode") == mode) & (pl.col("load") == load) & (pl.col("arm") == arm) & (pl.col("long") == long)
+    ).sort("seed")
+
+
+def means(tables: Tables, place: tuple[str, str, float], arm: str) -> dict[str, Array]:
+    """Mean seconds of each part per transaction, seed by seed; what is left without the unloaded rounds is `rest`."""
+    own = sums(tables, place, arm)
+    n = own["n"].to_numpy()
+    found = {part: own[part].to_numpy() / n for part in PARTS}
+    found[REST] = found[REST] - (unloaded_s(tables, place[0], arm) - RTT_S)
+    return found
+
+
+LOSS_PARTS = (SYN_TIMER, TIMEOUT, REPAIR)
+
+
+def i31(tables: Tables) -> Sequence[Evidence]:
+    """Of the advantage that is lost from 72 to 96 %, what loss takes."""
+    medium, heavy = ({arm: means(tables, place, arm) for arm in (IW3, IW10)} for place in QUICK)
+    change = {part: tuple(of[IW10][part] - of[IW3][part] for of in (heavy, medium)) for part in PARTS}
+
+    def share(parts: Sequence[str]) -> Any:
+        def of(*rows: Array) -> Array:
+            by_part = {part: rows[2 * i].mean(axis=1) - rows[2 * i + 1].mean(axis=1) for i, part in enumerate(PARTS)}
+            return np.asarray(100 * sum(by_part[part] for part in parts) / sum(by_part.values()))
+
+        return bootstrap(of, *(x for part in PARTS for x in change[part]), joint=False)
+
+    place = f"{where(*QUICK[1])} against {100 * QUICK[0][2]:g} %"
+    named = ((TIMEOUT, "waiting for timeouts"), (SYN_TIMER, "SYN timers"), (REPAIR, "sending again"))
+    return [
+        Evidence.of(share(LOSS_PARTS), f"{place}: of the advantage lost, due to loss", above(50), unit="%", key="loss"),
+        *(
+            Evidence.of(
+                share((part,)), f"{place}: of the advantage lost, {name}", above(50), unit="%", weighs=False, key=part
+            )
+            for part, name in named
+        ),
+        Evidence.of(
+            share((CONNECTING, REST)),
+            f"{place}: of the advantage lost, queueing",
+            above(50),
+            unit="%",
+            weighs=False,
+            key="queueing",
+        ),
+    ]
+
+
+def i25(tables: Tables) -> Sequence[Evidence]:
+    """Of the time of long transactions, what they queue."""
+    found = []
+    for arm in (IW3, IW10):
+        own = sums(tables, SLOWER[1], arm, long=True)
+        total = own["total_s"].to_numpy()
+        queueing = (own[REST] + own[CONNECTING]).to_numpy()
+        waiting = (own[TIMEOUT] + own[SYN_TIMER]).to_numpy()
+        place = f"{arm}, {where(*SLOWER[1])}, of the time above {LONG_S} s"
+        found += [
+            Evidence.of(ratio(queueing, total), f"{place}: queueing", above(0.5), key=f"{arm}_queueing", factor=1),
+            Evidence.of(
+                ratio(waiting, total), f"{place}: waiting for timeouts", above(0.5), weighs=False, key=f"{arm}_waiting"
+            ),
+            Evidence.of(
+                ratio(own[REPAIR].to_numpy(), total),
+                f"{place}: sending again",
+                above(0.5),
+                weighs=False,
+                key=f"{arm}_repair",
+            ),
+        ]
+    return found
+
+
+LOOK = {
+    CONNECTING: ("connecting", "#bbbbbb", ""),
+    SYN_TIMER: ("waiting for SYN timers", OKABE_ITO["purple"], "xx"),
+    "alone": ("rounds, as alone", OKABE_ITO["sky"], ""),
+    REST: ("queueing", OKABE_ITO["blue"], "///"),
+    REPAIR: ("sending again", OKABE_ITO["orange"], "..."),
+    TIMEOUT: ("waiting for timeouts", OKABE_ITO["vermilion"], "\\\\\\"),
+}
+
+
+def figure(tables: Tables) -> Figure:
+    """Mean completion times, taken apart."""
+    rows = []
+    for place in (*QUICK, *SLOWER):
+        for arm in (IW3, IW10):
+            found = {part: float(values.mean()) for part, values in means(tables, place, arm).items()}
+            found["alone"] = unloaded_s(tables, place[0], arm) - RTT_S
+            rows += [
+                {"place": where(*place), "rate": place[0], "arm": arm, "part": part, "seconds": found[part]}
+                for part in LOOK
+            ]
+    table = pl.DataFrame(rows)
+
+    def draw() -> Any:
+        places = (*QUICK, *SLOWER)
+        made, axes = new(7.8, 3.2, ncols=len(places))
+        for ax, place in zip(axes, places, strict=True):
+            left = np.zeros(2)
+            for part, (label, colour, hatch) in LOOK.items():
+                own = table.filter((pl.col("place") == where(*place)) & (pl.col("part") == part))
+                value = np.maximum(own["seconds"].to_numpy(), 0.0)
+                ax.bar((0, 1), value, 0.7, bottom=left, color=colour, hatch=hatch, edgecolor="white", lw=0, label=label)
+                left += value
+            ax.set_xticks((0, 1), (IW3, IW10))
+            ax.set_title(where(*place).replace(", ", "\n"), fontsize=8.5)
+            ax.grid(axis="x", visible=False)
+        axes[0].set_ylabel("mean completion time (s)")
+        made.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        return made
+
+    def part(place: tuple[str, str, float], arm: str, names: Sequence[str]) -> float:
+        own = table.filter((pl.col("place") == where(*place)) & (pl.col("arm") == arm))
+        seconds = own.filter(pl.col("part").is_in(names))["seconds"].to_numpy().sum()
+        return float(seconds / own["seconds"].to_numpy().sum())
+
+    return Figure(
+        name="parts",
+        title=(
+            f"Of the mean completion time, loss takes {100 * part(QUICK[1], IW10, LOSS_PARTS):.0f} % with IW10 and "
+            f"{100 * part(QUICK[1], IW3, LOSS_PARTS):.0f} % with IW3 at 96 % of the fast link"
+        ),
+        caption=(
+            "Mean over completed transactions and seeds. Waiting for timeouts: from the last sign of the client to the expiry. Sending again: "
+            "the rest of fast recovery, and what follows a timeout. Queueing: what is left over the time of a transaction alone. Mind the scales."
+        ),
+        draw=draw,
+        data={"parts": table},
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I25",
+        place="slides: PLR comparison (64 kb/s)",
+        statement="Completion times above 70 s come from several rounds of queueing delay.",
+        direction=Criterion(
+            measure=i25,
+            reading="more than half of the time of such transactions is queueing",
+            cell="64 kb/s, five opens, 97.5 %",
+            bound="stated",
+        ),
+        note=(
+            "A share of {IW3_queueing:i} with IW3 and {IW10_queueing:i} with IW10. Waiting for timeouts is {IW3_waiting} and {IW10_waiting}: the timer follows the "
+            "round-trip times that queueing made long, and doubles."
+        ),
+    ),
+    Claim(
+        id="I31",
+        place="slides: UCT comparison (20 Mb/s, five opens)",
+        statement="What takes the advantage of IW10 under heavy load is its loss.",
+        direction=Criterion(
+            measure=i31,
+            reading=(
+                "mean completion time, IW10 less IW3, at 96 % less at 72 %: more than half of it is waiting for timeouts and SYN timers and sending "
+                "again"
+            ),
+            cell="20 Mb/s, five opens, 72 and 96 %",
+            bound="stated",
+        ),
+        note="Loss makes {loss:i}: waiting for timeouts {timeout}, SYN timers {syn_timer}, sending again {repair}; queueing {queueing}.",
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (
+        paragraph(
+            "Each completion time is taken apart with the server's trace, so that what loss costs can be told from what queueing costs."
+        ),
+        figure(t),
+    )
+
+
+CHAPTER = Chapter(
+    title="Where the time goes",
+    experiments=(
+        Experiment(name="parts", title="completion times taken apart, fast link", run=run_fast, weight=12),
+        Experiment(
+            name="waits",
+            title="completion times taken apart, slow link",
+            run=run_slow,
+            weight=3,
+            reads=(LENGTH, EXTREME, COUNTS, SETUP),
+        ),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+)
