@@ -11,11 +11,15 @@ from ackclock.scenario._base import Table
 from ackclock.scenario._described import Described
 
 STUB = Path(_tables.__file__).with_suffix(".pyi")
-HEAD = '''"""The types of the tables that the engine describes. Written by `make docs`: change the mechanism, not this file."""
+HEAD = '''"""The types of the tables that the engine describes. Written by `make docs`: change the mechanism, not this file.
+
+Length: it is written, and grows with every mechanism.
+"""
 
 from typing import Literal, TypeAlias
 
 from ackclock.scenario._described import Described
+from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 '''
 
 
@@ -37,7 +41,7 @@ def stub() -> str:
         for name, value in vars(_tables).items()
         if name[0].isupper() and not isinstance(value, type)
     }
-    lines = [f"{name}: TypeAlias = {' | '.join(t.__name__ for t in members)}" for name, members in unions.items()]
+    lines = [alias(name, " | ".join(t.__name__ for t in members)) for name, members in unions.items()]
     listed = "".join(f'    "{name}",\n' for name in sorted(_tables.__all__))
     return (
         HEAD
@@ -46,6 +50,11 @@ def stub() -> str:
         + "\n".join(lines)
         + f"\n\n__all__ = [\n{listed}]\n"
     )
+
+
+def alias(name: str, members: str) -> str:
+    line = f"{name}: TypeAlias = {members}"
+    return line if len(line) <= 120 else f"{name}: TypeAlias = (\n    {members}\n)"
 
 
 def table_class(table: type[Described]) -> str:

@@ -1,6 +1,7 @@
 //! Distributions, from which each component draws with its own stream.
 
 use crate::rng::Stream;
+use crate::schema::{Described, Refusal, Value};
 
 /// What a random quantity looks like, in whatever unit its owner counts.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +55,65 @@ impl Distribution {
     }
 }
 
+impl Described for Distribution {
+    fn read(value: &Value) -> Result<Distribution, Refusal> {
+        let kind = match value.get("kind") {
+            Some(Value::Text(kind)) => kind.as_str(),
+            _ => "",
+        };
+        let part = |key| match value.get(key) {
+            Some(part) => f64::read(part).map_err(|refusal| refusal.within(key)),
+            None => Err(Refusal::new("nothing", "a number").within(key)),
+        };
+        let read = match kind {
+            "constant" => Distribution::Constant { value: part("value")? },
+            "uniform" => Distribution::Uniform { low: part("low")?, high: part("high")? },
+            "lognormal" => Distribution::Lognormal { median: part("median")?, sigma: part("sigma")? },
+            "exponential" => Distribution::Exponential { mean: part("mean")? },
+            "choice" => {
+                let values = value.get("values").unwrap_or(&Value::Flag(false));
+                Distribution::Choice {
+                    values: Vec::read(values).map_err(|refusal| refusal.within("values"))?,
+                }
+            }
+            _ => {
+                let kinds = "constant, uniform, lognormal, exponential, choice";
+                return Err(Refusal::new(format_args!("{kind:?}"), kinds).within("kind"));
+            }
+        };
+        let (Value::Table(given), Value::Table(known)) = (value, read.write()) else {
+            unreachable!("invariant: it has a kind")
+        };
+        if let Some((key, _)) = given.iter().find(|(key, _)| known.iter().all(|(name, _)| name != key)) {
+            let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(Refusal::new("an unknown key", names.join(", ")).within(key));
+        }
+        match read.is_drawable() {
+            true => Ok(read),
+            false => Err(Refusal::new(format_args!("{read:?}"), "finite values that are not negative")),
+        }
+    }
+
+    fn write(&self) -> Value {
+        let of = |kind: &str, parts: &[(&str, f64)]| {
+            let kind = ("kind".to_string(), Value::Text(kind.to_string()));
+            let parts = parts.iter().map(|(key, part)| (key.to_string(), Value::Number(*part)));
+            Value::Table(std::iter::once(kind).chain(parts).collect())
+        };
+        match self {
+            &Distribution::Constant { value } => of("constant", &[("value", value)]),
+            &Distribution::Uniform { low, high } => of("uniform", &[("low", low), ("high", high)]),
+            &Distribution::Lognormal { median, sigma } => {
+                of("lognormal", &[("median", median), ("sigma", sigma)])
+            }
+            &Distribution::Exponential { mean } => of("exponential", &[("mean", mean)]),
+            Distribution::Choice { values } => {
+                Value::table([("kind", Value::Text("choice".to_string())), ("values", values.write())])
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +133,7 @@ mod tests {
             let mean = (0..n).map(|_| distribution.draw(&mut stream)).sum::<f64>() / n as f64;
             assert!((mean / distribution.mean() - 1.0).abs() < 0.02, "{distribution:?}: {mean}");
             assert!(distribution.is_drawable());
+            assert_eq!(Distribution::read(&distribution.write()), Ok(distribution));
         }
         assert!(!Distribution::Uniform { low: 2.0, high: 1.0 }.is_drawable());
         assert!(!Distribution::Choice { values: vec![] }.is_drawable());

@@ -7,7 +7,7 @@ mod macros;
 
 use std::fmt;
 
-use crate::{Rate, Span};
+use crate::{Distribution, Rate, Span};
 
 /// A value of a scenario, in base units: ns, bit/s, bytes, packets.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,7 @@ pub enum Takes {
     Choice(&'static [&'static str]),
     /// A distribution of durations (drawn in s), rates (bit/s), sizes (bytes) or probabilities.
     Drawn(Unit),
-    /// The same, or one value: always the same.
+    /// The same, or one value: always the same. The least, in the base unit of the scenario.
     DrawnOr(Unit, u64),
     /// A file with a Mahimahi trace, of which the engine is told the opportunities in each millisecond.
     Trace,
@@ -195,8 +195,16 @@ impl Takes {
                 Value::List(entries) if entries.len() as u64 >= least => None,
                 _ => Some(format!("a list of at least {least}")),
             },
-            Takes::Limit | Takes::Drawn(_) | Takes::DrawnOr(..) | Takes::Trace => None,
-            Takes::Table(_) | Takes::OneOf(_) => None,
+            Takes::DrawnOr(_, least) => {
+                let below = |x: &f64| *x < least as f64;
+                let fits = match Distribution::read(value) {
+                    Ok(Distribution::Constant { value }) => !below(&value),
+                    Ok(Distribution::Choice { values }) => !values.iter().any(below),
+                    _ => true,
+                };
+                unless(fits, &format!("values of at least {least}"))
+            }
+            Takes::Limit | Takes::Drawn(_) | Takes::Trace | Takes::Table(_) | Takes::OneOf(_) => None,
         }
     }
 
@@ -369,6 +377,12 @@ impl<'a> Reader<'a> {
             None => T::read(value).map_err(|refusal| refusal.within(key.name)),
         }
     }
+}
+
+/// A table of which nothing but its kind is given.
+pub fn usual<T: Described>(kind: &str) -> T {
+    let table = Value::table([("kind", Value::Text(kind.to_string()))]);
+    T::read(&table).expect("invariant: a kind whose keys all have defaults")
 }
 
 /// The default of a key, told to Python.

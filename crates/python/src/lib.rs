@@ -63,21 +63,20 @@ fn profile() -> &'static str {
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY].concat();
     let metrics = ackclock_sim::summary::registry();
-    let all: [(&str, &[(&str, &str)]); 7] = [
+    let all: [(&str, &[(&str, &str)]); 6] = [
         ("controllers", &controllers),
         ("recovery", recovery::REGISTRY),
         ("capacities", ackclock_net::capacity::REGISTRY),
         ("profiles", ackclock_tcp::PROFILES),
-        ("workloads", ackclock_sim::workload::REGISTRY),
         ("topologies", ackclock_sim::topology::REGISTRY),
         ("metrics", &metrics),
     ];
     let dict = PyDict::new(py);
-    for (kind, entries) in all {
-        dict.set_item(kind, entries.to_vec())?;
-    }
     for family in ackclock_sim::FAMILIES {
         dict.set_item(family.name, family.registry())?;
+    }
+    for (kind, entries) in all {
+        dict.set_item(kind, entries.to_vec())?;
     }
     Ok(dict)
 }

@@ -1,11 +1,12 @@
 //! What the engine's mechanisms say of themselves, for Python.
 
 use ackclock_core::schema::Value;
+use ackclock_sim::workload::{Carried, WorkloadConfig};
 use ackclock_sim::{FAMILIES, TABLES};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The tables of each family, under `tables` those that are in none, under `pcc` what that transport carries: kind, text, and for each key its name, text, unit, range and default.
+/// The tables of each family, under `tables` those that are in none, under `pcc` what that transport carries, under `datagrams` the workloads that plain datagrams carry: kind, text, and for each key its name, text, unit, range and default.
 #[pyfunction]
 pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -17,9 +18,10 @@ pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let controllers: Vec<&str> = ackclock_pcc::REGISTRY.iter().map(|&(name, _)| name).collect();
     let pcc = PyDict::new(py);
     pcc.set_item("controllers", controllers)?;
-    pcc.set_item("workloads", ackclock_sim::hosts::PCC_WORKLOADS.to_vec())?;
+    pcc.set_item("workloads", ackclock_sim::hosts::pcc_workloads())?;
     pcc.set_item("payload", ackclock_pcc::Config::default().payload)?;
     dict.set_item("pcc", pcc)?;
+    dict.set_item("datagrams", WorkloadConfig::carried_by(Carried::ByDatagrams))?;
     Ok(dict)
 }
 

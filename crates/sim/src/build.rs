@@ -1,9 +1,6 @@
 //! From a scenario and a seed to a world and its application.
 
-use std::rc::Rc;
-
-use ackclock_core::rng::Family;
-use ackclock_core::{Rate, Span, Stream, Time};
+use ackclock_core::{Span, Time};
 use ackclock_tcp::DestinationMetrics;
 
 use crate::app::App;
@@ -13,16 +10,11 @@ use crate::flow::{ClientRow, Flow, Journal};
 use crate::hosts::{self, Customs};
 use crate::machines::Machines;
 use crate::observe::Observer;
-use crate::spec::{CapturePoint, MetricsCache, Scenario, TraceLevel, Workload};
+use crate::spec::{CapturePoint, MetricsCache, Scenario, TraceLevel};
 use crate::starts::{self, Starts};
 use crate::topology::{Builder, Layout};
 use crate::transport::TransportConfig;
-use crate::workload::population::Population;
-use crate::workload::transactions::{Offered, Place, Plan};
-use crate::workload::{
-    Arrivals, Bulk, Datagrams, Driver, Fetch, FetchParams, Throttled, ThrottledParams, Transactions,
-    Transfer, Video, VideoParams,
-};
+use crate::workload::{Member, Offered, Place, Site};
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
 /// A run that is ready to start.
@@ -56,7 +48,6 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
 
     for (g, group) in scenario.flows.iter().enumerate() {
         let config = hosts::transport(group, g, customs)?;
-        check_workload(&group.workload, g)?;
         let destination = group.stack.metrics_cache.as_ref().map(|cache| remember(&mut destinations, cache));
         let stop = end.min(group.stop_ns.map_or(end, Time));
         let members = starts::members(group);
@@ -64,21 +55,15 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             let allowed = format!("1 to {MAX_SLOTS} flows in all");
             return Err(Error::value(format_args!("flows[{g}].count"), members, allowed));
         }
-        let transactions = match &group.workload {
-            Workload::Transactions(spec) => {
-                let place = Place { group, index: g, network: &scenario.network };
-                let TransportConfig::Tcp(config) = &config else {
-                    unreachable!("invariant: plain datagrams have workloads of their own")
-                };
-                Some(Plan::lay(spec, &place, config, &mut journal.transactions.tallies, &mut offered)?)
-            }
-            _ => None,
+        let workload = group.workload.params();
+        let mut site = Site {
+            layout: &mut layout,
+            clients: &mut clients,
+            tallies: &mut journal.transactions.tallies,
+            offered: &mut offered,
         };
-        let players = match &group.workload {
-            Workload::Video(spec) => Some(Rc::new(VideoParams::read(spec, group, g, &config)?)),
-            _ => None,
-        };
-        let mut starts = Starts::new(group, g, seed)?;
+        let make = workload.lay(&Place { scenario, group, index: g }, &config, &mut site)?;
+        let mut starts = Starts::new(group, g, seed);
         for _ in 0..members {
             let id = flows.len() as u32;
             let start = starts.following();
@@ -97,23 +82,10 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             flow.controller_trace = watched.then_some(Span(scenario.record.controller_interval_ns));
             flows.push(flow);
             machines.add(group, g)?;
-            if let Some(population) = Population::of(&group.workload) {
-                let (row, params) = population.client(id, seed, &mut layout);
-                clients.push(row);
-                drivers.push(Driver::Fetch(Fetch::new(params)));
-            } else {
-                builder.route(&mut layout, group.path.as_deref())?;
-                drivers.push(match (&transactions, &players) {
-                    (None, None) => driver(&group.workload),
-                    (None, Some(params)) => Driver::Video(Box::new(Video::new(params.clone(), id, seed))),
-                    (Some((plan, process)), _) => {
-                        let arrivals = Stream::new(seed, &format!("transactions.{id}.arrivals"));
-                        let draws = Family::new(seed, &format!("transactions.{id}"));
-                        let arrivals = Arrivals::new(process.clone(), arrivals, start);
-                        Driver::Transactions(Box::new(Transactions::new(plan.clone(), arrivals, draws)))
-                    }
-                });
+            if !workload.has_own_path() {
+                builder.route(site.layout, group.path.as_deref())?;
             }
+            drivers.push(make(&Member { id, seed, start }, &mut site));
         }
     }
     offered.check()?;
@@ -177,86 +149,3 @@ fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
 /// A full datagram, and an ACK.
 const FULL_BYTES: u32 = 1500;
 const ACK_BYTES: u32 = 40;
-
-fn driver(workload: &Workload) -> Driver {
-    match *workload {
-        Workload::Bulk => Driver::Bulk(Bulk::default()),
-        Workload::Transfer { bytes } => Driver::Transfer(Transfer::new(bytes)),
-        Workload::Fetch { .. } => {
-            Driver::Fetch(Fetch::new(FetchParams::of(workload).expect("invariant: fetches")))
-        }
-        Workload::Throttled { rate_bps, chunk_bytes, initial_bytes, bytes } => {
-            Driver::Throttled(Throttled::new(ThrottledParams {
-                rate: Rate(rate_bps),
-                chunk: chunk_bytes,
-                initial: initial_bytes,
-                total: bytes,
-            }))
-        }
-        Workload::ConstantRate { .. } | Workload::OnOff { .. } | Workload::Voice { .. } => {
-            Driver::Datagrams(Datagrams::default())
-        }
-        Workload::Population { .. } | Workload::Transactions(_) | Workload::Video(_) => {
-            unreachable!("invariant: built by the caller")
-        }
-    }
-}
-
-fn check_workload(workload: &Workload, group: usize) -> Result<(), Error> {
-    let place = format!("flows[{group}].workload");
-    let positive = |field: &str, value: u64| {
-        if value > 0 {
-            return Ok(());
-        }
-        Err(Error::value(format_args!("{place}.{field}"), 0, "at least 1"))
-    };
-    let payload = |bytes: u32| {
-        if (1..=MAX_PAYLOAD).contains(&bytes) {
-            return Ok(());
-        }
-        Err(Error::value(
-            format_args!("{place}.payload_bytes"),
-            bytes,
-            format_args!("1 to {MAX_PAYLOAD} bytes"),
-        ))
-    };
-    match workload {
-        // the latter two where they are laid out
-        Workload::Bulk | Workload::Transactions(_) | Workload::Video(_) => Ok(()),
-        Workload::Transfer { bytes } => positive("bytes", *bytes),
-        Workload::Fetch { bytes, request_bytes, count, .. } => {
-            positive("bytes", *bytes)?;
-            positive("request_bytes", *request_bytes)?;
-            positive("count", *count as u64)
-        }
-        Workload::Throttled { rate_bps, chunk_bytes, bytes, .. } => {
-            positive("rate_bps", *rate_bps)?;
-            positive("chunk_bytes", *chunk_bytes)?;
-            positive("bytes", bytes.unwrap_or(1))
-        }
-        Workload::ConstantRate { rate_bps, payload_bytes } => {
-            positive("rate_bps", *rate_bps)?;
-            payload(*payload_bytes)
-        }
-        Workload::OnOff { rate_bps, payload_bytes, on_ns, off_ns, .. } => {
-            positive("rate_bps", *rate_bps)?;
-            positive("on_ns", *on_ns)?;
-            positive("off_ns", *off_ns)?;
-            payload(*payload_bytes)
-        }
-        Workload::Voice { interval_ns, payload_bytes } => {
-            positive("interval_ns", *interval_ns)?;
-            payload(*payload_bytes)
-        }
-        Workload::Population { requests, throttle, .. } => {
-            positive("requests", *requests as u64)?;
-            if let Some(times) = throttle.filter(|t| !(t.is_finite() && *t > 0.0)) {
-                return Err(Error::value(format_args!("{place}.throttle"), times, "a positive number"));
-            }
-            Population::of(workload).expect("invariant: it is one").check(&place)
-        }
-    }
-}
-
-/// Payload of the largest datagram, bytes: 65535 of the IP packet less its headers.
-const MAX_PAYLOAD: u32 = 65_507;

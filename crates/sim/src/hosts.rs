@@ -5,17 +5,16 @@ use std::rc::Rc;
 
 use ackclock_cc::controller::{Maker, Options, Recipe, Shared, Value};
 use ackclock_cc::Rule;
-use ackclock_core::{Rate, Span};
 use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES};
 
 use crate::error::Error;
-use crate::spec::{FlowGroup, OptionValue, Workload};
+use crate::spec::{FlowGroup, OptionValue};
 use crate::transport::{PccConfig, TransportConfig, UtilityMaker};
-use crate::udp::{OnOff, Periods, SourceParams};
+use crate::workload::{Carried, WorkloadConfig};
 
 /// Transport of the flows of `group`, the `index`-th, and settings of its hosts.
 pub fn transport(group: &FlowGroup, index: usize, customs: &Customs) -> Result<TransportConfig, Error> {
-    Ok(match source(&group.workload) {
+    Ok(match group.workload.params().source() {
         Some(source) => TransportConfig::Udp(Rc::new(source)),
         None if is_pcc(&group.congestion_control) => {
             TransportConfig::Pcc(Rc::new(pcc(group, index, customs)?))
@@ -29,19 +28,18 @@ fn is_pcc(controller: &str) -> bool {
     ackclock_pcc::REGISTRY.iter().any(|(name, _)| *name == controller)
 }
 
-/// Kinds of workloads that PCC carries: what needs one direction only, and players, whose requests are datagrams.
-pub const PCC_WORKLOADS: &[&str] = &["bulk", "transfer", "throttled", "video"];
+/// Kinds of workloads that PCC carries.
+pub fn pcc_workloads() -> Vec<&'static str> {
+    WorkloadConfig::carried_by(Carried::ByTcpOrPcc)
+}
 
 /// Settings of PCC.
 fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
-    if !matches!(
-        group.workload,
-        Workload::Bulk | Workload::Transfer { .. } | Workload::Throttled { .. } | Workload::Video(_)
-    ) {
+    if !pcc_workloads().contains(&group.workload.kind()) {
         let found =
             format_args!("a workload that needs TCP's two directions, over {}", group.congestion_control);
-        return Err(Error::value(place("workload"), found, PCC_WORKLOADS.join(", ")));
+        return Err(Error::value(place("workload"), found, pcc_workloads().join(", ")));
     }
     let mut options = options(group);
     let own = match options.get("utility") {
@@ -71,24 +69,6 @@ fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, 
     Ok(PccConfig { recipe, utility })
 }
 
-/// What a workload over plain datagrams sends; absent = it needs a transport that delivers.
-fn source(workload: &Workload) -> Option<SourceParams> {
-    Some(match *workload {
-        Workload::ConstantRate { rate_bps, payload_bytes } => {
-            SourceParams { payload: payload_bytes, rate: Rate(rate_bps), on_off: None }
-        }
-        Workload::OnOff { rate_bps, payload_bytes, on_ns, off_ns, exponential } => {
-            let periods = if exponential { Periods::Exponential } else { Periods::Fixed };
-            let on_off = Some(OnOff { on: Span(on_ns), off: Span(off_ns), periods });
-            SourceParams { payload: payload_bytes, rate: Rate(rate_bps), on_off }
-        }
-        Workload::Voice { interval_ns, payload_bytes } => {
-            SourceParams::every(Span(interval_ns), payload_bytes)
-        }
-        _ => return None,
-    })
-}
-
 /// Settings of both TCP hosts of the flows of `group`, the `index`-th.
 pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Config, Error> {
     let place = |field: &str| format!("flows[{index}].{field}");
@@ -102,7 +82,7 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
 
     let stack = &group.stack;
     stack.apply(&mut config);
-    let streams = matches!(group.workload, Workload::Bulk | Workload::Transfer { .. });
+    let streams = matches!(group.workload, WorkloadConfig::Bulk(_) | WorkloadConfig::Transfer(_));
     if config.buffers.is_none() && group.profile == "linux-6" && streams {
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     }

@@ -3,24 +3,30 @@
 
 mod host;
 mod network;
-mod video;
-mod workload;
 
 use std::collections::BTreeMap;
 
 use ackclock_core::schema::{Described, Family, Table, Value};
+use ackclock_core::Distribution;
 use ackclock_net::{LossConfig, QueueConfig, Reorder};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 pub use crate::stack::{MetricsCache, Stack};
+use crate::workload::video::adaptation::AdaptationConfig;
+pub use crate::workload::{ArrivalsConfig, WorkloadConfig};
 pub use host::{Batching, Cpu, Gate, Host};
 pub use network::{Capacity, CapacityStep, Link, NamedLink, Network, Path, Reverse, Topology};
-pub use video::{Adaptation, Video};
-pub use workload::{Arrivals, CloseFirst, Distribution, Transactions, Workload};
 
 /// Every family of tables between which a scenario chooses by `kind`.
-pub const FAMILIES: &[&Family] = &[QueueConfig::FAMILY, LossConfig::FAMILY, ackclock_net::capacity::FAMILY];
+pub const FAMILIES: &[&Family] = &[
+    QueueConfig::FAMILY,
+    LossConfig::FAMILY,
+    ackclock_net::capacity::FAMILY,
+    WorkloadConfig::FAMILY,
+    ArrivalsConfig::FAMILY,
+    AdaptationConfig::FAMILY,
+];
 
 /// Every table that a scenario has besides.
 pub const TABLES: &[&Table] = &[Reorder::TABLE, Stack::TABLE];
@@ -88,7 +94,8 @@ pub struct FlowGroup {
     #[serde(default, deserialize_with = "described")]
     pub stack: Stack,
     /// What the application does.
-    pub workload: Workload,
+    #[serde(deserialize_with = "described")]
+    pub workload: WorkloadConfig,
     /// Start of the first flow, ns.
     #[serde(default)]
     pub start_ns: u64,
@@ -96,7 +103,7 @@ pub struct FlowGroup {
     #[serde(default)]
     pub stagger_ns: u64,
     /// Drawn anew for each further flow instead, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "described")]
     pub stagger_s: Option<Distribution>,
     /// The application stops writing here, ns; absent = at the end.
     #[serde(default)]

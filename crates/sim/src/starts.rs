@@ -2,15 +2,11 @@
 
 use ackclock_core::{Distribution, Span, Stream, Time};
 
-use crate::error::Error;
-use crate::spec::{FlowGroup, Workload};
+use crate::spec::FlowGroup;
 
 /// Flows of a group: a population has one for each client.
 pub fn members(group: &FlowGroup) -> u64 {
-    match &group.workload {
-        Workload::Population { clients, .. } => group.count as u64 * *clients as u64,
-        _ => group.count as u64,
-    }
+    group.count as u64 * group.workload.params().flows()
 }
 
 /// Starts of the flows of a group, one after another; what the k-th draws depends on the seed, the group and k alone.
@@ -22,18 +18,10 @@ pub struct Starts {
 
 impl Starts {
     /// From the group with number `g`.
-    pub fn new(group: &FlowGroup, g: usize, seed: u64) -> Result<Starts, Error> {
-        let drawn = group.stagger_s.as_ref().map(Distribution::from);
-        if let Some(unfit) = drawn.as_ref().filter(|d| !d.is_drawable()) {
-            let allowed = "finite times that are not negative";
-            return Err(Error::value(
-                format_args!("flows[{g}].stagger_s"),
-                format_args!("{unfit:?}"),
-                allowed,
-            ));
-        }
-        let stream = |d| (d, Stream::new(seed, &format!("flows.{g}.starts")));
-        Ok(Starts { next: Time(group.start_ns), stagger: Span(group.stagger_ns), drawn: drawn.map(stream) })
+    pub fn new(group: &FlowGroup, g: usize, seed: u64) -> Starts {
+        let stream = |d: &Distribution| (d.clone(), Stream::new(seed, &format!("flows.{g}.starts")));
+        let drawn = group.stagger_s.as_ref().map(stream);
+        Starts { next: Time(group.start_ns), stagger: Span(group.stagger_ns), drawn }
     }
 
     /// The next flow's.

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use ackclock_core::{Distribution, Rate, Span};
+use ackclock_core::{Rate, Span};
 use ackclock_net::capacity::{Step, Trace};
 use ackclock_net::{CapacityConfig, LinkConfig};
 
@@ -218,18 +218,11 @@ fn capacity(link: &spec::Link, varying: &spec::Capacity, place: &str) -> Result<
             if *every_ns == 0 {
                 return Err(Error::value(place, 0, "a positive interval"));
             }
-            let distribution = |spec: &Option<spec::Distribution>| match spec.as_ref().map(Distribution::from)
-            {
-                Some(d) if !d.is_drawable() => {
-                    Err(Error::value(place, format_args!("{d:?}"), "finite, positive parameters"))
-                }
-                fine => Ok(fine),
-            };
             Ok(CapacityConfig::Random {
                 every: Span(*every_ns),
-                rate: distribution(rate_bps)?,
-                delay: distribution(delay_s)?,
-                loss: distribution(loss)?,
+                rate: rate_bps.clone(),
+                delay: delay_s.clone(),
+                loss: loss.clone(),
             })
         }
         spec::Capacity::Mahimahi { counts, opportunity_bytes } => {

@@ -1,5 +1,5 @@
-//! Workloads: what the application of a flow does. One file each; this one holds the contract, the closed set and the
-//! registry of names.
+//! Workloads: what the application of a flow does. One file each, with its parameters, what they mean for a run, and its
+//! behaviour; this one holds the two contracts and the closed sets.
 
 mod arrivals;
 mod bulk;
@@ -14,40 +14,212 @@ pub mod video;
 
 use std::rc::Rc;
 
-use ackclock_core::Time;
+use ackclock_core::{family, FlowId, Span, Time};
 use ackclock_tcp::{Config, DestinationMetrics};
 
-use crate::flow::{Flow, Journal};
+use crate::error::Error;
+use crate::flow::{ClientRow, Flow, Journal};
+use crate::spec::{FlowGroup, Scenario};
+use crate::tally::Tally;
+use crate::topology::Layout;
 use crate::transport::{Transport, TransportConfig};
+use crate::udp::SourceParams;
 use crate::world::{ConnId, World, SENDER};
-pub use arrivals::Arrivals;
-pub use bulk::Bulk;
-pub use datagrams::Datagrams;
+pub use arrivals::{Arrivals, ArrivalsConfig};
+use bulk::{Bulk, BulkParams};
+use datagrams::{ConstantRateParams, Datagrams, OnOffParams, VoiceParams};
 pub use fetch::{Fetch, FetchParams, Pace};
+use population::PopulationParams;
 pub use throttled::{Throttled, ThrottledParams};
-pub use transactions::Transactions;
-pub use transfer::Transfer;
+pub use transactions::{Offered, Transactions, TransactionsParams};
+pub use transfer::{Transfer, TransferParams};
 pub use video::{Video, VideoParams};
 
-/// Name and one line for each workload.
-pub const REGISTRY: &[(&str, &str)] = &[
-    ("bulk", "as much as the connection takes, until the flow stops"),
-    ("transfer", "a given number of bytes, then close"),
-    ("fetch", "connect, request, response, close, one after another; the client sits at the receiving end"),
-    ("throttled", "a chunk of bytes at fixed intervals, as video servers write"),
-    ("constant-rate", "UDP datagrams of one size at a constant rate"),
-    ("on-off", "UDP datagrams at a constant rate in periods separated by silence"),
-    ("voice", "a telephone call over UDP: 50 small packets per second"),
-    (
-        "population",
-        "clients, each on its own path drawn from distributions, that fetch one after another",
-    ),
-    (
-        "transactions",
-        "clients who come and go: Poisson, periodic or given arrivals, one connection each or several at once",
-    ),
-    ("video", "a player at the receiving end that fetches chunks at a bitrate of its choice and plays them"),
-];
+/// The workloads: a line for the parameters of each, and one for each behaviour.
+macro_rules! workloads {
+    (params $($variant:ident($params:ident)),+; drivers $($driver:ident($state:ty)),+;) => {
+        family! {
+            /// What the application of a flow does.
+            pub enum WorkloadConfig "workloads" { $($variant($params),)+ }
+        }
+
+        impl WorkloadConfig {
+            /// Its parameters, whatever they are.
+            pub fn params(&self) -> &dyn Params {
+                match self {
+                    $(WorkloadConfig::$variant(params) => params,)+
+                }
+            }
+
+            /// Its name in a scenario.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(WorkloadConfig::$variant(_) => $params::TABLE.kind,)+
+                }
+            }
+
+            /// The kinds that are carried so.
+            pub fn carried_by(by: Carried) -> Vec<&'static str> {
+                let all = [$(($params::TABLE.kind, $params::carried())),+];
+                all.iter().filter(|(_, carried)| *carried == by).map(|(kind, _)| *kind).collect()
+            }
+        }
+
+        /// Every workload of a single flow. A population is many `Fetch` flows.
+        #[allow(missing_docs, reason = "each variant holds the workload of its name")]
+        pub enum Driver {
+            $($driver($state),)+
+        }
+
+        impl Workload for Driver {
+            fn start(&mut self, cx: &mut Context) {
+                match self { $(Driver::$driver(w) => w.start(cx),)+ }
+            }
+            fn wake(&mut self, cx: &mut Context) {
+                match self { $(Driver::$driver(w) => w.wake(cx),)+ }
+            }
+            #[inline]
+            fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
+                match self { $(Driver::$driver(w) => w.progress(cx, conn, host),)+ }
+            }
+            fn finish(&mut self, cx: &mut Context) {
+                match self { $(Driver::$driver(w) => w.finish(cx),)+ }
+            }
+        }
+    };
+}
+
+workloads! {
+    params
+        Bulk(BulkParams), Transfer(TransferParams), Fetch(FetchParams), Throttled(ThrottledParams),
+        Population(PopulationParams), ConstantRate(ConstantRateParams), OnOff(OnOffParams), Voice(VoiceParams),
+        Transactions(TransactionsParams), Video(VideoParams);
+    drivers
+        Bulk(Bulk), Transfer(Transfer), Fetch(Fetch), Throttled(Throttled), Datagrams(Datagrams),
+        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>);
+}
+
+/// The contract of a workload's parameters: what they mean for a run.
+pub trait Params {
+    /// What carries its flows.
+    fn carried() -> Carried
+    where
+        Self: Sized,
+    {
+        Carried::ByTcp
+    }
+
+    /// What its source sends, if plain datagrams carry it.
+    fn source(&self) -> Option<SourceParams> {
+        None
+    }
+
+    /// Flows that each flow of the group stands for.
+    fn flows(&self) -> u64 {
+        1
+    }
+
+    /// Each flow lays a path of its own; otherwise it takes the network's.
+    fn has_own_path(&self) -> bool {
+        false
+    }
+
+    /// Data packets that a flow asks for at most in `duration`.
+    fn asks(&self, duration: Span) -> Asks;
+
+    /// Packets on links of a flow's own at a time, at most.
+    fn held(&self) -> f64 {
+        OWN_PATH_PACKETS
+    }
+
+    /// Bytes of the rows that a flow leaves at most.
+    fn rows(&self, _duration: Span) -> f64 {
+        0.0
+    }
+
+    /// Bytes that all flows of the group need beyond that.
+    fn memory(&self, _place: &Place) -> f64 {
+        0.0
+    }
+
+    /// What makes the driver of each flow of the group, or what is wrong with the scenario.
+    fn lay(&self, place: &Place, transport: &TransportConfig, site: &mut Site) -> Result<Make, Error>;
+}
+
+/// What carries a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// TCP, whose two directions it needs.
+    ByTcp,
+    /// TCP or PCC: data flows one way, or requests are datagrams.
+    ByTcpOrPcc,
+    /// Plain datagrams.
+    ByDatagrams,
+}
+
+/// How many data packets a flow asks for.
+#[derive(Clone, Copy, Debug)]
+pub enum Asks {
+    /// As many as the bottleneck carries.
+    Everything,
+    /// So many, as far as the bottleneck carries them.
+    Packets(f64),
+    /// So many, whatever the bottleneck carries.
+    Regardless(f64),
+}
+
+impl Asks {
+    /// So many bytes of payload.
+    pub fn bytes(bytes: u64) -> Asks {
+        Asks::Packets(bytes as f64 / 1000.0 + 10.0)
+    }
+}
+
+/// Makes the driver of a flow.
+pub type Make = Box<dyn Fn(&Member, &mut Site) -> Driver>;
+
+/// A flow of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// The flow.
+    pub id: FlowId,
+    /// The run's seed.
+    pub seed: u64,
+    /// When it starts.
+    pub start: Time,
+}
+
+/// Where a group stands in the scenario.
+pub struct Place<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The group.
+    pub group: &'a FlowGroup,
+    /// Its position.
+    pub index: usize,
+}
+
+impl Place<'_> {
+    /// A key of its workload.
+    pub fn key(&self, key: &str) -> String {
+        format!("flows[{}].workload.{key}", self.index)
+    }
+}
+
+/// What grows as workloads are laid out.
+pub struct Site<'a> {
+    /// Links and ways.
+    pub layout: &'a mut Layout,
+    /// Clients of populations, as drawn.
+    pub clients: &'a mut Vec<ClientRow>,
+    /// Where transactions are counted.
+    pub tallies: &'a mut Vec<Tally>,
+    /// What groups offer to their bottlenecks.
+    pub offered: &'a mut Offered,
+}
+
+/// Ours: packets that links of a flow's own hold beside their queue.
+pub const OWN_PATH_PACKETS: f64 = 200.0;
 
 /// The contract of a workload. It acts on its connections through the world, and sees of them only what an
 /// application would.
@@ -159,47 +331,5 @@ impl Context<'_> {
         self.flow.closed.add(&ends[0], &ends[1]);
         self.flow.failed |= ends.iter().any(Transport::has_failed);
         self.journal.keep(self.world.now(), self.flow.id, idx, &mut ends);
-    }
-}
-
-/// Every workload of a single flow. A population is many `Fetch` flows.
-#[allow(missing_docs, reason = "each variant holds the workload of its name")]
-pub enum Driver {
-    Bulk(Bulk),
-    Transfer(Transfer),
-    Fetch(Fetch),
-    Throttled(Throttled),
-    Datagrams(Datagrams),
-    Transactions(Box<Transactions<ConnId>>),
-    Video(Box<Video>),
-}
-
-macro_rules! dispatch {
-    ($self:ident, $w:ident => $e:expr) => {
-        match $self {
-            Driver::Bulk($w) => $e,
-            Driver::Transfer($w) => $e,
-            Driver::Fetch($w) => $e,
-            Driver::Throttled($w) => $e,
-            Driver::Datagrams($w) => $e,
-            Driver::Transactions($w) => $e,
-            Driver::Video($w) => $e,
-        }
-    };
-}
-
-impl Workload for Driver {
-    fn start(&mut self, cx: &mut Context) {
-        dispatch!(self, w => w.start(cx))
-    }
-    fn wake(&mut self, cx: &mut Context) {
-        dispatch!(self, w => w.wake(cx))
-    }
-    #[inline]
-    fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
-        dispatch!(self, w => w.progress(cx, conn, host))
-    }
-    fn finish(&mut self, cx: &mut Context) {
-        dispatch!(self, w => w.finish(cx))
     }
 }

@@ -25,7 +25,7 @@ fn a_way_that_takes_no_time_is_refused_with_its_links() {
         assert!(said.starts_with("flows[0]: found a way that takes no time (there: bottleneck"), "{said}");
     }
     assert!(run(&scenario(r#"{"rate_bps": 1000000}"#, BULK, ""), 1).is_ok());
-    let datagrams = r#""workload": {"kind": "constant-rate", "rate_bps": 1000000, "payload_bytes": 1000}"#;
+    let datagrams = r#""workload": {"kind": "constant-rate", "rate": 1000000, "payload": 1000}"#;
     assert!(run(&scenario("{}", datagrams, ""), 1).is_ok(), "nobody waits for an answer");
 }
 
@@ -39,7 +39,7 @@ fn an_instant_that_does_not_pass_ends_the_run() {
 
 #[test]
 fn memory_is_bounded_whatever_takes_it() {
-    let datagrams = r#""workload": {"kind": "constant-rate", "rate_bps": 1000000000, "payload_bytes": 1200}"#;
+    let datagrams = r#""workload": {"kind": "constant-rate", "rate": 1000000000, "payload": 1200}"#;
     let slow = r#"{"rate_bps": 1000000, "delay_ns": 1000000}"#;
     let late = r#"{"rate_bps": 1000000000, "delay_ns": 100000000000}"#;
     let small = r#"{"rate_bps": 1000000, "queue": {"kind": "drop-tail", "limit": {"packets": 10}}}"#;

@@ -8,7 +8,7 @@ use common::{assert_conservation, fetches};
 #[test]
 fn without_loss_a_fetch_takes_what_the_kernel_reference_measured() {
     // 7680 bytes in 254.776 ms, connect 100.495 ms, first byte 211.029 ms
-    let workload = r#"{"kind": "fetch", "bytes": 7680, "count": 5, "pause_ns": 2000000000}"#;
+    let workload = r#"{"kind": "fetch", "bytes": 7680, "count": 5, "pause": 2000000000}"#;
     let output = run(&fetches(workload, 20, 0.0, "{}"), 1).expect("runs");
     let table = output.table("fetches");
     let close = |a: f64, b: f64| (a / b - 1.0).abs() < 0.01;
@@ -26,7 +26,7 @@ fn without_loss_a_fetch_takes_what_the_kernel_reference_measured() {
 
 #[test]
 fn every_fetch_ends_under_loss() {
-    let workload = r#"{"kind": "fetch", "bytes": 76800, "count": 100, "pause_ns": 100000000}"#;
+    let workload = r#"{"kind": "fetch", "bytes": 76800, "count": 100, "pause": 100000000}"#;
     let output = run(&fetches(workload, 1000, 0.03, "{}"), 1).expect("runs");
     let table = output.table("fetches");
     assert_eq!(table.rows(), 100);
@@ -40,7 +40,7 @@ fn every_fetch_ends_under_loss() {
 
 #[test]
 fn a_dead_network_gives_failed_fetches() {
-    let workload = r#"{"kind": "fetch", "bytes": 100, "count": 2, "timeout_ns": 5000000000}"#;
+    let workload = r#"{"kind": "fetch", "bytes": 100, "count": 2, "timeout": 5000000000}"#;
     let output = run(&fetches(workload, 30, 1.0, "{}"), 1).expect("runs");
     let table = output.table("fetches");
     assert_eq!(table.floats("start_s"), [0.0, 5.0]);
@@ -52,7 +52,7 @@ fn a_dead_network_gives_failed_fetches() {
 fn common_random_numbers_make_a_fetch_independent_of_those_before() {
     let fetch = |bytes: u64, crn: bool| {
         let workload = format!(
-            r#"{{"kind": "fetch", "bytes": {bytes}, "count": 40, "pause_ns": 1000000000,
+            r#"{{"kind": "fetch", "bytes": {bytes}, "count": 40, "pause": 1000000000,
                 "common_random_numbers": {crn}}}"#
         );
         let output = run(&fetches(&workload, 1000, 0.05, "{}"), 1).expect("runs");
@@ -68,8 +68,8 @@ fn population(clients: u32, throttle: &str) -> String {
         r#"{{"duration_ns": 60000000000, "network": {{"topology": "chain"}},
           "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "stagger_ns": 1000000,
             "workload": {{"kind": "population", "clients": {clients}, "requests": 2, {throttle}
-              "rtt_s": {{"kind": "lognormal", "median": 0.1, "sigma": 0.5}},
-              "rate_bps": {{"kind": "choice", "values": [1e6, 5e6]}},
+              "rtt": {{"kind": "lognormal", "median": 0.1, "sigma": 0.5}},
+              "rate": {{"kind": "choice", "values": [1e6, 5e6]}},
               "loss": {{"kind": "uniform", "low": 0.0, "high": 0.02}},
               "bytes": {{"kind": "exponential", "mean": 50000}}}}}}]}}"#
     )

@@ -74,8 +74,8 @@ fn a_stopped_bulk_flow_drains_and_closes() {
 
 #[test]
 fn a_throttled_flow_keeps_its_rate() {
-    let workload = r#""workload": {"kind": "throttled", "rate_bps": 800000, "chunk_bytes": 10000,
-                                   "initial_bytes": 50000, "bytes": 350000}"#;
+    let workload = r#""workload": {"kind": "throttled", "rate": 800000, "chunk": 10000,
+                                   "initial": 50000, "bytes": 350000}"#;
     let output = run(&chain(workload, 10), 1).expect("runs");
     let flows = output.table("flows");
     assert_eq!(flows.integers("bytes_acked"), [350_000]);

@@ -19,8 +19,7 @@ fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
     output
 }
 
-const CONSTANT: &str =
-    r#""workload": {"kind": "constant-rate", "rate_bps": 99000000, "payload_bytes": 1472}"#;
+const CONSTANT: &str = r#""workload": {"kind": "constant-rate", "rate": 99000000, "payload": 1472}"#;
 const BULK: &str = r#""workload": {"kind": "bulk"}"#;
 
 /// Datagrams sent at 99 Mb/s, and the share of them that arrived, of a sender on this host.

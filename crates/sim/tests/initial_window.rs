@@ -45,8 +45,8 @@ impl Case {
                 "reverse": {{"bottleneck": {{{back} {delay}}}}}}},
               "flows": [{{"profile": "{profile}", "congestion_control": "reno", "stack": {{{stack}}},
                 "workload": {{"kind": "transactions", "bytes": {{"kind": "constant", "value": {bytes}}},
-                              "request_bytes": 200, "batch": {batch}, {workload}
-                              "arrivals": {{"kind": "at", "times_ns": {times:?}}}}}}}],
+                              "request": 200, "batch": {batch}, {workload}
+                              "arrivals": {{"kind": "at", "times": {times:?}}}}}}}],
               "record": {{"drops": true}}}}"#
         );
         run(&parse(&json).expect("a valid scenario"), 1).expect("runs")

@@ -10,7 +10,7 @@ use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, MutexGuard};
 
-use ackclock_sim::spec::{TraceLevel, Workload};
+use ackclock_sim::spec::{TraceLevel, WorkloadConfig};
 
 use crate::job::{Host, Job};
 use crate::network::{host_ip, Wiring};
@@ -28,7 +28,7 @@ pub const RECEIVER_PORT: u16 = 20_000;
 pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
     for flow in &shared.flows {
         let spec = &job.scenario.flows[flow.group];
-        if let Workload::Transactions(_) = spec.workload {
+        if let WorkloadConfig::Transactions(_) = spec.workload {
             continue; // they need no threads
         }
         let end = End {
@@ -53,9 +53,9 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
         let side = usize::from(flow.fetches.is_none());
         sys::enter(end.namespace[side])?;
         let listener = end.listener(side, &job.hosts[flow.group])?;
-        if let Some(fetches) = &flow.fetches {
-            let (server, asked) = (end.clone(), fetches.clone());
-            thread(move || server.serve(&listener, &asked))?;
+        if let Some((fetches, pace)) = &flow.fetches {
+            let (server, asked, pace) = (end.clone(), fetches.clone(), *pace);
+            thread(move || server.serve(&listener, &asked, pace))?;
             let fetches = fetches.clone();
             thread(move || end.fetch(&fetches))?;
             continue;

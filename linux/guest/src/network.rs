@@ -8,7 +8,8 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use ackclock_sim::spec::Workload;
+use ackclock_sim::spec::WorkloadConfig;
+use ackclock_sim::workload::transactions::InitialWindow;
 
 use crate::job::{Job, Network, Stage};
 use crate::netlink::{Message, Netlink};
@@ -110,9 +111,9 @@ pub fn client_ip(group: usize, window: Option<usize>) -> [u8; 4] {
 }
 
 /// Initial windows by share, if the workload has more than the host's one.
-fn mix(workload: &Workload) -> &[(u32, f64)] {
+fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     match workload {
-        Workload::Transactions(spec) => &spec.initial_window_mix,
+        WorkloadConfig::Transactions(params) => &params.initial_window_mix,
         _ => &[],
     }
 }
@@ -163,10 +164,16 @@ impl Wiring {
                 let host = &job.hosts[group];
                 let metrics = Metrics { initcwnd: host.initcwnd, rto_min_ms: host.rto_min_ms };
                 node.route([0; 4], 0, DEVICE, gateway, metrics)?;
-                for (at, &(initcwnd, _)) in mix(&job.scenario.flows[group].workload).iter().enumerate() {
+                for (at, entry) in mix(&job.scenario.flows[group].workload).iter().enumerate() {
                     let ip = client_ip(group, Some(at));
                     match side {
-                        0 => node.route(ip, 32, DEVICE, gateway, Metrics { initcwnd, ..metrics })?,
+                        0 => node.route(
+                            ip,
+                            32,
+                            DEVICE,
+                            gateway,
+                            Metrics { initcwnd: entry.segments, ..metrics },
+                        )?,
                         _ => node.address(ip, DEVICE)?,
                     }
                 }

@@ -10,8 +10,8 @@ use ackclock_core::datagram::Datagram;
 use ackclock_core::packet::{Ecn, Flags};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
 use ackclock_net::{LossConfig, Refused, SoleLink};
+use ackclock_sim::spec::WorkloadConfig;
 use ackclock_sim::topology::{Builder, Layout};
-use ackclock_sim::workload::population::Population;
 
 use crate::flows::{is_plain, Shared, SENDER_PORT};
 use crate::job::Job;
@@ -73,9 +73,11 @@ impl Relay {
         let mut builder = Builder::new(&job.scenario.network);
         for flow in &shared.flows {
             let group = &job.scenario.flows[flow.group];
-            match Population::of(&group.workload) {
-                Some(population) => drop(population.client(flow.id, job.seed, &mut layout)),
-                None => builder.route(&mut layout, group.path.as_deref()).map_err(refused)?,
+            match &group.workload {
+                WorkloadConfig::Population(population) => {
+                    population.client(flow.id, job.seed, &mut layout);
+                }
+                _ => builder.route(&mut layout, group.path.as_deref()).map_err(refused)?,
             }
         }
         let scripted = layout.links.iter().any(|link| matches!(link.loss, LossConfig::Scripted(_)));

@@ -10,11 +10,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use ackclock_core::rng::Family;
 use ackclock_core::{FlowId, Stream, Time};
 use ackclock_sim::hosts::{self, Customs};
-use ackclock_sim::spec::Workload;
+use ackclock_sim::spec::WorkloadConfig;
 use ackclock_sim::tally::{Counts, TransactionLog};
 use ackclock_sim::transport::TransportConfig;
-use ackclock_sim::workload::transactions::{Carrier, End, Offered, Place, Plan, Start};
-use ackclock_sim::workload::{Arrivals, Transactions};
+use ackclock_sim::workload::transactions::{Carrier, End, Offered, Plan, Start};
+use ackclock_sim::workload::{Arrivals, Place, Transactions};
 
 use crate::flows::{Shared, SENDER_PORT};
 use crate::job::{Host, Job};
@@ -66,14 +66,15 @@ impl Clients {
         let mut clients = Clients { pairs: Vec::new(), sockets: Sockets::new()?, log, error: None };
         let mut offered = Offered::default();
         for (index, group) in job.scenario.flows.iter().enumerate() {
-            let Workload::Transactions(spec) = &group.workload else { continue };
+            let WorkloadConfig::Transactions(params) = &group.workload else { continue };
             let config = match hosts::transport(group, index, &Customs::new()).map_err(refused)? {
                 TransportConfig::Tcp(config) => config,
                 _ => return Err(Error::other("transactions need TCP")),
             };
-            let place = Place { group, index, network: &job.scenario.network };
+            let place = Place { scenario: &job.scenario, group, index };
             let tallies = &mut clients.log.tallies;
-            let (plan, process) = Plan::lay(spec, &place, &config, tallies, &mut offered).map_err(refused)?;
+            let (plan, process) =
+                Plan::lay(params, &place, &config, tallies, &mut offered).map_err(refused)?;
             for flow in shared.flows.iter().filter(|f| f.group == index) {
                 let arrivals = Stream::new(job.seed, &format!("transactions.{}.arrivals", flow.id));
                 let arrivals = Arrivals::new(process.clone(), arrivals, Time(flow.start));
@@ -92,7 +93,7 @@ impl Clients {
                     namespaces,
                     controller: host.congestion_control.clone(),
                     mss: host.mss,
-                    windows: spec.initial_window_mix.iter().map(|(iw, _)| *iw).collect(),
+                    windows: params.initial_window_mix.iter().map(|entry| entry.segments).collect(),
                     listener,
                 };
                 let work = Transactions::new(plan.clone(), arrivals, draws);

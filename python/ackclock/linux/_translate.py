@@ -59,12 +59,9 @@ RECORD_DEFAULTS = {"controller": "none"}
 LINK_KEYS = ("rate_bps", "delay_ns", "queue", "loss", "jitter_ns", "reorder", "name")
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions")
+"""Workloads over TCP and PCC that the guest carries out; of plain datagrams it carries out all."""
 MOST_CLIENTS = 1000
 """Flows of a group of fetches, whose ends are threads."""
-PLAIN = ("constant-rate", "on-off", "voice")
-"""Workloads over plain datagrams."""
-ONE_WAY = ("bulk", "transfer", "throttled")
-"""What PCC carries."""
 LEAST_PAYLOAD = 12
 """Bytes of a plain datagram that carry its number and time."""
 LARGEST_FEEDBACK = 128
@@ -145,7 +142,7 @@ def _is_pcc(group: Mapping[str, Any]) -> bool:
 
 
 def _is_plain(group: Mapping[str, Any]) -> bool:
-    return group["workload"]["kind"] in PLAIN
+    return group["workload"]["kind"] in schema()["datagrams"]
 
 
 def kernel_controller(name: str, recovery: str | None) -> str:
@@ -167,7 +164,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         raise refuse("profile", group["profile"], '"linux-6"')
     workload = group["workload"]["kind"]
     datagrams = _is_pcc(group) or _is_plain(group)
-    carried = ONE_WAY if _is_pcc(group) else (*WORKLOADS, *PLAIN)
+    carried = [kind for kind in WORKLOADS if not _is_pcc(group) or kind in schema()["pcc"]["workloads"]]
+    carried += [] if _is_pcc(group) else schema()["datagrams"]
     if workload not in carried:
         raise refuse("workload.kind", workload, ", ".join(carried))
     if workload in ("fetch", "population"):
@@ -265,7 +263,7 @@ def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str]
         raise refuse("congestion_control_options.feedback", options["feedback"], f"at most {LARGEST_FEEDBACK}")
     if str(options.get("utility", "")).startswith("custom:"):
         raise refuse("congestion_control_options.utility", options["utility"], "a utility of this engine")
-    payload = group["workload"].get("payload_bytes", LEAST_PAYLOAD)
+    payload = group["workload"].get("payload", LEAST_PAYLOAD)
     if payload < LEAST_PAYLOAD:
         raise refuse("workload.payload", f"{payload} bytes", f"at least {LEAST_PAYLOAD} bytes")
     return {

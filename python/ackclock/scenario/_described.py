@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Union
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
 from pydantic import Field, create_model
 
@@ -34,6 +34,8 @@ from ackclock.scenario._base import (
     nanoseconds,
     tagged,
 )
+from ackclock.scenario.distribution import Distribution, drawable, drawn
+from ackclock.units import Dimension
 
 NAMES = {("losses", "none"): "NoLoss", ("arrivals", "periodic"): "Regular"}
 """Classes that are not called as their kind is."""
@@ -51,14 +53,14 @@ class Takes:
         From such a value, the key's name and the bandwidth-delay product in packets to what the engine reads.
     shown
         From what the engine reads to the value in a scenario.
-    table
-        Class of the tables that it holds, if it does.
+    tables
+        Classes of the tables that it holds, if it does.
     """
 
     annotation: Any
     compiled: Callable[[Any, str, Fraction], Any] = lambda value, _key, _bdp: value
     shown: Callable[[Any], Any] = lambda value: value
-    table: type[Described] | None = None
+    tables: tuple[type[Described], ...] = ()
 
 
 class Described(Table):
@@ -92,8 +94,8 @@ Rules = Sequence[tuple[Sequence[str], type[Described]]]
 """Keys, and the base class of every table that has all of them."""
 
 
-def family(name: str, rules: Rules = ()) -> dict[str, type[Described]]:
-    """The classes of a family, by name.
+def family(name: str, rules: Rules = ()) -> tuple[type[Described], ...]:
+    """The classes of a family, one for each kind.
 
     Parameters
     ----------
@@ -102,29 +104,34 @@ def family(name: str, rules: Rules = ()) -> dict[str, type[Described]]:
     rules
         What joins several keys.
     """
-    made = [
+    return tuple(
         _made(NAMES.get((name, entry["kind"]), _camel(entry["kind"])), entry, rules, {"kind": entry["kind"]})
         for entry in schema()[name]
-    ]
-    return {table.__name__: table for table in [*made, *inner(made)]}
+    )
 
 
-def single(kind: str, rules: Rules = ()) -> dict[str, type[Described]]:
-    """The class of a table that is in no family, and of the tables within it."""
+def single(kind: str, rules: Rules = ()) -> type[Described]:
+    """The class of a table that is in no family."""
     entry = next(entry for entry in schema()["tables"] if entry["kind"] == kind)
-    made = [_made(_camel(kind), entry, rules)]
-    return {table.__name__: table for table in [*made, *inner(made)]}
+    return _made(_camel(kind), entry, rules)
 
 
-def inner(tables: Iterable[type[Described]]) -> list[type[Described]]:
-    """The tables that these hold."""
-    return [takes.table for table in tables for takes in table.takes.values() if takes.table is not None]
+def named(*tables: type[Described]) -> dict[str, type[Described]]:
+    """These and the tables that they hold, by name."""
+    found = {table.__name__: table for table in tables}
+    held = [inner for table in tables for takes in table.takes.values() for inner in takes.tables]
+    return {**found, **named(*held)} if held else found
 
 
-def one_of(tables: Mapping[str, type[Described]]) -> Any:
+def one_of(tables: Sequence[type[Described]]) -> Any:
     """The annotation of a key that holds one of these tables."""
-    kinds = [table for table in tables.values() if "kind" in table.model_fields]
-    return Annotated[Union[tuple(kinds)], Field(discriminator="kind"), tagged(*kinds)]  # noqa: UP007 - made of a list
+    return Annotated[Union[tuple(tables)], Field(discriminator="kind"), tagged(*tables)]  # noqa: UP007 - made of a list
+
+
+def _kind(table: type[Described]) -> str | None:
+    """The kind that a table stands for."""
+    field = table.model_fields.get("kind")
+    return None if field is None else str(get_args(field.annotation)[0])
 
 
 def _camel(kind: str) -> str:
@@ -164,7 +171,8 @@ def _takes(takes: Mapping[str, Any], rules: Rules) -> Takes:
             return Takes(Annotated[int, Number(takes["low"], takes["high"])])
         case "number" | "above":
             above = takes["takes"] == "above"
-            return Takes(Annotated[float, Number(takes["low"], takes["high"], whole=False, above=above)])
+            low, high = (int(bound) if bound.is_integer() else bound for bound in (takes["low"], takes["high"]))
+            return Takes(Annotated[float, Number(low, high, whole=False, above=above)])
         case "share":
             return Takes(Probability, lambda value, _key, _bdp: units.parse_share(value))
         case "duration":
@@ -187,9 +195,17 @@ def _takes(takes: Mapping[str, Any], rules: Rules) -> Takes:
             return Takes(Literal[tuple(takes["names"])])
         case "text":
             return Takes(str)
+        case "drawn":
+            unit = DIMENSIONS[takes["unit"]]
+            return Takes(Annotated[Distribution, drawable(unit)], lambda value, _key, _bdp: drawn(value, unit))
+        case "drawn or":
+            return _drawn_or(DIMENSIONS[takes["unit"]] or units.SIZE, takes["least"])
+        case "one of":
+            members = family(takes["family"], rules)
+            return Takes(one_of(members), _engine, lambda value: _of_kind(value["kind"], members), members)
         case "table":
             table = _made(_camel(takes["table"]["kind"]), takes["table"], rules)
-            return Takes(table, lambda value, _key, bdp: value.engine(bdp), table=table)
+            return Takes(table, _engine, tables=(table,))
         case "list":
             return _list(_takes(takes["of"], rules), takes["least"])
     raise AssertionError(takes)
@@ -200,18 +216,48 @@ def _list(of: Takes, least: int) -> Takes:
         return [of.compiled(value, f"{key}.{i}", bdp) for i, value in enumerate(values)]
 
     entries: Any = tuple.__class_getitem__((of.annotation, ...))
-    return Takes(Annotated[entries, Field(min_length=least)], compiled, table=of.table)
+    annotation = Annotated[entries, Field(min_length=least)] if least else entries
+    return Takes(annotation, compiled, lambda values: tuple(map(of.shown, values)), of.tables)
+
+
+def _engine(value: Described, _key: str, bdp: Fraction) -> dict[str, Any]:
+    return value.engine(bdp)
+
+
+def _of_kind(kind: str, members: Iterable[type[Described]]) -> Described:
+    """A table of which nothing but its kind is given."""
+    return next(table for table in members if _kind(table) == kind).constant(kind=kind)
+
+
+def _drawn_or(dimension: Dimension, least: int) -> Takes:
+    size = dimension is units.SIZE
+    value: Any = PositiveDuration if least else Duration
+    value = _size(least, units.SIZE.largest) if size else value
+
+    def compiled(value: Any, _key: str, _bdp: Fraction) -> dict[str, Any]:
+        if not isinstance(value, str):
+            return drawn(value, dimension)
+        base, _ = units.parse(value, dimension, zero=least == 0)
+        return {"kind": "constant", "value": float(base if size else base / 10**9)}
+
+    def shown(value: Mapping[str, Any]) -> str:
+        return _bytes(round(value["value"])) if size else _duration(round(value["value"] * 10**9))
+
+    return Takes(Annotated[value | Distribution, drawable(dimension)], compiled, shown)
+
+
+DIMENSIONS = {"duration": units.DURATION, "rate": units.RATE, "size": units.SIZE, "share": None}
 
 
 def _size(low: int, high: int) -> Any:
     if high == units.SIZE.largest:
         return Annotated[str, Quantity((units.SIZE,), zero=low == 0)]
-    least, most = (None if low < 2 else _bytes(low)), _bytes(high)
-    return Annotated[str, Quantity((units.SIZE,), zero=low == 0, least=least, most=most)]
+    least, most = (None if low < 1 else _bytes(low)), _bytes(high)
+    return Annotated[str, Quantity((units.SIZE,), zero=low == 0, least=least, most=most, example="1448 bytes")]
 
 
 def _bytes(value: int) -> str:
-    return f"{value} bytes"
+    return f"{value} byte{'' if value == 1 else 's'}"
 
 
 def _duration(value: int) -> str:

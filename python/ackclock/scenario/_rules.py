@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from pydantic import model_validator
 
+from ackclock import units
 from ackclock.errors import ScenarioError, quote
-from ackclock.scenario._base import nanoseconds
+from ackclock.scenario._base import bits_per_second, nanoseconds
 from ackclock.scenario._described import Described
 
 
@@ -68,6 +70,79 @@ class LastNotBeforeFirst(Described):
 
 
 LOSSES = ((("first", "last"), LastNotBeforeFirst),)
+
+
+class RateOrLoad(Described):
+    """A Poisson process: clients per second, or the load that they offer."""
+
+    @model_validator(mode="after")
+    def _one_of_two(self: Any) -> Any:
+        if (self.rate is None) == (self.load is None):
+            found = "neither rate nor load" if self.rate is None else "both rate and load"
+            raise ScenarioError(found=found, allowed="one of them")
+        return self
+
+
+class TimesInOrder(Described):
+    """Times, of which none comes before the one that is listed before it."""
+
+    @model_validator(mode="after")
+    def _in_order(self: Any) -> Any:
+        for i, (earlier, later) in enumerate(itertools.pairwise(self.times), start=1):
+            if nanoseconds(later) < nanoseconds(earlier):
+                raise ScenarioError(key=f"times.{i}", found=quote(later), allowed=f"{quote(earlier)} or later")
+        return self
+
+
+class SharesSumToOneAndObjectsStandAlone(Described):
+    """Transactions: shares of initial windows sum to 1; a page's objects take the place of rounds of requests."""
+
+    @model_validator(mode="after")
+    def _fits(self: Any) -> Any:
+        shares = [units.parse_share(entry.share) for entry in self.initial_window_mix]
+        if shares and abs(sum(shares) - 1) > 1e-9:
+            raise ScenarioError(
+                key="initial_window_mix", found=f"shares that sum to {sum(shares):.6g}", allowed="shares that sum to 1"
+            )
+        if self.objects is not None and self.requests > 1:
+            raise ScenarioError(key="objects", found="a value with requests", allowed="objects or requests")
+        if self.objects is not None and self.together:
+            raise ScenarioError(key="objects", found="a value with together", allowed="objects or together")
+        return self
+
+
+class LadderAscendsAndBuffersHoldChunks(Described):
+    """A player: bitrates ascend; its buffers fit each other."""
+
+    @model_validator(mode="after")
+    def _fits(self: Any) -> Any:
+        for i, (lower, upper) in enumerate(itertools.pairwise(self.ladder), start=1):
+            if bits_per_second(upper) <= bits_per_second(lower):
+                raise ScenarioError(
+                    key=f"ladder.{i}", found=f"{quote(upper)} after {quote(lower)}", allowed="bitrates that ascend"
+                )
+        chunk, buffer = nanoseconds(self.chunk), nanoseconds(self.buffer)
+        if self.buffer_max is not None and nanoseconds(self.buffer_max) < buffer + chunk:
+            raise ScenarioError(
+                key="buffer_max",
+                found=f"{quote(self.buffer_max)} with a buffer of {quote(self.buffer)} and chunks of {quote(self.chunk)}",
+                allowed="at least the buffer and a chunk",
+            )
+        if self.startup is not None and nanoseconds(self.startup) > buffer:
+            raise ScenarioError(
+                key="startup",
+                found=f"{quote(self.startup)} with a buffer of {quote(self.buffer)}",
+                allowed="at most the buffer",
+            )
+        return self
+
+
+WORKLOADS = (
+    (("rate", "load"), RateOrLoad),
+    (("times",), TimesInOrder),
+    (("initial_window_mix", "objects"), SharesSumToOneAndObjectsStandAlone),
+    (("ladder", "chunk", "buffer", "buffer_max", "startup"), LadderAscendsAndBuffersHoldChunks),
+)
 
 
 class OneBufferAndWhatDetectionNeeds(Described):

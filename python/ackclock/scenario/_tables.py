@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from ackclock.scenario import _rules
-from ackclock.scenario._described import family, one_of, single
+from ackclock.scenario._described import family, named, one_of, single
 
 _QUEUES = family("queues", _rules.QUEUES)
 _LOSSES = family("losses", _rules.LOSSES)
 _CAPACITIES = family("capacities")
+_WORKLOADS = family("workloads", _rules.WORKLOADS)
 Queue = one_of(_QUEUES)
 Loss = one_of(_LOSSES)
+Workload = one_of(_WORKLOADS)
 
-_ALL = {**_QUEUES, **_LOSSES, **_CAPACITIES, **single("reorder"), **single("stack", _rules.STACK)}
+_ALL = named(*_QUEUES, *_LOSSES, *_CAPACITIES, *_WORKLOADS, single("reorder"), single("stack", _rules.STACK))
 globals().update(_ALL)
 __all__ = list(_ALL)

@@ -1,8 +1,12 @@
-"""The types of the tables that the engine describes. Written by `make docs`: change the mechanism, not this file."""
+"""The types of the tables that the engine describes. Written by `make docs`: change the mechanism, not this file.
+
+Length: it is written, and grows with every mechanism.
+"""
 
 from typing import Literal, TypeAlias
 
 from ackclock.scenario._described import Described
+from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 
 class DropTail(Described):
     """First in, first out; an arrival that finds the queue full is dropped."""
@@ -172,18 +176,6 @@ class Scripted(Described):
     drops: tuple[Drop, ...]
     """The list."""
 
-class Drop(Described):
-    """Data segments that a scripted loss drops."""
-
-    flow: int = 0
-    """Flow, counted from 0."""
-    first: int
-    """First segment, counted from 1 in the order of first transmission."""
-    last: int | None = None
-    """Last segment; absent: the first one only."""
-    transmission: int = 0
-    """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
-
 class Dummynet(Described):
     """The pipe of FreeBSD's dummynet: packets leave at the ticks of a clock, as many as the rate gives in a tick."""
 
@@ -192,6 +184,162 @@ class Dummynet(Described):
     """Length of a tick (`kern.hz` 1000: 1 ms)."""
     keeps_credit: bool = False
     """Whether what a tick leaves over serves packets that come before the next one, as since FreeBSD 8.1; before, it is lost."""
+
+class Bulk(Described):
+    """As much as the connection takes, until the flow's stop."""
+
+    kind: Literal["bulk"]
+
+class Transfer(Described):
+    """A number of bytes, then close."""
+
+    kind: Literal["transfer"]
+    bytes: str
+    """Bytes."""
+
+class Fetch(Described):
+    """A client at the receiving end: connect, request, response, close; again and again."""
+
+    kind: Literal["fetch"]
+    bytes: str
+    """Response."""
+    request: str = "100 bytes"
+    """Request."""
+    count: int = 1
+    """Fetches, one after another."""
+    pause: str = "0 s"
+    """From the last byte of one to the start of the next."""
+    timeout: str | None = None
+    """Give up a fetch after this long; absent: never."""
+    common_random_numbers: bool = False
+    """Each fetch meets losses that depend on the seed and on its number only, so that two arms of a comparison meet the same losses fetch by fetch."""
+
+class Throttled(Described):
+    """Blocks at a rate, as video servers write."""
+
+    kind: Literal["throttled"]
+    rate: str
+    """Rate of the application."""
+    chunk: str
+    """One write."""
+    initial: str = "0 bytes"
+    """Written at once at the start."""
+    bytes: str | None = None
+    """In all; absent: until the flow's stop."""
+
+class Population(Described):
+    """Clients, each alone on a path of its own whose properties are drawn once; one fetch at a time."""
+
+    kind: Literal["population"]
+    clients: int
+    """How many."""
+    requests: int = 1
+    """Fetches of each, on one connection each."""
+    rtt: Constant | Uniform | Lognormal | Exponential | Choice
+    """Round-trip propagation delay."""
+    rate: Constant | Uniform | Lognormal | Exponential | Choice
+    """Bottleneck rate."""
+    loss: Constant | Uniform | Lognormal | Exponential | Choice
+    """Loss probability, each direction."""
+    bytes: Constant | Uniform | Lognormal | Exponential | Choice
+    """Response."""
+    queue: str = "100 packets"
+    """Bottleneck buffer of each client."""
+    throttle: float | None = None
+    """The server writes at this many times the client's rate after an initial burst; absent: as fast as it can."""
+
+class ConstantRate(Described):
+    """UDP datagrams of one size at a constant rate, until the flow's stop."""
+
+    kind: Literal["constant-rate"]
+    rate: str
+    """Rate of the IP packets, headers included."""
+    payload: str = "1472 bytes"
+    """UDP payload of a datagram."""
+
+class OnOff(Described):
+    """UDP datagrams at a constant rate in on-periods separated by silence, beginning with an on-period."""
+
+    kind: Literal["on-off"]
+    rate: str
+    """Rate of the IP packets in an on-period, headers included."""
+    on: str
+    """Mean length of an on-period."""
+    off: str
+    """Mean length of the silence."""
+    periods: Literal["exponential", "fixed"] = "exponential"
+    """How the lengths are distributed."""
+    payload: str = "1472 bytes"
+    """UDP payload of a datagram."""
+
+class Voice(Described):
+    """A telephone call over UDP. The defaults are those of G.711 in RTP: 160 bytes of speech every 20 ms."""
+
+    kind: Literal["voice"]
+    interval: str = "20 ms"
+    """Between datagrams."""
+    payload: str = "172 bytes"
+    """UDP payload of a datagram: speech and RTP header."""
+
+class Transactions(Described):
+    """Clients at the receiving end come and go: connect, request, response, close, each on a connection of its own.
+
+    The flows of the group are client-server pairs; arrivals, `count` and `max_open` are those of the whole group. What the k-th transaction of a flow draws depends on the seed alone: arms of a comparison see the same clients.
+    """
+
+    kind: Literal["transactions"]
+    bytes: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Response: a size, or a distribution of sizes."""
+    request: str = "200 bytes"
+    """Request."""
+    arrivals: Poisson | Regular | At
+    """When clients come."""
+    batch: int = 1
+    """Connections that a client opens at once."""
+    requests: int = 1
+    """Requests on each connection, one after another (keep-alive)."""
+    think: str | Constant | Uniform | Lognormal | Exponential | Choice = "0 s"
+    """From the end of a response to the next request: a duration, or a distribution of durations."""
+    objects: int | None = None
+    """A page: so many responses, which the client's connections share out, whoever is free taking the next; replaces `requests`."""
+    together: bool = False
+    """Incast: a client asks on all of its connections at the same time, again when the last one has its response."""
+    count: int | None = None
+    """Connections in all, which are as many transactions if each has one request; absent: until the flows stop."""
+    max_open: int | None = None
+    """Most connections open at a time; a client who finds as many is turned away. Needed above a load of 1."""
+    initial_window_mix: tuple[InitialWindow, ...] = ()
+    """Initial windows that connections draw, with their probabilities; empty: the stack's."""
+    mix_by: Literal["transaction", "batch"] = "transaction"
+    """Whether each connection draws its initial window, or each client for all of its connections."""
+    close: Literal["server", "client"] = "server"
+    """Who closes first: the server when it has written the last response, or the client when it has read it."""
+
+class Video(Described):
+    """A player at the receiving end: fetches chunks over one connection, at bitrates of its choice, and plays them.
+
+    It asks for the next chunk at once until the buffer has reached its target, then each time that it has run down to it. A chunk's size, relative to its bitrate, depends on the seed, the flow and its number only: arms of a comparison watch the same video. Over PCC the request is a datagram on the way back.
+    """
+
+    kind: Literal["video"]
+    ladder: tuple[str, ...]
+    """Bitrates, ascending."""
+    chunk: str = "4 s"
+    """Length of a chunk."""
+    chunks: int | None = None
+    """Chunks of the video; absent: until the flow's stop."""
+    buffer: str = "30 s"
+    """Buffer that the player aims at."""
+    buffer_max: str | None = None
+    """Buffer that it never exceeds, at least one chunk above `buffer`; absent: two chunks above."""
+    startup: str | None = None
+    """Buffer with which playback begins, and goes on after a stall; absent: one chunk, or `buffer` if that is less."""
+    request: str = "200 bytes"
+    """Request; over PCC at most a datagram's payload, 1456 bytes."""
+    size_variation: float = 0.0
+    """A chunk's size is uniform within this share of its bitrate's."""
+    adaptation: Festive | RateBased = ...
+    """How the player chooses."""
 
 class Reorder(Described):
     """A share of the packets is held back, so that later ones overtake them."""
@@ -273,6 +421,79 @@ class Stack(Described):
     metrics_cache: MetricsCache | None = None
     """The hosts remember ssthresh from one connection to the next; absent: they do not."""
 
+class Drop(Described):
+    """Data segments that a scripted loss drops."""
+
+    flow: int = 0
+    """Flow, counted from 0."""
+    first: int
+    """First segment, counted from 1 in the order of first transmission."""
+    last: int | None = None
+    """Last segment; absent: the first one only."""
+    transmission: int = 0
+    """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
+
+class Poisson(Described):
+    """Clients come at random, independently: exponential intervals. `rate` or `load` says how often."""
+
+    kind: Literal["poisson"]
+    rate: float | None = None
+    """Clients per second, over all flows of the group."""
+    load: float | None = None
+    """Offered load: the responses' packets, each sent once, as a share of the bottleneck's rate."""
+    load_counts: Literal["data", "all"] = "data"
+    """What `load` counts: data packets, or also SYN-ACK, FIN and two ACKs of each connection."""
+
+class Regular(Described):
+    """Clients come at equal intervals, the first at the flow's start."""
+
+    kind: Literal["periodic"]
+    interval: str
+    """From one to the next, for each flow."""
+
+class At(Described):
+    """Clients come at given times."""
+
+    kind: Literal["at"]
+    times: tuple[str, ...]
+    """After the flow's start, in order."""
+
+class InitialWindow(Described):
+    """One entry of a mix of initial windows."""
+
+    segments: int
+    """Initial window."""
+    share: float | str
+    """Probability."""
+
+class Festive(Described):
+    """FESTIVE (CoNEXT 2012): harmonic mean, one level at a time, delayed updates, requests at random times."""
+
+    kind: Literal["festive"]
+    window: int = 20
+    """Chunks in the harmonic mean of the throughput."""
+    safety: float = 0.85
+    """Share of the estimate that a bitrate may have (p)."""
+    alpha: float = 12.0
+    """Weight of efficiency against stability."""
+    horizon: int = 5
+    """Chunks over which switches are counted: the 20 s of the authors' slides with chunks of 4 s."""
+    randomised: bool = True
+    """The buffer at which the next chunk is asked for is drawn around the target; else it is the target."""
+    gradual: bool = True
+    """One level at a time, up from the k-th only after k chunks there; else straight to the highest that `safety` allows."""
+    delayed: bool = True
+    """A switch waits until the efficiency that it wins outweighs the instability that it adds."""
+
+class RateBased(Described):
+    """The highest bitrate below the throughput of the last chunk, or below its moving average."""
+
+    kind: Literal["rate-based"]
+    weight: float = 1.0
+    """Weight of the last chunk in the moving average; 1: the last chunk alone."""
+    safety: float = 1.0
+    """Share of the estimate that a bitrate may have."""
+
 class MetricsCache(Described):
     """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
 
@@ -288,26 +509,45 @@ class MetricsCache(Described):
 
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted
+Workload: TypeAlias = (
+    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video
+)
 
 __all__ = [
+    "At",
     "Bernoulli",
+    "Bulk",
     "Cake",
     "Choke",
     "Codel",
+    "ConstantRate",
     "Drop",
     "DropTail",
     "Dummynet",
+    "Festive",
+    "Fetch",
     "FqCodel",
     "GilbertElliott",
+    "InitialWindow",
     "Listed",
     "MetricsCache",
     "NetemLimit",
     "NoLoss",
+    "OnOff",
     "Periodic",
     "Pie",
+    "Poisson",
+    "Population",
+    "RateBased",
     "Red",
+    "Regular",
     "Reorder",
     "Scripted",
     "Stack",
     "Threshold",
+    "Throttled",
+    "Transactions",
+    "Transfer",
+    "Video",
+    "Voice",
 ]

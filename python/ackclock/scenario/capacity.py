@@ -23,7 +23,7 @@ from ackclock.scenario._base import (
 )
 from ackclock.scenario._mahimahi import Opportunities, read
 from ackclock.scenario._tables import Dummynet
-from ackclock.scenario.distribution import Distribution, drawn
+from ackclock.scenario.distribution import Durations, Rates, Shares, drawn
 
 
 class Step(Table):
@@ -89,26 +89,21 @@ class Random(Table):
     kind: Literal["random"]
     every: PositiveDuration
     """Length of an interval."""
-    rate: Distribution | None = None
+    rate: Rates | None = None
     """Rate."""
-    delay: Distribution | None = None
+    delay: Durations | None = None
     """Propagation delay. Packets keep their order when it falls."""
-    loss: Distribution | None = None
+    loss: Shares | None = None
     """Share of arriving packets that is lost, besides what the link's own loss takes."""
-
-    @model_validator(mode="after")
-    def _dimensions(self) -> Random:
-        self.engine()
-        return self
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it: bit/s, seconds, probability."""
         return without_none(
             kind=self.kind,
             every_ns=nanoseconds(self.every),
-            rate_bps=None if self.rate is None else drawn(self.rate, units.RATE, "rate"),
-            delay_s=None if self.delay is None else drawn(self.delay, units.DURATION, "delay"),
-            loss=None if self.loss is None else drawn(self.loss, None, "loss"),
+            rate_bps=None if self.rate is None else drawn(self.rate, units.RATE),
+            delay_s=None if self.delay is None else drawn(self.delay, units.DURATION),
+            loss=None if self.loss is None else drawn(self.loss, None),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ackclock import units
 from ackclock.errors import ScenarioError, quote
@@ -84,8 +84,8 @@ Distribution = Annotated[
 ]
 
 
-def drawn(distribution: Table, dimension: Dimension | None, key: str) -> dict[str, Any]:
-    """A distribution as the engine reads it; errors name the key."""
+def drawn(distribution: Table, dimension: Dimension | None) -> dict[str, Any]:
+    """A distribution as the engine reads it; errors name its key."""
 
     def number(name: str, value: object) -> float:
         try:
@@ -94,7 +94,7 @@ def drawn(distribution: Table, dimension: Dimension | None, key: str) -> dict[st
             base, _ = units.parse(value, dimension, parts=True)
             return float(base / (10**9 if dimension is units.DURATION else 1))
         except ScenarioError as error:
-            raise error.within(f"{key}.{name}") from None
+            raise error.within(name) from None
 
     result: dict[str, Any] = {}
     for name, value in distribution:
@@ -103,7 +103,21 @@ def drawn(distribution: Table, dimension: Dimension | None, key: str) -> dict[st
         else:
             result[name] = value if name in ("kind", "sigma") else number(name, value)
     if result["kind"] == "uniform" and result["low"] > result["high"]:
-        raise ScenarioError(
-            key=f"{key}.low", found=quote(distribution.written()["low"]), allowed="a value not above high"
-        )
+        raise ScenarioError(key="low", found=quote(distribution.written()["low"]), allowed="a value not above high")
     return result
+
+
+def drawable(dimension: Dimension | None) -> AfterValidator:
+    """Check of a value that may be a distribution of this dimension; None: of probabilities."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, Table):
+            drawn(value, dimension)
+        return value
+
+    return AfterValidator(check)
+
+
+Durations = Annotated[Distribution, drawable(units.DURATION)]
+Rates = Annotated[Distribution, drawable(units.RATE)]
+Shares = Annotated[Distribution, drawable(None)]

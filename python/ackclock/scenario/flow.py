@@ -20,11 +20,8 @@ from ackclock.scenario._base import (
     without_none,
 )
 from ackclock.scenario._described import schema
-from ackclock.scenario._tables import Stack
-from ackclock.scenario.datagrams import ConstantRate, OnOff, Voice
-from ackclock.scenario.distribution import Distribution, drawn
-from ackclock.scenario.video import Video
-from ackclock.scenario.workload import Bulk, Workload
+from ackclock.scenario._tables import Bulk, Stack, Video, Workload
+from ackclock.scenario.distribution import Distribution, drawable, drawn
 
 OWN = "custom:"
 """What the name of a user's own controller begins with."""
@@ -57,7 +54,7 @@ class Flows(Table):
     """What the application does."""
     start: Duration = "0 s"
     """Start of the first flow."""
-    stagger: Duration | Distribution = "0 s"
+    stagger: Annotated[Duration | Distribution, drawable(units.DURATION)] = "0 s"
     """Start of each further flow after the one before it: a duration, or a distribution of durations (exponential: a
     Poisson process). Flows whose start comes after the end do not take place."""
     stop: PositiveDuration | None = None
@@ -87,7 +84,7 @@ class Flows(Table):
 
     @model_validator(mode="after")
     def _transport_fits(self) -> Flows:
-        plain = isinstance(self.workload, ConstantRate | OnOff | Voice)
+        plain = self.workload.kind in schema()["datagrams"]
         pcc = self.congestion_control in schema()["pcc"]["controllers"] and not plain
         needed = "udp" if plain else "pcc" if pcc else "tcp"
         if self.transport not in (None, needed):
@@ -109,12 +106,6 @@ class Flows(Table):
                         found=f"a setting of TCP with a workload of kind {quote(self.workload.kind)}",
                         allowed=f"no {key}: plain datagrams know none",
                     )
-        return self
-
-    @model_validator(mode="after")
-    def _starts_can_be_drawn(self) -> Flows:
-        if not isinstance(self.stagger, str):
-            drawn(self.stagger, units.DURATION, "stagger")
         return self
 
     def _check_pcc(self) -> None:
@@ -145,7 +136,7 @@ class Flows(Table):
         """What the group is called."""
         if self.name is not None:
             return self.name
-        plain = isinstance(self.workload, ConstantRate | OnOff | Voice)
+        plain = self.workload.kind in schema()["datagrams"]
         return self.workload.kind if plain else self.congestion_control
 
     def engine(self) -> dict[str, Any]:
@@ -160,7 +151,7 @@ class Flows(Table):
             workload=self.workload.engine(),
             start_ns=nanoseconds(self.start),
             stagger_ns=nanoseconds(self.stagger) if isinstance(self.stagger, str) else None,
-            stagger_s=None if isinstance(self.stagger, str) else drawn(self.stagger, units.DURATION, "stagger"),
+            stagger_s=None if isinstance(self.stagger, str) else drawn(self.stagger, units.DURATION),
             stop_ns=None if self.stop is None else nanoseconds(self.stop),
             path=self.path,
             host=self.host,

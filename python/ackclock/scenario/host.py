@@ -19,7 +19,7 @@ from ackclock.scenario._base import (
     tagged,
     without_none,
 )
-from ackclock.scenario.distribution import Distribution, drawn
+from ackclock.scenario.distribution import Durations, drawn
 
 SLICE_MS = 30
 """Slice of Xen's credit scheduler; it looks at its queue three times in each."""
@@ -29,19 +29,14 @@ class Times(Table):
     """On-times and off-times drawn in turn; the first on-time is cut at a random point."""
 
     kind: Literal["times"]
-    on: Distribution
+    on: Durations
     """How long the processor is there."""
-    off: Distribution
+    off: Durations
     """How long it is not."""
-
-    @model_validator(mode="after")
-    def _dimensions(self) -> Times:
-        self.engine()
-        return self
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it: seconds."""
-        return {"on_s": drawn(self.on, units.DURATION, "on"), "off_s": drawn(self.off, units.DURATION, "off")}
+        return {"on_s": drawn(self.on, units.DURATION), "off_s": drawn(self.off, units.DURATION)}
 
 
 class Xen(Table):

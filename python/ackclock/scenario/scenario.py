@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from ackclock import units
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
-from ackclock.scenario._tables import DropTail, Scripted
+from ackclock.scenario._tables import DropTail, Population, Scripted
 from ackclock.scenario._toml import check_keys, to_toml
 from ackclock.scenario.capacity import Mahimahi
 from ackclock.scenario.flow import Flows
@@ -23,7 +23,6 @@ from ackclock.scenario.host import Host
 from ackclock.scenario.link import Link
 from ackclock.scenario.network import MTU, Network
 from ackclock.scenario.record import Record
-from ackclock.scenario.workload import Population
 
 CapturePoint = Literal["sender", "receiver"]
 """Side whose packets are captured."""

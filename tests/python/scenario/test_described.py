@@ -9,9 +9,16 @@ import pytest
 from conftest import ROOT
 
 from ackclock import _engine, scenario
+from ackclock.errors import ScenarioError
 from ackclock.scenario import _described, _tables
 
-UNIONS = {"queues": _tables.Queue, "losses": _tables.Loss}
+UNIONS = {
+    "queues": _tables.Queue,
+    "losses": _tables.Loss,
+    "workloads": _tables.Workload,
+    "arrivals": _tables.Transactions.takes["arrivals"].annotation,
+    "adaptations": _tables.Video.takes["adaptation"].annotation,
+}
 
 
 def tool(name):
@@ -32,7 +39,7 @@ def test_the_kinds_of_python_are_those_of_the_registry(family):
 
 
 def test_every_family_is_looked_at():
-    assert set(_engine.schema()) == {*UNIONS, "tables", "pcc"}
+    assert set(_engine.schema()) == {*UNIONS, "capacities", "tables", "pcc", "datagrams"}
 
 
 def test_what_is_absent_is_what_the_engine_says():
@@ -40,6 +47,41 @@ def test_what_is_absent_is_what_the_engine_says():
     assert (codel.target, codel.interval, codel.limit, codel.ecn) == ("5 ms", "100 ms", None, False)
     assert codel.engine() == {"kind": "codel", "target": 5_000_000, "interval": 100_000_000, "ecn": False}
     assert codel.written() == {"kind": "codel"}
+
+
+def test_what_is_drawn_may_be_one_value():
+    arrivals = {"kind": "periodic", "interval": "1 s"}
+    plain = scenario.Transactions(kind="transactions", bytes="10 KB", arrivals=arrivals)
+    compiled = plain.engine()
+    assert (compiled["bytes"], compiled["think"]) == (
+        {"kind": "constant", "value": 10_000.0},
+        {"kind": "constant", "value": 0.0},
+    )
+    assert plain.think == "0 s"
+    drawn = scenario.Transactions(
+        kind="transactions",
+        bytes={"kind": "uniform", "low": "1 KB", "high": "2 KB"},
+        think={"kind": "exponential", "mean": "250 ms"},
+        arrivals=arrivals,
+    ).engine()
+    assert drawn["bytes"] == {"kind": "uniform", "low": 1000.0, "high": 2000.0}
+    assert drawn["think"] == {"kind": "exponential", "mean": 0.25}
+    for key, value, message in (
+        ("bytes", {"kind": "exponential", "mean": "1 s"}, "bytes.mean: found"),
+        ("bytes", {"kind": "uniform", "low": "3 KB", "high": "2 KB"}, "bytes.low: found"),
+        ("bytes", "0 bytes", "bytes: found"),
+        ("think", {"kind": "choice", "values": ["1 s", "2 KB"]}, "think.values.1: found"),
+    ):
+        given = {"kind": "transactions", "bytes": "10 KB", "arrivals": arrivals, key: value}
+        with pytest.raises(ScenarioError, match=message):
+            scenario.Transactions(**given)
+
+
+def test_a_table_that_is_a_default_has_the_engines_defaults():
+    video = scenario.Video(kind="video", ladder=("1 Mbit/s", "2 Mbit/s"))
+    assert video.adaptation == scenario.Festive(kind="festive")
+    assert video.engine()["adaptation"]["window"] == 20
+    assert "buffer_max" not in video.engine()  # the engine knows what holds then
 
 
 def test_the_types_are_those_of_the_engine(tmp_path, monkeypatch, capsys):
@@ -59,7 +101,7 @@ def test_a_default_that_changes_in_the_engine_changes_everywhere(monkeypatch):
     key = next(k for k in entry["keys"] if k["name"] == "target")
     key["absent"] = 20_000_000
     monkeypatch.setattr(_described, "schema", lambda: {"queues": [entry]})
-    (pie,) = _described.family("queues").values()
+    (pie,) = _described.family("queues")
     assert pie(kind="pie").target == "20 ms"
     assert pie(kind="pie").engine()["target"] == 20_000_000
     assert pie.model_json_schema()["properties"]["target"]["default"] == "20 ms"

@@ -244,7 +244,7 @@ def test_compiles_to_si_units(minimal):
     assert compiled["network"]["bottleneck"]["rate_bps"] == 10_000_000
     flow = compiled["flows"][0]
     assert flow["stack"] == {"min_rto": 200_000_000, "beta": 0.7}
-    assert (flow["workload"]["bytes"], flow["workload"]["pause_ns"]) == (7680, 2_000_000_000)
+    assert (flow["workload"]["bytes"], flow["workload"]["pause"]) == (7680, 2_000_000_000)
     assert compiled["record"]["capture"] == "sender"
 
 

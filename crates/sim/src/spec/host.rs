@@ -1,8 +1,9 @@
 //! Hosts that are not perfect, as the engine reads them.
 
+use ackclock_core::Distribution;
 use serde::Deserialize;
 
-use super::Distribution;
+use super::described;
 
 /// A host that flow groups name.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,7 +44,9 @@ pub struct Host {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
 pub struct Gate {
+    #[serde(deserialize_with = "described")]
     pub on_s: Distribution,
+    #[serde(deserialize_with = "described")]
     pub off_s: Distribution,
 }
 

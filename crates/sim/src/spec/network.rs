@@ -1,10 +1,11 @@
 //! The network as the engine reads it: links, how they queue, lose and vary, and the ways over them.
 
+use ackclock_core::Distribution;
 use ackclock_net::capacity::DummynetParams;
 use ackclock_net::{LossConfig, QueueConfig, Reorder};
 use serde::Deserialize;
 
-use super::{described, Distribution};
+use super::described;
 
 /// Which shape the network has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -156,11 +157,11 @@ pub enum Capacity {
     /// Drawn anew at intervals.
     Random {
         every_ns: u64,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "described")]
         rate_bps: Option<Distribution>,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "described")]
         delay_s: Option<Distribution>,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "described")]
         loss: Option<Distribution>,
     },
     /// Delivery opportunities in each millisecond of a trace, the first and the last included.

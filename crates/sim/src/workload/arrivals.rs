@@ -3,7 +3,59 @@
 
 use std::rc::Rc;
 
-use ackclock_core::{Span, Stream, Time};
+use ackclock_core::schema::{Takes, DURATION, DURATION_OR_ZERO};
+use ackclock_core::{choice, family, table, Span, Stream, Time};
+
+family! {
+    /// When clients come.
+    pub enum ArrivalsConfig "arrivals" {
+        Poisson(PoissonParams),
+        Periodic(PeriodicParams),
+        At(AtParams),
+    }
+}
+
+table! {
+    /// Clients come at random, independently: exponential intervals. `rate` or `load` says how often.
+    pub struct PoissonParams "poisson" {
+        /// Clients per second, over all flows of the group.
+        rate: Option<f64> = Takes::Above(0.0, MOST_PER_S);
+        /// Offered load: the responses' packets, each sent once, as a share of the bottleneck's rate.
+        load: Option<f64> = Takes::Above(0.0, 100.0);
+        /// What `load` counts: data packets, or also SYN-ACK, FIN and two ACKs of each connection.
+        load_counts: LoadCounts = LoadCounts::TAKES, LoadCounts::Data;
+    }
+}
+
+table! {
+    /// Clients come at equal intervals, the first at the flow's start.
+    pub struct PeriodicParams "periodic" {
+        /// From one to the next, for each flow.
+        interval: Span = DURATION;
+    }
+}
+
+table! {
+    /// Clients come at given times.
+    pub struct AtParams "at" {
+        /// After the flow's start, in order.
+        times: Vec<Span> = Takes::List(&DURATION_OR_ZERO, 1);
+    }
+}
+
+/// What an offered load counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadCounts {
+    /// Data packets.
+    Data,
+    /// All packets of the data direction.
+    All,
+}
+
+choice!(LoadCounts: Data "data", All "all");
+
+/// Most clients per second.
+pub const MOST_PER_S: f64 = 1e7;
 
 /// A process of arrivals.
 #[derive(Clone, Debug)]
@@ -21,7 +73,7 @@ pub enum Process {
     /// These times after the start, in order.
     At {
         /// The times.
-        times: Rc<[u64]>,
+        times: Rc<[Span]>,
     },
 }
 
@@ -50,7 +102,7 @@ impl Arrivals {
             (Process::Periodic { .. }, None) => self.start,
             (Process::Periodic { interval }, Some(last)) => last + *interval,
             (Process::At { times }, _) => {
-                let next = times.get(self.past).map_or(Time::NEVER, |&t| self.start + Span(t));
+                let next = times.get(self.past).map_or(Time::NEVER, |&t| self.start + t);
                 self.past += 1;
                 next
             }
@@ -94,6 +146,9 @@ mod tests {
             [arrivals.following(), arrivals.following(), arrivals.following()]
         };
         assert_eq!(take(Process::Periodic { interval: Span(7) }), [Time(100), Time(107), Time(114)]);
-        assert_eq!(take(Process::At { times: Rc::new([0, 30]) }), [Time(100), Time(130), Time::NEVER]);
+        assert_eq!(
+            take(Process::At { times: Rc::new([Span(0), Span(30)]) }),
+            [Time(100), Time(130), Time::NEVER]
+        );
     }
 }

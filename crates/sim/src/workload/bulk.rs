@@ -1,8 +1,30 @@
 //! Bulk: the sending host opens the connection and writes as much as it takes, until the flow stops.
 
+use ackclock_core::{table, Span};
+
 use super::one_way::OneWay;
-use super::{Context, Workload};
+use super::{Asks, Carried, Context, Driver, Make, Params, Place, Site, Workload};
+use crate::error::Error;
+use crate::transport::TransportConfig;
 use crate::world::{ConnId, RECEIVER, SENDER};
+
+table! {
+    /// As much as the connection takes, until the flow's stop.
+    pub struct BulkParams "bulk" {}
+}
+
+impl Params for BulkParams {
+    fn carried() -> Carried {
+        Carried::ByTcpOrPcc
+    }
+
+    fn asks(&self, _duration: Span) -> Asks {
+        Asks::Everything
+    }
+    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+        Ok(Box::new(|_, _| Driver::Bulk(Bulk::default())))
+    }
+}
 
 /// State of a bulk flow.
 #[derive(Default)]

@@ -1,8 +1,89 @@
 //! Plain datagram traffic: constant rate, on-off, voice. Its source sends by the clock; the workload starts and stops
 //! it, and what the sink noted becomes a row when the run ends.
 
-use super::{Context, Workload};
+use ackclock_core::datagram::UDP_IP_BYTES;
+use ackclock_core::schema::{Takes, DURATION, RATE};
+use ackclock_core::{choice, table, Rate, Span};
+
+use super::{Asks, Carried, Context, Driver, Make, Params, Place, Site, Workload};
+use crate::error::Error;
+use crate::transport::TransportConfig;
+use crate::udp::{OnOff, Periods, SourceParams};
 use crate::world::{ConnId, RECEIVER, SENDER};
+
+table! {
+    /// UDP datagrams of one size at a constant rate, until the flow's stop.
+    pub struct ConstantRateParams "constant-rate" {
+        /// Rate of the IP packets, headers included.
+        rate: Rate = RATE;
+        /// UDP payload of a datagram.
+        payload: u32 = PAYLOAD, 1472;
+    }
+}
+
+table! {
+    /// UDP datagrams at a constant rate in on-periods separated by silence, beginning with an on-period.
+    pub struct OnOffParams "on-off" {
+        /// Rate of the IP packets in an on-period, headers included.
+        rate: Rate = RATE;
+        /// Mean length of an on-period.
+        on: Span = DURATION;
+        /// Mean length of the silence.
+        off: Span = DURATION;
+        /// How the lengths are distributed.
+        periods: Periods = Periods::TAKES, Periods::Exponential;
+        /// UDP payload of a datagram.
+        payload: u32 = PAYLOAD, 1472;
+    }
+}
+
+table! {
+    /// A telephone call over UDP. The defaults are those of G.711 in RTP: 160 bytes of speech every 20 ms.
+    pub struct VoiceParams "voice" {
+        /// Between datagrams.
+        interval: Span = DURATION, Span(20_000_000);
+        /// UDP payload of a datagram: speech and RTP header.
+        payload: u32 = PAYLOAD, 172;
+    }
+}
+
+/// 65535 bytes of the IP packet less its headers.
+const PAYLOAD: Takes = Takes::Size(1, 65_507);
+
+choice!(Periods: Exponential "exponential", Fixed "fixed");
+
+/// A datagram flow is what its source sends.
+macro_rules! plain {
+    ($($params:ident: $source:expr;)*) => {
+        $(impl Params for $params {
+            fn carried() -> Carried {
+                Carried::ByDatagrams
+            }
+
+            fn source(&self) -> Option<SourceParams> {
+                let source: fn(&$params) -> SourceParams = $source;
+                Some(source(self))
+            }
+            fn asks(&self, duration: Span) -> Asks {
+                let source = self.source().expect("invariant: made above");
+                let each = (source.payload as f64 + UDP_IP_BYTES as f64) * 8e9;
+                Asks::Regardless(source.rate.0 as f64 * duration.0 as f64 / each)
+            }
+            fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+                Ok(Box::new(|_, _| Driver::Datagrams(Datagrams::default())))
+            }
+        })*
+    };
+}
+
+plain! {
+    ConstantRateParams: |p| SourceParams { payload: p.payload, rate: p.rate, on_off: None };
+    OnOffParams: |p| {
+        let on_off = Some(OnOff { on: p.on, off: p.off, periods: p.periods });
+        SourceParams { payload: p.payload, rate: p.rate, on_off }
+    };
+    VoiceParams: |p| SourceParams::every(p.interval, p.payload);
+}
 
 /// State of a plain datagram flow.
 #[derive(Default)]

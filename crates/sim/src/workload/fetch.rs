@@ -1,12 +1,16 @@
 //! Fetch: the client, at the receiving end, connects, sends a request, reads the response, closes; then, after a
 //! pause, the next. The server closes after the client's FIN, never before.
 
-use ackclock_core::{Rate, Span, Time};
+use std::mem::size_of;
+
+use ackclock_core::schema::{Described, Value, COUNT, DURATION, DURATION_OR_ZERO, FLAG, SIZE};
+use ackclock_core::{table, Rate, Span, Time};
 
 use super::throttled::interval;
-use super::{Context, Workload};
+use super::{Asks, Context, Driver, Make, Params, Place, Site, Workload};
+use crate::error::Error;
 use crate::flow::{FetchCounts, FetchRow};
-use crate::spec;
+use crate::transport::TransportConfig;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 /// How a server paces a response that it does not write at once.
@@ -20,42 +24,46 @@ pub struct Pace {
     pub initial: u64,
 }
 
-/// A sequence of fetches.
-#[derive(Clone, Debug)]
-pub struct FetchParams {
-    /// Response.
-    pub bytes: u64,
-    /// Request.
-    pub request_bytes: u64,
-    /// Fetches.
-    pub count: u32,
-    /// From the end of one to the start of the next.
-    pub pause: Span,
-    /// Longest a fetch may take.
-    pub timeout: Option<Span>,
-    /// Loss models restart with every fetch.
-    pub common_random_numbers: bool,
-    /// Absent = the response is written at once.
-    pub pace: Option<Pace>,
+table! {
+    /// A client at the receiving end: connect, request, response, close; again and again.
+    pub struct FetchParams "fetch" {
+        /// Response.
+        bytes: u64 = SIZE;
+        /// Request.
+        request: u64 = SIZE, 100;
+        /// Fetches, one after another.
+        count: u32 = COUNT, 1;
+        /// From the last byte of one to the start of the next.
+        pause: Span = DURATION_OR_ZERO, Span::ZERO;
+        /// Give up a fetch after this long; absent: never.
+        timeout: Option<Span> = DURATION;
+        /// Each fetch meets losses that depend on the seed and on its number only, so that two arms of a comparison meet the
+        /// same losses fetch by fetch.
+        common_random_numbers: bool = FLAG, false;
+    }
+}
+
+impl Params for FetchParams {
+    fn asks(&self, _duration: Span) -> Asks {
+        match Asks::bytes(self.bytes) {
+            Asks::Packets(each) => Asks::Packets(self.count as f64 * each),
+            other => other,
+        }
+    }
+    fn rows(&self, _duration: Span) -> f64 {
+        self.count as f64 * size_of::<FetchRow>() as f64
+    }
+    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+        let params = self.clone();
+        Ok(Box::new(move |_, _| Driver::Fetch(Fetch::new(params.clone(), None))))
+    }
 }
 
 impl FetchParams {
-    /// Those of a workload, if it is fetches of one client.
-    pub fn of(workload: &spec::Workload) -> Option<FetchParams> {
-        use spec::Workload::Fetch;
-        let &Fetch { bytes, request_bytes, count, pause_ns, timeout_ns, common_random_numbers } = workload
-        else {
-            return None;
-        };
-        Some(FetchParams {
-            bytes,
-            request_bytes,
-            count,
-            pause: Span(pause_ns),
-            timeout: timeout_ns.map(Span),
-            common_random_numbers,
-            pace: None,
-        })
+    /// One fetch of so many bytes.
+    pub fn of_bytes(bytes: u64) -> FetchParams {
+        let only = Value::table([("bytes", Value::Whole(bytes))]);
+        FetchParams::read(&only).expect("invariant: the other keys have defaults")
     }
 }
 
@@ -69,6 +77,8 @@ impl Pace {
 /// State of a sequence of fetches.
 pub struct Fetch {
     params: FetchParams,
+    /// Absent = the response is written at once.
+    pace: Option<Pace>,
     started: u32,
     open: Vec<Exchange>,
     waiting: bool,
@@ -89,8 +99,8 @@ struct Exchange {
 
 impl Fetch {
     /// A sequence that has not started.
-    pub fn new(params: FetchParams) -> Fetch {
-        Fetch { params, started: 0, open: Vec::new(), waiting: false }
+    pub fn new(params: FetchParams, pace: Option<Pace>) -> Fetch {
+        Fetch { params, pace, started: 0, open: Vec::new(), waiting: false }
     }
 
     fn begin(&mut self, cx: &mut Context) {
@@ -172,14 +182,14 @@ impl Fetch {
         let Exchange { conn, written, .. } = self.open[at];
         let done = written.unwrap_or(0);
         let left = self.params.bytes - done;
-        let bytes = match self.params.pace {
+        let bytes = match self.pace {
             None => left,
             Some(pace) if written.is_none() => pace.initial.clamp(1, left),
             Some(pace) => pace.chunk.min(left),
         };
         self.open[at].written = Some(done + bytes);
         cx.world.act(conn, SENDER, |tcp, now| tcp.write(now, bytes));
-        if let (Some(pace), true) = (self.params.pace, bytes < left) {
+        if let (Some(pace), true) = (self.pace, bytes < left) {
             cx.wake(cx.now() + pace.interval());
         }
     }
@@ -192,7 +202,7 @@ impl Workload for Fetch {
 
     fn wake(&mut self, cx: &mut Context) {
         match self.current(cx) {
-            Some(at) if self.params.pace.is_some() => self.respond(cx, at),
+            Some(at) if self.pace.is_some() => self.respond(cx, at),
             Some(at) => self.abandon(cx, at), // took too long
             None if cx.now() >= cx.flow.stop => {}
             None if self.params.common_random_numbers && !self.open.is_empty() => self.waiting = true,
@@ -217,7 +227,7 @@ impl Workload for Fetch {
             if !exchange.requested && client.is_established() {
                 exchange.requested = true;
                 row.connected = now;
-                let bytes = self.params.request_bytes;
+                let bytes = self.params.request;
                 cx.note_established(conn, RECEIVER);
                 cx.world.act(conn, RECEIVER, |tcp, now| tcp.write(now, bytes));
             } else if received >= self.params.bytes && row.completed == Time::NEVER {
@@ -235,7 +245,7 @@ impl Workload for Fetch {
                 exchange.counted = true;
                 row.counts = FetchCounts::read(cx.world, conn, exchange.request_retransmissions);
                 cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
-            } else if exchange.written.is_none() && server.received() >= self.params.request_bytes {
+            } else if exchange.written.is_none() && server.received() >= self.params.request {
                 self.respond(cx, at);
             }
         }

@@ -4,75 +4,90 @@
 //! A client's values come from the stream `population.<flow>`, always in the same order, so that another number of
 //! clients or another response size leaves the others' values as they are.
 
-use ackclock_core::{FlowId, Rate, Span, Stream};
+use std::mem::size_of;
+
+use ackclock_core::schema::{Takes, Unit, COUNT, POSITIVE};
+use ackclock_core::{table, Distribution, FlowId, Rate, Span, Stream};
 use ackclock_net::{LinkConfig, LossConfig, QueueConfig};
 
-use super::fetch::{FetchParams, Pace};
+use super::fetch::{Fetch, FetchParams, Pace};
+use super::{Asks, Driver, Make, Params, Place, Site, OWN_PATH_PACKETS};
 use crate::error::Error;
-use crate::flow::ClientRow;
-use crate::spec::{Distribution, Workload};
+use crate::flow::{ClientRow, FetchRow};
 use crate::topology::Layout;
+use crate::transport::TransportConfig;
 
-/// A population.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
-pub struct Population<'a> {
-    pub requests: u32,
-    pub rtt_s: &'a Distribution,
-    pub rate_bps: &'a Distribution,
-    pub loss: &'a Distribution,
-    pub bytes: &'a Distribution,
-    pub queue_packets: u32,
-    pub throttle: Option<f64>,
+table! {
+    /// Clients, each alone on a path of its own whose properties are drawn once; one fetch at a time.
+    pub struct PopulationParams "population" {
+        /// How many.
+        clients: u32 = COUNT;
+        /// Fetches of each, on one connection each.
+        requests: u32 = COUNT, 1;
+        /// Round-trip propagation delay.
+        rtt: Distribution = Takes::Drawn(Unit::Duration);
+        /// Bottleneck rate.
+        rate: Distribution = Takes::Drawn(Unit::Rate);
+        /// Loss probability, each direction.
+        loss: Distribution = Takes::Drawn(Unit::Share);
+        /// Response.
+        bytes: Distribution = Takes::Drawn(Unit::Size);
+        /// Bottleneck buffer of each client.
+        queue: u32 = Takes::Packets, 100;
+        /// The server writes at this many times the client's rate after an initial burst; absent: as fast as it can.
+        throttle: Option<f64> = POSITIVE;
+    }
 }
 
-impl Population<'_> {
-    /// The population that a workload is, if it is one.
-    pub fn of(workload: &Workload) -> Option<Population<'_>> {
-        let Workload::Population { requests, rtt_s, rate_bps, loss, bytes, queue_packets, throttle, .. } =
-            workload
-        else {
-            return None;
-        };
-        Some(Population {
-            requests: *requests,
-            rtt_s,
-            rate_bps,
-            loss,
-            bytes,
-            queue_packets: *queue_packets,
-            throttle: *throttle,
-        })
+impl Params for PopulationParams {
+    fn has_own_path(&self) -> bool {
+        true
     }
 
-    /// Refuse distributions that cannot be drawn from.
-    pub fn check(&self, place: &str) -> Result<(), Error> {
-        let all =
-            [("rtt_s", self.rtt_s), ("rate_bps", self.rate_bps), ("loss", self.loss), ("bytes", self.bytes)];
-        for (name, distribution) in all {
-            if !drawable(distribution) {
-                let place = format!("{place}.{name}");
-                return Err(Error::value(
-                    place,
-                    format_args!("{distribution:?}"),
-                    "finite, positive parameters",
-                ));
-            }
-        }
-        Ok(())
+    fn flows(&self) -> u64 {
+        self.clients as u64
+    }
+    fn asks(&self, _duration: Span) -> Asks {
+        Asks::Regardless(self.requests as f64 * self.response_packets())
+    }
+    fn held(&self) -> f64 {
+        self.response_packets().min(self.queue as f64 + OWN_PATH_PACKETS)
+    }
+    fn rows(&self, _duration: Span) -> f64 {
+        self.requests as f64 * size_of::<FetchRow>() as f64
+    }
+    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+        let params = self.clone();
+        Ok(Box::new(move |member, site| {
+            let (client, fetches, pace) = params.client(member.id, member.seed, site.layout);
+            site.clients.push(client);
+            Driver::Fetch(Fetch::new(fetches, pace))
+        }))
+    }
+}
+
+impl PopulationParams {
+    /// Packets of one response, twice the mean.
+    fn response_packets(&self) -> f64 {
+        self.bytes.mean() / 500.0 + 10.0
     }
 
     /// Draw the client that is flow `flow`, and lay its path.
-    pub fn client(&self, flow: FlowId, seed: u64, layout: &mut Layout) -> (ClientRow, FetchParams) {
+    pub fn client(
+        &self,
+        flow: FlowId,
+        seed: u64,
+        layout: &mut Layout,
+    ) -> (ClientRow, FetchParams, Option<Pace>) {
         let mut stream = Stream::new(seed, &format!("population.{flow}"));
-        let rtt = Span((draw(self.rtt_s, &mut stream).clamp(0.0, 3600.0) * 1e9) as u64);
-        let rate_bps = (draw(self.rate_bps, &mut stream) as u64).max(1);
-        let loss = draw(self.loss, &mut stream).clamp(0.0, 1.0);
-        let bytes = (draw(self.bytes, &mut stream) as u64).max(1);
+        let rtt = Span((self.rtt.draw(&mut stream).clamp(0.0, 3600.0) * 1e9) as u64);
+        let rate_bps = (self.rate.draw(&mut stream) as u64).max(1);
+        let loss = self.loss.draw(&mut stream).clamp(0.0, 1.0);
+        let bytes = (self.bytes.draw(&mut stream) as u64).max(1);
 
         let mut lay = |direction: &str, delay: Span| {
             layout.add(LinkConfig {
-                queue: QueueConfig::packets(self.queue_packets),
+                queue: QueueConfig::packets(self.queue),
                 loss: if loss > 0.0 { LossConfig::bernoulli(loss) } else { LossConfig::NONE },
                 ..LinkConfig::new(&format!("client.{flow}.{direction}"), Rate(rate_bps), delay)
             })
@@ -85,29 +100,11 @@ impl Population<'_> {
             let rate = Rate(((rate_bps as f64 * times) as u64).max(1));
             Pace { rate, chunk: CHUNK_BYTES, initial: rate.bytes_in(INITIAL_BURST).max(CHUNK_BYTES) }
         });
-        let params = FetchParams {
-            bytes,
-            request_bytes: REQUEST_BYTES,
-            count: self.requests,
-            pause: Span::ZERO,
-            timeout: None,
-            common_random_numbers: false,
-            pace,
-        };
-        (ClientRow { flow, rtt, rate_bps, loss, bytes }, params)
+        let fetches = FetchParams { count: self.requests, ..FetchParams::of_bytes(bytes) };
+        (ClientRow { flow, rtt, rate_bps, loss, bytes }, fetches, pace)
     }
 }
 
-fn drawable(distribution: &Distribution) -> bool {
-    ackclock_core::Distribution::from(distribution).is_drawable()
-}
-
-fn draw(distribution: &Distribution, stream: &mut Stream) -> f64 {
-    ackclock_core::Distribution::from(distribution).draw(stream)
-}
-
-/// As for a plain fetch.
-const REQUEST_BYTES: u64 = 100;
 /// Ours: video servers write blocks of this order.
 const CHUNK_BYTES: u64 = 65_536;
 /// Ours: what a throttled server writes at once, in time at its own rate.

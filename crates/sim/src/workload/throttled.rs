@@ -1,23 +1,58 @@
 //! Throttled: the application writes a chunk at fixed intervals, as video servers do after an initial burst. The
 //! schedule does not wait for the network: what the connection cannot take yet lies in its send buffer.
 
-use ackclock_core::{Rate, Span};
+use ackclock_core::schema::{RATE, SIZE, SIZE_OR_ZERO};
+use ackclock_core::{table, Rate, Span};
 
 use super::one_way::OneWay;
-use super::{Context, Workload};
+use super::{Asks, Carried, Context, Driver, Make, Params, Place, Site, Workload};
+use crate::error::Error;
+use crate::estimate::packets;
+use crate::transport::TransportConfig;
 use crate::world::ConnId;
 
-/// A throttled application.
-#[derive(Clone, Copy, Debug)]
-pub struct ThrottledParams {
-    /// Rate of the application.
-    pub rate: Rate,
-    /// Bytes of one write.
-    pub chunk: u64,
-    /// Bytes written at the start.
-    pub initial: u64,
-    /// Bytes in all; absent = until the flow stops.
-    pub total: Option<u64>,
+table! {
+    /// Blocks at a rate, as video servers write.
+    pub struct ThrottledParams "throttled" {
+        /// Rate of the application.
+        rate: Rate = RATE;
+        /// One write.
+        chunk: u64 = SIZE;
+        /// Written at once at the start.
+        initial: u64 = SIZE_OR_ZERO, 0;
+        /// In all; absent: until the flow's stop.
+        bytes: Option<u64> = SIZE;
+    }
+}
+
+impl ThrottledParams {
+    /// Bytes of the first write.
+    pub fn first(&self) -> u64 {
+        if self.initial > 0 {
+            self.initial
+        } else {
+            self.chunk
+        }
+    }
+
+    /// From one write to the next.
+    pub fn interval(&self) -> Span {
+        interval(self.chunk, self.rate)
+    }
+}
+
+impl Params for ThrottledParams {
+    fn carried() -> Carried {
+        Carried::ByTcpOrPcc
+    }
+
+    fn asks(&self, duration: Span) -> Asks {
+        Asks::Packets(packets(self.rate.0, duration.0 as f64))
+    }
+    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+        let params = self.clone();
+        Ok(Box::new(move |_, _| Driver::Throttled(Throttled::new(params.clone()))))
+    }
 }
 
 /// State of a throttled flow.
@@ -34,14 +69,14 @@ impl Throttled {
     }
 
     fn write(&mut self, cx: &mut Context, bytes: u64) {
-        let left = self.params.total.map_or(u64::MAX, |total| total - self.written);
+        let left = self.params.bytes.map_or(u64::MAX, |total| total - self.written);
         let bytes = bytes.min(left);
         self.written += bytes;
         self.way.write(cx, bytes);
         if bytes == left {
             self.way.close(cx);
         } else {
-            let next = cx.now() + interval(self.params.chunk, self.params.rate);
+            let next = cx.now() + self.params.interval();
             cx.wake(next.min(cx.flow.stop));
         }
     }
@@ -50,8 +85,7 @@ impl Throttled {
 impl Workload for Throttled {
     fn start(&mut self, cx: &mut Context) {
         self.way.open(cx);
-        let first = if self.params.initial > 0 { self.params.initial } else { self.params.chunk };
-        self.write(cx, first);
+        self.write(cx, self.params.first());
     }
 
     fn wake(&mut self, cx: &mut Context) {

@@ -17,11 +17,10 @@ use ackclock_core::{Span, Stream, Time};
 
 use super::arrivals::Arrivals;
 use super::{Context, Workload};
-use crate::spec::CloseFirst;
 use crate::tally::{Counts, TransactionRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 pub use carrier::{Carrier, End};
-pub use plan::{Offered, Place, Plan, Start};
+pub use plan::{CloseFirst, InitialWindow, MixBy, Offered, Plan, Start, TransactionsParams};
 
 /// The transactions of one client-server pair.
 pub struct Transactions<Conn> {
@@ -96,11 +95,11 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         let batch = self.batches;
         self.batches += 1;
         let mut own = self.draws.member(2 * batch as u64 + 1);
-        let shared = plan.mix_by_batch.then(|| choose(&plan.mix, &mut own));
-        let connections = plan.batch.min(plan.objects.unwrap_or(u32::MAX));
+        let shared = (plan.params.mix_by == MixBy::Batch).then(|| choose(&plan.mix, &mut own));
+        let connections = plan.params.batch.min(plan.params.objects.unwrap_or(u32::MAX));
         let client = match plan.knows_client() {
             true => {
-                let objects = plan.objects.unwrap_or(0);
+                let objects = plan.params.objects.unwrap_or(0);
                 self.seat(Client { sizes: own, objects, connections, ready: Vec::new() })
             }
             false => 0,
@@ -110,7 +109,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
                 self.leave(client);
                 continue;
             }
-            let mut draws = self.draws.member(2 * (batch as u64 * plan.batch as u64 + i as u64));
+            let mut draws = self.draws.member(2 * (batch as u64 * plan.params.batch as u64 + i as u64));
             let start = shared.unwrap_or_else(|| choose(&plan.mix, &mut draws));
             if plan.open.get() >= plan.max_open || !cx.has_room() {
                 let now = cx.now();
@@ -156,7 +155,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             counted: Counts::default(),
             asked: 0,
             expected: 0,
-            left: plan.requests,
+            left: plan.params.requests,
             asking: false,
             answered: false,
             ended: false,
@@ -181,7 +180,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     fn begin<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let plan = &self.plan;
         let entry = &mut self.entries[at];
-        let sizes = match plan.objects {
+        let sizes = match plan.params.objects {
             None => &mut entry.draws,
             Some(_) => {
                 let client = &mut self.clients[entry.client as usize];
@@ -189,7 +188,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
                 &mut client.sizes
             }
         };
-        let bytes = (plan.bytes.draw(sizes) as u64).max(1);
+        let bytes = (plan.params.bytes.draw(sizes) as u64).max(1);
         entry.left = entry.left.saturating_sub(1);
         entry.row = TransactionRow {
             idx: self.started,
@@ -200,7 +199,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             ..entry.row
         };
         self.started += 1;
-        entry.asked += plan.request_bytes;
+        entry.asked += plan.params.request;
         entry.expected += bytes;
         entry.asking = false;
         entry.answered = false;
@@ -212,7 +211,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     /// Whether this connection has another transaction after the present one.
     fn goes_on(&self, at: usize) -> bool {
         let entry = &self.entries[at];
-        match self.plan.objects {
+        match self.plan.params.objects {
             None => entry.left > 0,
             Some(_) => self.clients[entry.client as usize].objects > 0,
         }
@@ -222,7 +221,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     fn ask<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         entry.asking = true;
-        let bytes = self.plan.request_bytes;
+        let bytes = self.plan.params.request;
         cx.write(entry.conn, RECEIVER, bytes);
     }
 
@@ -238,7 +237,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         self.count(cx, at, false);
         let entry = &mut self.entries[at];
         entry.row.request += 1;
-        if !self.plan.together {
+        if !self.plan.params.together {
             return self.go_on(cx, at);
         }
         let client = entry.client;
@@ -259,7 +258,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     /// The client asks again, after a pause perhaps.
     fn go_on<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
-        let pause = Span((self.plan.think_s.draw(&mut entry.draws).min(LONGEST_S) * 1e9) as u64);
+        let pause = Span((self.plan.params.think.draw(&mut entry.draws).min(LONGEST_S) * 1e9) as u64);
         if pause > Span::ZERO {
             let (conn, until) = (entry.conn, cx.now() + pause);
             self.thinking.push(Reverse((until, at as u32, C::number(conn))));
@@ -304,7 +303,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         self.free.push(at as u32);
         self.plan.open.set(self.plan.open.get() - 1);
         self.leave(client);
-        if self.plan.together {
+        if self.plan.params.together {
             self.release(cx, client);
         }
         let over = self.plan.left.get() == 0 || self.next_arrival == Time::NEVER;
@@ -438,7 +437,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             let bytes = entry.row.bytes;
             self.entries[at].answered = true;
             cx.write(conn, SENDER, bytes);
-            if self.plan.close == CloseFirst::Server && !self.goes_on(at) {
+            if self.plan.params.close == CloseFirst::Server && !self.goes_on(at) {
                 self.entries[at].ended = true;
                 // a call of its own: what the window lets out has left without the FIN
                 cx.close(conn, SENDER);

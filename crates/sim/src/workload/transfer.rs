@@ -1,21 +1,41 @@
 //! Transfer: the sending host opens the connection, writes its bytes at once and closes; complete when all are
 //! acknowledged.
 
+use ackclock_core::schema::SIZE;
+use ackclock_core::{table, Span};
+
 use super::one_way::OneWay;
-use super::{Context, Workload};
+use super::{Asks, Carried, Context, Driver, Make, Params, Place, Site, Workload};
+use crate::error::Error;
+use crate::transport::TransportConfig;
 use crate::world::ConnId;
+
+table! {
+    /// A number of bytes, then close.
+    pub struct TransferParams "transfer" {
+        /// Bytes.
+        bytes: u64 = SIZE;
+    }
+}
+
+impl Params for TransferParams {
+    fn carried() -> Carried {
+        Carried::ByTcpOrPcc
+    }
+
+    fn asks(&self, _duration: Span) -> Asks {
+        Asks::bytes(self.bytes)
+    }
+    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+        let bytes = self.bytes;
+        Ok(Box::new(move |_, _| Driver::Transfer(Transfer { way: OneWay::default(), bytes })))
+    }
+}
 
 /// State of a transfer.
 pub struct Transfer {
     way: OneWay,
     bytes: u64,
-}
-
-impl Transfer {
-    /// A transfer of `bytes`.
-    pub fn new(bytes: u64) -> Transfer {
-        Transfer { way: OneWay::default(), bytes }
-    }
 }
 
 impl Workload for Transfer {

@@ -18,32 +18,10 @@ use ackclock_core::{FlowId, Span, Stream, Time};
 
 use super::{Context, Workload};
 use crate::world::{ConnId, RECEIVER, SENDER};
-use adaptation::{Adaptation, AdaptationParams, Adapter};
+use adaptation::{Adaptation, Adapter};
+pub use params::VideoParams;
 use playback::{Playback, State};
 pub use rows::{chunks, ChunkRow};
-
-/// Settings of the players of a group.
-#[derive(Clone, Debug)]
-pub struct VideoParams {
-    /// Bitrates, ascending, bit/s.
-    pub ladder: Vec<u64>,
-    /// Length of a chunk.
-    pub chunk: Span,
-    /// Chunks of the video; absent = until the flow stops.
-    pub chunks: Option<u32>,
-    /// Buffer that the player aims at.
-    pub target: Span,
-    /// Buffer that it never exceeds.
-    pub most: Span,
-    /// Buffer with which playback begins, and goes on after a stall.
-    pub startup: Span,
-    /// Bytes of a request.
-    pub request_bytes: u64,
-    /// A chunk's size is within this share of its bitrate's, uniform.
-    pub variation: f64,
-    /// How the player chooses.
-    pub adaptation: AdaptationParams,
-}
 
 /// State of a player and its server.
 pub struct Video {
@@ -72,7 +50,7 @@ impl Video {
         Video {
             adapter: Adapter::new(&params.adaptation, stream("schedule")),
             sizes: stream("sizes"),
-            playback: Playback::new(params.startup),
+            playback: Playback::new(params.first()),
             params,
             conn: None,
             connected: false,
@@ -94,7 +72,7 @@ impl Video {
     /// Bytes of the next chunk at a bitrate.
     fn size(&mut self, bitrate: u64) -> u64 {
         let bytes = bitrate as u128 * self.params.chunk.0 as u128 / 8_000_000_000;
-        let variation = self.params.variation;
+        let variation = self.params.size_variation;
         if variation == 0.0 {
             return (bytes as u64).max(1);
         }
@@ -125,12 +103,12 @@ impl Video {
             playing: self.playback.state() != State::Buffering,
         });
         self.next += 1;
-        self.asked += self.params.request_bytes;
+        self.asked += self.params.request;
         self.expected += bytes;
         self.answered = false;
         cx.wake(cx.flow.stop);
         cx.world.watch(conn, SENDER, true);
-        let request = self.params.request_bytes;
+        let request = self.params.request;
         cx.world.act(conn, RECEIVER, |end, now| end.write(now, request));
     }
 
@@ -158,7 +136,7 @@ impl Video {
             return;
         }
         let chunk = self.params.chunk;
-        let goal = self.adapter.goal(self.params.target, chunk).min(self.params.most - chunk);
+        let goal = self.adapter.goal(self.params.buffer, chunk).min(self.params.most() - chunk);
         let next = self.playback.falls_to(goal);
         if next <= now {
             self.ask(cx);

@@ -5,10 +5,10 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ackclock_sim::flow::ClientRow;
+use ackclock_sim::spec::WorkloadConfig;
 use ackclock_sim::starts::{self, Starts};
 use ackclock_sim::topology::Layout;
-use ackclock_sim::workload::population::Population;
-use ackclock_sim::workload::FetchParams;
+use ackclock_sim::workload::{FetchParams, Pace};
 
 use super::datagram::Ends;
 use crate::info::Info;
@@ -108,8 +108,8 @@ pub struct Flow {
     pub group: usize,
     pub start: u64,
     pub stop: u64,
-    /// What its client fetches, if it does.
-    pub fetches: Option<FetchParams>,
+    /// What its client fetches, if it does, and how the server paces responses.
+    pub fetches: Option<(FetchParams, Option<Pace>)>,
 }
 
 /// What threads and observer share.
@@ -130,22 +130,22 @@ pub struct Shared {
 impl Shared {
     /// Every flow of the job, none started.
     pub fn new(job: &Job) -> Result<Shared> {
-        let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
         let (mut flows, mut clients) = (Vec::new(), Vec::new());
         let mut layout = Layout::default();
         for (group, spec) in job.scenario.flows.iter().enumerate() {
             let stop = spec.stop_ns.map_or(job.scenario.duration_ns, |s| s.min(job.scenario.duration_ns));
-            let mut starts = Starts::new(spec, group, job.seed).map_err(refused)?;
+            let mut starts = Starts::new(spec, group, job.seed);
             for _ in 0..starts::members(spec) {
                 let (id, start) = (flows.len() as u32, starts.following().0);
-                let fetches = Population::of(&spec.workload).map_or_else(
-                    || FetchParams::of(&spec.workload),
-                    |population| {
-                        let (client, fetches) = population.client(id, job.seed, &mut layout);
+                let fetches = match &spec.workload {
+                    WorkloadConfig::Fetch(fetches) => Some((fetches.clone(), None)),
+                    WorkloadConfig::Population(population) => {
+                        let (client, fetches, pace) = population.client(id, job.seed, &mut layout);
                         clients.push(client);
-                        Some(fetches)
-                    },
-                );
+                        Some((fetches, pace))
+                    }
+                    _ => None,
+                };
                 flows.push(Flow { id, group, start, stop: stop.max(start), fetches });
             }
         }

@@ -11,7 +11,7 @@ use ackclock_core::Time;
 use ackclock_pcc::IntervalRow;
 use ackclock_sim::flow::DatagramRow;
 use ackclock_sim::hosts::{self, Customs};
-use ackclock_sim::spec::{FlowGroup, Workload};
+use ackclock_sim::spec::{FlowGroup, WorkloadConfig};
 use ackclock_sim::transport::{DatagramEnd, Transport};
 
 use super::books::{PccSums, Sums};
@@ -110,8 +110,8 @@ impl Ends {
 }
 
 /// Whether a workload is plain traffic over datagrams.
-pub fn is_plain(workload: &Workload) -> bool {
-    matches!(workload, Workload::ConstantRate { .. } | Workload::OnOff { .. } | Workload::Voice { .. })
+pub fn is_plain(workload: &WorkloadConfig) -> bool {
+    workload.params().source().is_some()
 }
 
 impl End {
@@ -163,13 +163,11 @@ enum Kind {
 }
 
 impl Application {
-    fn new(workload: &Workload, stop: u64) -> Application {
-        let kind = match *workload {
-            Workload::Transfer { bytes } => Kind::Transfer(bytes),
-            Workload::Throttled { rate_bps, chunk_bytes, initial_bytes, bytes } => {
-                let first = if initial_bytes > 0 { initial_bytes } else { chunk_bytes };
-                let apart = (chunk_bytes as u128 * 8_000_000_000 / rate_bps.max(1) as u128) as u64;
-                Kind::Throttled(first, chunk_bytes, apart.max(1), bytes.unwrap_or(u64::MAX))
+    fn new(workload: &WorkloadConfig, stop: u64) -> Application {
+        let kind = match workload {
+            WorkloadConfig::Transfer(transfer) => Kind::Transfer(transfer.bytes),
+            WorkloadConfig::Throttled(p) => {
+                Kind::Throttled(p.first(), p.chunk, p.interval().0, p.bytes.unwrap_or(u64::MAX))
             }
             _ if is_plain(workload) => Kind::Plain,
             _ => Kind::Bulk,

@@ -3,7 +3,7 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use ackclock_sim::workload::FetchParams;
+use ackclock_sim::workload::{FetchParams, Pace};
 
 use super::{thread, End, Fetched, WRITE};
 use crate::info::Info;
@@ -13,7 +13,7 @@ use crate::sys;
 impl End {
     /// The client of fetches: connect, request, read, close; again.
     pub(super) fn fetch(&self, params: &FetchParams) -> Result<()> {
-        let FetchParams { bytes, request_bytes, count, pause, timeout, .. } = *params;
+        let FetchParams { bytes, request, count, pause, timeout, .. } = *params;
         sys::enter(self.namespace[1])?;
         let mut due = self.start;
         for idx in 0..count {
@@ -24,7 +24,7 @@ impl End {
             if params.common_random_numbers {
                 self.shared.restart(self.id, idx);
             }
-            self.one_fetch(idx, bytes, request_bytes, timeout.map(|t| t.0))?;
+            self.one_fetch(idx, bytes, request, timeout.map(|t| t.0))?;
             due = self.shared.now() + pause.0;
         }
         let mut state = self.state();
@@ -91,26 +91,26 @@ impl End {
     }
 
     /// The server of fetches: a thread for each connection.
-    pub(super) fn serve(&self, listener: &OwnedFd, params: &FetchParams) -> Result<()> {
+    pub(super) fn serve(&self, listener: &OwnedFd, params: &FetchParams, pace: Option<Pace>) -> Result<()> {
         loop {
             let socket = sys::accept(listener.as_raw_fd())?;
             let (end, params) = (self.clone(), params.clone());
-            thread(move || end.respond(&socket, &params))?;
+            thread(move || end.respond(&socket, &params, pace))?;
         }
     }
 
     /// One response: read the request, write, wait for the client to close, count.
-    fn respond(&self, socket: &OwnedFd, params: &FetchParams) -> Result<()> {
+    fn respond(&self, socket: &OwnedFd, params: &FetchParams, pace: Option<Pace>) -> Result<()> {
         let fd = socket.as_raw_fd();
         let port = sys::peer_port(fd)?;
         let synacks = Info::of(fd)?.total_retrans;
         self.state().open = Some(fd);
-        sys::swallow(fd, params.request_bytes as usize)?;
+        sys::swallow(fd, params.request as usize)?;
         let block = vec![0; WRITE.min(params.bytes as usize)];
         let mut left = params.bytes;
         let mut due = self.shared.now();
         while left > 0 {
-            let bytes = match params.pace {
+            let bytes = match pace {
                 None => left,
                 Some(pace) if left == params.bytes => pace.initial.clamp(1, left),
                 Some(pace) => pace.chunk.min(left),
@@ -119,7 +119,7 @@ impl End {
                 break;
             }
             left -= bytes;
-            if let (Some(pace), true) = (params.pace, left > 0) {
+            if let (Some(pace), true) = (pace, left > 0) {
                 due += pace.interval().0;
                 self.shared.sleep_until(due);
             }

@@ -3,7 +3,8 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use ackclock_sim::spec::{FlowGroup, Workload};
+use ackclock_sim::spec::{FlowGroup, WorkloadConfig};
+use ackclock_sim::workload::ThrottledParams;
 
 use super::{End, WRITE};
 use crate::info::Info;
@@ -15,9 +16,9 @@ impl End {
     /// longer Established, and the kernel traces the ACKs of Established connections only.
     pub(super) fn swallow(&self, listener: &OwnedFd, spec: &FlowGroup) -> Result<()> {
         let socket = sys::accept(listener.as_raw_fd())?;
-        let mut left = match spec.workload {
-            Workload::Transfer { bytes } => bytes,
-            Workload::Throttled { bytes, .. } => bytes.unwrap_or(u64::MAX),
+        let mut left = match &spec.workload {
+            WorkloadConfig::Transfer(transfer) => transfer.bytes,
+            WorkloadConfig::Throttled(throttled) => throttled.bytes.unwrap_or(u64::MAX),
             _ => u64::MAX,
         };
         while left > 0 {
@@ -51,11 +52,11 @@ impl End {
             state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(syns);
             // counted apart
         }
-        match spec.workload {
-            Workload::Transfer { bytes } => self.write(fd, bytes)?,
-            Workload::Throttled { rate_bps, chunk_bytes, initial_bytes, bytes } => {
-                self.throttled(fd, rate_bps, chunk_bytes, initial_bytes, bytes.unwrap_or(u64::MAX))?;
-                if bytes.is_none() {
+        match &spec.workload {
+            WorkloadConfig::Transfer(transfer) => self.write(fd, transfer.bytes)?,
+            WorkloadConfig::Throttled(throttled) => {
+                self.throttled(fd, throttled)?;
+                if throttled.bytes.is_none() {
                     return self.stay(socket);
                 }
             }
@@ -101,17 +102,17 @@ impl End {
     }
 
     /// Write `initial` at once, then `chunk` at the pace of `rate`.
-    fn throttled(&self, fd: RawFd, rate: u64, chunk: u64, initial: u64, mut left: u64) -> Result<()> {
-        let first = initial.min(left);
+    fn throttled(&self, fd: RawFd, params: &ThrottledParams) -> Result<()> {
+        let mut left = params.bytes.unwrap_or(u64::MAX);
+        let first = params.initial.min(left);
         self.write(fd, first)?;
         left -= first;
-        let interval = (chunk as u128 * 8 * 1_000_000_000 / rate as u128) as u64;
         let mut due = self.shared.now();
         while left > 0 && due < self.stop {
-            let bytes = chunk.min(left);
+            let bytes = params.chunk.min(left);
             self.write(fd, bytes)?;
             left -= bytes;
-            due += interval;
+            due += params.interval().0;
             self.shared.sleep_until(due.min(self.stop));
         }
         Ok(())

@@ -2,40 +2,147 @@
 //! come, be it given as a rate or as a share of the bottleneck.
 
 use std::cell::Cell;
+use std::mem::size_of;
 use std::rc::Rc;
 
-use ackclock_core::rng::threshold;
-use ackclock_core::{Distribution, Span};
-use ackclock_tcp::Config;
+use ackclock_core::rng::{threshold, Family};
+use ackclock_core::schema::{Takes, Unit, COUNT, FLAG, SIZE};
+use ackclock_core::{choice, table, Distribution, Span, Stream};
+use ackclock_tcp::{Config, Connection};
 
-use super::super::arrivals::Process;
+use super::super::arrivals::{Arrivals, ArrivalsConfig, LoadCounts, PoissonParams, Process, MOST_PER_S};
+use super::super::{Asks, Driver, Make, Params, Place, Site};
+use super::Transactions;
 use crate::error::Error;
-use crate::spec::{self, CloseFirst, FlowGroup, Network};
-use crate::tally::Tally;
+use crate::estimate::{CONNECTION_BYTES, COPIES, FASTEST_BPS};
+use crate::spec::TransactionLevel;
+use crate::tally::{Tally, TransactionRow};
+use crate::transport::TransportConfig;
+
+table! {
+    /// Clients at the receiving end come and go: connect, request, response, close, each on a connection of its own.
+    ///
+    /// The flows of the group are client-server pairs; arrivals, `count` and `max_open` are those of the whole group. What
+    /// the k-th transaction of a flow draws depends on the seed alone: arms of a comparison see the same clients.
+    pub struct TransactionsParams "transactions" {
+        /// Response: a size, or a distribution of sizes.
+        bytes: Distribution = Takes::DrawnOr(Unit::Size, 1);
+        /// Request.
+        request: u64 = SIZE, 200;
+        /// When clients come.
+        arrivals: ArrivalsConfig = Takes::OneOf(ArrivalsConfig::FAMILY);
+        /// Connections that a client opens at once.
+        batch: u32 = COUNT, 1;
+        /// Requests on each connection, one after another (keep-alive).
+        requests: u32 = COUNT, 1;
+        /// From the end of a response to the next request: a duration, or a distribution of durations.
+        think: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
+        /// A page: so many responses, which the client's connections share out, whoever is free taking the next; replaces
+        /// `requests`.
+        objects: Option<u32> = COUNT;
+        /// Incast: a client asks on all of its connections at the same time, again when the last one has its response.
+        together: bool = FLAG, false;
+        /// Connections in all, which are as many transactions if each has one request; absent: until the flows stop.
+        count: Option<u64> = Takes::Whole(1, 1_000_000_000);
+        /// Most connections open at a time; a client who finds as many is turned away. Needed above a load of 1.
+        max_open: Option<u32> = COUNT;
+        /// Initial windows that connections draw, with their probabilities; empty: the stack's.
+        initial_window_mix: Vec<InitialWindow> = Takes::List(&Takes::Table(InitialWindow::TABLE), 0), Vec::new();
+        /// Whether each connection draws its initial window, or each client for all of its connections.
+        mix_by: MixBy = MixBy::TAKES, MixBy::Transaction;
+        /// Who closes first: the server when it has written the last response, or the client when it has read it.
+        close: CloseFirst = CloseFirst::TAKES, CloseFirst::Server;
+    }
+}
+
+table! {
+    /// One entry of a mix of initial windows.
+    pub struct InitialWindow "initial-window" {
+        /// Initial window.
+        segments: u32 = Takes::Whole(1, 65_535);
+        /// Probability.
+        share: f64 = Takes::Share;
+    }
+}
+
+/// Who draws an initial window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MixBy {
+    /// Each connection.
+    Transaction,
+    /// Each client, for all of its connections.
+    Batch,
+}
+
+choice!(MixBy: Transaction "transaction", Batch "batch");
+
+/// Which end of a connection closes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CloseFirst {
+    /// The server, as soon as it has written the last response.
+    Server,
+    /// The client, as soon as it has read the last response.
+    Client,
+}
+
+choice!(CloseFirst: Server "server", Client "client");
+
+impl Params for TransactionsParams {
+    fn asks(&self, _duration: Span) -> Asks {
+        Asks::Everything
+    }
+
+    /// Rows, and the connections that they have open.
+    fn memory(&self, place: &Place) -> f64 {
+        let scenario = place.scenario;
+        let duration_s = scenario.duration_ns as f64 * 1e-9;
+        let bps = scenario.network.bottleneck_bps(place.group.path.as_deref()).unwrap_or(FASTEST_BPS) as f64;
+        let count = place.group.count as f64;
+        let each = self.objects.map_or(self.batch as f64 * self.requests as f64, f64::from);
+        let clients_per_s = match &self.arrivals {
+            &ArrivalsConfig::Poisson(PoissonParams { rate: Some(rate), .. }) => rate,
+            ArrivalsConfig::Poisson(poisson) => {
+                poisson.load.unwrap_or(1.0) * bps / (8.0 * each * self.bytes.mean().max(1.0))
+            }
+            ArrivalsConfig::Periodic(periodic) => count * 1e9 / periodic.interval.0 as f64,
+            ArrivalsConfig::At(at) => count * at.times.len() as f64 / duration_s,
+        };
+        let most = self.count.map_or(f64::INFINITY, |count| count as f64 * each / self.batch as f64);
+        let all = (clients_per_s * each * duration_s).min(most);
+        let rows = match scenario.record.transactions {
+            TransactionLevel::Rows => all * size_of::<TransactionRow>() as f64 * COPIES,
+            TransactionLevel::Summary => 0.0,
+        };
+        let limit = self.max_open.map_or(f64::INFINITY, f64::from);
+        let open = (clients_per_s * self.batch as f64 * OPEN_S).min(all).min(limit);
+        rows + open * (2.0 * size_of::<Connection>() as f64 + CONNECTION_BYTES)
+    }
+
+    fn lay(&self, place: &Place, transport: &TransportConfig, site: &mut Site) -> Result<Make, Error> {
+        let TransportConfig::Tcp(config) = transport else {
+            unreachable!("invariant: nothing else carries transactions")
+        };
+        let (plan, process) = Plan::lay(self, place, config, site.tallies, site.offered)?;
+        Ok(Box::new(move |member, _| {
+            let stream = format!("transactions.{}", member.id);
+            let arrivals = Stream::new(member.seed, &format!("{stream}.arrivals"));
+            let arrivals = Arrivals::new(process.clone(), arrivals, member.start);
+            let draws = Family::new(member.seed, &stream);
+            Driver::Transactions(Box::new(Transactions::new(plan.clone(), arrivals, draws)))
+        }))
+    }
+}
+
+/// Ours: how long a transaction's connection is open, on a path as slow as those of our studies.
+const OPEN_S: f64 = 30.0;
 
 /// What all flows of a group share.
 #[derive(Debug)]
 pub struct Plan {
-    /// Bytes of a response.
-    pub bytes: Distribution,
-    /// Bytes of a request.
-    pub request_bytes: u64,
-    /// Connections that a client opens at once.
-    pub batch: u32,
-    /// Requests on each connection, if responses are not shared out.
-    pub requests: u32,
-    /// Responses that the connections of a client share out among them.
-    pub objects: Option<u32>,
-    /// The connections of a client ask at the same time: the next request waits for all responses.
-    pub together: bool,
-    /// Seconds between a response and the next request.
-    pub think_s: Distribution,
-    /// Who closes first.
-    pub close: CloseFirst,
+    /// As the scenario says.
+    pub params: TransactionsParams,
     /// What a connection may begin with.
     pub mix: Vec<Start>,
-    /// All connections of a client begin with the same.
-    pub mix_by_batch: bool,
     /// Most open connections.
     pub max_open: u32,
     /// Connections open now.
@@ -54,22 +161,6 @@ pub struct Start {
     pub config: Rc<Config>,
     /// Where its transactions are counted.
     pub tally: u32,
-}
-
-/// Where a group stands in the scenario.
-pub struct Place<'a> {
-    /// The group.
-    pub group: &'a FlowGroup,
-    /// Its position.
-    pub index: usize,
-    /// The network.
-    pub network: &'a Network,
-}
-
-impl Place<'_> {
-    fn key(&self, field: &str) -> String {
-        format!("flows[{}].workload.{field}", self.index)
-    }
 }
 
 /// What packets take on the links.
@@ -111,42 +202,35 @@ impl Wire {
 impl Plan {
     /// Read the group's plan, add its tallies, and note what it offers.
     pub fn lay(
-        spec: &spec::Transactions,
+        params: &TransactionsParams,
         place: &Place,
         config: &Rc<Config>,
         tallies: &mut Vec<Tally>,
         offered: &mut Offered,
     ) -> Result<(Rc<Plan>, Process), Error> {
-        check(spec, place)?;
-        let wire = Wire::new(config, place.network.framing_bytes);
-        let process = process(spec, place, &wire, offered)?;
+        check(params, place)?;
+        let wire = Wire::new(config, place.scenario.network.framing_bytes);
+        let process = process(params, place, &wire, offered)?;
         let mut tally = |config: &Rc<Config>, threshold: u64| {
             tallies.push(Tally::new(place.index as u32, config.iw));
             Start { threshold, config: config.clone(), tally: tallies.len() as u32 - 1 }
         };
         let mut mix = Vec::new();
         let mut below = 0.0;
-        for &(iw, share) in &spec.initial_window_mix {
-            below += share;
-            mix.push(tally(&Rc::new(Config { iw, ..Config::clone(config) }), threshold(below)));
+        for entry in &params.initial_window_mix {
+            below += entry.share;
+            let config = Config { iw: entry.segments, ..Config::clone(config) };
+            mix.push(tally(&Rc::new(config), threshold(below)));
         }
         if mix.is_empty() {
             mix.push(tally(config, u64::MAX));
         }
         let plan = Plan {
-            bytes: Distribution::from(&spec.bytes),
-            request_bytes: spec.request_bytes,
-            batch: spec.batch,
-            requests: spec.requests,
-            objects: spec.objects,
-            together: spec.together,
-            think_s: Distribution::from(&spec.think_s),
-            close: spec.close,
+            params: params.clone(),
             mix,
-            mix_by_batch: spec.mix_by_batch,
-            max_open: spec.max_open.unwrap_or(u32::MAX),
+            max_open: params.max_open.unwrap_or(u32::MAX),
             open: Cell::new(0),
-            left: Cell::new(spec.count.unwrap_or(u64::MAX)),
+            left: Cell::new(params.count.unwrap_or(u64::MAX)),
             wire,
         };
         Ok((Rc::new(plan), process))
@@ -154,7 +238,7 @@ impl Plan {
 
     /// Whether the connections of a client know of each other.
     pub fn knows_client(&self) -> bool {
-        self.objects.is_some() || self.together
+        self.params.objects.is_some() || self.params.together
     }
 
     /// What the data packets of a response take on the links, each sent once.
@@ -165,26 +249,30 @@ impl Plan {
 
 /// When clients of one flow of the group come.
 fn process(
-    spec: &spec::Transactions,
+    params: &TransactionsParams,
     place: &Place,
     wire: &Wire,
     offered: &mut Offered,
 ) -> Result<Process, Error> {
     let flows = place.group.count as f64;
-    let responses = spec.objects.unwrap_or(spec.batch.saturating_mul(spec.requests)) as f64;
-    let connections = spec.batch.min(spec.objects.unwrap_or(u32::MAX)) as f64;
-    let data_bits = 8.0 * responses * wire.mean(&Distribution::from(&spec.bytes));
-    let bottleneck = place.network.bottleneck_bps(place.group.path.as_deref()).map(|bps| bps as f64);
-    let (process, rate) = match &spec.arrivals {
-        spec::Arrivals::At { times_ns } => return Ok(Process::At { times: times_ns.clone().into() }),
-        &spec::Arrivals::Periodic { interval_ns } => {
-            (Process::Periodic { interval: Span(interval_ns) }, flows * 1e9 / interval_ns as f64)
+    let responses = params.objects.unwrap_or(params.batch.saturating_mul(params.requests)) as f64;
+    let connections = params.batch.min(params.objects.unwrap_or(u32::MAX)) as f64;
+    let data_bits = 8.0 * responses * wire.mean(&params.bytes);
+    let bottleneck = place.scenario.network.bottleneck_bps(place.group.path.as_deref()).map(|bps| bps as f64);
+    let (process, rate) = match &params.arrivals {
+        ArrivalsConfig::At(at) => return Ok(Process::At { times: at.times.clone().into() }),
+        ArrivalsConfig::Periodic(periodic) => {
+            let interval = periodic.interval;
+            (Process::Periodic { interval }, flows * 1e9 / interval.0 as f64)
         }
-        &spec::Arrivals::Poisson { rate_per_s, load, count_all_packets } => {
-            let rate = match (rate_per_s, load, bottleneck) {
+        &ArrivalsConfig::Poisson(PoissonParams { rate, load, load_counts }) => {
+            let rate = match (rate, load, bottleneck) {
                 (Some(rate), None, _) => rate,
                 (None, Some(load), Some(bps)) => {
-                    let others = if count_all_packets { 8.0 * connections * wire.others as f64 } else { 0.0 };
+                    let others = match load_counts {
+                        LoadCounts::Data => 0.0,
+                        LoadCounts::All => 8.0 * connections * wire.others as f64,
+                    };
                     load * bps / (data_bits + others)
                 }
                 (None, Some(load), None) => {
@@ -205,49 +293,22 @@ fn process(
         }
     };
     if let Some(bps) = bottleneck {
-        offered.groups.push((place.key("max_open"), rate * data_bits / bps, spec.max_open.is_some()));
+        offered.groups.push((place.key("max_open"), rate * data_bits / bps, params.max_open.is_some()));
     }
     Ok(process)
 }
 
-fn check(spec: &spec::Transactions, place: &Place) -> Result<(), Error> {
-    let positive = |field: &str, value: u64| match value {
-        0 => Err(Error::value(place.key(field), 0, "at least 1")),
-        _ => Ok(()),
-    };
-    positive("request_bytes", spec.request_bytes)?;
-    positive("batch", spec.batch as u64)?;
-    positive("requests", spec.requests as u64)?;
-    positive("objects", spec.objects.unwrap_or(1) as u64)?;
-    positive("count", spec.count.unwrap_or(1))?;
-    positive("max_open", spec.max_open.unwrap_or(1) as u64)?;
-    if let spec::Arrivals::Periodic { interval_ns } = spec.arrivals {
-        positive("arrivals.interval_ns", interval_ns)?;
-    }
-    if let spec::Arrivals::At { times_ns } = &spec.arrivals {
-        if !times_ns.is_sorted() {
+/// What joins several keys.
+fn check(params: &TransactionsParams, place: &Place) -> Result<(), Error> {
+    if let ArrivalsConfig::At(at) = &params.arrivals {
+        if !at.times.is_sorted() {
             return Err(Error::value(place.key("arrivals.times"), "times out of order", "a rising list"));
         }
     }
-    for (field, distribution, least) in [("bytes", &spec.bytes, 1.0), ("think", &spec.think_s, 0.0)] {
-        let distribution = &Distribution::from(distribution);
-        let at_least = match distribution {
-            &Distribution::Constant { value } => value,
-            Distribution::Choice { values } => values.iter().copied().fold(f64::INFINITY, f64::min),
-            _ => least,
-        };
-        if !distribution.is_drawable() || at_least < least {
-            let allowed = format!("finite values of at least {least}");
-            return Err(Error::value(place.key(field), format_args!("{distribution:?}"), allowed));
-        }
-    }
-    let mix = &spec.initial_window_mix;
-    let sum: f64 = mix.iter().map(|(_, share)| share).sum();
-    let fine = mix.iter().all(|(iw, share)| *iw > 0 && *share >= 0.0);
-    let whole = fine && (sum - 1.0).abs() < 1e-9;
-    if !mix.is_empty() && !whole {
-        let found = format_args!("{mix:?}");
-        return Err(Error::value(place.key("initial_window_mix"), found, "windows and shares that sum to 1"));
+    let sum: f64 = params.initial_window_mix.iter().map(|entry| entry.share).sum();
+    if !params.initial_window_mix.is_empty() && (sum - 1.0).abs() >= 1e-9 {
+        let found = format_args!("shares that sum to {sum}");
+        return Err(Error::value(place.key("initial_window_mix"), found, "shares that sum to 1"));
     }
     Ok(())
 }
@@ -273,6 +334,3 @@ impl Offered {
         }
     }
 }
-
-/// Most clients per second.
-const MOST_PER_S: f64 = 1e7;

@@ -1,21 +1,12 @@
 //! Adaptation: which bitrate the next chunk has, and how far the buffer runs down before it is asked for. One file for
-//! each; this one holds the contract, the closed set and the registry of names.
+//! each; this one holds the contract and the closed set.
 
 use std::collections::VecDeque;
 
-use ackclock_core::{Span, Stream};
+use ackclock_core::{family, Span, Stream};
 
 use super::festive::{Festive, FestiveParams};
 use super::rate_based::{RateBased, RateBasedParams};
-
-/// Name and one line for each.
-pub const REGISTRY: &[(&str, &str)] = &[
-    (
-        "festive",
-        "FESTIVE (CoNEXT 2012): harmonic mean, one level at a time, delayed updates, random scheduling",
-    ),
-    ("rate-based", "the highest bitrate below the throughput of the last chunk, or its moving average"),
-];
 
 /// The contract. Bitrates are bit/s, levels count from 0, the lowest.
 pub trait Adaptation {
@@ -32,12 +23,12 @@ pub trait Adaptation {
     fn goal(&mut self, target: Span, chunk: Span) -> Span;
 }
 
-/// Which one, and its settings.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "each variant holds the parameters of the rule of its name")]
-pub enum AdaptationParams {
-    Festive(FestiveParams),
-    RateBased(RateBasedParams),
+family! {
+    /// Which one, and its settings.
+    pub enum AdaptationConfig "adaptations" {
+        Festive(FestiveParams),
+        RateBased(RateBasedParams),
+    }
 }
 
 /// The closed set.
@@ -49,10 +40,10 @@ pub enum Adapter {
 
 impl Adapter {
     /// One that has seen nothing; its random draws are those of `stream`.
-    pub fn new(params: &AdaptationParams, stream: Stream) -> Adapter {
-        match params {
-            AdaptationParams::Festive(params) => Adapter::Festive(Festive::new(*params, stream)),
-            AdaptationParams::RateBased(params) => Adapter::RateBased(RateBased::new(*params)),
+    pub fn new(config: &AdaptationConfig, stream: Stream) -> Adapter {
+        match config {
+            AdaptationConfig::Festive(params) => Adapter::Festive(Festive::new(params.clone(), stream)),
+            AdaptationConfig::RateBased(params) => Adapter::RateBased(RateBased::new(params.clone())),
         }
     }
 }

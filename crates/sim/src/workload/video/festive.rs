@@ -16,27 +16,29 @@
 
 use std::collections::VecDeque;
 
-use ackclock_core::{Span, Stream};
+use ackclock_core::schema::{Takes, FLAG, POSITIVE};
+use ackclock_core::{table, Span, Stream};
 
 use super::adaptation::{highest_below, remember, Adaptation};
 
-/// Settings.
-#[derive(Clone, Copy, Debug)]
-pub struct FestiveParams {
-    /// Chunks in the harmonic mean.
-    pub window: u32,
-    /// p: share of the estimate that a bitrate may have.
-    pub safety: f64,
-    /// Weight of efficiency against stability.
-    pub alpha: f64,
-    /// Chunks over which switches are counted.
-    pub horizon: u32,
-    /// Requests at random times.
-    pub randomised: bool,
-    /// One level at a time; else straight to the highest bitrate below p w.
-    pub gradual: bool,
-    /// Updates wait until they are worth it.
-    pub delayed: bool,
+table! {
+    /// FESTIVE (CoNEXT 2012): harmonic mean, one level at a time, delayed updates, requests at random times.
+    pub struct FestiveParams "festive" {
+        /// Chunks in the harmonic mean of the throughput.
+        window: u32 = Takes::Whole(1, 10_000), 20;
+        /// Share of the estimate that a bitrate may have (p).
+        safety: f64 = POSITIVE, 0.85;
+        /// Weight of efficiency against stability.
+        alpha: f64 = Takes::Number(0.0, 1e6), 12.0;
+        /// Chunks over which switches are counted: the 20 s of the authors' slides with chunks of 4 s.
+        horizon: u32 = Takes::Whole(0, 10_000), 5;
+        /// The buffer at which the next chunk is asked for is drawn around the target; else it is the target.
+        randomised: bool = FLAG, true;
+        /// One level at a time, up from the k-th only after k chunks there; else straight to the highest that `safety` allows.
+        gradual: bool = FLAG, true;
+        /// A switch waits until the efficiency that it wins outweighs the instability that it adds.
+        delayed: bool = FLAG, true;
+    }
 }
 
 /// State.

@@ -1,105 +1,108 @@
-//! From the scenario to the settings of players, checked.
+//! What a scenario says of players, and the rules that join several of its keys.
 
-use ackclock_core::Span;
+use std::mem::size_of;
+use std::rc::Rc;
 
-use super::adaptation::AdaptationParams;
-use super::festive::FestiveParams;
-use super::rate_based::RateBasedParams;
-use super::VideoParams;
+use ackclock_core::schema::{usual, Takes, COUNT, DURATION, RATE, SIZE};
+use ackclock_core::{table, Span};
+
+use super::adaptation::AdaptationConfig;
+use super::{ChunkRow, Video};
 use crate::error::Error;
-use crate::spec::{self, FlowGroup};
+use crate::estimate::packets;
 use crate::transport::TransportConfig;
+use crate::workload::{Asks, Carried, Driver, Make, Params, Place, Site};
+
+table! {
+    /// A player at the receiving end: fetches chunks over one connection, at bitrates of its choice, and plays them.
+    ///
+    /// It asks for the next chunk at once until the buffer has reached its target, then each time that it has run down to it. A
+    /// chunk's size, relative to its bitrate, depends on the seed, the flow and its number only: arms of a comparison watch the
+    /// same video. Over PCC the request is a datagram on the way back.
+    pub struct VideoParams "video" {
+        /// Bitrates, ascending.
+        ladder: Vec<u64> = Takes::List(&RATE, 1);
+        /// Length of a chunk.
+        chunk: Span = DURATION, Span::from_secs(4);
+        /// Chunks of the video; absent: until the flow's stop.
+        chunks: Option<u32> = COUNT;
+        /// Buffer that the player aims at.
+        buffer: Span = DURATION, Span::from_secs(30);
+        /// Buffer that it never exceeds, at least one chunk above `buffer`; absent: two chunks above.
+        buffer_max: Option<Span> = DURATION;
+        /// Buffer with which playback begins, and goes on after a stall; absent: one chunk, or `buffer` if that is less.
+        startup: Option<Span> = DURATION;
+        /// Request; over PCC at most a datagram's payload, 1456 bytes.
+        request: u64 = SIZE, 200;
+        /// A chunk's size is uniform within this share of its bitrate's.
+        size_variation: f64 = Takes::Number(0.0, 0.99), 0.0;
+        /// How the player chooses.
+        adaptation: AdaptationConfig = Takes::OneOf(AdaptationConfig::FAMILY), usual("festive");
+    }
+}
 
 impl VideoParams {
-    /// The settings of `group`, the `index`-th, over its transport.
-    pub fn read(
-        spec: &spec::Video,
-        group: &FlowGroup,
-        index: usize,
-        transport: &TransportConfig,
-    ) -> Result<VideoParams, Error> {
-        let refuse = |field: &str, found: &dyn std::fmt::Display, allowed: &str| {
-            Err(Error::value(format_args!("flows[{index}].workload.{field}"), found, allowed))
-        };
-        if spec.ladder_bps.is_empty() || spec.ladder_bps[0] == 0 {
-            return refuse("ladder_bps", &format_args!("{:?}", spec.ladder_bps), "bitrates above zero");
+    /// Buffer that the player never exceeds.
+    pub fn most(&self) -> Span {
+        self.buffer_max.unwrap_or(self.buffer + self.chunk + self.chunk)
+    }
+
+    /// Buffer with which playback begins, and goes on after a stall.
+    pub fn first(&self) -> Span {
+        self.startup.unwrap_or(self.chunk.min(self.buffer))
+    }
+
+    fn check(&self, place: &Place, transport: &TransportConfig) -> Result<(), Error> {
+        let refuse =
+            |key: &str, found: u64, allowed: String| Err(Error::value(place.key(key), found, allowed));
+        if let Some(pair) = self.ladder.windows(2).find(|pair| pair[1] <= pair[0]) {
+            return refuse("ladder", pair[1], format!("more than {}: bitrates ascend", pair[0]));
         }
-        if let Some(pair) = spec.ladder_bps.windows(2).find(|pair| pair[1] <= pair[0]) {
-            let found = format_args!("{} after {}", pair[1], pair[0]);
-            return refuse("ladder_bps", &found, "bitrates that ascend");
+        let least = self.buffer + self.chunk;
+        if self.most() < least {
+            return refuse(
+                "buffer_max",
+                self.most().0,
+                format!("at least {}, the buffer and a chunk", least.0),
+            );
         }
-        if spec.chunk_ns == 0 {
-            return refuse("chunk_ns", &0, "at least 1");
-        }
-        if spec.chunks == Some(0) {
-            return refuse("chunks", &0, "at least 1");
-        }
-        if spec.buffer_max_ns < spec.chunk_ns.saturating_add(spec.buffer_ns) {
-            let allowed =
-                format!("at least {}, the buffer and a chunk", spec.chunk_ns.saturating_add(spec.buffer_ns));
-            return refuse("buffer_max_ns", &spec.buffer_max_ns, &allowed);
-        }
-        if !(1..=spec.buffer_ns).contains(&spec.startup_ns) {
-            let allowed = format!("1 to {}, the buffer", spec.buffer_ns);
-            return refuse("startup_ns", &spec.startup_ns, &allowed);
+        if self.first() > self.buffer {
+            return refuse("startup", self.first().0, format!("up to {}, the buffer", self.buffer.0));
         }
         let largest = match transport {
             TransportConfig::Pcc(pcc) => pcc.recipe.config.payload as u64,
             _ => u32::MAX as u64,
         };
-        if !(1..=largest).contains(&spec.request_bytes) {
-            let allowed = format!("1 to {largest} bytes with {}", group.congestion_control);
-            return refuse("request_bytes", &spec.request_bytes, &allowed);
+        if self.request > largest {
+            let allowed = format!("up to {largest} bytes with {}", place.group.congestion_control);
+            return refuse("request", self.request, allowed);
         }
-        if !(0.0..1.0).contains(&spec.size_variation) {
-            return refuse("size_variation", &spec.size_variation, "0 to less than 1");
-        }
-        let adaptation = match spec.adaptation {
-            spec::Adaptation::Festive { window, safety, alpha, horizon, randomised, gradual, delayed } => {
-                if window == 0 || window > MOST {
-                    return refuse("adaptation.window", &window, "1 to 10000 chunks");
-                }
-                if horizon > MOST {
-                    return refuse("adaptation.horizon", &horizon, "up to 10000 chunks");
-                }
-                if !(alpha.is_finite() && alpha >= 0.0) {
-                    return refuse("adaptation.alpha", &alpha, "a number, not negative");
-                }
-                AdaptationParams::Festive(FestiveParams {
-                    window,
-                    safety,
-                    alpha,
-                    horizon,
-                    randomised,
-                    gradual,
-                    delayed,
-                })
-            }
-            spec::Adaptation::RateBased { weight, safety } => {
-                if !(weight > 0.0 && weight <= 1.0) {
-                    return refuse("adaptation.weight", &weight, "above 0 and up to 1");
-                }
-                AdaptationParams::RateBased(RateBasedParams { weight, safety })
-            }
-        };
-        let (AdaptationParams::Festive(FestiveParams { safety, .. })
-        | AdaptationParams::RateBased(RateBasedParams { safety, .. })) = adaptation;
-        if !(safety.is_finite() && safety > 0.0) {
-            return refuse("adaptation.safety", &safety, "a number above 0");
-        }
-        Ok(VideoParams {
-            ladder: spec.ladder_bps.clone(),
-            chunk: Span(spec.chunk_ns),
-            chunks: spec.chunks,
-            target: Span(spec.buffer_ns),
-            most: Span(spec.buffer_max_ns),
-            startup: Span(spec.startup_ns),
-            request_bytes: spec.request_bytes,
-            variation: spec.size_variation,
-            adaptation,
-        })
+        Ok(())
     }
 }
 
-/// Chunks that a player remembers.
-const MOST: u32 = 10_000;
+impl Params for VideoParams {
+    fn carried() -> Carried {
+        Carried::ByTcpOrPcc
+    }
+
+    fn asks(&self, duration: Span) -> Asks {
+        let bps = self.ladder.iter().copied().max().unwrap_or(0);
+        let ns = (duration.0 as f64 + self.most().0 as f64) * (1.0 + self.size_variation);
+        Asks::Packets(packets(bps, ns))
+    }
+
+    /// Chunks: what players play, and what they have ahead.
+    fn rows(&self, duration: Span) -> f64 {
+        let chunks = (duration.0 as f64 + self.most().0 as f64) / self.chunk.0 as f64 + 1.0;
+        chunks * size_of::<ChunkRow>() as f64
+    }
+
+    fn lay(&self, place: &Place, transport: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+        self.check(place, transport)?;
+        let params = Rc::new(self.clone());
+        Ok(Box::new(move |member, _| {
+            Driver::Video(Box::new(Video::new(params.clone(), member.id, member.seed)))
+        }))
+    }
+}

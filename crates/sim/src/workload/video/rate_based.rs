@@ -4,17 +4,19 @@
 //! Source: the players that the FESTIVE paper (Jiang, Sekar, Zhang, CoNEXT 2012) measures behave so in the main; no
 //! product's rules are copied. Differs: no margin below the estimate unless `safety` asks for one.
 
-use ackclock_core::Span;
+use ackclock_core::schema::{Takes, POSITIVE};
+use ackclock_core::{table, Span};
 
 use super::adaptation::{highest_below, Adaptation};
 
-/// Settings.
-#[derive(Clone, Copy, Debug)]
-pub struct RateBasedParams {
-    /// Weight of the last chunk in the moving average; 1 = the last chunk alone.
-    pub weight: f64,
-    /// Share of the estimate that a bitrate may have.
-    pub safety: f64,
+table! {
+    /// The highest bitrate below the throughput of the last chunk, or below its moving average.
+    pub struct RateBasedParams "rate-based" {
+        /// Weight of the last chunk in the moving average; 1: the last chunk alone.
+        weight: f64 = Takes::Above(0.0, 1.0), 1.0;
+        /// Share of the estimate that a bitrate may have.
+        safety: f64 = POSITIVE, 1.0;
+    }
 }
 
 /// State.
