@@ -299,7 +299,7 @@ impl Receiver {
             }
         } else {
             self.pending = true;
-            self.window.measure_rtt(seg, self.ts_now);
+            self.measure_rtt(seg, 0);
             self.measure_mss(seg);
             let before = charge(self.gathered);
             self.insert(start, end);
@@ -359,9 +359,16 @@ impl Receiver {
         }
     }
 
+    /// `fresh`: bytes of the segment that count as received already.
+    #[inline]
+    fn measure_rtt(&mut self, seg: &Segment, fresh: u32) {
+        let waits = self.explicit_reads && self.read + (fresh as u64) < self.received();
+        self.window.measure_rtt(seg, self.ts_now, self.rcv_mss, waits);
+    }
+
     fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
+        self.measure_rtt(seg, seg.len);
         self.measure_mss(seg);
-        self.window.measure_rtt(seg, self.ts_now);
         let grew = self.window.on_segment(seg.len, charge(self.gathered + seg.len as u64));
         if self.explicit_reads {
             self.window.hold(self.received() - self.read + charge(self.gathered), self.rcv_nxt);

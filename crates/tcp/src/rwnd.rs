@@ -28,7 +28,8 @@ pub struct ReceiveWindow {
     right: u64,
     /// Window of the last ACK (Linux `rcv_wnd`).
     told: u64,
-    rtt: Span,
+    /// Eight times the receiver's own view of the RTT, us (Linux `rcv_rtt_est`).
+    rtt_8: u64,
     last_ts_ecr: u32,
     space: u64,
     measured_from: u64,
@@ -57,7 +58,7 @@ impl ReceiveWindow {
             first,
             right: 0,
             told: first,
-            rtt: Span::ZERO,
+            rtt_8: 0,
             last_ts_ecr: 0,
             space: (10 * advmss).min(first),
             measured_from: 1,
@@ -75,7 +76,7 @@ impl ReceiveWindow {
 
     /// The receiver's own view of the RTT, and bytes drained in one of them.
     pub fn measured(&self) -> (Span, u64) {
-        (self.rtt, self.space)
+        (Span::from_us(self.rtt_8 >> 3), self.space)
     }
 
     /// Bytes offered beyond what was received.
@@ -148,26 +149,31 @@ impl ReceiveWindow {
         }
     }
 
-    /// The receiver's own view of the RTT: a full segment that echoes a new timestamp (Linux
-    /// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`): gain 1/8 upwards, at once downwards.
+    /// The receiver's own view of the RTT: a full segment that echoes a new timestamp, older than a tick of its clock (Linux
+    /// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`): gain 1/8 upwards, unless data waits for the application; at
+    /// once downwards.
     #[inline]
-    pub fn measure_rtt(&mut self, seg: &Segment, ts_now: u32) {
+    pub fn measure_rtt(&mut self, seg: &Segment, ts_now: u32, rcv_mss: u32, waits: bool) {
         if !seg.has_ts || seg.ts_ecr == 0 || seg.ts_ecr == self.last_ts_ecr {
             return;
         }
         self.last_ts_ecr = seg.ts_ecr;
-        let sample = Span::from_ms(ts_now.saturating_sub(seg.ts_ecr).max(1) as u64);
-        self.rtt = match self.rtt {
-            Span::ZERO => sample,
-            rtt if sample < rtt => sample,
-            rtt => Span((7 * rtt.0 + sample.0) / 8),
-        };
+        let sample = 1_000 * ts_now.saturating_sub(seg.ts_ecr) as u64;
+        if seg.len < rcv_mss || sample == 0 {
+            return;
+        }
+        if self.rtt_8 == 0 || 8 * sample < self.rtt_8 {
+            self.rtt_8 = 8 * sample;
+        } else if !waits {
+            self.rtt_8 += sample - (self.rtt_8 >> 3);
+        }
     }
 
     /// The application read up to `to`; `queued` bytes more wait for its next read, `beyond` out of order.
     #[inline]
     pub fn on_drained(&mut self, now: Time, to: u64, queued: u64, beyond: u64) {
-        if self.rtt == Span::ZERO || now.since(self.measured_at) < self.rtt {
+        let passed = now.0 / 1_000 - self.measured_at.0 / 1_000; // us, of a clock that counts them
+        if self.rtt_8 == 0 || passed < self.rtt_8 >> 3 {
             return;
         }
         let copied = (to - self.measured_from).saturating_sub(queued);

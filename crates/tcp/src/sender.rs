@@ -50,7 +50,7 @@ use ackclock_cc::{CongestionControl, Controller, Rule, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
-use crate::config::Config;
+use crate::config::{Config, RtoStyle};
 use crate::info::Stats;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
@@ -317,6 +317,16 @@ impl Sender {
         ((now.0 + self.config.tick_phase) / 1_000_000) as u32 + 1
     }
 
+    /// The clock that RTTs, RACK and controllers see: Linux counts whole microseconds (`tcp_mstamp`), so an RTT is the
+    /// difference of two rounded times.
+    #[inline]
+    fn clock(&self, now: Time) -> Time {
+        match self.config.rto_style {
+            RtoStyle::Linux => Time(now.0.saturating_sub((now.0 + self.config.tick_phase) % 1_000)),
+            RtoStyle::Rfc6298 => now,
+        }
+    }
+
     /// The life of one ACK: validate, scoreboard, RTT, loss detection and state, exactly one window rule, timers,
     /// one trace record. (Linux `tcp_ack`.)
     pub fn on_ack(&mut self, now: Time, seg: &Segment) {
@@ -355,9 +365,10 @@ impl Sender {
             w.not_dup = true;
         }
 
+        let clock = self.clock(now);
         let prior_sacked_end = self.board.sacked_end();
         if !seg.sack.is_empty() && self.sack {
-            self.process_sack(now, seg, prior.snd_una, &mut w);
+            self.process_sack(clock, seg, prior.snd_una, &mut w);
         }
         // An overtaken ACK marks what it SACKs and may start a recovery. Linux counts nothing as delivered, takes no
         // sample and leaves the window alone (`tcp_ack`, its path for old ACKs).
@@ -365,11 +376,11 @@ impl Sender {
         if old {
             self.delivered = prior.delivered;
         } else {
-            self.clean_rtx_queue(now, seg, prior_sacked_end, &mut w);
-            self.update_rtt(now, seg, &mut w);
+            self.clean_rtx_queue(clock, seg, prior_sacked_end, &mut w);
+            self.update_rtt(clock, seg, &mut w);
             self.update_reo_wnd(&w);
         }
-        let arrival = self.arrival(now, &prior, &w);
+        let arrival = self.arrival(clock, &prior, &w);
         let ssthresh = self.window.ssthresh;
         self.cc.on_sample(&mut self.window, &arrival);
         if self.window.ssthresh != ssthresh {

@@ -122,7 +122,7 @@ fn a_full_segment_is_acknowledged_at_once_if_it_is_pushed() {
 fn what_is_held_back_waits_for_a_third_of_a_short_round_trip() {
     let mut peer = Peer::after(40);
     let short = Segment { has_ts: true, ts_ecr: 2, ..Segment::default() };
-    peer.receiver.window.measure_rtt(&short, 4);
+    peer.receiver.window.measure_rtt(&short, 4, 0, false);
     peer.echo = 2;
     for n in 41..=43 {
         peer.segment(n, false);

@@ -136,7 +136,7 @@ impl Sender {
     /// Step 5: what was sent before the newest delivered segment, more than an RTT and the reordering window ago, is lost
     /// (Linux `tcp_rack_detect_loss`). Returns how long to wait for the newest segment that may yet be reordered.
     pub(super) fn rack_detect(&mut self, now: Time) -> Option<Span> {
-        let reo_wnd = self.reo_wnd();
+        let (now, reo_wnd) = (self.clock(now), self.reo_wnd());
         let mut wait = Span::ZERO;
         let mut cursor = self.board.oldest_sent();
         while let Some(n) = cursor {
@@ -162,7 +162,7 @@ impl Sender {
         if !self.rack.reord_seen && (self.ca_state >= CaState::Recovery || at_dupthresh) {
             return Span::ZERO;
         }
-        ((self.rtt.min_rtt() / 4) * self.rack.reo_wnd_mult as u64).min(self.rtt.srtt())
+        (Span::from_us(self.rtt.min_rtt().as_us() / 4) * self.rack.reo_wnd_mult as u64).min(self.rtt.srtt())
     }
 
     /// Step 4, the multiplier: a quarter of the least RTT more for each round trip with a DSACK; back to one quarter after

@@ -346,7 +346,7 @@ impl Sender {
     /// All that is not SACKed is lost (RFC 5681 §3.1), under RACK only what was sent long enough ago (RFC 8985 §6.3;
     /// Linux `tcp_timeout_mark_lost`).
     fn timeout_mark_lost(&mut self, now: Time) {
-        let first = self.board.first;
+        let (now, first) = (self.clock(now), self.board.first);
         if self.board.get(first).is(SACKED) {
             self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8)
         }

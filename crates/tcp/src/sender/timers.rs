@@ -93,7 +93,7 @@ impl Sender {
     /// Time left until the head's RTO, counted from its last transmission.
     pub(super) fn rto_left(&self, now: Time) -> Option<Span> {
         let head = self.board.head()?;
-        let due = head.xmit + self.rtt.rto();
+        let (now, due) = (self.clock(now), head.xmit + self.rtt.rto());
         (due > now).then(|| due - now)
     }
 

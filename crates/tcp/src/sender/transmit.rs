@@ -103,8 +103,9 @@ impl Sender {
     }
 
     pub(super) fn resend(&mut self, now: Time, n: u64, counts: bool) -> Segment {
-        self.board.retransmitted(n, now, self.delivered as u32, counts);
-        self.stamp(now, n, true);
+        let clock = self.clock(now);
+        self.board.retransmitted(n, clock, self.delivered as u32, counts);
+        self.stamp(clock, n, true);
         self.stats.retransmissions += 1;
         self.usage.data_sent(now);
         let s = *self.board.get(n);
@@ -192,9 +193,9 @@ impl Sender {
         let prior_out = self.board.packets_out();
         self.snd_nxt += len as u64 + fin as u64;
         self.stream.sent(self.snd_nxt, len < self.smss && len > 0, fin);
-        let n = self.board.next;
-        self.board.push(self.snd_nxt, len + fin as u32, fin, now, self.delivered as u32);
-        self.stamp(now, n, false);
+        let (n, clock) = (self.board.next, self.clock(now));
+        self.board.push(self.snd_nxt, len + fin as u32, fin, clock, self.delivered as u32);
+        self.stamp(clock, n, false);
         let mut seg = self.segment(now, n, start, len, fin, 0);
         if self.ecn.cwr_due && len > 0 {
             self.ecn.cwr_due = false;

@@ -152,11 +152,10 @@ impl Shared {
         if flows.len() > MOST_FLOWS {
             return Err(Error::other(format!("{} flows; allowed: {MOST_FLOWS}", flows.len())));
         }
-        // Both clocks in one go: reading takes 256 ns of virtual time.
         let (mono, real) = (sys::monotonic(), sys::realtime());
         Ok(Shared {
             zero: job.start_ns,
-            wall: job.start_ns + (real - 256 - mono),
+            wall: job.start_ns + (real - mono),
             states: flows.iter().map(|_| Mutex::default()).collect(),
             flows,
             clients,

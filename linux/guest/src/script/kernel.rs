@@ -21,13 +21,15 @@ const TIMER: u64 = 0;
 const DEVICE: u64 = 1;
 const BELL: u64 = 2;
 
-/// The clock creeps on by 256 ns when it is read; what happens at one instant gets one time.
+/// Packets are a little late; what happens at one instant gets one time.
 const GRAIN: u64 = 50_000;
 /// Packets that arrive within this of one another arrive later and later: a host needs time for each, and Linux tells
 /// 1 ms from more than 1 ms (`tcp_tso_should_defer`).
 const CLOSE: Span = Span::from_ms(10);
-/// A packet is so late at least, ns, whatever the calls of the same instant took: distances keep their length.
+/// A packet is so late at least, ns: timers of its instant come first.
 const EARLIEST: u64 = 6_000;
+/// By so much later is the next one.
+const STEP: u64 = 1_000;
 /// And so late at most: within the grain.
 const LATEST: u64 = 40_000;
 /// Ports of peers that connect, one after the other.
@@ -56,7 +58,7 @@ pub struct Kernel {
     /// Descriptor of the connection.
     subject: Option<i64>,
     connects: bool,
-    /// When the last packet arrived, and how late it was when it had been dealt with, ns.
+    /// When the last packet arrived, and how late it was, ns.
     arrival: (Time, u64),
 }
 
@@ -105,7 +107,7 @@ impl Kernel {
             una: 0,
             subject: None,
             connects: false,
-            arrival: (START, 0),
+            arrival: (START, EARLIEST),
         })
     }
 
@@ -242,11 +244,10 @@ impl Machine for Kernel {
             Packet::Udp(_) => return unsupported(line, "a packet of another protocol"),
         };
         let (before, late) = self.arrival;
-        let late = if self.now.since(before) < CLOSE { late.clamp(EARLIEST, LATEST) } else { EARLIEST };
-        let due = FIRST + self.now.since(START).0;
-        while sys::monotonic() <= due + late {}
+        let late = if self.now.since(before) < CLOSE { (late + STEP).min(LATEST) } else { EARLIEST };
+        sys::sleep_until(FIRST + self.now.since(START).0 + late);
         sys::write(self.device(), &bytes).map_err(|e| io(line, e))?;
-        self.arrival = (self.now, sys::monotonic() - due);
+        self.arrival = (self.now, late);
         Ok(())
     }
 
