@@ -235,6 +235,9 @@ pub struct Config {
     pub first_buffer: u64,
     /// Greatest receive window, bytes.
     pub receive_buffer: u64,
+    /// Greatest receive buffer, bytes of memory, packets' overhead included (Linux `tcp_rmem`); 0: what full segments need
+    /// for `receive_buffer`.
+    pub receive_memory: u64,
     /// Quarters of a socket buffer that hold payload; the rest is set apart for the packets' own overhead.
     pub window_quarters: u8,
     /// The whole window is offered from the start; otherwise it opens by two segments for each that arrives.
@@ -360,7 +363,8 @@ impl Config {
             initial_rwnd: 65_535, // what the header holds without scaling
             first_buffer: 0,
             receive_buffer: 64 << 20,
-            window_quarters: 4, // memory is counted in payload bytes: see rwnd.rs
+            receive_memory: 0,
+            window_quarters: 4,
             whole_window: false,
             dsack: false,
             ecn: EcnUse::Off,

@@ -7,6 +7,7 @@ mod connection;
 mod info;
 mod keepalive;
 mod ledger;
+mod memory;
 mod metrics_cache;
 mod receiver;
 mod recount;

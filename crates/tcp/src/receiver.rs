@@ -15,13 +15,16 @@ use ackclock_core::{SackList, Segment, Span, Time};
 use smallvec::SmallVec;
 
 use crate::config::{Config, DelayedAck};
-use crate::rwnd::{charge, ReceiveWindow};
+use crate::rwnd::{ReceiveWindow, FIRST_MSS};
 use crate::ticks::Ticks;
 use acks::DELACK_MAX;
 use ecn::ExactEcho;
 
 /// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
 const NUM_SACKS: usize = 4;
+
+/// A segment shorter than this does not open the window (Linux `tcp_event_data_recv`).
+const SMALLEST_TO_GROW: u32 = 128;
 
 /// Receiver state of one endpoint. Offsets as in [`Segment`].
 #[derive(Debug)]
@@ -111,7 +114,7 @@ impl Receiver {
             fin_at: None,
             ts_recent: 0,
             ts_now: 0,
-            rcv_mss: 536,
+            rcv_mss: FIRST_MSS,
             window: ReceiveWindow::new(config),
             explicit_reads: config.explicit_reads,
             read: 0,
@@ -147,6 +150,7 @@ impl Receiver {
         // Options that were not agreed on leave their room to the payload.
         self.segment_limit = self.segment_limit.saturating_add(12 * (self.timestamps && !timestamps) as u32);
         self.timestamps &= timestamps;
+        self.window.negotiated(self.timestamps);
     }
 
     /// The handshake is over.
@@ -182,8 +186,7 @@ impl Receiver {
         self.read += taken;
         let queued = self.received() - self.read;
         self.window.on_drained(now, 1 + self.read, queued, self.beyond());
-        if self.window.hold(queued + charge(self.gathered), self.rcv_nxt) && taken > 0 && !self.fin_received()
-        {
+        if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {
             self.ack_now();
         }
         if self.mode == DelayedAck::Linux && self.pending {
@@ -280,6 +283,7 @@ impl Receiver {
             if start < self.rcv_nxt {
                 self.dsack = self.reports().then_some((start, self.rcv_nxt));
             }
+            self.make_room(self.received() - self.taken_at_once());
             self.rcv_nxt = end;
             self.pending = true;
             self.on_in_order(now, seg, rto);
@@ -293,7 +297,7 @@ impl Receiver {
                     self.window.on_drained(now, end, queued, self.beyond());
                 }
                 if gap || self.mode == DelayedAck::Linux {
-                    self.window.hold(charge(queued + seg.len as u64 + self.gathered), self.rcv_nxt);
+                    self.window.hold(self.memory(queued + seg.len as u64), self.rcv_nxt);
                     self.drains = Some((now, end));
                 }
             }
@@ -301,7 +305,8 @@ impl Receiver {
             self.pending = true;
             self.measure_rtt(seg, 0);
             self.measure_mss(seg);
-            let before = charge(self.gathered);
+            let waiting = self.received() - self.taken_at_once();
+            let before = self.make_room(waiting);
             self.insert(start, end);
             if self.early.is_some() {
                 self.decrement_quickack();
@@ -311,7 +316,7 @@ impl Receiver {
             if self.sack && self.window.on_segment(seg.len, before) && self.mode == DelayedAck::Linux {
                 self.quick |= 1;
             }
-            self.window.hold(self.received() - self.taken_at_once() + charge(self.gathered), self.rcv_nxt);
+            self.window.hold(self.memory(waiting), self.rcv_nxt);
             self.window.on_gathered(self.beyond());
         }
         if std::mem::take(&mut self.fin_waits) {
@@ -338,9 +343,25 @@ impl Receiver {
             let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
             due = self.pending && (full || (pushed && self.out_of_order.is_empty()));
         }
-        if self.window.hold(charge(self.gathered), self.rcv_nxt) || due {
+        if self.window.hold(self.memory(0), self.rcv_nxt) || due {
             self.ack_now();
         }
+    }
+
+    /// A segment arrives while `waiting` bytes in order and others are kept. The memory they take.
+    #[inline]
+    fn make_room(&mut self, waiting: u64) -> u64 {
+        let taken = self.memory(waiting);
+        if self.window.overflows(taken) {
+            self.quick = 0;
+        }
+        taken
+    }
+
+    /// Memory taken by what waits out of order, and by `waiting` bytes in order.
+    #[inline]
+    fn memory(&self, waiting: u64) -> u64 {
+        self.window.memory(waiting) + self.window.memory(self.gathered)
     }
 
     fn taken_at_once(&self) -> u64 {
@@ -369,9 +390,13 @@ impl Receiver {
     fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
         self.measure_rtt(seg, seg.len);
         self.measure_mss(seg);
-        let grew = self.window.on_segment(seg.len, charge(self.gathered + seg.len as u64));
+        let taken = match self.explicit_reads {
+            true => self.memory(self.received() - self.read),
+            false => self.memory(seg.len as u64),
+        };
+        let grew = seg.len >= SMALLEST_TO_GROW && self.window.on_segment(seg.len, taken);
         if self.explicit_reads {
-            self.window.hold(self.received() - self.read + charge(self.gathered), self.rcv_nxt);
+            self.window.hold(taken, self.rcv_nxt);
         }
         if self.mode != DelayedAck::Linux {
             return;

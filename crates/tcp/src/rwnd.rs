@@ -3,13 +3,17 @@
 //!
 //! Once per RTT the buffer is set to what the application drained, doubled, and doubled again while that grows; the
 //! window offered then opens by two segments per segment received, as far as the segment itself leaves room in the
-//! buffer. Differs: memory is counted in payload bytes, so the overhead of packet buffers (Linux `scaling_ratio`)
-//! appears only where it changes: with the first full segment.
+//! buffer. The buffer is memory (`memory.rs`), of which the window may take the share that segments were seen to fill with
+//! payload (Linux `scaling_ratio`). Differs: packets are not copied together, and none is dropped, when memory runs out.
 
 use ackclock_core::{Segment, Span, Time};
 
 use crate::config::Config;
 use crate::connection::window_scale;
+use crate::memory::{truesize, Share};
+
+/// Estimate of the peer's segment size before the first segment (Linux TCP_MSS_DEFAULT).
+pub const FIRST_MSS: u32 = 536;
 
 /// Receive window of one endpoint, bytes.
 #[derive(Debug)]
@@ -18,8 +22,16 @@ pub struct ReceiveWindow {
     threshold: u64,
     /// Bound of the offer (Linux `window_clamp`).
     clamp: u64,
-    /// Bound of the bound.
+    /// Bound of the bound: what was asked for.
+    widest: u64,
+    /// Memory that packets may take (Linux `sk_rcvbuf`), and how far it may grow.
+    buffer: u64,
     most: u64,
+    /// Of memory, for the window.
+    share: Share,
+    /// Size of the segments that the share was measured with (Linux `rcv_mss`).
+    rcv_mss: u32,
+    overhead: u32,
     /// By how much one segment opens the offer: two full ones, options included (Linux 2 x `advmss`).
     step: u64,
     /// The very first offer, in the handshake.
@@ -37,7 +49,7 @@ pub struct ReceiveWindow {
     /// Unit of the header's window less one, and its greatest value.
     unit: u64,
     header_max: u64,
-    /// Room of the buffer that is taken: by what waits for the application, or out of order.
+    /// Memory that is taken: by what waits for the application, or out of order (Linux `sk_rmem_alloc`).
     held: u64,
 }
 
@@ -45,15 +57,24 @@ impl ReceiveWindow {
     /// A window that starts at the profile's first offer.
     pub fn new(config: &Config) -> ReceiveWindow {
         let first = (config.initial_rwnd as u64).min(config.receive_buffer);
-        let buffer = config.first_buffer.max(first);
+        let window = config.first_buffer.max(first);
         let advmss = config.payload() as u64;
+        let share = Share::default();
+        let (widest, most) = match config.receive_memory {
+            0 => (config.receive_buffer, Share::FULL.needed(config.receive_buffer)),
+            memory => (u64::MAX, memory),
+        };
+        // One segment of the first buffer is set aside (Linux `tcp_init_buffer_space`).
+        let clamp = window.saturating_sub(advmss).max(2 * advmss).min(window);
         ReceiveWindow {
-            // One segment of the first buffer is set aside (Linux `tcp_init_buffer_space`).
-            threshold: first.min(buffer.saturating_sub(advmss).max(2 * advmss)),
-            // A full segment fills its buffer better than the first estimate assumes, so the bound opens a little
-            // with the first one (Linux `tcp_measure_rcv_mss`: measured 160/256 to 162/256 instead of 1/2).
-            clamp: (buffer * 5 / 4).min(config.receive_buffer),
-            most: config.receive_buffer,
+            threshold: first.min(clamp),
+            clamp,
+            widest,
+            buffer: share.memory(window),
+            most,
+            share,
+            rcv_mss: FIRST_MSS,
+            overhead: 40 + 12 * config.timestamps as u32,
             step: 2 * advmss,
             first,
             right: 0,
@@ -113,26 +134,98 @@ impl ReceiveWindow {
         self.offer() >= self.told
     }
 
-    /// Linux `__tcp_select_window`: rounded up to the header's unit; what waits for the application takes room, and the
-    /// last sixteenth of the buffer is never offered.
+    /// What is free of the buffer, and all of it, as windows (Linux `tcp_space`, `tcp_full_space`).
+    #[inline]
+    fn room(&self, held: u64) -> (u64, u64) {
+        (self.share.window(self.buffer.saturating_sub(held)), self.share.window(self.buffer))
+    }
+
+    /// Linux `__tcp_select_window`: rounded up to the header's unit. Without one, a multiple of the segment size, if it is
+    /// not what was told already. The last sixteenth of the buffer is never offered.
     fn offer(&self) -> u64 {
-        let mut room = self.threshold;
-        if self.held > 0 {
-            let mut free = self.clamp.saturating_sub(self.held);
-            if self.is_tight() {
-                free &= !self.unit;
+        let (mut free, all) = self.room(self.held);
+        let full = self.clamp.min(all);
+        let mss = (self.rcv_mss as u64).min(full);
+        if free < full / 2 {
+            free &= !self.unit;
+            if free < all / 16 || free < mss {
+                return 0;
             }
-            room = if free < self.clamp / 16 { 0 } else { room.min(free) };
         }
-        (room + self.unit) & !self.unit
+        free = free.min(self.threshold);
+        if self.unit > 0 || mss == 0 {
+            return (free + self.unit) & !self.unit;
+        }
+        if self.told + mss <= free || self.told > free {
+            return free / mss * mss;
+        }
+        if mss == full && free > self.told + full / 2 {
+            free
+        } else {
+            self.told
+        }
     }
 
     /// Less than half of the buffer is free: windows are rounded down, and quick ACKs end (Linux `__tcp_select_window`).
+    #[inline]
     pub fn is_tight(&self) -> bool {
-        2 * self.held > self.clamp
+        let (free, all) = self.room(self.held);
+        free < self.clamp.min(all) / 2
     }
 
-    /// So much room is taken. True if that leaves a window at least twice as wide as the one offered,
+    /// Segments of `len` bytes are the peer's: how well they fill memory says which share of it is the window's (Linux
+    /// `tcp_measure_rcv_mss`).
+    #[cold]
+    pub fn measure_share(&mut self, len: u32) {
+        self.rcv_mss = len;
+        let share = Share::of(len, self.overhead);
+        if share != self.share {
+            self.share = share;
+            self.clamp = share.window(self.buffer).min(self.widest);
+            self.space = self.space.min(self.clamp);
+        }
+    }
+
+    /// Segments are of this length from now on; the share stays.
+    pub fn expect(&mut self, len: u32) {
+        self.rcv_mss = len;
+    }
+
+    /// Options that were not agreed on take no memory.
+    pub fn negotiated(&mut self, timestamps: bool) {
+        self.overhead = 40 + 12 * timestamps as u32;
+    }
+
+    /// Memory that so many bytes take, in segments of the peer's size and a rest.
+    #[inline]
+    pub fn memory(&self, bytes: u64) -> u64 {
+        if bytes == 0 {
+            return 0;
+        }
+        let mss = self.rcv_mss;
+        if bytes <= mss as u64 {
+            return truesize(bytes as u32, self.overhead);
+        }
+        let rest = (bytes % mss as u64) as u32;
+        let whole = bytes / mss as u64 * truesize(mss, self.overhead);
+        whole + if rest > 0 { truesize(rest, self.overhead) } else { 0 }
+    }
+
+    /// A segment arrives, `held` being taken. A buffer that is over full grows to that, while it may; and the window opens
+    /// no further (Linux `tcp_clamp_window`). True if so: quick ACKs end.
+    #[inline]
+    pub fn overflows(&mut self, held: u64) -> bool {
+        if held <= self.buffer {
+            return false;
+        }
+        self.buffer = self.buffer.max(held.min(self.most));
+        if held > self.buffer {
+            self.threshold = self.clamp.min(self.step);
+        }
+        true
+    }
+
+    /// So much memory is taken. True if that leaves a window at least twice as wide as the one offered,
     /// which is worth an ACK (Linux `tcp_cleanup_rbuf`).
     pub fn hold(&mut self, bytes: u64, rcv_nxt: u64) -> bool {
         self.held = bytes;
@@ -189,29 +282,52 @@ impl ReceiveWindow {
         self.widen(self.space, beyond);
     }
 
-    /// Linux `tcp_rcvbuf_grow`: the application drains `space` in one RTT.
+    /// Linux `tcp_rcvbuf_grow`: the application drains `space` in one RTT. Below 1 ms the growth is less (`tcp_rcvbuf_low_rtt`).
     fn widen(&mut self, space: u64, beyond: u64) {
-        let window = 2 * space;
-        let grow = 2 * window * (space - self.space) / self.space.max(1);
-        self.clamp = self.clamp.max((window + grow + beyond).min(self.most));
+        const LOW_RTT: u64 = 1_000;
+        let (window, rtt) = (2 * space, self.rtt_8 >> 3);
+        let grow = if rtt < LOW_RTT {
+            window * rtt / LOW_RTT
+        } else {
+            2 * window * (space - self.space.min(space)) / self.space.max(1)
+        };
         self.space = space;
+        let buffer = self.share.memory(window + grow + beyond).min(self.most);
+        if buffer > self.buffer {
+            self.buffer = buffer;
+            self.clamp = self.share.window(buffer).min(self.widest);
+        }
     }
 
-    /// A segment arrived: open the window towards its bound. True if it opened. So much room of
-    /// the buffer is taken.
+    /// A segment arrived: open the window towards its bound, by less if the segment fills its memory badly. True if it
+    /// opened. So much memory is taken (Linux `tcp_grow_window`).
     #[inline]
     pub fn on_segment(&mut self, len: u32, held: u64) -> bool {
-        let room = self.clamp.saturating_sub(held);
-        if self.threshold >= room || len < 128 {
+        let room = self.clamp.min(self.room(held).0);
+        if self.threshold >= room {
             return false;
         }
-        self.threshold = (self.threshold + self.step.max(2 * len as u64)).min(room);
+        let step = match self.share.window(truesize(len, self.overhead)) {
+            charged if charged <= len as u64 => self.step,
+            charged => self.step_of(len, charged / 2),
+        };
+        if step == 0 {
+            return false;
+        }
+        self.threshold = (self.threshold + step.max(2 * len as u64)).min(room);
         true
     }
-}
 
-/// What payload takes of the window: a buffer of 2304 bytes counts 2304 x 160/256 = 1440 for 1448 (Linux `truesize`,
-/// `tcp_win_from_space`).
-pub fn charge(bytes: u64) -> u64 {
-    bytes - bytes / 181
+    /// The smaller the window is beside the greatest one, the worse a segment may fill its memory (Linux `__tcp_grow_window`).
+    #[cold]
+    fn step_of(&self, len: u32, mut charged: u64) -> u64 {
+        let mut window = self.share.window(self.most) / 2;
+        while self.threshold <= window {
+            if charged <= len as u64 {
+                return 2 * self.rcv_mss as u64;
+            }
+            (charged, window) = (charged / 2, window / 2);
+        }
+        0
+    }
 }

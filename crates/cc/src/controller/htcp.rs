@@ -4,7 +4,7 @@
 //! of Linux `tcp_htcp`. Times in ticks of 1 ms; alpha, beta in 1/128; rates (B) in segments per second.
 
 use ackclock_core::trace::CaState;
-use ackclock_core::Time;
+use ackclock_core::{Span, Time};
 
 use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
@@ -70,7 +70,9 @@ impl Htcp {
         }
         self.packetcount = self.packetcount.saturating_add(ack.covered);
         let round = window.cwnd.saturating_sub((self.alpha >> 7).max(1) as u32);
-        let elapsed = self.now - self.lasttime.min(self.now);
+        // The first measurement counts from the kernel's tick 0, five minutes before a wrap of its 32 bits: no rate.
+        let elapsed =
+            if self.lasttime == 0 { u64::from(u32::MAX) } else { self.now - self.lasttime.min(self.now) };
         if self.packetcount < round || self.min_rtt == 0 || elapsed < self.min_rtt {
             return;
         }
@@ -116,6 +118,10 @@ impl Htcp {
 }
 
 impl CongestionControl for Htcp {
+    fn on_start(&mut self, _window: &mut Window, now: Time, _srtt: Span, _smss: u32) {
+        self.start(now.0 / 1_000_000 + 1);
+    }
+
     fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         self.start(ack.now.0 / 1_000_000 + 1);
         let open = ack.ca_state == CaState::Open;

@@ -34,7 +34,10 @@ impl Receiver {
         let last = std::mem::take(&mut self.short_size);
         let len = seg.len.min(self.segment_limit);
         if self.mode != DelayedAck::Linux || len >= self.rcv_mss {
-            self.rcv_mss = self.rcv_mss.max(len);
+            if len > self.rcv_mss {
+                self.rcv_mss = len;
+                self.window.measure_share(self.rcv_mss);
+            }
             self.pushed |= pushes;
             return;
         }
@@ -47,6 +50,7 @@ impl Receiver {
             self.short_size = len;
             if len == last {
                 self.rcv_mss = len;
+                self.window.expect(len);
                 return;
             }
         }

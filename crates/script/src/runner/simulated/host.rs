@@ -219,6 +219,10 @@ impl Host {
                 Some(_) => buffer,
                 None => (s.tcp_rmem[2] / 2).max(buffer),
             },
+            receive_memory: match socket.receive_buffer {
+                Some(_) => 2 * buffer,
+                None => s.tcp_rmem[2].max(2 * buffer),
+            },
             pacing: Pacing {
                 on: self.setup.qdisc == Qdisc::Fq || socket.max_pacing_rate.is_some(),
                 initial_window: false,

@@ -1,0 +1,71 @@
+//! The memory that a packet takes in a receive buffer, and the share of it that is payload (Linux `truesize`,
+//! `scaling_ratio`; sizes as measured behind a TUN device, 64 bits).
+
+/// Linux `struct sk_buff` and `skb_shared_info`, bytes, aligned.
+const SK_BUFF: u32 = 256;
+const SHARED_INFO: u32 = 320;
+/// Cache line: sizes are multiples of it.
+const LINE: u32 = 64;
+/// Heads up to the first size come from a cache of their own, of objects of the second (Linux SKB_SMALL_HEAD_CACHE_SIZE).
+const SMALL_HEAD: (u32, u32) = (512, 576);
+
+/// Memory of a packet with `len` bytes of payload and `overhead` of headers.
+#[inline]
+pub fn truesize(len: u32, overhead: u32) -> u64 {
+    let head = (len + overhead).next_multiple_of(LINE) + SHARED_INFO;
+    let object = if head <= SMALL_HEAD.0 { SMALL_HEAD.1 } else { head.next_power_of_two() };
+    (object + SK_BUFF) as u64
+}
+
+/// What part of memory is payload, in 256ths (Linux `scaling_ratio`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share(u64);
+
+impl Default for Share {
+    /// Linux TCP_DEFAULT_SCALING_RATIO, before the first segment.
+    fn default() -> Share {
+        Share(128)
+    }
+}
+
+impl Share {
+    /// Full segments of an Ethernet.
+    pub const FULL: Share = Share(160);
+
+    /// The least memory that holds such a window.
+    pub fn needed(self, window: u64) -> u64 {
+        (window << 8).div_ceil(self.0)
+    }
+
+    /// That of segments of this length.
+    pub fn of(len: u32, overhead: u32) -> Share {
+        Share(((len as u64) << 8).checked_div(truesize(len, overhead)).unwrap_or(0).max(1))
+    }
+
+    /// The window that so much memory holds (Linux `tcp_win_from_space`).
+    #[inline]
+    pub fn window(self, memory: u64) -> u64 {
+        (memory * self.0) >> 8
+    }
+
+    /// The memory that such a window needs (Linux `tcp_space_from_win`).
+    #[inline]
+    pub fn memory(self, window: u64) -> u64 {
+        (window << 8) / self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_as_measured_behind_a_tun_device() {
+        assert_eq!(truesize(1448, 52), 2304);
+        assert_eq!(truesize(1000, 52), 2304);
+        assert_eq!(truesize(500, 52), 1280);
+        assert_eq!(truesize(10, 52), 832);
+        assert_eq!(Share::of(1448, 52), Share::FULL);
+        assert_eq!(Share::of(1000, 52).window(2304), 999);
+    }
+}
