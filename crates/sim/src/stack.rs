@@ -94,12 +94,12 @@ stack! {
     /// The receiver joins SACKs that follow each other closely.
     sack_compression: bool = FLAG => |config, on| config.sack_compression = on;
     /// Greatest receive window.
-    receive_buffer: u64 = SIZE => |config, bytes| config.receive_buffer = bytes;
+    receive_buffer: u64 = SIZE => |config, bytes| (config.receive_buffer, config.receive_memory) = (bytes, 0);
     /// Receive buffer set by the application (SO_RCVBUF), which then does not grow by itself; how much of it the window may
     /// fill is the profile's.
     socket_buffer: u64 = SIZE => |config, bytes| {
         let window = bytes / 4 * config.window_quarters as u64;
-        (config.receive_buffer, config.first_buffer) = (window, window);
+        (config.receive_buffer, config.first_buffer, config.receive_memory) = (window, window, 0);
         if config.whole_window {
             config.initial_rwnd = window.min(u32::MAX as u64) as u32;
         }

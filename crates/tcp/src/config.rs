@@ -409,6 +409,7 @@ impl Config {
             initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
             first_buffer: 65_536, // half of tcp_rmem's default
             receive_buffer: 64 << 20,
+            receive_memory: 64 << 20, // tcp_rmem's greatest, as the kernel was measured with
             dsack: true,
             hz: 1000,
             rule: rule("prr-linux-6"),
