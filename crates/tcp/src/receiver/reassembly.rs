@@ -3,6 +3,7 @@
 use ackclock_core::{SackBlock, SackList};
 
 use super::{Receiver, NUM_SACKS};
+use crate::config::DelayedAck;
 
 /// Linux TCP_SACK_BLOCKS_EXPECTED: blocks that reach the sender even if the ACK after this one is lost.
 const SACK_BLOCKS_EXPECTED: usize = 2;
@@ -71,10 +72,21 @@ impl Receiver {
         self.report(start, end, (s, e));
     }
 
-    /// RFC 2018 §4: the block of the latest arrival, `start` to `end` in the range `run`, goes first. While ACKs are held
-    /// back, a block that opens or grows behind the second one would be told too late, so what is held back leaves now,
-    /// and answers this arrival too (Linux `tcp_sack_new_ofo_skb`).
+    /// RFC 2018 §4: the block of the latest arrival, `start` to `end` in the range `run`, goes first.
     fn report(&mut self, start: u64, end: u64, run: (u64, u64)) {
+        if self.mode == DelayedAck::Linux {
+            return self.report_as_linux(start, end);
+        }
+        self.sacks.retain(|b| b.1 < run.0 || b.0 > run.1);
+        self.sacks.truncate(NUM_SACKS - 1);
+        self.sacks.insert(0, run);
+    }
+
+    /// Linux knows only the blocks in its list: of a range that has left the list, the segment alone is reported, where RFC
+    /// 2018 §4 wants all of it. While ACKs are held back, a block that opens or grows behind the second one would be told too
+    /// late, so what is held back leaves now, and answers this arrival too (`tcp_sack_new_ofo_skb`,
+    /// `tcp_sack_maybe_coalesce`).
+    fn report_as_linux(&mut self, start: u64, end: u64) {
         let touched = self.sacks.iter().position(|b| start <= b.1 && b.0 <= end);
         if self.compressed > 0 && touched.unwrap_or(self.sacks.len()) >= SACK_BLOCKS_EXPECTED {
             if let Some(i) = touched {
@@ -84,9 +96,20 @@ impl Receiver {
             let window = self.window.advertise(self.rcv_nxt);
             self.early = Some((self.sack_list(), window));
         }
-        self.sacks.retain(|b| b.1 < run.0 || b.0 > run.1);
+        let mut first = (start, end);
+        if let Some(i) = touched {
+            let block = self.sacks.remove(i);
+            first = (first.0.min(block.0), first.1.max(block.1));
+        }
+        self.sacks.retain(|b| {
+            let meets = first.0 <= b.1 && b.0 <= first.1;
+            if meets {
+                first = (first.0.min(b.0), first.1.max(b.1));
+            }
+            !meets
+        });
         self.sacks.truncate(NUM_SACKS - 1);
-        self.sacks.insert(0, run);
+        self.sacks.insert(0, first);
     }
 
     pub(super) fn sack_list(&self) -> SackList {
