@@ -1,6 +1,6 @@
 """The simulator, compiled from `crates/python`. Text and numbers in, columns as raw little-endian buffers out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, final
 
 __all__ = [
@@ -160,7 +160,7 @@ def run(
     scenario_json: str,
     seed: int,
     pcap: str | None = None,
-    controllers: dict[str, type] | None = None,
+    controllers: Mapping[str, Callable[[], object]] | None = None,
     memory: int | None = None,
     stop: Stop | None = None,
 ) -> dict[str, Any]: ...
@@ -169,7 +169,7 @@ def run_batch(
     seeds: Sequence[int],
     threads: int,
     progress: Callable[[int], None] | None = None,
-    controllers: dict[str, type] | None = None,
+    controllers: Mapping[str, Callable[[], object]] | None = None,
     memory: int | None = None,
     stop: Stop | None = None,
 ) -> dict[str, Any]: ...
@@ -181,6 +181,7 @@ def run_each(
     budget_s: float,
     memory: int | None = None,
     stop: Stop | None = None,
+    controllers: Mapping[str, Callable[[], object]] | None = None,
 ) -> _Kept: ...
 def estimate_memory(scenario_json: str) -> int: ...
 def ideal_path(

@@ -15,6 +15,7 @@ from typing import Any, SupportsIndex, cast, get_args
 from ackclock import _engine
 from ackclock._results import Batch, Run
 from ackclock.errors import ControllerError, InputError, ScenarioError, UnavailableError, quote
+from ackclock.own import classes
 from ackclock.scenario import CapturePoint, Scenario
 
 __all__ = ["MEMORY_LIMIT", "check_memory", "run", "run_batch"]
@@ -100,16 +101,16 @@ def run(
     limit = _check_whole("memory_limit", memory_limit, 1)
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, limit)
-    classes = _check_own(controllers, utilities)
+    made = _check_own(scenario, controllers, utilities)
     place = None if pcap is None else str(pcap)
-    raw = engine_call(lambda: _engine.run(text, seed, place, classes, min(limit, MOST_MEMORY), stopped))
+    raw = engine_call(lambda: _engine.run(text, seed, place, made, min(limit, MOST_MEMORY), stopped))
     _raise_failure(raw)
     return Run(
         scenario=scenario,
         seed=seed,
         digest=raw["digest"],
         tables=raw["tables"],
-        provenance=_provenance(scenario, text, seed, classes),
+        provenance=_provenance(scenario, text, seed, made),
     )
 
 
@@ -155,16 +156,16 @@ def run_batch(
     limit = _check_whole("memory_limit", memory_limit, 1)
     text = scenario.to_engine_json()
     check_memory(text, limit, runs=jobs)
-    classes = _check_own(controllers, utilities)
+    made = _check_own(scenario, controllers, utilities)
     each = min(limit, MOST_MEMORY) // jobs
-    raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress, classes, each, stopped))
+    raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress, made, each, stopped))
     _raise_failure(raw)
     return Batch(
         scenario=scenario,
         seeds=tuple(seeds),
         digests=tuple(raw["digests"]),
         tables=raw["tables"],
-        provenance=_provenance(scenario, text, seeds, classes),
+        provenance=_provenance(scenario, text, seeds, made),
     )
 
 
@@ -244,10 +245,10 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
 
 
 def _check_own(
-    controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
+    scenario: Scenario, controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
 ) -> dict[str, Any] | None:
     """The user's own parts, by name."""
-    own: dict[str, Any] = _check_controllers(controllers) or {}
+    own: dict[str, Any] = {**classes(scenario.own()), **(_check_controllers(controllers) or {})}
     if utilities is None:
         return own or None
     if not isinstance(utilities, Mapping):
@@ -291,6 +292,7 @@ def _source(made: Any) -> str:
     """What distinguishes the code of one controller or function from another's."""
     import inspect
 
+    made = getattr(made, "func", made)  # of a class with options, which are in the compiled scenario
     try:
         return inspect.getsource(made)
     except (OSError, TypeError):

@@ -26,6 +26,17 @@ pub struct Failure {
     pub error: PyErr,
 }
 
+impl Failure {
+    /// In a line.
+    pub fn told(&self) -> String {
+        let seconds = self.time.as_secs();
+        let said = Python::attach(|py| self.error.value(py).to_string());
+        let kind =
+            Python::attach(|py| self.error.get_type(py).name().map(|n| n.to_string()).unwrap_or_default());
+        format!("controller {}, {} at {seconds:.6} s: {kind}: {said}", self.class, self.hook)
+    }
+}
+
 /// Where the controllers of one run leave their first failure.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 

@@ -20,7 +20,7 @@ use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::recovery::{self, Rule};
 use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
-use ackclock_sim::{Bounds, Column, Customs, Error, Table};
+use ackclock_sim::{Bounds, Column, Customs, Error, Scenario, Table};
 use controller::{Failure, Slot};
 use interrupt::{wall_clock, Hooked, Interrupt, PyStop};
 
@@ -271,7 +271,8 @@ type Wanted = Vec<(String, Option<Vec<String>>)>;
 /// tables named; after `budget_s` of CPU time, or when `stop` is set, the rest is left undone, and the lists returned
 /// are shorter. A run that needs more than `memory` bytes fails.
 #[pyfunction]
-#[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None))]
+#[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None, controllers = None))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run_each<'py>(
     py: Python<'py>,
@@ -282,11 +283,14 @@ fn run_each<'py>(
     budget_s: f64,
     memory: Option<u64>,
     stop: Option<&Bound<'py, PyStop>>,
+    controllers: Option<Classes>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let interrupt = Interrupt::new(stop.map(Bound::get));
+    let slot = Slot::default();
+    let customs = customs(py, &controllers.unwrap_or_default(), &slot);
     let kept = guarded(py, || {
         let asked = Cell::new(wall_clock());
-        let stop = || interrupt.comes(&asked);
+        let stop = || controller::failed(&slot) || interrupt.comes(&asked);
         ackclock_sim::summary::check_tables(&tables)?;
         let known = ackclock_sim::Metrics::parse(&metrics)?;
         let parsed = scenarios.iter().map(|s| ackclock_sim::parse(s)).collect::<Result<Vec<_>, _>>()?;
@@ -295,7 +299,13 @@ fn run_each<'py>(
             .iter()
             .map(|&(at, seed)| parsed.get(at).map(|s| (s, seed)).ok_or_else(|| place(at)))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(ackclock_sim::run_each(&list, &known, &tables, budget_s, &Bounds { memory, stop: &stop }))
+        let bounds = Bounds { memory, stop: &stop };
+        let one = |scenario: &Scenario, seed, wanted: &dyn Fn(&str) -> bool| {
+            let output = ackclock_sim::run_for(scenario, seed, &customs, &bounds, wanted);
+            let failure = slot.lock().ok().and_then(|mut slot| slot.take());
+            failure.map_or(output, |failure| Err(Error::Own(failure.told())))
+        };
+        Ok(ackclock_sim::run_each(&list, &known, &tables, budget_s, one))
     })?
     .map_err(refusal)?;
     if stop.is_none() {

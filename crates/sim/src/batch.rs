@@ -10,10 +10,9 @@ use std::time::Duration;
 use ackclock_cc::Controller;
 use ackclock_core::Digest;
 
-use crate::bounds::Bounds;
 use crate::cpu::thread_seconds;
 use crate::error::Error;
-use crate::run::{run, run_for, Output};
+use crate::run::{run, Output};
 use crate::spec::Scenario;
 use crate::summary::Metrics;
 use crate::table::{concatenate, Table};
@@ -103,7 +102,8 @@ pub struct Kept {
     pub tables: Vec<Table>,
 }
 
-/// Run each (scenario, seed) of the list on the calling thread and keep the metrics and the tables named. A run that is
+/// Make each run (scenario, seed) of the list by `one`, which is told what tables are wanted, on the calling thread, and
+/// keep the metrics and the tables named. A run that is
 /// refused, or that panics, which only a bug of ours can cause, leaves its error and does not stop the others. After
 /// `budget_s` of CPU time, or when the caller wants an end, no further run is started: the rest of the list has no
 /// outcome, and is asked for again.
@@ -112,7 +112,7 @@ pub fn run_each(
     metrics: &Metrics,
     tables: &[(String, Option<Vec<String>>)],
     budget_s: f64,
-    bounds: &Bounds,
+    one: impl Fn(&Scenario, u64, &dyn Fn(&str) -> bool) -> Result<Output, Error>,
 ) -> Kept {
     let mut kept = Kept::default();
     let mut rows = Vec::new();
@@ -126,7 +126,7 @@ pub fn run_each(
             break;
         }
         let asked = |name: &str| metrics.need(name) || tables.iter().any(|(wanted, _)| wanted == name);
-        let output = catch_unwind(AssertUnwindSafe(|| run_for(scenario, seed, bounds, asked)));
+        let output = catch_unwind(AssertUnwindSafe(|| one(scenario, seed, &asked)));
         let output = match output {
             Ok(Ok(output)) => output,
             Ok(Err(Error::Stopped)) => break,

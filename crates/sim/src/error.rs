@@ -18,6 +18,9 @@ pub enum Error {
         /// What may stand there.
         allowed: String,
     },
+    /// A user's own controller failed.
+    #[error("{0}")]
+    Own(String),
     /// The caller stopped a batch.
     #[error("stopped by the caller")]
     Stopped,

@@ -47,7 +47,7 @@ pub use bounds::Bounds;
 pub use error::Error;
 pub use estimate::estimate_memory;
 pub use hosts::Customs;
-pub use run::{parse, run, run_with, Output};
+pub use run::{parse, run, run_for, run_with, Output};
 pub use spec::{Scenario, FAMILIES, TABLES};
 pub use summary::Metrics;
 pub use table::{Column, Table};

@@ -34,14 +34,15 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
     run_with(scenario, seed, &Customs::new(), &Bounds::NONE)
 }
 
-/// The same, with those tables only whose names are `wanted`.
+/// The same with a user's own controllers, within bounds, and with those tables only whose names are `wanted`.
 pub fn run_for(
     scenario: &Scenario,
     seed: u64,
+    customs: &Customs,
     bounds: &Bounds,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Output, Error> {
-    play(scenario, seed, &Customs::new(), bounds, wanted)
+    play(scenario, seed, customs, bounds, wanted)
 }
 
 /// The same with a user's own controllers, and within bounds.

@@ -393,7 +393,10 @@ mod tests {
         let all = run(&scenario, 3).expect("runs").tables;
         for some in [&names[..], &names[..1], &names[names.len() - 1..], &[]] {
             let metrics = Metrics::parse(some).expect("metrics");
-            let few = crate::run::run_for(&scenario, 3, &crate::Bounds::NONE, |name| metrics.need(name))
+            let few =
+                crate::run::run_for(&scenario, 3, &crate::Customs::new(), &crate::Bounds::NONE, |name| {
+                    metrics.need(name)
+                })
                 .expect("runs")
                 .tables;
             assert!(few.len() < all.len() && few.iter().all(|table| all.contains(table)));
@@ -401,7 +404,10 @@ mod tests {
             assert_eq!(bits(&few), bits(&all));
         }
         for table in &all {
-            let one = crate::run::run_for(&scenario, 3, &crate::Bounds::NONE, |name| name == table.name)
+            let one =
+                crate::run::run_for(&scenario, 3, &crate::Customs::new(), &crate::Bounds::NONE, |name| {
+                    name == table.name
+                })
                 .expect("runs")
                 .tables;
             assert_eq!(one, std::slice::from_ref(table));

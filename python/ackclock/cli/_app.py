@@ -97,6 +97,19 @@ PlotWidth = Annotated[
 ]
 
 
+Controllers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--controller",
+        metavar="FILE.py:CLASS",
+        help="Your own congestion controller, for all flows; or NAME=FILE.py:CLASS, for those with custom:NAME. Repeatable.",
+    ),
+]
+OwnCode = Annotated[
+    bool, typer.Option("--own-code", help="Run controllers that the file itself names as FILE.py:CLASS.")
+]
+
+
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
@@ -154,11 +167,15 @@ def run(
     report: Report = None,
     plot: Plots = None,
     width: PlotWidth = "double",
+    controller: Controllers = None,
+    own_code: OwnCode = False,
 ) -> None:
     """Run a scenario."""
     from ackclock.cli import _run
 
     _run.run(
+        controllers=controller or [],
+        own_code=own_code,
         report=_path(report, "--report"),
         plots=plot or [],
         width=width,
@@ -414,6 +431,7 @@ def sweep_run(
     metric: Metric = "goodput_bps",
     most_seeds: MostSeeds = 10_000,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
+    own_code: OwnCode = False,
     json: Json = False,
 ) -> int:
     """Make the runs that the folder does not have yet. Exit code 1 if runs failed."""
@@ -428,6 +446,7 @@ def sweep_run(
         metric=metric,
         most_seeds=most_seeds,
         retry=retry,
+        own_code=own_code,
         as_json=json,
     )
 
@@ -442,13 +461,14 @@ def sweep_resume(
     pbs: Pbs = None,
     worker: Worker = None,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
+    own_code: OwnCode = False,
     json: Json = False,
 ) -> int:
     """Continue a sweep. The same as run, for an existing folder."""
     from ackclock.cli import _sweep, _workers
 
     workers = _workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
-    return _sweep.resume(file, out=_path(out, "--out"), workers=workers, retry=retry, as_json=json)
+    return _sweep.resume(file, out=_path(out, "--out"), workers=workers, retry=retry, own_code=own_code, as_json=json)
 
 
 @sweep.command("status")
@@ -513,6 +533,7 @@ def compare(
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Keep the runs in this folder.")] = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
+    own_code: OwnCode = False,
     json: Json = False,
 ) -> None:
     """Run two scenarios under the same seeds and print which is larger, by how much, or that no difference shows."""
@@ -527,6 +548,7 @@ def compare(
         most_seeds=most_seeds,
         out=_path(out, "--out"),
         workers=_workers.Workers(jobs=jobs, scheduler=scheduler),
+        own_code=own_code,
         as_json=json,
     )
 

@@ -49,6 +49,8 @@ def run(
     report: Path | None = None,
     plots: Sequence[str] = (),
     width: str = "double",
+    controllers: Sequence[str] = (),
+    own_code: bool = False,
 ) -> None:
     """Read, check everything that can be checked, run, print, write."""
     import ackclock
@@ -67,9 +69,11 @@ def run(
             raise InputError(f"{option}: found {quote(value)}; allowed: with --backend linux only")
     if network not in (None, "auto", "qdisc", "relay"):
         raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
-    scenario = ackclock.load(file)
+    scenario = ackclock.load(file, own_code=own_code)
     for text in changes:
         scenario = change(scenario, text)
+    for text in controllers:
+        scenario = controlled(scenario, text)
     if trace is not None:
         try:
             scenario = scenario.set("record.trace", trace)
@@ -210,6 +214,35 @@ def change(scenario: Scenario, text: str) -> Scenario:
         return scenario.set(key.strip(), _value(value.strip()))
     except ScenarioError as error:
         raise error.read_from("--set") from None
+
+
+def controlled(scenario: Scenario, text: str) -> Scenario:
+    """Apply one `--controller`: the class takes the flows over, all or those that ask for it by name."""
+    from ackclock.own import named
+    from ackclock.scenario.flow import OWN
+
+    name, equals, file = text.rpartition("=")
+    if not named(file) or (equals and not name):
+        raise InputError(f"--controller: found {quote(text)}; allowed: FILE.py:CLASS, or NAME=FILE.py:CLASS")
+    wanted = [
+        i
+        for i, group in enumerate(scenario.flows)
+        if (group.congestion_control == f"{OWN}{name}" if equals else not group.is_plain)
+    ]
+    if not wanted:
+        asked = ", ".join(group.congestion_control for group in scenario.flows)
+        raise InputError(
+            f"--controller: found {quote(text)} for flows of {asked}; allowed: a name that a flow asks for"
+        )
+    changes: dict[str, Any] = {}
+    for i in wanted:
+        changes[f"flows.{i}.congestion_control"] = str(Path(file).resolve())
+        if not equals and scenario.flows[i].congestion_control_options:
+            changes[f"flows.{i}.congestion_control_options"] = {}
+    try:
+        return scenario.set_all(changes)
+    except ScenarioError as error:
+        raise error.read_from("--controller") from None
 
 
 def _value(text: str) -> Any:

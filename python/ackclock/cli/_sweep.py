@@ -28,6 +28,7 @@ def run(
     metric: str,
     most_seeds: int,
     retry: bool,
+    own_code: bool,
     as_json: bool,
 ) -> int:
     """Run what is missing; exit code 1 if runs failed."""
@@ -35,7 +36,7 @@ def run(
     from ackclock.sweep.precision import parse_width
 
     workers.check()
-    sweep, folder = _find(target, out)
+    sweep, folder = _find(target, out, own_code=own_code)
     precision = None
     if width is not None:
         precision = sweeps.Precision(metric=metric, width=parse_width(width), most_seeds=most_seeds)
@@ -72,7 +73,7 @@ def run(
     return 1 if status.failed else 0
 
 
-def resume(target: Path, *, out: Path | None, workers: Workers, retry: bool, as_json: bool) -> int:
+def resume(target: Path, *, out: Path | None, workers: Workers, retry: bool, own_code: bool, as_json: bool) -> int:
     """Run what is missing in a folder that there is."""
     from ackclock import sweep as sweeps
 
@@ -87,6 +88,7 @@ def resume(target: Path, *, out: Path | None, workers: Workers, retry: bool, as_
         metric="goodput_bps",
         most_seeds=0,
         retry=retry,
+        own_code=own_code,
         as_json=as_json,
     )
 
@@ -170,6 +172,7 @@ def compare(
     most_seeds: int,
     out: Path | None,
     workers: Workers,
+    own_code: bool,
     as_json: bool,
 ) -> None:
     """Run two scenarios under the same seeds and print what differs."""
@@ -180,7 +183,7 @@ def compare(
 
     workers.check()
     arms.check_metrics(metrics)
-    scenarios = [ackclock.load(path) for path in (first, second)]
+    scenarios = [ackclock.load(path, own_code=own_code) for path in (first, second)]
     names = (first.stem, second.stem)
     if names[0] == names[1]:
         names = (str(first), str(second))
@@ -294,16 +297,20 @@ def _stoppable(work: Callable[[], T], stop: threading.Event) -> T:
     return ended[0]
 
 
-def _find(target: Path, out: Path | None) -> tuple[Sweep, Path]:
+def _find(target: Path, out: Path | None, *, own_code: bool) -> tuple[Sweep, Path]:
     """The sweep, and the folder of its runs: of a file, or of a folder that holds it."""
     from ackclock import sweep as sweeps
+    from ackclock.own import refuse
 
     if target.is_dir():
         if out is not None:
             raise InputError(f"--out: found it beside the folder {target}; allowed: with a sweep file")
         with sweeps.Store(target) as store:
-            return sweeps.sweep_of(store), target
-    return sweeps.load(target), out or Path(f"{target.stem}.sweep")
+            sweep = sweeps.sweep_of(store)
+        if not own_code:
+            refuse(sweep.controllers(), source=str(target))
+        return sweep, target
+    return sweeps.load(target, own_code=own_code), out or Path(f"{target.stem}.sweep")
 
 
 def _folder(target: Path, out: Path | None) -> tuple[Path, str]:
@@ -312,7 +319,7 @@ def _folder(target: Path, out: Path | None) -> tuple[Path, str]:
 
     if target.is_dir():
         return target, ""
-    sweep = sweeps.load(target)
+    sweep = sweeps.load(target, own_code=True)  # is read, not run
     return out or Path(f"{target.stem}.sweep"), sweep.name
 
 

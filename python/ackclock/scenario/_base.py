@@ -27,6 +27,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from ackclock import units
 from ackclock.errors import ScenarioError, nearest, one_of, quote
+from ackclock.own import named
 from ackclock.units import Dimension
 
 
@@ -301,10 +302,13 @@ class Registered:
         Registry.
     own
         What names outside the registry begin with: a user's own, or another backend's.
+    files
+        Whether `FILE.py:CLASS` names a user's own, too.
     """
 
     kind: str
     own: tuple[str, ...] = ()
+    files: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._check)
@@ -312,6 +316,7 @@ class Registered:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         known: dict[str, Any] = {"type": "string", "enum": self.names()}
         others = [{"type": "string", "pattern": f"^{prefix}.+"} for prefix in self.own]
+        others += [{"type": "string", "pattern": r"^.+\.py:[A-Za-z_]\w*$"}] if self.files else []
         return {"anyOf": [known, *others]} if others else known
 
     def expected(self) -> str:
@@ -325,6 +330,8 @@ class Registered:
     def _check(self, value: object) -> object:
         names = self.names()
         if isinstance(value, str) and value.startswith(self.own) and value not in self.own:
+            return value
+        if self.files and named(value):
             return value
         if value not in names:
             raise ScenarioError(found=quote(value), allowed=one_of(str(value), names))

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from ackclock import units
 from ackclock.errors import ScenarioError, quote
+from ackclock.own import OwnClass, described, named, short
 from ackclock.scenario._base import (
     Count,
     Duration,
@@ -41,11 +42,11 @@ class Flows(Table):
     """Transport protocol; absent: as controller and workload need."""
     profile: Annotated[str, Registered("profiles")] = "linux-6"
     """Host profile."""
-    congestion_control: Annotated[str, Registered("controllers", own=(OWN, KERNEL))] = "cubic"
-    """Congestion controller; "custom:NAME" is one that is given to the run, "kernel:NAME" one of the kernel
-    for the linux backend."""
+    congestion_control: Annotated[str, Registered("controllers", own=(OWN, KERNEL), files=True)] = "cubic"
+    """Congestion controller; "FILE.py:CLASS" is your own, "custom:NAME" one that is given to the run, "kernel:NAME" one of
+    the kernel for the linux backend."""
     congestion_control_options: Annotated[dict[str, bool | float | str], Options()] = Field(default_factory=dict)
-    """Options of the controller, by name; see `ackclock list`."""
+    """Options of the controller, by name; see `ackclock list`. Of your own: keyword arguments of the class."""
     recovery: Annotated[str, Registered("recovery")] | None = None
     """Recovery rule; absent: the profile's."""
     stack: Stack = Stack.constant()
@@ -74,6 +75,8 @@ class Flows(Table):
                 found=f"options of {quote(self.congestion_control)}",
                 allowed="none for a controller of one's own; give them to its class",
             )
+        if named(self.congestion_control):
+            return self
         from ackclock import _engine
 
         refused = _engine.check_controller(self.congestion_control, dict(self.congestion_control_options))
@@ -84,7 +87,7 @@ class Flows(Table):
 
     @model_validator(mode="after")
     def _transport_fits(self) -> Flows:
-        plain = self.workload.kind in schema()["datagrams"]
+        plain = self.is_plain
         pcc = self.congestion_control in schema()["pcc"]["controllers"] and not plain
         needed = "udp" if plain else "pcc" if pcc else "tcp"
         if self.transport not in (None, needed):
@@ -136,16 +139,28 @@ class Flows(Table):
         """What the group is called."""
         if self.name is not None:
             return self.name
-        plain = self.workload.kind in schema()["datagrams"]
-        return self.workload.kind if plain else self.congestion_control
+        return self.workload.kind if self.is_plain else short(self.congestion_control)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it sends datagrams that no controller governs."""
+        return self.workload.kind in schema()["datagrams"]
+
+    @property
+    def own(self) -> OwnClass | None:
+        """The user's own class that controls it, with its file as it is now."""
+        if not named(self.congestion_control):
+            return None
+        return described(self.congestion_control, self.congestion_control_options)
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""
+        own = self.own
         return without_none(
             count=self.count,
             profile=self.profile,
-            congestion_control=self.congestion_control,
-            congestion_control_options=dict(self.congestion_control_options),
+            congestion_control=self.congestion_control if own is None else f"{OWN}{own.key}",
+            congestion_control_options=dict(self.congestion_control_options) if own is None else {},
             recovery=self.recovery,
             stack=self.stack.engine(),
             workload=self.workload.engine(),

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ackclock import units
+from ackclock import own, units
 from ackclock.errors import InputError, ScenarioError, one_of, quote
+from ackclock.own import OwnClass
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
 from ackclock.scenario._tables import DropTail, Population, Scripted
 from ackclock.scenario._toml import check_keys, to_toml
@@ -269,6 +270,15 @@ class Scenario(Table):
                 found |= link.capacity.inputs()
         return found
 
+    def controllers(self) -> list[tuple[str, str]]:
+        """Key and name of each group's controller."""
+        return [(f"flows.{i}.congestion_control", group.congestion_control) for i, group in enumerate(self.flows)]
+
+    def own(self) -> tuple[OwnClass, ...]:
+        """The users' own classes that control its flows, each once."""
+        found = (group.own for group in self.flows)
+        return tuple(dict.fromkeys(one for one in found if one is not None))
+
     def to_engine_json(self, *, capture: CapturePoint | None = None) -> str:
         """Compile to what the engine reads: JSON in whole nanoseconds, bits per second and bytes.
 
@@ -364,13 +374,15 @@ def _position(entries: list[Any], part: str, place: str) -> int:
     return int(part)
 
 
-def load(path: str | Path) -> Scenario:
+def load(path: str | Path, *, own_code: bool = False) -> Scenario:
     """Read a scenario file.
 
     Parameters
     ----------
     path
         A TOML file of at most 1 MiB.
+    own_code
+        Whether controllers may be named by a file of Python, which a run would execute.
 
     Raises
     ------
@@ -406,7 +418,10 @@ def load(path: str | Path) -> Scenario:
             source=source, found=f"no valid TOML ({_why_invalid(error, text)})", allowed=allowed
         ) from None
     try:
-        return Scenario.from_dict(_anchored(values, Path(path).parent))
+        scenario = Scenario.from_dict(_anchored(values, Path(path).parent))
+        if not own_code:
+            own.refuse(scenario.controllers())
+        return scenario
     except ScenarioError as error:
         raise error.read_from(source) from None
 
@@ -417,6 +432,9 @@ def _anchored(value: Any, folder: Path) -> Any:
         return [_anchored(entry, folder) for entry in value]
     if not isinstance(value, dict):
         return value
+    control = value.get("congestion_control")
+    if isinstance(control, str):
+        value = {**value, "congestion_control": own.anchored(control, folder)}
     name = value.get("file")
     if value.get("kind") == "mahimahi" and isinstance(name, str) and name:
         return {**value, "file": str(folder / name)}

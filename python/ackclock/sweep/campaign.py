@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ackclock._run import MEMORY_LIMIT, check_memory
 from ackclock.errors import AckclockError, UnavailableError
+from ackclock.own import OwnClass
 from ackclock.sweep.apart import SUSPECT_AFTER
 from ackclock.sweep.executors import Executor
 from ackclock.sweep.store import DONE, FAILED, Store
@@ -282,9 +283,12 @@ class Campaign:
 
     def _task(self, runs: Sequence[int], budget_s: float, *, apart: bool) -> Task:
         texts: dict[str, int] = {}
+        own: dict[OwnClass, None] = {}
         places = []
         for at in runs:
-            text = self._cells[self._cell_of[at]].text
+            cell = self._cells[self._cell_of[at]]
+            text = cell.text
+            own |= dict.fromkeys(cell.own)
             places.append((texts.setdefault(text, len(texts)), self._seeds[at]))
         return Task(
             texts=tuple(texts),
@@ -295,6 +299,7 @@ class Campaign:
             engine=self._engine,
             memory=self._limit // max(self._slots, 1),
             apart=apart,
+            own=tuple(own),
         )
 
     def _take_in(self, task: Task, runs: list[int], done: Done | Exception) -> None:

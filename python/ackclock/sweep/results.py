@@ -135,7 +135,7 @@ def sweep_of(store: Store, name: str = "") -> Sweep:
     if name not in known:
         found = quote(name) if name else f"{len(known)} sweeps" if known else "no sweep"
         raise InputError(f"{folder}: found {found}; allowed: {one_of(name, known) or 'a folder with a sweep'}")
-    return load(_place(folder, name) / "sweep.toml")
+    return load(_place(folder, name) / "sweep.toml", own_code=True)  # is read, not run
 
 
 def _joined(store: Store, sweep: Sweep) -> pl.DataFrame:

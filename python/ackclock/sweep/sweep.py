@@ -15,6 +15,7 @@ from typing import Any
 from ackclock import _engine
 from ackclock._run import engine_call
 from ackclock.errors import ScenarioError, one_of, quote
+from ackclock.own import OwnClass, anchored, named, refuse, short
 from ackclock.scenario import Scenario
 from ackclock.scenario import load as load_scenario
 from ackclock.scenario._toml import check_keys
@@ -73,6 +74,11 @@ class Cell:
     def text(self) -> str:
         """The compiled scenario. Its name, which is no part of the result, is left out."""
         return json.dumps(self.scenario.to_engine(), separators=(",", ":"))
+
+    @cached_property
+    def own(self) -> tuple[OwnClass, ...]:
+        """Users' own classes that it names."""
+        return self.scenario.own()
 
     @cached_property
     def hash(self) -> str:
@@ -193,9 +199,14 @@ class Sweep:
                 raise ScenarioError(
                     key=error.key, found=f"{error.found} in the cell {told}", allowed=error.allowed
                 ) from None
-            keys = {column[key]: value for key, value in point.items()}
+            keys = {column[key]: short(value) if named(value) else value for key, value in point.items()}
             cells.append(Cell(scenario=scenario, keys=keys, seeds=self.seeds))
         return cells
+
+    def controllers(self) -> list[tuple[str, str]]:
+        """Key and name of each controller, in the scenario and in the axes."""
+        own = [(f"scenario.{key}", name) for key, name in self.scenario.controllers()]
+        return [*own, *((f"axes.{axis.key}", value) for axis in self.axes for value in axis.values)]
 
     def to_dict(self) -> dict[str, Any]:
         """The sweep as plain values, the scenario inside; `Sweep.from_dict` reads them."""
@@ -235,8 +246,9 @@ class Sweep:
                 key="scenario", found="nothing", allowed="the path of a scenario file; this key is required"
             )
         names = _table(values, "names")
+        folder = folder or Path()
         axes = tuple(
-            Axis.parse(key, value, name=_text("names." + key, names.get(key, "")))
+            Axis.parse(key, _anchored(value, folder), name=_text("names." + key, names.get(key, "")))
             for key, value in _table(values, "axes").items()
         )
         for key in names:
@@ -249,7 +261,7 @@ class Sweep:
             raise ScenarioError(key="zip", found=quote(groups), allowed="a list of lists of two keys of axes or more")
         return cls(
             name=_text("name", values.get("name", "sweep")),
-            scenario=_scenario(values["scenario"], folder or Path()),
+            scenario=_scenario(values["scenario"], folder),
             axes=axes,
             zip=tuple(tuple(_text("zip", key) for key in group) for group in groups),
             seeds=_seeds(values.get("seeds", 1)),
@@ -264,13 +276,15 @@ def standard_metrics() -> tuple[str, ...]:
     return tuple(name for name, _ in _engine.registry()["metrics"])
 
 
-def load(path: str | Path) -> Sweep:
+def load(path: str | Path, *, own_code: bool = False) -> Sweep:
     """Read a sweep file.
 
     Parameters
     ----------
     path
         A TOML file of at most 1 MiB. The path of its scenario counts from the file's folder.
+    own_code
+        Whether controllers may be named by a file of Python, which a run would execute.
 
     Raises
     ------
@@ -297,9 +311,19 @@ def load(path: str | Path) -> Sweep:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise ScenarioError(source=str(path), found=f"no valid TOML ({error})", allowed=allowed) from None
     try:
-        return Sweep.from_dict({"name": _stem(path), **values}, folder=path.parent)
+        sweep = Sweep.from_dict({"name": _stem(path), **values}, folder=path.parent)
+        if not own_code:
+            refuse(sweep.controllers())
+        return sweep
     except ScenarioError as error:
         raise error if error.source else error.read_from(str(path)) from None
+
+
+def _anchored(values: Any, folder: Path) -> Any:
+    """Values of an axis; those that name a controller's file, as seen from the folder of the sweep."""
+    if not isinstance(values, list | tuple):
+        return values
+    return [anchored(value, folder) if named(value) else value for value in values]
 
 
 def _stem(path: Path) -> str:
@@ -318,7 +342,7 @@ def _scenario(written: Any, folder: Path) -> Scenario:
         raise ScenarioError(
             key="scenario", found=quote(written), allowed="the path of a scenario file, or its keys as a table"
         )
-    return load_scenario(folder / written)
+    return load_scenario(folder / written, own_code=True)  # the sweep is asked as a whole
 
 
 def _seeds(written: Any) -> tuple[int, ...]:

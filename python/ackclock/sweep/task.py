@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock import _engine
 from ackclock._results import Columns, series
 from ackclock._run import engine_call
+from ackclock.own import OwnClass, classes
 from ackclock.sweep.apart import compute_apart
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Task:
         Bytes that a run may need.
     apart
         Make them in a process of their own: twice the process that made them died.
+    own
+        Users' own classes that the scenarios name.
     """
 
     texts: tuple[str, ...]
@@ -47,6 +50,7 @@ class Task:
     engine: str
     memory: int | None = None
     apart: bool = False
+    own: tuple[OwnClass, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,10 +100,13 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
         raise UnavailableError(f"this worker has engine {engine_identity()}; needed: {task.engine}")
     if task.apart:
         return compute_apart(task, stop)
+    made = classes(task.own) or None
     started = time.thread_time()
     try:
         raw = engine_call(
-            lambda: _engine.run_each(task.texts, task.runs, task.metrics, task.tables, task.budget_s, task.memory, stop)
+            lambda: _engine.run_each(
+                task.texts, task.runs, task.metrics, task.tables, task.budget_s, task.memory, stop, made
+            )
         )
     except AckclockError as error:  # a text that cannot be read fails alone, where it is the only one
         if len(task.texts) == 1:
@@ -128,6 +135,7 @@ def _one_by_one(task: Task, stop: _engine.Stop | None) -> Done:
             budget_s=task.budget_s,
             engine=task.engine,
             memory=task.memory,
+            own=task.own,
         ),
         stop=stop,
     )

@@ -1,0 +1,168 @@
+"""Your own controllers by the name of their file: `wary.py:Wary` stands wherever the name of a controller does.
+
+A file of Python is a program. Reading a scenario never runs it; running the scenario does. So whoever reads a scenario or a sweep
+from a file has to say that such names in it are meant (`own_code=True`, `--own-code`).
+
+The compiled scenario holds the class's name, its options and a hash of its file, and not where the file lies. So a run's identity
+follows the code: after a change of the file, a sweep makes its runs again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from ackclock.errors import InputError, ScenarioError, UnavailableError, quote
+
+__all__ = ["OwnClass", "anchored", "classes", "described", "named", "refuse", "short"]
+
+_NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
+
+LARGEST = 2**20
+"""Bytes of a file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnClass:
+    """A class in a file, and the options that it is made with. Plain values, so that it can travel to a worker.
+
+    Parameters
+    ----------
+    file, name
+        Where it is.
+    options
+        Keyword arguments of the class, as JSON.
+    digest
+        Hash of the file when the scenario was compiled.
+    """
+
+    file: str
+    name: str
+    options: str
+    digest: str
+
+    @property
+    def key(self) -> str:
+        """What the compiled scenario calls it."""
+        return f"{self.name}@{self.digest}" + ("" if self.options == "{}" else self.options)
+
+    def load(self) -> Callable[[], Any]:
+        """The class, or a function that makes its instances with the options.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be imported, or has no such class.
+        UnavailableError
+            If the file is another one than when the scenario was compiled.
+        """
+        if _digest(self.file) != self.digest:
+            raise UnavailableError(f"{self.file}: found other code than when the runs were planned; start them again")
+        made = getattr(_module(self.file, self.digest), self.name, None)
+        if not isinstance(made, type):
+            found = "nothing" if made is None else quote(repr(made))
+            raise InputError(f"{self.file}:{self.name}: found {found} of this name; allowed: a class in the file")
+        options = json.loads(self.options)
+        return partial(made, **options) if options else made
+
+
+def named(text: object) -> bool:
+    """Whether a controller's name is that of a file: `FILE.py:CLASS`."""
+    return isinstance(text, str) and _NAMED.fullmatch(text) is not None
+
+
+def anchored(text: str, folder: Path) -> str:
+    """The name with its file as seen from a folder."""
+    found = _NAMED.fullmatch(text)
+    return text if found is None else f"{(folder / found['file']).resolve()}:{found['name']}"
+
+
+def short(text: str) -> str:
+    """The name without its folders."""
+    found = _NAMED.fullmatch(text)
+    return text if found is None else f"{Path(found['file']).name}:{found['name']}"
+
+
+def described(text: str, options: Mapping[str, Any]) -> OwnClass:
+    """What a name stands for, with the file as it is now.
+
+    Raises
+    ------
+    ScenarioError
+        If the file cannot be read.
+    """
+    found = _NAMED.fullmatch(text)
+    if found is None:
+        raise ScenarioError(key="congestion_control", found=quote(text), allowed="FILE.py:CLASS")
+    file = str(Path(found["file"]).resolve())
+    written = json.dumps(dict(options), sort_keys=True, separators=(",", ":"))
+    return OwnClass(file=file, name=found["name"], options=written, digest=_digest(file))
+
+
+def classes(own: Iterable[OwnClass]) -> dict[str, Callable[[], Any]]:
+    """What the engine calls, by the name that the compiled scenario has for it."""
+    return {one.key: one.load() for one in own}
+
+
+def refuse(names: Iterable[tuple[str, str]], *, source: str = "") -> None:
+    """Refuse to take names of programs from a file.
+
+    Parameters
+    ----------
+    names
+        Key and value of each controller.
+    source
+        The file.
+
+    Raises
+    ------
+    ScenarioError
+        If one of them names a file of Python.
+    """
+    for key, value in names:
+        if named(value):
+            raise ScenarioError(
+                key=key,
+                found=f"{quote(short(value))}, a program that the run would execute",
+                allowed="with --own-code (in Python: own_code=True) if you trust it",
+                source=source,
+            )
+
+
+def _digest(file: str) -> str:
+    try:
+        if Path(file).stat().st_size > LARGEST:
+            raise ScenarioError(
+                key="congestion_control", found=f"{file} of over 1 MiB", allowed="a smaller file of Python"
+            )
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ScenarioError(
+            key="congestion_control", found=f"{file}, which cannot be read ({why})", allowed="FILE.py:CLASS"
+        ) from None
+
+
+@lru_cache(maxsize=32)
+def _module(file: str, digest: str) -> Any:
+    """Import a file, once for each state of it."""
+    name = f"_ackclock_own_{digest}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{file}: found no module of Python; allowed: FILE.py:CLASS")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that its dataclasses and pickles find it
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise InputError(f"{file}: cannot be imported ({type(error).__name__}: {error})") from error
+    return module
