@@ -77,7 +77,7 @@ class _Result:
 
     @cached_property
     def fetches(self) -> pl.DataFrame:
-        """One row per fetch: latencies split into handshake and transfer, and what went wrong on the way."""
+        """One row per fetch or burst: latencies split into handshake and transfer, and what went wrong on the way."""
         return self._frame("fetches")
 
     @cached_property
@@ -237,7 +237,7 @@ class Run(_Result):
             for row in map(_nanoseconds, self.rows("links"))
         ]
         about: dict[str, Any] = {"digest": self.digest, "seed": self.seed, "engine": self.engine, "flows": flows}
-        if any(group.workload.kind in ("fetch", "population") for group in self.scenario.flows):
+        if any(group.workload.kind in ("fetch", "population", "bursts") for group in self.scenario.flows):
             about["fetches"] = self._fetches()
         return {**about, "queues": queues}
 

@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod bulk;
+mod bursts;
 mod datagrams;
 mod fetch;
 mod one_way;
@@ -27,6 +28,7 @@ use crate::udp::SourceParams;
 use crate::world::{ConnId, World, SENDER};
 pub use arrivals::{Arrivals, ArrivalsConfig};
 use bulk::{Bulk, BulkParams};
+use bursts::{Bursts, BurstsParams};
 use datagrams::{ConstantRateParams, Datagrams, OnOffParams, VoiceParams};
 pub use fetch::{Fetch, FetchParams, Pace};
 use population::PopulationParams;
@@ -93,10 +95,10 @@ workloads! {
     params
         Bulk(BulkParams), Transfer(TransferParams), Fetch(FetchParams), Throttled(ThrottledParams),
         Population(PopulationParams), ConstantRate(ConstantRateParams), OnOff(OnOffParams), Voice(VoiceParams),
-        Transactions(TransactionsParams), Video(VideoParams);
+        Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams);
     drivers
         Bulk(Bulk), Transfer(Transfer), Fetch(Fetch), Throttled(Throttled), Datagrams(Datagrams),
-        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>);
+        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>);
 }
 
 /// The contract of a workload's parameters: what they mean for a run.

@@ -341,6 +341,17 @@ class Video(Described):
     adaptation: Festive | RateBased = ...
     """How the player chooses."""
 
+class Bursts(Described):
+    """One connection that writes bursts, each after a silence that begins when the one before is acknowledged."""
+
+    kind: Literal["bursts"]
+    bytes: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """A burst: a size, or a distribution of sizes."""
+    pause: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Silence between two bursts: a duration, or a distribution of durations."""
+    count: int | None = None
+    """Bursts; absent: until the flow's stop."""
+
 class Reorder(Described):
     """A share of the packets is held back, so that later ones overtake them."""
 
@@ -510,13 +521,14 @@ class MetricsCache(Described):
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted
 Workload: TypeAlias = (
-    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video
+    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts
 )
 
 __all__ = [
     "At",
     "Bernoulli",
     "Bulk",
+    "Bursts",
     "Cake",
     "Choke",
     "Codel",
