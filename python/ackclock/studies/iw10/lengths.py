@@ -107,8 +107,8 @@ def figure(tables: Tables) -> Figure:
             ax.xaxis.set_minor_formatter("")
             ticks = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0]
             ax.set_yticks(ticks, [f"{x:g}" for x in ticks])
-            own = table.filter(pl.col("quantity") == name.replace("\n", " "))["ratio"].to_numpy()
-            ax.set_ylim(min(0.9, 0.8 * own.min()), 2 * max(own.max(), bound))
+            shown = table.filter(pl.col("quantity") == name.replace("\n", " "))["ratio"].to_numpy()
+            ax.set_ylim(min(0.9, 0.8 * float(shown.min())), 2 * max(float(shown.max()), bound))
             ax.yaxis.set_minor_formatter("")
         axes[0].set_ylabel("ratio of loss rates")
         made.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
