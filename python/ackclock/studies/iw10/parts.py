@@ -32,10 +32,9 @@ CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST = "connecting", "syn_timer", "timeo
 PARTS = (CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST)
 
 ACK_COLUMNS = ("flow", "idx", "responder", "t_s", "event", "ca_state")
-INITIAL_RTO_S = 3.0
 
 
-def each(batch: Batch) -> pl.DataFrame:
+def each(batch: Batch, initial_rto_s: float = 3.0) -> pl.DataFrame:
     """Completed transactions with the seconds of each part, which add up to `total_s`."""
     rows = testbed.transactions_of(batch).filter(pl.col("total_s").is_not_null())
     end = (pl.col("start_s") + pl.col("total_s")).alias("end_s")
@@ -55,7 +54,7 @@ def each(batch: Batch) -> pl.DataFrame:
         pl.col("gap").filter(~timer & pl.col("state").is_in(["Recovery", "Loss"])).sum().alias(REPAIR),
     )
     # the client's SYN timer doubles: after n expiries it has waited 2^n - 1 times the initial RTO
-    waited = pl.min_horizontal("connect_s", INITIAL_RTO_S * (2.0 ** pl.col("syns_again") - 1))
+    waited = pl.min_horizontal("connect_s", initial_rto_s * (2.0 ** pl.col("syns_again") - 1))
     return (
         rows.join(spent, on=key, how="left", maintain_order="left")
         .with_columns(pl.col(TIMEOUT, REPAIR).fill_null(0.0), waited.alias(SYN_TIMER))
@@ -64,9 +63,9 @@ def each(batch: Batch) -> pl.DataFrame:
     )
 
 
-def _kept(warm_up_s: float) -> dict[str, Reduce]:
+def _kept(warm_up_s: float, initial_rto_s: float) -> dict[str, Reduce]:
     def sums(batch: Batch) -> pl.DataFrame:
-        rows = each(batch).filter(pl.col("start_s") >= warm_up_s)
+        rows = each(batch, initial_rto_s).filter(pl.col("start_s") >= warm_up_s)
         return (
             pl.concat(
                 [
@@ -93,7 +92,7 @@ def _cell(plan: Plan, place: tuple[str, str, float], arm: str, offered: float, l
         stream=f"loaded {rate} {mode} {load}",
         seeds=plan.count(quick=6, paper=20, readings=6),
         needs={"transactions": testbed.TRANSACTION_COLUMNS, "acks": ACK_COLUMNS},
-        keep=_kept(warm_up),
+        keep=_kept(warm_up, 1.0 if SETUP.of(plan) == "initial RTO 1 s" else 3.0),
     )
 
 
