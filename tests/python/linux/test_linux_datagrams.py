@@ -85,7 +85,7 @@ def test_monitor_intervals_can_be_recorded_where_all_that_is_traced_is_pcc() -> 
 
 
 def test_netems_limit_is_built_as_mininet_does() -> None:
-    made = job(testbed.shallow(testbed.NETEM, testbed.CUBIC, 20, 1))
+    made = job(testbed.shallow(testbed.CUT, testbed.CUBIC, 20, 1))
     shaper = made["network"]["forward"][-1]["qdisc"]
     assert shaper["leaf"] == {"kind": "netem", "limit": 20, "delay_ns": 7_500_000}
     assert (shaper["rate"], shaper["burst"]) == (12_500_000, 15_360)

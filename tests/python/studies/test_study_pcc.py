@@ -9,23 +9,30 @@ from ackclock._run import check_memory
 from ackclock.errors import InputError
 from ackclock.studies.pcc import STUDY, hypotheses, pair, prototype, sharing, sweep, testbed
 from ackclock.studies.pcc.testbed import (
+    BARE,
+    CORE,
     COSTLY,
     CUBIC,
+    CUT,
     FLOWS,
-    HOSTS,
     IDEAL,
+    LATE,
+    MEDIUM,
+    MININET,
     MODELS,
-    NETEM,
     NO_CATCH_UP,
-    OFFLOAD,
     OFTEN,
     PCC,
+    STALLED,
     TESTBED,
+    TICK_8_1,
     TWINS,
 )
 from ackclock.study import Verdict
 
-BASE = {IDEAL: 0.98, TESTBED: 0.97, OFTEN: 0.98, OFFLOAD: 0.98, "H4: single core": 0.98}
+BASE = dict.fromkeys(
+    (BARE, MININET, IDEAL, OFTEN, STALLED, LATE, CORE, COSTLY, TESTBED, "H4: single core", NO_CATCH_UP), 0.98
+)
 
 
 def shares(**lower: float) -> dict[str, pl.DataFrame]:
@@ -33,7 +40,7 @@ def shares(**lower: float) -> dict[str, pl.DataFrame]:
     rows = []
     for model in BASE:
         for cc in (PCC, CUBIC):
-            for buffer in (6, 10, 20, 50, 275):
+            for buffer in (1, 6, 10, 20, 50, 100, 275):
                 share = lower.get(f"{model} {cc} {buffer}", BASE[model])
                 rows += [
                     {
@@ -44,8 +51,7 @@ def shares(**lower: float) -> dict[str, pl.DataFrame]:
                         "share": share + 0.001 * seed,
                         "goodput_mbps": 97 * share,
                         "sent_mbps": 100 * share,
-                        "departure_cv": 0.1,
-                        "largest_burst": 1,
+                        "rtt_ms": 31.0,
                     }
                     for seed in (1, 2, 3)
                 ]
@@ -66,7 +72,7 @@ def test_models_that_are_the_same_to_a_protocol_are_and_what_draws_nothing_has_o
 
     for (model, controller), run in TWINS.items():
         assert digest(model, controller) == digest(run, controller), model
-    for model in (IDEAL, OFFLOAD, COSTLY):
+    for model in (IDEAL, BARE, MININET, COSTLY):
         assert digest(model, CUBIC, 1) == digest(model, CUBIC, 2), model
     assert digest(NO_CATCH_UP, CUBIC, 1) != digest(NO_CATCH_UP, CUBIC, 2)
     assert digest(NO_CATCH_UP, PCC) != digest(testbed.TENTH, PCC)
@@ -123,7 +129,7 @@ def test_windows_hold_what_arithmetic_says():
 
 
 def test_a_flow_without_data_is_refused_by_number():
-    batch = run_batch(testbed.wishbone({}, CUBIC, 1), [1])
+    batch = run_batch(testbed.wishbone(IDEAL, CUBIC, 1), [1])
     found = testbed.series(batch.goodput, FLOWS, 7)
     assert found.shape == (7, FLOWS)
     assert found[0, 1] == 0.0
@@ -138,49 +144,71 @@ def test_a_flow_without_data_is_refused_by_number():
 
 def test_claims_see_the_gap_and_its_absence():
     same = shares()
-    assert {e.verdict for e in sweep.c2(same)} == {Verdict.FAILS}
+    assert {e.verdict for e in sweep.c2_much(same)} == {Verdict.FAILS}
     assert {e.verdict for e in sweep.c4(same)} == {Verdict.HOLDS}
     assert {e.verdict for e in sweep.c5(same)} == {Verdict.HOLDS}
-    assert {e.label.split(",")[0] for e in sweep.c5(same) if e.weighs} == {"H3: netem's limit"}
-    lower = {f"{m} {PCC} {q}": x for m in (OFTEN, OFFLOAD) for q, x in ((10, 0.2), (20, 0.4), (50, 0.7))}
+    assert {e.verdict for e in sweep.c17(same) if e.weighs} == {Verdict.HOLDS}
+    lower = {f"{MININET} {PCC} {q}": x for q, x in ((6, 0.1), (10, 0.2), (20, 0.4), (50, 0.7))}
     worse = shares(**lower)
-    assert {e.verdict for e in sweep.c2(worse)} == {Verdict.HOLDS}
-    assert {e.verdict for e in sweep.c3(worse)} == {Verdict.HOLDS}
+    for measure in (sweep.c2, sweep.c2_much, sweep.c3):
+        assert {e.verdict for e in measure(worse)} == {Verdict.HOLDS}
+    assert {e.verdict for e in sweep.c17(worse) if e.weighs} == {Verdict.FAILS}
 
 
-def test_hypotheses_are_told_apart():
-    seen = {f"{OFFLOAD} {PCC} 20": 0.3, f"{OFTEN} {PCC} 20": 0.5, f"{OFTEN} {CUBIC} 20": 0.6}
-    seen |= {f"H4: single core {PCC} {q}": 0.5 for q in (6, 10, 20, 50, 275)}
+def test_the_buffer_needed_is_the_smallest_from_which_on_it_suffices():
+    """A size that suffices by chance, with a larger one behind it that does not, is not enough; none is infinite."""
+    tables = shares(**{f"{BARE} {CUBIC} {q}": 0.5 for q in (1, 6, 20)}, **{f"{BARE} {PCC} 1": 0.1})
+    assert sweep.needed(tables, CUBIC).tolist() == [50.0] * 3
+    assert sweep.needed(tables, PCC).tolist() == [6.0] * 3
+    never = shares(**{f"{BARE} {CUBIC} {q}": 0.5 for q in (1, 6, 10, 20, 50, 100, 275)})
+    assert np.isinf(sweep.needed(never, CUBIC)).all()
+    assert [e.verdict for e in sweep.f1(tables)] == [Verdict.HOLDS]
+    assert [e.verdict for e in sweep.f1(never)] != [Verdict.HOLDS]
+
+
+def test_hypotheses_are_told_apart_over_all_sizes():
+    seen = {f"{MININET} {PCC} {q}": 0.3 for q in (6, 10, 20)} | {f"{OFTEN} {PCC} {q}": 0.5 for q in (6, 10, 20)}
+    seen |= {f"{OFTEN} {CUBIC} {q}": 0.6 for q in (6, 10, 20)}
+    seen |= {f"H4: single core {PCC} {q}": 0.5 for q in (1, 6, 10, 20, 50, 100, 275)}
     tables = shares(**seen)
     table = {r["model"]: r for r in hypotheses.judged(tables).iter_rows(named=True)}
-    assert table[OFFLOAD]["worse_shallow"]
-    assert table[OFFLOAD]["recovers"]
-    assert table[OFFLOAD]["cubic_same"]
+    assert table[MININET]["worse_shallow"]
+    assert table[MININET]["recovers"]
+    assert table[MININET]["cubic_same"]
     assert not table[OFTEN]["cubic_same"]
     assert not table["H4: single core"]["recovers"]
     text = hypotheses.answer(tables)
-    assert f"All three are given by: {OFFLOAD}" in text
+    assert f"All three are given by: {MININET}" in text
+
+
+def goodput(model, controller, packets, seconds=5):
+    return run_batch(testbed.shallow(model, controller, packets, seconds), [1]).flows["goodput_bps"][0]
 
 
 def test_netems_limit_caps_the_rate_and_a_real_queue_does_not():
     """1.6 Mb/s for each packet of the limit: 7.5 ms hold no more than that."""
-    netem, real = (run_batch(testbed.shallow(m, PCC, 20, 5), [1]).flows["goodput_bps"][0] for m in (NETEM, IDEAL))
-    assert netem < 20 * 1.7e6
-    assert real > 2 * netem
+    assert goodput(MININET, PCC, 20) < 20 * 1.7e6
+    assert goodput(IDEAL, PCC, 20) > 2 * goodput(MININET, PCC, 20)
 
 
 def test_netems_limit_spares_tcp_with_segmentation_offload():
     """Behind 30 packets: each of several segments, so that the limit is worth several times as much."""
-    alone, many = (run_batch(testbed.shallow(m, CUBIC, 30, 5), [1]).flows["goodput_bps"][0] for m in (NETEM, OFFLOAD))
-    assert alone < 30 * 1.7e6
-    assert many > 2 * alone
+    assert goodput(CUT, CUBIC, 30) < 30 * 1.7e6
+    assert goodput(MININET, CUBIC, 30) > 2 * goodput(CUT, CUBIC, 30)
+
+
+def test_the_testbeds_ticks_cap_pcc_at_the_slots_of_the_queue_and_starve_cubic():
+    """Figure 7's shape: six packets a tick of 1 ms are 69.9 Mb/s; CUBIC's bursts do not fit."""
+    assert 0.93 * 69.9e6 < goodput(BARE, PCC, 6, 20) < 69.9e6
+    assert goodput(BARE, CUBIC, 6, 20) < 5e6
+    assert goodput(testbed.bare(TICK_8_1), PCC, 6, 20) > 90e6
 
 
 def test_one_core_that_is_too_slow_limits_the_rate_and_starves_nobody():
     """100 us at each end: 5000 packets a second at most, less what the spinning sender wastes."""
     flow = run_batch(testbed.shallow(COSTLY, PCC, 275, 5), [1]).flows.to_dicts()[0]
     assert 0.6 * 58e6 < flow["goodput_bps"] < 58.3e6
-    four = run_batch(testbed.wishbone(HOSTS["1 core"], PCC, 5), [1])
+    four = run_batch(testbed.wishbone(MEDIUM, PCC, 5), [1])
     total = testbed.series(four.goodput, FLOWS, 35)[16:20].sum(axis=1).mean()
     assert 15 < total < 50
 
@@ -197,7 +225,7 @@ def test_a_late_flow_loses_more_beside_a_perfect_clock_and_no_more_beside_an_imp
     """It is the timing of departures that hands out losses behind a full queue."""
     ratio = {}
     for kind in (pair.EXACT, pair.MUCH):
-        found = pair.losses(run_batch(pair.early(kind), [1, 2], jobs=2))
+        found = pair.losses(run_batch(pair.early(*pair.KINDS[kind]), [1, 2], jobs=2))
         ratio[kind] = found["loss_late"].mean() / found["loss_first"].mean()
     assert ratio[pair.EXACT] > 5
     assert ratio[pair.MUCH] < 2
@@ -206,8 +234,8 @@ def test_a_late_flow_loses_more_beside_a_perfect_clock_and_no_more_beside_an_imp
 @pytest.mark.parametrize("scale", ["quick", "paper"])
 def test_every_scenario_of_the_study_fits_into_memory(scale):
     unit = 500 if scale == "paper" else 50
-    runs = [cell.scenario for make in (pair._long, pair._early) for cell in make(unit, 1)]
-    runs += [testbed.wishbone(HOSTS[host], controller, unit) for host, controller in sharing.RUNS]
+    runs = [cell.scenario for make in (pair._long, pair._early) for cell in make(pair.KINDS, unit, 1)]
+    runs += [testbed.wishbone(host, controller, unit) for host, controller in sharing.RUNS]
     for scenario in runs:
         check_memory(scenario.to_engine_json(), 4 << 30, runs=4)
 
@@ -226,5 +254,4 @@ def test_the_prototypes_table_is_complete_and_far_cells_are_marked():
 
 
 def test_claims_are_named_in_order():
-    assert [c.id for c in STUDY.claims][:16] == [f"C{i}" for i in range(1, 17)]
-    assert sweep.style(IDEAL) != sweep.style(NETEM)
+    assert [c.id for c in STUDY.claims][:24] == [*(f"C{i}" for i in range(1, 19)), *(f"F{i}" for i in range(1, 7))]

@@ -30,7 +30,9 @@ def test_the_kernel_can_carry_out_every_cell() -> None:
             text = json.loads(kernel.shallow(arm, controller, 20).to_engine_json())
             job = _translate.job(text, 1, "qdisc", ["cubic"])
             assert job["hosts"][0]["tso"] is (arm == kernel.MININET and controller == CUBIC)
-        assert _translate.job(json.loads(kernel.four(controller).to_engine_json()), 1, "qdisc", ["cubic"])
+        for flows in kernel.FLOWS:
+            text = json.loads(kernel.several(controller, flows).to_engine_json())
+            assert _translate.job(text, 1, "qdisc", ["cubic"])
 
 
 def test_claims_follow_the_tables() -> None:

@@ -22,22 +22,26 @@ def players(**values: float) -> dict[str, pl.DataFrame]:
             for seed in range(6):
                 row = {m: values.get(f"{arm.name} {rule} {m}", base) + 1e-4 * seed for m in METRICS}
                 rows.append({"arm": arm.name, "rule": rule, "players": 4, "seed": seed, **row, "lost": 0.01})
-    return {"video.players": pl.DataFrame(rows)}
+    long = [{"arm": "PCC", "seed": seed, "lost": 0.1} for seed in (1, 2, 3)]
+    return {"video.players": pl.DataFrame(rows), "traces.runs": pl.DataFrame(long)}
 
 
-def verdict(name: str, tables: dict[str, pl.DataFrame]) -> Verdict:
+def verdict(name: str, tables: dict[str, pl.DataFrame], half: str = "direction") -> Verdict:
     claim = next(c for c in STUDY.claims if c.id == name)
-    return claim.judge(tables).verdict
+    return claim.judge(tables).verdicts[half]
 
 
 def test_claims_hold_or_fail_by_the_numbers():
-    assert [verdict(v, players()) for v in ("V1", "V2", "V3")] == [HOLDS, FAILS, HOLDS]  # 49.9 % is less than 50
+    much = "magnitude"
+    assert [verdict(v, players(), much) for v in ("V1", "V2", "V3")] == [HOLDS, FAILS, HOLDS]  # 49.9 % is less than 50
+    assert [verdict(v, players()) for v in ("V1", "V2", "V3")] == [HOLDS] * 3
     steady = {"CUBIC FESTIVE instability": 0.04}
-    assert verdict("V2", players(**steady)) is HOLDS
-    assert verdict("V1", players(**{"CUBIC FESTIVE unfairness": 0.07})) is FAILS
-    assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.12})) is FAILS
+    assert verdict("V2", players(**steady), much) is HOLDS
+    assert verdict("V1", players(**{"CUBIC FESTIVE unfairness": 0.07}), much) is FAILS
+    assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.12}), much) is FAILS
+    assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.5})) is FAILS
     # what happens over PCC is context there
-    assert verdict("V1", players(**{"PCC FESTIVE unfairness": 0.5})) is HOLDS
+    assert verdict("V1", players(**{"PCC FESTIVE unfairness": 0.5}), much) is HOLDS
     over_pcc = {f"PCC {rule} {metric}": 0.01 for rule in RULES for metric in METRICS}
     assert verdict("V4", players(**over_pcc)) is HOLDS
     assert verdict("V4", players(**{**over_pcc, "PCC FESTIVE unfairness": 0.06})) is FAILS

@@ -19,8 +19,8 @@ STUDY = Study(
     name="pcc",
     title="PCC: shallow queues and fairness, and why virtual machines spoil it",
     summary=(
-        "A transport that runs experiments on itself, against CUBIC: throughput behind buffers from 2 to 275 packets and four flows that "
-        "come and go, on ideal hosts, on a testbed's clock, and under each explanation of what was seen in virtual machines. And the paper's own "
+        "A transport that runs experiments on itself, against CUBIC: throughput behind buffers from 1 to 275 packets and four flows that "
+        "come and go, on a testbed of bare metal, on Mininet's link, and under each explanation of what was seen in virtual machines. And the paper's own "
         "experiments: satellite, loss, RTTs, changing networks, incast, convergence, friendliness, short flows, delay. And video players "
         "that adapt their bitrate, over both."
     ),
@@ -55,16 +55,10 @@ STUDY = Study(
     headline=findings.headline,
     fitted=(
         Fitted(
-            name="the testbed's clock",
-            value="ticks every 1 ms",
-            so_that="PCC has about 81 % of the link behind six packets",
-            claims=("C1", "C9", "C10"),
-        ),
-        Fitted(
-            name="cost of a packet at either end of a single core",
+            name="cost of a packet at either end of a machine with few processors",
             value="100 us",
-            so_that="four flows have about 30 % of the link",
-            claims=("C6", "C13"),
+            so_that="four flows on one processor have about 30 % of the link",
+            claims=("C6", "C12", "C13", "C14"),
         ),
     ),
     record=Path(__file__).with_name("recorded.json"),

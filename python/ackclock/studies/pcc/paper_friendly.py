@@ -5,6 +5,7 @@ TCP flows each, which is what the selfish do without PCC.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -24,6 +25,7 @@ from ackclock.study import (
     Plan,
     Tables,
     at_most,
+    below,
     between,
 )
 from ackclock.study.cells import Cell, collect
@@ -117,13 +119,13 @@ def like_ten(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def unfriendly(tables: Tables) -> Sequence[Evidence]:
+def unfriendly(tables: Tables, *, most: float) -> Sequence[Evidence]:
     """Share of the ordinary flow beside one PCC flow."""
     return [
         Evidence.of(
             arms.mean(tables, TABLE, "share", 100, arm=arm.name, path=path, selfish=1),
             f"{path}: share of the ordinary flow beside one of {arm.name}, of an equal one",
-            at_most(50),
+            at_most(most) if most < 100 else below(100),
             unit="%",
             weighs=arm is PCC,
         )
@@ -182,9 +184,11 @@ CLAIMS: tuple[Claim, ...] = (
         place=PLACE,
         statement="With its default utility PCC is not friendly to TCP.",
         direction=Criterion(
-            measure=unfriendly,
-            reading="Beside one PCC flow an ordinary CUBIC flow has at most half of an equal share.",
+            measure=partial(unfriendly, most=100),
+            bound="stated",
+            reading="Beside one PCC flow an ordinary CUBIC flow has less than an equal share.",
         ),
+        magnitude=Criterion(measure=partial(unfriendly, most=50), reading="At most half of it."),
     ),
     Claim(
         id="P22",

@@ -5,6 +5,7 @@ under 10 to 50 % (section 4.4.2).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -23,7 +24,9 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
+    Range,
     Tables,
+    above,
     at_least,
 )
 from ackclock.study.cells import Cell, collect
@@ -125,25 +128,36 @@ def to_one_percent(tables: Tables) -> Sequence[Evidence]:
 
 
 def at_two_percent(tables: Tables) -> Sequence[Evidence]:
-    """At 2 %, and with another start; runs either get going or they do not."""
-    found = [_share(tables, arm, 2.0, 64) for arm in (PCC, PRINTED, AHEAD)]
-    for arm in (PCC, AHEAD):
+    """Mean at 2 %, and with another start."""
+    return [_share(tables, arm, 2.0, 74) for arm in (PCC, PRINTED, AHEAD)]
+
+
+def get_going(tables: Tables) -> Sequence[Evidence]:
+    """At 2 % runs either get going or they do not: how many do."""
+    found = []
+    for arm in (PCC, PRINTED, AHEAD):
         share = arms.pick(tables, TABLE, "share", kind="light", arm=arm.name, loss=2.0)
-        going = proportion_interval(int((share > 0.9).sum()), share.size)
+        going = proportion_interval(int((share >= 0.74).sum()), share.size)
         found.append(
             Evidence.of(
-                going, f"{arm.name}, 2 %: runs above 90 %", at_least(0), factor=100, unit="% of runs", weighs=False
+                going,
+                f"{arm.name}, 2 %: runs with 74 % or more",
+                at_least(50),
+                factor=100,
+                unit="% of runs",
+                weighs=arm is PCC,
+                key={PCC: "going", AHEAD: "ahead"}.get(arm, ""),
             )
         )
     return found
 
 
-def _over(tables: Tables, other: Arm, loss: float, least: float) -> list[Evidence]:
+def _over(tables: Tables, other: Arm, loss: float, least: float | None) -> list[Evidence]:
     return [
         Evidence.of(
             arms.times(tables, TABLE, "goodput_bps", arm, other, kind="light", loss=loss),
             f"{arm.name} over {other.name}, {loss:g} %",
-            at_least(least),
+            above(1) if least is None else at_least(least),
             unit="times",
             weighs=arm is PCC,
         )
@@ -151,14 +165,14 @@ def _over(tables: Tables, other: Arm, loss: float, least: float) -> list[Evidenc
     ]
 
 
-def over_cubic(tables: Tables) -> Sequence[Evidence]:
+def over_cubic(tables: Tables, *, much: bool) -> Sequence[Evidence]:
     """CUBIC at 0.1 and 2 %."""
-    return _over(tables, CUBIC, 0.1, 5) + _over(tables, CUBIC, 2.0, 18.5)
+    return _over(tables, CUBIC, 0.1, 10 if much else None) + _over(tables, CUBIC, 2.0, 37 if much else None)
 
 
-def over_illinois(tables: Tables) -> Sequence[Evidence]:
+def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
     """Illinois at 0.7 and 2 %."""
-    return _over(tables, ILLINOIS, 0.7, 5) + _over(tables, ILLINOIS, 2.0, 8)
+    return _over(tables, ILLINOIS, 0.7, 10 if much else None) + _over(tables, ILLINOIS, 2.0, 16 if much else None)
 
 
 def resilient(tables: Tables) -> Sequence[Evidence]:
@@ -169,8 +183,13 @@ def resilient(tables: Tables) -> Sequence[Evidence]:
         for p in arms.values(tables, TABLE, "loss")
         if p in HEAVY
     ]
+    return [*found, *resilient_over_cubic(tables, at_least(151))]
+
+
+def resilient_over_cubic(tables: Tables, bound: Range) -> Sequence[Evidence]:
+    """Over CUBIC, at 10 %."""
     ratio = arms.times(tables, TABLE, "goodput_bps", RESILIENT, CUBIC, kind="heavy", loss=10.0)
-    return [*found, Evidence.of(ratio, "over CUBIC, 10 %", at_least(75), unit="times")]
+    return [Evidence.of(ratio, "over CUBIC, 10 %", bound, unit="times")]
 
 
 PLACE = "NSDI 2015: unreliable lossy links"
@@ -222,48 +241,52 @@ CLAIMS: tuple[Claim, ...] = (
         statement="PCC has more than 95 % of the capacity up to 1 % of random loss.",
         direction=Criterion(
             measure=to_one_percent,
+            bound="printed",
+            printed="95 %",
             reading="Goodput with start-up, at least 95 % of what the link can carry, at each loss rate up to 1 %.",
         ),
-        note="Means are 97 % and more at every rate; a run now and then gets going late, which makes the interval wide at 0.7 %.",
+        note="A run now and then gets going late, which makes an interval wide.",
     ),
     Claim(
         id="P5",
         place=PLACE,
         statement="At 2 % PCC still has 74 % of the capacity.",
         direction=Criterion(
-            measure=at_two_percent,
-            reading="At least 64 %.",
+            measure=get_going,
+            reading="Runs are of two kinds, so runs are counted: at least half of them have 74 % or more.",
         ),
-        note="Runs either get going, or trials drown in the noise of the losses and the rate stays at a few Mb/s: that many runs of each kind make any mean. Started at half the rate PCC has 99 %.",
+        magnitude=Criterion(
+            measure=at_two_percent, bound="printed", printed="74 %", reading="Mean over runs, at least."
+        ),
+        note="Runs either get going, or trials drown in the noise of the losses and the rate stays at a few Mb/s: {going} get going, {ahead} if they start at half the rate.",
     ),
     Claim(
         id="P6",
         place=PLACE,
         statement="CUBIC has a tenth of PCC's throughput at 0.1 %, and a 37th at 2 %.",
-        direction=Criterion(
-            measure=over_cubic,
-            reading="Half of each factor or more.",
-        ),
+        direction=Criterion(measure=partial(over_cubic, much=False), bound="stated"),
+        magnitude=Criterion(measure=partial(over_cubic, much=True), bound="printed", printed="10 times, 37 times"),
     ),
     Claim(
         id="P7",
         place=PLACE,
         statement="Illinois has less than a tenth of PCC's throughput at 0.7 %, and a 16th at 2 %.",
-        direction=Criterion(
-            measure=over_illinois,
-            reading="Half of each factor or more.",
-        ),
-        note="Illinois does better here: 23 Mb/s at 0.7 %, with the profiles of Linux 3.0 and 3.2 as well (19 to 30). At 2 % the runs in which PCC does not get going weigh too; started at half the rate it has 9 times as much.",
+        direction=Criterion(measure=partial(over_illinois, much=False), bound="stated"),
+        magnitude=Criterion(measure=partial(over_illinois, much=True), bound="printed", printed="10 times, 16 times"),
+        note="Illinois does better here than in the paper. At 2 % the runs in which PCC does not get going weigh too.",
     ),
     Claim(
         id="P8",
         place="NSDI 2015: loss-resilient utility",
         statement="With the loss-resilient utility PCC keeps 97 % of the optimum up to 50 % of loss; at 10 % CUBIC has a 151st of it.",
-        direction=Criterion(
+        direction=Criterion(measure=partial(resilient_over_cubic, bound=above(1)), cell="10 %", bound="stated"),
+        magnitude=Criterion(
             measure=resilient,
-            reading="Loss ahead of the bottleneck, so that the optimum is what the link can carry; half of the factor or more.",
+            bound="printed",
+            printed="97 %, 151 times",
+            reading="Loss ahead of the bottleneck, so that the optimum is what the link can carry.",
         ),
-        note="The authors' code falls back to the measured throughput when its rate is above 200 Mb/s and 30 Mb/s above it; at 50 % of loss that is where the optimum begins. As printed it has no such rule, and started at half the rate it has 88 to 99 %; its own start ends early.",
+        note="The authors' code falls back to the measured throughput when its rate is above 200 Mb/s and 30 Mb/s above it; at 50 % of loss that is where the optimum begins. As printed it has no such rule; started at half the rate it shows what the utility does (beside).",
     ),
 )
 

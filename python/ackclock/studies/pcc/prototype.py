@@ -10,7 +10,7 @@ import polars as pl
 
 from ackclock.report import Cell, Table
 from ackclock.studies.pcc import sweep
-from ackclock.studies.pcc.testbed import IDEAL, LONG, NETEM, NO_CATCH_UP, OFTEN, PCC, RARE, TENTH, TESTBED
+from ackclock.studies.pcc.testbed import IDEAL, LONG, MININET, NO_CATCH_UP, OFTEN, PCC, RARE, TENTH, TESTBED
 from ackclock.study import Tables
 
 WITHIN = 0.08
@@ -19,7 +19,7 @@ WITHIN = 0.08
 SIZES = (5, 10, 20, 30, 50, 60, 100, 150, 275)
 FOUND: dict[str, tuple[float, ...]] = {
     IDEAL: (0.99,) * 9,
-    NETEM: (0.07, 0.15, 0.31, 0.46, 0.77, 0.91, 0.98, 0.98, 0.99),
+    MININET: (0.07, 0.15, 0.31, 0.46, 0.77, 0.91, 0.98, 0.98, 0.99),
     RARE: (0.77, 0.78, 0.87, 0.95, 0.98, 0.98, 0.98, 0.99, 0.99),
     OFTEN: (0.19, 0.29, 0.53, 0.74, 0.98, 0.98, 0.98, 0.98, 0.98),
     TENTH: (0.30, 0.65, 0.63, 0.82, 0.85, 0.91, 0.98, 0.98, 0.98),

@@ -12,49 +12,71 @@ import polars as pl
 from ackclock.errors import InputError
 from ackclock.scenario import Scenario
 
-PCC, CUBIC = "pcc-allegro", "cubic"
-LABEL = {PCC: "PCC", CUBIC: "CUBIC"}
+PCC, PRINTED, CUBIC = "pcc-allegro-modong", "pcc-allegro", "cubic"
+"""PCC: the constants of the authors' code, which the publication ran; the printed form is a reading."""
+LABEL = {PCC: "PCC", PRINTED: "PCC as printed", CUBIC: "CUBIC"}
 RATE_BPS = 100e6
 PACKET_BYTES = 1500
-PAYLOAD = {PCC: 1456, CUBIC: 1448}
+PAYLOAD = {PCC: 1456, PRINTED: 1456, CUBIC: 1448}
 """Payload of a full packet, bytes: the most that a link can carry is this share of its rate."""
 
-SHALLOW = (1, 2, 3, 4, 6)
+SHALLOW = (1, 2, 3, 4, 6, 8)
 """Sizes besides those of the script: where PCC's paper places its own points."""
 SIZES = (*range(5, 50, 5), *range(50, 200, 10), 200, 225, 250, 275)
 """The 28 sizes of the publication's script, packets."""
-FEW = (2, 6, 10, 20, 30, 50, 100, 275)
+FEW = (1, 4, 6, 10, 20, 50, 60, 100, 275)
 """Sizes at quick scale: those that claims name, and some between."""
+COARSE = (5, 6, 10, 15, 20, 30, 50, 60, 100, 150, 275)
+"""Sizes at which the hypotheses on hosts are run."""
 
 CLOCK = {"tick": "1 ms"}
-"""The testbed's hosts: a kernel's clock of 1000 Hz, at which paced senders wake."""
+"""Hosts with a kernel's clock of 1000 Hz, at which paced senders wake."""
 SPINS: dict[str, Any] = {"busy_wait": True, "catch_up": "none"}
 """PCC's sender spins, and takes the next departure from the actual one: lateness is lost."""
 COST = {"send_cost": "100 us", "receive_cost": "100 us"}
 """Processor time of a packet at each end. Fitted to one number of the publication: four flows on one core get 30 % of 100 Mb/s."""
 
-IDEAL, TESTBED, NETEM, OFFLOAD = "ideal", "testbed", "H3: netem's limit", "H3: netem's limit, TSO"
+IDEAL, BARE, MININET, CUT = "a router's queue", "bare metal", "Mininet", "Mininet, no offload"
+STALLED, LATE = "Mininet, 5 ms off / 20 ms", "Mininet, 5 ms off / 20 ms, lost"
+CORE = "Mininet, one core, 100 us"
+TESTBED = "H0: sender's clock"
 OFTEN, RARE, LONG = "H1: 5 ms / 20 ms", "H1: 5 ms / 100 ms", "H1: 30 ms / 100 ms"
 TENTH, NO_CATCH_UP = "H1: 10 ms / 100 ms", "H2: 10 ms / 100 ms"
 ONE_CORE, COSTLY, MACHINE = "H4: single core", "H4: single core, 100 us", "H5: whole machine"
 
+TICK_8_0, TICK_8_1, FINE_8_0, SENDER = "1 ms, to 8.0", "1 ms, from 8.1", "0.1 ms, to 8.0", "sender's clock"
+PIPES: dict[str, dict[str, Any]] = {
+    TICK_8_0: {"kind": "dummynet", "tick": "1 ms"},
+    TICK_8_1: {"kind": "dummynet", "tick": "1 ms", "keeps_credit": True},
+    FINE_8_0: {"kind": "dummynet", "tick": "100 us"},
+}
+"""What dummynet may have been on the testbed's bridge: its tick, and its generation by FreeBSD's version."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
-    """What is not perfect: the hosts (`both`: sender and receiver are one machine) and the meaning of the queue's limit.
+    """What is not perfect: the hosts (`both`: sender and receiver are one machine) and the link.
 
-    `offload`: TCP hands over packets of several segments, which hosts and netem handle as one.
+    `offload`: TCP hands over packets of several segments, which hosts and netem handle as one. `framing`: what links
+    charge for each packet besides.
     """
 
     host: Mapping[str, Any] = field(default_factory=dict)
     both: bool = False
     queue: str = "drop-tail"
+    capacity: Mapping[str, Any] | None = None
     offload: bool = False
+    framing: str = "0 bytes"
 
     @property
     def draws(self) -> bool:
         """Whether anything is left to chance besides PCC's own draws."""
         return "gate" in self.host
+
+    def way(self, delay: str) -> dict[str, Any]:
+        """The link of 100 Mb/s, without its queue."""
+        way: dict[str, Any] = {"rate": "100 Mbit/s", "delay": delay}
+        return way | ({"capacity": dict(self.capacity)} if self.capacity else {})
 
 
 def stalls(off_ms: int, on_ms: int, catch_up: str, *, receives_on: bool = True) -> dict[str, Any]:
@@ -70,8 +92,26 @@ def stalls(off_ms: int, on_ms: int, catch_up: str, *, receives_on: bool = True) 
     }
 
 
+def bare(pipe: str = TICK_8_0, *, whole: bool = False) -> Model:
+    """The testbed: exact hosts, and dummynet between them; `whole`: what TCP hands over is not cut at the card."""
+    if pipe == SENDER:
+        return Model(host={**CLOCK, "catch_up": "full"}, offload=whole)
+    return Model(capacity=PIPES[pipe], offload=whole)
+
+
+def mininet(host: Mapping[str, Any] | None = None, *, both: bool = False, offload: bool = True) -> Model:
+    """Mininet's link: HTB, which charges Ethernet's header, above a netem with the delay and the limit."""
+    return Model(host=host or {}, both=both, queue="netem-limit", offload=offload, framing="14 bytes")
+
+
 MODELS: dict[str, Model] = {
+    BARE: bare(),
+    MININET: mininet(),
     IDEAL: Model(),
+    CUT: mininet(offload=False),
+    STALLED: mininet(stalls(5, 20, "full")),
+    LATE: mininet(stalls(5, 20, "none")),
+    CORE: mininet({"cores": 1, **SPINS, **COST}, both=True),
     TESTBED: Model(host={**CLOCK, "catch_up": "full"}),
     RARE: Model(host=stalls(5, 100, "full")),
     OFTEN: Model(host=stalls(5, 20, "full")),
@@ -80,19 +120,21 @@ MODELS: dict[str, Model] = {
     "H1: 30 ms / 1 s": Model(host=stalls(30, 1000, "full")),
     NO_CATCH_UP: Model(host=stalls(10, 100, "none")),
     "H2: 30 ms / 100 ms": Model(host=stalls(30, 100, "none")),
-    NETEM: Model(queue="netem-limit"),
-    OFFLOAD: Model(queue="netem-limit", offload=True),
     ONE_CORE: Model(host={"cores": 1, **SPINS}, both=True),
     COSTLY: Model(host={"cores": 1, **SPINS, **COST}, both=True, offload=True),
     MACHINE: Model(host={**stalls(5, 100, "full", receives_on=False), "emulates_links": True}, both=True),
 }
 """By name. "5 ms / 100 ms": off 5 ms, on 100 ms on average. H1 makes lateness up in full, H2 not at all."""
 
+ENVIRONMENTS = (BARE, MININET, IDEAL, CUT)
+"""Links with exact hosts: they are run at every size, the others at some."""
+
 TWINS: dict[tuple[str, str], str] = {
     (TESTBED, CUBIC): IDEAL,
     (ONE_CORE, CUBIC): IDEAL,
     (NO_CATCH_UP, CUBIC): TENTH,
-    (OFFLOAD, PCC): NETEM,
+    (LATE, CUBIC): STALLED,
+    (CUT, PCC): MININET,
 }
 """Runs that would be those of another model, packet for packet: CUBIC is not paced, PCC has no segmentation offload."""
 
@@ -113,25 +155,22 @@ def sender(controller: str) -> dict[str, Any]:
     return flow
 
 
-def shallow(model: str, controller: str, packets: int, duration_s: float) -> Scenario:
+def shallow(model: str | Model, controller: str, packets: int, duration_s: float) -> Scenario:
     """One flow over 1000 and 100 Mb/s, 7.5 ms each, behind a buffer of so many packets."""
-    m = MODELS[model]
+    m = MODELS[model] if isinstance(model, str) else model
     hosts, keys = hosted(m)
     flow = {**sender(controller), **keys}
     if m.offload and controller == CUBIC:
         flow["stack"] = {"tso": True}
     return Scenario.from_dict(
         {
-            "name": f"{LABEL[controller]}, {model}, {packets} packets",
+            "name": f"{LABEL[controller]}, {model if isinstance(model, str) else 'a reading'}, {packets} packets",
             "duration": f"{duration_s:g} s",
             "network": {
+                "framing": m.framing,
                 "access": {"rate": "1 Gbit/s", "delay": "7.5 ms"},
-                "bottleneck": {
-                    "rate": "100 Mbit/s",
-                    "delay": "7.5 ms",
-                    "queue": {"kind": m.queue, "limit": f"{packets} packets"},
-                },
-                "reverse": {"bottleneck": {"rate": "100 Mbit/s", "delay": "7.5 ms"}},
+                "bottleneck": {**m.way("7.5 ms"), "queue": {"kind": m.queue, "limit": f"{packets} packets"}},
+                "reverse": {"bottleneck": m.way("7.5 ms")},
             },
             "flows": [flow],
             "hosts": hosts,
@@ -140,45 +179,51 @@ def shallow(model: str, controller: str, packets: int, duration_s: float) -> Sce
 
 
 FLOWS = 4
-EXACT = "exact"
-HOSTS: dict[str, dict[str, Any]] = {
-    EXACT: {},
-    "8 cores": {"cores": 8, **SPINS, **CLOCK},
-    "2 cores": {"cores": 2, **SPINS, **CLOCK, **COST},
-    "1 core": {"cores": 1, **SPINS, **CLOCK, **COST},
+LARGE, MEDIUM = "2 processors", "1 processor"
+WISHBONE: dict[str, Model] = {
+    BARE: bare(),
+    MININET: mininet(),
+    "4 processors": mininet({"cores": 4, **SPINS, **COST}, both=True),
+    LARGE: mininet({"cores": 2, **SPINS, **COST}, both=True),
+    MEDIUM: mininet({"cores": 1, **SPINS, **COST}, both=True),
+    IDEAL: Model(),
 }
-"""The machine that holds all senders and receivers; "exact" is one without flaws."""
-CORES = ("8 cores", "2 cores", "1 core")
+"""Environments of several flows. Mininet itself has processors enough for all; with fewer, all ends share them."""
 
 
 def wishbone(
-    host: Mapping[str, Any], controller: str, unit_s: float, *, flows: int = FLOWS, jitter: str = "0 s"
+    model: str | Model,
+    controller: str,
+    unit_s: float,
+    *,
+    flows: int = FLOWS,
+    jitter: str = "0 s",
+    limit: int = 250,
 ) -> Scenario:
     """Pairs of hosts, 30 ms, 250 packets; flow i starts at i units and writes for as many units as there are flows.
 
     The publication's unit is 500 s. `jitter`: greatest random delay on the links from the senders. Behind the bottleneck there are
     always up to 10 us, so that seeds differ where nothing else is drawn.
     """
-    flow = sender(controller) | ({"host": "vm", "peer_host": "vm"} if host else {})
+    m = WISHBONE[model] if isinstance(model, str) else model
+    hosts, keys = hosted(m)
+    flow = sender(controller) | keys | ({"stack": {"tso": True}} if m.offload and controller == CUBIC else {})
     return Scenario.from_dict(
         {
             "name": f"{flows} flows of {LABEL.get(controller, controller)}",
             "duration": f"{(2 * flows - 1) * unit_s:g} s",
             "network": {
                 "topology": "wishbone",
+                "framing": m.framing,
                 "access_list": [{"rate": "1 Gbit/s", "delay": "1 ms", "jitter": jitter}],
-                "bottleneck": {
-                    "rate": "100 Mbit/s",
-                    "delay": "13 ms",
-                    "queue": {"kind": "drop-tail", "limit": "250 packets"},
-                },
+                "bottleneck": {**m.way("13 ms"), "queue": {"kind": m.queue, "limit": f"{limit} packets"}},
                 "egress": {"rate": "1 Gbit/s", "delay": "1 ms", "jitter": "10 us"},
                 "reverse": {"access": {"rate": "1 Gbit/s", "delay": "1 ms"}},
             },
             "flows": [
                 {**flow, "start": f"{i * unit_s:g} s", "stop": f"{(i + flows) * unit_s:g} s"} for i in range(flows)
             ],
-            "hosts": [{"name": "vm", **host}] if host else [],
+            "hosts": hosts,
             "record": {"goodput_interval": "1 s"},
         }
     )

@@ -148,13 +148,13 @@ def pick(tables: Tables, arm: Arm, rule: str, players: int, column: str) -> Arra
     return arms.pick(tables, TABLE, column, arm=arm.name, rule=rule, players=players)
 
 
-def better(tables: Tables, metric: str, least: float) -> Sequence[Evidence]:
+def better(tables: Tables, metric: str, least: float | None) -> Sequence[Evidence]:
     """By how much FESTIVE improves on the rate-based rule: over CUBIC, and for context over PCC."""
     return [
         Evidence.of(
             gain(*(pick(tables, arm, rule, n, metric) for rule in (RATE_BASED, FESTIVE))),
             f"{arm.name}, {n} players: {metric} lower by",
-            at_least(least),
+            above(0) if least is None else at_least(least),
             unit="%",
             weighs=arm is CUBIC,
         )
@@ -164,8 +164,30 @@ def better(tables: Tables, metric: str, least: float) -> Sequence[Evidence]:
 
 
 def over_pcc(tables: Tables) -> Sequence[Evidence]:
-    """Players over PCC against the same players over CUBIC."""
-    return [
+    """Players over PCC against the same players over CUBIC; and what the bottleneck drops, with silences and without."""
+    dropped = [
+        Evidence.of(
+            mean_interval(100 * pick(tables, arm, FESTIVE, FEW, "lost")),
+            f"{FEW} {FESTIVE} players over {arm.name}: dropped",
+            at_least(0),
+            unit="%",
+            weighs=False,
+            key=f"dropped_{key}",
+        )
+        for arm, key in ((CUBIC, "cubic"), (PCC, "pcc"))
+    ]
+    long = mean_interval(100 * arms.pick(tables, "traces.runs", "lost", arm=PCC.name))
+    dropped.append(
+        Evidence.of(
+            long,
+            f"{FEW} flows of PCC that are never silent: dropped",
+            at_least(0),
+            unit="%",
+            weighs=False,
+            key="dropped_long",
+        )
+    )
+    return dropped + [
         Evidence.of(
             paired_difference(*(pick(tables, a, rule, n, metric) for a in (CUBIC, arm))),
             f"{rule}, {n} players: {metric}, CUBIC less {arm.name}",
@@ -181,9 +203,7 @@ def over_pcc(tables: Tables) -> Sequence[Evidence]:
 
 PLACE = "FESTIVE (CoNEXT 2012), as summarised elsewhere"
 
-READING = (
-    "Over CUBIC, with 2, 4 and 8 players: {} at least {} % lower than with the rate-based rule. Over PCC for context."
-)
+CELL = "over CUBIC, 2, 4 and 8 players, lower than with the rate-based rule; over PCC beside"
 
 _COLOUR = {FESTIVE: OKABE_ITO["blue"], RATE_BASED: OKABE_ITO["vermilion"]}
 
@@ -339,29 +359,23 @@ CLAIMS: tuple[Claim, ...] = (
         id="V1",
         place=PLACE,
         statement="FESTIVE is 40 % fairer than the closest alternative.",
-        direction=Criterion(
-            measure=partial(better, metric="unfairness", least=40),
-            reading=READING.format("unfairness", 40),
-        ),
+        direction=Criterion(measure=partial(better, metric="unfairness", least=None), cell=CELL, bound="stated"),
+        magnitude=Criterion(measure=partial(better, metric="unfairness", least=40), bound="printed", printed="40 %"),
         note="With two players there is little unfairness to take away: the rate-based ones share a link in fixed steps almost equally.",
     ),
     Claim(
         id="V2",
         place=PLACE,
         statement="It is 50 % more stable.",
-        direction=Criterion(
-            measure=partial(better, metric="instability", least=50),
-            reading=READING.format("instability", 50),
-        ),
+        direction=Criterion(measure=partial(better, metric="instability", least=None), cell=CELL, bound="stated"),
+        magnitude=Criterion(measure=partial(better, metric="instability", least=50), bound="printed", printed="50 %"),
     ),
     Claim(
         id="V3",
         place=PLACE,
         statement="It is at least 10 % more efficient.",
-        direction=Criterion(
-            measure=partial(better, metric="inefficiency", least=10),
-            reading=READING.format("inefficiency", 10),
-        ),
+        direction=Criterion(measure=partial(better, metric="inefficiency", least=None), cell=CELL, bound="stated"),
+        magnitude=Criterion(measure=partial(better, metric="inefficiency", least=10), bound="printed", printed="10 %"),
         note="With eight players the bitrates together have the same mean under both rules, but FESTIVE's swing slowly around what the link "
         "carries, where the many switches of the rate-based players cancel out.",
     ),
@@ -373,7 +387,7 @@ CLAIMS: tuple[Claim, ...] = (
             measure=over_pcc,
             reading="Players over PCC are less unfair and less unstable than the same players over CUBIC, with either rule.",
         ),
-        note="Players are silent between chunks; a rate that PCC found while others were silent is sent again when they are not.",
+        note="The cause is silence: PCC learns only while it sends, and sends a rate that it found while others were silent again when they are not. The bottleneck drops {dropped_pcc} of four FESTIVE players' packets over PCC, {dropped_cubic} over CUBIC, and {dropped_long} of four PCC flows that are never silent. What PCC does with nothing to send is our choice (decision 26).",
     ),
 )
 
