@@ -103,7 +103,7 @@ def run(plan: Plan) -> Data:
         sent_mbps (packets on the wire, retransmissions included), rtt_ms.
     """
     paper = plan.scale == "paper"
-    seeds = plan.count(quick=3, paper=3, readings=2)
+    seeds = plan.count(quick=2, paper=3, readings=2)
     every = sorted((*SHALLOW, *SIZES)) if paper else FEW
     some = COARSE if paper else sorted(set(FEW) & set(COARSE))
     duration_s = 60.0 if paper else 30.0
