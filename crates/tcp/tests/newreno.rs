@@ -67,3 +67,34 @@ fn duplicates_of_the_ack_that_ended_recovery_begin_none_rfc_6582_section_3_2_ste
     assert!(sent.contains("R21"), "{sent}");
     assert_eq!(s.state(), CaState::Recovery);
 }
+
+/// Segments 0 and `second` of `iw` are lost; what the partial ACK for all below `second` makes leave.
+fn partial_ack(iw: u32, second: u64) -> (Server, Vec<String>) {
+    let profile = Config::profile("freebsd-4").expect("a profile");
+    let config = Config { iw, controller: Recipe::by_name("reno").expect("a controller"), ..profile };
+    let mut s = Server::new(&config);
+    s.write(200);
+    s.now += RTT;
+    for _ in 0..iw - 2 {
+        s.ack(0, &[]);
+    }
+    s.now += RTT;
+    let sent = s.ack(second, &[]);
+    (s, sent.split_whitespace().map(str::to_string).collect())
+}
+
+#[test]
+fn a_partial_ack_releases_one_new_segment_rfc_6582_section_3_2_step_5() {
+    // cwnd is deflated by the five segments acknowledged and gets one back
+    let (s, sent) = partial_ack(20, 5);
+    assert_eq!((sent.len(), sent[0].as_str()), (2, "R5"), "{sent:?}");
+    assert_eq!(s.state(), CaState::Recovery);
+}
+
+#[test]
+fn a_partial_ack_lets_out_what_the_receive_window_held_back() {
+    // duplicate ACKs leave room in cwnd, and the window of 65 segments is full: a large partial ACK opens it at once
+    let (s, sent) = partial_ack(60, 50);
+    assert!(sent.len() > 20, "{sent:?}");
+    assert!(s.info().in_flight <= s.info().ssthresh, "never beyond cwnd");
+}

@@ -124,9 +124,9 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "level_rate",
-        kind: Kind::Choice(&["achieved", "filtered"]),
+        kind: Kind::Choice(&["achieved", "throughput", "filtered"]),
         default: "achieved",
-        about: "abse: the rate that indicates congestion: that of the last RTT, or the estimate itself",
+        about: "abse: the rate that indicates congestion: that of the last RTT, of each ACK low-passed with 0.6 (the paper), or the estimate itself",
     },
     Parameter {
         name: "u_max",
@@ -205,6 +205,7 @@ impl Westwood {
                 },
                 level: match options.choice("level_rate") {
                     Some("filtered") => LevelRate::Filtered,
+                    Some("throughput") => LevelRate::Throughput,
                     _ => LevelRate::Achieved,
                 },
                 peak: match options.choice("u_max") {

@@ -3,7 +3,7 @@
 //!
 //! | variable | formula |
 //! |---|---|
-//! | VE, RE | expected rate cwnd/rtt_min; achieved rate over the last RTT |
+//! | VE, RE | expected rate cwnd/rtt_min; achieved rate over the last RTT, or Th (see [`LevelRate`]) |
 //! | T_k | RTT (VE - RE)/VE, from T_min (see [`Floor`]) to RTT |
 //! | s_k | bytes of the last T_k, over T_k |
 //! | U_k | beta U_{k-1} + (1 - beta) abs(s_k - s_{k-1}); U_max the greatest of the last ten |
@@ -35,6 +35,8 @@ pub enum FilterGain {
 pub enum LevelRate {
     /// Achieved over the last RTT.
     Achieved,
+    /// Of each ACK, low-passed: Th_k = 0.6 Th_{k-1} + 0.4 d_k/gap, the throughput filter of the paper.
+    Throughput,
     /// The estimate itself.
     Filtered,
 }
@@ -111,6 +113,8 @@ pub(super) struct Abse {
     batch: Batch,
     least: LeastGap,
     seeded: bool,
+    /// Th_k.
+    throughput: f64,
     rate: f64,
     sample: f64,
     interval: f64,
@@ -131,6 +135,8 @@ struct Batch {
 
 /// Values of U that U_max is taken over.
 const PEAK: usize = 10;
+/// Weight of the past in the throughput filter.
+const PAST: f64 = 0.6;
 /// A batch does not go on for longer, even if the ACKs never pause: share of the RTT.
 const LONGEST_BATCH: f64 = 0.125;
 
@@ -143,6 +149,7 @@ impl Abse {
             batch: Batch::default(),
             least: LeastGap { since: Time::ZERO, now: Span::MAX, before: Span::MAX },
             seeded: false,
+            throughput: 0.0,
             rate: 0.0,
             sample: 0.0,
             interval: 0.0,
@@ -179,8 +186,10 @@ impl Abse {
         let Some(last) = self.last.replace(ack.now) else { return };
         let gap = ack.now.since(last).max(CLOCK);
         let expected = ack.window / ack.rtt_min;
+        self.throughput = PAST * self.throughput + (1.0 - PAST) * ack.bytes / seconds(gap);
         let achieved = match self.params.level {
             LevelRate::Achieved => self.meter.over(ack.now, rtt) / ack.rtt,
+            LevelRate::Throughput => self.throughput,
             LevelRate::Filtered => self.rate,
         };
         let floor = match self.params.floor {

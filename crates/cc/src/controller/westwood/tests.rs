@@ -124,6 +124,27 @@ fn pauses_count_by_the_last_gap_and_not_by_a_pairs() {
     assert!((1.0..1.6).contains(&gap) && pair > 5.0 * gap, "{gap} {pair}");
 }
 
+/// Slow start: bursts at the rate of the path with pauses between. The rate of the last RTT calls the path congested, as
+/// the window grows ahead of it; the rate of each ACK, low-passed, does not, and samples stay packet pairs.
+#[test]
+fn the_papers_throughput_filter_samples_pairs_in_slow_start() {
+    let run = |level| {
+        let mut abse = Abse::new(AbseParams { floor: Floor::Pair, level, ..params() });
+        for burst in 0..8_u64 {
+            for i in 0..10_u64 {
+                let now = Time(burst * 64_000_000 + i * 100_000);
+                abse.on_ack(&Credited { now, bytes: 1500.0, rtt: 0.064, rtt_min: 0.064, window: 30_000.0 });
+            }
+        }
+        (abse.insight().interval, abse.rate())
+    };
+    let (interval, rate) = run(LevelRate::Throughput);
+    near(interval, 100e-6, 1e-9);
+    let (longer, slower) = run(LevelRate::Achieved);
+    assert!(longer > 0.4 * 0.064, "{longer}");
+    assert!(rate > 2.0 * slower, "{rate} {slower}");
+}
+
 #[test]
 fn over_batches_the_rate_is_that_of_the_path_and_quiet() {
     // 1 Gb/s of payload, ACKs for two segments each 1 us apart in batches of 125 us
