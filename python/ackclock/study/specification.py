@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Cell, Section, Table, paragraph
-from ackclock.study.reading import Curve, Reading
+from ackclock.study.reading import Curve, Reading, Specification
 from ackclock.study.verdict import Verdict
 
 COLOURS = {
@@ -25,7 +27,7 @@ def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) ->
     """What is left open, how it is read, and what the other readings give."""
     blocks: list[Any] = [_open(readings)]
     if curves:
-        blocks += [_shares(curves), *(figure(curve) for curve in curves if curve.turns)]
+        blocks += [_shares(curves), *_most(curves), *(figure(curve) for curve in curves if curve.turns)]
     else:
         blocks.append(paragraph(f"The other readings were not run; ackclock study run {study} --readings runs them."))
     return Section(title="Readings", blocks=tuple(blocks))
@@ -88,6 +90,87 @@ def _shares(curves: Sequence[Curve]) -> Table:
     )
 
 
+MOST_COMBINATIONS = 200_000
+"""Beyond it no one reading is sought that explains the most claims."""
+
+
+def best(curves: Sequence[Curve]) -> dict[str, str] | None:
+    """The reading of everything in which the most claims hold; of several, the one nearest to the main one.
+
+    Parameters
+    ----------
+    curves
+        Of all claims that depend on a reading.
+
+    Returns
+    -------
+    dict or None
+        Name -> option; None if there are too many combinations to look at.
+    """
+    readings = {r.name: r for curve in curves for r in curve.readings if r.crossed}
+    if math.prod(len(r.options) for r in readings.values()) > MOST_COMBINATIONS:
+        return None
+    holding = [
+        (
+            tuple(r.name for r in curve.readings if r.crossed),
+            {
+                tuple(dict(s.choice)[r.name] for r in curve.readings if r.crossed)
+                for s in curve.specifications
+                if s.verdict is Verdict.HOLDS
+            },
+        )
+        for curve in curves
+    ]
+
+    def score(choice: dict[str, str]) -> tuple[int, int]:
+        held = sum(tuple(choice[name] for name in names) in choices for names, choices in holding)
+        return held, sum(choice[name] == r.main for name, r in readings.items())
+
+    every = (dict(zip(readings, options, strict=True)) for options in product(*(r.options for r in readings.values())))
+    return max(every, key=score)
+
+
+def under(curve: Curve, chosen: Mapping[str, str]) -> Specification:
+    """What a curve has for a reading of everything; readings that are varied alone stay at their main option."""
+    main = dict(curve.specifications[0].choice)
+    wanted = main | {r.name: chosen[r.name] for r in curve.readings if r.name in chosen}
+    return next(s for s in curve.specifications if dict(s.choice) == wanted)
+
+
+def _most(curves: Sequence[Curve]) -> list[Table]:
+    """The main reading beside the one in which the most claims hold."""
+    chosen = best(curves)
+    if chosen is None:
+        return []
+    mains = {r.name: r.main for curve in curves for r in curve.readings}
+    other = [f"{name}: {option}" for name, option in chosen.items() if option != mains[name]]
+    found = [(curve, curve.specifications[0], under(curve, chosen)) for curve in curves]
+    held = [sum(s.verdict is Verdict.HOLDS for s in own) for own in zip(*((m, b) for _, m, b in found), strict=True)]
+
+    def told(one: Specification) -> str:
+        return f"{one.verdict.symbol} {one.decisive.value_text if one.decisive else ''}".strip()
+
+    return [
+        Table(
+            caption=(
+                f"Of the {len(found)} claims that depend on a reading {held[0]} hold in the main one, and {held[1]} at most in one and the same: "
+                f"that with {', '.join(other) or 'nothing changed'}. Beside each verdict the number that settles it."
+            ),
+            header=("claim", "statement", "main reading", "the reading with the most", "asked"),
+            rows=tuple(
+                (
+                    Cell(text=curve.claim.id, kind="head"),
+                    Cell(text=curve.claim.statement, kind="text"),
+                    told(main),
+                    told(most),
+                    most.decisive.bound.text(most.decisive.unit) if most.decisive else "",
+                )
+                for curve, main, most in found
+            ),
+        )
+    ]
+
+
 def figure(curve: Curve) -> Figure:
     """The value that settles each reading, in order, above the options that make it."""
     specs = sorted(
@@ -113,18 +196,23 @@ def figure(curve: Curve) -> Figure:
             7.6, 2.2 + 0.2 * len(options), nrows=2, sharex=True, height_ratios=(1.8, 0.2 * len(options) + 0.2)
         )
         units = {s.decisive.unit for s in specs if s.decisive}
-        for i, (s, row) in enumerate(zip(specs, rows, strict=True)):
-            colour, marker = COLOURS[s.verdict]
-            value, low, high = row["value"], row["low"], row["high"]
-            if not math.isfinite(value):
-                continue
-            if low is not None and math.isfinite(low) and math.isfinite(high):
-                top.plot([i, i], [low, high], color=colour, lw=1)
-            main = s is curve.specifications[0]
-            top.plot(i, value, marker, color=colour, ms=6 if main else 4, mec="black" if main else colour)
+        main = specs.index(curve.specifications[0]) if curve.specifications[0] in specs else -1
+        size = 4.0 if len(specs) <= 100 else 1.5
+        value, low, high = (
+            np.array([math.nan if row[key] is None else row[key] for row in rows], dtype=float)
+            for key in ("value", "low", "high")
+        )
+        for verdict, (colour, marker) in COLOURS.items():
+            own = np.array([s.verdict is verdict for s in specs]) & np.isfinite(value)
+            at = np.flatnonzero(own)
+            sure = at[np.isfinite(low[at]) & np.isfinite(high[at])]
+            top.vlines(sure, low[sure], high[sure], color=colour, lw=1 if size > 2 else 0.4)
+            top.plot(at, value[at], marker, color=colour, ms=size)
             for k, (reading, option) in enumerate(options):
-                if dict(s.choice)[reading.name] == option:
-                    bottom.plot(i, k, marker, color=colour, ms=4)
+                chosen = [i for i in at if dict(specs[i].choice)[reading.name] == option]
+                bottom.plot(chosen, [k] * len(chosen), marker, color=colour, ms=size)
+            if own[main] and main >= 0:
+                top.plot(main, value[main], marker, color=colour, ms=6, mec="black")
         for bound in {x for s in specs if s.decisive for x in (s.decisive.bound.low, s.decisive.bound.high)}:
             if math.isfinite(bound):
                 top.axhline(bound, color="#555555", lw=0.8, ls=(0, (4, 2)))

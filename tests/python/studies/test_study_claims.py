@@ -39,6 +39,7 @@ from ackclock.study import (
     number,
     record,
     same,
+    specification,
 )
 from ackclock.study.note import Quoted, fill, typed_in
 from ackclock.study.reading import grid
@@ -271,6 +272,23 @@ def test_readings_give_a_curve_and_what_decides(tmp_path):
     assert dict(shifted.choice)["shift"] == "one"
     assert shifted.decisive is not None
     assert shifted.decisive.value == pytest.approx(1.9)
+
+
+def test_the_reading_with_the_most_claims_is_the_one_nearest_to_the_main_one(tmp_path):
+    (curve,) = study(tmp_path).run(readings=True).curves
+    chosen = specification.best((curve,))
+    assert chosen == {r.name: r.main for r in curve.readings if r.crossed}
+    assert specification.under(curve, chosen) is curve.specifications[0]
+    failing = replace(
+        curve,
+        specifications=tuple(
+            replace(s, verdict=HOLDS if dict(s.choice)["queue"] == "long" else FAILS) for s in curve.specifications
+        ),
+    )
+    found = specification.best((curve, failing, failing))
+    assert found is not None
+    assert found["queue"] == "long"
+    assert specification.under(failing, found).verdict is HOLDS
 
 
 def test_a_report_without_the_other_readings_says_how_to_run_them(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,23 +10,25 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
+from ackclock.stats import mean_interval
 from ackclock.studies.large_pipes import paths
 from ackclock.studies.large_pipes.paths import (
     CALTECH,
     COALESCING,
     FAST,
     HSTCP,
+    NEWRENO,
     PER_PACKET,
     SENDERS,
     TCPW,
     Protocol,
     westwood,
 )
-from ackclock.studies.large_pipes.runs import GOODPUT, pick, ramp
-from ackclock.studies.large_pipes.starts import NO_BOUND, capped
+from ackclock.studies.large_pipes.readings import FILTERS, GAIN, LEVEL
+from ackclock.studies.large_pipes.runs import GOODPUT, NO_BOUND, geometric, goodput_of_first, mean_time, pick, ramp
 from ackclock.study import (
     Chapter,
     Claim,
@@ -34,30 +37,45 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
+    Range,
     Tables,
+    above,
     at_least,
     at_most,
     below,
 )
 from ackclock.study.cells import Cell, Reduce, collect
-from ackclock.study.estimates import Array, median
+from ackclock.study.estimates import Array
 
-ADAPTIVE, FIXED, BATCH = "ABSE, N = 10", "ABSE, fixed gain (N = 0)", "ABSE over whole batches"
-EWMA = "ABSE, EWMA 0.9"
+ADAPTIVE = "stability filter"
+GAINS: dict[str, dict[str, Any]] = {ADAPTIVE: {}, "τ = RTT": {"n": 0}, "0.9 per sample": {"gain": "ewma"}}
+"""How the gain of ABSE's filter is set; the last two are readings of a fixed one."""
 
-VARIANTS: dict[str, Protocol] = {
-    ADAPTIVE: westwood(ADAPTIVE),
-    FIXED: westwood(FIXED, n=0),
-    EWMA: westwood(EWMA, gain="ewma"),
-    BATCH: westwood(BATCH, estimator="abse-batch"),
+BATCH, BE, RE = "ABSE over whole batches", "BE", "RE"
+
+
+def arm(level: str, gain: str) -> str:
+    """Name of an ABSE variant."""
+    return f"ABSE, {gain}" if level == LEVEL.main else f"ABSE, {gain}, {level}"
+
+
+ABSE: dict[str, Protocol] = {
+    arm(level, gain): westwood(arm(level, gain), **{**FILTERS[level], **options})
+    for level in LEVEL.options
+    for gain, options in GAINS.items()
 }
-"""Remedies for a coalescing card: the slides' fixed gain, and their future work, an estimator that knows about batches."""
+OTHERS: dict[str, Protocol] = {
+    BATCH: westwood(BATCH, estimator="abse-batch"),
+    BE: westwood(BE, estimator="be"),
+    RE: westwood(RE, estimator="re"),
+}
+"""The slides' future work, an estimator that knows about batches; and the two kinds that ABSE mixes, averaged at a fixed gain."""
 
-LAST_GAP = "ABSE, N = 10, T_k from the last gap"
-"""T_k bounded by the last gap between ACKs, not by the least of a round trip: what W15 hangs on."""
+REMEDIES = (*(arm(LEVEL.main, gain) for gain in GAINS), BATCH)
 
 QUIET, COALESCED = "an interrupt per packet", "125 µs interrupt throttling"
 CONTROLLER = ("flow", "t_s", "tau_s", "interval_s", "sample_rtt_s", "sample_bps")
+RUN_S = 2.0
 
 
 def controller_after(batch: Batch, start_s: float) -> pl.DataFrame:
@@ -72,12 +90,11 @@ def run_coalescing(plan: Plan) -> Data:
     -------
     Data
         `coalescing.ramps`: protocol, card, run, ramp_s; `coalescing.samples`: protocol, card, run, cov (coefficient of variation of
-        the samples s_k in steady state), interval_s (mean of T_k), tau_rtts (median of tau_k/RTT); `coalescing.throughput`: goodput of 10 s.
+        the samples s_k in steady state), interval_s (mean of T_k), tau_rtts (median of tau_k/RTT); `coalescing.throughput`: goodput
+        of the run; `coalescing.curve`: goodput of the first second.
     """
     seeds = plan.count(quick=6, paper=12)
-    estimated = {**VARIANTS, LAST_GAP: westwood(LAST_GAP, t_min="gap")}
-    senders = {**estimated, FAST: SENDERS[FAST], HSTCP: SENDERS[HSTCP]}
-    cards = {QUIET: PER_PACKET, COALESCED: COALESCING}
+    senders = {**ABSE, **OTHERS, FAST: SENDERS[FAST], HSTCP: SENDERS[HSTCP], NEWRENO: SENDERS[NEWRENO]}
     cells = []
 
     def samples(batch: Batch) -> pl.DataFrame:
@@ -91,21 +108,25 @@ def run_coalescing(plan: Plan) -> Data:
     def throughput(batch: Batch) -> pl.DataFrame:
         return batch.flows.filter(pl.col("flow") == 0).select("seed", "goodput_bps")
 
+    def curve(batch: Batch) -> pl.DataFrame:
+        return goodput_of_first(batch).filter(pl.col("t_s") <= 1.0)
+
     for name, protocol in senders.items():
-        for card, host in cards.items():
-            keep: dict[str, Reduce] = {"ramps": ramp(CALTECH), "throughput": throughput}
+        for card, host in ((QUIET, PER_PACKET), (COALESCED, COALESCING)):
+            keep: dict[str, Reduce] = {"ramps": ramp(CALTECH), "throughput": throughput, "curve": curve}
             needs: dict[str, Sequence[str]] = {"flows": ("flow", "goodput_bps"), **GOODPUT}
-            if name in estimated:
+            sampled = name in (arm(level, ADAPTIVE) for level in LEVEL.options)
+            if sampled:
                 keep["samples"] = samples
                 needs["controllers"] = CONTROLLER
             scenario = paths.scenario(
                 CALTECH,
                 [(protocol, 1)],
-                duration_s=3.0,
+                duration_s=RUN_S,
                 card=host,
                 record={
                     "goodput_interval": f"{1e6 * CALTECH.rtt_s:.0f} us",
-                    "controller": "flow" if name in estimated else "none",
+                    "controller": "flow" if sampled else "none",
                 },
             )
             keys = {"protocol": name, "card": card}
@@ -114,114 +135,212 @@ def run_coalescing(plan: Plan) -> Data:
     return collect("coalescing", cells, plan, numbered=True)
 
 
-def _ramps(tables: Tables, variant: str, card: str) -> Array:
-    return capped(pick(tables, "coalescing.ramps", "ramp_s", protocol=variant, card=card), 3.0)
+def ramps(tables: Tables, variant: str, card: str) -> Array:
+    """Times to 90 %, infinite where the run ended first."""
+    return pick(tables, "coalescing.ramps", "ramp_s", protocol=variant, card=card)
+
+
+def _over(slow: Array, fast: Array, label: str, bound: Range, **keys: Any) -> Evidence:
+    """One time over another, run by run. If the first was not always reached, only a lower bound is known."""
+    if not np.isfinite(fast).all():
+        return Evidence(label=label, value=math.nan, low=math.nan, high=math.nan, bound=bound, seeds=slow.size, **keys)
+    if not np.isfinite(slow).all():
+        least = float(np.minimum(slow, RUN_S).mean() / fast.mean())
+        return Evidence(label=label, value=math.inf, low=least, high=math.inf, bound=bound, seeds=slow.size, **keys)
+    return Evidence.of(geometric(slow / fast), label, bound, **keys)
+
+
+def _arms(tables: Tables) -> tuple[str, str]:
+    """The stability filter and the fixed gain of this reading."""
+    level = LEVEL.of(tables)
+    return arm(level, ADAPTIVE), arm(level, GAIN.of(tables))
+
+
+def _w13(tables: Tables, bound: Range, card: str, key: str) -> Evidence:
+    adaptive, fixed = _arms(tables)
+    label = f"ramp time, {card}: stability filter / fixed gain"
+    return _over(ramps(tables, adaptive, card), ramps(tables, fixed, card), label, bound, key=key)
 
 
 def w13(tables: Tables) -> Sequence[Evidence]:
     """The stability filter behind a coalescing card."""
-    ratio = _ramps(tables, ADAPTIVE, COALESCED) / _ramps(tables, FIXED, COALESCED)
     return [
-        Evidence.of(median(ratio), "ramp time with coalescing, N = 10 / N = 0", at_least(3)),
+        _w13(tables, above(1, margin=0.05), COALESCED, "ratio"),
         *(
-            Evidence.of(median(_ramps(tables, v, COALESCED)), f"ramp time, {v}", NO_BOUND, unit="s", weighs=False)
-            for v in VARIANTS
+            mean_time(ramps(tables, v, COALESCED), RUN_S, f"ramp time, {v}", NO_BOUND, weighs=False, key=key)
+            for v, key in ((arm(LEVEL.of(tables), g), f"ramp_{k}") for k, g in enumerate(GAINS))
         ),
     ]
 
 
+def w13_much(tables: Tables) -> Sequence[Evidence]:
+    """By how much."""
+    return [_w13(tables, at_least(3), COALESCED, "ratio")]
+
+
+def _variation(tables: Tables, bound: Range) -> list[Evidence]:
+    found = []
+    for level, key in zip(LEVEL.options, ("published", "last_rtt"), strict=True):
+        cov = {
+            c: pick(tables, "coalescing.samples", "cov", protocol=arm(level, ADAPTIVE), card=c)
+            for c in (QUIET, COALESCED)
+        }
+        label = f"coefficient of variation of s_k, with coalescing / without; samples: {level}"
+        ratio = geometric(cov[COALESCED] / cov[QUIET])
+        found.append(Evidence.of(ratio, label, bound, weighs=level == LEVEL.of(tables), key=key))
+    return found
+
+
 def w15(tables: Tables) -> Sequence[Evidence]:
     """Samples behind a coalescing card."""
-    cov, last_gap = (
-        {card: pick(tables, "coalescing.samples", "cov", protocol=variant, card=card) for card in (QUIET, COALESCED)}
-        for variant in (ADAPTIVE, LAST_GAP)
-    )
+    interval = pick(tables, "coalescing.samples", "interval_s", protocol=_arms(tables)[0], card=COALESCED)
     return [
+        *_variation(tables, above(1, margin=0.05)),
         Evidence.of(
-            median(cov[COALESCED] / cov[QUIET]),
-            "coefficient of variation of s_k, with coalescing / without",
-            at_least(3),
-        ),
-        *(
-            Evidence.of(median(c), f"coefficient of variation of s_k, {card}", NO_BOUND, weighs=False)
-            for card, c in cov.items()
-        ),
-        Evidence.of(
-            median(pick(tables, "coalescing.samples", "interval_s", protocol=ADAPTIVE, card=COALESCED)),
+            mean_interval(interval),
             "mean T_k with coalescing",
             NO_BOUND,
             unit="ms",
             factor=1e3,
             weighs=False,
-        ),
-        Evidence.of(
-            median(last_gap[COALESCED] / last_gap[QUIET]),
-            f"the same, {LAST_GAP}",
-            NO_BOUND,
-            weighs=False,
+            key="interval",
         ),
     ]
+
+
+def w15_much(tables: Tables) -> Sequence[Evidence]:
+    """By how much."""
+    return _variation(tables, at_least(3))
 
 
 def w16(tables: Tables) -> Sequence[Evidence]:
     """Fixed gain against HSTCP and FAST."""
-    slower = np.maximum(_ramps(tables, HSTCP, COALESCED), _ramps(tables, FAST, COALESCED))
+    own = ramps(tables, _arms(tables)[1], COALESCED)
     return [
-        Evidence.of(
-            median(_ramps(tables, FIXED, COALESCED) / slower),
-            "ramp time with coalescing, TCPW at fixed gain / the slower of HSTCP and FAST",
+        _over(
+            own,
+            ramps(tables, other, COALESCED),
+            f"ramp time with coalescing, TCPW at fixed gain / {other}",
             at_most(1.25),
+            key=other.lower(),
         )
+        for other in (HSTCP, FAST)
     ]
 
 
 def w24(tables: Tables) -> Sequence[Evidence]:
+    """What the filter costs with batches, over what it costs without."""
+    adaptive, fixed = _arms(tables)
+    cost = []
+    for card in (COALESCED, QUIET):
+        slow, fast = ramps(tables, adaptive, card), ramps(tables, fixed, card)
+        if not (np.isfinite(slow).all() and np.isfinite(fast).all()):
+            return [
+                Evidence(
+                    label=_COST,
+                    value=math.nan,
+                    low=math.nan,
+                    high=math.nan,
+                    bound=above(1),
+                    seeds=slow.size,
+                    key="cost",
+                )
+            ]
+        cost.append(slow / fast)
+    return [Evidence.of(geometric(cost[0] / cost[1]), _COST, above(1, margin=0.05), key="cost")]
+
+
+_COST = "stability filter / fixed gain: with coalescing over without"
+
+
+def w24_much(tables: Tables) -> Sequence[Evidence]:
     """W13 without batches."""
-    ratio = _ramps(tables, ADAPTIVE, QUIET) / _ramps(tables, FIXED, QUIET)
-    return [Evidence.of(median(ratio), "ramp time without coalescing, N = 10 / N = 0", below(1.5))]
+    return [_w13(tables, below(1.5), QUIET, "quiet")]
 
 
 def coalescing(tables: Tables) -> Figure:
-    """Ramp time and samples with and without coalescing (slides 18 to 21)."""
-    names = [*VARIANTS, FAST, HSTCP]
+    """Ramp time with and without coalescing (slides 18 to 21)."""
+    names = [*ABSE, *OTHERS, FAST, HSTCP, NEWRENO]
     rows = []
     for name in names:
         for card in (QUIET, COALESCED):
-            e = median(np.minimum(pick(tables, "coalescing.ramps", "ramp_s", protocol=name, card=card), 3.0))
-            rows.append({"protocol": name, "card": card, "ramp_s": e.value, "low": e.low, "high": e.high})
+            times = ramps(tables, name, card)
+            missed = int(np.isinf(times).sum())
+            e = mean_interval(np.minimum(times, RUN_S))
+            row = {"protocol": name, "card": card, "ramp_s": e.value, "low": e.low, "high": e.high}
+            rows.append(row | {"not_reached": missed, "runs": times.size})
     table = pl.DataFrame(rows)
 
     def draw() -> Any:
-        figure, ax = new(7.6, 3.4)
+        figure, ax = new(7.6, 5.0)
         for i, (card, colour) in enumerate(((QUIET, OKABE_ITO["sky"]), (COALESCED, OKABE_ITO["vermilion"]))):
             own = table.filter(pl.col("card") == card)
             y = np.arange(len(names)) + 0.36 * (i - 0.5)
             value = own["ramp_s"].to_numpy()
             error = np.abs(own.select("low", "high").to_numpy().T - value)
-            error[~np.isfinite(error)] = 0.0
+            error[:, own["not_reached"].to_numpy() > 0] = 0.0
             ax.barh(y, value, 0.34, color=colour, label=card, hatch="" if i == 0 else "///", edgecolor="white", lw=0)
             ax.errorbar(value, y, xerr=error, fmt="none", ecolor="#222222", lw=1)
+            for at, row in zip(y, own.iter_rows(named=True), strict=True):
+                if row["not_reached"]:
+                    ax.text(
+                        row["ramp_s"] + 0.02,
+                        at,
+                        f"not reached in {row['not_reached']} of {row['runs']} runs",
+                        va="center",
+                        fontsize=7,
+                    )
         ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
-        ax.set_xlabel("time to 90 % of 1 Gb/s (s)")
+        ax.set(xlabel="time to 90 % of 1 Gb/s (s)", xlim=(0, 1.35 * RUN_S))
         ax.grid(axis="y", visible=False)
         figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return figure
 
-    def at(name: str, card: str) -> float:
-        return float(table.filter((pl.col("protocol") == name) & (pl.col("card") == card))["ramp_s"][0])
-
     return Figure(
         name="coalescing",
-        title=(
-            f"Behind a coalescing card the ramp takes {at(ADAPTIVE, COALESCED):.2f} s with the stability filter, "
-            f"{at(FIXED, COALESCED):.2f} s at fixed gain, {at(BATCH, COALESCED):.2f} s over whole batches"
-        ),
-        caption="Path 2, cold cache, medians over runs with 95 % intervals; 3 s: not reached. The last ABSE variant is the slides' future work: it takes its samples over whole batches of ACKs.",
+        title="Who comes up how fast at 1 Gb/s, with and without a coalescing card",
+        caption=f"Path 2, empty cache, means over runs with 95 % intervals; a run takes {RUN_S:g} s. BE and RE average at a fixed gain. ABSE over whole batches is the slides' future work.",
         draw=draw,
         data={"ramps": table},
     )
 
+
+def start_up(tables: Tables) -> Figure:
+    """The first second behind the card, fixed average against stability filter (slide 21)."""
+    shown = {
+        arm(LEVEL.main, ADAPTIVE): (OKABE_ITO["vermilion"], "-"),
+        arm(LEVEL.main, GAIN.main): (OKABE_ITO["orange"], "--"),
+        BE: (OKABE_ITO["purple"], "-."),
+        RE: (OKABE_ITO["sky"], "-"),
+        HSTCP: (OKABE_ITO["green"], "-."),
+        FAST: (OKABE_ITO["blue"], ":"),
+    }
+    t = tables["coalescing.curve"].filter((pl.col("card") == COALESCED) & pl.col("protocol").is_in(list(shown)))
+    binned = ((pl.col("t_s") / 0.02).ceil() * 0.02).round(3).alias("t_s")
+    mean = t.with_columns(binned).group_by("protocol", "t_s").agg(pl.col("goodput_bps").mean()).sort("protocol", "t_s")
+
+    def draw() -> Any:
+        figure, ax = new(7.0, 3.6)
+        for name, (colour, dash) in shown.items():
+            own = mean.filter(pl.col("protocol") == name)
+            ax.plot(own["t_s"], own["goodput_bps"] / 1e6, color=colour, ls=dash, label=name)
+        ax.axhline(CALTECH.payload_bps / 1e6, color=GREY, lw=0.8, ls=":")
+        ax.set(xlabel="time (s)", ylabel="goodput (Mb/s)", xlim=(0, 1), ylim=(0, 1050))
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        return figure
+
+    return Figure(
+        name="start-up",
+        title="Start-up at 1 Gb/s behind a coalescing card",
+        caption="Path 2, mean goodput of 20 ms over runs; dotted: capacity for payload. BE and RE average their samples at a fixed gain, as ABSE does at τ = RTT. Slide 21.",
+        draw=draw,
+        data={"start-up": mean},
+    )
+
+
+_CELL = "path 2 behind a card that interrupts every 125 µs"
+_READS = (LEVEL, GAIN)
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -230,9 +349,13 @@ CLAIMS: tuple[Claim, ...] = (
         statement="TCPW is delayed on path 2 by its stability filter.",
         direction=Criterion(
             measure=w13,
-            reading="With interrupt coalescing its ramp takes at least three times as long with N = 10 as with N = 0.",
+            reading="longer to 90 % than at a fixed gain; less than 5 % counts as none",
+            cell=_CELL,
+            bound="stated",
+            reads=_READS,
         ),
-        note="The direction holds, the ratio is 2.3: 1.1 s against 0.48 s.",
+        magnitude=Criterion(measure=w13_much, reading="at least three times as long", cell=_CELL, reads=_READS),
+        note="{ramp_0:i} with the stability filter, {ramp_1:i} at τ = RTT: {ratio:i} times. At 0.9 per sample {ramp_2}.",
     ),
     Claim(
         id="W15",
@@ -240,18 +363,22 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Coalescing cards make samples vary a lot at 1 Gb/s.",
         direction=Criterion(
             measure=w15,
-            reading="Coefficient of variation of s_k at least three times that without.",
+            reading="coefficient of variation of s_k above that without; less than 5 % counts as none",
+            cell=_CELL,
+            bound="stated",
+            reads=(LEVEL,),
         ),
-        note="1.8 times. A sample is taken over T_k, 1.9 ms in the mean: fifteen intervals of the card. Bounding T_k by the last gap between ACKs, not by the least of a round trip, makes 1.9 times of it.",
+        magnitude=Criterion(measure=w15_much, reading="at least three times", cell=_CELL, reads=(LEVEL,)),
+        note="{published:i} times as published, {last_rtt:i} times if the rate of the last RTT tells congestion. T_k is {interval} in the mean.",
     ),
     Claim(
         id="W16",
         place="slides 20, 21",
         statement="With a fixed gain TCPW ramps up like HSTCP and FAST.",
         direction=Criterion(
-            measure=w16,
-            reading="At most 1.25 times the slower of the two.",
+            measure=w16, reading="not more than 1.25 times as long as either", cell=_CELL, reads=_READS
         ),
+        note="{hstcp:i} times HSTCP's time, {fast:i} times FAST's. An average of 0.9 per sample comes up as fast as they do if the rate of the last RTT tells congestion; with the published throughput filter it takes the gaps inside a batch for the path and overshoots.",
     ),
     Claim(
         id="W24",
@@ -259,16 +386,25 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The slow ramp on path 2 comes from the hardware, not from the path.",
         direction=Criterion(
             measure=w24,
-            reading="W13's ratio is below 1.5 without coalescing.",
+            reading="what the filter costs is more with coalescing than without; less than 5 % counts as none",
+            cell="path 2, with and without coalescing",
+            bound="stated",
+            reads=_READS,
         ),
-        note="1.6 without coalescing, 2.3 with it: the filter delays the ramp without the card, too.",
+        magnitude=Criterion(
+            measure=w24_much,
+            reading="W13's ratio is below 1.5 without coalescing",
+            cell="path 2, an interrupt per packet",
+            reads=_READS,
+        ),
+        note="{cost:i} times what it costs without; there {quiet:i}.",
     ),
 )
 
 
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
-    return (coalescing(t),)
+    return (coalescing(t), start_up(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
@@ -282,7 +418,9 @@ def scenarios() -> Mapping[str, Scenario]:
 
 CHAPTER = Chapter(
     title="Path 2 behind a coalescing card",
-    experiments=(Experiment(name="coalescing", title="path 2 behind a coalescing card", run=run_coalescing, weight=6),),
+    experiments=(
+        Experiment(name="coalescing", title="path 2 behind a coalescing card", run=run_coalescing, weight=12),
+    ),
     claims=CLAIMS,
     blocks=blocks,
     scenarios=scenarios,

@@ -1,15 +1,21 @@
-"""The two paths of the slides as scenarios, their hosts, and the readings A1 to A12 of what the slides leave open.
-
-Each reading is a default of one function here, and its alternatives are values of the same argument.
-"""
+"""The two paths of the slides as scenarios, and their hosts. What the slides leave open is read as the plan says (`readings`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ackclock.scenario import Scenario
+from ackclock.studies.large_pipes.readings import ACKS, ALPHA, FILTER, FILTERS, PEAK, PEAKS, QUEUE, SACK, WINDOW
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock.study import Plan
+
+Where: TypeAlias = "Plan | Mapping[str, pl.DataFrame]"
+"""What knows the reading: a plan in an experiment, tables in a claim."""
 
 MTU, SEGMENT = 1500, 1448
 
@@ -55,14 +61,35 @@ ALABAMA_ATM = Path(name="ATM, 132.45 Mb/s at IP, 64 ms", rate_bps=132_450_000, r
 CALTECH = Path(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, queue=333)
 """Path 2."""
 
-BUFFERS = (50, 100, 200, 400, 827)
+BUFFERS = (50, 100, 200, 260, 400, 827)
 """A6: what the queue of path 1 may have held, packets."""
+
+MAIN: Mapping[str, Any] = {}
+"""The main reading of everything."""
 
 TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
 PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
 
-LINUX_WINDOW, FREEBSD_WINDOW = "1536 KiB", "2 MiB"
-"""A4: what a socket buffer of 2 MB makes of the window: Linux keeps a quarter for overhead."""
+LINUX_WINDOW = "1536 KiB"
+"""What Linux makes of a socket buffer of 2 MB, as a window."""
+
+_WINDOWS = {"1.5 MiB": 3 << 19, "2 MiB": 2 << 20}
+"""Reading of the window -> bytes."""
+
+
+def receiver(where: Where, *, freebsd: bool) -> dict[str, Any]:
+    """Stack settings that are those of the receiver, which is the same for all senders (slide 5).
+
+    Parameters
+    ----------
+    where
+        The reading.
+    freebsd
+        Profile of the flow: of a buffer that the application sets, FreeBSD makes a window as large, Linux three quarters.
+    """
+    window = _WINDOWS[WINDOW.of(where)]
+    made: dict[str, Any] = {"socket_buffer": f"{window if freebsd else window * 4 // 3} bytes"}
+    return made | ({"quick_acks": True} if ACKS.of(where) == ACKS.main else {"delayed_ack": False})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,18 +116,20 @@ class Protocol:
     freebsd: bool = False
     sack: bool = True
 
-    def host(self, **stack: Any) -> dict[str, Any]:
+    def host(self, where: Where, **stack: Any) -> dict[str, Any]:
         """Keys of a flow group.
 
         Parameters
         ----------
+        where
+            The reading of window and ACKs.
         **stack
             Stack settings that differ.
         """
         settings: dict[str, Any] = {
             "initial_window": 2,  # A12
             "sack": self.sack,
-            "receive_buffer": FREEBSD_WINDOW if self.freebsd else LINUX_WINDOW,
+            **receiver(where, freebsd=self.freebsd),
             **stack,
         }
         made: dict[str, Any] = {
@@ -114,16 +143,41 @@ class Protocol:
 
 
 def westwood(name: str = TCPW, *, sack: bool = False, **options: Any) -> Protocol:
-    """TCP Westwood with options of the controller; ABSE, Astart and a host without SACK (A7) unless said otherwise."""
+    """TCP Westwood with options of the controller; ABSE, Astart and a host without SACK unless said otherwise."""
     return Protocol(name=name, controller="westwood", options={"estimator": "abse", **options}, freebsd=True, sack=sack)
 
 
-SENDERS: dict[str, Protocol] = {
-    TCPW: westwood(),
-    FAST: Protocol(name=FAST, controller="fast"),
-    HSTCP: Protocol(name=HSTCP, controller="highspeed"),
-    NEWRENO: Protocol(name=NEWRENO, controller="reno"),
-}
+def tcpw(where: Where = MAIN, name: str = TCPW, **options: Any) -> Protocol:
+    """TCPW in a reading; options of the controller given here take precedence."""
+    read = {"u_max": PEAKS[PEAK.of(where)], **FILTERS[FILTER.of(where)]}
+    return westwood(name, sack=SACK.of(where) == "on", **{**read, **options})
+
+
+def fast(where: Where = MAIN) -> Protocol:
+    """FAST in a reading."""
+    alpha = ALPHA.of(where)
+    options = {"alpha_bands": True} if alpha == "by rate" else {"alpha": int(alpha)}
+    return Protocol(name=FAST, controller="fast", options=options)
+
+
+def senders(where: Where = MAIN) -> dict[str, Protocol]:
+    """The four of the slides in a reading."""
+    return {
+        TCPW: tcpw(where),
+        FAST: fast(where),
+        HSTCP: Protocol(name=HSTCP, controller="highspeed"),
+        NEWRENO: Protocol(name=NEWRENO, controller="reno"),
+    }
+
+
+SENDERS = senders()
+"""The four in the main reading."""
+
+
+def queue_of(where: Where) -> int:
+    """Packets that the bottleneck of path 1 queues in a reading."""
+    return int(QUEUE.of(where))
+
 
 PER_PACKET: dict[str, Any] = {"receive_cost": "1500 ns"}
 """A card that interrupts for each packet; a packet costs the host 1.5 µs, the gap between two of a batch."""
@@ -132,7 +186,14 @@ COALESCING: dict[str, Any] = {"receive_interval": "125 us", **PER_PACKET}
 """Interrupt throttling at 8000 per second, the setting of the time for the card used."""
 
 
-def network(path: Path, *, queue: int | None = None, loss: float = 0.0, back_jitter_us: int = 0) -> dict[str, Any]:
+def network(
+    path: Path,
+    *,
+    queue: int | None = None,
+    loss: float | Mapping[str, Any] = 0.0,
+    back_jitter_us: int = 0,
+    steps: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
     """The path; delay equal both ways, random loss of data packets alone (A8)."""
     forward: dict[str, Any] = {
         "rate": f"{path.rate_bps} bit/s",
@@ -143,7 +204,9 @@ def network(path: Path, *, queue: int | None = None, loss: float = 0.0, back_jit
     if back_jitter_us:
         backward["jitter"] = f"{back_jitter_us} us"
     if loss:
-        forward["loss"] = {"kind": "bernoulli", "p": loss}
+        forward["loss"] = dict(loss) if isinstance(loss, Mapping) else {"kind": "bernoulli", "p": loss}
+    if steps:
+        forward["capacity"] = {"kind": "schedule", "steps": [dict(step) for step in steps]}
     return {"topology": "chain", "bottleneck": forward, "reverse": {"bottleneck": backward}}
 
 
@@ -167,6 +230,28 @@ def background(path: Path, share: float) -> dict[str, Any]:
     }
 
 
+def in_a_row(path: Path, protocol: Protocol, *, runs: int, each_s: float, every_s: float, **keys: Any) -> Scenario:
+    """Bulk runs one after another, as a script starts them; what one leaves in the cache of its host the next one finds.
+
+    Parameters
+    ----------
+    path, protocol
+        Where and who.
+    runs
+        How many.
+    each_s
+        How long each one writes.
+    every_s
+        From the start of one to that of the next.
+    **keys
+        Of `scenario`.
+    """
+    made = scenario(path, [(protocol, 1)], duration_s=runs * every_s, **keys).to_dict()
+    one, *others = made["flows"]
+    groups = [{**one, "start": f"{k * every_s:g} s", "stop": f"{k * every_s + each_s:g} s"} for k in range(runs)]
+    return Scenario.from_dict({**made, "flows": [*groups, *others]})
+
+
 def scenario(
     path: Path,
     flows: Sequence[tuple[Protocol, int]],
@@ -174,12 +259,14 @@ def scenario(
     duration_s: float,
     workload: Mapping[str, Any] | None = None,
     queue: int | None = None,
-    loss: float = 0.0,
+    loss: float | Mapping[str, Any] = 0.0,
+    steps: Sequence[Mapping[str, Any]] = (),
     users: float = 0.02,
     stagger_s: float = 0.0,
     card: Mapping[str, Any] | None = None,
     back_jitter_us: int = 0,
     record: Mapping[str, Any] | None = None,
+    where: Where = MAIN,
     **stack: Any,
 ) -> Scenario:
     """Flows over a path.
@@ -197,7 +284,9 @@ def scenario(
     queue
         Instead of the path's own (A6).
     loss
-        Random loss of data packets, probability.
+        Random loss of data packets, probability; or a loss model.
+    steps
+        Changes of the bottleneck in time.
     users
         Load of other users, as a share of the bottleneck.
     stagger_s
@@ -208,13 +297,15 @@ def scenario(
         Random delay of ACKs, uniform from 0; order is kept.
     record
         What to record.
+    where
+        The reading of window and ACKs.
     **stack
         Stack settings for every sender.
     """
     groups: list[dict[str, Any]] = []
     begun = 0
     for protocol, count in flows:
-        group = {**protocol.host(**stack), "count": count, "workload": dict(workload or {"kind": "bulk"})}
+        group = {**protocol.host(where, **stack), "count": count, "workload": dict(workload or {"kind": "bulk"})}
         if stagger_s:
             group |= {"start": f"{begun * stagger_s:g} s", "stagger": f"{stagger_s:g} s"}
         begun += count
@@ -226,7 +317,7 @@ def scenario(
     made: dict[str, Any] = {
         "name": f"{path.name}, {', '.join(f'{n} x {p.name}' for p, n in flows)}",
         "duration": f"{duration_s:g} s",
-        "network": network(path, queue=queue, loss=loss, back_jitter_us=back_jitter_us),
+        "network": network(path, queue=queue, loss=loss, back_jitter_us=back_jitter_us, steps=steps),
         "flows": groups,
         "record": dict(record or {}),
     }
@@ -252,7 +343,7 @@ def unequal(
                 "bottleneck": limited,
                 "reverse": {"bottleneck": {"rate": f"{path.rate_bps} bit/s"}},
             },
-            "flows": [{**protocol.host(), "count": 2, "workload": {"kind": "bulk"}}],
+            "flows": [{**protocol.host(MAIN), "count": 2, "workload": {"kind": "bulk"}}],
             "record": dict(record),
         }
     )

@@ -1,44 +1,21 @@
-"""What all transfers share: caches, ramps, columns."""
+"""What the chapters share: ramps, columns, times that a run may end before."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ackclock import Batch, metrics
-from ackclock.studies.large_pipes.paths import (
-    ALABAMA,
-    ALABAMA_ATM,
-    CALTECH,
-    FAST,
-    HSTCP,
-    NEWRENO,
-    Path,
-)
-from ackclock.study import (
-    Tables,
-)
+from ackclock.stats import Estimate, mean_interval
+from ackclock.studies.large_pipes.paths import Path
+from ackclock.study import Evidence, Range, Tables
 from ackclock.study.cells import Reduce
-from ackclock.study.estimates import Array
+from ackclock.study.estimates import NOTHING, Array
 
-COLD, WARM = "cold", "warm"
-W1 = 345
-"""Slow start of the later runs ends here, segments: the one number with which 11 s and 7.5 s fit together (W7, W8)."""
-
-WARM_SSTHRESH = {ALABAMA.name: W1, ALABAMA_ATM.name: W1, CALTECH.name: 333}
-"""What the cache of the later runs holds: on path 1 the value that the slides' times ask for, on path 2 the pipe."""
-
-CACHED = (HSTCP, NEWRENO, FAST)
-"""Hosts that cache ssthresh: Linux. TCPW's Astart sets its own."""
-
-
-def warmth(protocol: str, path: Path, warm: bool) -> dict[str, Any]:
-    """Stack settings of a cold or warm run."""
-    return {"metrics_cache": {"ssthresh": WARM_SSTHRESH[path.name]}} if warm and protocol in CACHED else {}
-
-
+NO_BOUND = Range()
 GOODPUT = {"goodput": ("flow", "t_s", "goodput_bps")}
 
 
@@ -72,3 +49,31 @@ def pick(tables: Tables, table: str, column: str, **keys: object) -> Array:
     for key, value in keys.items():
         t = t.filter(pl.col(key) == value)
     return t.sort("run")[column].to_numpy().astype(np.float64)
+
+
+def mean_time(times: Array, cap_s: float, label: str, bound: Range, *, key: str = "", weighs: bool = True) -> Evidence:
+    """Mean of times with Student's interval; where a run ended first, only what the mean is at least is known."""
+    if np.isfinite(times).all():
+        return Evidence.of(mean_interval(times), label, bound, unit="s", key=key, weighs=weighs)
+    return Evidence(
+        label=label,
+        value=math.inf,
+        low=float(np.minimum(times, cap_s).mean()),
+        high=math.inf,
+        bound=bound,
+        unit="s",
+        seeds=times.size,
+        weighs=weighs,
+        key=key,
+        not_reached=int(np.isinf(times).sum()),
+        cap=cap_s,
+    )
+
+
+def geometric(ratios: Array) -> Estimate:
+    """Geometric mean of positive ratios, one per run, with Student's interval of their logarithms; nothing if one is not known."""
+    if not (np.isfinite(ratios).all() and (ratios > 0).all()):
+        return NOTHING
+    e = mean_interval(np.log(ratios))
+    value, low, high = (math.exp(min(x, 700.0)) for x in (e.value, e.low, e.high))
+    return Estimate(value=value, low=low, high=high, level=e.level, n=e.n)

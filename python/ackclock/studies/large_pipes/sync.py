@@ -12,6 +12,7 @@ import polars as pl
 from ackclock import Batch
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
+from ackclock.stats import mean_interval
 from ackclock.studies.large_pipes import paths
 from ackclock.studies.large_pipes.paths import (
     ALABAMA,
@@ -19,7 +20,7 @@ from ackclock.studies.large_pipes.paths import (
     NEWRENO,
     SENDERS,
 )
-from ackclock.studies.large_pipes.starts import NO_BOUND
+from ackclock.studies.large_pipes.runs import NO_BOUND
 from ackclock.study import (
     Chapter,
     Claim,
@@ -29,11 +30,12 @@ from ackclock.study import (
     Experiment,
     Plan,
     Tables,
-    at_least,
+    above,
     at_most,
+    below,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import median
+from ackclock.study.estimates import Array
 
 ALPHA = 200
 """Packets that a FAST flow keeps queued."""
@@ -53,30 +55,41 @@ class Together:
         Whether two flows of NewReno are among them.
     alone
         Without other users: what is seen then comes from the flows themselves.
+    by_rate
+        alpha is 8, 20 or 200 by the rate of a flow.
     """
 
     flows: int
     queue: float
     crossed: bool = False
     alone: bool = False
+    by_rate: bool = False
 
     @property
     def name(self) -> str:
         """In tables and reports."""
         others = " and 2 NewReno" if self.crossed else ""
         factor = "" if self.queue == 1 else f"{self.queue:g} "
-        return f"{self.flows} FAST{others}, queue {factor}N α" + (", nobody else" if self.alone else "")
+        end = (", nobody else" if self.alone else "") + (", α by rate" if self.by_rate else "")
+        return f"{self.flows} FAST{others}, queue {factor}N α{end}"
+
+    @property
+    def key(self) -> str:
+        """In notes."""
+        return f"swing_{self.flows}_{round(10 * self.queue)}{'_crossed' * self.crossed}{'_alone' * self.alone}{'_bands' * self.by_rate}"
 
 
 _SYNC = (
     *(Together(2, queue) for queue in (0.5, 1.0, 2.0)),
     *(Together(4, queue) for queue in (0.5, 1.0, 2.5)),
     *(Together(2, queue, crossed=True) for queue in (1.0, 2.5)),
-    *(Together(flows, queue, alone=True) for flows in (2, 4) for queue in (1.0, 2.0)),
+    *(Together(flows, queue, alone=True) for flows in (2, 4) for queue in (0.5, 1.0, 2.0)),
 )
+FOUR = Together(4, 2.0, alone=True)
+BANDED = Together(4, 2.5, alone=True, by_rate=True)
 
 SYNC = {setting.name: setting for setting in _SYNC}
-"""Settings of W19."""
+"""Settings of W19; those without other users weigh."""
 
 
 def run_sync(plan: Plan) -> Data:
@@ -86,9 +99,9 @@ def run_sync(plan: Plan) -> Data:
     -------
     Data
         `sync.correlation`: setting, run, correlation (of the windows of flows 0 and 1, detrended), swing_packets (5 to 95 % of the
-        queue in round-trip times); `sync.trace`: setting, t_s, flow, cwnd, srtt_s (of run 0).
+        queue in round-trip times), standing_packets (its mean); `sync.trace`: setting, t_s, flow, cwnd, srtt_s (of run 0).
     """
-    seeds = plan.count(quick=6, paper=10)
+    seeds = plan.count(quick=3, paper=10)
     duration = 60.0 if plan.scale == "paper" else 30.0
     cells = []
 
@@ -108,6 +121,7 @@ def run_sync(plan: Plan) -> Data:
                     "seed": seed,
                     "correlation": 0.0 if flat else float(np.corrcoef(a[width:-width], b[width:-width])[0, 1]),
                     "swing_packets": float(swing),
+                    "standing_packets": float((srtt.mean() - ALABAMA.rtt_s) * ALABAMA.rate_bps / 8 / paths.MTU),
                 }
             )
         return pl.DataFrame(rows, schema_overrides={"seed": pl.UInt64})
@@ -118,8 +132,13 @@ def run_sync(plan: Plan) -> Data:
             "seed", "t_s", "flow", "cwnd", "srtt_s"
         )
 
-    for name, setting in SYNC.items():
-        senders = [(SENDERS[FAST], setting.flows)] + ([(SENDERS[NEWRENO], 2)] if setting.crossed else [])
+    for name, setting in {**SYNC, BANDED.name: BANDED}.items():
+        fast = (
+            paths.Protocol(name=FAST, controller="fast", options={"alpha_bands": True})
+            if setting.by_rate
+            else SENDERS[FAST]
+        )
+        senders = [(fast, setting.flows)] + ([(SENDERS[NEWRENO], 2)] if setting.crossed else [])
         scenario = paths.scenario(
             ALABAMA,
             senders,
@@ -145,35 +164,32 @@ def run_sync(plan: Plan) -> Data:
 SAMPLE_S = 0.1
 
 
+def _cell(tables: Tables, setting: str, column: str) -> Array:
+    t = tables["sync.correlation"].filter(pl.col("setting") == setting).sort("run")
+    return t[column].to_numpy().astype(np.float64)
+
+
 def w19(tables: Tables) -> Sequence[Evidence]:
-    """FAST in step."""
-    t = tables["sync.correlation"]
+    """FAST in step, nobody else on the path: swings where the queue is below 2 N alpha, and none where it is not."""
     found, shown = [], []
     for name, setting in SYNC.items():
-        own = t.filter(pl.col("setting") == name)
-        r, swing = own["correlation"].to_numpy(), own["swing_packets"].to_numpy()
-        shown.append(Evidence.of(median(r), f"{name}: correlation of windows", NO_BOUND, weighs=False))
-        shown.append(
-            Evidence.of(median(swing), f"{name}: swing of the round-trip time", NO_BOUND, unit="packets", weighs=False)
-        )
-        if not setting.alone:
-            found.append((setting.queue, float(np.median(r)), float(np.median(swing))))
-    shows = [c >= 0.7 or s >= 0.5 * ALPHA for ratio, c, s in found if ratio < 2]
-    quiet = [c < 0.7 and s < 0.5 * ALPHA for ratio, c, s in found if ratio >= 2]
+        swing, together = (mean_interval(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
+        bound = above(0.5 * ALPHA) if setting.queue < 2 else below(0.5 * ALPHA)
+        label = f"{name}: swing of the round-trip time"
+        if setting.alone:
+            found.append(Evidence.of(swing, label, bound, unit="packets", key=setting.key))
+        else:
+            shown.append(Evidence.of(swing, label, NO_BOUND, unit="packets", weighs=False, key=setting.key))
+        shown.append(Evidence.of(together, f"{name}: correlation of windows", NO_BOUND, weighs=False))
+    return [*found, *shown]
+
+
+def bands(tables: Tables) -> Sequence[Evidence]:
+    """Four flows with alpha by rate: below 100 Mb/s each keeps 20 packets, not 200."""
+    by_rate, fixed = (mean_interval(_cell(tables, name, "standing_packets")) for name in (BANDED.name, FOUR.name))
     return [
-        Evidence(
-            label="settings with queue below 2 N α that show it",
-            value=float(sum(shows)),
-            bound=at_least(1),
-            seeds=t.height,
-        ),
-        Evidence(
-            label="settings with queue of 2 N α or more that show it",
-            value=float(len(quiet) - sum(quiet)),
-            bound=at_most(0),
-            seeds=t.height,
-        ),
-        *shown,
+        Evidence.of(by_rate, f"{BANDED.name}: packets queued", at_most(0.5 * 4 * ALPHA), unit="packets", key="by_rate"),
+        Evidence.of(fixed, f"{FOUR.name}: packets queued", NO_BOUND, unit="packets", weighs=False, key="fixed"),
     ]
 
 
@@ -186,7 +202,8 @@ def fast_in_step(tables: Tables) -> Figure:
     def draw() -> Any:
         figure, axes = new(8.2, 4.4, nrows=2, ncols=len(shown), sharex=True)
         for column, setting in enumerate(shown):
-            own = t.filter(pl.col("setting") == setting)
+            # before the first sample there is no smoothed RTT
+            own = t.filter((pl.col("setting") == setting) & (pl.col("srtt_s") > 0))
             for flow, one in own.group_by("flow", maintain_order=True):
                 number = int(flow[0])
                 kind = "NewReno" if "NewReno" in setting and number >= 2 else "FAST"
@@ -202,7 +219,7 @@ def fast_in_step(tables: Tables) -> Figure:
                 axes[1][column].plot(
                     one["t_s"], 1000 * one["srtt_s"], color=colours[number], lw=0.9, ls="-" if kind == "FAST" else ":"
                 )
-            axes[0][column].set_title(setting, fontsize=8.5)
+            axes[0][column].set_title(setting.replace(", ", ",\n"), fontsize=8.5)
             axes[1][column].set_xlabel("time (s)")
             axes[0][column].legend(fontsize=7)
             axes[1][column].set_ylim(bottom=60)
@@ -226,10 +243,24 @@ CLAIMS: tuple[Claim, ...] = (
         statement="FAST has a synchronisation problem.",
         direction=Criterion(
             measure=w19,
-            reading="Windows of two flows correlate at 0.7 or more, or the round-trip time swings by half of α or more packets, in some setting with a "
-            "queue below 2 N α; and in none with more.",
+            reading="the round-trip time swings by more than half of α behind queues below 2 N α, and by less behind 2 N α: it comes from flows that want more than there is room for",
+            cell="path 1, two and four flows, nobody else",
         ),
-        note="With queues below 2 N α FAST swings by nearly the whole queue, 199 to 769 packets, and does so with nobody else, too. With 2 N α and more it swings by 136 to 250 packets beside other users and by 1 to 3 without them: what remains there is its answer to their bursts.",
+        note=(
+            "Behind half of N α two flows swing by {swing_2_5_alone}, behind N α by {swing_2_10_alone}, behind 2 N α by {swing_2_20_alone}; four by {swing_4_5_alone}, {swing_4_10_alone} and "
+            "{swing_4_20_alone}. Beside other users they swing by {swing_2_20} and {swing_4_25} even there: that is their answer to the bursts of those."
+        ),
+    ),
+    Claim(
+        id="N3",
+        place="ours: FAST's α by rate",
+        statement="With α by rate four FAST flows on path 1 keep a tenth of the packets queued.",
+        direction=Criterion(
+            measure=bands,
+            reading="less than half of what α = 200 asks for",
+            cell="four flows, nobody else, queue of 2.5 N α",
+        ),
+        note="{by_rate:i} against {fixed:i}.",
     ),
 )
 
