@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["staged"]
+__all__ = ["reason", "staged"]
 
 
 @contextmanager
@@ -73,3 +75,14 @@ def _uninterrupted() -> Iterator[None]:
     for number in came[:1]:
         if before[signal.Signals(number)] is not signal.SIG_IGN:
             signal.raise_signal(number)
+
+
+def reason(error: Exception) -> str:
+    """What the system said, in a few words; polars and the engine hand it on with a number, SQLite in words of its own."""
+    said = (str(error).splitlines() or [type(error).__name__])[0]
+    number = error.errno if isinstance(error, OSError) else None
+    if (told := re.search(r"\(os error (\d+)\)", said)) is not None:  # as Rust writes it
+        number = int(told[1])
+    if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
+        return "no space left on the device"
+    return (os.strerror(number) if number else said).lower()

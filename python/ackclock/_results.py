@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock._files import staged
-from ackclock.errors import InputError
+from ackclock._files import reason, staged
+from ackclock.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -366,6 +366,8 @@ class Run(_Result):
         ------
         InputError
             If it cannot be written, or holds files with the names of ours that no run has written.
+        UnavailableError
+            If the disk is full.
         """
         folder = Path(folder)
         check_folder(folder)
@@ -377,8 +379,12 @@ class Run(_Result):
                 written = {path.name for path in part.iterdir()}
             for name in sorted(names() - written):
                 (folder / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        except Exception as error:
+            if not isinstance(error, OSError) and not type(error).__module__.startswith("polars"):
+                raise
+            why = reason(error)
+            kind = UnavailableError if why.startswith("no space") else InputError
+            raise kind(f"{folder}: cannot be written ({why})") from None
         return folder
 
 

@@ -98,6 +98,8 @@ def run(
     seed = _check_whole("seed", seed, 0, MOST_SEED)
     if pcap_at not in get_args(CapturePoint):
         raise InputError(f"pcap_at: found {quote(pcap_at)}; allowed: {', '.join(get_args(CapturePoint))}")
+    if pcap is not None and not isinstance(pcap, str | Path):
+        raise InputError(f"pcap: found {quote(pcap)}; allowed: the name of a file, or a Path")
     limit = _check_whole("memory_limit", memory_limit, 1)
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, limit)

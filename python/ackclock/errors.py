@@ -41,7 +41,7 @@ class ControllerError(AckclockError, RuntimeError):
         self.time_s = time_s
         self.problem = problem
         who = f"utility function {controller}" if hook == "utility" else f"controller {controller}, {hook}"
-        super().__init__(_one_line(f"{who} at {time_s:.9g} s: {problem}"))
+        super().__init__(shown(f"{who} at {time_s:.9g} s: {problem}"))
 
 
 class UnavailableError(AckclockError, RuntimeError):
@@ -75,9 +75,9 @@ class ScenarioError(InputError):
         self.found = found
         self.allowed = allowed
         self.source = source
-        place = ": ".join(part for part in (source, key) if part)
+        place = ": ".join(_cut(part) for part in (source, key) if part)
         super().__init__(
-            _one_line(f"{place}: found {found}; allowed: {allowed}" if place else f"found {found}; allowed: {allowed}")
+            shown(f"{place}: found {found}; allowed: {allowed}" if place else f"found {found}; allowed: {allowed}")
         )
 
     def within(self, prefix: str) -> ScenarioError:
@@ -121,6 +121,11 @@ def nearest(found: str, names: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-def _one_line(text: str) -> str:
-    # A name from a file may hold line breaks or terminal control characters.
+def _cut(name: str, most: int = 200) -> str:
+    """Enough of a long name to find it."""
+    return name if len(name) <= most else f"{name[: most - 43]}...{name[-40:]}"
+
+
+def shown(text: str) -> str:
+    """The text in one line: a name from a file may hold line breaks or what controls a terminal."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

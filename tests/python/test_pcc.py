@@ -178,7 +178,7 @@ def test_a_utility_of_ones_own_steers():
     ("function", "message"),
     [
         (lambda now, before: 1 / 0, "ZeroDivisionError"),
-        (lambda now, before: math.nan, "it gave NaN; allowed: a number"),
+        (lambda now, before: math.nan, "it gave NaN; allowed: a finite number"),
         (lambda now, before: "much", "it gave 'much'; allowed: a number"),
     ],
 )

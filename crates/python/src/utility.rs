@@ -72,8 +72,9 @@ impl PyUtility {
                 value.bind(py).repr().map_or_else(|_| "something".to_string(), |text| text.to_string());
             PyValueError::new_err(format!("it gave {found}; allowed: a number"))
         })?;
-        if number.is_nan() {
-            return Err(PyValueError::new_err("it gave NaN; allowed: a number"));
+        if !number.is_finite() {
+            let found = if number.is_nan() { "NaN".to_string() } else { number.to_string() };
+            return Err(PyValueError::new_err(format!("it gave {found}; allowed: a finite number")));
         }
         Ok(number)
     }

@@ -18,6 +18,9 @@ __all__ = ["app", "main"]
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
 
+LONGEST = 1000
+"""Characters of a message."""
+
 INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits: a defect of ours, distinct from the documented 0 to 3."""
 
@@ -85,6 +88,8 @@ def _unforeseen(error: Exception) -> int:
 
 
 def _fail(message: str, code: int) -> int:
+    if len(message) > LONGEST:  # a name of somebody's fills it
+        message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
     try:
         sys.stderr.write(f"ackclock: {message}\n")
         sys.stderr.flush()

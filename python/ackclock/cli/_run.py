@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock._files import staged
+from ackclock._files import reason, staged
 from ackclock._results import check_folder, names
 from ackclock.cli import _terminal
-from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 from ackclock.scenario._toml import check_keys
 from ackclock.text import rate, seconds
 
@@ -196,8 +196,13 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
         yield pcap
         return
     place = pcap.resolve()
-    with staged(place.parent) as part:
-        yield part / place.name
+    try:
+        with staged(place.parent) as part:
+            yield part / place.name
+    except InputError as error:
+        if not str(error).startswith("capture: "):
+            raise
+        raise UnavailableError(f"--pcap {pcap}: cannot be written ({reason(error)})") from None
 
 
 def change(scenario: Scenario, text: str) -> Scenario:
@@ -298,7 +303,7 @@ def _links(links: Sequence[dict[str, Any]]) -> Table:
     busy = [row for row in links if row["arrivals"] > 0]
     for row in busy[:SHOWN]:
         table.add_row(
-            row["name"],
+            shown(row["name"]),
             f"{row['delivered']:,}",
             f"{row['dropped_loss']:,}",
             f"{row['dropped_queue']:,}",

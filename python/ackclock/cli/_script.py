@@ -80,28 +80,28 @@ def _assignment(option: str, text: str, allowed: str) -> tuple[str, str]:
 def _show(played: Played, *, verbose: bool, indent: str = "") -> None:
     off = f"  (times within {played.deviation_s * 1e3:.3f} ms)" if played.deviation_s else ""
     if played.verdict == "pass":
-        typer.echo(f"{indent}pass         {played.path}{off}")
+        _terminal.say(f"{indent}pass         {played.path}{off}")
     elif played.verdict == "fail":
-        typer.echo(f"{indent}fail         {played.path}:{played.line}")
-        typer.echo(f"{indent}    expected {played.expected}")
-        typer.echo(f"{indent}    actual   {played.actual}")
+        _terminal.say(f"{indent}fail         {played.path}:{played.line}")
+        _terminal.say(f"{indent}    expected {played.expected}")
+        _terminal.say(f"{indent}    actual   {played.actual}")
     else:
-        typer.echo(f"{indent}unsupported  {played.path}:{played.line}  {played.unsupported}")
+        _terminal.say(f"{indent}unsupported  {played.path}:{played.line}  {played.unsupported}")
     if verbose or played.verdict == "fail":
         for line in played.trace[-200:]:
-            typer.echo(f"{indent}    | {line}")
+            _terminal.say(f"{indent}    | {line}")
     if verbose:
         for text in played.printed:
-            typer.echo(f"{indent}    print: {text}")
+            _terminal.say(f"{indent}    print: {text}")
 
 
 def _show_both(compared: Compared, *, verbose: bool) -> None:
     sim, linux = compared.sim, compared.linux
     what = {"same": sim.verdict, "known": "known", "stale": "stale", "differs": "differs"}[compared.agreement]
     line = f":{linux.line or sim.line}" if linux.line or sim.line else ""
-    typer.echo(f"{what:<12} {sim.path}{line}")
+    _terminal.say(f"{what:<12} {sim.path}{line}")
     if compared.reason is not None:
-        typer.echo(f"    linux-differs: {compared.reason}")
+        _terminal.say(f"    linux-differs: {compared.reason}")
     if compared.agreement == "stale":
         typer.echo("    the kernel does the same: the line `// linux-differs:` is not true any more")
     if not verbose and compared.agreement in ("known", "stale"):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from ackclock._files import reason
 from ackclock.cli import _terminal
 from ackclock.cli._workers import Workers
-from ackclock.errors import InputError
+from ackclock.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from ackclock.sweep import Precision, Results, Status, Sweep
@@ -144,7 +145,12 @@ def export(target: Path, *, out: Path | None, csv: Path | None) -> None:
         raise InputError(f"--csv {csv}: found the sweep itself; allowed: another name")
     _terminal.writable_file(csv, "--csv")
     results = sweeps.read(folder, name)
-    results.runs.write_csv(csv)
+    try:
+        results.runs.write_csv(csv)
+    except Exception as error:  # polars says one thing of a full disk, the system another
+        if not csv.is_char_device():
+            csv.unlink(missing_ok=True)
+        raise UnavailableError(f"--csv {csv}: cannot be written ({reason(error)})") from None
     typer.echo(f"written: {csv} ({results.runs.height:,} runs)")
 
 

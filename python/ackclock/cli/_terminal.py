@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ackclock.errors import InputError
+from ackclock._files import reason
+from ackclock.errors import InputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -48,6 +49,11 @@ def show(*parts: RenderableType) -> None:
         for part in parts:
             console.print(part, highlight=False)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def say(text: str) -> None:
+    """Print to standard output what may hold anything: of what controls a terminal, only line breaks do."""
+    typer.echo("\n".join(shown(line) for line in text.split("\n")))
 
 
 def warn(text: str) -> None:
@@ -161,7 +167,7 @@ def writable_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except (OSError, ValueError) as error:
-        raise InputError(f"--out {folder}: found {_reason(error)}; allowed: a folder that can be written") from None
+        raise InputError(f"--out {folder}: found {reason(error)}; allowed: a folder that can be written") from None
     finally:
         for path in missing:  # not those noted as made: Ctrl-C may come in between
             with suppress(OSError, ValueError):
@@ -183,13 +189,9 @@ def writable_file(path: Path, option: str) -> None:
         if not existed:
             path.unlink()
     except (OSError, ValueError) as error:
-        raise InputError(f"{option} {path}: found {_reason(error)}; allowed: a file that can be written") from None
+        raise InputError(f"{option} {path}: found {reason(error)}; allowed: a file that can be written") from None
 
 
 def cpus() -> int:
     """CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return ((error.strerror if isinstance(error, OSError) else None) or str(error)).lower()

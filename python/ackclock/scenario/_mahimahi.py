@@ -17,6 +17,8 @@ LARGEST_FILE = 128 * 2**20
 LONGEST_MS = 3_600_000
 """Length of the longest trace that is read, ms."""
 
+_LINE = "a whole number of milliseconds in each line"
+
 _LINES = re.compile(rb"(?:[0-9]{1,9}+\r?+\n)*+(?:[0-9]{1,9}+)?+")
 
 
@@ -55,6 +57,8 @@ def read(path: str) -> Opportunities:
         if not stat.S_ISREG(status.st_mode):
             found = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
             raise ScenarioError(source=path, found=found, allowed=allowed)
+        if status.st_size == 0:  # so are the files of /proc, some of which would keep a reader waiting for ever
+            raise ScenarioError(source=f"{path}, line 1", found="an empty trace", allowed=_LINE)
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=path, found=f"{status.st_size} bytes", allowed=allowed)
         return _read(path, status.st_mtime_ns, status.st_size)
@@ -95,11 +99,10 @@ def _read(path: str, *stamp: int) -> Opportunities:  # noqa: ARG001 - part of th
 
 
 def _refuse(path: str, data: bytes) -> None:
-    allowed = "a whole number of milliseconds in each line"
     if not data.strip():
-        raise ScenarioError(source=f"{path}, line 1", found="an empty trace", allowed=allowed)
+        raise ScenarioError(source=f"{path}, line 1", found="an empty trace", allowed=_LINE)
     for i, line in enumerate(data.split(b"\n"), start=1):
         text = line.removesuffix(b"\r")
         if re.fullmatch(rb"[0-9]{1,9}", text) is None:
             found = quote(text.decode(errors="replace")) if text else "an empty line"
-            raise ScenarioError(source=f"{path}, line {i}", found=found, allowed=allowed)
+            raise ScenarioError(source=f"{path}, line {i}", found=found, allowed=_LINE)

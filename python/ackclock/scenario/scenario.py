@@ -399,6 +399,8 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
             )
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=source, found=f"{status.st_size} bytes", allowed=allowed)
+        if status.st_size == 0:  # so are the files of /proc, some of which would keep a reader waiting for ever
+            raise ScenarioError(source=source, found="an empty file", allowed=allowed)
         # Editors on Windows begin UTF-8 with a byte order mark.
         text = Path(path).read_bytes().decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:

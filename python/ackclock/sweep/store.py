@@ -16,9 +16,7 @@ Length: the protocol of commit and recovery is one argument, and its steps are r
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import shutil
 import sqlite3
 import tempfile
@@ -27,6 +25,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ackclock._files import reason
 from ackclock.errors import InputError, UnavailableError
 from ackclock.sweep import integrity
 from ackclock.sweep.integrity import PART, DamagedError
@@ -526,13 +525,11 @@ class Store:
         try:
             yield
         except (OSError, sqlite3.DatabaseError) as error:
-            why = _reason(error)
+            why = reason(error)
             raise StoreError(f"{self.folder}: cannot be written ({why}); what was done is kept") from None
         except Exception as error:
             if type(error).__module__.startswith("polars"):  # which does not say what the system said
-                raise StoreError(
-                    f"{self.folder}: cannot be written ({_reason(error)}); what was done is kept"
-                ) from None
+                raise StoreError(f"{self.folder}: cannot be written ({reason(error)}); what was done is kept") from None
             raise
 
 
@@ -639,16 +636,6 @@ def set_aside(folder: Path) -> list[str]:
         place.replace(aside)
         moved.append(f"{place} is now {aside.name}")
     return moved
-
-
-def _reason(error: Exception) -> str:
-    said = str(error).partition("\n")[0]
-    number = error.errno if isinstance(error, OSError) else None
-    if (told := re.search(r"\(os error (\d+)\)", said)) is not None:  # as Rust writes it
-        number = int(told[1])
-    if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
-        return "no space left on the device"
-    return (os.strerror(number) if number else said).lower()
 
 
 def quick_check(folder: str | Path) -> bool:

@@ -1,0 +1,43 @@
+"""More than 1,300 mistakes and hostile inputs: no internal error, traceback, hang, escape sequence, much memory, nonsense taken."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from inputs import KINDS
+
+WORKER = Path(__file__).with_name("worker.py")
+
+COUNTS = {
+    "scenarios": 700,
+    "scripts": 190,
+    "sweeps": 130,
+    "stores": 150,
+    "options": 110,
+    "controllers": 60,
+    "calls": 80,
+    "mahimahi": 35,
+    "commands": 30,
+}
+"""At least so many of each kind."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_input_is_refused_with_a_line_or_makes_sense(kind: str, tmp_path: Path) -> None:
+    """In a process of its own, bounded in memory, which gives them to the command one after another."""
+    done = subprocess.run(
+        [sys.executable, str(WORKER), kind, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    *wrong, counts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert not wrong, json.dumps(wrong[:20], indent=1)
+    assert counts["count"] >= COUNTS[kind]
+    assert counts["refused"] > counts["count"] / 4
