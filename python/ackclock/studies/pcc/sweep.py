@@ -564,7 +564,7 @@ CLAIMS: tuple[Claim, ...] = (
             reading="Within 5 points, a margin chosen before the run, at every size.",
         ),
         magnitude=Criterion(measure=c5_mean, reading="At most 5 points on average over the script's sizes."),
-        note="CUBIC misses {at_10} behind 10 packets, {at_20} behind 20, {at_50} behind 50 (negative: Mininet gives more). Averaged over the sizes that is {bare} against the testbed, {router} against a router's queue: a link that acts at ticks hurts CUBIC nearly as Mininet's does. At 30 to 60 packets Mininet is better than bare metal, for a packet of several segments counts once.",
+        note="CUBIC misses {at_10} behind 10 packets, {at_20} behind 20, {at_50} behind 50 (negative: Mininet gives more). Averaged over the sizes that is {bare} against the testbed, {router} against a router's queue: a link that acts at ticks hurts CUBIC nearly as Mininet's does. Where Mininet gives more, it is because a packet of several segments counts once.",
     ),
     Claim(
         id="C6",
