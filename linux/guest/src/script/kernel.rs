@@ -107,7 +107,7 @@ impl Kernel {
             una: 0,
             subject: None,
             connects: false,
-            arrival: (START, EARLIEST),
+            arrival: (START, EARLIEST - STEP),
         })
     }
 
