@@ -7,6 +7,7 @@ it holds, and which reading decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -145,9 +146,10 @@ class Curve:
         return bool(self.count(Verdict.HOLDS) and self.count(Verdict.FAILS))
 
     def share_of(self, reading: Reading, option: str) -> float:
-        """Share in which it holds, of those with this option."""
-        own = [s for s in self.specifications if dict(s.choice)[reading.name] == option]
-        return sum(s.verdict is Verdict.HOLDS for s in own) / len(own)
+        """Share in which it holds, of those with this option that are decided; NaN if none is."""
+        own = [s.verdict for s in self.specifications if dict(s.choice)[reading.name] == option]
+        decided = [v for v in own if v in (Verdict.HOLDS, Verdict.FAILS)]
+        return decided.count(Verdict.HOLDS) / len(decided) if decided else math.nan
 
     @property
     def decides(self) -> Reading | None:
@@ -156,8 +158,8 @@ class Curve:
         if not self.turns:
             return None
         for reading in self.readings:
-            shares = [self.share_of(reading, option) for option in reading.options]
-            if max(shares) - min(shares) > most + 1e-9:
+            shares = [x for x in (self.share_of(reading, option) for option in reading.options) if not math.isnan(x)]
+            if shares and max(shares) - min(shares) > most + 1e-9:
                 best, most = reading, max(shares) - min(shares)
         return best
 

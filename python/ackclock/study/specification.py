@@ -43,7 +43,11 @@ def told(curve: Curve) -> str:
     reading = curve.decides
     if reading is None:
         return f"{text}; none of {', '.join(r.name for r in curve.readings)} decides."
-    shares = ", ".join(f"{option}: {100 * curve.share_of(reading, option):.0f} %" for option in reading.options)
+    of_options = {option: curve.share_of(reading, option) for option in reading.options}
+    shares = ", ".join(
+        f"{option}: {'undecided' if math.isnan(share) else f'{100 * share:.0f} %'}"
+        for option, share in of_options.items()
+    )
     return f"{text}; what decides is {reading.name} ({shares})."
 
 

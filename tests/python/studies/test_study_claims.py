@@ -42,7 +42,7 @@ from ackclock.study import (
     specification,
 )
 from ackclock.study.note import Quoted, fill, typed_in
-from ackclock.study.reading import grid
+from ackclock.study.reading import Curve, Specification, grid
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 
@@ -289,6 +289,30 @@ def test_the_reading_with_the_most_claims_is_the_one_nearest_to_the_main_one(tmp
     assert found is not None
     assert found["queue"] == "long"
     assert specification.under(failing, found).verdict is HOLDS
+
+
+def test_what_is_undecided_decides_nothing():
+    """Of two readings, the one that turns what holds into what fails decides, not the one with fewer runs."""
+    claim = Claim(id="X1", place="p. 1", statement="It gains.", direction=Criterion(measure=lambda _: []))
+    verdicts = {
+        ("short", "none"): HOLDS,
+        ("short", "one"): UNDECIDED,
+        ("long", "none"): FAILS,
+        ("long", "one"): UNDECIDED,
+    }
+    curve = Curve(
+        claim=claim,
+        half="direction",
+        readings=(SHIFT, QUEUE),
+        specifications=tuple(
+            Specification(choice=(("queue", queue), ("shift", shift)), verdict=verdict, decisive=None)
+            for (queue, shift), verdict in verdicts.items()
+        ),
+    )
+    assert curve.decides is QUEUE
+    assert [curve.share_of(QUEUE, option) for option in QUEUE.options] == [1.0, 0.0]
+    assert np.isnan(curve.share_of(SHIFT, "one"))
+    assert specification.told(curve).endswith("undecided in 2; what decides is queue (short: 100 %, long: 0 %).")
 
 
 def test_a_report_without_the_other_readings_says_how_to_run_them(tmp_path):

@@ -75,7 +75,8 @@ def figure(tables: Tables) -> Figure:
             for seconds in SECONDS:
                 x, y = (_plr(tables, load, mode, arm, seconds) for mode, arm in (over, under))
                 # arms of one mode meet the same arrivals, run by run; modes do not
-                e = median(x / y) if over[0] == under[0] else quotient(median(x), median(y))
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    e = median(x / y) if over[0] == under[0] else quotient(median(x), median(y))
                 rows.append(
                     {
                         "load": load,

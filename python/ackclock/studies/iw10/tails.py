@@ -60,7 +60,8 @@ def _spread(tables: Tables, bound: Range) -> list[Evidence]:
 
             def ratio(slow: Array, fast: Array) -> Array:
                 cov = [rows.std(axis=1, ddof=1) / rows.mean(axis=1) for rows in (slow, fast)]
-                return np.asarray(cov[0] / cov[1])
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    return np.asarray(cov[0] / cov[1])
 
             found.append(
                 Evidence.of(
