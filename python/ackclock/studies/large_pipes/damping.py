@@ -55,7 +55,7 @@ def run_damping(plan: Plan) -> Data:
     cells = []
 
     def variance(batch: Batch) -> pl.DataFrame:
-        steady = controller_after(batch, 2.0)
+        steady = controller_after(batch, 1.0)
         return steady.group_by("seed", maintain_order=True).agg(
             (pl.col("sample_bps").std() / pl.col("sample_bps").mean()).alias("cov"),
             (pl.col("tau_s") / pl.col("sample_rtt_s")).mean().alias("tau_rtts"),
@@ -65,7 +65,7 @@ def run_damping(plan: Plan) -> Data:
         scenario = paths.scenario(
             CALTECH,
             [(tcpw(name=peak, u_max=PEAKS[peak]), 1)],
-            duration_s=3.0,
+            duration_s=2.0,
             users=0.0,
             back_jitter_us=jitter,
             record={"controller": "flow"},

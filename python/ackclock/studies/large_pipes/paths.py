@@ -61,7 +61,7 @@ ALABAMA_ATM = Path(name="ATM, 132.45 Mb/s at IP, 64 ms", rate_bps=132_450_000, r
 CALTECH = Path(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, queue=333)
 """Path 2."""
 
-BUFFERS = (50, 100, 200, 260, 400, 827)
+BUFFERS = (50, 100, 200, 240, 400, 827)
 """A6: what the queue of path 1 may have held, packets."""
 
 MAIN: Mapping[str, Any] = {}

@@ -66,7 +66,7 @@ def run(plan: Plan) -> Data:
         `sharing.rtts`: protocol, ratio, run, flow, goodput_bps.
     """
     paper = plan.scale == "paper"
-    record = {"goodput_interval": "1 s"}
+    record = {"goodput_interval": "500 ms"}
     cells: list[Cell] = []
 
     def add(table: str, scenario: Scenario, keys: Mapping[str, object], stream: str, seeds: int) -> None:
@@ -83,7 +83,7 @@ def run(plan: Plan) -> Data:
 
     for path in (ALABAMA, CALTECH):
         duration = DURATION_S[path.name][paper]
-        seeds = plan.count(quick=6, paper=10) if path is ALABAMA else plan.count(quick=3, paper=6)
+        seeds = plan.count(quick=4, paper=10) if path is ALABAMA else plan.count(quick=3, paper=6)
         for protocol in PROTOCOLS:
             sender = SENDERS[protocol]
             for n in (2, 4):
@@ -100,11 +100,11 @@ def run(plan: Plan) -> Data:
         for ratio in RTT_RATIOS:
             unequal = paths.unequal(ALABAMA, SENDERS[protocol], ratio, duration_s=duration, queue=QUEUE, record=record)
             keys = {"protocol": protocol, "ratio": ratio}
-            add("rtts", unequal, keys, f"rtts {ratio}", plan.count(quick=6, paper=10))
+            add("rtts", unequal, keys, f"rtts {ratio}", plan.count(quick=4, paper=10))
     return collect("sharing", cells, plan, numbered=True)
 
 
-DURATION_S = {ALABAMA.name: (16.0, 120.0), CALTECH.name: (4.0, 16.0)}
+DURATION_S = {ALABAMA.name: (16.0, 120.0), CALTECH.name: (3.0, 16.0)}
 """At quick and at paper scale."""
 
 QUEUE = 400

@@ -123,7 +123,7 @@ def run_of(name: str) -> Callable[[Plan], Data]:
 
     def run(plan: Plan) -> Data:
         one = name == TCPW
-        seeds = plan.count(quick=10 if one else 3, paper=60 if one else 10, readings=3 if one or name == FAST else 5)
+        seeds = plan.count(quick=9 if one else 3, paper=60 if one else 10, readings=3 if one or name == FAST else 5)
         queues = (paths.queue_of(plan),) if plan.reading else BUFFERS
         return collect(NAMES[name], cells_of(paths.senders(plan)[name], queues, plan, seeds), plan, numbered=True)
 
@@ -300,7 +300,7 @@ CLAIMS: tuple[Claim, ...] = (
         TCPW,
         "W5",
         "TCPW transfers 100 MB in 5.8 s.",
-        "{time_tcpw:i}. Behind 260 packets {q260_tcpw}, behind 200 {q200_tcpw}, behind 100 {q100_tcpw}: a start needs a queue of a third of the path, and without SACK "
+        "{time_tcpw:i}. Behind 240 packets {q240_tcpw}, behind 200 {q200_tcpw}, behind 100 {q100_tcpw}: a start needs a queue of a third of the path, and without SACK "
         "the losses of one overflow are repaired one in a round trip.",
     ),
     _claim(
@@ -313,13 +313,13 @@ CLAIMS: tuple[Claim, ...] = (
         HSTCP,
         "W7",
         "HSTCP transfers 100 MB in 7.5 s.",
-        "{time_highspeed:i}: behind 400 packets the window of the main reading loses nothing, and all take as long. Behind 260 packets {q260_highspeed}, behind 200 {q200_highspeed}, with what the runs leave in the cache.",
+        "{time_highspeed:i}: behind 400 packets the window of the main reading loses nothing, and all take as long. Behind 240 packets {q240_highspeed}, behind 200 {q200_highspeed}, with what the runs leave in the cache.",
     ),
     _claim(
         NEWRENO,
         "W8",
         "NewReno transfers 100 MB in 11 s.",
-        "{time_newreno:i}, for the reason of W7. Behind 260 packets {q260_newreno}, behind 200 {q200_newreno}.",
+        "{time_newreno:i}, for the reason of W7. Behind 240 packets {q240_newreno}, behind 200 {q200_newreno}.",
     ),
     Claim(
         id="W9",
@@ -341,7 +341,7 @@ CLAIMS: tuple[Claim, ...] = (
             bound="printed",
             printed="5.8, 5.8, 7.5, 11 s",
         ),
-        note="W5 and W6 need a queue that holds the start, W7 and W8 one that overflows when the window has filled it: 260 packets do both (N2).",
+        note="W5 and W6 need a queue that holds the start, W7 and W8 one that overflows when the window has filled it: 240 packets do both (N2).",
     ),
 )
 
