@@ -1,4 +1,7 @@
-"""Throughput against the buffer's size, under every model of the host and of the queue."""
+"""Throughput against the buffer's size, under every model of the host and of the queue.
+
+Length: one experiment with the fourteen claims that read its one table.
+"""
 
 from __future__ import annotations
 
