@@ -87,7 +87,6 @@ def run(plan: Plan) -> Data:
     unit = 500 if plan.scale == "paper" else 50
     bare = testbed.bare(PIPE.of(plan))
     jitter = {"exact": "0 s"}.get(NOISE.of(plan), NOISE.of(plan))
-    runs = RUNS[:4] if plan.reading else RUNS
     cells = [
         Cell(
             scenario=testbed.wishbone(bare if host == BARE else host, controller, unit, jitter=jitter),
@@ -99,7 +98,7 @@ def run(plan: Plan) -> Data:
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
             keep={"windows": partial(all_windows, unit=unit), "series": partial(first_series, unit=unit)},
         )
-        for host, controller in runs
+        for host, controller in RUNS
     ]
     return collect("sharing", cells, plan)
 
