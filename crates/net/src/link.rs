@@ -215,17 +215,19 @@ impl Link {
         if !PLAIN && self.queue.holds() {
             return self.take_held(pool, now, id);
         }
-        self.backlog.advance(now);
+        let busy_until = self.busy_until;
+        let idle = busy_until <= now; // then nobody waits, and a plain link has nobody to let go
+        if !PLAIN || !idle {
+            self.backlog.advance(now);
+        }
         let tx = match self.capacity_mut::<PLAIN>() {
             None => self.transmitter.time(bytes),
             Some(capacity) => capacity.typical(now, bytes),
         };
-        let busy_until = self.busy_until;
-        let (backlog, wire, packet) = (&self.backlog, &self.wire, &pool[id]);
-        let arrival = Arrival { now, packet, tx, busy_until, backlog, wire, pool };
+        let (backlog, wire) = (&self.backlog, &self.wire);
         let admission = match &mut self.queue {
-            Queue::DropTail(queue) => queue.admit(&arrival),
-            queue => queue.admit(&arrival),
+            Queue::DropTail(queue) => queue.admit(load, idle, backlog),
+            queue => queue.admit(&Arrival { now, packet: &pool[id], tx, busy_until, backlog, wire, pool }),
         };
         match admission {
             Admission::Accept => {}
@@ -309,7 +311,10 @@ impl Link {
         let id = self.wire.pop(pool).expect("invariant: there is one");
         self.delivered += pool[id].segments() as u64;
         self.bytes_delivered += pool[id].bytes as u64;
-        self.next = self.wire.next(pool).0.min(self.next_departure());
+        self.next = self.wire.next(pool).0;
+        if self.queue.holds() {
+            self.next = self.next.min(self.next_departure());
+        }
         id
     }
 

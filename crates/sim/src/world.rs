@@ -90,6 +90,7 @@ impl World {
     /// Process events up to and including `end`, but no more than `most`; whether that was all.
     pub fn run(&mut self, app: &mut impl Application, end: Time, most: u32) -> bool {
         self.until = end;
+        self.net.look_for_sources();
         self.set_horizon();
         for _ in 0..most {
             let Some((t, id)) = self.net.agenda.queue.peek().filter(|&(t, _)| t <= end) else {

@@ -2,10 +2,12 @@
 //! under a shaper: the limit counts what waits, and one more packet is in transmission (measured on the kernel: of
 //! 2000 packets offered in zero time a limit of N lets exactly N + 1 pass).
 
+use ackclock_core::packet::Load;
 use ackclock_core::schema::{Limit, Takes};
 use ackclock_core::table;
 
-use super::{Admission, Arrival, Refused};
+use super::backlog::Backlog;
+use super::{Admission, Refused};
 
 table! {
     /// First in, first out; an arrival that finds the queue full is dropped.
@@ -30,14 +32,14 @@ impl DropTail {
         DropTail { limit_packets, limit_bytes }
     }
 
+    /// Decide about a packet that finds the link `idle` or, behind `backlog`, at work.
     #[inline]
-    pub(crate) fn admit(&self, arrival: &Arrival) -> Admission {
-        let backlog = arrival.backlog;
-        if arrival.finds_link_idle() {
+    pub(crate) fn admit(&self, load: &Load, idle: bool, backlog: &Backlog) -> Admission {
+        if idle {
             return Admission::Accept;
         }
-        let fits = backlog.len() + arrival.packet.segments() <= self.limit_packets
-            && arrival.packet.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes());
+        let fits = backlog.len() + load.segments <= self.limit_packets
+            && load.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes());
         match fits {
             true => Admission::Accept,
             false => Admission::Refuse(Refused::QueueFull),

@@ -189,16 +189,15 @@ impl Queue {
         }
     }
 
-    /// Decide about an arrival. CoDel has its own way in.
+    /// Decide about an arrival. Drop-tail and CoDel have their own ways in.
     #[inline(never)]
     pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
         match self {
-            Queue::DropTail(queue) => queue.admit(arrival),
             Queue::NetemLimit(queue) => queue.admit(arrival),
             Queue::Threshold(queue) => queue.admit(arrival),
             Queue::Red(queue) => queue.admit(arrival),
             Queue::Pie(queue) => queue.admit(arrival),
-            _ => unreachable!("invariant: it holds packets, see `enqueue`"),
+            _ => unreachable!("invariant: drop-tail, or it holds packets: see `enqueue`"),
         }
     }
 

@@ -33,13 +33,14 @@ impl World {
         for (direction, way) in [backward, forward].into_iter().enumerate() {
             self.net.links[way[0] as usize].learn_source(Source::Several);
             for (i, &link) in way.iter().enumerate() {
-                let next = way.get(i + 1).copied().unwrap_or(ARRIVED);
+                let next = way.get(i + 1).map_or(Hop::ARRIVED, |&next| Hop(next));
                 self.net.links[link as usize].next.learn(2 * flow + direction, next);
-                if next != ARRIVED {
+                if let Some(&next) = way.get(i + 1) {
                     self.net.links[next as usize].learn_source(Source::Link(link));
                 }
             }
         }
+        (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
     }
 
     /// Packets that wait at a link.
@@ -77,11 +78,11 @@ impl World {
     pub fn restart_losses(&mut self, flow: FlowId, k: u32) {
         let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
         for direction in [0, 1] {
-            let mut link = self.net.origins[flow as usize].first[direction];
-            while link != ARRIVED {
-                let slot = &mut self.net.links[link as usize];
+            let mut hop = Hop(self.net.origins[flow as usize].first[direction]);
+            while hop != Hop::ARRIVED {
+                let slot = &mut self.net.links[hop.link() as usize];
                 slot.link.restart_loss(seed);
-                link = slot.next.of(2 * flow as usize + direction);
+                hop = slot.next.of(2 * flow as usize + direction);
             }
         }
     }
@@ -94,6 +95,8 @@ pub(super) struct Net {
     pub(super) pool: Pool,
     /// Nothing from here on is computed ahead.
     pub(super) horizon: Time,
+    /// [`Net::look_for_sources`] was called since the last way was laid.
+    knows_sources: bool,
     pub(super) agenda: Agenda,
     /// By flow.
     pub(super) origins: Vec<Origin>,
@@ -115,10 +118,25 @@ impl Net {
             links: links.iter().map(|config| LinkSlot::new(config, seed)).collect(),
             pool: Pool::default(),
             horizon: Time::ZERO,
+            knows_sources: false,
             agenda: Agenda::with_capacity(2 * links.len() + 64),
             origins: Vec::new(),
             framing_bytes,
             drops: drops.then(Vec::new),
+        }
+    }
+
+    /// All ways are laid: note at each hop whether the next link may get packets ahead of time.
+    pub(super) fn look_for_sources(&mut self) {
+        if std::mem::replace(&mut self.knows_sources, true) {
+            return;
+        }
+        let takes: Vec<bool> = self.links.iter().map(LinkSlot::takes_ahead).collect();
+        for slot in &mut self.links {
+            for hop in slot.next.hops().filter(|hop| hop.is_link()) {
+                *hop =
+                    Hop(hop.link() | if slot.passes_ahead && takes[hop.link() as usize] { AHEAD } else { 0 });
+            }
         }
     }
 
@@ -147,27 +165,20 @@ impl Net {
                 Err(reason) => return self.is_refused(at, link, id, reason),
             };
             let next = slot.next.of(way);
-            let stays = delivery >= self.horizon || !slot.passes_ahead || !slot.link.is_clear();
-            if stays || !self.takes_ahead(next) {
-                return self.travels(at, link, id, delivery);
+            if delivery >= self.horizon || !next.is_ahead() || !slot.link.is_clear() {
+                slot.link.put(&mut self.pool, at, id, delivery); // it travels, until an event
+                return slot.arm(at, link, &mut self.agenda);
             }
-            self.links[link as usize].link.pass(&load);
-            (at, link) = (delivery, next);
+            slot.link.pass(&load);
+            (at, link) = (delivery, next.link());
         }
-    }
-
-    /// A link carries a packet that reached it at `at`, until an event.
-    #[inline]
-    fn travels(&mut self, at: Time, link: u32, id: PacketId, delivery: Time) {
-        self.links[link as usize].link.put(&mut self.pool, at, id, delivery);
-        self.arm(at, link);
     }
 
     /// A link holds a packet that reached it at `at`.
     #[inline(never)]
     fn is_held(&mut self, at: Time, link: u32) {
         self.run_ahead(link);
-        self.arm(at, link);
+        self.links[link as usize].arm(at, link, &mut self.agenda);
         self.write_down_head_drops(at, link);
     }
 
@@ -177,7 +188,7 @@ impl Net {
         if let Some(drops) = &mut self.drops {
             drops.push(Dropped { t, link, packet, reason });
         }
-        self.arm(t, link);
+        self.links[link as usize].arm(t, link, &mut self.agenda);
         self.write_down_head_drops(t, link);
     }
 
@@ -190,15 +201,14 @@ impl Net {
             return None;
         };
         let next = slot.next.of(way(&self.pool[id]));
-        let holds = slot.link.drops_from_head();
-        self.rearm(now, link);
-        if holds {
+        slot.rearm(now, link, &self.pool, &mut self.agenda);
+        if slot.link.drops_from_head() {
             self.write_down_head_drops(now, link);
         }
-        if next == ARRIVED {
+        if next == Hop::ARRIVED {
             return Some(id);
         }
-        self.offer(now, next, id);
+        self.offer(now, next.link(), id);
         self.run_ahead(link);
         None
     }
@@ -207,7 +217,7 @@ impl Net {
     #[inline(never)]
     fn queue_moves_on(&mut self, now: Time, link: u32) {
         self.run_ahead(link);
-        self.rearm(now, link);
+        self.links[link as usize].rearm(now, link, &self.pool, &mut self.agenda);
         self.write_down_head_drops(now, link);
     }
 
@@ -215,43 +225,15 @@ impl Net {
     #[inline]
     fn run_ahead(&mut self, link: u32) {
         loop {
-            let slot = &self.links[link as usize];
+            let slot = &mut self.links[link as usize];
             let first = if slot.passes_ahead { slot.link.first(&self.pool) } else { None };
             let Some((delivery, packet)) = first else { return };
             let next = slot.next.of(way(packet));
-            if delivery >= self.horizon || !self.takes_ahead(next) {
+            if delivery >= self.horizon || !next.is_ahead() {
                 return;
             }
-            let id = self.links[link as usize].link.pop(&mut self.pool);
-            self.offer(delivery, next, id);
-        }
-    }
-
-    /// Whether a link may get packets ahead of time.
-    #[inline]
-    fn takes_ahead(&self, link: u32) -> bool {
-        self.links.get(link as usize).is_some_and(|slot| slot.takes_ahead)
-    }
-
-    /// See that an entry at or ahead of what a link does next is in the queue.
-    #[inline]
-    fn arm(&mut self, now: Time, link: u32) {
-        let slot = &mut self.links[link as usize];
-        let next = slot.link.next_event().max(now);
-        if next < slot.armed {
-            slot.armed = next;
-            self.agenda.add_as_if(now, next, link << KIND_BITS | LINK);
-        }
-    }
-
-    /// The entry of a link is used up: make the next one.
-    #[inline]
-    fn rearm(&mut self, now: Time, link: u32) {
-        let slot = &mut self.links[link as usize];
-        slot.armed = slot.link.next_event().max(now); // where links have stood still, packets are overdue
-        if slot.armed != Time::NEVER {
-            let since = slot.link.next_offered(&self.pool).max(now);
-            self.agenda.add_as_if(since, slot.armed, link << KIND_BITS | LINK);
+            let id = slot.link.pop(&mut self.pool);
+            self.offer(delivery, next.link(), id);
         }
     }
 
@@ -272,8 +254,6 @@ pub(super) struct LinkSlot {
     pub(super) armed: Time,
     next: Next,
     source: Source,
-    /// See [`Link::takes_ahead`]; and all its packets come from one link.
-    takes_ahead: bool,
     /// See [`Link::passes_ahead`].
     passes_ahead: bool,
 }
@@ -282,8 +262,13 @@ impl LinkSlot {
     fn new(config: &LinkConfig, seed: u64) -> LinkSlot {
         let link = Link::new(config, seed);
         let passes_ahead = link.passes_ahead();
-        let (next, source) = (Next::Unused, Source::None);
-        LinkSlot { link, armed: Time::NEVER, next, source, takes_ahead: false, passes_ahead }
+        LinkSlot {
+            link,
+            armed: Time::NEVER,
+            next: Next { same: Hop::NOWHERE, table: Vec::new() },
+            source: Source::None,
+            passes_ahead,
+        }
     }
 
     /// Packets come from there.
@@ -293,7 +278,31 @@ impl LinkSlot {
             known if known == source => source,
             _ => Source::Several,
         };
-        self.takes_ahead = matches!(self.source, Source::Link(_)) && self.link.takes_ahead();
+    }
+
+    /// Whether it may get packets ahead of time: see [`Link::takes_ahead`]; and all of them come from one link.
+    fn takes_ahead(&self) -> bool {
+        matches!(self.source, Source::Link(_)) && self.link.takes_ahead()
+    }
+
+    /// See that an entry at or ahead of what the link does next is in the queue.
+    #[inline]
+    fn arm(&mut self, now: Time, link: u32, agenda: &mut Agenda) {
+        let next = self.link.next_event().max(now);
+        if next < self.armed {
+            self.armed = next;
+            agenda.add_as_if(now, next, link << KIND_BITS | LINK);
+        }
+    }
+
+    /// The entry is used up: make the next one.
+    #[inline]
+    fn rearm(&mut self, now: Time, link: u32, pool: &Pool, agenda: &mut Agenda) {
+        self.armed = self.link.next_event().max(now); // where links have stood still, packets are overdue
+        if self.armed != Time::NEVER {
+            let since = self.link.next_offered(pool).max(now);
+            agenda.add_as_if(since, self.armed, link << KIND_BITS | LINK);
+        }
     }
 }
 
@@ -312,47 +321,66 @@ fn way(packet: &Packet) -> usize {
     2 * packet.flow as usize + packet.forward as usize
 }
 
-/// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position: one that
-/// is not written to between two links is copied without a stall.
-pub(super) enum Next {
-    Unused,
-    /// All ways lead there.
-    Same(u32),
-    /// Ways part.
-    ByWay(Vec<u32>),
+/// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position.
+struct Next {
+    /// All ways lead there, if there is no table.
+    same: Hop,
+    /// Where ways part.
+    table: Vec<Hop>,
 }
 
 impl Next {
     #[inline]
-    pub(super) fn of(&self, way: usize) -> u32 {
-        match self {
-            Next::Same(next) => *next,
-            Next::ByWay(table) => table[way],
-            Next::Unused => unreachable!("invariant: packets come only where ways lead"),
+    fn of(&self, way: usize) -> Hop {
+        match self.table.is_empty() {
+            true => self.same,
+            false => self.table[way],
         }
     }
 
     /// `way` goes on to `next`.
-    fn learn(&mut self, way: usize, next: u32) {
-        match self {
-            Next::Unused => *self = Next::Same(next),
-            Next::Same(same) if *same == next => {}
-            Next::Same(same) => {
-                // ways before this one that come here at all go on to `same`
-                let mut table = vec![*same; way];
-                table.push(next);
-                *self = Next::ByWay(table);
-            }
-            Next::ByWay(table) => {
-                table.resize(way.max(table.len()), ARRIVED);
-                table.push(next);
-            }
+    fn learn(&mut self, way: usize, next: Hop) {
+        if self.same == Hop::NOWHERE {
+            self.same = next;
+        } else if !self.table.is_empty() || self.same != next {
+            // ways before this one that come here at all go on to `same`
+            let earlier = if self.table.is_empty() { self.same } else { Hop::ARRIVED };
+            self.table.resize(way, earlier);
+            self.table.push(next);
         }
+    }
+
+    fn hops(&mut self) -> impl Iterator<Item = &mut Hop> {
+        self.table.iter_mut().chain([&mut self.same])
     }
 }
 
-/// End of a way.
-pub(super) const ARRIVED: u32 = u32::MAX;
+/// The next link, or the end of the way; and whether a packet may be passed on to it ahead of time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Hop(u32);
+
+impl Hop {
+    /// End of the way.
+    const ARRIVED: Hop = Hop(AHEAD - 1);
+    /// No way leads on.
+    const NOWHERE: Hop = Hop(AHEAD - 2);
+
+    fn is_link(self) -> bool {
+        self.link() < MAX_LINKS as u32
+    }
+
+    #[inline]
+    fn link(self) -> u32 {
+        self.0 & !AHEAD
+    }
+
+    #[inline]
+    fn is_ahead(self) -> bool {
+        self.0 & AHEAD != 0
+    }
+}
+
+const AHEAD: u32 = 1 << 31;
 
 /// Most links: their number must fit an event id.
 pub const MAX_LINKS: usize = 1 << 22;
