@@ -195,6 +195,18 @@ impl Header {
         }
     }
 
+    /// The TCP segment in it; what is none becomes one.
+    #[inline]
+    pub fn tcp_mut(&mut self) -> &mut Segment {
+        if let Header::Datagram(_) = self {
+            *self = Header::default();
+        }
+        match self {
+            Header::Tcp(seg) => seg,
+            Header::Datagram(_) => unreachable!("invariant: made one above"),
+        }
+    }
+
     /// What a link is charged for one packet of `1 + more` segments: the headers of every segment, `framing` included, as
     /// Linux charges it (`qdisc_pkt_len_init`).
     #[inline]

@@ -411,7 +411,7 @@ impl Link {
                     None => (start, start + self.transmitter.time(packet.bytes)),
                     Some(capacity) => capacity.transmit(start, packet.bytes),
                 };
-                let id = pool.insert(packet);
+                let id = pool.insert(&packet);
                 if let Some(delivery) = self.transmit::<false>(pool, start, id, start, end) {
                     self.put(pool, start, id, delivery);
                 }

@@ -35,20 +35,20 @@ impl Default for Pool {
 impl Pool {
     /// Take a packet in.
     #[inline]
-    pub fn insert(&mut self, packet: Packet) -> PacketId {
+    pub fn insert(&mut self, packet: &Packet) -> PacketId {
         let Some(slot) = self.slots.get_mut(self.free as usize) else { return self.grow(packet) };
         let id = PacketId(self.free);
         self.free = slot.next;
-        slot.packet = packet;
+        slot.packet = *packet;
         id
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, packet: Packet) -> PacketId {
+    fn grow(&mut self, packet: &Packet) -> PacketId {
         let id = PacketId(self.slots.len() as u32);
         assert!(id.0 != NONE, "invariant: memory ends before numbers do");
-        self.slots.push(Slot { packet, due: Time::ZERO, offered: Time::ZERO, next: NONE });
+        self.slots.push(Slot { packet: *packet, due: Time::ZERO, offered: Time::ZERO, next: NONE });
         id
     }
 
@@ -156,13 +156,13 @@ mod tests {
         let packet = |conn| Packet { conn, ..Packet::default() };
         let (mut a, mut b) = (Chain::default(), Chain::default());
         for conn in 0..6 {
-            let id = pool.insert(packet(conn));
+            let id = pool.insert(&packet(conn));
             if conn % 2 == 0 { &mut a } else { &mut b }.push(&mut pool, id, Time(conn as u64), Time::ZERO);
         }
         assert_eq!(a.iter(&pool).map(|(t, p)| (t.0, p.conn)).collect::<Vec<_>>(), [(0, 0), (2, 2), (4, 4)]);
         let id = a.pop(&pool).expect("three");
         assert_eq!(pool.remove(id).conn, 0);
-        let id = pool.insert(packet(9));
+        let id = pool.insert(&packet(9));
         b.push(&mut pool, id, Time(9), Time(8));
         let order: Vec<u32> = std::iter::from_fn(|| b.pop(&pool)).map(|id| pool[id].conn).collect();
         assert_eq!(order, [1, 3, 5, 9]);

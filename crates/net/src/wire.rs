@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn late_packets_are_merged_by_time_and_win_ties() {
         let (mut wire, mut pool) = (Wire::default(), Pool::default());
-        let [a, b, c] = [1, 2, 3].map(|conn| pool.insert(Packet { conn, ..Packet::default() }));
+        let [a, b, c] = [1, 2, 3].map(|conn| pool.insert(&Packet { conn, ..Packet::default() }));
         wire.push_late(&mut pool, a, Time(30), Time(0));
         wire.push(&mut pool, b, Time(20), Time(1));
         wire.push(&mut pool, c, Time(30), Time(2));

@@ -111,6 +111,27 @@ impl DatagramEndpoint for DatagramEnd {
 }
 
 impl Transport {
+    /// Write the next packet that leaves over `packet`, all but its address; false: nothing leaves.
+    #[inline(always)]
+    pub fn transmit_into(&mut self, now: Time, framing_bytes: u32, packet: &mut Packet) -> bool {
+        match self {
+            Transport::Tcp(tcp) => {
+                let seg = packet.header.tcp_mut();
+                if !tcp.transmit_into(now, seg) {
+                    return false;
+                }
+                packet.more = tcp.complete_packet(now, seg);
+                packet.ecn = tcp.mark_of(seg);
+            }
+            Transport::Datagram(datagrams) => {
+                let Some(datagram) = datagrams.poll_transmit(now) else { return false };
+                packet.header = Header::Datagram(datagram);
+            }
+        }
+        packet.bytes = packet.header.charge(framing_bytes, packet.more);
+        true
+    }
+
     /// Both ends of a new flow's connection, the sending one first.
     pub fn pair(config: &TransportConfig, flow: FlowId, initiator: usize, seed: u64) -> [Transport; 2] {
         match config {

@@ -9,16 +9,14 @@ mod ends;
 mod hosted;
 mod net;
 
-use ackclock_core::datagram::DatagramEndpoint;
-use ackclock_core::packet::Ecn;
-use ackclock_core::{Digest, FlowId, Header, Stream, Time};
+use ackclock_core::{Digest, FlowId, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::{LinkConfig, PacketId};
 
 use crate::capture::Captured;
 use crate::transport::Transport;
 use agenda::{KIND_BITS, KIND_MASK, LINK, TICK, TIMER, WAKE};
-use ends::{end_index, End, Slot, Way, SLOT_MASK};
+use ends::{end_index, End, Slot, SLOT_MASK};
 use hosted::Hosts;
 use net::Net;
 
@@ -255,30 +253,9 @@ impl World {
         if end.process.is_some() {
             return self.wake_process(index);
         }
-        let way = Way {
-            now: self.now,
-            flow: end.flow,
-            conn: end.conn,
-            ordinal: end.ordinal,
-            host: (index & 1) as u8,
-            more: 0,
-        };
-        // a loop for each, so that a segment is written once, where it goes
-        match &mut end.transport {
-            Transport::Tcp(tcp) => {
-                while let Some(mut seg) = tcp.poll_transmit(way.now) {
-                    let way = Way { more: tcp.complete_packet(way.now, &mut seg), ..way };
-                    let (bytes, ecn) = (seg.ip_bytes(), tcp.mark_of(&seg));
-                    way.send(&mut self.net, &mut self.captured, Header::Tcp(seg), bytes, ecn);
-                }
-            }
-            Transport::Datagram(datagrams) => {
-                while let Some(datagram) = datagrams.poll_transmit(way.now) {
-                    let bytes = datagram.ip_bytes();
-                    let header = Header::Datagram(datagram);
-                    way.send(&mut self.net, &mut self.captured, header, bytes, Ecn::NotEct);
-                }
-            }
+        let mut packet = end.blank(index & 1);
+        while end.send_into(self.now, self.net.framing_bytes, &mut packet, &mut self.captured) {
+            self.net.depart(self.now, &packet);
         }
         end.arm(index, &mut self.net.agenda);
     }

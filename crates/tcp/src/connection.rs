@@ -14,7 +14,7 @@ use crate::config::{Config, DelayedAck, EcnUse};
 use crate::keepalive::Keeper;
 use crate::ledger::Ledger;
 use crate::receiver::Receiver;
-use crate::sender::Sender;
+use crate::sender::{Leaving, Sender};
 use crate::ticks::Ticks;
 use crate::validity::Validity;
 
@@ -166,7 +166,7 @@ impl Connection {
     #[inline]
     fn on_established(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::ACK) {
-            self.sender.on_ack(now, seg);
+            self.sender.hear(now, seg);
         }
         if seg.len > 0 || seg.flags.has(Flags::FIN) {
             let ts_now = self.sender.ts(now);
@@ -220,12 +220,19 @@ impl Connection {
     }
 
     /// Next segment to leave; call until `None` after every input.
-    #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        match self.ledger.is_none() {
-            true => self.poll_segment(now),
-            false => self.poll_booked(now),
+        let mut seg = Segment::default();
+        self.transmit_into(now, &mut seg).then_some(seg)
+    }
+
+    /// The same, written over `seg`; false: nothing leaves.
+    #[inline(always)]
+    pub fn transmit_into(&mut self, now: Time, seg: &mut Segment) -> bool {
+        let leaves = self.next_segment(now, seg);
+        if let (Some(ledger), true) = (&mut self.ledger, leaves) {
+            ledger.sent(now, seg);
         }
+        leaves
     }
 
     /// With TSO several segments leave as one packet: add to `packet`, which was polled last, those that belong to it. How
@@ -242,7 +249,7 @@ impl Connection {
     fn append_segments(&mut self, now: Time, packet: &mut Segment) -> u16 {
         let mut more = 0;
         while self.sender.continues() {
-            let Some(next) = self.poll_apart(now) else { break };
+            let Some(next) = self.poll_transmit(now) else { break };
             debug_assert_eq!(
                 next.seq,
                 packet.seq + packet.len as u64,
@@ -256,40 +263,24 @@ impl Connection {
         more
     }
 
-    /// [`Connection::poll_transmit`], not for the hot path.
-    #[cold]
-    #[inline(never)]
-    pub fn poll_apart(&mut self, now: Time) -> Option<Segment> {
-        self.poll_transmit(now)
-    }
-
-    #[cold]
-    fn poll_booked(&mut self, now: Time) -> Option<Segment> {
-        let seg = self.poll_segment(now);
-        if let (Some(ledger), Some(seg)) = (&mut self.ledger, &seg) {
-            ledger.sent(now, seg);
-        }
-        seg
-    }
-
-    #[inline]
-    fn poll_segment(&mut self, now: Time) -> Option<Segment> {
+    #[inline(always)]
+    fn next_segment(&mut self, now: Time, seg: &mut Segment) -> bool {
         if self.state != State::Established {
-            return self.poll_slow(now);
+            return self.poll_slow(now, seg);
         }
         if std::mem::take(&mut self.ack_first) {
-            return Some(self.pure_ack(now));
-        }
-        if let Some(mut seg) = self.sender.poll(now) {
+            self.pure_ack(now, seg);
+        } else if let Some(data) = self.sender.poll(now) {
             self.receiver.on_data_sent(now);
-            self.receiver.stamp(&mut seg);
-            return Some(self.timestamped(seg));
+            self.write_header(now, data, seg);
+        } else if self.receiver.ack_due() {
+            self.pure_ack(now, seg);
+        } else if let Some(probe) = self.keepalive_probe(now) {
+            self.write_header(now, probe, seg);
+        } else {
+            return false;
         }
-        if self.receiver.ack_due() {
-            return Some(self.pure_ack(now));
-        }
-        self.keeper.as_ref()?;
-        self.keepalive_probe(now)
+        true
     }
 
     /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told of
@@ -298,25 +289,26 @@ impl Connection {
         self.sender.continues()
     }
 
-    pub(crate) fn timestamped(&self, mut seg: Segment) -> Segment {
-        if !self.has_ts {
-            (seg.has_ts, seg.ts_val, seg.ts_ecr) = (false, 0, 0);
-        }
-        seg
+    /// A segment without data.
+    fn bare(&self, flags: Flags) -> Leaving {
+        Leaving { seq: self.sender.snd_nxt, len: 0, seg_no: 0, rexmit: 0, flags }
+    }
+
+    /// The whole header of what leaves.
+    #[inline(always)]
+    fn write_header(&mut self, now: Time, leaving: Leaving, seg: &mut Segment) {
+        let Leaving { seq, len, seg_no, rexmit, flags } = leaving;
+        let ts_val = if self.has_ts { self.sender.ts(now) } else { 0 };
+        *seg = Segment { seq, len, seg_no, rexmit, flags, ts_val, has_ts: self.has_ts, ..Segment::default() };
+        self.receiver.stamp(seg);
     }
 
     #[inline]
-    fn pure_ack(&mut self, now: Time) -> Segment {
+    fn pure_ack(&mut self, now: Time, seg: &mut Segment) {
         self.sender.stats.acks_sent += 1;
-        let mut seg = Segment { seq: self.sender.snd_nxt, flags: Flags::ACK, ..Segment::default() };
-        if self.has_ts {
-            seg.has_ts = true;
-            seg.ts_val = self.sender.ts(now);
-        }
-        self.receiver.stamp(&mut seg);
+        self.write_header(now, self.bare(Flags::ACK), seg);
         if self.sender.fin_acked() && self.receiver.fin_received() {
             self.state = State::Done;
         }
-        seg
     }
 }

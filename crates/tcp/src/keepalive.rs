@@ -1,9 +1,10 @@
 //! Probes of a peer that has been silent for long (RFC 9293 §3.8.4; Linux `tcp_keepalive_timer`): SO_KEEPALIVE,
 //! TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT. Off unless the application asks.
 
-use ackclock_core::{Segment, Span, Time};
+use ackclock_core::{Span, Time};
 
 use crate::connection::{Connection, State};
+use crate::sender::Leaving;
 
 /// Settings of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,14 +74,10 @@ impl Connection {
     }
 
     /// A probe that is due: a number the peer has acknowledged, so that it answers.
-    #[cold]
-    pub(crate) fn keepalive_probe(&mut self, now: Time) -> Option<Segment> {
+    #[inline]
+    pub(crate) fn keepalive_probe(&mut self, now: Time) -> Option<Leaving> {
         let k = self.keeper.as_mut()?;
-        if !std::mem::take(&mut k.due) || self.state != State::Established {
-            return None;
-        }
-        let mut seg = self.sender.bare_probe(now);
-        self.receiver.stamp(&mut seg);
-        Some(self.timestamped(seg))
+        let due = std::mem::take(&mut k.due) && self.state == State::Established;
+        due.then(|| self.sender.bare_probe(now))
     }
 }

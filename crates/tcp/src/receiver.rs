@@ -430,7 +430,7 @@ impl Receiver {
     }
 
     /// Fill in ACK number, window, SACK blocks and timestamp echo; the segment acknowledges, so nothing is due.
-    #[inline]
+    #[inline(always)]
     pub fn stamp(&mut self, seg: &mut Segment) {
         seg.ack = self.rcv_nxt;
         let early = self.early.take();

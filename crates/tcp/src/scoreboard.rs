@@ -97,7 +97,7 @@ pub struct Scoreboard {
 impl Default for Scoreboard {
     fn default() -> Self {
         Scoreboard {
-            ring: vec![EMPTY; 16],
+            ring: Vec::new(), // a receiver's half never needs one
             first: 0,
             next: 0,
             sacked: Vec::new(),
@@ -172,7 +172,7 @@ impl Scoreboard {
     }
 
     fn grow(&mut self) {
-        let mut ring = vec![EMPTY; self.ring.len() * 2];
+        let mut ring = vec![EMPTY; (self.ring.len() * 2).max(16)];
         let mask = ring.len() - 1;
         for n in self.first..self.next {
             ring[n as usize & mask] = self.ring[self.slot(n)];

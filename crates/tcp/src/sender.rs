@@ -69,6 +69,7 @@ use send_buffer::SendBuffer;
 use stream::Stream;
 use timers::{Timer, TimerKind};
 pub use trace::Trace;
+pub use transmit::Leaving;
 use undo::Undo;
 use validation::Usage;
 pub use vars::{VarsRow, VarsTrace};
@@ -327,19 +328,24 @@ impl Sender {
         }
     }
 
+    /// A segment acknowledges. With nothing outstanding, as in a receiver's half, there is nothing to learn but the window.
+    #[inline]
+    pub fn hear(&mut self, now: Time, seg: &Segment) {
+        if self.board.packets_out() > 0 || seg.ack != self.snd_una || !seg.sack.is_empty() {
+            return self.on_ack(now, seg);
+        }
+        self.take_window(seg.wnd);
+        if self.has_new_data() {
+            self.intent.push();
+        }
+        if self.timer.waits_for(TimerKind::Probe) {
+            self.on_probe_ack(now);
+        }
+    }
+
     /// The life of one ACK: validate, scoreboard, RTT, loss detection and state, exactly one window rule, timers,
     /// one trace record. (Linux `tcp_ack`.)
-    pub fn on_ack(&mut self, now: Time, seg: &Segment) {
-        if self.board.packets_out() == 0 && seg.ack == self.snd_una && seg.sack.is_empty() {
-            self.take_window(seg.wnd); // a receiver's half: nothing outstanding, nothing to learn
-            if self.has_new_data() {
-                self.intent.push();
-            }
-            if self.timer.waits_for(TimerKind::Probe) {
-                self.on_probe_ack(now);
-            }
-            return;
-        }
+    fn on_ack(&mut self, now: Time, seg: &Segment) {
         let overtaken = seg.ack < self.snd_una && (seg.sack.is_empty() || !self.sack);
         if seg.ack > self.snd_nxt || overtaken {
             return; // acknowledges what was never sent, or nothing new

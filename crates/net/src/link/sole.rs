@@ -20,7 +20,7 @@ impl SoleLink {
 
     /// As [`Link::offer`].
     pub fn offer(&mut self, now: Time, packet: Packet) -> Result<(), Refused> {
-        let id = self.pool.insert(packet);
+        let id = self.pool.insert(&packet);
         self.link.offer(&mut self.pool, now, id).inspect_err(|_| self.pool.release(id))
     }
 

@@ -1,13 +1,10 @@
 //! The ends of connections: their slots, and the way their packets take into the network.
 
-use ackclock_core::datagram::DatagramEndpoint;
-use ackclock_core::packet::Ecn;
 use ackclock_core::{Digest, FlowId, Header, Packet, Time};
 use ackclock_tcp::Connection;
 
 use super::agenda::{Agenda, KIND_BITS, TIMER};
 use super::hosted::Process;
-use super::net::Net;
 use super::{World, RECEIVER, SENDER};
 use crate::capture::Captured;
 use crate::transport::{Transport, TransportConfig};
@@ -119,43 +116,6 @@ impl World {
     }
 }
 
-/// Where the packets of one end go.
-#[derive(Clone, Copy)]
-pub(super) struct Way {
-    pub(super) now: Time,
-    pub(super) flow: FlowId,
-    pub(super) conn: u32,
-    pub(super) ordinal: u32,
-    pub(super) host: u8,
-    /// As in [`Packet::more`].
-    pub(super) more: u16,
-}
-
-impl Way {
-    #[inline(always)]
-    pub(super) fn send(
-        self,
-        net: &mut Net,
-        captured: &mut Option<(u8, Vec<Captured>)>,
-        header: Header,
-        bytes: u32,
-        ecn: Ecn,
-    ) {
-        let Way { now, flow, conn, ordinal, host, more } = self;
-        let bytes = match more {
-            0 => bytes + net.framing_bytes,
-            more => header.charge(net.framing_bytes, more),
-        };
-        let packet = Packet { header, flow, conn, bytes, forward: host as usize == SENDER, ecn, more };
-        if let Some((at, captured)) = captured {
-            if *at == host {
-                captured.push(Captured { t: now, host, flow, conn: ordinal, packet });
-            }
-        }
-        net.depart(now, packet);
-    }
-}
-
 /// Where others keep what they know about a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notes {
@@ -188,7 +148,7 @@ pub(super) struct End {
 
 impl End {
     /// When its timer is to fire.
-    #[inline]
+    #[inline(always)]
     pub(super) fn deadline(&self) -> Time {
         let deadline = self.transport.next_deadline();
         match &self.process {
@@ -198,7 +158,7 @@ impl End {
     }
 
     /// A packet reaches it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive(
         &mut self,
         now: Time,
@@ -222,34 +182,28 @@ impl End {
         self.transport.on_packet(now, packet);
     }
 
-    /// The next packet that it sends, noted where packets are captured.
-    pub(super) fn next_packet(
+    /// A packet as those that it sends, to write them over.
+    pub(super) fn blank(&self, side: usize) -> Packet {
+        Packet { flow: self.flow, conn: self.conn, forward: side == SENDER, ..Packet::default() }
+    }
+
+    /// Write the next packet that it sends over `packet`, noted where packets are captured; false: it sends none.
+    #[inline(always)]
+    pub(super) fn send_into(
         &mut self,
         now: Time,
-        side: usize,
         framing_bytes: u32,
+        packet: &mut Packet,
         captured: &mut Option<(u8, Vec<Captured>)>,
-    ) -> Option<Packet> {
-        let (header, ecn, more) = match &mut self.transport {
-            Transport::Tcp(tcp) => {
-                let mut seg = tcp.poll_apart(now)?;
-                let more = tcp.complete_packet(now, &mut seg);
-                (Header::Tcp(seg), tcp.mark_of(&seg), more)
-            }
-            Transport::Datagram(datagrams) => {
-                let datagram = datagrams.poll_transmit(now)?;
-                (Header::Datagram(datagram), Ecn::NotEct, 0)
-            }
-        };
-        let (bytes, forward) = (header.charge(framing_bytes, more), side == SENDER);
-        let packet = Packet { header, flow: self.flow, conn: self.conn, bytes, forward, ecn, more };
-        if let Some((at, captured)) = captured {
-            if *at == side as u8 {
+    ) -> bool {
+        let sends = self.transport.transmit_into(now, framing_bytes, packet);
+        if let (Some((host, captured)), true) = (captured, sends) {
+            if (*host as usize == SENDER) == packet.forward {
                 let (flow, conn) = (self.flow, self.ordinal);
-                captured.push(Captured { t: now, host: *at, flow, conn, packet });
+                captured.push(Captured { t: now, host: *host, flow, conn, packet: *packet });
             }
         }
-        Some(packet)
+        sends
     }
 
     /// See that an entry at or ahead of the deadline is in the queue.

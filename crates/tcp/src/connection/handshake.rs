@@ -5,6 +5,7 @@ use ackclock_core::{Flags, Segment, Span, Time};
 
 use super::{Connection, State};
 use crate::config::EcnUse;
+use crate::sender::Leaving;
 
 impl Connection {
     /// Send the SYN.
@@ -116,23 +117,21 @@ impl Connection {
     }
 
     #[cold]
-    pub(super) fn poll_slow(&mut self, now: Time) -> Option<Segment> {
+    pub(super) fn poll_slow(&mut self, now: Time, seg: &mut Segment) -> bool {
         if std::mem::take(&mut self.reset_due) {
-            let mut seg =
-                Segment { seq: self.sender.snd_nxt, flags: Flags::RST | Flags::ACK, ..Segment::default() };
-            if self.has_ts {
-                seg.has_ts = true;
-                seg.ts_val = self.sender.ts(now);
-            }
-            self.receiver.stamp(&mut seg);
-            return Some(seg);
+            self.write_header(now, self.bare(Flags::RST | Flags::ACK), seg);
+            return true;
         }
         if self.state == State::Done && self.receiver.ack_due() {
-            return Some(self.pure_ack(now)); // the peer's FIN again: our last ACK was lost
+            self.pure_ack(now, seg); // the peer's FIN again: our last ACK was lost
+            return true;
         }
         if !self.syn_due {
             let challenged = self.state == State::SynReceived && self.receiver.ack_due();
-            return challenged.then(|| self.pure_ack(now));
+            if challenged {
+                self.pure_ack(now, seg);
+            }
+            return challenged;
         }
         self.syn_due = false;
         let again = std::mem::take(&mut self.syn_again);
@@ -145,17 +144,12 @@ impl Connection {
         if self.syn_tries == 1 {
             self.syn_sent_at = now;
         }
-        let syn = SynOptions {
+        self.write_header(now, Leaving { seq: 0, ..self.bare(Flags::SYN) }, seg);
+        seg.syn = SynOptions {
             mss: (self.config.payload() + 12 * self.config.timestamps as u32).min(u16::MAX as u32) as u16,
             wscale: window_scale(self.config.receive_buffer),
             sack_permitted: self.sack,
         };
-        let mut seg = Segment { flags: Flags::SYN, syn, ..Segment::default() };
-        if self.has_ts {
-            seg.has_ts = true;
-            seg.ts_val = self.sender.ts(now);
-        }
-        self.receiver.stamp(&mut seg);
         if self.state == State::SynReceived {
             seg.flags |= Flags::ACK;
             if self.ecn {
@@ -167,7 +161,7 @@ impl Connection {
                 seg.flags |= Flags::ECE | Flags::CWR;
             }
         }
-        Some(seg)
+        true
     }
 }
 

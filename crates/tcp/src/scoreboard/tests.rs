@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::{Config, Detection, EarlyRetransmit};
 use crate::receiver::Receiver;
-use crate::sender::Sender;
+use crate::sender::{Leaving, Sender};
 use crate::ticks::Ticks;
 
 const SMSS: u32 = 1000;
@@ -285,8 +285,10 @@ impl Pair {
     }
 
     fn drain(&mut self) {
-        while let Some(seg) = self.sender.poll(self.now) {
+        while let Some(Leaving { seq, len, seg_no, rexmit, flags }) = self.sender.poll(self.now) {
             self.check();
+            let (has_ts, ts_val) = (self.timestamps, self.sender.ts(self.now));
+            let seg = Segment { seq, len, seg_no, rexmit, flags, has_ts, ts_val, ..Segment::default() };
             self.depart(false, seg);
         }
         if self.receiver.ack_due() {
@@ -308,7 +310,7 @@ impl Pair {
         if arrival <= timer {
             let (_, (to_sender, seg)) = self.flying.pop_first().expect("just seen");
             if to_sender {
-                self.sender.on_ack(self.now, &seg);
+                self.sender.hear(self.now, &seg);
             } else {
                 let ts = self.sender.ts(self.now);
                 self.receiver.on_data(self.now, &seg, Span::ZERO, self.sender.rtt.rto(), ts);

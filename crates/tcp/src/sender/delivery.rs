@@ -171,9 +171,13 @@ impl Sender {
     /// Segment `n` was just sent.
     #[inline]
     pub(super) fn stamp(&mut self, now: Time, n: u64, retrans: bool) {
-        if self.rates.is_none() {
-            return;
+        if self.rates.is_some() {
+            self.stamp_rate(now, n, retrans);
         }
+    }
+
+    #[inline(never)]
+    fn stamp_rate(&mut self, now: Time, n: u64, retrans: bool) {
         let counts = self.counts();
         let alone = !retrans && counts.packets_out == 1;
         if let Some(rates) = &mut self.rates {

@@ -2,11 +2,11 @@
 //! ACKs stay away, one segment goes out before the RTO expires, so that its SACK shows what is missing.
 
 use ackclock_core::trace::{CaState, ExitCause};
-use ackclock_core::{Segment, Time};
+use ackclock_core::Time;
 
 use super::intent::First;
 use super::timers::TimerKind;
-use super::{AckWork, Sender, TIMEOUT_MIN_TICKS};
+use super::{AckWork, Leaving, Sender, TIMEOUT_MIN_TICKS};
 
 /// The probe that is out.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl Sender {
     }
 
     /// The probe itself: new data if possible, else the last segment (§7.3; Linux `tcp_send_loss_probe`).
-    pub(super) fn probe(&mut self, now: Time) -> Option<Segment> {
+    pub(super) fn probe(&mut self, now: Time) -> Option<Leaving> {
         let last = self.board.next - 1;
         let mut seg = self.next_new(now, true);
         let again = seg.is_none() && self.board.packets_out() > 0;

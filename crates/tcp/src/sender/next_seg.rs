@@ -1,9 +1,9 @@
 //! What is sent again, and in which order (RFC 6675 §4 NextSeg): segments marked lost; with no new data, what lies below
 //! the highest SACK; at last one rescue.
 
-use ackclock_core::{Segment, Time};
+use ackclock_core::Time;
 
-use super::Sender;
+use super::{Leaving, Sender};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
 
 /// How far retransmission has come. Numbers are those of segments.
@@ -49,7 +49,7 @@ impl NextSeg {
 
 impl Sender {
     /// A segment marked lost and not yet sent again (NextSeg rule 1; Linux `tcp_xmit_retransmit_queue`).
-    pub(super) fn next_lost(&mut self, now: Time) -> Option<Segment> {
+    pub(super) fn next_lost(&mut self, now: Time) -> Option<Leaving> {
         let first = self.board.first;
         if self.intent.take_head() && first < self.board.next {
             self.begin_retransmission(first, true);
@@ -81,7 +81,7 @@ impl Sender {
     }
 
     /// NextSeg rules (3) and (4) of RFC 6675 §4: with no new data, what is not marked lost, then one rescue.
-    pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Segment> {
+    pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Leaving> {
         if self.board.pipe() >= self.window.cwnd || self.pacing_holds(now, self.snd_nxt) {
             return None;
         }

@@ -32,7 +32,10 @@ pub(super) struct Timer {
     /// Timers expire on ticks of the host.
     pub ticks: Ticks,
     kind: TimerKind,
-    deadline: Time,
+    /// It runs since then, for so long; [`Span::MAX`] if it does not run. A timer is armed more often than anybody asks
+    /// when it expires.
+    since: Time,
+    wait: Span,
     /// When a segment that waits for its departure may leave.
     pace_at: Time,
 }
@@ -40,23 +43,23 @@ pub(super) struct Timer {
 impl Timer {
     /// Not running.
     pub fn new(ticks: Ticks) -> Timer {
-        Timer { ticks, kind: TimerKind::None, deadline: Time::NEVER, pace_at: Time::NEVER }
+        Timer { ticks, kind: TimerKind::None, since: Time::ZERO, wait: Span::MAX, pace_at: Time::NEVER }
     }
 
     /// It expires after `wait`; what it waited for before is forgotten.
     #[inline]
     pub fn arm(&mut self, kind: TimerKind, now: Time, wait: Span) {
-        (self.kind, self.deadline) = (kind, self.ticks.expiry(now, wait));
+        (self.kind, self.since, self.wait) = (kind, now, wait);
     }
 
     /// It waits for nothing.
     pub fn disarm(&mut self) {
-        (self.kind, self.deadline) = (TimerKind::None, Time::NEVER);
+        (self.kind, self.wait) = (TimerKind::None, Span::MAX);
     }
 
     /// It does not expire; whoever suspends it will arm it.
     pub fn suspend(&mut self) {
-        self.deadline = Time::NEVER;
+        self.wait = Span::MAX;
     }
 
     /// Whether it waits for this.
@@ -68,12 +71,16 @@ impl Timer {
     /// The earlier of both clocks.
     #[inline]
     pub fn at(&self) -> Time {
-        self.deadline.min(self.pace_at)
+        self.deadline().min(self.pace_at)
     }
 
     /// When it expires.
+    #[inline]
     pub fn deadline(&self) -> Time {
-        self.deadline
+        match self.wait {
+            Span::MAX => Time::NEVER,
+            wait => self.ticks.expiry(self.since, wait),
+        }
     }
 
     /// A segment waits for its departure until then.
@@ -115,7 +122,7 @@ impl Sender {
         if self.timer.pace_at <= now {
             self.on_pacing_timer(now);
         }
-        if now < self.timer.deadline {
+        if now < self.timer.deadline() {
             return;
         }
         self.trace.burst_over();

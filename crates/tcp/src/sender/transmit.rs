@@ -2,7 +2,7 @@
 
 use ackclock_cc::RecoveryRule;
 use ackclock_core::trace::{CaState, Event};
-use ackclock_core::{Flags, Segment, Time};
+use ackclock_core::{Flags, Time};
 
 use super::intent::{First, Next};
 use super::send_buffer::SendBuffer;
@@ -10,6 +10,16 @@ use super::timers::TimerKind;
 use super::Sender;
 use crate::config::FinRule;
 use crate::scoreboard::FIN;
+
+/// What the sender decides of a segment; the connection writes the rest of its header.
+#[derive(Clone, Copy)]
+pub struct Leaving {
+    pub seq: u64,
+    pub len: u32,
+    pub seg_no: u32,
+    pub rexmit: u8,
+    pub flags: Flags,
+}
 
 impl Sender {
     #[inline]
@@ -23,8 +33,8 @@ impl Sender {
     }
 
     /// Next segment to leave, if any: lost ones first, then new data (RFC 6675 NextSeg).
-    #[inline]
-    pub fn poll(&mut self, now: Time) -> Option<Segment> {
+    #[inline(always)]
+    pub fn poll(&mut self, now: Time) -> Option<Leaving> {
         if self.queue.is_some() {
             return self.poll_and_write(now);
         }
@@ -38,7 +48,7 @@ impl Sender {
     }
 
     #[cold]
-    fn poll_and_write(&mut self, now: Time) -> Option<Segment> {
+    fn poll_and_write(&mut self, now: Time) -> Option<Leaving> {
         loop {
             let seg = self.poll_written(now);
             if seg.is_some() {
@@ -52,14 +62,15 @@ impl Sender {
     }
 
     #[cold]
-    fn next_probe(&mut self, now: Time) -> Option<Segment> {
+    fn next_probe(&mut self, now: Time) -> Option<Leaving> {
         match self.intent.take_first() {
             Some(First::WindowProbe) => self.window_probe(now),
             _ => self.probe(now),
         }
     }
 
-    fn poll_written(&mut self, now: Time) -> Option<Segment> {
+    #[inline(always)]
+    fn poll_written(&mut self, now: Time) -> Option<Leaving> {
         if self.intent.probes() {
             return self.next_probe(now);
         }
@@ -76,9 +87,7 @@ impl Sender {
             let falls_back = self.intent.pushed();
             self.after_push(now);
             if falls_back && self.snd_nxt <= self.high_seq {
-                self.frto = false;
-                self.intent.set(Next::Lost);
-                return self.poll_written(now);
+                return self.end_frto(now);
             }
             if self.config.next_seg_rules && self.ca_state == CaState::Recovery && !self.has_new_data() {
                 return self.next_seg_beyond(now);
@@ -87,7 +96,19 @@ impl Sender {
         None
     }
 
-    pub(super) fn retransmit(&mut self, now: Time, n: u64) -> Segment {
+    /// F-RTO had no new data to send: the lost segments leave after all.
+    #[cold]
+    fn end_frto(&mut self, now: Time) -> Option<Leaving> {
+        self.frto = false;
+        self.intent.set(Next::Lost);
+        let lost = self.next_lost(now);
+        if lost.is_none() {
+            self.intent.repaired();
+        }
+        lost
+    }
+
+    pub(super) fn retransmit(&mut self, now: Time, n: u64) -> Leaving {
         self.undo.resent(self.ts(now));
         self.next_seg.resent(n);
         let is_head = n == self.board.first;
@@ -102,7 +123,7 @@ impl Sender {
         seg
     }
 
-    pub(super) fn resend(&mut self, now: Time, n: u64, counts: bool) -> Segment {
+    pub(super) fn resend(&mut self, now: Time, n: u64, counts: bool) -> Leaving {
         let clock = self.clock(now);
         self.board.retransmitted(n, clock, self.delivered as u32, counts);
         self.stamp(clock, n, true);
@@ -119,7 +140,8 @@ impl Sender {
     }
 
     /// New data, if window, receiver and Nagle (in Minshall's form) allow. `probe`: one segment beyond cwnd.
-    pub(super) fn next_new(&mut self, now: Time, probe: bool) -> Option<Segment> {
+    #[inline(always)]
+    pub(super) fn next_new(&mut self, now: Time, probe: bool) -> Option<Leaving> {
         let available = self.stream.from(self.snd_nxt);
         let fin_only = available == 0 && self.stream.fin_due();
         if available == 0 && !fin_only {
@@ -188,7 +210,8 @@ impl Sender {
         self.stream.small_waits(outstanding > 0, self.snd_una)
     }
 
-    pub(super) fn send_new(&mut self, now: Time, len: u32, fin: bool) -> Segment {
+    #[inline(always)]
+    pub(super) fn send_new(&mut self, now: Time, len: u32, fin: bool) -> Leaving {
         let start = self.snd_nxt;
         let prior_out = self.board.packets_out();
         self.snd_nxt += len as u64 + fin as u64;
@@ -219,7 +242,7 @@ impl Sender {
         seg
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn segment(
         &mut self,
         now: Time,
@@ -228,7 +251,7 @@ impl Sender {
         len: u32,
         fin: bool,
         rexmit: u8,
-    ) -> Segment {
+    ) -> Leaving {
         self.stats.data_segments_sent += (len > 0) as u64;
         if let Some(pacer) = &mut self.pacer {
             let bytes = self.queue.as_ref().map_or(len, |q| q.brings(start, len));
@@ -250,17 +273,7 @@ impl Sender {
         if fin {
             flags |= Flags::FIN;
         }
-        let ts_val = if self.config.timestamps { self.ts(now) } else { 0 };
         let seg_no = if len > 0 { (n + 1) as u32 } else { 0 };
-        Segment {
-            seq: start,
-            len,
-            flags,
-            seg_no,
-            rexmit,
-            ts_val,
-            has_ts: self.config.timestamps,
-            ..Segment::default()
-        }
+        Leaving { seq: start, len, seg_no, rexmit, flags }
     }
 }

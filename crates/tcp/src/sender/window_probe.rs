@@ -2,11 +2,11 @@
 //! `tcp_send_probe0`, `tcp_write_wakeup`): with nothing outstanding and data that may not leave, the timer runs at the
 //! RTO, doubling.
 
-use ackclock_core::{Flags, Segment, Span, Time};
+use ackclock_core::{Flags, Span, Time};
 
 use super::intent::First;
 use super::timers::TimerKind;
-use super::Sender;
+use super::{Leaving, Sender};
 
 /// Probes of a row.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn window_probe(&mut self, now: Time) -> Option<Segment> {
+    pub(super) fn window_probe(&mut self, now: Time) -> Option<Leaving> {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let available = self.stream.from(self.snd_nxt);
         let len = available.min(room).min(self.smss as u64) as u32;
@@ -85,7 +85,8 @@ impl Sender {
     }
 
     /// A segment without data and with a number that the peer has acknowledged: it answers.
-    pub fn bare_probe(&mut self, now: Time) -> Segment {
+    #[cold]
+    pub fn bare_probe(&mut self, now: Time) -> Leaving {
         let mut seg = self.segment(now, 0, self.snd_una - 1, 0, false, 0);
         seg.flags = Flags::ACK;
         seg
