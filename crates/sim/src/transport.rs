@@ -159,7 +159,7 @@ impl Transport {
     }
 
     /// A packet arrived.
-    #[inline]
+    #[inline(always)]
     pub fn on_packet(&mut self, now: Time, packet: &Packet) {
         match (self, &packet.header) {
             (Transport::Tcp(tcp), Header::Tcp(seg)) => tcp.on_packet(now, seg, packet.ecn),

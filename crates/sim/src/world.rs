@@ -91,12 +91,12 @@ impl World {
         self.net.look_for_sources();
         self.set_horizon();
         for _ in 0..most {
-            let Some((t, id)) = self.net.agenda.queue.peek().filter(|&(t, _)| t <= end) else {
+            let Some((t, id, lane)) = self.net.agenda.queue.peek().filter(|&(t, ..)| t <= end) else {
                 self.now = end;
                 return true;
             };
             self.now = t;
-            self.net.agenda.begin(t);
+            self.net.agenda.begin(t, lane);
             let index = (id >> KIND_BITS) as usize;
             match id & KIND_MASK {
                 LINK => self.link_event(app, index),

@@ -137,7 +137,7 @@ impl Connection {
         }
     }
     /// A segment arrived.
-    #[inline]
+    #[inline(always)]
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
         if let Some(ledger) = &mut self.ledger {
             ledger.received(now, seg, self.receiver.rcv_nxt);
@@ -163,7 +163,7 @@ impl Connection {
         self.receiver.on_marks(ecn == Ecn::Ce && seg.len > 0, seg.flags.has(Flags::CWR), seg.seq_len() > 0);
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_established(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::ACK) {
             self.sender.hear(now, seg);

@@ -333,8 +333,14 @@ impl Receiver {
 
     /// The application reads everything at once. A window that it opens far is worth an ACK, and so are two full segments
     /// or a pushed one (Linux `tcp_cleanup_rbuf`).
+    #[inline]
     fn drain(&mut self) {
-        let Some((now, end)) = self.drains.take() else { return };
+        if let Some((now, end)) = self.drains.take() {
+            self.read_up_to(now, end);
+        }
+    }
+
+    fn read_up_to(&mut self, now: Time, end: u64) {
         let mut due = false;
         if self.mode == DelayedAck::Linux {
             // buffer by buffer: what closed the gap first (Linux `tcp_rcv_space_adjust`)

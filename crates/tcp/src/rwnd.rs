@@ -230,8 +230,7 @@ impl ReceiveWindow {
     pub fn hold(&mut self, bytes: u64, rcv_nxt: u64) -> bool {
         self.held = bytes;
         let now = self.right.saturating_sub(rcv_nxt);
-        let offer = self.offer();
-        2 * now <= self.clamp && offer > 0 && offer >= 2 * now
+        2 * now <= self.clamp && self.offer() >= (2 * now).max(1)
     }
 
     /// What the header can express: with window scaling multiples of its unit, without it 16 bits.

@@ -1,24 +1,25 @@
 //! What happens next: the event queue, and how its ids are made.
 
 use ackclock_core::event::MAX_EVENT_ID;
-use ackclock_core::{EventQueue, Time};
+use ackclock_core::{EventQueue, Lane, Time};
 
-/// The event queue, whose top entry is vacant while its event is processed.
+/// The event queue. While an event is processed its entry stays on top of its lane, vacant: what is added first in that
+/// lane takes its place.
 pub(super) struct Agenda {
     pub(super) queue: EventQueue,
-    vacant: bool,
+    vacant: Option<Lane>,
     now: Time,
 }
 
 impl Agenda {
     pub(super) fn with_capacity(entries: usize) -> Agenda {
-        Agenda { queue: EventQueue::with_capacity(entries), vacant: false, now: Time::ZERO }
+        Agenda { queue: EventQueue::with_capacity(entries), vacant: None, now: Time::ZERO }
     }
 
-    /// The event on top, which is due at `now`, is processed from here to [`Agenda::settle`].
+    /// The event on top of `lane`, which is due at `now`, is processed from here to [`Agenda::settle`].
     #[inline]
-    pub(super) fn begin(&mut self, now: Time) {
-        self.vacant = true;
+    pub(super) fn begin(&mut self, now: Time, lane: Lane) {
+        self.vacant = Some(lane);
         self.now = now;
     }
 
@@ -32,20 +33,20 @@ impl Agenda {
     #[inline]
     pub(super) fn add_as_if(&mut self, since: Time, at: Time, id: u32) {
         debug_assert!(id <= MAX_EVENT_ID);
-        if self.vacant {
-            self.vacant = false;
-            self.queue.replace_top(at, since, id);
+        let lane = if id & KIND_MASK == TIMER { Lane::Far } else { Lane::Near };
+        if self.vacant == Some(lane) {
+            self.vacant = None;
+            self.queue.replace_top(lane, at, since, id);
         } else {
-            self.queue.push(at, since, id);
+            self.queue.push(lane, at, since, id);
         }
     }
 
     /// The event is processed: drop its entry if nothing took its place.
     #[inline]
     pub(super) fn settle(&mut self) {
-        if self.vacant {
-            self.vacant = false;
-            self.queue.pop();
+        if let Some(lane) = self.vacant.take() {
+            self.queue.pop(lane);
         }
     }
 }

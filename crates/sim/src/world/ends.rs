@@ -207,7 +207,7 @@ impl End {
     }
 
     /// See that an entry at or ahead of the deadline is in the queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arm(&mut self, index: usize, agenda: &mut Agenda) {
         let deadline = self.deadline();
         if deadline < self.armed[0] {

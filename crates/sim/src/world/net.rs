@@ -157,8 +157,14 @@ impl Net {
         self.offer(now, first, id);
     }
 
+    /// [`Net::offer`], from one link to the next.
+    #[inline(never)]
+    fn pass_on(&mut self, now: Time, link: u32, id: PacketId) {
+        self.offer(now, link, id);
+    }
+
     /// A packet reaches a link at `now`, and those behind it as far as can be told.
-    #[inline]
+    #[inline(always)]
     fn offer(&mut self, now: Time, link: u32, id: PacketId) {
         let packet = &self.pool[id];
         let (mut at, mut link, way, load) = (now, link, way(packet), packet.load());
@@ -213,7 +219,7 @@ impl Net {
         if next == Hop::ARRIVED {
             return Some(id);
         }
-        self.offer(now, next.link(), id);
+        self.pass_on(now, next.link(), id);
         self.run_ahead(link);
         None
     }
@@ -238,7 +244,7 @@ impl Net {
                 return;
             }
             let id = slot.link.pop(&mut self.pool);
-            self.offer(delivery, next.link(), id);
+            self.pass_on(delivery, next.link(), id);
         }
     }
 
@@ -253,14 +259,15 @@ impl Net {
     }
 }
 
+#[repr(C, align(64))] // what every packet touches comes first, on whole cache lines
 pub(super) struct LinkSlot {
-    pub(super) link: Link,
     /// Time of the link's entry in the queue.
     pub(super) armed: Time,
     next: Next,
-    source: Source,
     /// See [`Link::passes_ahead`].
     passes_ahead: bool,
+    pub(super) link: Link,
+    source: Source,
 }
 
 impl LinkSlot {

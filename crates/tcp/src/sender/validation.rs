@@ -90,6 +90,7 @@ impl Sender {
     }
 
     /// A round of sending is over: probe timer, and cwnd validation (Linux end of `tcp_write_xmit`).
+    #[inline(always)]
     pub(super) fn after_push(&mut self, now: Time) {
         let sent = self.intent.take_sent();
         if sent {
