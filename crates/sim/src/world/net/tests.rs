@@ -16,7 +16,7 @@ fn shown(scenario: &str, nothing_ahead: bool) -> (String, Vec<String>) {
     NOTHING_AHEAD.set(nothing_ahead);
     let output = run(&parse(scenario).expect("a valid scenario"), 1).expect("a run");
     NOTHING_AHEAD.set(false);
-    let tables = ["links", "flows", "queues"].map(|name| format!("{:?}", output.table(name)));
+    let tables = ["links", "flows", "queue_samples"].map(|name| format!("{:?}", output.table(name)));
     (output.digest.hex(), tables.to_vec())
 }
 
