@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def _scenario(draw: random.Random) -> dict[str, Any]:
         {"kind": "bulk"},
         {"kind": "transfer", "bytes": "80 KB"},
         {"kind": "fetch", "bytes": "20 KB", "count": 5},
-        {"kind": "transactions", "bytes": "10 KB", "arrivals": {"kind": "poisson", "rate": 8}},
+        {"kind": "transactions", "bytes": "10 KB", "arrivals": {"kind": "poisson", "rate": 8}, "max_open": 50},
     ]
     flows: list[dict[str, Any]] = [
         {
@@ -65,6 +66,17 @@ def _scenario(draw: random.Random) -> dict[str, Any]:
 @pytest.mark.parametrize("number", range(24))
 def test_one_digest_however_it_is_watched(number: int, tmp_path: Path) -> None:
     """Six ways of recording, a capture at each side, two threads."""
+    _watch(number, tmp_path)
+
+
+@pytest.mark.long
+def test_one_digest_of_ten_thousand_scenarios(tmp_path: Path) -> None:
+    """As many as the environment says, if it does."""
+    for number in range(24, 24 + int(os.environ.get("WATCHED", "10000"))):
+        _watch(number, tmp_path)
+
+
+def _watch(number: int, tmp_path: Path) -> None:
     plain = _scenario(random.Random(number))
     scenario = ackclock.Scenario.from_dict(plain)
     digests = {seed: ackclock.run(scenario, seed=seed).digest for seed in (1, 2)}

@@ -388,7 +388,7 @@ impl End {
         (self.una, self.expected) = (una, expected);
         // RFC 6937's bound by what was delivered may leave nothing to send; then a timer helps
         let info = self.conn.info();
-        let reduces = matches!(info.ca_state, CaState::Recovery | CaState::Cwr);
+        let reduces = matches!(info.ca_state, CaState::Recovery | CaState::Cwr | CaState::Loss);
         let waits = reduces && info.unacked > 0 && self.conn.next_deadline() < Time::NEVER;
         assert!(info.cwnd >= 1 || waits || self.conn.is_done(), "{info:?}");
         self.conn.recount();

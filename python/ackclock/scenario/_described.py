@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 from pydantic import Field, create_model
 
 from ackclock import units
-from ackclock.errors import ScenarioError, quote
+from ackclock.errors import ScenarioError, UnavailableError, quote
 from ackclock.scenario._base import (
     Duration,
     Flag,
@@ -106,14 +106,29 @@ def family(name: str, rules: Rules = ()) -> tuple[type[Described], ...]:
     """
     return tuple(
         _made(NAMES.get((name, entry["kind"]), _camel(entry["kind"])), entry, rules, {"kind": entry["kind"]})
-        for entry in schema()[name]
+        for entry in _of(name)
     )
 
 
 def single(kind: str, rules: Rules = ()) -> type[Described]:
     """The class of a table that is in no family."""
-    entry = next(entry for entry in schema()["tables"] if entry["kind"] == kind)
+    entry = next((entry for entry in _of("tables") if entry["kind"] == kind), None)
+    if entry is None:
+        raise _older(kind)
     return _made(_camel(kind), entry, rules)
+
+
+def _of(name: str) -> list[Any]:
+    if name not in schema():
+        raise _older(name)
+    found: list[Any] = schema()[name]
+    return found
+
+
+def _older(name: str) -> UnavailableError:
+    return UnavailableError(
+        f"the compiled engine is older than the Python around it (it does not know {name}); run `make setup`"
+    )
 
 
 def named(*tables: type[Described]) -> dict[str, type[Described]]:

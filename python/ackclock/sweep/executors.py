@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any, Protocol
 
@@ -108,6 +109,29 @@ class Threads:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
+HANDSHAKE_S = 15.0
+"""How long a scheduler may take to answer: it says hello at once, what else listens there says nothing that is understood."""
+
+
+def _within(seconds: float, work: Callable[[], Any]) -> Any:
+    """Do it beside this thread, and wait no longer: Dask's own limit does not end a handshake that hangs."""
+    done: Future[Any] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        return done.result(timeout=seconds)
+    except FutureTimeout:
+        if done.done():
+            raise
+        raise TimeoutError(f"no scheduler answers within {seconds:.0f} s") from None
+
+
 class Dask:
     """Workers of a Dask cluster. Runs of a worker that dies are made again by another.
 
@@ -127,9 +151,14 @@ class Dask:
             if isinstance(address, str):  # before Dask tries for a minute, and says less
                 host, port = distributed.comm.get_address_host_port(address)
                 socket.create_connection((host, port), timeout=10).close()
-            self._client = distributed.Client(address, timeout="30s", set_as_default=False)
+                if address.startswith("tls://") and not distributed.Security().tls_ca_file:
+                    raise ValueError("no certificates: set DASK_DISTRIBUTED__COMM__TLS__CA_FILE and its kin")
+            self._client = _within(
+                HANDSHAKE_S, lambda: distributed.Client(address, timeout="30s", set_as_default=False)
+            )
         except (OSError, TimeoutError, ValueError) as error:
-            raise UnavailableError(f"--scheduler {address}: cannot be reached ({str(error).lower()})") from None
+            said = str(error).partition("\n")[0] or type(error).__name__
+            raise UnavailableError(f"--scheduler {address}: cannot be reached ({said})") from None
         self._gone = False
         self._inbox = _Inbox()
         self._open: dict[int, Any] = {}
@@ -194,7 +223,9 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
     make = {"slurm": jobqueue.SLURMCluster, "pbs": jobqueue.PBSCluster}[kind]
     cluster = None
     try:
-        cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", **options})
+        # Whoever reaches the scheduler's port runs code as this user: only those who hold its certificate may.
+        security = _temporary_certificates()
+        cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", "security": security, **options})
         cluster.sync(_submit, cluster, workers)
         # A job that ends, by its time limit or with its node, is followed by another.
         cluster.adapt(minimum_jobs=workers, maximum_jobs=workers, interval="5s")
@@ -204,6 +235,14 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
         said = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         raise UnavailableError(f"--{kind}: {said[-1].strip()}") from None
     return Dask(cluster, close=cluster.close)
+
+
+def _temporary_certificates() -> Any:
+    """For this session: made here, known to its scheduler and its jobs alone."""
+    try:
+        return _import("distributed").Security.temporary()
+    except ImportError:
+        raise UnavailableError("cryptography is not installed; pip install 'ackclock[cluster]'") from None
 
 
 async def _submit(cluster: Any, jobs: int) -> None:

@@ -105,3 +105,14 @@ def test_a_default_that_changes_in_the_engine_changes_everywhere(monkeypatch):
     assert pie(kind="pie").target == "20 ms"
     assert pie(kind="pie").engine()["target"] == 20_000_000
     assert pie.model_json_schema()["properties"]["target"]["default"] == "20 ms"
+
+
+def test_an_engine_older_than_the_sources_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a KeyError."""
+    from ackclock import UnavailableError
+    from ackclock.scenario import _described
+
+    monkeypatch.setattr(_described, "schema", lambda: {"tables": []})
+    for call in (lambda: _described.family("queues"), lambda: _described.single("link")):
+        with pytest.raises(UnavailableError, match="older than the Python around it"):
+            call()

@@ -1,0 +1,158 @@
+"""Addresses where no scheduler listens, and schedulers that go away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from ackclock import Scenario, UnavailableError
+from ackclock.sweep import Dask, Store, Sweep, Threads
+from ackclock.sweep import run as run_sweep
+
+pytest.importorskip("distributed")
+
+SCENARIO = 'duration = "1 s"\n[network]\nbottleneck = { rate = "1 Mbit/s", delay = "5 ms" }\n[[flows]]\n'
+SWEEP = 'name = "k"\nmetrics = ["goodput_bps"]\nseeds = 4\nscenario = "x.toml"\n'
+SOON_S = 45.0
+"""Fifteen seconds and the interpreter's start, on a machine on which much else goes on."""
+
+
+@contextmanager
+def _silent() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@contextmanager
+def _http() -> Iterator[int]:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def _ended(folder: Path, address: str) -> None:
+    (folder / "x.toml").write_text(SCENARIO)
+    (folder / "k.toml").write_text(SWEEP)
+    started = time.monotonic()
+    command = [sys.executable, "-m", "ackclock", "sweep", "run", "k.toml", "--scheduler", address]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert time.monotonic() - started < SOON_S
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"ackclock: --scheduler {address}: cannot be reached (")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("server", [_silent, _http])
+def test_something_else_listens(server, tmp_path: Path) -> None:
+    """One line within seconds."""
+    with server() as port:
+        _ended(tmp_path, f"tcp://127.0.0.1:{port}")
+
+
+def test_tls_without_certificates(tmp_path: Path) -> None:
+    """As above."""
+    with _silent() as port:
+        _ended(tmp_path, f"tls://127.0.0.1:{port}")
+
+
+@pytest.mark.long
+def test_ten_schedulers_lost(tmp_path: Path) -> None:
+    """Each leaves its runs pending; made by whoever comes next, the table is that of a sweep that nobody disturbed."""
+    scenario = Scenario.from_dict(
+        {
+            "duration": "60 s",
+            "network": {"bottleneck": {"rate": "5 Mbit/s", "delay": "10 ms"}},
+            "flows": [{"congestion_control": "reno"}],
+        }
+    )
+    sweep = Sweep(name="k", scenario=scenario, seeds=tuple(range(1, 121)))
+    plain, _ = run_sweep(sweep, tmp_path / "plain", Threads(2))
+    lost = 0
+    for number in range(10):
+        folder = tmp_path / str(number)
+        with _cluster() as (address, pid):
+            executor = Dask(address)
+            executor.target_s = 0.05
+
+            def progress(status, pid: int = pid) -> None:
+                if 0 < status.done < status.total:
+                    os.kill(pid, signal.SIGKILL)
+
+            try:
+                run_sweep(sweep, folder, executor, progress=progress)
+            except UnavailableError:
+                lost += 1
+            finally:
+                with suppress(Exception):
+                    executor.close()
+        with Store(folder) as store:
+            counts = store.counts("k")
+        assert counts["failed"] == counts["running"] == 0, counts
+        results, status = run_sweep(sweep, folder, Threads(2))
+        assert (status.done, status.failed) == (120, 0)
+        assert results.runs.equals(plain.runs)
+    assert lost >= 8, f"{lost} of 10 were killed before the sweep was over"
+
+
+@contextmanager
+def _cluster() -> Iterator[tuple[str, int]]:
+    """A scheduler and a worker, as processes of their own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    dask = [sys.executable, "-m", "distributed.cli"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(
+        [*dask[:2], "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"],
+        **quiet,
+    )
+    worker = subprocess.Popen(
+        [*dask[:2], "distributed.cli.dask_worker", address, "--nworkers", "1", "--nthreads", "1", "--no-dashboard", "--no-nanny"],
+        **quiet,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            time.sleep(0.1)
+        yield address, scheduler.pid
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_batch_systems_are_given_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reaches the port of such a scheduler needs the session's own."""
+    from ackclock.sweep import executors
+
+    given: dict[str, object] = {}
+
+    class Refusing:
+        def __init__(self, **options: object) -> None:
+            given.update(options)
+            raise OSError("no batch system here")
+
+    class Jobqueue:
+        SLURMCluster = PBSCluster = Refusing
+
+    monkeypatch.setattr(executors, "import_jobqueue", lambda: Jobqueue)
+    with pytest.raises(UnavailableError, match="no batch system here"):
+        executors.batch_system("slurm", 1, {})
+    security = given["security"]
+    assert security.require_encryption
+    assert all(getattr(security, f"tls_{role}_cert") for role in ("scheduler", "worker", "client"))
