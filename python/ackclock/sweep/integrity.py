@@ -104,7 +104,8 @@ def check_database(db: sqlite3.Connection, place: Path) -> None:
         said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
         why = _unlike(db) if said == "ok" else said
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter in what SQLite says of a damaged schema
-        if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
+        damage = "malformed" in str(error) or "decode" in str(error)
+        if isinstance(error, sqlite3.OperationalError) and not damage:
             raise
         why = str(error)
     if why is not None:
