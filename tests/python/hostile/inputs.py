@@ -308,6 +308,7 @@ SWEEP = 'name = "k"\nmetrics = ["goodput_bps"]\nseeds = 1\nscenario = "x.toml"\n
 
 def sweeps() -> Iterator[Input]:
     """Files and options of sweeps."""
+    # Length: lists of inputs.
     files = {"x.toml": TEXT}
 
     def one(name: str, text: str, taken: bool | None = False) -> Input:
