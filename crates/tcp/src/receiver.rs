@@ -283,7 +283,9 @@ impl Receiver {
             if start < self.rcv_nxt {
                 self.dsack = self.reports().then_some((start, self.rcv_nxt));
             }
-            self.make_room(self.received() - self.taken_at_once());
+            if self.explicit_reads || self.gathered > 0 {
+                self.make_room(self.received() - self.taken_at_once());
+            }
             self.rcv_nxt = end;
             self.pending = true;
             self.on_in_order(now, seg, rto);

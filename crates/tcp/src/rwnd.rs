@@ -29,6 +29,10 @@ pub struct ReceiveWindow {
     most: u64,
     /// Of memory, for the window.
     share: Share,
+    /// Memory of a full segment; the windows that all of the buffer holds, and what one such segment leaves of it.
+    segment: u64,
+    all: u64,
+    beside_one: u64,
     /// Size of the segments that the share was measured with (Linux `rcv_mss`).
     rcv_mss: u32,
     overhead: u32,
@@ -45,7 +49,8 @@ pub struct ReceiveWindow {
     last_ts_ecr: u32,
     space: u64,
     measured_from: u64,
-    measured_at: Time,
+    /// In whole us, as Linux's clock counts.
+    measured_us: u64,
     /// Unit of the header's window less one, and its greatest value.
     unit: u64,
     header_max: u64,
@@ -66,13 +71,16 @@ impl ReceiveWindow {
         };
         // One segment of the first buffer is set aside (Linux `tcp_init_buffer_space`).
         let clamp = window.saturating_sub(advmss).max(2 * advmss).min(window);
-        ReceiveWindow {
+        let mut made = ReceiveWindow {
             threshold: first.min(clamp),
             clamp,
             widest,
             buffer: share.memory(window),
             most,
             share,
+            segment: 0,
+            all: 0,
+            beside_one: 0,
             rcv_mss: FIRST_MSS,
             overhead: 40 + 12 * config.timestamps as u32,
             step: 2 * advmss,
@@ -83,16 +91,26 @@ impl ReceiveWindow {
             last_ts_ecr: 0,
             space: (10 * advmss).min(first),
             measured_from: 1,
-            measured_at: Time::ZERO,
+            measured_us: 0,
             unit: (1 << window_scale(config.receive_buffer)) - 1,
             header_max: u32::MAX as u64,
             held: 0,
-        }
+        };
+        made.work_out();
+        made
+    }
+
+    /// What follows from buffer, share and segment size.
+    #[cold]
+    fn work_out(&mut self) {
+        self.segment = truesize(self.rcv_mss, self.overhead);
+        self.all = self.share.window(self.buffer);
+        self.beside_one = self.share.window(self.buffer.saturating_sub(self.segment));
     }
 
     /// The connection is established: what is drained is measured from now on.
     pub fn begin(&mut self, now: Time) {
-        self.measured_at = now;
+        self.measured_us = now.0 / 1_000;
     }
 
     /// The receiver's own view of the RTT, and bytes drained in one of them.
@@ -134,16 +152,28 @@ impl ReceiveWindow {
         self.offer() >= self.told
     }
 
-    /// What is free of the buffer, and all of it, as windows (Linux `tcp_space`, `tcp_full_space`).
+    /// What is free of the buffer, as a window (Linux `tcp_space`).
     #[inline]
-    fn room(&self, held: u64) -> (u64, u64) {
-        (self.share.window(self.buffer.saturating_sub(held)), self.share.window(self.buffer))
+    fn room(&self, held: u64) -> u64 {
+        match held {
+            0 => self.all,
+            held if held == self.segment => self.beside_one,
+            held => self.share.window(self.buffer.saturating_sub(held)),
+        }
     }
 
     /// Linux `__tcp_select_window`: rounded up to the header's unit. Without one, a multiple of the segment size, if it is
     /// not what was told already. The last sixteenth of the buffer is never offered.
+    #[inline]
     fn offer(&self) -> u64 {
-        let (mut free, all) = self.room(self.held);
+        if self.held == 0 && self.unit > 0 {
+            return (self.threshold.min(self.all) + self.unit) & !self.unit;
+        }
+        self.offer_of_rest()
+    }
+
+    fn offer_of_rest(&self) -> u64 {
+        let (mut free, all) = (self.room(self.held), self.all);
         let full = self.clamp.min(all);
         let mss = (self.rcv_mss as u64).min(full);
         if free < full / 2 {
@@ -169,8 +199,7 @@ impl ReceiveWindow {
     /// Less than half of the buffer is free: windows are rounded down, and quick ACKs end (Linux `__tcp_select_window`).
     #[inline]
     pub fn is_tight(&self) -> bool {
-        let (free, all) = self.room(self.held);
-        free < self.clamp.min(all) / 2
+        self.held > 0 && self.room(self.held) < self.clamp.min(self.all) / 2
     }
 
     /// Segments of `len` bytes are the peer's: how well they fill memory says which share of it is the window's (Linux
@@ -179,8 +208,9 @@ impl ReceiveWindow {
     pub fn measure_share(&mut self, len: u32) {
         self.rcv_mss = len;
         let share = Share::of(len, self.overhead);
-        if share != self.share {
-            self.share = share;
+        let before = std::mem::replace(&mut self.share, share);
+        self.work_out();
+        if share != before {
             self.clamp = share.window(self.buffer).min(self.widest);
             self.space = self.space.min(self.clamp);
         }
@@ -189,25 +219,32 @@ impl ReceiveWindow {
     /// Segments are of this length from now on; the share stays.
     pub fn expect(&mut self, len: u32) {
         self.rcv_mss = len;
+        self.work_out();
     }
 
     /// Options that were not agreed on take no memory.
     pub fn negotiated(&mut self, timestamps: bool) {
         self.overhead = 40 + 12 * timestamps as u32;
+        self.work_out();
     }
 
     /// Memory that so many bytes take, in segments of the peer's size and a rest.
     #[inline]
     pub fn memory(&self, bytes: u64) -> u64 {
-        if bytes == 0 {
-            return 0;
+        match bytes {
+            0 => 0,
+            bytes if bytes == self.rcv_mss as u64 => self.segment,
+            bytes => self.memory_of(bytes),
         }
+    }
+
+    fn memory_of(&self, bytes: u64) -> u64 {
         let mss = self.rcv_mss;
         if bytes <= mss as u64 {
             return truesize(bytes as u32, self.overhead);
         }
         let rest = (bytes % mss as u64) as u32;
-        let whole = bytes / mss as u64 * truesize(mss, self.overhead);
+        let whole = bytes / mss as u64 * self.segment;
         whole + if rest > 0 { truesize(rest, self.overhead) } else { 0 }
     }
 
@@ -219,6 +256,7 @@ impl ReceiveWindow {
             return false;
         }
         self.buffer = self.buffer.max(held.min(self.most));
+        self.work_out();
         if held > self.buffer {
             self.threshold = self.clamp.min(self.step);
         }
@@ -264,8 +302,8 @@ impl ReceiveWindow {
     /// The application read up to `to`; `queued` bytes more wait for its next read, `beyond` out of order.
     #[inline]
     pub fn on_drained(&mut self, now: Time, to: u64, queued: u64, beyond: u64) {
-        let passed = now.0 / 1_000 - self.measured_at.0 / 1_000; // us, of a clock that counts them
-        if self.rtt_8 == 0 || passed < self.rtt_8 >> 3 {
+        let now_us = now.0 / 1_000;
+        if self.rtt_8 == 0 || now_us - self.measured_us < self.rtt_8 >> 3 {
             return;
         }
         let copied = (to - self.measured_from).saturating_sub(queued);
@@ -273,7 +311,7 @@ impl ReceiveWindow {
             self.widen(copied, beyond);
         }
         self.measured_from = to;
-        self.measured_at = now;
+        self.measured_us = now_us;
     }
 
     /// A segment arrived out of order: what lies up to its end, `beyond`, needs room beside what the application drains.
@@ -294,6 +332,7 @@ impl ReceiveWindow {
         let buffer = self.share.memory(window + grow + beyond).min(self.most);
         if buffer > self.buffer {
             self.buffer = buffer;
+            self.work_out();
             self.clamp = self.share.window(buffer).min(self.widest);
         }
     }
@@ -302,11 +341,11 @@ impl ReceiveWindow {
     /// opened. So much memory is taken (Linux `tcp_grow_window`).
     #[inline]
     pub fn on_segment(&mut self, len: u32, held: u64) -> bool {
-        let room = self.clamp.min(self.room(held).0);
+        let room = self.clamp.min(self.room(held));
         if self.threshold >= room {
             return false;
         }
-        let step = match self.share.window(truesize(len, self.overhead)) {
+        let step = match self.share.window(self.memory(len as u64)) {
             charged if charged <= len as u64 => self.step,
             charged => self.step_of(len, charged / 2),
         };
