@@ -9,9 +9,16 @@ const LINE: u32 = 64;
 /// Heads up to the first size come from a cache of their own, of objects of the second (Linux SKB_SMALL_HEAD_CACHE_SIZE).
 const SMALL_HEAD: (u32, u32) = (512, 576);
 
+/// What lies in the head of a larger packet; the rest is in pages.
+const PAGE: u32 = 4096;
+const LINEAR: u32 = PAGE - SHARED_INFO;
+
 /// Memory of a packet with `len` bytes of payload and `overhead` of headers.
 #[inline]
 pub fn truesize(len: u32, overhead: u32) -> u64 {
+    if len + overhead > LINEAR {
+        return ((len + overhead - LINEAR).next_multiple_of(PAGE) + PAGE + SK_BUFF) as u64;
+    }
     let head = (len + overhead).next_multiple_of(LINE) + SHARED_INFO;
     let object = if head <= SMALL_HEAD.0 { SMALL_HEAD.1 } else { head.next_power_of_two() };
     (object + SK_BUFF) as u64
@@ -65,6 +72,7 @@ mod tests {
         assert_eq!(truesize(1000, 52), 2304);
         assert_eq!(truesize(500, 52), 1280);
         assert_eq!(truesize(10, 52), 832);
+        assert_eq!(truesize(10_000, 52), 256 + 3 * 4096);
         assert_eq!(Share::of(1448, 52), Share::FULL);
         assert_eq!(Share::of(1000, 52).window(2304), 999);
     }

@@ -29,12 +29,14 @@ pub struct ReceiveWindow {
     most: u64,
     /// Of memory, for the window.
     share: Share,
-    /// Memory of a full segment; the windows that all of the buffer holds, and what one such segment leaves of it.
+    /// Memory of such a packet; the windows that all of the buffer holds, and what one such segment leaves of it.
     segment: u64,
     all: u64,
     beside_one: u64,
     /// Size of the segments that the share was measured with (Linux `rcv_mss`).
     rcv_mss: u32,
+    /// Payload of the packet that it was measured with.
+    packet: u32,
     overhead: u32,
     /// By how much one segment opens the offer: two full ones, options included (Linux 2 x `advmss`).
     step: u64,
@@ -82,6 +84,7 @@ impl ReceiveWindow {
             all: 0,
             beside_one: 0,
             rcv_mss: FIRST_MSS,
+            packet: FIRST_MSS,
             overhead: 40 + 12 * config.timestamps as u32,
             step: 2 * advmss,
             first,
@@ -103,7 +106,7 @@ impl ReceiveWindow {
     /// What follows from buffer, share and segment size.
     #[cold]
     fn work_out(&mut self) {
-        self.segment = truesize(self.rcv_mss, self.overhead);
+        self.segment = truesize(self.packet, self.overhead);
         self.all = self.share.window(self.buffer);
         self.beside_one = self.share.window(self.buffer.saturating_sub(self.segment));
     }
@@ -202,11 +205,11 @@ impl ReceiveWindow {
         self.held > 0 && self.room(self.held) < self.clamp.min(self.all) / 2
     }
 
-    /// Segments of `len` bytes are the peer's: how well they fill memory says which share of it is the window's (Linux
-    /// `tcp_measure_rcv_mss`).
+    /// The peer's segments have `mss` bytes and come in packets of `len`: how well those fill memory says which share of it
+    /// is the window's (Linux `tcp_measure_rcv_mss`).
     #[cold]
-    pub fn measure_share(&mut self, len: u32) {
-        self.rcv_mss = len;
+    pub fn measure_share(&mut self, mss: u32, len: u32) {
+        (self.rcv_mss, self.packet) = (mss, len);
         let share = Share::of(len, self.overhead);
         let before = std::mem::replace(&mut self.share, share);
         self.work_out();
@@ -218,7 +221,7 @@ impl ReceiveWindow {
 
     /// Segments are of this length from now on; the share stays.
     pub fn expect(&mut self, len: u32) {
-        self.rcv_mss = len;
+        (self.rcv_mss, self.packet) = (len, len);
         self.work_out();
     }
 
@@ -228,23 +231,20 @@ impl ReceiveWindow {
         self.work_out();
     }
 
-    /// Memory that so many bytes take, in segments of the peer's size and a rest.
+    /// Memory that so many bytes take, in packets as they were measured and a rest.
     #[inline]
     pub fn memory(&self, bytes: u64) -> u64 {
         match bytes {
             0 => 0,
-            bytes if bytes == self.rcv_mss as u64 => self.segment,
+            bytes if bytes == self.packet as u64 => self.segment,
             bytes => self.memory_of(bytes),
         }
     }
 
     fn memory_of(&self, bytes: u64) -> u64 {
-        let mss = self.rcv_mss;
-        if bytes <= mss as u64 {
-            return truesize(bytes as u32, self.overhead);
-        }
-        let rest = (bytes % mss as u64) as u32;
-        let whole = bytes / mss as u64 * self.segment;
+        let packet = self.packet as u64;
+        let rest = (bytes % packet) as u32;
+        let whole = bytes / packet * self.segment;
         whole + if rest > 0 { truesize(rest, self.overhead) } else { 0 }
     }
 

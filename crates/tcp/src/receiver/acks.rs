@@ -36,7 +36,7 @@ impl Receiver {
         if self.mode != DelayedAck::Linux || len >= self.rcv_mss {
             if len > self.rcv_mss {
                 self.rcv_mss = len;
-                self.window.measure_share(self.rcv_mss);
+                self.window.measure_share(len, seg.len);
             }
             self.pushed |= pushes;
             return;
