@@ -1,4 +1,7 @@
-"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33, I34)."""
+"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33, I34).
+
+Length: all of it is one experiment on the slow link, and its claims share the scenarios and the counting of drops.
+"""
 
 from __future__ import annotations
 
