@@ -273,7 +273,6 @@ type Wanted = Vec<(String, Option<Vec<String>>)>;
 #[pyfunction]
 #[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None, controllers = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
-#[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run_each<'py>(
     py: Python<'py>,
     scenarios: Vec<String>,
