@@ -109,7 +109,7 @@ class Store:
             with tempfile.TemporaryFile(dir=self.folder):  # of which SQLite would say less
                 pass
             self._lock = _locked(self.folder)
-            self._db = sqlite3.connect(database, isolation_level=None, timeout=30)
+            self._db = sqlite3.connect(_own(database), isolation_level=None, timeout=30)
             try:
                 fresh = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
             except (sqlite3.DatabaseError, UnicodeDecodeError):
@@ -571,7 +571,7 @@ def _sync(file: Path) -> None:
 
 def _open_to_read(database: Path) -> sqlite3.Connection:
     """In a folder that cannot be written nothing can change either, and SQLite wants to be told so."""
-    where = database.resolve().as_uri()
+    where = _own(database).resolve().as_uri()
     for options in ("mode=ro", "mode=ro&immutable=1"):
         db = sqlite3.connect(f"{where}?{options}", uri=True, isolation_level=None, timeout=30)
         try:
@@ -600,9 +600,16 @@ def _check_foreign(folder: Path) -> None:
             )
 
 
+def _own(path: Path) -> Path:
+    """A database of the store's own: SQLite would follow a link, and make what is not there."""
+    if path.is_symlink():
+        raise InputError(f"{path}: found a link; allowed: a file of the store's own, or none")
+    return path
+
+
 def _locked(folder: Path) -> sqlite3.Connection:
     """Held until the process ends, however it ends."""
-    lock = sqlite3.connect(folder / "lock.sqlite", isolation_level=None, timeout=0)
+    lock = sqlite3.connect(_own(folder / "lock.sqlite"), isolation_level=None, timeout=0)
     try:
         lock.execute("PRAGMA journal_mode = MEMORY")
         lock.execute("BEGIN EXCLUSIVE")
@@ -640,7 +647,7 @@ def set_aside(folder: Path) -> list[str]:
 
 def quick_check(folder: str | Path) -> bool:
     """Whether the database is sound."""
-    with closing(sqlite3.connect(Path(folder) / "state.sqlite")) as db:
+    with closing(sqlite3.connect(_own(Path(folder) / "state.sqlite"))) as db:
         return bool(db.execute("PRAGMA integrity_check").fetchone() == ("ok",))
 
 

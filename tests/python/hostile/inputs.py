@@ -436,7 +436,7 @@ DAMAGES = {
     "cut": "write(place, place.read_bytes()[:100] if place.is_file() else b'')",
     "flipped": "write(place, bytes(b ^ (i % 97 == 5) for i, b in enumerate(place.read_bytes())) if place.is_file() else b'x')",
     "a folder": "remove(place), place.mkdir()",
-    "a link to nothing": "remove(place), place.symlink_to('/nowhere')",
+    "a link to nothing": "remove(place), place.symlink_to(store.parent / 'nowhere')",
     "a link to outside": "remove(place), place.symlink_to('/etc')",
 }
 

@@ -90,6 +90,8 @@ def one(given: Input, place: Path, whole: Path) -> dict[str, Any]:
         trouble = f"{type(error).__name__}: {str(error)[:200]}"
     finally:
         signal.alarm(0)
+    if (place / "nowhere").exists():
+        trouble = trouble or "wrote through a link"
     grown = resident("VmHWM") - before
     took = time.monotonic() - started
     return {

@@ -155,3 +155,18 @@ def test_cells_and_lock_are_written_again_and_foreign_files_stay(
     assert "8 of 8 runs done, 8 of them found" in capsys.readouterr().out
     assert all(place.read_text() == "mine" for place in foreign)
     assert pl.read_parquet(store / "sweeps/k/table.parquet").equals(table)
+
+
+@pytest.mark.parametrize("name", ["lock.sqlite", "state.sqlite"])
+@pytest.mark.parametrize("command", [["resume", "--jobs", "1"], ["status"], ["check"], ["export", "--csv", "x.csv"]])
+def test_nothing_is_written_through_a_link(whole, tmp_path, monkeypatch, capsys, name, command):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(whole[0] / "k.sweep", "k.sweep")
+    place = Path("k.sweep") / name
+    place.unlink(missing_ok=True)
+    place.symlink_to(tmp_path / "elsewhere")
+    code = main(["sweep", command[0], "k.sweep", *command[1:]])
+    assert not (tmp_path / "elsewhere").exists()
+    if name == "state.sqlite" or command[0] == "resume":
+        assert code in (1, 2)
+        assert "Traceback" not in capsys.readouterr().err
