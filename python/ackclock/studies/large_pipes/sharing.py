@@ -325,7 +325,7 @@ CLAIMS: tuple[Claim, ...] = (
             "Path 1: TCPW {tcpw_2_path1} and {tcpw_4_path1}, FAST {fast_2_path1} and {fast_4_path1}, HSTCP {hstcp_2_path1} and {hstcp_4_path1}; path 2: TCPW {tcpw_2_path2} and "
             "{tcpw_4_path2}, FAST {fast_2_path2} and {fast_4_path2}, HSTCP {hstcp_2_path2} and {hstcp_4_path2}, each with two and four flows. "
             "Two TCPW flows overflow the queue together, and without SACK they repair one loss in a round trip; with it they share (a test of the study). HSTCP flows "
-            "that begin apart need more than the time of the run to come together."
+            "that begin apart are still apart when a short run ends, and share in the second minute (a test of the study)."
         ),
     ),
     Claim(
@@ -347,7 +347,7 @@ CLAIMS: tuple[Claim, ...] = (
             reading="the slide names the criterion, under which NewReno is challenged: distance from equal shares below NewReno's; less than 5 % counts as none",
             cell="path 1, two flows, round-trip times 1 : 2; other ratios beside it",
         ),
-        note="Short round trip over long at 1 : 2: TCPW {ratio_tcpw}, FAST {ratio_fast}, HSTCP {ratio_hstcp}, NewReno {ratio_newreno}. Only FAST's law is free of the round-trip time; HSTCP's gain grows with its window, and TCPW grows as NewReno does.",
+        note="Short round trip over long at 1 : 2: TCPW {ratio_tcpw}, FAST {ratio_fast}, HSTCP {ratio_hstcp}, NewReno {ratio_newreno}. Only FAST's law is free of the round-trip time; HSTCP's gain grows with its window: on a path so thin that its table leaves it Reno, it is about as fair as NewReno (a test of the study).",
     ),
 )
 
