@@ -110,7 +110,7 @@ def status(target: Path, *, out: Path | None, as_json: bool) -> None:
 def check(folder: Path, *, repair: bool) -> int:
     """Compare every file of a store with what was written; exit code 1 if something is lost."""
     from ackclock.sweep import Store, integrity
-    from ackclock.sweep.store import set_aside
+    from ackclock.sweep.database import set_aside
 
     if not repair:
         with Store(folder) as store:

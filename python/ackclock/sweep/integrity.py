@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ackclock.errors import UnavailableError
+from ackclock.sweep import parts
 
 FILES = """
 CREATE TABLE IF NOT EXISTS files (
@@ -17,9 +17,6 @@ CREATE TABLE IF NOT EXISTS files (
 ) WITHOUT ROWID
 """
 """What each file of a part was when it was written. Stores of before do not have it: their parts are checked by rows."""
-
-PART = re.compile(r"part-(\d{6,})\.parquet(\.tmp)?")
-"""Names that the store gives; other files in its folders are not its own, and stay."""
 
 
 class DamagedError(UnavailableError):
@@ -83,11 +80,10 @@ def damaged(db: sqlite3.Connection, folder: Path) -> list[Damage]:
     for part, recipe, rows in db.execute("SELECT id, recipe, rows FROM parts WHERE live ORDER BY id").fetchall():
         noted = db.execute("SELECT name FROM files WHERE part = ? ORDER BY name", (part,)).fetchall() if known else []
         for name in [name for (name,) in noted] or ["runs"]:
-            place = folder / "data" / str(recipe) / name / f"part-{part:06}.parquet"
-            there = next((p for p in (place, place.with_name(place.name + ".tmp")) if p.is_file()), None)
-            why = wrong(db, part, name, there)
+            why = wrong(db, part, name, parts.there(folder, recipe, name, part))
             if why is not None:
-                found.append(Damage(recipe=recipe, part=part, file=place, why=why, runs=rows))
+                file = parts.place(folder, recipe, name, part)
+                found.append(Damage(recipe=recipe, part=part, file=file, why=why, runs=rows))
                 break
     return found
 

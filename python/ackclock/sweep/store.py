@@ -9,63 +9,31 @@ Layout:
 
 A part is written under another name (`.tmp`), then entered into the database together with the new state of its runs, then
 given its name. So a file that has its name is part of the store, and whatever moment a process is killed at, the next
-one either finishes the renaming or finds runs that still have to be made.
-
-Length: the protocol of commit and recovery is one argument, and its steps are read together.
+one either finishes the renaming or finds runs that still have to be made. `database` opens and holds the one, `parts`
+writes and finds the others.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ackclock._files import reason
-from ackclock.errors import InputError, UnavailableError
-from ackclock.sweep import integrity
-from ackclock.sweep.integrity import PART, DamagedError
+from ackclock.sweep import database, integrity, parts
+from ackclock.sweep.database import StoreError
+from ackclock.sweep.integrity import DamagedError
 
 if TYPE_CHECKING:
     import polars as pl
-
-VERSION = 1
-"""Of the layout."""
 
 PENDING, RUNNING, DONE, FAILED = "pending", "running", "done", "failed"
 STATES = (PENDING, RUNNING, DONE, FAILED)
 
 COMPACT_ABOVE = 8
 """Parts of one recipe from which they are merged when a sweep ends."""
-
-_SCHEMA = """
-CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE);
-CREATE TABLE scenarios (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE);
-CREATE TABLE runs (
-  id INTEGER PRIMARY KEY,
-  key BLOB NOT NULL,
-  recipe INTEGER NOT NULL REFERENCES recipes,
-  scenario INTEGER NOT NULL REFERENCES scenarios,
-  seed INTEGER NOT NULL,
-  engine TEXT NOT NULL,
-  state TEXT NOT NULL DEFAULT 'pending',
-  attempts INTEGER NOT NULL DEFAULT 0,
-  part INTEGER,
-  error TEXT,
-  UNIQUE (recipe, key)
-);
-CREATE TABLE parts (id INTEGER PRIMARY KEY, recipe INTEGER NOT NULL, rows INTEGER NOT NULL, live INTEGER NOT NULL);
-CREATE TABLE sweeps (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, recipe INTEGER NOT NULL);
-CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (sweep, run)) WITHOUT ROWID;
-"""
-
-
-class StoreError(UnavailableError):
-    """The store cannot be written any more: no space, no permission, another session."""
 
 
 class Store:
@@ -92,40 +60,11 @@ class Store:
         self.folder = Path(folder)
         self.lost: list[str] = []
         self._lock: sqlite3.Connection | None = None
-        database = self.folder / "state.sqlite"
         if not write:
-            if not database.is_file():
-                raise InputError(
-                    f"{self.folder}: found no sweep; allowed: a folder that `ackclock sweep run` has written"
-                )
-            self._db = _open_to_read(database)
-            self._check_version()
-            integrity.check_database(self._db, database)
+            self._db = database.to_read(self.folder)
             return
         with self.explained():
-            if not again:
-                _check_foreign(self.folder)
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.folder):  # of which SQLite would say less
-                pass
-            self._lock = _locked(self.folder)
-            self._db = sqlite3.connect(_own(database), isolation_level=None, timeout=30)
-            try:
-                fresh = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
-            except (sqlite3.DatabaseError, UnicodeDecodeError):
-                fresh = False  # what is wrong is said below
-            if not fresh:
-                self._check_version()
-                integrity.check_database(self._db, database)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            # A commit may be lost with the power, but never half of one; the runs are then made again.
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            if fresh:
-                with self._transaction():
-                    for statement in _SCHEMA.strip().split(";\n"):
-                        self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version = {VERSION}")
-            self._db.execute(integrity.FILES)
+            self._db, self._lock = database.to_write(self.folder, again=again)
             self._recover()
 
     def __enter__(self) -> Store:
@@ -163,7 +102,7 @@ class Store:
         tuple of lists
             Number of each run, and its state, in the order given.
         """
-        with self.explained(), self._transaction():
+        with self.explained(), database.transaction(self._db):
             number = self._recipe(recipe)
             hashes = sorted(set(scenarios))
             self._db.executemany("INSERT OR IGNORE INTO scenarios (hash) VALUES (?)", ((h,) for h in hashes))
@@ -187,7 +126,7 @@ class Store:
 
         Those of another engine no longer do: a table holds the runs of one. `anew` forgets all that belonged to it before.
         """
-        with self.explained(), self._transaction():
+        with self.explained(), database.transaction(self._db):
             number = self._recipe(recipe)
             self._db.execute("INSERT OR IGNORE INTO sweeps (name, recipe) VALUES (?, ?)", (sweep, number))
             (at,) = self._db.execute("SELECT id FROM sweeps WHERE name = ?", (sweep,)).fetchone()
@@ -207,21 +146,21 @@ class Store:
 
     def claim(self, runs: Sequence[int]) -> None:
         """Mark runs as being made."""
-        with self.explained(), self._transaction():
+        with self.explained(), database.transaction(self._db):
             self._db.executemany(
                 "UPDATE runs SET state = 'running', attempts = attempts + 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def release(self, runs: Sequence[int]) -> None:
         """Take the mark back: these runs were handed out, but not begun."""
-        with self.explained(), self._transaction():
+        with self.explained(), database.transaction(self._db):
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def retry(self, runs: Sequence[int]) -> None:
         """Let failed runs be made again."""
-        with self.explained(), self._transaction():
+        with self.explained(), database.transaction(self._db):
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', error = NULL WHERE id = ? AND state = 'failed'",
                 ((run,) for run in runs),
@@ -246,27 +185,20 @@ class Store:
         with self.explained():
             number = self._recipe(recipe)
             part = self._next_part()
-            files: list[Path] = []
-            try:
+            kept = {name: frame for name, frame in tables.items() if done and frame.width}
+            with parts.written(self.folder, number, part, kept) as files, database.transaction(self._db):
                 if done:
-                    files = self._write(number, part, tables)
-                with self._transaction():
-                    if done:
-                        self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, len(done)))
-                        integrity.note(self._db, part, {file.parent.name: file for file in files})
-                        self._db.executemany(
-                            "UPDATE runs SET state = 'done', error = NULL, part = ? WHERE id BETWEEN ? AND ?",
-                            ((part, *ends) for ends in _stretches(done)),
-                        )
+                    self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, len(done)))
+                    integrity.note(self._db, part, files)
                     self._db.executemany(
-                        "UPDATE runs SET state = 'failed', error = ? WHERE id = ?",
-                        ((why, run) for run, why in failed.items()),
+                        "UPDATE runs SET state = 'done', error = NULL, part = ? WHERE id BETWEEN ? AND ?",
+                        ((part, *ends) for ends in _stretches(done)),
                     )
-            except BaseException:
-                for file in files:
-                    file.unlink(missing_ok=True)
-                raise
-            _give_names(files)
+                self._db.executemany(
+                    "UPDATE runs SET state = 'failed', error = ? WHERE id = ?",
+                    ((why, run) for run, why in failed.items()),
+                )
+            parts.give_names(files.values())
 
     def compact(self, recipe: str, *, above: int = COMPACT_ABOVE) -> None:
         """Merge the parts of a recipe into one, if there are more than `above`."""
@@ -278,32 +210,20 @@ class Store:
             if len(old) <= above:
                 return
             part = self._next_part()
-            names = sorted({f.parent.name for p in old for f in self._files(number, p)})
-            files: list[Path] = []
-            gone = [f for p in old for f in self._files(number, p)]
-            try:
-                for name in names:
-                    place = self._place(number, name, part)
-                    files.append(_tmp(place))
-                    sources = [f for f in gone if f.parent.name == name]
-                    _scan(sources).sink_parquet(_tmp(place), compression="zstd")
-                    _sync(_tmp(place))
-                with self._transaction():
-                    marks = ",".join("?" * len(old))
-                    (rows,) = self._db.execute(f"SELECT sum(rows) FROM parts WHERE id IN ({marks})", old).fetchone()
-                    self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, rows))
-                    integrity.note(self._db, part, {file.parent.name: file for file in files})
-                    self._db.execute(f"UPDATE parts SET live = 0 WHERE id IN ({marks})", old)
-                    self._db.execute(f"UPDATE runs SET part = ? WHERE part IN ({marks})", [part, *old])
-            except BaseException:
-                for file in files:
-                    file.unlink(missing_ok=True)
-                raise
+            gone = [f for p in old for f in parts.files(self.folder, number, p)]
+            names = sorted({f.parent.name for f in gone})
+            tables = {name: parts.scan([f for f in gone if f.parent.name == name]) for name in names}
+            with parts.written(self.folder, number, part, tables) as files, database.transaction(self._db):
+                marks = ",".join("?" * len(old))
+                (rows,) = self._db.execute(f"SELECT sum(rows) FROM parts WHERE id IN ({marks})", old).fetchone()
+                self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, rows))
+                integrity.note(self._db, part, files)
+                self._db.execute(f"UPDATE parts SET live = 0 WHERE id IN ({marks})", old)
+                self._db.execute(f"UPDATE runs SET part = ? WHERE part IN ({marks})", [part, *old])
             # First away with the old ones: who reads in between sees an earlier state, but no run twice.
-            for file in gone:
-                file.unlink(missing_ok=True)
-            _give_names(files)
-            with self._transaction():
+            parts.remove(gone)
+            parts.give_names(files.values())
+            with database.transaction(self._db):
                 self._db.execute("DELETE FROM parts WHERE recipe = ? AND NOT live", (number,))
                 self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
 
@@ -336,17 +256,17 @@ class Store:
             try:
                 files = []
                 for part, number in rows:
-                    place = self._there(number, table, part)
+                    place = parts.there(self.folder, number, table, part)
                     why = integrity.wrong(self._db, part, table, place)
                     if why is not None:
-                        said = f"{self._place(number, table, part)}: {why}"
+                        said = f"{parts.place(self.folder, number, table, part)}: {why}"
                         break
                     if place is not None:
                         files.append(place)
                 if not said:
                     if not files:
                         return pl.DataFrame()
-                    scanned = _scan(files)
+                    scanned = parts.scan(files)
                     if keys is not None:
                         scanned = scanned.filter(pl.col("key").is_in(list(keys)))
                     return scanned.collect()
@@ -438,99 +358,32 @@ class Store:
     def _next_part(self) -> int:
         return int(self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").fetchone()[0])
 
-    def _place(self, recipe: int, table: str, part: int) -> Path:
-        return self.folder / "data" / str(recipe) / table / f"part-{part:06}.parquet"
-
-    def _there(self, recipe: int, table: str, part: int) -> Path | None:
-        """The file of a part, which may be about to get its name."""
-        place = self._place(recipe, table, part)
-        return next((p for p in (place, _tmp(place), place) if p.exists()), None)
-
-    def _files(self, recipe: int, part: int) -> list[Path]:
-        folder = self.folder / "data" / str(recipe)
-        tables = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
-        places = [self._place(recipe, name, part) for name in tables]
-        return [place for place in places if place.exists() and self._is_ours(place)]
-
-    def _is_ours(self, file: Path) -> bool:
-        """It lies where its path says: no link in a folder that somebody sent leads to files of another's."""
-        return file.resolve() == self.folder.resolve() / file.relative_to(self.folder)
-
-    def _write(self, recipe: int, part: int, tables: Mapping[str, pl.DataFrame]) -> list[Path]:
-        files: list[Path] = []
-        try:
-            for name, frame in tables.items():
-                if not frame.width:
-                    continue
-                place = self._place(recipe, name, part)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                files.append(_tmp(place))
-                frame.write_parquet(_tmp(place), compression="zstd")
-                _sync(_tmp(place))
-        except BaseException:
-            for file in files:
-                file.unlink(missing_ok=True)
-            raise
-        return files
-
     def _recover(self) -> None:
         """Finish or undo what a killed process left."""
         state = {(r, p): live for p, r, live in self._db.execute("SELECT id, recipe, live FROM parts")}
-        for file in sorted((self.folder / "data").glob("*/*/part-*")):
-            named, recipe = PART.fullmatch(file.name), file.parent.parent.name
-            if named is None or not recipe.isdecimal() or not file.is_file() or not self._is_ours(file):
-                continue  # not ours
-            live = state.get((int(recipe), int(named[1])))
-            if live and named[2]:
-                file.replace(file.with_suffix(""))
-            elif live == 0 or (live is None and named[2]):  # merged into another; never entered
+        for file, recipe, part, unnamed in parts.found(self.folder):
+            live = state.get((recipe, part))
+            if live and unnamed:
+                parts.give_names([file])
+            elif live == 0 or (live is None and unnamed):  # merged into another; never entered
                 file.unlink()
         for rest in (self.folder / "sweeps").glob("*/.ackclock-*"):
             shutil.rmtree(rest, ignore_errors=True)
-        with self._transaction():
+        with database.transaction(self._db):
             self._db.execute("DELETE FROM parts WHERE NOT live")
             self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
             self._db.execute("UPDATE runs SET state = 'pending' WHERE state = 'running'")
         for damage in integrity.damaged(self._db, self.folder):
-            with self._transaction():
+            with database.transaction(self._db):
                 self._db.execute("UPDATE runs SET state = 'pending', part = NULL WHERE part = ?", (damage.part,))
                 self._db.execute("DELETE FROM parts WHERE id = ?", (damage.part,))
                 self._db.execute("DELETE FROM files WHERE part = ?", (damage.part,))
-            for file in self._files(damage.recipe, damage.part):
-                file.unlink(missing_ok=True)
+            parts.remove(parts.files(self.folder, damage.recipe, damage.part))
             self.lost.append(str(damage))
 
-    def _check_version(self) -> None:
-        try:
-            (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise InputError(f"{self.folder}: found a state.sqlite that is no store ({error})") from None
-        if found != VERSION:
-            raise InputError(f"{self.folder}: found a store of version {found}; allowed: version {VERSION}")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explained(self) -> AbstractContextManager[None]:
         """What the disk refuses, in one line. The store is as it was before."""
-        try:
-            yield
-        except (OSError, sqlite3.DatabaseError) as error:
-            why = reason(error)
-            raise StoreError(f"{self.folder}: cannot be written ({why}); what was done is kept") from None
-        except Exception as error:
-            if type(error).__module__.startswith("polars"):  # which does not say what the system said
-                raise StoreError(f"{self.folder}: cannot be written ({reason(error)}); what was done is kept") from None
-            raise
+        return database.explained(self.folder)
 
 
 def _stretches(runs: Sequence[int]) -> list[tuple[int, int]]:
@@ -548,107 +401,4 @@ def _stretches(runs: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _scan(files: Sequence[Path]) -> pl.LazyFrame:
-    """Parts of a table; columns that only some of them have (a controller's own variables) are null in the others."""
-    import polars as pl
-
-    return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
-
-
-def _tmp(place: Path) -> Path:
-    return place.with_name(place.name + ".tmp")
-
-
-def _give_names(files: Sequence[Path]) -> None:
-    for file in files:
-        file.replace(file.with_suffix(""))
-
-
-def _sync(file: Path) -> None:
-    with file.open("rb+") as opened:
-        os.fsync(opened.fileno())
-
-
-def _open_to_read(database: Path) -> sqlite3.Connection:
-    """In a folder that cannot be written nothing can change either, and SQLite wants to be told so."""
-    where = _own(database).resolve().as_uri()
-    for options in ("mode=ro", "mode=ro&immutable=1"):
-        db = sqlite3.connect(f"{where}?{options}", uri=True, isolation_level=None, timeout=30)
-        try:
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:
-            db.close()
-            continue
-        except (
-            sqlite3.DatabaseError,
-            UnicodeDecodeError,
-        ) as error:  # the latter in what SQLite says of a damaged schema
-            db.close()
-            raise InputError(f"{database}: found no store ({error})") from None
-        return db
-    raise InputError(f"{database}: cannot be read")
-
-
-def _check_foreign(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: found a file; allowed: a new folder, or that of a sweep")
-    if folder.is_dir() and not (folder / "state.sqlite").exists() and any(folder.iterdir()):
-        held = sorted(p.name for p in folder.iterdir() if p.name != "lock.sqlite")
-        if held:
-            raise InputError(
-                f"{folder}: found {held[0]}, which no sweep has written; allowed: a new folder, or that of a sweep"
-            )
-
-
-def _own(path: Path) -> Path:
-    """A database of the store's own: SQLite would follow a link, and make what is not there."""
-    if path.is_symlink():
-        raise InputError(f"{path}: found a link; allowed: a file of the store's own, or none")
-    return path
-
-
-def _locked(folder: Path) -> sqlite3.Connection:
-    """Held until the process ends, however it ends."""
-    lock = sqlite3.connect(_own(folder / "lock.sqlite"), isolation_level=None, timeout=0)
-    try:
-        lock.execute("PRAGMA journal_mode = MEMORY")
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        lock.close()
-        if "locked" in str(error):
-            raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
-        raise
-    except sqlite3.DatabaseError:  # no database any more; nobody can hold it, and nothing is in it
-        lock.close()
-        (folder / "lock.sqlite").unlink()
-        return _locked(folder)
-    return lock
-
-
-def set_aside(folder: Path) -> list[str]:
-    """Put a damaged database and the parts that only it knows beside the store, under another name.
-
-    Returns
-    -------
-    list of str
-        What was moved, and where to.
-    """
-    moved = []
-    for name in ("state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "data"):
-        place = folder / name
-        if not place.exists():
-            continue
-        number = next(n for n in range(1, 10**6) if not (folder / f"{name}.damaged-{n}").exists())
-        aside = folder / f"{name}.damaged-{number}"
-        place.replace(aside)
-        moved.append(f"{place} is now {aside.name}")
-    return moved
-
-
-def quick_check(folder: str | Path) -> bool:
-    """Whether the database is sound."""
-    with closing(sqlite3.connect(_own(Path(folder) / "state.sqlite"))) as db:
-        return bool(db.execute("PRAGMA integrity_check").fetchone() == ("ok",))
-
-
-__all__ = ["DONE", "FAILED", "PENDING", "RUNNING", "STATES", "Store", "StoreError", "quick_check"]
+__all__ = ["DONE", "FAILED", "PENDING", "RUNNING", "STATES", "Store", "StoreError"]

@@ -23,7 +23,7 @@ import polars as pl
 from ackclock import Scenario
 from ackclock.sweep import Axis, Sweep, Threads, campaign, engine_identity
 from ackclock.sweep import run as run_sweep
-from ackclock.sweep.store import quick_check
+from ackclock.sweep.database import quick_check
 from ackclock.sweep.task import Done, Task, compute, run_key
 
 SWEEP = Sweep(

@@ -11,8 +11,8 @@ from ackclock import Scenario, ScenarioError, run
 from ackclock.errors import InputError
 from ackclock.sweep import Axis, Campaign, Cell, Precision, Recipe, Store, StoreError, Sweep, Threads, load, read
 from ackclock.sweep import run as run_sweep
+from ackclock.sweep.database import quick_check
 from ackclock.sweep.precision import extended, parse_width
-from ackclock.sweep.store import quick_check
 from ackclock.sweep.task import Done, Task, compute
 
 BASE = {

@@ -16,7 +16,7 @@ from conftest import ROOT
 from ackclock import Scenario
 from ackclock.sweep import Store, Sweep, Threads
 from ackclock.sweep import run as run_sweep
-from ackclock.sweep.store import quick_check
+from ackclock.sweep.database import quick_check
 
 ACKCLOCK = [sys.executable, "-m", "ackclock"]
 

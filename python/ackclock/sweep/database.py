@@ -1,0 +1,235 @@
+"""The database of a store: its tables, how a process opens it and holds it, one transaction, what the disk refuses."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from ackclock._files import reason
+from ackclock.errors import InputError, UnavailableError
+from ackclock.sweep import integrity
+
+VERSION = 1
+"""Of the layout."""
+
+_NAME = "state.sqlite"
+
+_SCHEMA = """
+CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE);
+CREATE TABLE scenarios (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE);
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  key BLOB NOT NULL,
+  recipe INTEGER NOT NULL REFERENCES recipes,
+  scenario INTEGER NOT NULL REFERENCES scenarios,
+  seed INTEGER NOT NULL,
+  engine TEXT NOT NULL,
+  state TEXT NOT NULL DEFAULT 'pending',
+  attempts INTEGER NOT NULL DEFAULT 0,
+  part INTEGER,
+  error TEXT,
+  UNIQUE (recipe, key)
+);
+CREATE TABLE parts (id INTEGER PRIMARY KEY, recipe INTEGER NOT NULL, rows INTEGER NOT NULL, live INTEGER NOT NULL);
+CREATE TABLE sweeps (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, recipe INTEGER NOT NULL);
+CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (sweep, run)) WITHOUT ROWID;
+"""
+
+
+class StoreError(UnavailableError):
+    """The store cannot be written any more: no space, no permission, another session."""
+
+
+def to_read(folder: Path) -> sqlite3.Connection:
+    """Open the database of a store that is there.
+
+    Raises
+    ------
+    InputError
+        If the folder is no store.
+    DamagedError
+        If the database is damaged.
+    """
+    database = folder / _NAME
+    if not database.is_file():
+        raise InputError(f"{folder}: found no sweep; allowed: a folder that `ackclock sweep run` has written")
+    db = _read_only(database)
+    _check(db, folder)
+    return db
+
+
+def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """Open the database of a store, made if there is none, and hold the store until the process ends.
+
+    Parameters
+    ----------
+    folder
+        The store.
+    again
+        Whether the folder may hold what belongs to no database.
+
+    Returns
+    -------
+    tuple of connections
+        The database, and the lock.
+
+    Raises
+    ------
+    StoreError
+        If another process holds it.
+    InputError, DamagedError
+        As in `to_read`.
+    """
+    if not again:
+        _check_foreign(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):  # of which SQLite would say less
+        pass
+    lock = _held(folder)
+    try:
+        return _opened(folder), lock
+    except BaseException:
+        lock.close()
+        raise
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All of what is done within, or nothing."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """What the disk refuses, in one line. The store is as it was before."""
+    try:
+        yield
+    except (OSError, sqlite3.DatabaseError) as error:
+        why = reason(error)
+        raise StoreError(f"{folder}: cannot be written ({why}); what was done is kept") from None
+    except Exception as error:
+        if type(error).__module__.startswith("polars"):  # which does not say what the system said
+            raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
+        raise
+
+
+def set_aside(folder: Path) -> list[str]:
+    """Put a damaged database and the parts that only it knows beside the store, under another name.
+
+    Returns
+    -------
+    list of str
+        What was moved, and where to.
+    """
+    moved = []
+    for name in ("state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "data"):
+        place = folder / name
+        if not place.exists():
+            continue
+        number = next(n for n in range(1, 10**6) if not (folder / f"{name}.damaged-{n}").exists())
+        aside = folder / f"{name}.damaged-{number}"
+        place.replace(aside)
+        moved.append(f"{place} is now {aside.name}")
+    return moved
+
+
+def quick_check(folder: str | Path) -> bool:
+    """Whether the database is sound."""
+    with closing(sqlite3.connect(_own(Path(folder) / "state.sqlite"))) as db:
+        return bool(db.execute("PRAGMA integrity_check").fetchone() == ("ok",))
+
+
+def _opened(folder: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(_own(folder / _NAME), isolation_level=None, timeout=30)
+    try:
+        fresh = not db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        fresh = False  # what is wrong is said below
+    if not fresh:
+        _check(db, folder)
+    db.execute("PRAGMA journal_mode = WAL")
+    # A commit may be lost with the power, but never half of one; the runs are then made again.
+    db.execute("PRAGMA synchronous = NORMAL")
+    if fresh:
+        with transaction(db):
+            for statement in _SCHEMA.strip().split(";\n"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {VERSION}")
+    db.execute(integrity.FILES)
+    return db
+
+
+def _check(db: sqlite3.Connection, folder: Path) -> None:
+    try:
+        (found,) = db.execute("PRAGMA user_version").fetchone()
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise InputError(f"{folder}: found a {_NAME} that is no store ({error})") from None
+    if found != VERSION:
+        raise InputError(f"{folder}: found a store of version {found}; allowed: version {VERSION}")
+    integrity.check_database(db, folder / _NAME)
+
+
+def _read_only(database: Path) -> sqlite3.Connection:
+    """In a folder that cannot be written nothing can change either, and SQLite wants to be told so."""
+    where = _own(database).resolve().as_uri()
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        db = sqlite3.connect(f"{where}?{options}", uri=True, isolation_level=None, timeout=30)
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            db.close()
+            continue
+        except (
+            sqlite3.DatabaseError,
+            UnicodeDecodeError,
+        ) as error:  # the latter in what SQLite says of a damaged schema
+            db.close()
+            raise InputError(f"{database}: found no store ({error})") from None
+        return db
+    raise InputError(f"{database}: cannot be read")
+
+
+def _check_foreign(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: found a file; allowed: a new folder, or that of a sweep")
+    if folder.is_dir() and not (folder / _NAME).exists() and any(folder.iterdir()):
+        held = sorted(p.name for p in folder.iterdir() if p.name != "lock.sqlite")
+        if held:
+            raise InputError(
+                f"{folder}: found {held[0]}, which no sweep has written; allowed: a new folder, or that of a sweep"
+            )
+
+
+def _own(path: Path) -> Path:
+    """A database of the store's own: SQLite would follow a link, and make what is not there."""
+    if path.is_symlink():
+        raise InputError(f"{path}: found a link; allowed: a file of the store's own, or none")
+    return path
+
+
+def _held(folder: Path) -> sqlite3.Connection:
+    """Held until the process ends, however it ends."""
+    lock = sqlite3.connect(_own(folder / "lock.sqlite"), isolation_level=None, timeout=0)
+    try:
+        lock.execute("PRAGMA journal_mode = MEMORY")
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        lock.close()
+        if "locked" in str(error):
+            raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
+        raise
+    except sqlite3.DatabaseError:  # no database any more; nobody can hold it, and nothing is in it
+        lock.close()
+        (folder / "lock.sqlite").unlink()
+        return _held(folder)
+    return lock

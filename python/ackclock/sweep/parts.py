@@ -1,0 +1,109 @@
+"""The Parquet files of a store: where each lies, and how it is written so that a half-written one is never taken for whole.
+
+A file is written under another name (`.tmp`) and gets its own once the database knows it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_NAME = re.compile(r"part-(\d{6,})\.parquet(\.tmp)?")
+"""Names that the store gives; other files in its folders are not its own, and stay."""
+
+
+def place(folder: Path, recipe: int, table: str, part: int) -> Path:
+    """Where the rows of a table of a part are to lie."""
+    return folder / "data" / str(recipe) / table / f"part-{part:06}.parquet"
+
+
+def there(folder: Path, recipe: int, table: str, part: int) -> Path | None:
+    """The file of a part, which may be about to get its name."""
+    named = place(folder, recipe, table, part)
+    return next((p for p in (named, _tmp(named), named) if p.exists()), None)
+
+
+def files(folder: Path, recipe: int, part: int) -> list[Path]:
+    """All files of a part."""
+    tables = folder / "data" / str(recipe)
+    names = sorted(p.name for p in tables.iterdir()) if tables.is_dir() else []
+    places = [place(folder, recipe, name, part) for name in names]
+    return [file for file in places if file.exists() and _is_ours(folder, file)]
+
+
+def found(folder: Path) -> Iterator[tuple[Path, int, int, bool]]:
+    """Every file that the store wrote: with its recipe, its part, and whether it still lacks its name."""
+    for file in sorted((folder / "data").glob("*/*/part-*")):
+        named, recipe = _NAME.fullmatch(file.name), file.parent.parent.name
+        if named is not None and recipe.isdecimal() and file.is_file() and _is_ours(folder, file):
+            yield file, int(recipe), int(named[1]), named[2] is not None
+
+
+@contextmanager
+def written(
+    folder: Path, recipe: int, part: int, tables: Mapping[str, pl.DataFrame | pl.LazyFrame]
+) -> Iterator[dict[str, Path]]:
+    """Write the tables of a part. What follows within enters it into the database; if that fails, the files are gone.
+
+    Yields
+    ------
+    dict
+        Name of each table -> its file, which `give_names` is to be called on when the database knows it.
+    """
+    made: dict[str, Path] = {}
+    try:
+        for name, frame in tables.items():
+            named = place(folder, recipe, name, part)
+            named.parent.mkdir(parents=True, exist_ok=True)
+            made[name] = file = _tmp(named)
+            _write(frame, file)
+        yield made
+    except BaseException:
+        remove(made.values())
+        raise
+
+
+def give_names(files: Iterable[Path]) -> None:
+    """Make written files part of the store."""
+    for file in files:
+        file.replace(file.with_suffix(""))
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Those that are there."""
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def scan(files: Sequence[Path]) -> pl.LazyFrame:
+    """Parts of a table; columns that only some of them have (a controller's own variables) are null in the others."""
+    import polars as pl
+
+    return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
+
+
+def _write(frame: pl.DataFrame | pl.LazyFrame, file: Path) -> None:
+    import polars as pl
+
+    if isinstance(frame, pl.LazyFrame):
+        frame.sink_parquet(file, compression="zstd")
+    else:
+        frame.write_parquet(file, compression="zstd")
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())
+
+
+def _tmp(named: Path) -> Path:
+    return named.with_name(named.name + ".tmp")
+
+
+def _is_ours(folder: Path, file: Path) -> bool:
+    """It lies where its path says: no link in a folder that somebody sent leads to files of another's."""
+    return file.resolve() == folder.resolve() / file.relative_to(folder)
