@@ -32,6 +32,17 @@ impl Distribution {
         }
     }
 
+    /// What it hardly ever exceeds.
+    pub fn greatest(&self) -> f64 {
+        match self {
+            &Distribution::Constant { value } => value,
+            &Distribution::Uniform { high, .. } => high,
+            &Distribution::Lognormal { median, sigma } => median * libm::exp(4.0 * sigma),
+            &Distribution::Exponential { mean } => 10.0 * mean,
+            Distribution::Choice { values } => values.iter().copied().fold(0.0, f64::max),
+        }
+    }
+
     /// The next value. Each kind takes a fixed number of values from the stream.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         match self {

@@ -1,11 +1,11 @@
 //! For every combination of mechanisms, at every instant: arrivals = delivered + dropped + held; what was told to the
 //! caller is what was counted; a run repeats bit for bit.
 
-use std::sync::Arc;
-
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
-use ackclock_net::capacity::{DummynetParams, Step, Trace};
+use ackclock_net::capacity::{
+    DummynetParams, MahimahiParams, Opportunities, RandomParams, ScheduleParams, Step,
+};
 use ackclock_net::loss::{
     BernoulliParams, Drop, GilbertElliottParams, ListedParams, PeriodicParams, ScriptedParams,
 };
@@ -80,22 +80,28 @@ fn loss() -> impl Strategy<Value = LossConfig> {
 
 fn capacity() -> impl Strategy<Value = Option<CapacityConfig>> {
     let drawn = |low: f64, high: f64| Some(Distribution::Uniform { low, high });
-    let step = |at, rate, delay, loss| Step { at: Span(at), rate: Rate(rate), delay: Span(delay), loss };
+    let step = |at, rate, delay, loss| Step {
+        at: Span(at),
+        rate: Some(Rate(rate)),
+        delay: Some(Span(delay)),
+        loss: Some(loss),
+    };
     prop_oneof![
         4 => Just(None),
-        1 => (1u64..200_000).prop_map(move |every| Some(CapacityConfig::Random {
+        1 => (1u64..200_000).prop_map(move |every| Some(CapacityConfig::Random(RandomParams {
             every: Span(every),
             rate: drawn(1e6, 1e10),
             delay: drawn(0.0, 1e-4),
             loss: drawn(0.0, 0.5),
-        })),
-        1 => (1u64..100_000, 0u64..10_000_000_000).prop_map(move |(at, rate)| Some(CapacityConfig::Steps {
+        }))),
+        1 => (1u64..100_000, 0u64..10_000_000_000).prop_map(move |(at, rate)| Some(CapacityConfig::Schedule(ScheduleParams {
             steps: [step(0, 8_000_000_000, 9_000, 0.0), step(at, rate, 0, 0.1)].into(),
             repeat: Some(Span(at + 50_000)),
-        })),
+        }))),
         1 => prop::collection::vec(0u32..50, 1..5).prop_map(|mut counts| {
             counts.push(1);
-            Some(CapacityConfig::Trace(Arc::new(Trace::new(&counts, 1500).expect("offers something"))))
+            let file = Opportunities(counts.into());
+            Some(CapacityConfig::Mahimahi(MahimahiParams { file, opportunity: 1500 }))
         }),
         1 => (1u64..100_000, any::<bool>()).prop_map(|(tick, keeps_credit)| {
             Some(CapacityConfig::Dummynet(DummynetParams { tick: Span(tick), keeps_credit }))

@@ -63,10 +63,9 @@ fn profile() -> &'static str {
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY].concat();
     let metrics = ackclock_sim::summary::registry();
-    let all: [(&str, &[(&str, &str)]); 6] = [
+    let all: [(&str, &[(&str, &str)]); 5] = [
         ("controllers", &controllers),
         ("recovery", recovery::REGISTRY),
-        ("capacities", ackclock_net::capacity::REGISTRY),
         ("profiles", ackclock_tcp::PROFILES),
         ("topologies", ackclock_sim::topology::REGISTRY),
         ("metrics", &metrics),

@@ -3,13 +3,13 @@
 use std::mem::size_of;
 
 use ackclock_core::trace::Record;
-use ackclock_core::{Distribution, Packet, Span};
+use ackclock_core::{Packet, Rate, Span};
 use ackclock_net::Limit;
 use ackclock_tcp::{Connection, VarsRow};
 
 use crate::capture::Captured;
 use crate::observe::{QueueRow, SampleRow};
-use crate::spec::{Capacity, CapturePoint, FlowGroup, Link, Scenario, Topology, TraceLevel};
+use crate::spec::{CapturePoint, FlowGroup, Link, Scenario, Topology, TraceLevel};
 use crate::starts;
 use crate::workload::{Asks, Place};
 
@@ -95,37 +95,13 @@ fn held(scenario: &Scenario) -> f64 {
 
 /// The greatest rate that a link has for long, bit/s; `None` = infinite.
 fn peak_bps(link: &Link) -> Option<u64> {
-    match &link.capacity {
-        None | Some(Capacity::Dummynet(_)) => link.rate_bps,
-        Some(Capacity::Schedule { steps, .. }) => {
-            steps.iter().filter_map(|s| s.rate_bps).chain(link.rate_bps).max()
-        }
-        Some(Capacity::Random { rate_bps: None, .. }) => link.rate_bps,
-        Some(Capacity::Random { rate_bps: Some(drawn), .. }) => Some(greatest(drawn) as u64),
-        Some(Capacity::Mahimahi { .. }) => link.mean_bps(),
-    }
+    let rate = link.capacity.as_ref().map_or(link.rate(), |capacity| capacity.greatest(link.rate()));
+    (rate != Rate::INFINITE).then_some(rate.0)
 }
 
 fn longest_delay_ns(link: &Link) -> f64 {
-    let own = link.delay_ns as f64;
-    match &link.capacity {
-        Some(Capacity::Schedule { steps, .. }) => {
-            steps.iter().filter_map(|s| s.delay_ns).fold(own, |longest, ns| longest.max(ns as f64))
-        }
-        Some(Capacity::Random { delay_s: Some(drawn), .. }) => greatest(drawn) * 1e9,
-        _ => own,
-    }
-}
-
-/// What a distribution hardly ever exceeds.
-fn greatest(distribution: &Distribution) -> f64 {
-    match distribution {
-        &Distribution::Constant { value } => value,
-        &Distribution::Uniform { high, .. } => high,
-        &Distribution::Lognormal { median, sigma } => median * libm::exp(4.0 * sigma),
-        &Distribution::Exponential { mean } => 10.0 * mean,
-        Distribution::Choice { values } => values.iter().copied().fold(0.0, f64::max),
-    }
+    let own = Span(link.delay_ns);
+    link.capacity.as_ref().map_or(own, |capacity| capacity.longest(own)).0 as f64
 }
 
 /// Packets that wait at a link or fly because of it.

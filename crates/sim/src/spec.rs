@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use ackclock_core::schema::{Described, Family, Table, Value};
 use ackclock_core::Distribution;
-use ackclock_net::{LossConfig, QueueConfig, Reorder};
+use ackclock_net::{CapacityConfig, LossConfig, QueueConfig, Reorder};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -16,13 +16,13 @@ pub use crate::stack::{MetricsCache, Stack};
 use crate::workload::video::adaptation::AdaptationConfig;
 pub use crate::workload::{ArrivalsConfig, WorkloadConfig};
 pub use host::{Batching, Cpu, Gate, Host};
-pub use network::{Capacity, CapacityStep, Link, NamedLink, Network, Path, Reverse, Topology};
+pub use network::{Link, NamedLink, Network, Path, Reverse, Topology};
 
 /// Every family of tables between which a scenario chooses by `kind`.
 pub const FAMILIES: &[&Family] = &[
     QueueConfig::FAMILY,
     LossConfig::FAMILY,
-    ackclock_net::capacity::FAMILY,
+    CapacityConfig::FAMILY,
     WorkloadConfig::FAMILY,
     ArrivalsConfig::FAMILY,
     AdaptationConfig::FAMILY,

@@ -3,12 +3,8 @@
 //! Where flows share links they share both directions: chain: all of them; dumbbell, wishbone: the bottleneck. A link
 //! of the way back that is not given is a copy of the one on the way out, with its own random streams.
 
-use std::cmp::Ordering;
-use std::sync::Arc;
-
-use ackclock_core::{Rate, Span};
-use ackclock_net::capacity::{Step, Trace};
-use ackclock_net::{CapacityConfig, LinkConfig};
+use ackclock_core::Span;
+use ackclock_net::LinkConfig;
 
 use crate::error::Error;
 use crate::spec::{self, Topology};
@@ -173,69 +169,13 @@ pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, 
         return Err(Error::value(format_args!("{place}: queue of {name}"), "cake", allowed));
     }
     let (loss, reorder) = (spec.loss.clone(), spec.reorder.clone());
-    let capacity = match &spec.capacity {
-        None => None,
-        Some(varying) => Some(capacity(spec, varying, &format!("{place}: capacity of {name}"))?),
-    };
-    let rate = spec.rate_bps.map_or(Rate::INFINITE, Rate);
-    let (delay, jitter) = (Span(spec.delay_ns), Span(spec.jitter_ns));
+    let (rate, delay, jitter) = (spec.rate(), Span(spec.delay_ns), Span(spec.jitter_ns));
+    let capacity = spec.capacity.clone();
+    capacity.iter().try_for_each(|capacity| capacity.check(rate, delay)).map_err(|refusal| {
+        let place = format_args!("{place}: {} of {name}", refusal.clone().within("capacity").key);
+        Error::value(place, refusal.found, refusal.allowed)
+    })?;
     Ok(LinkConfig { name, rate, delay, queue, loss, jitter, reorder, capacity })
-}
-
-fn capacity(link: &spec::Link, varying: &spec::Capacity, place: &str) -> Result<CapacityConfig, Error> {
-    match varying {
-        spec::Capacity::Schedule { steps, repeat_ns } => {
-            let rate = link.rate_bps.map_or(Rate::INFINITE, Rate);
-            let first = Step { at: Span::ZERO, rate, delay: Span(link.delay_ns), loss: 0.0 };
-            let mut laid = vec![first];
-            for step in steps {
-                let before = *laid.last().expect("invariant: begun above");
-                let next = Step {
-                    at: Span(step.at_ns),
-                    rate: step.rate_bps.map_or(before.rate, Rate),
-                    delay: step.delay_ns.map_or(before.delay, Span),
-                    loss: step.loss.unwrap_or(before.loss),
-                };
-                if !(0.0..=1.0).contains(&next.loss) {
-                    return Err(Error::value(place, next.loss, "a probability"));
-                }
-                match next.at.cmp(&before.at) {
-                    Ordering::Greater => laid.push(next),
-                    Ordering::Equal if laid.len() == 1 => laid[0] = next,
-                    _ => return Err(Error::value(place, step.at_ns, "times in order")),
-                }
-            }
-            let last = laid.last().expect("invariant: begun above").at.0;
-            if let Some(repeat) = repeat_ns.filter(|&repeat| repeat <= last) {
-                return Err(Error::value(place, repeat, "a cycle that ends behind the last step"));
-            }
-            if repeat_ns.is_some() && laid.iter().all(|step| step.rate.0 == 0) {
-                return Err(Error::value(place, 0, "a rate above zero"));
-            }
-            Ok(CapacityConfig::Steps { steps: laid.into(), repeat: repeat_ns.map(Span) })
-        }
-        spec::Capacity::Random { every_ns, rate_bps, delay_s, loss } => {
-            if *every_ns == 0 {
-                return Err(Error::value(place, 0, "a positive interval"));
-            }
-            Ok(CapacityConfig::Random {
-                every: Span(*every_ns),
-                rate: rate_bps.clone(),
-                delay: delay_s.clone(),
-                loss: loss.clone(),
-            })
-        }
-        spec::Capacity::Mahimahi { counts, opportunity_bytes } => {
-            let trace = Trace::new(counts, *opportunity_bytes);
-            let trace =
-                trace.ok_or_else(|| Error::value(place, "no opportunity", "one in a millisecond or more"))?;
-            Ok(CapacityConfig::Trace(Arc::new(trace)))
-        }
-        spec::Capacity::Dummynet(params) => match link.rate_bps {
-            None => Err(Error::value(place, "no rate", "a rate: what a tick gives")),
-            Some(_) => Ok(CapacityConfig::Dummynet(params.clone())),
-        },
-    }
 }
 
 type Pair<'a> = Option<(&'a spec::Link, &'a spec::Link)>;

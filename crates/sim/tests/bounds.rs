@@ -32,7 +32,7 @@ fn a_way_that_takes_no_time_is_refused_with_its_links() {
 #[test]
 fn an_instant_that_does_not_pass_ends_the_run() {
     let network = r#"{"rate_bps": 1000000, "capacity": {"kind": "schedule", "steps": [
-        {"at_ns": 0, "rate_bps": 1000000, "delay_ns": 0}, {"at_ns": 1000000000, "rate_bps": 1000000000000000000, "delay_ns": 0}]}}"#;
+        {"at": 0, "rate": 1000000, "delay": 0}, {"at": 1000000000, "rate": 1000000000000000000, "delay": 0}]}}"#;
     let said = refused(run(&scenario(network, BULK, ""), 1));
     assert!(said.contains("33554432 events at 1.0") && said.contains("links bottleneck"), "{said}");
 }
@@ -92,8 +92,8 @@ fn the_caller_ends_a_run() {
 
 #[test]
 fn a_packet_that_meets_too_many_changes_ends_the_run() {
-    let network = r#"{"rate_bps": 1, "capacity": {"kind": "random", "every_ns": 1,
-        "rate_bps": {"kind": "constant", "value": 10.0}}}"#;
+    let network = r#"{"rate_bps": 1, "capacity": {"kind": "random", "every": 1,
+        "rate": {"kind": "constant", "value": 10.0}}}"#;
     let said = refused(run(&scenario(network, BULK, ""), 1));
     assert!(said.contains("changes of the capacity of link bottleneck"), "{said}");
 }

@@ -8,7 +8,6 @@ Examples
 
 from ackclock.scenario import _tables
 from ackclock.scenario._tables import *  # noqa: F403 - what the engine describes
-from ackclock.scenario.capacity import Mahimahi, Random, Schedule, Step
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 from ackclock.scenario.flow import Flows
 from ackclock.scenario.host import Host, Times, Xen
@@ -26,16 +25,12 @@ __all__ = [
     "Host",
     "Link",
     "Lognormal",
-    "Mahimahi",
     "NamedLink",
     "Network",
     "Path",
-    "Random",
     "Record",
     "Reverse",
     "Scenario",
-    "Schedule",
-    "Step",
     "Times",
     "Uniform",
     "Xen",

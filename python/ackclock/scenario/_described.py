@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
-from pydantic import Field, create_model
+from pydantic import AfterValidator, Field, create_model
 
 from ackclock import units
 from ackclock.errors import ScenarioError, UnavailableError, quote
@@ -34,6 +34,7 @@ from ackclock.scenario._base import (
     nanoseconds,
     tagged,
 )
+from ackclock.scenario._mahimahi import read
 from ackclock.scenario.distribution import Distribution, drawable, drawn
 from ackclock.units import Dimension
 
@@ -215,6 +216,8 @@ def _takes(takes: Mapping[str, Any], rules: Rules) -> Takes:
             return Takes(Annotated[Distribution, drawable(unit)], lambda value, _key, _bdp: drawn(value, unit))
         case "drawn or":
             return _drawn_or(DIMENSIONS[takes["unit"]] or units.SIZE, takes["least"])
+        case "trace":
+            return Takes(Annotated[str, AfterValidator(_readable)], lambda value, _key, _bdp: read(value).counts)
         case "one of":
             members = family(takes["family"], rules)
             return Takes(one_of(members), _engine, lambda value: _of_kind(value["kind"], members), members)
@@ -233,6 +236,14 @@ def _list(of: Takes, least: int) -> Takes:
     entries: Any = tuple.__class_getitem__((of.annotation, ...))
     annotation = Annotated[entries, Field(min_length=least)] if least else entries
     return Takes(annotation, compiled, lambda values: tuple(map(of.shown, values)), of.tables)
+
+
+def _readable(file: str) -> str:
+    try:
+        read(file)
+    except ScenarioError as error:
+        raise ScenarioError(found=f"{error.found} in {error.source}", allowed=error.allowed) from None
+    return file
 
 
 def _engine(value: Described, _key: str, bdp: Fraction) -> dict[str, Any]:

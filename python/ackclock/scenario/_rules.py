@@ -72,6 +72,31 @@ class LastNotBeforeFirst(Described):
 LOSSES = ((("first", "last"), LastNotBeforeFirst),)
 
 
+class StepsInOrder(Described):
+    """A schedule: steps come in order of time, and a cycle ends behind the last one."""
+
+    @model_validator(mode="after")
+    def _in_order(self: Any) -> Any:
+        before = -1
+        for i, step in enumerate(self.steps):
+            at = nanoseconds(step.at)
+            if at <= before:
+                raise ScenarioError(
+                    key=f"steps.{i}.at", found=quote(step.at), allowed="a time after that of the step before"
+                )
+            before = at
+        if self.repeat is not None and nanoseconds(self.repeat) <= before:
+            raise ScenarioError(
+                key="repeat",
+                found=quote(self.repeat),
+                allowed=f"a time after the last step, {quote(self.steps[-1].at)}",
+            )
+        return self
+
+
+CAPACITIES = ((("steps", "repeat"), StepsInOrder),)
+
+
 class RateOrLoad(Described):
     """A Poisson process: clients per second, or the load that they offer."""
 

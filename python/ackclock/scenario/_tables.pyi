@@ -176,6 +176,37 @@ class Scripted(Described):
     drops: tuple[Drop, ...]
     """The list."""
 
+class Schedule(Described):
+    """Rate, delay and loss change at listed times, once or in a cycle. Up to the first, the link is as its own keys say."""
+
+    kind: Literal["schedule"]
+    steps: tuple[Step, ...]
+    """The changes, in order of time."""
+    repeat: str | None = None
+    """After this long, all begins again, with the link's own keys; absent: the last step lasts."""
+
+class Random(Described):
+    """Rate, delay and loss are drawn anew at fixed intervals; what has no distribution stays as the link has it."""
+
+    kind: Literal["random"]
+    every: str
+    """Length of an interval."""
+    rate: Constant | Uniform | Lognormal | Exponential | Choice | None = None
+    """Rate."""
+    delay: Constant | Uniform | Lognormal | Exponential | Choice | None = None
+    """Propagation delay. Packets keep their order when it falls."""
+    loss: Constant | Uniform | Lognormal | Exponential | Choice | None = None
+    """Share of arriving packets that is lost, besides what the link's own loss takes."""
+
+class Mahimahi(Described):
+    """A Mahimahi trace, replayed exactly and again and again; the link has no rate of its own."""
+
+    kind: Literal["mahimahi"]
+    file: str
+    """The trace: in each line a millisecond at which one packet may leave. Relative to the scenario's file."""
+    opportunity: str = "1500 bytes"
+    """What may leave at each of them, framing included."""
+
 class Dummynet(Described):
     """The pipe of FreeBSD's dummynet: packets leave at the ticks of a clock, as many as the rate gives in a tick."""
 
@@ -444,6 +475,18 @@ class Drop(Described):
     transmission: int = 0
     """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
 
+class Step(Described):
+    """What a link is like from an instant on; what is absent stays as it was."""
+
+    at: str
+    """Since the start of the run, or of the cycle."""
+    rate: str | None = None
+    """Rate; zero: nothing is transmitted."""
+    delay: str | None = None
+    """Propagation delay. Packets keep their order when it falls."""
+    loss: float | str | None = None
+    """Share of arriving packets that is lost, besides what the link's own loss takes."""
+
 class Poisson(Described):
     """Clients come at random, independently: exponential intervals. `rate` or `load` says how often."""
 
@@ -520,6 +563,7 @@ class MetricsCache(Described):
 
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted
+Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
 Workload: TypeAlias = (
     Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts
 )
@@ -542,6 +586,7 @@ __all__ = [
     "GilbertElliott",
     "InitialWindow",
     "Listed",
+    "Mahimahi",
     "MetricsCache",
     "NetemLimit",
     "NoLoss",
@@ -550,12 +595,15 @@ __all__ = [
     "Pie",
     "Poisson",
     "Population",
+    "Random",
     "RateBased",
     "Red",
     "Regular",
     "Reorder",
+    "Schedule",
     "Scripted",
     "Stack",
+    "Step",
     "Threshold",
     "Throttled",
     "Transactions",

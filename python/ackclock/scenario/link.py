@@ -13,11 +13,12 @@ from ackclock.scenario._base import (
     Rate,
     Table,
     bits_per_second,
+    byte_count,
     nanoseconds,
     without_none,
 )
-from ackclock.scenario._tables import Dummynet, Loss, Queue, Reorder
-from ackclock.scenario.capacity import Capacity, Mahimahi, Schedule
+from ackclock.scenario._mahimahi import read
+from ackclock.scenario._tables import Capacity, Dummynet, Loss, Mahimahi, Queue, Reorder, Schedule
 
 
 class Link(Table):
@@ -64,7 +65,8 @@ class Link(Table):
     def mean_bps(self) -> int | None:
         """Rate, that of a trace being its mean; None if it is infinite."""
         if isinstance(self.capacity, Mahimahi):
-            return self.capacity.mean_bps()
+            counts = read(self.capacity.file).counts
+            return round(sum(counts) * byte_count(self.capacity.opportunity) * 8000 / (len(counts) - 1))
         if self.rate is None and isinstance(self.capacity, Schedule) and self.capacity.steps[0].rate is not None:
             return bits_per_second(self.capacity.steps[0].rate)
         return None if self.rate is None else bits_per_second(self.rate)

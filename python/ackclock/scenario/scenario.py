@@ -16,9 +16,9 @@ from ackclock import own, units
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.own import OwnClass
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
-from ackclock.scenario._tables import DropTail, Population, Scripted
+from ackclock.scenario._mahimahi import read
+from ackclock.scenario._tables import DropTail, Mahimahi, Population, Scripted
 from ackclock.scenario._toml import check_keys, to_toml
-from ackclock.scenario.capacity import Mahimahi
 from ackclock.scenario.flow import Flows
 from ackclock.scenario.host import Host
 from ackclock.scenario.link import Link
@@ -267,7 +267,7 @@ class Scenario(Table):
         found: dict[str, str] = {}
         for _, link, _ in self._links():
             if isinstance(link.capacity, Mahimahi):
-                found |= link.capacity.inputs()
+                found[link.capacity.file] = read(link.capacity.file).sha256
         return found
 
     def controllers(self) -> list[tuple[str, str]]:

@@ -7,55 +7,78 @@ mod dummynet;
 mod schedule;
 mod trace;
 
-use std::sync::Arc;
-
-use ackclock_core::schema::Family;
-use ackclock_core::{Distribution, Rate, Span, Time};
+use ackclock_core::schema::Refusal;
+use ackclock_core::{family, Rate, Span, Stream, Time};
 
 pub use dummynet::DummynetParams;
-pub use schedule::{Step, MOST_PHASES};
-pub use trace::Trace;
+pub use schedule::{RandomParams, ScheduleParams, Step, MOST_PHASES};
+pub use trace::{MahimahiParams, Opportunities};
 
 use dummynet::Dummynet;
 use schedule::Schedule;
 use trace::Replay;
 
-/// Every way in which a link's capacity can vary: its name in a scenario, and what it does.
-pub const REGISTRY: &[(&str, &str)] = &[
-    ("schedule", "rate, delay and loss change at listed times, once or in a cycle"),
-    ("random", "rate, delay and loss are drawn anew at fixed intervals"),
-    ("mahimahi", "packets leave at the delivery opportunities of a Mahimahi trace, which repeats"),
-    ("dummynet", "packets leave at the ticks of a clock, as in FreeBSD's dummynet"),
-];
+family! {
+    /// How a link's capacity varies.
+    pub enum CapacityConfig "capacities" {
+        Schedule(ScheduleParams),
+        Random(RandomParams),
+        Mahimahi(MahimahiParams),
+        Dummynet(DummynetParams),
+    }
+}
 
-/// Those that describe themselves.
-pub const FAMILY: &Family = &Family { name: "capacities", tables: &[DummynetParams::TABLE] };
+/// What it makes of a link, whose own rate is infinite if it has none.
+impl CapacityConfig {
+    /// What of it does not fit a link of this rate and delay.
+    pub fn check(&self, rate: Rate, delay: Span) -> Result<(), Refusal> {
+        match self {
+            CapacityConfig::Schedule(params) => params.laid(rate, delay).map(drop),
+            CapacityConfig::Mahimahi(params) => params.trace().map(drop),
+            CapacityConfig::Dummynet(_) if rate == Rate::INFINITE => {
+                Err(Refusal::new("no rate", "a rate: what a tick gives"))
+            }
+            CapacityConfig::Random(_) | CapacityConfig::Dummynet(_) => Ok(()),
+        }
+    }
 
-/// How a link's capacity varies.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CapacityConfig {
-    /// At listed times.
-    Steps {
-        /// In order of time; the first at zero.
-        steps: Arc<[Step]>,
-        /// After this long it all begins again; `None`: the last step lasts.
-        repeat: Option<Span>,
-    },
-    /// Drawn anew at intervals. What has no distribution stays as the link has it, or, for the loss, is none.
-    Random {
-        /// Length of an interval, positive.
-        every: Span,
-        /// bit/s.
-        rate: Option<Distribution>,
-        /// Seconds.
-        delay: Option<Distribution>,
-        /// Probability.
-        loss: Option<Distribution>,
-    },
-    /// Delivery opportunities.
-    Trace(Arc<Trace>),
-    /// Ticks of a clock.
-    Dummynet(DummynetParams),
+    /// The rate that others go by: that of a trace is its mean, that of a schedule the first.
+    pub fn nominal(&self, rate: Rate) -> Rate {
+        match self {
+            CapacityConfig::Mahimahi(params) => params.mean(),
+            CapacityConfig::Schedule(params) if rate == Rate::INFINITE => {
+                params.steps.first().and_then(|step| step.rate).unwrap_or(rate)
+            }
+            _ => rate,
+        }
+    }
+
+    /// The greatest rate for long.
+    pub fn greatest(&self, rate: Rate) -> Rate {
+        match self {
+            CapacityConfig::Schedule(params) => {
+                let own = (rate != Rate::INFINITE).then_some(rate);
+                params.steps.iter().filter_map(|step| step.rate).chain(own).max().unwrap_or(rate)
+            }
+            CapacityConfig::Random(params) => {
+                params.rate.as_ref().map_or(rate, |drawn| Rate(drawn.greatest() as u64))
+            }
+            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => self.nominal(rate),
+        }
+    }
+
+    /// The longest delay.
+    pub fn longest(&self, delay: Span) -> Span {
+        match self {
+            CapacityConfig::Schedule(params) => {
+                params.steps.iter().filter_map(|step| step.delay).fold(delay, Span::max)
+            }
+            CapacityConfig::Random(params) => {
+                params.delay.as_ref().map_or(delay, |drawn| Span((drawn.greatest() * 1e9) as u64))
+            }
+            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => delay,
+        }
+    }
 }
 
 /// A link's varying capacity at work.
@@ -72,12 +95,13 @@ impl Capacity {
         config: &CapacityConfig,
         rate: Rate,
         delay: Span,
-        stream: impl Fn(&str) -> ackclock_core::Stream,
+        stream: impl Fn(&str) -> Stream,
     ) -> Capacity {
         match config {
-            CapacityConfig::Trace(trace) => Capacity::Replay(Replay::new(trace.clone(), delay)),
+            CapacityConfig::Schedule(p) => Capacity::Schedule(Schedule::listed(p, rate, delay, stream)),
+            CapacityConfig::Random(p) => Capacity::Schedule(Schedule::random(p, rate, delay, stream)),
+            CapacityConfig::Mahimahi(params) => Capacity::Replay(Replay::new(params, delay)),
             CapacityConfig::Dummynet(params) => Capacity::Dummynet(Dummynet::new(params, rate, delay)),
-            _ => Capacity::Schedule(Schedule::new(config, rate, delay, stream)),
         }
     }
 

@@ -5,24 +5,88 @@
 //! arrives together with its predecessor (dummynet's pipes keep their order, netem's do not); deliberate overtaking
 //! is the business of `reorder`.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use ackclock_core::rng::threshold;
-use ackclock_core::{Distribution, Rate, Span, Stream, Time};
+use ackclock_core::schema::{Refusal, Takes, Unit, DURATION, DURATION_OR_ZERO};
+use ackclock_core::{table, Distribution, Rate, Span, Stream, Time};
 
-use super::CapacityConfig;
+table! {
+    /// Rate, delay and loss change at listed times, once or in a cycle.
+    /// Up to the first, the link is as its own keys say.
+    pub struct ScheduleParams "schedule" {
+        /// The changes, in order of time.
+        steps: Vec<Step> = Takes::List(&Takes::Table(Step::TABLE), 1);
+        /// After this long, all begins again, with the link's own keys; absent: the last step lasts.
+        repeat: Option<Span> = DURATION;
+    }
+}
 
-/// One entry of a list of changes: what holds from `at` on.
+table! {
+    /// What a link is like from an instant on; what is absent stays as it was.
+    pub struct Step "step" {
+        /// Since the start of the run, or of the cycle.
+        at: Span = DURATION_OR_ZERO;
+        /// Rate; zero: nothing is transmitted.
+        rate: Option<Rate> = Takes::Rate(0);
+        /// Propagation delay. Packets keep their order when it falls.
+        delay: Option<Span> = DURATION_OR_ZERO;
+        /// Share of arriving packets that is lost, besides what the link's own loss takes.
+        loss: Option<f64> = Takes::Share;
+    }
+}
+
+table! {
+    /// Rate, delay and loss are drawn anew at fixed intervals; what has no distribution stays as the link has it.
+    pub struct RandomParams "random" {
+        /// Length of an interval.
+        every: Span = DURATION;
+        /// Rate.
+        rate: Option<Distribution> = Takes::Drawn(Unit::Rate);
+        /// Propagation delay. Packets keep their order when it falls.
+        delay: Option<Distribution> = Takes::Drawn(Unit::Duration);
+        /// Share of arriving packets that is lost, besides what the link's own loss takes.
+        loss: Option<Distribution> = Takes::Drawn(Unit::Share);
+    }
+}
+
+impl ScheduleParams {
+    /// The steps of a link with this rate and delay, nothing left out, from zero on.
+    pub(super) fn laid(&self, rate: Rate, delay: Span) -> Result<Vec<Laid>, Refusal> {
+        let mut all = vec![Laid { at: Span::ZERO, rate, delay, loss: 0.0 }];
+        for step in &self.steps {
+            let before = all[all.len() - 1];
+            let next = Laid {
+                at: step.at,
+                rate: step.rate.unwrap_or(before.rate),
+                delay: step.delay.unwrap_or(before.delay),
+                loss: step.loss.unwrap_or(before.loss),
+            };
+            match next.at.cmp(&before.at) {
+                Ordering::Greater => all.push(next),
+                Ordering::Equal if all.len() == 1 => all[0] = next,
+                _ => return Err(Refusal::new(step.at.0, "times in order").within("steps")),
+            }
+        }
+        let last = all[all.len() - 1].at;
+        if let Some(repeat) = self.repeat.filter(|&repeat| repeat <= last) {
+            return Err(Refusal::new(repeat.0, "a cycle that ends behind the last step").within("repeat"));
+        }
+        if self.repeat.is_some() && all.iter().all(|step| step.rate.0 == 0) {
+            return Err(Refusal::new(0, "a rate above zero").within("steps"));
+        }
+        Ok(all)
+    }
+}
+
+/// What holds from `at` on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
-    /// Since the start of the run, or of the cycle.
-    pub at: Span,
-    /// Zero: nothing is transmitted.
-    pub rate: Rate,
-    /// Propagation delay.
-    pub delay: Span,
-    /// Probability that an arriving packet is lost.
-    pub loss: f64,
+pub(super) struct Laid {
+    at: Span,
+    rate: Rate,
+    delay: Span,
+    loss: f64,
 }
 
 /// What holds until an instant.
@@ -36,7 +100,7 @@ struct Phase {
 
 #[derive(Clone)]
 enum Source {
-    Steps { steps: Arc<[Step]>, repeat: Option<Span>, next: usize, cycle: Time },
+    Steps { steps: Arc<[Laid]>, repeat: Option<Span>, next: usize, cycle: Time },
     Random { every: Span, rate: Rate, delay: Span, drawn: [Option<(Distribution, Stream)>; 3] },
 }
 
@@ -55,26 +119,32 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    pub(crate) fn new(
-        config: &CapacityConfig,
+    /// At listed times.
+    pub(crate) fn listed(
+        params: &ScheduleParams,
         rate: Rate,
         delay: Span,
         stream: impl Fn(&str) -> Stream,
     ) -> Schedule {
-        let source = match config {
-            CapacityConfig::Steps { steps, repeat } => {
-                assert!(steps.first().is_some_and(|s| s.at == Span::ZERO), "invariant: begins at zero");
-                Source::Steps { steps: steps.clone(), repeat: *repeat, next: 0, cycle: Time::ZERO }
-            }
-            CapacityConfig::Random { every, rate: drawn, delay: delays, loss } => {
-                assert!(*every > Span::ZERO, "invariant: intervals are positive");
-                // a stream for each, so that one more distribution leaves the others' values as they are
-                let own = |d: &Option<Distribution>, part| d.clone().map(|d| (d, stream(part)));
-                let drawn = [own(drawn, "rate"), own(delays, "delay"), own(loss, "loss_share")];
-                Source::Random { every: *every, rate, delay, drawn }
-            }
-            CapacityConfig::Trace(_) | CapacityConfig::Dummynet(_) => unreachable!("invariant: no schedule"),
-        };
+        let steps = params.laid(rate, delay).expect("invariant: checked with the scenario").into();
+        let source = Source::Steps { steps, repeat: params.repeat, next: 0, cycle: Time::ZERO };
+        Schedule::of(source, stream)
+    }
+
+    /// At intervals.
+    pub(crate) fn random(
+        params: &RandomParams,
+        rate: Rate,
+        delay: Span,
+        stream: impl Fn(&str) -> Stream,
+    ) -> Schedule {
+        // a stream for each, so that one more distribution leaves the others' values as they are
+        let own = |d: &Option<Distribution>, part| d.clone().map(|d| (d, stream(part)));
+        let drawn = [own(&params.rate, "rate"), own(&params.delay, "delay"), own(&params.loss, "loss_share")];
+        Schedule::of(Source::Random { every: params.every, rate, delay, drawn }, stream)
+    }
+
+    fn of(source: Source, stream: impl Fn(&str) -> Stream) -> Schedule {
         let here = Walk::new(source);
         Schedule { there: here.clone(), here, stream: stream("schedule"), last_delivery: Time::ZERO }
     }
@@ -198,18 +268,19 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LinkConfig, SoleLink};
+    use crate::{CapacityConfig, LinkConfig, SoleLink};
     use ackclock_core::Packet;
     use proptest::prelude::*;
 
     const MBIT: u64 = 1_000_000;
 
     fn step(ms: u64, mbit: u64, delay_ms: u64, loss: f64) -> Step {
-        Step { at: Span::from_ms(ms), rate: Rate(mbit * MBIT), delay: Span::from_ms(delay_ms), loss }
+        let (rate, delay) = (Some(Rate(mbit * MBIT)), Some(Span::from_ms(delay_ms)));
+        Step { at: Span::from_ms(ms), rate, delay, loss: Some(loss) }
     }
 
     fn link(steps: &[Step], repeat: Option<Span>) -> SoleLink {
-        let capacity = Some(CapacityConfig::Steps { steps: steps.into(), repeat });
+        let capacity = Some(CapacityConfig::Schedule(ScheduleParams { steps: steps.to_vec(), repeat }));
         SoleLink::new(&LinkConfig { capacity, ..LinkConfig::new("l", Rate(1), Span::ZERO) }, 1)
     }
 
@@ -284,14 +355,10 @@ mod tests {
         let rate = Distribution::Uniform { low: 10e6, high: 100e6 };
         let delay = Distribution::Uniform { low: 0.01, high: 0.1 };
         let rates = |delay: Option<Distribution>| {
-            let config = CapacityConfig::Random {
-                every: Span::from_secs(5),
-                rate: Some(rate.clone()),
-                delay,
-                loss: None,
-            };
+            let params =
+                RandomParams { every: Span::from_secs(5), rate: Some(rate.clone()), delay, loss: None };
             let mut schedule =
-                Schedule::new(&config, Rate(1), Span::ZERO, |part| Stream::new(7, &format!("l.{part}")));
+                Schedule::random(&params, Rate(1), Span::ZERO, |part| Stream::new(7, &format!("l.{part}")));
             (0..200u64).map(|i| schedule.rate(Time(i * 1_000_000_000)).0).collect::<Vec<_>>()
         };
         let with = rates(Some(delay));
@@ -316,10 +383,11 @@ mod tests {
             times.dedup();
             let steps: Vec<Step> = times
                 .iter()
-                .map(|&at| Step { at: Span(at), rate: Rate(rate), delay: Span(delay), loss: 0.0 })
+                .map(|&at| Step { at: Span(at), rate: Some(Rate(rate)), delay: Some(Span(delay)), loss: None })
                 .collect();
             let plain = LinkConfig::new("l", Rate(rate), Span(delay));
-            let capacity = Some(CapacityConfig::Steps { steps: steps.into(), repeat: Some(Span(150_000)) });
+            let params = ScheduleParams { steps, repeat: Some(Span(150_000)) };
+            let capacity = Some(CapacityConfig::Schedule(params));
             let mut a = SoleLink::new(&plain, 1);
             let mut b = SoleLink::new(&LinkConfig { capacity, ..plain }, 1);
             let mut t = 0;

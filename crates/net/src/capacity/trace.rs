@@ -10,13 +10,53 @@
 
 use std::sync::Arc;
 
-use ackclock_core::{Span, Time};
+use ackclock_core::schema::{Described, Refusal, Takes, Value, SIZE};
+use ackclock_core::{table, Rate, Span, Time};
 
 const MS: u64 = 1_000_000;
 
+table! {
+    /// A Mahimahi trace, replayed exactly and again and again; the link has no rate of its own.
+    pub struct MahimahiParams "mahimahi" {
+        /// The trace: in each line a millisecond at which one packet may leave. Relative to the scenario's file.
+        file: Opportunities = Takes::Trace;
+        /// What may leave at each of them, framing included.
+        opportunity: u32 = SIZE, 1500;
+    }
+}
+
+/// How many packets may leave in each millisecond of a trace, the first and the last included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opportunities(pub Arc<[u32]>);
+
+impl Described for Opportunities {
+    fn read(value: &Value) -> Result<Opportunities, Refusal> {
+        Vec::read(value).map(|counts| Opportunities(counts.into()))
+    }
+    fn write(&self) -> Value {
+        self.0.to_vec().write()
+    }
+}
+
+impl MahimahiParams {
+    /// The trace, unless it lasts no time or offers nothing.
+    pub(super) fn trace(&self) -> Result<Trace, Refusal> {
+        let trace = Trace::new(&self.file.0, self.opportunity);
+        trace.ok_or_else(|| Refusal::new("no opportunity", "one in a millisecond or more").within("file"))
+    }
+
+    /// Mean rate.
+    pub(super) fn mean(&self) -> Rate {
+        let total: u128 = self.file.0.iter().map(|&count| count as u128).sum();
+        // the last millisecond of a cycle is the first one of the next
+        let period = (self.file.0.len() as u128).saturating_sub(1).max(1);
+        Rate((total * self.opportunity as u128 * 8000 / period) as u64)
+    }
+}
+
 /// A trace, millisecond by millisecond.
 #[derive(Debug, PartialEq)]
-pub struct Trace {
+pub(super) struct Trace {
     /// Opportunities in the very first millisecond; later cycles add those of the last one to it.
     first: u32,
     /// Opportunities in each millisecond of a later cycle.
@@ -30,7 +70,7 @@ pub struct Trace {
 impl Trace {
     /// From the number of opportunities in each millisecond, the first and the last included, and the bytes of one.
     /// `None` if it lasts no time or offers nothing.
-    pub fn new(counts: &[u32], bytes: u32) -> Option<Trace> {
+    fn new(counts: &[u32], bytes: u32) -> Option<Trace> {
         let (&last, head) = counts.split_last()?;
         let &first = head.first()?;
         let total = counts.iter().map(|&c| c as u64).sum::<u64>();
@@ -51,13 +91,8 @@ impl Trace {
     }
 
     /// Length of a cycle.
-    pub fn period(&self) -> Span {
+    fn period(&self) -> Span {
         Span(self.cycle.len() as u64 * MS)
-    }
-
-    /// Mean rate, bit/s.
-    pub fn mean_bps(&self) -> f64 {
-        self.total as f64 * self.bytes as f64 * 8_000.0 / self.cycle.len() as f64
     }
 
     /// Opportunities in millisecond `ms` of the run.
@@ -109,13 +144,14 @@ struct Cursor {
 
 /// A trace that is replayed.
 pub(crate) struct Replay {
-    trace: Arc<Trace>,
+    trace: Trace,
     cursor: Cursor,
     pub(crate) delay: Span,
 }
 
 impl Replay {
-    pub(crate) fn new(trace: Arc<Trace>, delay: Span) -> Replay {
+    pub(crate) fn new(params: &MahimahiParams, delay: Span) -> Replay {
+        let trace = params.trace().expect("invariant: checked with the scenario");
         Replay { trace, cursor: Cursor { ms: 0, taken: 0, left: 0, used: 0 }, delay }
     }
 
@@ -171,7 +207,7 @@ impl Replay {
 mod tests {
     use super::*;
     use crate::{CapacityConfig, CodelParams, LinkConfig, QueueConfig, SoleLink};
-    use ackclock_core::{Packet, Rate};
+    use ackclock_core::Packet;
     use proptest::prelude::*;
 
     /// Times of the first opportunities, straight from the lines of a file.
@@ -196,8 +232,8 @@ mod tests {
     }
 
     fn link(lines: &[u64], queue: QueueConfig) -> SoleLink {
-        let trace = Arc::new(Trace::new(&counts(lines), 1500).expect("a trace"));
-        let capacity = Some(CapacityConfig::Trace(trace));
+        let file = Opportunities(counts(lines).into());
+        let capacity = Some(CapacityConfig::Mahimahi(MahimahiParams { file, opportunity: 1500 }));
         let plain = LinkConfig::new("l", Rate::INFINITE, Span::from_ms(7));
         SoleLink::new(&LinkConfig { capacity, queue, ..plain }, 1)
     }
@@ -295,11 +331,14 @@ mod tests {
 
     #[test]
     fn refuses_what_offers_nothing() {
+        let params =
+            |counts: &[u32]| MahimahiParams { file: Opportunities(counts.into()), opportunity: 1500 };
         for bad in [&[][..], &[5], &[0, 0], &[0, 0, 0]] {
-            assert_eq!(Trace::new(bad, 1500), None, "{bad:?}");
+            assert!(params(bad).trace().is_err(), "{bad:?}");
         }
         assert_eq!(Trace::new(&[0, 1], 0), None);
-        let trace = Trace::new(&[0, 1, 0, 1], 1500).expect("fine");
-        assert_eq!((trace.period(), trace.mean_bps()), (Span::from_ms(3), 8_000_000.0));
+        let params = params(&[0, 1, 0, 1]);
+        assert_eq!(params.trace().expect("fine").period(), Span::from_ms(3));
+        assert_eq!(params.mean(), Rate(8_000_000));
     }
 }

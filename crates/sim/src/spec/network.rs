@@ -1,8 +1,7 @@
 //! The network as the engine reads it: links, how they queue, lose and vary, and the ways over them.
 
-use ackclock_core::Distribution;
-use ackclock_net::capacity::DummynetParams;
-use ackclock_net::{LossConfig, QueueConfig, Reorder};
+use ackclock_core::Rate;
+use ackclock_net::{CapacityConfig, LossConfig, QueueConfig, Reorder};
 use serde::Deserialize;
 
 use super::described;
@@ -105,26 +104,20 @@ pub struct Link {
     #[serde(default, deserialize_with = "described")]
     pub reorder: Option<Reorder>,
     /// How rate, delay and loss vary; absent = they do not.
-    #[serde(default)]
-    pub capacity: Option<Capacity>,
+    #[serde(default, deserialize_with = "described")]
+    pub capacity: Option<CapacityConfig>,
 }
 
 impl Link {
-    /// Rate, that of a trace being its mean, bit/s; `None` = infinite.
-    pub fn mean_bps(&self) -> Option<u64> {
-        match &self.capacity {
-            Some(Capacity::Mahimahi { counts, opportunity_bytes }) => {
-                let total: u64 = counts.iter().map(|&count| count as u64).sum();
-                // the last millisecond of a cycle is the first one of the next
-                Some(
-                    total * *opportunity_bytes as u64 * 8000 / (counts.len() as u64).saturating_sub(1).max(1),
-                )
-            }
-            Some(Capacity::Schedule { steps, .. }) => {
-                self.rate_bps.or(steps.first().and_then(|s| s.rate_bps))
-            }
-            _ => self.rate_bps,
-        }
+    /// Its own rate; infinite if it has none.
+    pub fn rate(&self) -> Rate {
+        self.rate_bps.map_or(Rate::INFINITE, Rate)
+    }
+
+    /// Rate that others go by, bit/s; `None` = infinite.
+    pub fn nominal_bps(&self) -> Option<u64> {
+        let rate = self.capacity.as_ref().map_or(self.rate(), |capacity| capacity.nominal(self.rate()));
+        (rate != Rate::INFINITE).then_some(rate.0)
     }
 }
 
@@ -132,55 +125,13 @@ impl Network {
     /// Rate of the bottleneck: the link so named, or the slowest of a graph's path, the first if none is named.
     pub fn bottleneck_bps(&self, path: Option<&str>) -> Option<u64> {
         if let Some(bottleneck) = &self.bottleneck {
-            return bottleneck.mean_bps();
+            return bottleneck.nominal_bps();
         }
         let path = match path {
             Some(name) => self.paths.iter().find(|p| p.name == name),
             None => self.paths.first(),
         };
         let on_path = |name: &String| self.links.iter().find(|l| l.name == *name);
-        path?.forward.iter().filter_map(on_path).filter_map(|l| l.link.mean_bps()).min()
+        path?.forward.iter().filter_map(on_path).filter_map(|l| l.link.nominal_bps()).min()
     }
-}
-
-/// A varying capacity.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
-pub enum Capacity {
-    /// Changes at listed times; up to the first the link is as its own keys say.
-    Schedule {
-        steps: Vec<CapacityStep>,
-        #[serde(default)]
-        repeat_ns: Option<u64>,
-    },
-    /// Drawn anew at intervals.
-    Random {
-        every_ns: u64,
-        #[serde(default, deserialize_with = "described")]
-        rate_bps: Option<Distribution>,
-        #[serde(default, deserialize_with = "described")]
-        delay_s: Option<Distribution>,
-        #[serde(default, deserialize_with = "described")]
-        loss: Option<Distribution>,
-    },
-    /// Delivery opportunities in each millisecond of a trace, the first and the last included.
-    Mahimahi { counts: Vec<u32>, opportunity_bytes: u32 },
-    /// Ticks of a clock, at the link's rate.
-    #[serde(deserialize_with = "described")]
-    Dummynet(DummynetParams),
-}
-
-/// A change; what is absent stays as it was.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "keys of a scenario, documented in docs/reference/scenario.md")]
-pub struct CapacityStep {
-    pub at_ns: u64,
-    #[serde(default)]
-    pub rate_bps: Option<u64>,
-    #[serde(default)]
-    pub delay_ns: Option<u64>,
-    #[serde(default)]
-    pub loss: Option<f64>,
 }
