@@ -4,7 +4,8 @@
 //! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later:
 //! [`Link::take`] tells when. The caller puts it on the wire ([`Link::put`]), and the only event left is its delivery;
 //! or, where the next link has no other source, passes it on at once ([`Link::pass`]), and there is none. CoDel and
-//! FQ-CoDel drop at departure: such a link holds its packets, and has one event for each departure too.
+//! FQ-CoDel drop at departure: such a link holds its packets, and has one event for each departure too. A link with netem's
+//! limit hands a packet on when its transmission starts (see `queue/netem_limit.rs`).
 //!
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
@@ -252,7 +253,9 @@ impl Link {
             self.instants.cover(now, start);
             self.max_wait = self.max_wait.max(start - now);
         }
-        Ok(self.transmit::<PLAIN>(pool, now, id, start, end))
+        self.occupy(start, end);
+        let hands_down = !PLAIN && matches!(self.queue, Queue::NetemLimit(_));
+        Ok(self.send::<PLAIN>(pool, now, id, if hands_down { start } else { end }))
     }
 
     /// Put a packet on the wire that was taken at `offered` and leaves the far end at `delivery`.
@@ -342,23 +345,28 @@ impl Link {
         }
     }
 
-    /// Fix a packet's departure and delivery: when that is. `None`: it is held back, and on the wire already.
+    /// Transmit a packet from `start` to `end`.
     #[inline]
-    fn transmit<const PLAIN: bool>(
+    fn occupy(&mut self, start: Time, end: Time) {
+        self.busy_until = end;
+        self.transmission = self.transmission + (end - start);
+    }
+
+    /// Fix the delivery of a packet that is on its way from `leaves` on: when that is. `None`: it is held back, and on
+    /// the wire already.
+    #[inline]
+    fn send<const PLAIN: bool>(
         &mut self,
         pool: &mut Pool,
         offered: Time,
         id: PacketId,
-        start: Time,
-        end: Time,
+        leaves: Time,
     ) -> Option<Time> {
-        self.busy_until = end;
-        self.transmission = self.transmission + (end - start);
         let delay = self.delay;
-        let Some(extras) = self.extras::<PLAIN>() else { return Some(end + delay) };
+        let Some(extras) = self.extras::<PLAIN>() else { return Some(leaves + delay) };
         let mut delivery = match &mut extras.capacity {
-            None => end + delay,
-            Some(capacity) => capacity.delivery(end),
+            None => leaves + delay,
+            Some(capacity) => capacity.delivery(leaves),
         };
         if let Some(jitter) = &mut extras.jitter {
             delivery = jitter.apply(delivery);
@@ -413,7 +421,8 @@ impl Link {
                     Some(capacity) => capacity.transmit(start, packet.bytes),
                 };
                 let id = pool.insert(&packet);
-                if let Some(delivery) = self.transmit::<false>(pool, start, id, start, end) {
+                self.occupy(start, end);
+                if let Some(delivery) = self.send::<false>(pool, start, id, end) {
                     self.put(pool, start, id, delivery);
                 }
             }

@@ -54,7 +54,9 @@ impl Oracle {
             }
             if end == event {
                 let (packet, _) = self.sending.take().expect("ends");
-                self.delay_line.push_back((packet, end + self.delay));
+                if !self.hands_down() {
+                    self.delay_line.push_back((packet, end + self.delay));
+                }
                 self.start();
             } else {
                 let (packet, at) = self.delay_line.pop_front().expect("arrives");
@@ -74,7 +76,15 @@ impl Oracle {
     fn start(&mut self) {
         if let Some(packet) = self.waiting.pop_front() {
             self.sending = Some((packet, self.now + self.rate.tx_time(packet.bytes).0));
+            if self.hands_down() {
+                self.delay_line.push_back((packet, self.now + self.delay));
+            }
         }
+    }
+
+    /// Whether a packet leaves when its transmission starts.
+    fn hands_down(&self) -> bool {
+        matches!(self.queue, QueueConfig::NetemLimit(_))
     }
 
     fn offer(&mut self, t: u64, packet: Packet) -> Result<(), Refused> {
@@ -92,7 +102,7 @@ impl Oracle {
             }
             QueueConfig::Codel(_) => true,
             QueueConfig::NetemLimit(NetemLimitParams { limit }) => {
-                self.waiting.len() + self.delay_line.len() + usize::from(!idle) < limit as usize
+                self.waiting.len() + self.delay_line.len() < limit as usize
             }
             _ => unreachable!("not a plain FIFO"),
         };
@@ -102,6 +112,7 @@ impl Oracle {
         self.waiting.push_back(packet);
         if idle {
             self.start();
+            self.advance(t);
         }
         self.max = self.max.max(self.waiting.len() as u32);
         Ok(())

@@ -16,7 +16,7 @@ class DropTail(Described):
     """Packets, bytes or multiples of the bandwidth-delay product; absent: unlimited."""
 
 class NetemLimit(Described):
-    """The limit of Linux netem: packets in the delay line count too, and one of several segments (`tso`) counts once; elsewhere it counts as so many."""
+    """The limit of Linux netem under a shaper (HTB), as Mininet builds a link: packets in the delay line count too, and one of several segments (`tso`) counts once; elsewhere it counts as so many. A packet leaves when its transmission starts."""
 
     kind: Literal["netem-limit"]
     limit: str

@@ -1,6 +1,10 @@
-//! netem's limit: as in Linux sch_netem, the limit counts every packet that the element holds, those in transmission
-//! and in the delay line included. An emulator that hands a "queue size" to netem therefore caps the throughput at
-//! limit x packet size / delay, however fast the link is (the artefact in question for Mininet's `max_queue_size`).
+//! netem's limit: as in Linux sch_netem, the limit counts every packet that the element holds, those in the delay line
+//! included. An emulator that hands a "queue size" to netem therefore caps the throughput at limit x packet size / delay,
+//! however fast the link is (the artefact in question for Mininet's `max_queue_size`).
+//!
+//! The rate is HTB's, above netem: it takes a packet from netem as soon as it has paid for the one before. So a packet
+//! reaches the next element when its transmission starts, and no longer counts (decision 0036). Everywhere else in this
+//! crate it does so when its transmission ends.
 //!
 //! A packet of several segments (TSO) counts once.
 
@@ -10,8 +14,8 @@ use ackclock_core::table;
 use super::{Admission, Arrival, Refused};
 
 table! {
-    /// The limit of Linux netem: packets in the delay line count too, and one of several segments (`tso`) counts once;
-    /// elsewhere it counts as so many.
+    /// The limit of Linux netem under a shaper (HTB), as Mininet builds a link: packets in the delay line count too, and one
+    /// of several segments (`tso`) counts once; elsewhere it counts as so many. A packet leaves when its transmission starts.
     pub struct NetemLimitParams "netem-limit" {
         /// Packets or multiples of the bandwidth-delay product.
         limit: u32 = Takes::PacketLimit;
@@ -75,11 +79,10 @@ mod tests {
         let packet = Packet { bytes: 5_858, more: 3, ..Packet::default() };
         let taken = (0..8).filter(|&t| link.offer(Time(t), packet).is_ok()).count();
         assert_eq!(taken, 5);
-        // 5858 bytes take 468.64 us
-        assert!(link.poll(Time(10_468_639)).is_none());
-        assert!(link.poll(Time(10_468_640)).is_some());
-        assert!(link.offer(Time(10_468_640), packet).is_ok());
-        let counters = link.counters(Time(10_468_640));
+        assert!(link.poll(Time(9_999_999)).is_none());
+        assert!(link.poll(Time(10_000_000)).is_some());
+        assert!(link.offer(Time(10_000_000), packet).is_ok());
+        let counters = link.counters(Time(10_000_000));
         assert_eq!(
             (counters.arrivals, counters.delivered, counters.dropped_queue, counters.held),
             (36, 4, 12, 20)
@@ -87,20 +90,46 @@ mod tests {
     }
 
     #[test]
-    fn without_delay_it_is_drop_tail_with_one_place_less() {
-        let config = |queue| LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO) };
-        let drop_tail = QueueConfig::packets(50);
-        let mut a = SoleLink::new(&config(drop_tail), 1);
-        let mut b = SoleLink::new(&config(QueueConfig::NetemLimit(NetemLimitParams { limit: 51 })), 1);
-        for i in 0..20_000u64 {
-            let now = Time(i * i % 7 * 60_560 + i * 605_600); // a multiple of half a transmission time, now and then
-            let packet = Packet { bytes: 1514, ..Packet::default() };
-            while a.poll(now).is_some() {}
-            while b.poll(now).is_some() {}
-            assert_eq!(a.offer(now, packet), b.offer(now, packet), "{i}");
+    fn a_packet_leaves_when_its_transmission_starts() {
+        let queue = QueueConfig::NetemLimit(NetemLimitParams { limit: 5 });
+        let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(100_000_000), Span::from_ms(10)) };
+        let mut link = SoleLink::new(&config, 1);
+        // 5858 bytes take 468.64 us, 1514 bytes 121.12 us; the third finds the link idle again.
+        for (at, bytes) in [(0, 5_858), (0, 1_514), (1_000_000, 1_514)] {
+            link.offer(Time(at), Packet { bytes, ..Packet::default() }).expect("has room");
         }
-        let (a, b) = (a.counters(Time(u64::MAX - 1)), b.counters(Time(u64::MAX - 1)));
-        assert_eq!(a, b);
-        assert!(a.dropped_queue > 100);
+        let deliveries: Vec<u64> = std::iter::from_fn(|| {
+            let at = link.next_event();
+            link.poll(at).map(|_| at.0)
+        })
+        .collect();
+        assert_eq!(deliveries, [10_000_000, 10_468_640, 11_000_000]);
+        assert_eq!(link.counters(Time(12_000_000)).busy.0, 468_640 + 2 * 121_120);
+    }
+
+    #[test]
+    fn without_delay_it_is_drop_tail_whose_packets_come_earlier() {
+        let config = |queue| LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO) };
+        let mut a = SoleLink::new(&config(QueueConfig::packets(50)), 1);
+        let mut b = SoleLink::new(&config(QueueConfig::NetemLimit(NetemLimitParams { limit: 50 })), 1);
+        let transmission = 1_211_200; // ns, of 1514 bytes
+        let (mut ends, mut starts) = (Vec::new(), Vec::new());
+        let mut poll = |link: &mut SoleLink, now: u64, out: &mut Vec<u64>| {
+            while link.next_event() <= Time(now) {
+                let at = link.next_event();
+                out.extend(link.poll(at).map(|_| at.0));
+            }
+        };
+        for i in 0..20_000u64 {
+            let now = i * i % 7 * 60_560 + i * 605_600; // a multiple of half a transmission time, now and then
+            let packet = Packet { bytes: 1514, ..Packet::default() };
+            poll(&mut a, now, &mut ends);
+            poll(&mut b, now, &mut starts);
+            assert_eq!(a.offer(Time(now), packet), b.offer(Time(now), packet), "{i}");
+        }
+        poll(&mut a, u64::MAX - 1, &mut ends);
+        poll(&mut b, u64::MAX - 1, &mut starts);
+        assert_eq!(ends, starts.iter().map(|start| start + transmission).collect::<Vec<_>>());
+        assert!(a.counters(Time(u64::MAX - 1)).dropped_queue > 100);
     }
 }

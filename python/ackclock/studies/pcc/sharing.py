@@ -514,7 +514,7 @@ CLAIMS: tuple[Claim, ...] = (
             reading="Index higher and standard deviation of 1-s goodput lower; a true difference below 0.005 or 0.1 Mb/s fails.",
         ),
         magnitude=Criterion(measure=c11_significantly, reading="Significantly: at most half of CUBIC's unfairness and deviation."),
-        note="Index, PCC less CUBIC: {index_2}, {index_3}, {index_4} with 2, 3 and 4 flows; deviation, CUBIC less PCC: {sd_2}, {sd_3}, {sd_4}. It is not confirmed by the real kernel, whose CUBIC flows share Mininet's link more fairly than the simulator's (docs/studies/pcc.md).",
+        note="Index, PCC less CUBIC: {index_2}, {index_3}, {index_4} with 2, 3 and 4 flows; deviation, CUBIC less PCC: {sd_2}, {sd_3}, {sd_4}. The real kernel's CUBIC flows share Mininet's link as the simulator's do (docs/studies/pcc.md, two and four flows).",
     ),
     Claim(
         id="C12",
