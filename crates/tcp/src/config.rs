@@ -65,6 +65,17 @@ pub enum EcnUse {
 
 choice! { EcnUse: Off "off", Accept "accept", Ask "ask" }
 
+/// How far an ordinary timer is rounded; `ticks.rs` does it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wheel {
+    /// Not at all: each fires at its tick.
+    Exact,
+    /// By 1/256 of its time at most (Linux 2.6.36-4.7).
+    Slack,
+    /// By an eighth of its time at most (Linux 4.8 on).
+    Levels,
+}
+
 /// Whether a FIN waits for the congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinRule {
@@ -262,6 +273,8 @@ pub struct Config {
     pub explicit_reads: bool,
     /// Ticks per second of the host's timers; 0 = exact timers.
     pub hz: u32,
+    /// What rounds a timer of more than one tick.
+    pub wheel: Wheel,
     /// Phase of the tick, ns: hosts are not switched on at time 0.
     pub tick_phase: u64,
     /// Recovery rule at the start of a connection; each takes a copy.
@@ -375,6 +388,7 @@ impl Config {
             ledger: false,
             explicit_reads: false,
             hz: 0,
+            wheel: Wheel::Exact,
             tick_phase: 0,
             rule: rule("rfc6675"),
             controller: built_in("reno", None),
@@ -412,6 +426,7 @@ impl Config {
             receive_memory: 64 << 20, // tcp_rmem's greatest, as the kernel was measured with
             dsack: true,
             hz: 1000,
+            wheel: Wheel::Levels,
             rule: rule("prr-linux-6"),
             controller: built_in("cubic", None),
             ..Config::plain()
@@ -426,6 +441,7 @@ impl Config {
             sack_compression: false,
             tlp: false,
             count_acks: true,
+            wheel: Wheel::Slack,
             rule: rule("prr-linux-3.2"),
             ..Config::linux_6()
         }
@@ -441,6 +457,7 @@ impl Config {
             window_quarters: 3, // tcp_adv_win_scale = 2: a quarter for overhead (study sheet 6.2; memory)
             initial_rwnd: 5_840, // four segments of 1460 (memory)
             first_buffer: 65_535, // three quarters of tcp_rmem of 87380 (memory)
+            wheel: Wheel::Exact, // timers have slack since 2.6.36 (memory)
             controller: built_in("cubic", Some(false)), // HyStart came in 2.6.29
             ..Config::linux_3_2()
         }

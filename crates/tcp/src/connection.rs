@@ -84,7 +84,7 @@ impl Connection {
     /// One end or the other, with settings that it shares with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let state = if responder { State::Listen } else { State::Closed };
-        let ticks = Ticks::new(config.tick(), config.tick_phase);
+        let ticks = Ticks::new(config.tick(), config.tick_phase, config.wheel);
         Connection {
             state,
             ticks,

@@ -20,7 +20,7 @@ mod validity;
 
 pub use config::{
     Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Pacing, RtoStyle, SendLimit,
-    Tso, PROFILES,
+    Tso, Wheel, PROFILES,
 };
 pub use connection::{Connection, State};
 pub use info::{Info, Stats, Times};

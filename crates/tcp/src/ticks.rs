@@ -1,6 +1,14 @@
-//! A host's timer ticks: the kernel's wheel rounds every ordinary timer up, the further away the coarser.
+//! A host's timer ticks, and how late an ordinary timer may be (decision 0010).
+//!
+//! | [`Wheel`] | kernels | a timer fires |
+//! |---|---|---|
+//! | `Exact` | Linux before 2.6.36, FreeBSD 4 | at its tick: armed between two ticks, up to one tick early |
+//! | `Slack` | Linux 2.6.36 to 4.7 | at its tick; 256 ticks away or more, up to 1/256 of that later |
+//! | `Levels` | Linux 4.8 on | never early, up to an eighth late |
 
 use ackclock_core::{Span, Time};
+
+use crate::config::Wheel;
 
 /// Buckets of one level that a new timer may land in, and the shift between levels (Linux `kernel/time/timer.c`:
 /// LVL_SIZE 64, LVL_CLK_SHIFT 3). Exactness costs nothing, so all the wheel does is kept: a timer of 40 ticks fires
@@ -8,18 +16,23 @@ use ackclock_core::{Span, Time};
 const LEVEL_SIZE: u64 = 63;
 const LEVEL_SHIFT: u64 = 3;
 
+/// A timer this many ticks away may be 1/256 of them late, to be due together with others (Linux 2.6.36-4.7
+/// `apply_slack`; memory).
+const SLACK: u64 = 256;
+
 /// The tick of one host.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
     /// Length of a tick, ns; 0 = exact timers.
     tick: u64,
     phase: u64,
+    wheel: Wheel,
 }
 
 impl Ticks {
     /// A clock of this tick length and phase; zero length = exact timers.
-    pub fn new(tick: Span, phase: u64) -> Ticks {
-        Ticks { tick: tick.0, phase }
+    pub fn new(tick: Span, phase: u64, wheel: Wheel) -> Ticks {
+        Ticks { tick: tick.0, phase, wheel }
     }
 
     /// Ticks since some time before the start of the run (jiffies).
@@ -72,12 +85,27 @@ impl Ticks {
         }
         let now_ticks = self.at(now);
         let delta = after.0.div_ceil(self.tick);
-        let mut shift = 0;
-        while delta >= LEVEL_SIZE << shift && shift < 8 * LEVEL_SHIFT {
-            shift += LEVEL_SHIFT;
-        }
-        let bucket = (((now_ticks + delta) >> shift) + 1) << shift;
-        Time(bucket * self.tick - self.phase)
+        let due = match self.wheel {
+            Wheel::Exact => now_ticks + delta.max(1),
+            Wheel::Slack => slackened(now_ticks + delta.max(1), delta / SLACK),
+            Wheel::Levels => {
+                let mut shift = 0;
+                while delta >= LEVEL_SIZE << shift && shift < 8 * LEVEL_SHIFT {
+                    shift += LEVEL_SHIFT;
+                }
+                (((now_ticks + delta) >> shift) + 1) << shift
+            }
+        };
+        Time(due * self.tick - self.phase)
+    }
+}
+
+/// The roundest tick after `due` and up to `due + slack`: in binary the one with the most zeros at its end.
+fn slackened(due: u64, slack: u64) -> u64 {
+    let latest = due + slack;
+    match (due ^ latest).checked_ilog2() {
+        None => due,
+        Some(bit) => latest & !((1 << bit) - 1),
     }
 }
 
@@ -85,14 +113,45 @@ impl Ticks {
 mod tests {
     use super::*;
 
+    fn ms(x: u64) -> Time {
+        Time(x * 1_000_000)
+    }
+
+    fn ticks(wheel: Wheel) -> Ticks {
+        Ticks::new(Span::from_ms(1), 0, wheel)
+    }
+
     #[test]
     fn the_wheel_is_never_early_and_coarser_further_out() {
-        let t = Ticks::new(Span::from_ms(1), 0);
-        let ms = |x: u64| Time(x * 1_000_000);
+        let t = ticks(Wheel::Levels);
         assert_eq!(t.expiry(Time(1), Span::from_ms(40)), ms(41));
         assert_eq!(t.expiry(ms(3), Span::from_ms(40)), ms(44));
         assert_eq!(t.expiry(Time(1), Span::from_ms(240)), ms(248));
         assert_eq!(t.expiry(Time(1), Span::from_ms(1000)), ms(1024));
-        assert_eq!(Ticks::new(Span::ZERO, 5).expiry(Time(7), Span(3)), Time(10));
+        assert_eq!(Ticks::new(Span::ZERO, 5, Wheel::Levels).expiry(Time(7), Span(3)), Time(10));
+    }
+
+    #[test]
+    fn before_it_a_timer_kept_its_tick() {
+        let t = ticks(Wheel::Exact);
+        for after in [1, 40, 240, 1000, 3000] {
+            assert_eq!(t.expiry(ms(3), Span::from_ms(after)), ms(3 + after));
+            assert_eq!(t.expiry(Time(3_999_999), Span::from_ms(after)), ms(3 + after));
+            // a tick early
+        }
+        assert_eq!(t.expiry(Time(5), Span::ZERO), ms(1)); // the next one: this one is over
+    }
+
+    #[test]
+    fn slack_is_a_256th_and_ends_on_the_roundest_tick() {
+        let t = ticks(Wheel::Slack);
+        assert_eq!(t.expiry(ms(0), Span::from_ms(255)), ms(255));
+        assert_eq!(t.expiry(ms(0), Span::from_ms(1000)), ms(1002)); // of 1000 to 1003
+        assert_eq!(t.expiry(ms(0), Span::from_ms(3000)), ms(3008)); // of 3000 to 3011
+        for (now, after) in (0..2000u64).map(|i| (i * 37 % 4096, 1 + i * 7919 % 120_000)) {
+            let (due, latest) = (now + after, now + after + after / 256);
+            let roundest = (due + 1..=latest).max_by_key(|t| t.trailing_zeros()).unwrap_or(due);
+            assert_eq!(t.expiry(ms(now), Span::from_ms(after)), ms(roundest), "{now} {after}");
+        }
     }
 }

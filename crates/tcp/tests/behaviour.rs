@@ -8,7 +8,7 @@ use ackclock_cc::Rule;
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Segment, Span, Time};
-use ackclock_tcp::{Config, Connection, DelayedAck};
+use ackclock_tcp::{Config, Connection, DelayedAck, Detection};
 use common::server::{Server, RTT};
 use common::wire::{late_if, lost_if, Wire, CLIENT, SERVER};
 
@@ -303,6 +303,38 @@ fn linux_up_to_3_1_moderates_cwnd_in_disorder_linux_tcp_try_to_open() {
         assert_eq!(s.state(), CaState::Disorder);
         assert_eq!(s.cwnd(), if moderated { s.info().in_flight + 3 } else { cwnd }, "{profile}");
     }
+}
+
+#[test]
+fn a_head_older_than_the_rto_is_lost_linux_tcp_head_timedout() {
+    for (wait, state, sent) in [(150, CaState::Disorder, ""), (200, CaState::Recovery, "R5 R7 R8 R9")] {
+        let mut s = after_writing(&reno("linux-3.2"), 10);
+        s.now += RTT;
+        s.deliver(5, &[]); // a sample of 200 ms: RTO 363 ms, and the timer starts anew
+        assert_eq!(s.conn.info().rto.as_ms(), 363);
+        s.now += ms(wait);
+        let first = s.ack(5, &[(6, 7)]);
+        let rest: Vec<String> = (0..3).map(|_| s.ack(5, &[(6, 7)])).collect();
+        assert_eq!((s.state(), s.conn.stats().rtos), (state, 0));
+        assert_eq!(format!("{first} {}", rest.join(" ")).trim(), sent, "{wait} ms");
+    }
+}
+
+#[test]
+fn half_of_a_small_flight_suffices_where_nothing_can_join_it_linux_tcp_time_to_recover() {
+    let reordering = Config { reordering: 6, ..reno("linux-3.2") };
+    let answer = |config: &Config, written: u64, arrived: u64| {
+        let mut s = after_writing(config, written);
+        let sent = s.ack(0, &[(1, 1 + arrived)]);
+        (s.state(), sent)
+    };
+    assert_eq!(answer(&reordering, 5, 3), (CaState::Recovery, "R0".into()));
+    assert_eq!(answer(&reordering, 5, 2), (CaState::Disorder, String::new())); // fewer than DupThresh
+    assert_eq!(answer(&reordering, 7, 3), (CaState::Disorder, String::new())); // six more can come
+    let window_of_five = Config { iw: 5, ..reordering.clone() };
+    assert_eq!(answer(&window_of_five, 7, 3), (CaState::Disorder, "N5 N6".into())); // more can join it
+    let dupthresh = Config { detection: Detection::Dupthresh, ..reordering };
+    assert_eq!(answer(&dupthresh, 5, 3), (CaState::Disorder, String::new()));
 }
 
 // Recovery

@@ -56,7 +56,7 @@ mod tests {
             delayed_ack: DelayedAck::Rfc,
             ..Config::profile("rfc").expect("known")
         };
-        let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0));
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0, config.wheel));
         receiver.on_syn();
         let smss = 1000;
         let mut acks = Vec::new();

@@ -16,7 +16,7 @@ impl Peer {
     /// A receiver that has acknowledged `segments`, whose window has grown and whose quick ACKs are over.
     fn after(segments: u64) -> Peer {
         let config = Config::profile("linux-6").expect("a profile");
-        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0));
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
         receiver.negotiated(true, true);
         receiver.on_syn();
         receiver.begin(Time(1));

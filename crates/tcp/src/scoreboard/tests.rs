@@ -364,7 +364,7 @@ proptest! {
         duplicate in prop_oneof![Just(0.0), 0.0..0.1f64],
         segments in 1..120u64,
     ) {
-        let ticks = Ticks::new(config.tick(), 0);
+        let ticks = Ticks::new(config.tick(), 0, config.wheel);
         let mut pair = Pair {
             sender: Sender::new(0, false, &std::rc::Rc::new(config.clone()), ticks),
             receiver: Receiver::new(&config, ticks),

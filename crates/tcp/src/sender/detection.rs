@@ -37,7 +37,7 @@ impl Sender {
                         }
                     }
                 }
-                Detection::Fack | Detection::Dupthresh => self.mark_by_counting(),
+                Detection::Fack | Detection::Dupthresh => self.mark_by_counting(now),
             }
         }
         self.early_retransmit(now);

@@ -1,11 +1,16 @@
 //! Losses by counting: dupthresh (RFC 5681 §3.2, RFC 6675 §4 IsLost), forward acknowledgment with lost-retransmission
 //! detection (Linux up to 4.x), NewReno (RFC 6582); and how far the network reorders, which is what is counted to.
+//!
+//! Linux up to 3.x has two more reasons for recovery (`tcp_time_to_recover`, "Trick#3" and "Trick#4"): with FACK a head older
+//! than the RTO, whose timer every ACK restarts; and a flight too small ever to show as much reordering as is allowed for,
+//! half of it SACKed, with nothing to add. Both need an ACK that is dubious.
 
 use ackclock_core::trace::CaState;
+use ackclock_core::Time;
 
 use super::Sender;
 use crate::config::{Config, Detection};
-use crate::scoreboard::{LOST, RETRANS, SACKED};
+use crate::scoreboard::{Outstanding, LOST, RETRANS, SACKED};
 
 /// Linux sysctl `tcp_max_reordering`.
 const MAX_REORDERING: u32 = 300;
@@ -29,7 +34,8 @@ impl Dupthresh {
     /// At the start of a connection.
     pub fn new(config: &Config) -> Dupthresh {
         let degree = if config.reordering > 0 { config.reordering } else { config.dup_thresh };
-        Dupthresh { degree, dup_acks: 0, mark_ptr: 0, fack: true, recover: 0 }
+        // a route that reorders is no place for FACK (Linux up to 4.x `tcp_init_metrics`)
+        Dupthresh { degree, dup_acks: 0, mark_ptr: 0, fack: degree == config.dup_thresh, recover: 0 }
     }
 
     /// Segments by which the network reorders.
@@ -67,7 +73,7 @@ impl Dupthresh {
 
 impl Sender {
     /// Forward acknowledgment while holes are losses, else DupThresh.
-    pub(super) fn mark_by_counting(&mut self) {
+    pub(super) fn mark_by_counting(&mut self, now: Time) {
         if self.config.detection == Detection::Fack && self.dupthresh.fack {
             // Linux `tcp_time_to_recover`, `tcp_update_scoreboard` up to 4.x: fackets_out
             let fackets = self.board.sacked_end() - self.board.first;
@@ -76,6 +82,10 @@ impl Sender {
             {
                 let count = fackets.saturating_sub(self.dupthresh.degree as u64).max(1);
                 self.mark_up_to(self.board.first + count);
+            }
+            // not with tail loss probes, which wait until the head is old and came when this had gone (3.10; memory)
+            if self.ca_state < CaState::Loss && !self.config.tlp {
+                self.mark_timed_out(now);
             }
             if self.ca_state == CaState::Recovery {
                 self.mark_lost_retransmits(); // in Recovery only
@@ -87,6 +97,35 @@ impl Sender {
             } else if self.dupthresh.dup_acks >= self.dupthresh.degree && self.ca_state < CaState::Recovery {
                 self.mark_up_to(self.board.first + 1);
             }
+            self.mark_limited();
+        }
+    }
+
+    /// What is older than the RTO is lost, from the head on (Linux up to 3.x `tcp_head_timedout`, `tcp_timeout_skbs`).
+    fn mark_timed_out(&mut self, now: Time) {
+        let (ticks, rto) = (self.timer.ticks, self.rtt.rto());
+        let old = |s: &Outstanding| ticks.between(s.xmit, now) > rto;
+        if !self.board.head().is_some_and(old) {
+            return;
+        }
+        let mut n = self.dupthresh.mark_ptr.max(self.board.first);
+        while n < self.board.next && old(self.board.get(n)) {
+            n += 1;
+        }
+        self.mark_up_to(n);
+    }
+
+    /// The head is lost if the flight is no larger than the degree of reordering, half of it arrived, and nothing may join
+    /// it: the duplicate ACKs that are asked for cannot come (Linux up to 3.x `tcp_time_to_recover`).
+    pub(super) fn mark_limited(&mut self) {
+        let (out, sacked) = (self.board.packets_out(), self.board.sacked_out);
+        let applies = self.config.detection == Detection::Fack
+            && self.ca_state < CaState::Recovery
+            && out <= self.dupthresh.degree
+            && sacked >= self.config.dup_thresh.max(out / 2)
+            && !self.may_send_now();
+        if applies {
+            self.mark_first_unsacked();
         }
     }
 
@@ -135,6 +174,7 @@ impl Sender {
         if (below || partial) && !self.board.get(self.board.first).is(LOST) {
             self.mark_lost(self.board.first);
         }
+        self.mark_limited();
     }
 
     /// A segment was delivered late: number `low`, when all below `sacked_end` had been SACKed (Linux

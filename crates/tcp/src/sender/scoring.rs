@@ -187,7 +187,9 @@ impl Sender {
             rtt = Some(now - first);
             newest = Some(now - last);
         }
-        if let (Some(first), Some(last)) = (w.first_sackt, w.last_sackt) {
+        // Linux up to 3.10 measures what the ACK covers only: SACKs neither raise the RTO nor reach the controller (memory).
+        let sacks_measure = self.config.detection != Detection::Fack;
+        if let (Some(first), Some(last), true) = (w.first_sackt, w.last_sackt, sacks_measure) {
             rtt = rtt.or(Some(now - first));
             newest = Some(now - last);
         }

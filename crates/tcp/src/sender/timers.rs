@@ -214,10 +214,11 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Wheel;
 
     #[test]
     fn the_earlier_clock_wakes_the_sender_and_a_suspended_timer_still_knows_what_it_waits_for() {
-        let mut timer = Timer::new(Ticks::new(Span::ZERO, 0)); // exact timers
+        let mut timer = Timer::new(Ticks::new(Span::ZERO, 0, Wheel::Exact)); // exact timers
         assert_eq!(timer.at(), Time::NEVER);
         timer.arm(TimerKind::Tlp, Time(5), Span(100));
         timer.pace(Time(50));

@@ -193,6 +193,14 @@ impl Sender {
         (len == self.smss || self.stream.is_closed() || !self.waits_for_more(outstanding)).then_some(len)
     }
 
+    /// Whether new data may leave, as far as cwnd, receiver and Nagle go (Linux `tcp_may_send_now`).
+    pub(super) fn may_send_now(&self) -> bool {
+        let available = self.stream.from(self.snd_nxt);
+        available > 0
+            && self.board.pipe() < self.window.cwnd
+            && self.next_alone(available, self.board.packets_out()).is_some()
+    }
+
     /// Whether the next segment, with a FIN and `available` bytes, leaves whatever the window.
     #[cold]
     fn fin_leaves(&self, available: u64) -> bool {
