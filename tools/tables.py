@@ -18,6 +18,7 @@ Length: it is written, and grows with every mechanism.
 
 from typing import Literal, TypeAlias
 
+from ackclock.scenario import _rules
 from ackclock.scenario._described import Described
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 '''
@@ -58,7 +59,8 @@ def alias(name: str, members: str) -> str:
 
 
 def table_class(table: type[Described]) -> str:
-    lines = [f"class {table.__name__}(Described):", f"    {quoted(table.__doc__ or '', 4)}", ""]
+    bases = ", ".join(base.__name__ if base is Described else f"_rules.{base.__name__}" for base in table.__bases__)
+    lines = [f"class {table.__name__}({bases}):", f"    {quoted(table.__doc__ or '', 4)}", ""]
     for key, field in table.model_fields.items():
         kind = typed(field.annotation)
         default = "" if field.is_required() else f" = {literal(field.default)}"

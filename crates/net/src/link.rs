@@ -10,7 +10,7 @@
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
 
-pub use config::LinkConfig;
+pub use config::{LinkConfig, LinkParams};
 pub use counters::Counters;
 use counters::Sums;
 pub use sole::SoleLink;

@@ -50,11 +50,11 @@ fn scenario(mbps: u64, flows: u64, seconds: f64, control: &str) -> String {
     let rate = mbps * 1_000_000;
     let bdp = rate * 40 / 1000 / (8 * 1500);
     let share = 8 * bdp * 1500 / flows;
-    let edge = format!(r#"{{"rate_bps": {}, "delay_ns": 1000000}}"#, 10 * rate);
+    let edge = format!(r#"{{"rate": {}, "delay": 1000000}}"#, 10 * rate);
     format!(
         r#"{{"duration_ns": {duration}, "network": {{
             "topology": "dumbbell", "access": {edge}, "egress": {edge},
-            "bottleneck": {{"rate_bps": {rate}, "delay_ns": 18000000,
+            "bottleneck": {{"rate": {rate}, "delay": 18000000,
                             "queue": {{"kind": "drop-tail", "limit": {{"packets": {bdp}}}}}}}}},
           "flows": [{{"count": {flows}, "profile": "linux-6", "congestion_control": "{control}",
             "stagger_ns": {stagger}, "workload": {{"kind": "bulk"}},

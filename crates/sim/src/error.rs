@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use ackclock_core::schema::Refusal;
+
 /// Why a run was refused or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -30,6 +32,15 @@ impl Error {
     /// An impossible value.
     pub fn value(place: impl Display, found: impl Display, allowed: impl Display) -> Error {
         Error::Value { place: place.to_string(), found: found.to_string(), allowed: allowed.to_string() }
+    }
+
+    /// What a table at `place` refuses.
+    pub fn refused(place: impl Display, refusal: Refusal) -> Error {
+        let place = match refusal.key.as_str() {
+            "" => place.to_string(),
+            key => format!("{place}.{key}"),
+        };
+        Error::Value { place, found: refusal.found, allowed: refusal.allowed }
     }
 
     /// A name that no registry holds.

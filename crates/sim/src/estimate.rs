@@ -4,12 +4,13 @@ use std::mem::size_of;
 
 use ackclock_core::trace::Record;
 use ackclock_core::{Packet, Rate, Span};
-use ackclock_net::Limit;
+use ackclock_net::link::LinkParams;
+use ackclock_net::{Limit, QueueConfig};
 use ackclock_tcp::{Connection, VarsRow};
 
 use crate::capture::Captured;
 use crate::observe::{QueueRow, SampleRow};
-use crate::spec::{CapturePoint, FlowGroup, Link, Scenario, Topology, TraceLevel};
+use crate::spec::{CapturePoint, FlowGroup, Scenario, Topology, TraceLevel};
 use crate::starts;
 use crate::workload::{Asks, Place};
 
@@ -80,7 +81,7 @@ fn held(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
     let back = [&network.reverse.access, &network.reverse.bottleneck, &network.reverse.egress];
-    let delay = |link: &Link| longest_delay_ns(link) + link.jitter_ns as f64;
+    let delay = |link: &LinkParams| link.longest_delay().0 as f64;
     let listed = || network.access_list.iter().chain(network.links.iter().map(|named| &named.link));
     let rtt_ns = shape.into_iter().flatten().map(delay).sum::<f64>()
         + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<f64>()
@@ -94,20 +95,15 @@ fn held(scenario: &Scenario) -> f64 {
 }
 
 /// The greatest rate that a link has for long, bit/s; `None` = infinite.
-fn peak_bps(link: &Link) -> Option<u64> {
-    let rate = link.capacity.as_ref().map_or(link.rate(), |capacity| capacity.greatest(link.rate()));
+fn peak_bps(link: &LinkParams) -> Option<u64> {
+    let rate = link.greatest_rate();
     (rate != Rate::INFINITE).then_some(rate.0)
 }
 
-fn longest_delay_ns(link: &Link) -> f64 {
-    let own = Span(link.delay_ns);
-    link.capacity.as_ref().map_or(own, |capacity| capacity.longest(own)).0 as f64
-}
-
 /// Packets that wait at a link or fly because of it.
-fn capacity(link: &Link, rtt_ns: f64) -> f64 {
+fn capacity(link: &LinkParams, rtt_ns: f64) -> f64 {
     let bdp = packets(peak_bps(link).unwrap_or(FASTEST_BPS), rtt_ns);
-    let waiting = match link.queue.limit() {
+    let waiting = match link.queue.as_ref().and_then(QueueConfig::limit) {
         Some(Limit::Packets(limit)) => limit as f64,
         Some(Limit::Bytes(limit)) => limit as f64 / LEAST_BYTES,
         None => 2.0 * bdp,

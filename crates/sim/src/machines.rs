@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use ackclock_core::{CatchUp, HostPacing, Span};
-use ackclock_net::host::{Batching, CpuConfig, GateConfig};
+use ackclock_net::host::HostParams;
 use ackclock_net::HostConfig;
 
 use crate::error::Error;
-use crate::spec::{self, FlowGroup};
+use crate::spec::FlowGroup;
 use crate::world::MAX_HOSTS;
 
 /// The machines of a run, made as flows come to live on them.
 pub struct Machines<'a> {
-    specs: &'a [spec::Host],
+    specs: &'a [HostParams],
     /// Machines, in order of their numbers.
     pub made: Vec<HostConfig>,
     /// By flow: machines of the sending and of the receiving end; empty if there are no hosts.
@@ -22,15 +21,16 @@ pub struct Machines<'a> {
 
 impl<'a> Machines<'a> {
     /// No machine yet, or what is wrong with the hosts.
-    pub fn new(specs: &'a [spec::Host]) -> Result<Machines<'a>, Error> {
+    pub fn new(specs: &'a [HostParams]) -> Result<Machines<'a>, Error> {
         for (i, spec) in specs.iter().enumerate() {
             if specs[..i].iter().any(|other| other.name == spec.name) {
                 let found = format!("{:?} twice", spec.name);
                 return Err(Error::value("hosts", found, "a name of its own for each host"));
             }
-            check(spec)?;
+            spec.machine(spec.name.clone())
+                .map_err(|refusal| Error::refused(format_args!("hosts[{i}]"), refusal))?;
         }
-        let emulators: Vec<&spec::Host> = specs.iter().filter(|spec| spec.emulates_links).collect();
+        let emulators: Vec<&HostParams> = specs.iter().filter(|spec| spec.emulates_links).collect();
         if emulators.len() > 1 || emulators.iter().any(|spec| !spec.shared) {
             let found = format_args!("{} that emulate the links", emulators.len());
             return Err(Error::value("hosts", found, "one such host, and shared"));
@@ -55,7 +55,7 @@ impl<'a> Machines<'a> {
             let next = self.made.len() as u32;
             let number = *self.numbers.entry(machine.clone()).or_insert(next);
             if number == next {
-                self.made.push(machine_of(spec, machine));
+                self.made.push(spec.machine(machine).expect("invariant: checked above"));
             }
             ends[end] = Some(number);
         }
@@ -64,65 +64,5 @@ impl<'a> Machines<'a> {
         }
         self.of.push(ends);
         Ok(())
-    }
-}
-
-fn check(spec: &spec::Host) -> Result<(), Error> {
-    let place = |key: &str| format!("hosts.{}.{key}", spec.name);
-    if let Some(gate) = &spec.gate {
-        for (key, times) in [("gate.on", &gate.on_s), ("gate.off", &gate.off_s)] {
-            if times.mean() <= 0.0 {
-                return Err(Error::value(place(key), format_args!("{times:?}"), "times above zero"));
-            }
-        }
-    }
-    for (key, batching) in [("receive", spec.receive), ("transmit", spec.transmit)] {
-        if batching.packets == 0 || (batching.packets > 1 && batching.flush_ns == 0) {
-            return Err(Error::value(
-                place(key),
-                batching.packets,
-                "packets, and a time after which they go",
-            ));
-        }
-    }
-    if spec.emulates_links && spec.gate.is_none() {
-        return Err(Error::value(place("emulates_links"), "no gate", "a host with a gate"));
-    }
-    match spec.cpu {
-        Some(cpu) if cpu.cores > 1024 || cpu.slice_ns == 0 => {
-            Err(Error::value(place("cpu"), cpu.cores, "up to 1024 cores and a positive slice"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn machine_of(spec: &spec::Host, name: String) -> HostConfig {
-    let batching = |b: spec::Batching| Batching {
-        interval: Span(b.interval_ns),
-        packets: b.packets,
-        flush: Span(b.flush_ns),
-    };
-    HostConfig {
-        name: format!("host.{name}"),
-        gate: spec.gate.as_ref().map(|gate| GateConfig { on: gate.on_s.clone(), off: gate.off_s.clone() }),
-        receives_on: spec.receives_on,
-        emulates_links: spec.emulates_links,
-        cpu: spec.cpu.map(|cpu| CpuConfig {
-            cores: cpu.cores,
-            slice: Span(cpu.slice_ns),
-            send: Span(cpu.send_ns),
-            receive: Span(cpu.receive_ns),
-            busy_wait: cpu.busy_wait,
-        }),
-        receive: batching(spec.receive),
-        transmit: batching(spec.transmit),
-        pacer: HostPacing {
-            tick: Span(spec.tick_ns),
-            catch_up: match spec.catch_up {
-                None => CatchUp::Full,
-                Some(0) => CatchUp::None,
-                Some(packets) => CatchUp::Burst(packets),
-            },
-        },
     }
 }

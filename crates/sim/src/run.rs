@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn slots_of_connections_are_used_again() {
         let json = r#"{"duration_ns": 300000000000, "network": {"topology": "chain",
-            "bottleneck": {"rate_bps": 10000000, "delay_ns": 5000000, "loss": {"kind": "bernoulli", "p": 0.02}}},
+            "bottleneck": {"rate": 10000000, "delay": 5000000, "loss": {"kind": "bernoulli", "p": 0.02}}},
             "flows": [{"profile": "linux-6", "congestion_control": "cubic",
                        "workload": {"kind": "fetch", "bytes": 3000, "count": 5000}}]}"#;
         let scenario = parse(json).expect("reads");

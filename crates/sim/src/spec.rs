@@ -1,13 +1,14 @@
 //! The scenario as the engine reads it: JSON with SI units in whole nanoseconds, bits per second and bytes. The Python
 //! front validates and explains; here unknown keys and impossible values are refused once more, tersely.
 
-mod host;
 mod network;
 
 use std::collections::BTreeMap;
 
 use ackclock_core::schema::{Described, Family, Table, Value};
 use ackclock_core::Distribution;
+use ackclock_net::host::{GateConfig, HostParams};
+use ackclock_net::link::LinkParams;
 use ackclock_net::{CapacityConfig, LossConfig, QueueConfig, Reorder};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -15,8 +16,7 @@ use serde::{Deserialize, Deserializer};
 pub use crate::stack::{MetricsCache, Stack};
 use crate::workload::video::adaptation::AdaptationConfig;
 pub use crate::workload::{ArrivalsConfig, WorkloadConfig};
-pub use host::{Batching, Cpu, Gate, Host};
-pub use network::{Link, NamedLink, Network, Path, Reverse, Topology};
+pub use network::{NamedLink, Network, Path, Reverse, Topology};
 
 /// Every family of tables between which a scenario chooses by `kind`.
 pub const FAMILIES: &[&Family] = &[
@@ -25,11 +25,12 @@ pub const FAMILIES: &[&Family] = &[
     CapacityConfig::FAMILY,
     WorkloadConfig::FAMILY,
     ArrivalsConfig::FAMILY,
+    GateConfig::FAMILY,
     AdaptationConfig::FAMILY,
 ];
 
 /// Every table that a scenario has besides.
-pub const TABLES: &[&Table] = &[Reorder::TABLE, Stack::TABLE];
+pub const TABLES: &[&Table] = &[Reorder::TABLE, LinkParams::TABLE, HostParams::TABLE, Stack::TABLE];
 
 /// What its mechanism describes (`ackclock_core::schema`).
 fn described<'de, T: Described, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
@@ -62,12 +63,13 @@ pub struct Scenario {
     /// Simulated time, ns.
     pub duration_ns: u64,
     /// The network.
+    #[serde(deserialize_with = "described")]
     pub network: Network,
     /// Flow groups; flow ids count through them in order.
     pub flows: Vec<FlowGroup>,
     /// Hosts that are not perfect; flow groups name them.
-    #[serde(default)]
-    pub hosts: Vec<Host>,
+    #[serde(default, deserialize_with = "described")]
+    pub hosts: Vec<HostParams>,
     /// What to record.
     #[serde(default)]
     pub record: Record,

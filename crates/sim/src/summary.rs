@@ -273,7 +273,7 @@ fn column_called<'a>(table: &'a Table, name: &str, place: &str) -> Result<&'a Co
 
 /// The tables of a run in which nothing happens: what tables and columns there are, each controller's own variables included.
 fn empty_tables() -> Result<Vec<Table>, Error> {
-    const NOTHING: &str = r#"{"duration_ns": 2, "network": {"topology": "chain", "bottleneck": {"delay_ns": 1000}},
+    const NOTHING: &str = r#"{"duration_ns": 2, "network": {"topology": "chain", "bottleneck": {"delay": 1000}},
         "flows": [{"profile": "linux-6", "congestion_control": "cubic", "workload": {"kind": "transfer", "bytes": 1}}]}"#;
     let mut tables = run(&parse(NOTHING)?, 0)?.tables;
     for table in tables.iter_mut().filter(|table| table.name == "controllers") {
@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     const SMALL: &str = r#"{"duration_ns": 2000000000, "network": {"topology": "chain",
-        "bottleneck": {"rate_bps": 10000000, "delay_ns": 5000000, "loss": {"kind": "bernoulli", "p": 0.01},
+        "bottleneck": {"rate": 10000000, "delay": 5000000, "loss": {"kind": "bernoulli", "p": 0.01},
                        "queue": {"kind": "drop-tail", "limit": {"packets": 20}}}},
         "flows": [{"profile": "linux-6", "congestion_control": "cubic", "count": 3, "workload": {"kind": "bulk"}},
                   {"profile": "linux-6", "congestion_control": "reno", "workload": {"kind": "fetch", "bytes": 5000, "count": 20}}]}"#;

@@ -3,8 +3,7 @@
 //! Where flows share links they share both directions: chain: all of them; dumbbell, wishbone: the bottleneck. A link
 //! of the way back that is not given is a copy of the one on the way out, with its own random streams.
 
-use ackclock_core::Span;
-use ackclock_net::LinkConfig;
+use ackclock_net::link::{LinkConfig, LinkParams};
 
 use crate::error::Error;
 use crate::spec::{self, Topology};
@@ -65,7 +64,7 @@ impl<'a> Builder<'a> {
             Shared::Chain { route } => route.clone(),
             &Shared::Bottleneck { forward, backward } => {
                 let [access, access_back] = self.access(layout, flow)?;
-                let egress = pair(&self.network.egress, &self.network.reverse.egress);
+                let egress = pair("egress", &self.network.egress, &self.network.reverse.egress);
                 let [egress, egress_back] = lay_pair(layout, egress, &format!("egress.{flow}"))?;
                 [
                     [access, Some(forward), egress].into_iter().flatten().collect(),
@@ -87,11 +86,13 @@ impl<'a> Builder<'a> {
                     let found = format!("{:?} twice", named.name);
                     return Err(Error::value("network.links", found, "a name of its own for each link"));
                 }
-                layout.add(link(&named.link, named.name.clone(), "network.links")?);
+                let link = named.link.named(named.name.clone());
+                let key = format_args!("network.links[{i}]");
+                layout.add(link.map_err(|refusal| Error::refused(key, refusal))?);
             }
             return Ok(Shared::Graph { first });
         }
-        let bottleneck = pair(&network.bottleneck, &network.reverse.bottleneck);
+        let bottleneck = pair("bottleneck", &network.bottleneck, &network.reverse.bottleneck);
         if bottleneck.is_none() {
             return Err(Error::value("network.bottleneck", "nothing", "a link"));
         }
@@ -100,8 +101,8 @@ impl<'a> Builder<'a> {
             let [Some(forward), Some(backward)] = laid else { unreachable!("invariant: checked above") };
             return Ok(Shared::Bottleneck { forward, backward });
         }
-        let access = pair(&network.access, &network.reverse.access);
-        let egress = pair(&network.egress, &network.reverse.egress);
+        let access = pair("access", &network.access, &network.reverse.access);
+        let egress = pair("egress", &network.egress, &network.reverse.egress);
         let mut route = [Vec::new(), Vec::new()];
         for (links, name) in [(access, "access"), (bottleneck, "bottleneck"), (egress, "egress")] {
             let [forward, backward] = lay_pair(layout, links, name)?;
@@ -119,10 +120,13 @@ impl<'a> Builder<'a> {
             if list.is_empty() {
                 return Err(Error::value("network.access_list", "no link", "at least one in a wishbone"));
             }
-            let forward = &list[flow as usize % list.len()];
-            Some((forward, network.reverse.access.as_ref().unwrap_or(forward)))
+            let i = flow as usize % list.len();
+            let forward = (&list[i], format!("network.access_list[{i}]"));
+            let back = network.reverse.access.as_ref();
+            let back = back.map_or(forward.clone(), |back| (back, "network.reverse.access".to_string()));
+            Some([forward, back])
         } else {
-            pair(&network.access, &network.reverse.access)
+            pair("access", &network.access, &network.reverse.access)
         };
         lay_pair(layout, links, &format!("access.{flow}"))
     }
@@ -158,37 +162,21 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A link as the network crate wants it.
-pub fn link(spec: &spec::Link, name: String, place: &str) -> Result<LinkConfig, Error> {
-    if spec.rate_bps == Some(0) {
-        return Err(Error::value(format_args!("{place}: rate_bps of {name}"), 0, "at least 1, or absent"));
-    }
-    let queue = spec.queue.clone();
-    if !queue.is_simulated() {
-        let allowed = "another kind, or the linux backend: the simulator has no CAKE";
-        return Err(Error::value(format_args!("{place}: queue of {name}"), "cake", allowed));
-    }
-    let (loss, reorder) = (spec.loss.clone(), spec.reorder.clone());
-    let (rate, delay, jitter) = (spec.rate(), Span(spec.delay_ns), Span(spec.jitter_ns));
-    let capacity = spec.capacity.clone();
-    capacity.iter().try_for_each(|capacity| capacity.check(rate, delay)).map_err(|refusal| {
-        let place = format_args!("{place}: {} of {name}", refusal.clone().within("capacity").key);
-        Error::value(place, refusal.found, refusal.allowed)
-    })?;
-    Ok(LinkConfig { name, rate, delay, queue, loss, jitter, reorder, capacity })
+/// A link and the one that leads back, each with its key.
+type Pair<'a> = [(&'a LinkParams, String); 2];
+
+/// The links called `key`, and those of the way back: a copy where none is given.
+fn pair<'a>(key: &str, forward: &'a Option<LinkParams>, reverse: &'a Option<LinkParams>) -> Option<Pair<'a>> {
+    let out = (forward.as_ref()?, format!("network.{key}"));
+    let back = reverse.as_ref().map_or(out.clone(), |reverse| (reverse, format!("network.reverse.{key}")));
+    Some([out, back])
 }
 
-type Pair<'a> = Option<(&'a spec::Link, &'a spec::Link)>;
-
-/// A link and the one that leads back.
-fn pair<'a>(forward: &'a Option<spec::Link>, reverse: &'a Option<spec::Link>) -> Pair<'a> {
-    forward.as_ref().map(|forward| (forward, reverse.as_ref().unwrap_or(forward)))
-}
-
-fn lay_pair(layout: &mut Layout, links: Pair, name: &str) -> Result<[Option<u32>; 2], Error> {
-    let Some((forward, backward)) = links else { return Ok([None; 2]) };
-    Ok([
-        Some(layout.add(link(forward, format!("{name}.forward"), "network")?)),
-        Some(layout.add(link(backward, format!("{name}.backward"), "network")?)),
-    ])
+fn lay_pair(layout: &mut Layout, links: Option<Pair>, name: &str) -> Result<[Option<u32>; 2], Error> {
+    let Some([(forward, key), (backward, key_back)]) = links else { return Ok([None; 2]) };
+    let mut lay = |link: &LinkParams, name: String, key: String| {
+        let link = link.named(name).map_err(|refusal| Error::refused(key, refusal))?;
+        Ok::<_, Error>(Some(layout.add(link)))
+    };
+    Ok([lay(forward, format!("{name}.forward"), key)?, lay(backward, format!("{name}.backward"), key_back)?])
 }

@@ -20,18 +20,18 @@ const BULK: &str = r#""workload": {"kind": "bulk"}"#;
 
 #[test]
 fn a_way_that_takes_no_time_is_refused_with_its_links() {
-    for network in ["{}", r#"{"rate_bps": 100000000000000}"#] {
+    for network in ["{}", r#"{"rate": 100000000000000}"#] {
         let said = refused(run(&scenario(network, BULK, ""), 1));
         assert!(said.starts_with("flows[0]: found a way that takes no time (there: bottleneck"), "{said}");
     }
-    assert!(run(&scenario(r#"{"rate_bps": 1000000}"#, BULK, ""), 1).is_ok());
+    assert!(run(&scenario(r#"{"rate": 1000000}"#, BULK, ""), 1).is_ok());
     let datagrams = r#""workload": {"kind": "constant-rate", "rate": 1000000, "payload": 1000}"#;
     assert!(run(&scenario("{}", datagrams, ""), 1).is_ok(), "nobody waits for an answer");
 }
 
 #[test]
 fn an_instant_that_does_not_pass_ends_the_run() {
-    let network = r#"{"rate_bps": 1000000, "capacity": {"kind": "schedule", "steps": [
+    let network = r#"{"rate": 1000000, "capacity": {"kind": "schedule", "steps": [
         {"at": 0, "rate": 1000000, "delay": 0}, {"at": 1000000000, "rate": 1000000000000000000, "delay": 0}]}}"#;
     let said = refused(run(&scenario(network, BULK, ""), 1));
     assert!(said.contains("33554432 events at 1.0") && said.contains("links bottleneck"), "{said}");
@@ -40,10 +40,10 @@ fn an_instant_that_does_not_pass_ends_the_run() {
 #[test]
 fn memory_is_bounded_whatever_takes_it() {
     let datagrams = r#""workload": {"kind": "constant-rate", "rate": 1000000000, "payload": 1200}"#;
-    let slow = r#"{"rate_bps": 1000000, "delay_ns": 1000000}"#;
-    let late = r#"{"rate_bps": 1000000000, "delay_ns": 100000000000}"#;
-    let small = r#"{"rate_bps": 1000000, "queue": {"kind": "drop-tail", "limit": {"packets": 10}}}"#;
-    let wide = r#"{"rate_bps": 1000000000, "delay_ns": 1000000}"#;
+    let slow = r#"{"rate": 1000000, "delay": 1000000}"#;
+    let late = r#"{"rate": 1000000000, "delay": 100000000000}"#;
+    let small = r#"{"rate": 1000000, "queue": {"kind": "drop-tail", "limit": {"packets": 10}}}"#;
+    let wide = r#"{"rate": 1000000000, "delay": 1000000}"#;
     let cases = [
         ("an unlimited queue", slow, datagrams, ""),
         ("the wire", late, datagrams, ""),
@@ -70,7 +70,7 @@ fn memory_is_bounded_whatever_takes_it() {
 
 #[test]
 fn a_bound_that_is_not_reached_changes_nothing() {
-    let scenario = scenario(r#"{"rate_bps": 10000000, "delay_ns": 1000000}"#, BULK, "");
+    let scenario = scenario(r#"{"rate": 10000000, "delay": 1000000}"#, BULK, "");
     let bounds = Bounds { memory: Some(1 << 30), ..Bounds::NONE };
     let bounded = run_with(&scenario, 1, &Customs::new(), &bounds).expect("runs");
     assert_eq!(bounded.digest, run(&scenario, 1).expect("runs").digest);
@@ -83,7 +83,7 @@ fn the_caller_ends_a_run() {
         asked.set(asked.get() + 1);
         asked.get() == 3
     };
-    let network = r#"{"rate_bps": 1000000000, "delay_ns": 1000000}"#;
+    let network = r#"{"rate": 1000000000, "delay": 1000000}"#;
     let bounds = Bounds { memory: None, stop: &stop };
     let outcome = run_with(&scenario(network, BULK, ""), 1, &Customs::new(), &bounds);
     assert!(matches!(outcome, Err(Error::Stopped)));
@@ -92,7 +92,7 @@ fn the_caller_ends_a_run() {
 
 #[test]
 fn a_packet_that_meets_too_many_changes_ends_the_run() {
-    let network = r#"{"rate_bps": 1, "capacity": {"kind": "random", "every": 1,
+    let network = r#"{"rate": 1, "capacity": {"kind": "random", "every": 1,
         "rate": {"kind": "constant", "value": 10.0}}}"#;
     let said = refused(run(&scenario(network, BULK, ""), 1));
     assert!(said.contains("changes of the capacity of link bottleneck"), "{said}");

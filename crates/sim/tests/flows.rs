@@ -41,7 +41,7 @@ fn each_sample_of_goodput_counts() {
 fn chain(flow: &str, seconds: u64) -> ackclock_sim::Scenario {
     parse(&format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "chain",
-             "bottleneck": {{"rate_bps": 8000000, "delay_ns": 10000000}}}},
+             "bottleneck": {{"rate": 8000000, "delay": 10000000}}}},
              "flows": [{{"profile": "linux-6", "congestion_control": "reno", {flow}}}]}}"#,
         seconds * 1_000_000_000
     ))
@@ -89,8 +89,8 @@ fn graphs_name_their_paths_and_wishbones_take_links_in_turn() {
                               "workload": {"kind": "transfer", "bytes": 30000}}]"#;
     let graph = format!(
         r#"{{"duration_ns": 3000000000, "network": {{"topology": "graph",
-            "links": [{{"name": "x", "link": {{"rate_bps": 1000000, "delay_ns": 1000000}}}},
-                      {{"name": "y", "link": {{"rate_bps": 1000000, "delay_ns": 1000000}}}}],
+            "links": [{{"name": "x", "link": {{"rate": 1000000, "delay": 1000000}}}},
+                      {{"name": "y", "link": {{"rate": 1000000, "delay": 1000000}}}}],
             "paths": [{{"name": "a", "forward": ["x"], "backward": ["y"]}},
                       {{"name": "b", "forward": ["y", "x"], "backward": ["y"]}}]}}, {flows}}}"#
     );
@@ -99,8 +99,8 @@ fn graphs_name_their_paths_and_wishbones_take_links_in_turn() {
     assert_conservation(output.table("links"));
 
     let wishbone = r#"{"duration_ns": 3000000000, "network": {"topology": "wishbone",
-        "bottleneck": {"rate_bps": 10000000, "delay_ns": 1000000},
-        "access_list": [{"delay_ns": 1000000}, {"delay_ns": 49000000}]},
+        "bottleneck": {"rate": 10000000, "delay": 1000000},
+        "access_list": [{"delay": 1000000}, {"delay": 49000000}]},
         "flows": [{"count": 3, "profile": "linux-6", "congestion_control": "reno",
                    "workload": {"kind": "transfer", "bytes": 20000}}]}"#;
     let output = run(&parse(wishbone).expect("reads"), 1).expect("runs");

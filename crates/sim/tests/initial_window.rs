@@ -19,7 +19,7 @@ struct Case {
 impl Default for Case {
     fn default() -> Case {
         Case {
-            rate: r#""rate_bps": 20000000,"#,
+            rate: r#""rate": 20000000,"#,
             delay_ms: 150,
             framing: 0,
             times_s: vec![0],
@@ -36,8 +36,8 @@ impl Case {
     fn run(&self) -> Output {
         let Case { rate, delay_ms, framing, batch, bytes, profile, stack, workload, .. } = self;
         let times: Vec<u64> = self.times_s.iter().map(|s| s * 1_000_000_000).collect();
-        let back = if rate.is_empty() { "" } else { r#""rate_bps": 20000000,"# };
-        let delay = format!(r#""delay_ns": {}"#, delay_ms * 1_000_000);
+        let back = if rate.is_empty() { "" } else { r#""rate": 20000000,"# };
+        let delay = format!(r#""delay": {}"#, delay_ms * 1_000_000);
         let limit = if *rate == SLOW { 40 } else { 500 };
         let json = format!(
             r#"{{"duration_ns": 120000000000, "network": {{"topology": "chain", "framing_bytes": {framing},
@@ -57,7 +57,7 @@ impl Case {
     }
 }
 
-const SLOW: &str = r#""rate_bps": 64000,"#;
+const SLOW: &str = r#""rate": 64000,"#;
 
 /// RFC 6928 §2 (table): segments that have arrived after each round, one ACK for two segments, an odd one waiting, cwnd
 /// plus one for each ACK, infinite rate.

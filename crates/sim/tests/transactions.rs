@@ -9,9 +9,9 @@ use common::assert_conservation;
 fn transactions(pairs: u32, mbps: f64, seconds: u64, workload: &str, stack: &str, record: &str) -> Scenario {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell",
-            "bottleneck": {{"rate_bps": {}, "delay_ns": 150000000,
+            "bottleneck": {{"rate": {}, "delay": 150000000,
                             "queue": {{"kind": "drop-tail", "limit": {{"packets": 500}}}}}},
-            "reverse": {{"bottleneck": {{"delay_ns": 150000000}}}}}},
+            "reverse": {{"bottleneck": {{"delay": 150000000}}}}}},
           "flows": [{{"count": {pairs}, "profile": "linux-6", "congestion_control": "cubic", "stack": {stack},
             "workload": {{"kind": "transactions", "request": 200,
                           "bytes": {{"kind": "constant", "value": 14480}}, {workload}}}}}],
@@ -183,7 +183,7 @@ fn a_dead_network_fails_them_all() {
     let mut scenario =
         transactions(1, 1.0, 200, r#""arrivals": {"kind": "at", "times": [0, 5]}"#, "{}", "{}");
     if let Some(link) = &mut scenario.network.bottleneck {
-        link.loss = ackclock_net::LossConfig::bernoulli(1.0);
+        link.loss = Some(ackclock_net::LossConfig::bernoulli(1.0));
     }
     let output = run(&scenario, 1).expect("runs");
     assert_eq!((sum(&output, "failed"), sum(&output, "completed")), (2, 0));
@@ -208,8 +208,8 @@ fn memory_is_for_what_is_open() {
 fn first_flight(stack: &str, bytes: u32) -> i64 {
     let json = format!(
         r#"{{"duration_ns": 490000000, "network": {{"topology": "chain",
-            "bottleneck": {{"rate_bps": 100000000, "delay_ns": 100000000}},
-            "reverse": {{"bottleneck": {{"delay_ns": 100000000}}}}}},
+            "bottleneck": {{"rate": 100000000, "delay": 100000000}},
+            "reverse": {{"bottleneck": {{"delay": 100000000}}}}}},
           "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "stack": {stack},
             "workload": {{"kind": "transactions", "request": 100, "bytes": {{"kind": "constant", "value": {bytes}}},
                           "arrivals": {{"kind": "at", "times": [0]}}}}}}]}}"#
@@ -242,8 +242,8 @@ fn handshakes_alone_may_be_lost() {
     let times = |backward: &str, forward: &str, rto_s: u64| {
         let json = format!(
             r#"{{"duration_ns": 60000000000, "network": {{"topology": "chain",
-                "bottleneck": {{"rate_bps": 100000000, "delay_ns": 100000000, {forward} "jitter_ns": 0}},
-                "reverse": {{"bottleneck": {{"delay_ns": 100000000, {backward} "jitter_ns": 0}}}}}},
+                "bottleneck": {{"rate": 100000000, "delay": 100000000, {forward} "jitter": 0}},
+                "reverse": {{"bottleneck": {{"delay": 100000000, {backward} "jitter": 0}}}}}},
               "flows": [{{"profile": "linux-6", "congestion_control": "cubic",
                 "stack": {{"initial_rto": {}}},
                 "workload": {{"kind": "transactions", "request": 100, "bytes": {{"kind": "constant", "value": 14480}},

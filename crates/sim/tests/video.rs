@@ -5,10 +5,10 @@ use ackclock_sim::{parse, run, Column, Output, Table};
 /// Players over 20 ms behind one link; the way back has a rate ten times as high, and a loss.
 fn players(mbps: f64, controller: &str, video: &str, flow: &str, seconds: u64, loss_back: f64) -> Output {
     let json = format!(
-        r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {{"rate_bps": 1000000000}},
-            "bottleneck": {{"rate_bps": {}, "delay_ns": 10000000,
+        r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {{"rate": 1000000000}},
+            "bottleneck": {{"rate": {}, "delay": 10000000,
                             "queue": {{"kind": "drop-tail", "limit": {{"packets": 50}}}}}},
-            "reverse": {{"bottleneck": {{"rate_bps": {}, "delay_ns": 10000000,
+            "reverse": {{"bottleneck": {{"rate": {}, "delay": 10000000,
                          "loss": {{"kind": "bernoulli", "p": {loss_back}}}}}}}}},
           "flows": [{{"profile": "linux-6", "congestion_control": "{controller}", {flow}
             "workload": {{"kind": "video", "request": 200, {video}}}}}]}}"#,
@@ -193,7 +193,7 @@ fn snapshot_of_three_players() {
 fn impossible_players_are_refused() {
     let refused = |video: &str, controller: &str| {
         let json = format!(
-            r#"{{"duration_ns": 1000000000, "network": {{"topology": "chain", "bottleneck": {{"delay_ns": 1}}}},
+            r#"{{"duration_ns": 1000000000, "network": {{"topology": "chain", "bottleneck": {{"delay": 1}}}},
               "flows": [{{"profile": "linux-6", "congestion_control": "{controller}", "workload": {{"kind": "video", {video}}}}}]}}"#
         );
         match parse(&json).and_then(|scenario| run(&scenario, 1)) {

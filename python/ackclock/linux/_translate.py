@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
-from ackclock.scenario import Stack
+from ackclock.scenario import Link, Stack
 from ackclock.scenario._described import schema
 
 __all__ = ["NETWORKS", "job", "kernel_controller"]
@@ -56,7 +56,7 @@ RECORDED = (
 RECORD_DEFAULTS = {"controller": "none"}
 """What of `record` the guest carries out, and what the rest of it must be."""
 
-LINK_KEYS = ("rate_bps", "delay_ns", "queue", "loss", "jitter_ns", "reorder", "name")
+LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "name")
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions")
 """Workloads over TCP and PCC that the guest carries out; of plain datagrams it carries out all."""
@@ -339,15 +339,15 @@ def _written(key: str, value: object) -> str:
     """The value of a compiled key as a message shows it: times with their unit, tables by their kind."""
     if isinstance(value, Mapping) and "kind" in value:
         return quote(value["kind"])
-    return f"{value} ns" if key.endswith("_ns") else quote(value)
+    return quote(Link.takes[key].shown(value))
 
 
 def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
     """One link as disciplines in a row: loss, queue with rate, delay."""
     for key, value in link.items():
-        if value and (key in ("jitter_ns", "reorder") or key not in LINK_KEYS):
-            raise _NotByQdiscError(f"{place}.{key.removesuffix('_ns')}", _written(key, value))
-    rate_bps, delay = link.get("rate_bps"), link.get("delay_ns", 0)
+        if value and (key in ("jitter", "reorder") or key not in LINK_KEYS):
+            raise _NotByQdiscError(f"{place}.{key}", _written(key, value))
+    rate_bps, delay = link.get("rate"), link["delay"]
     if rate_bps is not None and rate_bps < 8:
         raise _NotByQdiscError(f"{place}.rate", f"{rate_bps} bit/s")
     rate = 0 if rate_bps is None else rate_bps // 8

@@ -10,9 +10,7 @@ from ackclock.scenario import _tables
 from ackclock.scenario._tables import *  # noqa: F403 - what the engine describes
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 from ackclock.scenario.flow import Flows
-from ackclock.scenario.host import Host, Times, Xen
-from ackclock.scenario.link import Link, NamedLink
-from ackclock.scenario.network import Network, Path, Reverse
+from ackclock.scenario.network import NamedLink, Network, Path, Reverse
 from ackclock.scenario.record import Record
 from ackclock.scenario.scenario import CapturePoint, Scenario, load
 
@@ -22,8 +20,6 @@ __all__ = [
     "Constant",
     "Exponential",
     "Flows",
-    "Host",
-    "Link",
     "Lognormal",
     "NamedLink",
     "Network",
@@ -31,9 +27,7 @@ __all__ = [
     "Record",
     "Reverse",
     "Scenario",
-    "Times",
     "Uniform",
-    "Xen",
     "load",
 ]
 __all__ += _tables.__all__

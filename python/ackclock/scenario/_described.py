@@ -54,14 +54,11 @@ class Takes:
         From such a value, the key's name and the bandwidth-delay product in packets to what the engine reads.
     shown
         From what the engine reads to the value in a scenario.
-    tables
-        Classes of the tables that it holds, if it does.
     """
 
     annotation: Any
     compiled: Callable[[Any, str, Fraction], Any] = lambda value, _key, _bdp: value
     shown: Callable[[Any], Any] = lambda value: value
-    tables: tuple[type[Described], ...] = ()
 
 
 class Described(Table):
@@ -93,6 +90,9 @@ def schema() -> dict[str, Any]:
 
 Rules = Sequence[tuple[Sequence[str], type[Described]]]
 """Keys, and the base class of every table that has all of them."""
+
+made: dict[str, type[Described]] = {}
+"""Every class, by name: a table that several keys hold is one class."""
 
 
 def family(name: str, rules: Rules = ()) -> tuple[type[Described], ...]:
@@ -132,13 +132,6 @@ def _older(name: str) -> UnavailableError:
     )
 
 
-def named(*tables: type[Described]) -> dict[str, type[Described]]:
-    """These and the tables that they hold, by name."""
-    found = {table.__name__: table for table in tables}
-    held = [inner for table in tables for takes in table.takes.values() for inner in takes.tables]
-    return {**found, **named(*held)} if held else found
-
-
 def one_of(tables: Sequence[type[Described]]) -> Any:
     """The annotation of a key that holds one of these tables."""
     return Annotated[Union[tuple(tables)], Field(discriminator="kind"), tagged(*tables)]  # noqa: UP007 - made of a list
@@ -155,6 +148,8 @@ def _camel(kind: str) -> str:
 
 
 def _made(name: str, entry: Mapping[str, Any], rules: Rules, kind: Mapping[str, str] | None = None) -> type[Described]:
+    if name in made:
+        return made[name]
     takes = {key["name"]: _takes(key["takes"], rules) for key in entry["keys"]}
     fields: dict[str, Any] = {key: (Literal[value], ...) for key, value in (kind or {}).items()}
     for key in entry["keys"]:
@@ -176,6 +171,7 @@ def _made(name: str, entry: Mapping[str, Any], rules: Rules, kind: Mapping[str, 
         **fields,
     )
     table.takes = takes
+    made[name] = table
     return table
 
 
@@ -220,10 +216,10 @@ def _takes(takes: Mapping[str, Any], rules: Rules) -> Takes:
             return Takes(Annotated[str, AfterValidator(_readable)], lambda value, _key, _bdp: read(value).counts)
         case "one of":
             members = family(takes["family"], rules)
-            return Takes(one_of(members), _engine, lambda value: _of_kind(value["kind"], members), members)
+            return Takes(one_of(members), _engine, lambda value: _of_kind(value["kind"], members))
         case "table":
             table = _made(_camel(takes["table"]["kind"]), takes["table"], rules)
-            return Takes(table, _engine, tables=(table,))
+            return Takes(table, _engine)
         case "list":
             return _list(_takes(takes["of"], rules), takes["least"])
     raise AssertionError(takes)
@@ -235,7 +231,7 @@ def _list(of: Takes, least: int) -> Takes:
 
     entries: Any = tuple.__class_getitem__((of.annotation, ...))
     annotation = Annotated[entries, Field(min_length=least)] if least else entries
-    return Takes(annotation, compiled, lambda values: tuple(map(of.shown, values)), of.tables)
+    return Takes(annotation, compiled, lambda values: tuple(map(of.shown, values)))
 
 
 def _readable(file: str) -> str:
@@ -246,8 +242,11 @@ def _readable(file: str) -> str:
     return file
 
 
-def _engine(value: Described, _key: str, bdp: Fraction) -> dict[str, Any]:
-    return value.engine(bdp)
+def _engine(value: Described, key: str, bdp: Fraction) -> dict[str, Any]:
+    try:
+        return value.engine(bdp)
+    except ScenarioError as error:
+        raise error.within(key) from None
 
 
 def _of_kind(kind: str, members: Iterable[type[Described]]) -> Described:

@@ -9,8 +9,9 @@ from pydantic import model_validator
 
 from ackclock import units
 from ackclock.errors import ScenarioError, quote
-from ackclock.scenario._base import bits_per_second, nanoseconds
+from ackclock.scenario._base import bits_per_second, byte_count, nanoseconds
 from ackclock.scenario._described import Described
+from ackclock.scenario._mahimahi import read
 
 
 class TargetWithinInterval(Described):
@@ -51,14 +52,6 @@ class MinBelowMaxAndLimit(Described):
             raise ScenarioError(key="limit", found=quote(self.limit), allowed=f"at least min, {quote(self.min)}")
 
 
-QUEUES = (
-    (("target", "interval"), TargetWithinInterval),
-    (("mark", "limit"), MarkWithinLimit),
-    (("min", "max", "limit"), MinBelowMaxAndLimit),
-)
-"""Keys -> the rules of every queue that has all of them."""
-
-
 class LastNotBeforeFirst(Described):
     """A scripted loss: the last segment does not come before the first."""
 
@@ -67,9 +60,6 @@ class LastNotBeforeFirst(Described):
         if self.last is not None and self.last < self.first:
             raise ScenarioError(key="last", found=str(self.last), allowed=f"{self.first} (first) or more")
         return self
-
-
-LOSSES = ((("first", "last"), LastNotBeforeFirst),)
 
 
 class StepsInOrder(Described):
@@ -92,9 +82,6 @@ class StepsInOrder(Described):
                 allowed=f"a time after the last step, {quote(self.steps[-1].at)}",
             )
         return self
-
-
-CAPACITIES = ((("steps", "repeat"), StepsInOrder),)
 
 
 class RateOrLoad(Described):
@@ -162,14 +149,6 @@ class LadderAscendsAndBuffersHoldChunks(Described):
         return self
 
 
-WORKLOADS = (
-    (("rate", "load"), RateOrLoad),
-    (("times",), TimesInOrder),
-    (("initial_window_mix", "objects"), SharesSumToOneAndObjectsStandAlone),
-    (("ladder", "chunk", "buffer", "buffer_max", "startup"), LadderAscendsAndBuffersHoldChunks),
-)
-
-
 class OneBufferAndWhatDetectionNeeds(Described):
     """A stack: one receive buffer; FACK and RACK need SACK."""
 
@@ -194,4 +173,82 @@ class OneBufferAndWhatDetectionNeeds(Described):
         return self
 
 
-STACK = ((("socket_buffer", "receive_buffer", "sack", "detection"), OneBufferAndWhatDetectionNeeds),)
+class RateOrCapacity(Described):
+    """A link: which kinds of capacity have a rate of their own, and which need the link's."""
+
+    @model_validator(mode="after")
+    def _one_capacity(self: Any) -> Any:
+        capacity = self.capacity
+        if hasattr(capacity, "opportunity") and self.rate is not None:
+            raise ScenarioError(
+                key="rate",
+                found=f"{quote(self.rate)} with a capacity of kind {quote(capacity.kind)}",
+                allowed="no rate",
+            )
+        if hasattr(capacity, "tick") and self.rate is None:
+            raise ScenarioError(
+                key="rate",
+                found=f"nothing with a capacity of kind {quote(capacity.kind)}",
+                allowed="a rate: what its ticks give",
+            )
+        if hasattr(capacity, "steps"):
+            rates = [bits_per_second(step.rate) for step in capacity.steps if step.rate is not None]
+            late = nanoseconds(capacity.steps[0].at) > 0
+            if self.rate is None and rates and late:
+                raise ScenarioError(
+                    key="rate", found="nothing", allowed="a rate up to the first step, or a step at 0 s with one"
+                )
+            begins = self.rate is not None and late
+            if capacity.repeat is not None and rates and not any(rates) and not begins:
+                raise ScenarioError(
+                    key="capacity.steps", found="no rate but zero, again and again", allowed="a rate above zero"
+                )
+        return self
+
+    def mean_bps(self: Any) -> int | None:
+        """Rate, that of a trace being its mean; None if it is infinite."""
+        if hasattr(self.capacity, "opportunity"):
+            counts = read(self.capacity.file).counts
+            return round(sum(counts) * byte_count(self.capacity.opportunity) * 8000 / (len(counts) - 1))
+        if self.rate is None and hasattr(self.capacity, "steps") and self.capacity.steps[0].rate is not None:
+            return bits_per_second(self.capacity.steps[0].rate)
+        return None if self.rate is None else bits_per_second(self.rate)
+
+
+class HostKeysFit(Described):
+    """A host: one way to say when the card interrupts, a gate where links freeze, a burst where one is made up."""
+
+    @model_validator(mode="after")
+    def _consistent(self: Any) -> Any:
+        if self.receive_interval is not None and self.interrupt_rate is not None:
+            raise ScenarioError(
+                key="interrupt_rate", found=f"{self.interrupt_rate} beside receive_interval", allowed="one of the two"
+            )
+        if self.emulates_links and not self.shared:
+            raise ScenarioError(key="shared", found="false with emulates_links = true", allowed="true")
+        if self.emulates_links and self.gate is None and self.preset is None:
+            raise ScenarioError(
+                key="emulates_links", found="true without a gate", allowed="a gate, or a preset that has one"
+            )
+        if "burst" in self.model_fields_set and self.catch_up != "burst":
+            raise ScenarioError(
+                key="burst", found=f"{self.burst} with catch_up = {quote(self.catch_up)}", allowed='catch_up = "burst"'
+            )
+        return self
+
+
+ALL = (
+    (("target", "interval"), TargetWithinInterval),
+    (("mark", "limit"), MarkWithinLimit),
+    (("min", "max", "limit"), MinBelowMaxAndLimit),
+    (("first", "last"), LastNotBeforeFirst),
+    (("steps", "repeat"), StepsInOrder),
+    (("rate", "load"), RateOrLoad),
+    (("times",), TimesInOrder),
+    (("initial_window_mix", "objects"), SharesSumToOneAndObjectsStandAlone),
+    (("ladder", "chunk", "buffer", "buffer_max", "startup"), LadderAscendsAndBuffersHoldChunks),
+    (("socket_buffer", "receive_buffer", "sack", "detection"), OneBufferAndWhatDetectionNeeds),
+    (("rate", "capacity"), RateOrCapacity),
+    (("receive_interval", "interrupt_rate", "emulates_links", "burst"), HostKeysFit),
+)
+"""Keys -> the rules of every table that has all of them."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from ackclock.scenario import _rules
-from ackclock.scenario._described import family, named, one_of, single
+from ackclock.scenario._described import family, made, one_of, single
 
-_QUEUES = family("queues", _rules.QUEUES)
-_LOSSES = family("losses", _rules.LOSSES)
-_CAPACITIES = family("capacities", _rules.CAPACITIES)
-_WORKLOADS = family("workloads", _rules.WORKLOADS)
-Queue = one_of(_QUEUES)
-Loss = one_of(_LOSSES)
-Capacity = one_of(_CAPACITIES)
-Workload = one_of(_WORKLOADS)
+Queue = one_of(family("queues", _rules.ALL))
+Loss = one_of(family("losses", _rules.ALL))
+Capacity = one_of(family("capacities", _rules.ALL))
+Workload = one_of(family("workloads", _rules.ALL))
+for _kind in ("reorder", "link", "host", "stack"):
+    single(_kind, _rules.ALL)
 
-_ALL = named(*_QUEUES, *_LOSSES, *_CAPACITIES, *_WORKLOADS, single("reorder"), single("stack", _rules.STACK))
-globals().update(_ALL)
-__all__ = list(_ALL)
+globals().update(made)
+__all__ = list(made)

@@ -5,6 +5,7 @@ Length: it is written, and grows with every mechanism.
 
 from typing import Literal, TypeAlias
 
+from ackclock.scenario import _rules
 from ackclock.scenario._described import Described
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 
@@ -22,7 +23,7 @@ class NetemLimit(Described):
     limit: str
     """Packets or multiples of the bandwidth-delay product."""
 
-class Codel(Described):
+class Codel(_rules.TargetWithinInterval):
     """CoDel (RFC 8289): drops by the time that packets waited."""
 
     kind: Literal["codel"]
@@ -35,7 +36,7 @@ class Codel(Described):
     ecn: bool = False
     """Mark packets that can be marked instead of dropping them."""
 
-class FqCodel(Described):
+class FqCodel(_rules.TargetWithinInterval):
     """FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel.
 
     Beyond the limit, which all queues share, the one with the most bytes loses the packet at its head.
@@ -70,7 +71,7 @@ class Pie(Described):
     ecn: bool = False
     """Mark packets that can be marked instead of dropping them, while the drop probability is at most 10 % (§5.1)."""
 
-class Threshold(Described):
+class Threshold(_rules.MarkWithinLimit):
     """Marks every packet that arrives while at least `mark` wait (DCTCP's switch); what cannot be marked passes."""
 
     kind: Literal["threshold"]
@@ -79,7 +80,7 @@ class Threshold(Described):
     limit: str | None = None
     """Packets or multiples of the bandwidth-delay product; absent: unlimited."""
 
-class Red(Described):
+class Red(_rules.MinBelowMaxAndLimit):
     """RED (Floyd and Jacobson 1993), gentle: drops at random as the mean queue grows."""
 
     kind: Literal["red"]
@@ -96,7 +97,7 @@ class Red(Described):
     ecn: bool = False
     """Mark packets that can be marked instead of dropping them."""
 
-class Choke(Described):
+class Choke(_rules.MinBelowMaxAndLimit):
     """CHOKe (Pan, Prabhakar and Psounis 2000): RED, and an arrival that meets a packet of its own connection in a random place of the queue is dropped together with it."""
 
     kind: Literal["choke"]
@@ -169,6 +170,18 @@ class Listed(Described):
     applies_to: Literal["all", "syn", "data"] = "all"
     """Packets that it is for; others pass and are not counted."""
 
+class Drop(_rules.LastNotBeforeFirst):
+    """Data segments that a scripted loss drops."""
+
+    flow: int = 0
+    """Flow, counted from 0."""
+    first: int
+    """First segment, counted from 1 in the order of first transmission."""
+    last: int | None = None
+    """Last segment; absent: the first one only."""
+    transmission: int = 0
+    """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
+
 class Scripted(Described):
     """Exactly the listed transmissions are lost."""
 
@@ -176,7 +189,19 @@ class Scripted(Described):
     drops: tuple[Drop, ...]
     """The list."""
 
-class Schedule(Described):
+class Step(Described):
+    """What a link is like from an instant on; what is absent stays as it was."""
+
+    at: str
+    """Since the start of the run, or of the cycle."""
+    rate: str | None = None
+    """Rate; zero: nothing is transmitted."""
+    delay: str | None = None
+    """Propagation delay. Packets keep their order when it falls."""
+    loss: float | str | None = None
+    """Share of arriving packets that is lost, besides what the link's own loss takes."""
+
+class Schedule(_rules.StepsInOrder):
     """Rate, delay and loss change at listed times, once or in a cycle. Up to the first, the link is as its own keys say."""
 
     kind: Literal["schedule"]
@@ -312,7 +337,40 @@ class Voice(Described):
     payload: str = "172 bytes"
     """UDP payload of a datagram: speech and RTP header."""
 
-class Transactions(Described):
+class Poisson(_rules.RateOrLoad):
+    """Clients come at random, independently: exponential intervals. `rate` or `load` says how often."""
+
+    kind: Literal["poisson"]
+    rate: float | None = None
+    """Clients per second, over all flows of the group."""
+    load: float | None = None
+    """Offered load: the responses' packets, each sent once, as a share of the bottleneck's rate."""
+    load_counts: Literal["data", "all"] = "data"
+    """What `load` counts: data packets, or also SYN-ACK, FIN and two ACKs of each connection."""
+
+class Regular(Described):
+    """Clients come at equal intervals, the first at the flow's start."""
+
+    kind: Literal["periodic"]
+    interval: str
+    """From one to the next, for each flow."""
+
+class At(_rules.TimesInOrder):
+    """Clients come at given times."""
+
+    kind: Literal["at"]
+    times: tuple[str, ...]
+    """After the flow's start, in order."""
+
+class InitialWindow(Described):
+    """One entry of a mix of initial windows."""
+
+    segments: int
+    """Initial window."""
+    share: float | str
+    """Probability."""
+
+class Transactions(_rules.SharesSumToOneAndObjectsStandAlone):
     """Clients at the receiving end come and go: connect, request, response, close, each on a connection of its own.
 
     The flows of the group are client-server pairs; arrivals, `count` and `max_open` are those of the whole group. What the k-th transaction of a flow draws depends on the seed alone: arms of a comparison see the same clients.
@@ -346,7 +404,35 @@ class Transactions(Described):
     close: Literal["server", "client"] = "server"
     """Who closes first: the server when it has written the last response, or the client when it has read it."""
 
-class Video(Described):
+class Festive(Described):
+    """FESTIVE (CoNEXT 2012): harmonic mean, one level at a time, delayed updates, requests at random times."""
+
+    kind: Literal["festive"]
+    window: int = 20
+    """Chunks in the harmonic mean of the throughput."""
+    safety: float = 0.85
+    """Share of the estimate that a bitrate may have (p)."""
+    alpha: float = 12.0
+    """Weight of efficiency against stability."""
+    horizon: int = 5
+    """Chunks over which switches are counted: the 20 s of the authors' slides with chunks of 4 s."""
+    randomised: bool = True
+    """The buffer at which the next chunk is asked for is drawn around the target; else it is the target."""
+    gradual: bool = True
+    """One level at a time, up from the k-th only after k chunks there; else straight to the highest that `safety` allows."""
+    delayed: bool = True
+    """A switch waits until the efficiency that it wins outweighs the instability that it adds."""
+
+class RateBased(Described):
+    """The highest bitrate below the throughput of the last chunk, or below its moving average."""
+
+    kind: Literal["rate-based"]
+    weight: float = 1.0
+    """Weight of the last chunk in the moving average; 1: the last chunk alone."""
+    safety: float = 1.0
+    """Share of the estimate that a bitrate may have."""
+
+class Video(_rules.LadderAscendsAndBuffersHoldChunks):
     """A player at the receiving end: fetches chunks over one connection, at bitrates of its choice, and plays them.
 
     It asks for the next chunk at once until the buffer has reached its target, then each time that it has run down to it. A chunk's size, relative to its bitrate, depends on the seed, the flow and its number only: arms of a comparison watch the same video. Over PCC the request is a datagram on the way back.
@@ -391,7 +477,99 @@ class Reorder(Described):
     extra_delay: str
     """How much later they arrive."""
 
-class Stack(Described):
+class Link(_rules.RateOrCapacity):
+    """One direction of a link."""
+
+    rate: str | None = None
+    """Rate; absent: infinite."""
+    delay: str = "0 s"
+    """Propagation delay, one way."""
+    queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake | None = None
+    """Queue; absent: unlimited, first in, first out."""
+    loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | None = None
+    """Loss ahead of the queue; absent: none."""
+    jitter: str = "0 s"
+    """Random extra delay, uniform from zero to this; order is kept."""
+    reorder: Reorder | None = None
+    """Reordering; absent: none."""
+    capacity: Schedule | Random | Mahimahi | Dummynet | None = None
+    """How rate, delay and loss vary in time; absent: they do not."""
+
+class Times(Described):
+    """On-times and off-times drawn in turn; the first on-time is cut at a random point."""
+
+    kind: Literal["times"]
+    on: Constant | Uniform | Lognormal | Exponential | Choice
+    """How long the processor is there."""
+    off: Constant | Uniform | Lognormal | Exponential | Choice
+    """How long it is not."""
+
+class Xen(Described):
+    """A virtual machine under Xen's credit scheduler: on for one, two or three ticks of 10 ms, off while each of its competitors has a slice of 30 ms."""
+
+    kind: Literal["xen"]
+    competitors: int = 1
+    """Other virtual machines that are always busy."""
+
+class Host(_rules.HostKeysFit):
+    """A host that flow groups name; a host that is not described is perfect.
+
+    Flows, senders and receivers alike, that name one host freeze together and share its cores and its card.
+    """
+
+    name: str
+    """Name that flow groups use."""
+    shared: bool = True
+    """One machine for all that name it; otherwise one for each flow."""
+    preset: Literal["clean", "xen-shared", "light", "micro", "single-core"] | None = None
+    """Gate and cores at once; keys given beside it take precedence."""
+    gate: Times | Xen | None = None
+    """When the processor is taken away: meanwhile nothing is received or sent, and no timer fires; absent: never."""
+    receives_on: bool = False
+    """The gate stops sending and timers only, as when the thread that sends is held up and the one that receives is not."""
+    emulates_links: bool = False
+    """The network is emulated in this machine: its links freeze with it, and what is overdue leaves them at once."""
+    cores: int | None = None
+    """Cores; processes beyond that number take turns; absent: as many as needed."""
+    slice: str = "3 ms"
+    """Longest time that a process runs while others wait for its core."""
+    busy_wait: bool | None = None
+    """A sender of datagrams never gives its core away while it is open; absent: false, or as the preset says."""
+    send_cost: str = "0 s"
+    """Work of a process for each packet it sends."""
+    receive_cost: str = "0 s"
+    """Work of a process for each packet it receives."""
+    receive_interval: str | None = None
+    """Least time between two interrupts of the card; packets wait for the next one; absent: each interrupts."""
+    interrupt_rate: int | None = None
+    """The same as interrupts per second (ITR)."""
+    transmit_interval: str | None = None
+    """Least time between two hand-overs to the line; packets leave back to back; absent: each at once."""
+    batch: int = 1
+    """Packets that leave together (segmentation offload; reports in batches)."""
+    batch_flush: str = "1 ms"
+    """How long the oldest waits for that number."""
+    tick: str | None = None
+    """Period of the clock that wakes paced senders; absent: exact."""
+    catch_up: Literal["none", "burst", "full"] = "none"
+    """What of a paced sender's lateness beyond a tick is made up by packets back to back."""
+    burst: int = 10
+    """With catch_up = "burst": at most this many packets."""
+
+class MetricsCache(Described):
+    """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
+
+    Without ssthresh the first connection is a cold start; those after it are warm.
+    """
+
+    destination: str = "peer"
+    """Name; groups that give the same one share what is remembered."""
+    ssthresh: int | None = None
+    """Slow-start threshold remembered at the start, segments; absent: none."""
+    cwnd: int | None = None
+    """Window remembered at the start, segments; no connection starts with it."""
+
+class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """Settings of a host that override its profile; every one absent: as in the profile."""
 
     smss: str | None = None
@@ -463,104 +641,6 @@ class Stack(Described):
     metrics_cache: MetricsCache | None = None
     """The hosts remember ssthresh from one connection to the next; absent: they do not."""
 
-class Drop(Described):
-    """Data segments that a scripted loss drops."""
-
-    flow: int = 0
-    """Flow, counted from 0."""
-    first: int
-    """First segment, counted from 1 in the order of first transmission."""
-    last: int | None = None
-    """Last segment; absent: the first one only."""
-    transmission: int = 0
-    """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
-
-class Step(Described):
-    """What a link is like from an instant on; what is absent stays as it was."""
-
-    at: str
-    """Since the start of the run, or of the cycle."""
-    rate: str | None = None
-    """Rate; zero: nothing is transmitted."""
-    delay: str | None = None
-    """Propagation delay. Packets keep their order when it falls."""
-    loss: float | str | None = None
-    """Share of arriving packets that is lost, besides what the link's own loss takes."""
-
-class Poisson(Described):
-    """Clients come at random, independently: exponential intervals. `rate` or `load` says how often."""
-
-    kind: Literal["poisson"]
-    rate: float | None = None
-    """Clients per second, over all flows of the group."""
-    load: float | None = None
-    """Offered load: the responses' packets, each sent once, as a share of the bottleneck's rate."""
-    load_counts: Literal["data", "all"] = "data"
-    """What `load` counts: data packets, or also SYN-ACK, FIN and two ACKs of each connection."""
-
-class Regular(Described):
-    """Clients come at equal intervals, the first at the flow's start."""
-
-    kind: Literal["periodic"]
-    interval: str
-    """From one to the next, for each flow."""
-
-class At(Described):
-    """Clients come at given times."""
-
-    kind: Literal["at"]
-    times: tuple[str, ...]
-    """After the flow's start, in order."""
-
-class InitialWindow(Described):
-    """One entry of a mix of initial windows."""
-
-    segments: int
-    """Initial window."""
-    share: float | str
-    """Probability."""
-
-class Festive(Described):
-    """FESTIVE (CoNEXT 2012): harmonic mean, one level at a time, delayed updates, requests at random times."""
-
-    kind: Literal["festive"]
-    window: int = 20
-    """Chunks in the harmonic mean of the throughput."""
-    safety: float = 0.85
-    """Share of the estimate that a bitrate may have (p)."""
-    alpha: float = 12.0
-    """Weight of efficiency against stability."""
-    horizon: int = 5
-    """Chunks over which switches are counted: the 20 s of the authors' slides with chunks of 4 s."""
-    randomised: bool = True
-    """The buffer at which the next chunk is asked for is drawn around the target; else it is the target."""
-    gradual: bool = True
-    """One level at a time, up from the k-th only after k chunks there; else straight to the highest that `safety` allows."""
-    delayed: bool = True
-    """A switch waits until the efficiency that it wins outweighs the instability that it adds."""
-
-class RateBased(Described):
-    """The highest bitrate below the throughput of the last chunk, or below its moving average."""
-
-    kind: Literal["rate-based"]
-    weight: float = 1.0
-    """Weight of the last chunk in the moving average; 1: the last chunk alone."""
-    safety: float = 1.0
-    """Share of the estimate that a bitrate may have."""
-
-class MetricsCache(Described):
-    """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
-
-    Without ssthresh the first connection is a cold start; those after it are warm.
-    """
-
-    destination: str = "peer"
-    """Name; groups that give the same one share what is remembered."""
-    ssthresh: int | None = None
-    """Slow-start threshold remembered at the start, segments; absent: none."""
-    cwnd: int | None = None
-    """Window remembered at the start, segments; no connection starts with it."""
-
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
@@ -584,7 +664,9 @@ __all__ = [
     "Fetch",
     "FqCodel",
     "GilbertElliott",
+    "Host",
     "InitialWindow",
+    "Link",
     "Listed",
     "Mahimahi",
     "MetricsCache",
@@ -606,8 +688,10 @@ __all__ = [
     "Step",
     "Threshold",
     "Throttled",
+    "Times",
     "Transactions",
     "Transfer",
     "Video",
     "Voice",
+    "Xen",
 ]

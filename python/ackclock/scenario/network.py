@@ -9,10 +9,17 @@ from pydantic import model_validator
 
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.scenario._base import Framing, Table, byte_count, nanoseconds, without_none
-from ackclock.scenario.link import Link, NamedLink
+from ackclock.scenario._tables import Link
 
 MTU = 1500
 """Bytes of a full IP packet, the unit in which a bandwidth-delay product is counted."""
+
+
+class NamedLink(Link):
+    """A link of a graph."""
+
+    name: str
+    """Name that paths use."""
 
 
 class Reverse(Table):
@@ -169,7 +176,7 @@ class Network(Table):
             try:
                 return None if value is None else value.engine(bdp)
             except ScenarioError as error:
-                raise error.within(f"network.{key}.queue") from None
+                raise error.within(f"network.{key}") from None
 
         return without_none(
             topology=self.topology,

@@ -17,11 +17,9 @@ from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.own import OwnClass
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
 from ackclock.scenario._mahimahi import read
-from ackclock.scenario._tables import DropTail, Mahimahi, Population, Scripted
+from ackclock.scenario._tables import DropTail, Host, Link, Mahimahi, Population, Scripted
 from ackclock.scenario._toml import check_keys, to_toml
 from ackclock.scenario.flow import Flows
-from ackclock.scenario.host import Host
-from ackclock.scenario.link import Link
 from ackclock.scenario.network import MTU, Network
 from ackclock.scenario.record import Record
 

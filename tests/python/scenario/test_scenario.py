@@ -241,7 +241,7 @@ def test_compiles_to_si_units(minimal):
     minimal["flows"][0] |= {"workload": {**FETCH, "pause": "2 s"}, "stack": {"min_rto": "200 ms", "beta": 0.7}}
     compiled = json.loads(Scenario.from_dict(minimal).to_engine_json(capture="sender"))
     assert compiled["duration_ns"] == 2_000_000_000
-    assert compiled["network"]["bottleneck"]["rate_bps"] == 10_000_000
+    assert compiled["network"]["bottleneck"]["rate"] == 10_000_000
     flow = compiled["flows"][0]
     assert flow["stack"] == {"min_rto": 200_000_000, "beta": 0.7}
     assert (flow["workload"]["bytes"], flow["workload"]["pause"]) == (7680, 2_000_000_000)

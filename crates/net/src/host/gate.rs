@@ -5,20 +5,62 @@
 //! On-times and off-times are drawn in turn. The first on-time is cut at a random point, so that hosts with fixed times
 //! are not in step.
 
-use ackclock_core::{Distribution, Span, Stream, Time};
+use ackclock_core::schema::{Refusal, Takes, Unit};
+use ackclock_core::{family, table, Distribution, Span, Stream, Time};
 
-/// Distributions of the times, in seconds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GateConfig {
-    /// How long the host runs.
-    pub on: Distribution,
-    /// How long it does not.
-    pub off: Distribution,
+table! {
+    /// On-times and off-times drawn in turn; the first on-time is cut at a random point.
+    pub struct TimesParams "times" {
+        /// How long the processor is there.
+        on: Distribution = Takes::Drawn(Unit::Duration);
+        /// How long it is not.
+        off: Distribution = Takes::Drawn(Unit::Duration);
+    }
+}
+
+table! {
+    /// A virtual machine under Xen's credit scheduler: on for one, two or three ticks of 10 ms, off while each of its
+    /// competitors has a slice of 30 ms.
+    pub struct XenParams "xen" {
+        /// Other virtual machines that are always busy.
+        competitors: u32 = Takes::Whole(1, 1000), 1;
+    }
+}
+
+family! {
+    /// When the processor is taken away.
+    pub enum GateConfig "gates" {
+        Times(TimesParams),
+        Xen(XenParams),
+    }
+}
+
+/// Slice of Xen's credit scheduler, s; it looks at its queue three times in each.
+pub(super) const SLICE: f64 = 0.03;
+const TICK: f64 = 0.01;
+
+impl GateConfig {
+    /// The times, unless none passes.
+    pub(super) fn times(&self) -> Result<TimesParams, Refusal> {
+        let times = match self {
+            GateConfig::Times(times) => times.clone(),
+            GateConfig::Xen(xen) => TimesParams {
+                on: Distribution::Choice { values: [1.0, 2.0, 3.0].map(|ticks| TICK * ticks).to_vec() },
+                off: Distribution::Constant { value: SLICE * xen.competitors as f64 },
+            },
+        };
+        for (key, drawn) in [("on", &times.on), ("off", &times.off)] {
+            if drawn.mean() <= 0.0 {
+                return Err(Refusal::new(format_args!("{drawn:?}"), "times above zero").within(key));
+            }
+        }
+        Ok(times)
+    }
 }
 
 /// A gate. Asked with times that never decrease.
 pub(crate) struct Gate {
-    config: GateConfig,
+    config: TimesParams,
     stream: Stream,
     open: bool,
     /// When that changes.
@@ -31,7 +73,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(config: GateConfig, mut stream: Stream) -> Gate {
+    pub(crate) fn new(config: TimesParams, mut stream: Stream) -> Gate {
         let first = seconds(config.on.draw(&mut stream) * stream.unit());
         let (stalled, longest, length) = (Span::ZERO, Span::ZERO, Span::ZERO);
         Gate { config, stream, open: true, until: Time::ZERO + first, stalled, stalls: 0, longest, length }
@@ -71,7 +113,7 @@ mod tests {
     use super::*;
 
     fn gate(on: Distribution, off: Distribution) -> Gate {
-        Gate::new(GateConfig { on, off }, Stream::new(5, "test"))
+        Gate::new(TimesParams { on, off }, Stream::new(5, "test"))
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! | file | mechanism |
 //! |---|---|
+//! | `config.rs` | what a scenario says of a host |
 //! | `gate.rs` | the processor is taken away (virtual machines) |
 //! | `cpu.rs` | n processes on k cores, cost of a packet |
 //! | `nic.rs` | interrupt coalescing on the way in, batches on the way out |
@@ -11,6 +12,7 @@
 //! What a paced sender does about its lateness is [`ackclock_core::HostPacing`]. Several flows, senders and receivers, can
 //! live on one host: then they freeze together and share its cores and its card.
 
+mod config;
 mod cpu;
 mod departures;
 mod gate;
@@ -18,35 +20,15 @@ mod nic;
 
 use ackclock_core::{HostPacing, Packet, Span, Stream, Time};
 
+pub use config::{HostConfig, HostParams, Preset, Repaid};
 pub use cpu::CpuConfig;
 pub use departures::Departures;
-pub use gate::GateConfig;
+pub use gate::{GateConfig, TimesParams, XenParams};
 pub use nic::Batching;
 
 use cpu::Cpu;
 use gate::Gate;
 use nic::Ring;
-
-/// A host.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HostConfig {
-    /// Name, unique in the run: random streams are derived from it.
-    pub name: String,
-    /// When the processor is taken away.
-    pub gate: Option<GateConfig>,
-    /// The gate stops sending and timers only: packets that come are taken in by somebody who goes on running.
-    pub receives_on: bool,
-    /// While it is, the links of the network stand still as well: they are emulated in the same machine.
-    pub emulates_links: bool,
-    /// Processor; `None` = as many cores as needed, and packets cost nothing.
-    pub cpu: Option<CpuConfig>,
-    /// From the card to the processes.
-    pub receive: Batching,
-    /// From the processes to the line.
-    pub transmit: Batching,
-    /// What becomes of the lateness of paced senders.
-    pub pacer: HostPacing,
-}
 
 /// A direction through the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

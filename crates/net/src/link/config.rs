@@ -1,11 +1,75 @@
 //! What a link is made of.
 
-use ackclock_core::{Rate, Span};
+use ackclock_core::schema::{Refusal, Takes, DURATION_OR_ZERO, RATE};
+use ackclock_core::{table, Rate, Span};
 
 use crate::capacity::CapacityConfig;
 use crate::loss::LossConfig;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
+
+table! {
+    /// One direction of a link.
+    pub struct LinkParams "link" {
+        /// Rate; absent: infinite.
+        rate: Option<Rate> = RATE;
+        /// Propagation delay, one way.
+        delay: Span = DURATION_OR_ZERO, Span::ZERO;
+        /// Queue; absent: unlimited, first in, first out.
+        queue: Option<QueueConfig> = Takes::OneOf(QueueConfig::FAMILY);
+        /// Loss ahead of the queue; absent: none.
+        loss: Option<LossConfig> = Takes::OneOf(LossConfig::FAMILY);
+        /// Random extra delay, uniform from zero to this; order is kept.
+        jitter: Span = DURATION_OR_ZERO, Span::ZERO;
+        /// Reordering; absent: none.
+        reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
+        /// How rate, delay and loss vary in time; absent: they do not.
+        capacity: Option<CapacityConfig> = Takes::OneOf(CapacityConfig::FAMILY);
+    }
+}
+
+impl LinkParams {
+    /// A link of this kind, or what the simulator cannot do.
+    pub fn named(&self, name: String) -> Result<LinkConfig, Refusal> {
+        let queue = self.queue.clone().unwrap_or(QueueConfig::UNLIMITED);
+        if !queue.is_simulated() {
+            let allowed = "another kind, or the linux backend: the simulator has no CAKE";
+            return Err(Refusal::new("cake", allowed).within("queue.kind"));
+        }
+        if let Some(capacity) = &self.capacity {
+            capacity.check(self.own_rate(), self.delay).map_err(|refusal| refusal.within("capacity"))?;
+        }
+        Ok(LinkConfig {
+            name,
+            rate: self.own_rate(),
+            delay: self.delay,
+            queue,
+            loss: self.loss.clone().unwrap_or(LossConfig::NONE),
+            jitter: self.jitter,
+            reorder: self.reorder.clone(),
+            capacity: self.capacity.clone(),
+        })
+    }
+
+    fn own_rate(&self) -> Rate {
+        self.rate.unwrap_or(Rate::INFINITE)
+    }
+
+    /// Rate that others go by; see [`CapacityConfig::nominal`].
+    pub fn nominal_rate(&self) -> Rate {
+        self.capacity.as_ref().map_or(self.own_rate(), |capacity| capacity.nominal(self.own_rate()))
+    }
+
+    /// The greatest rate for long.
+    pub fn greatest_rate(&self) -> Rate {
+        self.capacity.as_ref().map_or(self.own_rate(), |capacity| capacity.greatest(self.own_rate()))
+    }
+
+    /// The longest delay, jitter included.
+    pub fn longest_delay(&self) -> Span {
+        self.capacity.as_ref().map_or(self.delay, |capacity| capacity.longest(self.delay)) + self.jitter
+    }
+}
 
 /// What a link is made of.
 #[derive(Clone, Debug, PartialEq)]

@@ -197,8 +197,8 @@ mod tests {
     fn bursts(workload: &str, loss: f64, seconds: u64) -> Output {
         let json = format!(
             r#"{{"duration_ns": {}, "network": {{"topology": "chain",
-                 "bottleneck": {{"rate_bps": 8000000, "delay_ns": 10000000, "loss": {{"kind": "bernoulli", "p": {loss}}}}},
-                 "reverse": {{"bottleneck": {{"rate_bps": 8000000, "delay_ns": 10000000}}}}}},
+                 "bottleneck": {{"rate": 8000000, "delay": 10000000, "loss": {{"kind": "bernoulli", "p": {loss}}}}},
+                 "reverse": {{"bottleneck": {{"rate": 8000000, "delay": 10000000}}}}}},
                  "flows": [{{"profile": "linux-6", "congestion_control": "cubic",
                              "workload": {{"kind": "bursts", {workload}}}}}]}}"#,
             seconds * 1_000_000_000

@@ -7,12 +7,12 @@ use ackclock_sim::{parse, Scenario, Table};
 pub fn dumbbell(mbps: u64, flows: u64, seconds: u64, loss: f64, record: &str) -> Scenario {
     let rate = mbps * 1_000_000;
     let bdp = rate * 40 / 1000 / (8 * 1500);
-    let edge = format!(r#"{{"rate_bps": {}, "delay_ns": 1000000}}"#, 10 * rate);
+    let edge = format!(r#"{{"rate": {}, "delay": 1000000}}"#, 10 * rate);
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {edge}, "egress": {edge},
-            "bottleneck": {{"rate_bps": {rate}, "delay_ns": 18000000, "loss": {{"kind": "bernoulli", "p": {loss}}},
+            "bottleneck": {{"rate": {rate}, "delay": 18000000, "loss": {{"kind": "bernoulli", "p": {loss}}},
                             "queue": {{"kind": "drop-tail", "limit": {{"packets": {bdp}}}}}}},
-            "reverse": {{"bottleneck": {{"rate_bps": {rate}, "delay_ns": 18000000}}}}}},
+            "reverse": {{"bottleneck": {{"rate": {rate}, "delay": 18000000}}}}}},
           "flows": [{{"count": {flows}, "profile": "linux-6", "congestion_control": "cubic",
             "stagger_ns": 100000000, "workload": {{"kind": "bulk"}}}}],
           "record": {record}}}"#,
@@ -26,9 +26,9 @@ pub fn fetches(workload: &str, seconds: u64, loss: f64, record: &str) -> Scenari
     let loss = format!(r#""loss": {{"kind": "bernoulli", "p": {loss}}}"#);
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "chain", "framing_bytes": 14,
-            "bottleneck": {{"rate_bps": 1200000, "delay_ns": 50000000, {loss},
+            "bottleneck": {{"rate": 1200000, "delay": 50000000, {loss},
                             "queue": {{"kind": "drop-tail", "limit": {{"packets": 100}}}}}},
-            "reverse": {{"bottleneck": {{"delay_ns": 50000000, {loss}}}}}}},
+            "reverse": {{"bottleneck": {{"delay": 50000000, {loss}}}}}}},
           "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "workload": {workload}}}],
           "record": {record}}}"#,
         seconds * 1_000_000_000,

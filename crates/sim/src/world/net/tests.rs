@@ -45,7 +45,7 @@ fn workload() -> impl Strategy<Value = &'static str> {
 
 prop_compose! {
     fn link()(rate in 2_000_000u64..40_000_000, delay in 1_000u64..9_000_000, queue in queue(), loss in loss()) -> String {
-        format!(r#"{{{loss} "rate_bps": {rate}, "delay_ns": {delay}, "queue": {queue}}}"#)
+        format!(r#"{{{loss} "rate": {rate}, "delay": {delay}, "queue": {queue}}}"#)
     }
 }
 
