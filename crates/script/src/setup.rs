@@ -70,6 +70,8 @@ pub struct Setup {
     pub gso: bool,
     /// Generic receive offload.
     pub gro: bool,
+    /// TCP makes packets of one segment only (the device's `gso_max_segs`).
+    pub single: bool,
     /// CUBIC's parameters.
     pub cubic: CubicModule,
     /// Files of zeros that were written, by path; bytes. They exist only here.
@@ -88,6 +90,7 @@ impl Setup {
             tso: true,
             gso: true,
             gro: true,
+            single: false,
             cubic: CubicModule::default(),
             files: BTreeMap::new(),
         }

@@ -127,7 +127,8 @@ stack! {
     tso: bool = FLAG => |config, on| if on {
         config.buffers.get_or_insert(Buffers::UNLIMITED).tso = Some(Tso::LINUX);
     };
-    /// What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet.
+    /// What written data may take in memory before the application waits, as Linux counts it: payload, and 832 bytes a packet (456 in `linux-3.0`
+    /// and `linux-2.6`). Without `tso` each segment is a packet.
     send_buffer: u64 = SIZE => |config, bytes| {
         config.buffers.get_or_insert(Buffers::UNLIMITED).limit = Some(SendLimit::fixed(bytes));
     };

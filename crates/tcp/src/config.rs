@@ -264,6 +264,8 @@ pub struct Config {
     pub validate: Option<Span>,
     /// Data is sent from buffers.
     pub buffers: Option<Buffers>,
+    /// Memory that such a buffer takes beside its payload, bytes (Linux `truesize`).
+    pub buffer_overhead: u32,
     /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment in each of its
     /// parts; none: it hands over everything at once. Without `buffers`.
     pub writer: Option<SendLimit>,
@@ -282,6 +284,10 @@ pub struct Config {
     /// Makes the controller of each connection.
     pub controller: Recipe,
 }
+
+/// What a packet without offload took beside its payload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
+/// to the cache line in which 1448 bytes of payload end. The payload lay behind them.
+const HEAD_UP_TO_3_1: u32 = 456;
 
 /// Name and one line for each profile.
 pub const PROFILES: &[(&str, &str)] = &[
@@ -308,6 +314,7 @@ impl Config {
             "linux-3.0" => Config {
                 // TCP_TIMEOUT_INIT was 3 s before 3.1
                 initial_rto: Span::from_secs(3),
+                buffer_overhead: HEAD_UP_TO_3_1,
                 rule: rule("rate-halving"),
                 moderate_open: true,
                 ..Config::linux_3_2()
@@ -384,6 +391,7 @@ impl Config {
             pacing: Pacing::OFF,
             validate: None,
             buffers: None,
+            buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; with them 896
             writer: None,
             ledger: false,
             explicit_reads: false,
@@ -450,8 +458,9 @@ impl Config {
     /// The senders of the study on large pipes (2004). "Memory" marks what no source at hand confirms.
     fn linux_2_6() -> Config {
         Config {
-            iw: 2,                                      // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
-            initial_rto: Span::from_secs(3),            // TCP_TIMEOUT_INIT before 3.1
+            iw: 2,                           // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
+            initial_rto: Span::from_secs(3), // TCP_TIMEOUT_INIT before 3.1
+            buffer_overhead: HEAD_UP_TO_3_1,
             rule: rule("rate-halving"),                 // before 3.2
             moderate_open: true,                        // tcp_moderate_cwnd, up to 3.1
             window_quarters: 3, // tcp_adv_win_scale = 2: a quarter for overhead (study sheet 6.2; memory)

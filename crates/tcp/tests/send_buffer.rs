@@ -139,3 +139,16 @@ fn a_stream_pushes_where_its_writer_slept() {
     }
     assert_eq!(pushed[..4], [21, 33, 48, 66]);
 }
+
+/// Packets that leave at first of a long write into a buffer of 13,000 bytes, without segmentation offload.
+fn first_burst(profile: &str) -> usize {
+    let base = Config::profile(profile).expect("a profile");
+    let buffers = Some(Buffers { limit: Some(SendLimit::fixed(13_000)), ..Buffers::UNLIMITED });
+    Server::new(&Config { iw: 10, buffers, ..base }).write(100).len()
+}
+
+#[test]
+fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
+    // seven of 1832 bytes leave some of the memory, in which the eighth begins; eight of 1456 likewise
+    assert_eq!((first_burst("linux-6"), first_burst("linux-3.0")), (8, 9));
+}

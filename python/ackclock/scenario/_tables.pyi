@@ -637,7 +637,7 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     tso: bool | None = None
     """Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in them, as between virtual machines."""
     send_buffer: str | None = None
-    """What written data may take in memory before the application waits, as Linux counts it: payload and 896 bytes a packet."""
+    """What written data may take in memory before the application waits, as Linux counts it: payload, and 832 bytes a packet (456 in `linux-3.0` and `linux-2.6`). Without `tso` each segment is a packet."""
     metrics_cache: MetricsCache | None = None
     """The hosts remember ssthresh from one connection to the next; absent: they do not."""
 

@@ -114,7 +114,7 @@ mod tests {
         let mut b = SoleLink::new(&config(QueueConfig::NetemLimit(NetemLimitParams { limit: 50 })), 1);
         let transmission = 1_211_200; // ns, of 1514 bytes
         let (mut ends, mut starts) = (Vec::new(), Vec::new());
-        let mut poll = |link: &mut SoleLink, now: u64, out: &mut Vec<u64>| {
+        let poll = |link: &mut SoleLink, now: u64, out: &mut Vec<u64>| {
             while link.next_event() <= Time(now) {
                 let at = link.next_event();
                 out.extend(link.poll(at).map(|_| at.0));

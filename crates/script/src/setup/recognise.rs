@@ -177,6 +177,13 @@ fn ip(setup: &mut Setup, args: &[String]) -> Outcome {
         // Addresses and neighbours are nothing to a stack with one peer.
         ["address" | "addr" | "a" | "neighbour" | "neighbor" | "neigh" | "n", ..] => Ok(()),
         ["link" | "l", "set", .., "txqueuelen", _] => Ok(()),
+        ["link" | "l", "set", .., "gso_max_segs", segments] => match segments {
+            "1" => {
+                setup.single = true;
+                Ok(())
+            }
+            found => Err(Refused::value("gso_max_segs", found, "1")),
+        },
         ["route" | "ro" | "r", "add" | "change" | "replace" | "append", ..] => {
             setup.route = Route::of(&args[2..])?;
             Ok(())

@@ -1,5 +1,5 @@
 //! Where PSH goes: Linux marks buffers of its send queue, not segments (`tcp_sendmsg_locked`, `tcp_mark_push`,
-//! `forced_push`). A buffer holds as many segments as one burst of the device; the last buffer of each write is marked,
+//! `forced_push`). A buffer holds as many segments as one packet of the device, without TSO one; the last buffer of each write is marked,
 //! and a full one whenever half the largest window was queued since the last mark. What is cut off a buffer's front
 //! loses the mark, its tail keeps it, so the mark is a place in the stream. Optional: a simulation has no use for it.
 
@@ -73,6 +73,8 @@ pub(super) struct SendQueue {
     /// How the present round of sending treats small segments.
     pub round: Round,
     pub writer: Writer,
+    /// A buffer holds one segment.
+    single: bool,
     /// Ends of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
 }
@@ -92,6 +94,7 @@ impl SendQueue {
             rwnd_limited: false,
             round: Round::Plain,
             writer: Writer::new(buffers),
+            single: buffers.tso.is_none(),
             ends: VecDeque::new(),
         }
     }
@@ -113,7 +116,8 @@ impl SendQueue {
             self.buffers.pop_front();
         }
         self.pushed = self.pushed.max(1);
-        let goal = (MAX_BUFFER.min((self.max_window / 2).max(sent.smss)) / sent.smss).max(1) * sent.smss;
+        let most = if self.single { sent.smss } else { MAX_BUFFER };
+        let goal = (most.min((self.max_window / 2).max(sent.smss)) / sent.smss).max(1) * sent.smss;
         let open = self.buffers.back().is_some_and(|b| b.end > sent.nxt && !b.record);
         let before = match self.buffers.len() {
             n if open && n > 1 => self.buffers[n - 2].end.max(sent.nxt),
@@ -236,16 +240,19 @@ impl SendQueue {
 
     /// Whether a segment that ends at `end` carries PSH.
     pub fn pushes(&self, end: u64) -> bool {
-        (self.packet_pushes && end == self.packet_end) || self.buffers.iter().any(|b| b.push && b.end == end)
+        let n = self.buffers.partition_point(|b| b.end < end);
+        let marked = self.buffers.get(n).is_some_and(|b| b.push && b.end == end);
+        marked || (self.packet_pushes && end == self.packet_end)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Tso;
 
     fn queue(window: u64) -> SendQueue {
-        let mut q = SendQueue::new(&Buffers::UNLIMITED);
+        let mut q = SendQueue::new(&Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED });
         q.offered(window);
         q
     }

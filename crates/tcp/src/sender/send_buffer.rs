@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use ackclock_cc::Controller;
 use ackclock_core::Time;
 
-use super::writer::{per_segment, LEAST_SEGMENTS, OVERHEAD};
+use super::writer::{per_segment, LEAST_SEGMENTS};
 use super::Sender;
 use crate::config::SendLimit;
 
@@ -133,14 +133,15 @@ impl Sender {
     /// Memory that sent and unsent buffers take (Linux `sk_wmem_queued`).
     fn buffered(&self) -> u64 {
         let unsent = self.unsent().div_ceil(self.smss as u64);
-        self.stream.from(self.snd_una) + OVERHEAD * (self.board.buffers() as u64 + unsent)
+        self.stream.from(self.snd_una)
+            + self.config.buffer_overhead as u64 * (self.board.buffers() as u64 + unsent)
     }
 
     /// Nothing more may leave. True if the writer brought something to send.
     #[cold]
     pub(super) fn write_stream(&mut self, now: Time) -> bool {
         let mut queued = self.buffered();
-        let smss = self.smss as u64;
+        let (smss, overhead) = (self.smss as u64, self.config.buffer_overhead as u64);
         let filled = self.board.pipe() >= self.window.cwnd;
         let Some(buffer) = &mut self.buffer else { return false };
         let (check, grows) = (std::mem::take(&mut buffer.check), std::mem::take(&mut buffer.grows));
@@ -180,7 +181,7 @@ impl Sender {
                     break;
                 }
                 0 => {
-                    queued += OVERHEAD;
+                    queued += overhead;
                     smss
                 }
                 tail => smss - tail,

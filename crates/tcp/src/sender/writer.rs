@@ -2,7 +2,7 @@
 //! has no room the rest waits (Linux `tcp_sendmsg_locked`, `sk_stream_wait_memory`, `tcp_sndbuf_expand`). The writer
 //! sleeps until two thirds of what is queued would be free; then it goes on by itself, as a blocking write does.
 //!
-//! Memory is what Linux charges: payload, and [`OVERHEAD`] for each buffer or packet.
+//! Memory is what Linux charges: payload, and `buffer_overhead` for each buffer or packet.
 
 use ackclock_core::{Span, Time};
 
@@ -11,9 +11,6 @@ use super::push::{Round, Sent};
 use super::Sender;
 use crate::config::{Buffers, SendLimit};
 
-/// What a buffer takes beside its payload, bytes: SKB_TRUESIZE of the head of a TCP packet in a kernel without WLAN and
-/// tunnels, as the linux backend's is. With them 896.
-pub(super) const OVERHEAD: u64 = 832;
 /// Headers and `skb_shared_info` in a buffer's head (MAX_TCP_HEADER, SKB_DATA_ALIGN), in the same kernel.
 const HEAD: u64 = 192 + 320;
 /// An application that writes more than this at a time never ends: one buffer stands for all it will write.
@@ -205,7 +202,8 @@ impl Sender {
     /// Memory that the send queue takes (Linux `sk_wmem_queued`).
     fn memory_queued(&self) -> u64 {
         let buffers = self.queue.as_ref().map_or(0, |q| q.held(self.snd_una, self.snd_nxt));
-        self.stream.from(self.snd_una) + OVERHEAD * buffers // a FIN is no byte
+        self.stream.from(self.snd_una) + self.config.buffer_overhead as u64 * buffers
+        // a FIN is no byte
     }
 
     fn memory_free(&self) -> bool {

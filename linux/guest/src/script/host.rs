@@ -70,6 +70,9 @@ impl Host {
         if setup.mtu != before.mtu {
             self.netlink.request(link(self.index).u32(IFLA_MTU, setup.mtu), "mtu")?;
         }
+        if setup.single && !before.single {
+            self.netlink.request(link(self.index).u32(IFLA_GSO_MAX_SEGS, 1), "gso_max_segs")?;
+        }
         if setup.tso != before.tso {
             raw::set_tso(self.tun.as_raw_fd(), setup.tso)?;
         }
@@ -240,6 +243,7 @@ fn link(index: u32) -> Message {
 const IFA_F_NODAD: u8 = 2;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;

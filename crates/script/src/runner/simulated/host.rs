@@ -238,7 +238,7 @@ impl Host {
                     0 | 0xffff_ffff => u64::MAX,
                     bytes => bytes,
                 },
-                tso: Some(Tso {
+                tso: (!self.setup.single).then_some(Tso {
                     min_segments: s.tcp_min_tso_segs as u32,
                     win_divisor: s.tcp_tso_win_divisor as u32,
                 }),
