@@ -4,19 +4,27 @@
 | --- | --- | --- |
 | segments | segments, calls and time for one TCP endpoint | libFuzzer, on the pinned compiler |
 | script | packet scripts | the same |
-| scenario, mahimahi, blocks, store | tests/fuzz/<target>.py | Atheris |
+| scenario, mahimahi, blocks, store | tests/fuzz/<target>.py | Atheris; with --drawn inputs drawn from a seed, many more a second |
 
 The engine is built with overflow checks and debug assertions (profile `fuzz`). Inputs that were new are kept in
-target/fuzz/<target>; a finding lies in target/fuzz as <target>-crash-..., and ends the program with exit code 1.
+target/fuzz/<target>; a finding lies in target/fuzz as <target>-crash-..., and ends the program with exit code 1. How many
+inputs each target has had is added up in target/fuzz/counts.json; --counts prints it.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import hashlib
+import json
 import os
+import re
 import subprocess
 import sys
+import time
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "fuzz"
@@ -29,19 +37,24 @@ COVERAGE = [
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ]
-"""What libFuzzer listens to: passes of LLVM, which need no nightly compiler."""
+"""What libFuzzer listens to: passes of LLVM, which need no nightly compiler. Not to operands of comparisons: they take two
+thirds of the time, and the inputs are drawn from lists, or are of words that the kept scripts hold."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join([*NATIVE, *PYTHON]))
     parser.add_argument("--runs", type=int, help="inputs for each target, instead of a time")
+    parser.add_argument("--drawn", action="store_true", help="inputs drawn from a seed, for the targets in Python")
+    parser.add_argument("--counts", action="store_true", help="only print how many inputs there were")
     parser.add_argument("--python", help=argparse.SUPPRESS)
     given, rest = parser.parse_known_args()
     if given.python:
-        return within_python(given.python, rest)
+        return within_python(given.python, rest, drawn=given.drawn)
+    if given.counts:
+        print(counted())
+        return 0
     unknown = sorted(set(given.targets) - {*NATIVE, *PYTHON})
     if unknown:
         parser.error(f"found {unknown[0]}; allowed: {', '.join([*NATIVE, *PYTHON])}")
@@ -57,13 +70,50 @@ def main() -> int:
         options = [f"-max_len={length}", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", bound]
         program = native(target) if target in NATIVE else python(target)
         print(f"fuzz: {target}", flush=True)
-        done = subprocess.run(
-            [*program, *options, f"-artifact_prefix={WORK}/{target}-", *folders], cwd=WORK, check=False
-        )
-        if done.returncode:
+        drawn = given.drawn and target in PYTHON
+        if drawn:
+            program.append("--drawn")
+        if not fed([*program, *options, f"-artifact_prefix={WORK}/{target}-", *folders], target, drawn=drawn):
             failed.append(target)
+    print(counted())
     print("fuzz: " + (f"findings in {', '.join(failed)}; see {WORK}" if failed else "no finding"))
     return 1 if failed else 0
+
+
+def fed(command: list[str], target: str, *, drawn: bool) -> bool:
+    """Run it, and add up the inputs that it says it took; whether it found nothing."""
+    inputs, started = 0, time.monotonic()
+    with subprocess.Popen(command, cwd=WORK, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            sys.stderr.write(line)
+            if said := re.match(r"stat::number_of_executed_units: *(\d+)", line):
+                inputs = int(said[1])
+    by = "drawn" if drawn else "libFuzzer" if target in NATIVE else "Atheris"
+    with (WORK / "counts.json").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        counts = json.loads(file.read() or "{}")
+        entry = counts.setdefault(version("ackclock"), {}).setdefault(target, {}).setdefault(by, {})
+        entry["inputs"] = entry.get("inputs", 0) + inputs
+        entry["seconds"] = round(entry.get("seconds", 0) + time.monotonic() - started)
+        entry["findings"] = entry.get("findings", 0) + (process.returncode != 0)
+        entry["until"] = time.strftime("%Y-%m-%d")
+        file.truncate(0)
+        file.write(json.dumps(counts, indent=1))
+    return process.returncode == 0
+
+
+def counted() -> str:
+    """How many inputs each target has had, by version."""
+    place = WORK / "counts.json"
+    counts = json.loads(place.read_text()) if place.is_file() else {}
+    return "\n".join(
+        f"{of} {target} {by}: {entry['inputs']:,} inputs until {entry['until']}, {entry['findings']} findings"
+        for of, targets in counts.items()
+        for target, tools in targets.items()
+        for by, entry in tools.items()
+    )
 
 
 def seeds(target: str) -> list[str]:
@@ -106,9 +156,10 @@ def python(target: str) -> list[str]:
     return [sys.executable, str(Path(__file__)), "--python", target]
 
 
-def within_python(target: str, options: list[str]) -> int:
-    """Give the target to Atheris; what it imports of ours is instrumented."""
+def within_python(target: str, options: list[str], *, drawn: bool) -> int:
+    """Give the target to Atheris, with what it imports of ours instrumented; or to inputs drawn from a seed."""
     import importlib
+    from contextlib import nullcontext
     from importlib.machinery import ExtensionFileLoader
     from importlib.util import module_from_spec, spec_from_loader
 
@@ -121,14 +172,39 @@ def within_python(target: str, options: list[str]) -> int:
     loader.exec_module(engine)
     sys.modules[loader.name] = engine
     sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
-    with atheris.instrument_imports(include=["ackclock", "tomllib"]):
+    with nullcontext() if drawn else atheris.instrument_imports(include=["ackclock", "tomllib"]):
         import ackclock
 
         ackclock._engine = engine  # type: ignore[attr-defined]
-        play = importlib.import_module(target).play
-    atheris.Setup([sys.argv[0], *options], lambda data: play(data) and None)
+        module = importlib.import_module(target)
+    if drawn:
+        return draw(module, target, dict(option[1:].partition("=")[::2] for option in options))
+    atheris.Setup([sys.argv[0], *options], lambda data: module.play(data) and None)
     atheris.Fuzz()
     return 0
+
+
+def draw(module: Any, target: str, options: dict[str, str]) -> int:
+    """Draw inputs for so many seconds, or so many of them; each run of this draws others."""
+    from draw import drawn
+
+    most = int(options["runs"]) if "runs" in options else sys.maxsize
+    until = time.monotonic() + float(options.get("max_total_time", "inf"))
+    seed = time.time_ns()
+    count = 0
+    try:
+        for data in drawn(seed, getattr(module, "EXAMPLES", ()), int(options["max_len"])):
+            if count == most or (count % 64 == 0 and time.monotonic() > until):
+                return 0
+            count += 1
+            try:
+                module.play(data)
+            except BaseException:
+                (WORK / f"{target}-crash-{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
+                raise
+        return 0
+    finally:
+        print(f"stat::number_of_executed_units: {count}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["reason", "staged"]
+from ackclock.errors import AckclockError, InputError, UnavailableError
+
+__all__ = ["reason", "refused", "staged"]
 
 
 @contextmanager
@@ -79,10 +81,37 @@ def _uninterrupted() -> Iterator[None]:
 
 def reason(error: Exception) -> str:
     """What the system said, in a few words; polars and the engine hand it on with a number, SQLite in words of its own."""
+    said, number = _said(error)
+    if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
+        return "no space left on the device"
+    return (os.strerror(number) if number else said).lower()
+
+
+_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+
+
+def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
+    """What the disk refuses: a full one, or one that is closed to us, is the environment's; a name that no file can have the input's.
+
+    Parameters
+    ----------
+    error
+        What the system said.
+    what
+        What was to be written.
+    instead
+        What may be named instead; then the line says what was found and what is allowed.
+    """
+    said, number = _said(error)
+    kind = UnavailableError if number in _OF_THE_MACHINE or "disk is full" in said else InputError
+    if instead:
+        return kind(f"{what}: found {reason(error)}; allowed: {instead}")
+    return kind(f"{what}: cannot be written ({reason(error)})")
+
+
+def _said(error: Exception) -> tuple[str, int | None]:
     said = (str(error).splitlines() or [type(error).__name__])[0]
     number = error.errno if isinstance(error, OSError) else None
     if (told := re.search(r"\(os error (\d+)\)", said)) is not None:  # as Rust writes it
         number = int(told[1])
-    if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
-        return "no space left on the device"
-    return (os.strerror(number) if number else said).lower()
+    return said, number

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock._files import reason, staged
-from ackclock.errors import InputError, UnavailableError
+from ackclock._files import refused, staged
+from ackclock.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -382,9 +382,7 @@ class Run(_Result):
         except Exception as error:
             if not isinstance(error, OSError) and not type(error).__module__.startswith("polars"):
                 raise
-            why = reason(error)
-            kind = UnavailableError if why.startswith("no space") else InputError
-            raise kind(f"{folder}: cannot be written ({why})") from None
+            raise refused(error, str(folder)) from None
         return folder
 
 

@@ -72,12 +72,16 @@ class ScenarioError(InputError):
 
     def __init__(self, *, key: str = "", found: str, allowed: str, source: str = "") -> None:
         self.key = key
-        self.found = found
+        self.found = _cut(found, 400)
         self.allowed = allowed
         self.source = source
         place = ": ".join(_cut(part) for part in (source, key) if part)
         super().__init__(
-            shown(f"{place}: found {found}; allowed: {allowed}" if place else f"found {found}; allowed: {allowed}")
+            shown(
+                f"{place}: found {self.found}; allowed: {allowed}"
+                if place
+                else f"found {self.found}; allowed: {allowed}"
+            )
         )
 
     def within(self, prefix: str) -> ScenarioError:
@@ -128,4 +132,4 @@ def _cut(name: str, most: int = 200) -> str:
 
 def shown(text: str) -> str:
     """The text in one line: a name from a file may hold line breaks or what controls a terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

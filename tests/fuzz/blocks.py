@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from draw import one_line
 
 from ackclock.script._blocks import Block, check, evaluate
 
+_SCRIPTS = sorted((Path(__file__).resolve().parents[1] / "scripts").rglob("*.pkt"))
+EXAMPLES = [block for file in _SCRIPTS for block in re.findall(rb"%\{(.*?)\}%", file.read_bytes(), re.DOTALL)]
 NAMES = {"tcpi_snd_cwnd": 10, "tcpi_rtt": 100_000, "tcpi_state": 1}
 
 

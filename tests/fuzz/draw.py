@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -34,6 +35,24 @@ class Draw:
     @property
     def empty(self) -> bool:
         return self._at >= len(self._data)
+
+
+def drawn(seed: int, examples: Sequence[bytes], longest: int) -> Iterator[bytes]:
+    """Inputs without end: bytes of no meaning, or examples with some places changed."""
+    rng = random.Random(seed)
+    while True:
+        if not examples or rng.random() < 0.1:
+            yield rng.randbytes(rng.randint(1, min(longest, 64)))
+            continue
+        data = bytearray(rng.choice(examples))
+        for _ in range(rng.randint(1, 6)):
+            at, end = rng.randint(0, len(data)), rng.randint(0, 8)
+            other = rng.choice(examples)
+            start = rng.randint(0, len(other))
+            data[at : at + rng.choice((0, 0, 1, end))] = rng.choice(
+                (b"", rng.randbytes(1), data[at : at + end], other[start : start + rng.randint(1, 16)])
+            )
+        yield bytes(data[:longest])
 
 
 def one_line(message: str) -> None:

@@ -11,6 +11,8 @@ from draw import one_line
 from ackclock import AckclockError
 from ackclock.scenario import _mahimahi
 
+EXAMPLES = [b"0\n1\n1\n2\n", b"5\r\n5\r\n10\r\n", b"1", b"0\n" * 20 + b"1000\n", b"0007\n8\n59\n60000\n", b"12\n3600\n"]
+
 _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 _PLACE = Path(_FOLDER.name, "x.trace")
 

@@ -12,7 +12,9 @@ import math
 import os
 import tempfile
 import threading
+import time
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,12 @@ from ackclock.errors import quote
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "scenarios").glob("*.toml"))
 TEXTS = [file.read_text(encoding="utf-8") for file in FILES]
-SEEDS = [{**tomllib.loads(text), "duration": "20 ms"} for text in TEXTS]
+TABLES = [{**tomllib.loads(text), "duration": "20 ms"} for text in TEXTS]
 
 MEMORY = 32 * 2**20
 LONGEST_NS = 50_000_000
-PATIENCE_S = 5.0
-"""Of a run that is given up: what is asked of it may be much, which is no finding."""
+PATIENCE_S = 1
+"""Of a run that is given up, twice at most: what is asked of it may be much, which is no finding."""
 
 
 def _keys(value: Any, found: set[str]) -> set[str]:
@@ -42,7 +44,7 @@ def _keys(value: Any, found: set[str]) -> set[str]:
 
 
 KINDS = [name for names in _engine.registry().values() for name, _ in names]
-KEYS = sorted(_keys(SEEDS, set()) | {"hosts", "repeat", "steps", "profile", "stack", "video", "x", "kind", "file"})
+KEYS = sorted(_keys(TABLES, set()) | {"hosts", "repeat", "steps", "profile", "stack", "video", "x", "kind", "file"})
 UNITS = ["s", "ms", "us", "ns", "h", "bit/s", "Mbit/s", "Tbit/s", "B", "KB", "GB", "MiB", "packets", "BDP", "%", ""]
 VALUES: list[Any] = [
     0, 1, -1, 2, 3, 10, 100, 1000, 65_535, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**63 - 1, 2**63, 2**64, 10**30,
@@ -86,7 +88,7 @@ def _from_text(draw: Draw) -> Scenario:
 
 
 def _from_values(draw: Draw) -> Scenario:
-    values = copy.deepcopy(draw.one(SEEDS))
+    values = copy.deepcopy(draw.one(TABLES))
     for _ in range(1 + draw.byte() % 5):
         _edit(values, draw)
     return Scenario.from_dict(values)
@@ -110,7 +112,7 @@ def _edit(values: dict[str, Any], draw: Draw) -> None:
     elif kind <= 2:
         node[draw.one(KEYS)] = _value(draw)
     elif kind == 3:
-        other = draw.one(SEEDS)
+        other = draw.one(TABLES)
         key = draw.one([*other])
         node[key] = copy.deepcopy(other[key])
     elif keys:
@@ -135,18 +137,29 @@ def _run(scenario: Scenario, text: str) -> None:
         needed = engine_call(lambda: _engine.estimate_memory(text))
         if needed > MEMORY or scenario.to_engine()["duration_ns"] > LONGEST_NS:
             return
-        stop = _engine.Stop()
-        timer = threading.Timer(PATIENCE_S, stop.set)
-        timer.daemon = True
-        timer.start()
-        try:
-            engine_call(lambda: _engine.run(text, 1, None, None, MEMORY, stop))
-        except KeyboardInterrupt:
-            pass  # it was stopped
-        finally:
-            timer.cancel()
+        _watch.stop = _engine.Stop()
+        with suppress(KeyboardInterrupt):  # it was stopped
+            engine_call(lambda: _engine.run(text, 1, None, None, MEMORY, _watch.stop))
     except AckclockError as error:
         one_line(str(error))
+
+
+class _Watch(threading.Thread):
+    """Stops a run that it sees twice; one thread for all of them, for to start one costs more than most runs."""
+
+    stop = _engine.Stop()
+
+    def run(self) -> None:
+        seen = None
+        while True:
+            time.sleep(PATIENCE_S)
+            if self.stop is seen:
+                seen.set()
+            seen = self.stop
+
+
+_watch = _Watch(daemon=True)
+_watch.start()
 
 
 def _shared() -> str | None:

@@ -1,5 +1,9 @@
-"""What describes a store (database, sweep, cells), altered: refused with one line or read; and nothing outside of the
-folder is touched, whoever wrote what stands in the database."""
+"""What describes a store, altered: refused with one line or read; and nothing outside of the folder is touched, whoever
+wrote what stands in the database.
+
+Most inputs alter the database or the sweep, and are read in memory: no file, no Parquet. One in 256 is a folder on disk,
+altered anywhere, which is opened, read, mended and compacted.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import tomllib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +20,7 @@ from draw import Draw, one_line
 
 from ackclock import AckclockError, Scenario
 from ackclock import sweep as sweeps
+from ackclock.sweep.database import check
 
 SCENARIO = {
     "duration": "50 ms",
@@ -57,11 +63,79 @@ def _make() -> dict[str, list[str]]:
 
 
 COLUMNS = _make()
+TABLES = sorted(COLUMNS)
+
+
+with closing(sqlite3.connect(_WHOLE / "state.sqlite")) as _db:
+    DATABASE = _db.serialize()
+SWEEP = (_WHOLE / "sweeps" / "k" / "sweep.toml").read_bytes()
 
 
 def play(data: bytes) -> bool:
     """Whether it could still be read."""
     draw = Draw(data)
+    kind = draw.byte()
+    if kind == 255:
+        return on_disk(draw)
+    return _sweep(draw) if kind % 8 == 7 else _database(draw)
+
+
+def _sweep(draw: Draw) -> bool:
+    text = bytearray(SWEEP)
+    for _ in range(1 + draw.byte() % 4):
+        _exchange(text, draw)
+    try:
+        values = tomllib.loads(text.decode())
+    except (UnicodeDecodeError, ValueError):
+        return False  # what `load` does with it, the target of scenarios shows
+    try:
+        sweep = sweeps.Sweep.from_dict(values, folder=_ROOT)
+        _ = sweep.cells
+    except AckclockError as error:
+        one_line(str(error))
+        return False
+    return True
+
+
+def _database(draw: Draw) -> bool:
+    whole, edits = bytearray(DATABASE), 1 + draw.byte() % 4
+    if draw.byte() % 4 == 0:
+        for _ in range(edits):
+            _exchange(whole, draw)
+        edits = 0
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.deserialize(bytes(whole))
+        for _ in range(edits):
+            _alter(db, draw)
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return False  # so it is not opened
+        try:
+            check(db, _WHOLE)
+            for line in _described(db):
+                one_line(line)
+        except sqlite3.OperationalError:
+            return False  # of `check`: which `to_read` says in a line
+        except AckclockError as error:
+            one_line(str(error))
+            return False
+    return True
+
+
+def _described(db: sqlite3.Connection) -> list[str]:
+    """All that a store says of its runs and of its parts, which are gone."""
+    store = sweeps.Store.__new__(sweeps.Store)
+    store.folder, store._db = _ROOT / "nowhere", db
+    for name in store.sweeps():
+        store.members(name)
+        assert len(store.member_keys(name)) == store.counts(name)["done"]
+        assert len(store.failures(name)) <= 10
+    return [str(damage) for damage in store.check()]
+
+
+def on_disk(draw: Draw) -> bool:
+    """Whether a folder could still be read."""
     store = _ROOT / "k.sweep"
     shutil.rmtree(store, ignore_errors=True)
     shutil.copytree(_WHOLE, store)
@@ -96,30 +170,8 @@ def play(data: bytes) -> bool:
 def _edit(store: Path, draw: Draw) -> None:
     kind = draw.byte() % 16
     if kind < 11:
-        table = draw.one(sorted(COLUMNS))
-        column = draw.one(COLUMNS[table])
-        value = draw.one(VALUES)
-        with closing(sqlite3.connect(store / "state.sqlite")) as db:
-            statement = {
-                0: f"DELETE FROM {table}",
-                1: f"DROP TABLE {table}",
-                2: f"ALTER TABLE {table} RENAME COLUMN {column} TO x",
-                3: f"INSERT INTO {table} SELECT * FROM {table}",
-                4: f"UPDATE {table} SET {column} = (SELECT max({column}) FROM {table})",
-            }.get(kind)
-            try:
-                if statement is None:
-                    # the types of the columns are no bound: a table may have been made anew without them
-                    if kind == 5:
-                        db.execute(f"CREATE TABLE y AS SELECT * FROM {table}")
-                        db.execute(f"DROP TABLE {table}")
-                        db.execute(f"ALTER TABLE y RENAME TO {table}")
-                    db.execute(f"UPDATE {table} SET {column} = ?", (value,))
-                else:
-                    db.execute(statement)
-                db.commit()
-            except (sqlite3.Error, UnicodeDecodeError):
-                pass  # so nothing is altered
+        with closing(sqlite3.connect(store / "state.sqlite", isolation_level=None)) as db:
+            _alter(db, draw)
         return
     name = draw.one(
         ["state.sqlite", "sweeps/k/sweep.toml", "sweeps/k/cells.parquet", "data/1/runs/part-000001.parquet"]
@@ -129,7 +181,41 @@ def _edit(store: Path, draw: Draw) -> None:
         place.unlink(missing_ok=True)
         return
     data = bytearray(place.read_bytes() if place.is_file() else b"")
+    _exchange(data, draw)
+    place.write_bytes(data)
+
+
+def _alter(db: sqlite3.Connection, draw: Draw) -> None:
+    """One statement that no store makes."""
+    kind = draw.byte() % 16
+    table = draw.one(TABLES)
+    column = draw.one(COLUMNS[table])
+    value = draw.one(VALUES)
+    statement = {
+        0: f"DELETE FROM {table}",
+        1: f"DROP TABLE {table}",
+        2: f"ALTER TABLE {table} RENAME COLUMN {column} TO x",
+        3: f"INSERT INTO {table} SELECT * FROM {table}",
+        4: f"UPDATE {table} SET {column} = (SELECT max({column}) FROM {table})",
+    }.get(kind)
+    try:
+        if statement is not None:
+            db.execute(statement)
+            return
+        # the types of the columns are no bound: a table may have been made anew without them
+        if kind == 5:
+            db.execute(f"CREATE TABLE y AS SELECT * FROM {table}")
+            db.execute(f"DROP TABLE {table}")
+            db.execute(f"ALTER TABLE y RENAME TO {table}")
+        if kind < 12:
+            db.execute(f"UPDATE {table} SET {column} = ?", (value,))
+        else:
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, 1 + draw.byte() % 4))
+    except (sqlite3.Error, UnicodeDecodeError):
+        pass  # so nothing is altered
+
+
+def _exchange(data: bytearray, draw: Draw) -> None:
     at = draw.number(2) % (len(data) + 1)
     piece = bytes(draw.byte() for _ in range(draw.byte() % 16))
-    data[at : at + (draw.byte() if kind & 1 else len(piece))] = piece
-    place.write_bytes(data)
+    data[at : at + (draw.byte() if draw.byte() & 1 else len(piece))] = piece

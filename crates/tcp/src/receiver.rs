@@ -264,7 +264,9 @@ impl Receiver {
             self.ts_recent = seg.ts_val;
         }
         if seg.flags.has(ackclock_core::Flags::FIN) {
-            self.fin_at = Some(end - 1);
+            if end > self.rcv_nxt {
+                self.fin_at = Some(end - 1); // one of before what was received is none (Linux `tcp_data_queue` drops it)
+            }
             let next = start <= self.rcv_nxt && end > self.rcv_nxt;
             let full = seg.len == 0 && self.right_edge() <= self.rcv_nxt;
             if self.explicit_reads && !self.closing && next && !full {

@@ -122,8 +122,8 @@ def check(folder: Path, *, repair: bool) -> int:
         )
         return 1 if found else 0
     try:
-        with Store(folder):
-            pass
+        with Store(folder) as store:
+            store.check()
     except integrity.DamagedError:
         for line in set_aside(folder):
             typer.echo(line)

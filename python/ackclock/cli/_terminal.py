@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ackclock._files import reason
-from ackclock.errors import InputError, shown
+from ackclock._files import refused
+from ackclock.errors import shown
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -157,7 +157,7 @@ def writable_folder(folder: Path) -> None:
 
     Raises
     ------
-    InputError
+    InputError, UnavailableError
         If it cannot.
     """
     missing = [p for p in (folder, *folder.parents) if not os.path.lexists(p)]
@@ -167,7 +167,7 @@ def writable_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except (OSError, ValueError) as error:
-        raise InputError(f"--out {folder}: found {reason(error)}; allowed: a folder that can be written") from None
+        raise refused(error, f"--out {folder}", instead="a folder that can be written") from None
     finally:
         for path in missing:  # not those noted as made: Ctrl-C may come in between
             with suppress(OSError, ValueError):
@@ -179,7 +179,7 @@ def writable_file(path: Path, option: str) -> None:
 
     Raises
     ------
-    InputError
+    InputError, UnavailableError
         If it cannot.
     """
     try:
@@ -189,7 +189,7 @@ def writable_file(path: Path, option: str) -> None:
         if not existed:
             path.unlink()
     except (OSError, ValueError) as error:
-        raise InputError(f"{option} {path}: found {reason(error)}; allowed: a file that can be written") from None
+        raise refused(error, f"{option} {path}", instead="a file that can be written") from None
 
 
 def cpus() -> int:

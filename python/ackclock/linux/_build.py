@@ -76,9 +76,7 @@ def build(
     here = _cache.writable()
     _need_tools()
     with _one_at_a_time(here), _explained(here):
-        progress("guest program", 0.0)
-        _build_guest(linux, jobs)
-        progress("source", 0.02)
+        progress("source", 0.0)
         found = _source.find(source)
         patches = sorted((linux / "patches").glob("*.patch"))
         config = linux / "uml.config"
@@ -87,6 +85,8 @@ def build(
         parts = (identity, config.read_bytes(), *(p.read_bytes() for p in patches))
         tree_key = _cache.hash_of([found.digest.encode(), *parts])
         extra = _read_controllers([*ours, *controllers])
+        progress("guest program", 0.02)
+        _build_guest(linux, jobs)
         key = _cache.hash_of([tree_key.encode(), *(part for name, text in extra for part in (name.encode(), text))])
         place = here / f"kernel-{key}"
         if not (place / "kernel.json").is_file():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ackclock._files import refused
 from ackclock.errors import InputError, quote
 from ackclock.plot import grid, panels
 from ackclock.plot.style import new, styled
@@ -101,7 +102,7 @@ def write(run: Run, wanted: str, *, width: str = "double") -> Path:
                 metadata={"CreationDate" if path.suffix == ".pdf" else "Date": None} if path.suffix != ".png" else None,
             )
         except OSError as error:
-            raise InputError(f"--plot {path}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+            raise refused(error, f"--plot {path}") from None
     return path
 
 

@@ -127,6 +127,7 @@ def play(
     """
     if backend not in BACKENDS:
         raise InputError(f"--backend: found {quote(backend)}; allowed: {one_of(str(backend), BACKENDS)}")
+    _check_kind(Path(path))
     plays = _in_the_kernel if backend == "linux" else _simulated
     told = plays(path, profile, hz, (tolerance_us, list(sysctls), list(defines), strict), cpu)
     return _with_blocks(str(path), told)
@@ -138,9 +139,13 @@ def linux_differs(path: Path) -> str | None:
     return found[1] if found else None
 
 
+def _check_kind(path: Path) -> None:
+    if path.exists() and not path.is_file():  # a pipe or a device may have no end, or never begin
+        raise InputError(f"{path}: found no regular file; allowed: a packet script")
+
+
 def _text(path: Path) -> str:
-    if not path.is_file():
-        raise InputError(f"{path}: not a regular file")  # a pipe or a device may have no end
+    _check_kind(path)
     with path.open("rb") as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:

@@ -8,8 +8,7 @@ from html import escape
 from pathlib import Path
 
 from ackclock import report
-from ackclock._files import staged
-from ackclock.errors import InputError
+from ackclock._files import refused, staged
 from ackclock.study.claim import Outcome
 from ackclock.study.result import StudyResult
 from ackclock.study.study import Headline
@@ -107,7 +106,7 @@ def write(entries: Sequence[Entry], folder: Path, *, scale: str, command: str) -
             drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in made.figures}
             report.write(made, part / "report.html", drawn=drawn)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise refused(error, str(folder)) from None
     return folder / "report.html"
 
 

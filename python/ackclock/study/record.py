@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ackclock.errors import InputError
+from ackclock._files import refused
 from ackclock.study.claim import Outcome
 from ackclock.study.evidence import Evidence
 from ackclock.study.note import Quoted
@@ -171,7 +171,7 @@ def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, 
     try:
         path.write_text(_lines(dict(sorted(records.items()))) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise refused(error, str(path)) from None
 
 
 def _lines(value: Any, depth: int = 0) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import report
-from ackclock._files import staged
+from ackclock._files import refused, staged
 from ackclock.errors import InputError
 from ackclock.study import specification
 from ackclock.study.claim import Judged, Outcome, Tables
@@ -309,7 +309,7 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
             drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
             report.write(page, part / "report.html", drawn=drawn)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise refused(error, str(folder)) from None
     return folder / "report.html"
 
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from ackclock._files import reason
 from ackclock.errors import InputError, UnavailableError
@@ -52,12 +53,17 @@ def to_read(folder: Path) -> sqlite3.Connection:
         If the folder is no store.
     DamagedError
         If the database is damaged.
+    UnavailableError
+        If another process or the disk does not let it be read.
     """
     database = folder / _NAME
     if not database.is_file():
         raise InputError(f"{folder}: found no sweep; allowed: a folder that `ackclock sweep run` has written")
     db = _read_only(database)
-    _check(db, folder)
+    try:
+        check(db, folder)
+    except sqlite3.OperationalError as error:
+        raise UnavailableError(f"{database}: cannot be read ({error})") from None
     return db
 
 
@@ -96,6 +102,27 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
         raise
 
 
+def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
+    """Refuse what is no database of this version's stores; raises as `to_read`, and what SQLite raises if it cannot look."""
+    try:
+        (found,) = db.execute("PRAGMA user_version").fetchone()
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise InputError(f"{folder}: found a {_NAME} that is no store ({error})") from None
+    if found != VERSION:
+        raise InputError(f"{folder}: found a store of version {found}; allowed: version {VERSION}")
+    integrity.check_database(db, folder / _NAME, whole=whole)
+
+
+def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
+    """What a query finds in a database that has been opened. Not every damage shows then; raises as `to_read`."""
+    try:
+        return db.execute(query, values).fetchall()
+    except sqlite3.OperationalError as error:
+        raise UnavailableError(f"{folder / _NAME}: cannot be read ({error})") from None
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise integrity.of_database(folder / _NAME, str(error)) from None
+
+
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """All of what is done within, or nothing."""
@@ -115,8 +142,9 @@ def explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.DatabaseError) as error:
-        why = reason(error)
-        raise StoreError(f"{folder}: cannot be written ({why}); what was done is kept") from None
+        if "malformed" in str(error):
+            raise integrity.of_database(folder / _NAME, str(error)) from None
+        raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
     except Exception as error:
         if type(error).__module__.startswith("polars"):  # which does not say what the system said
             raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
@@ -156,7 +184,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
     except (sqlite3.DatabaseError, UnicodeDecodeError):
         fresh = False  # what is wrong is said below
     if not fresh:
-        _check(db, folder)
+        check(db, folder)
     db.execute("PRAGMA journal_mode = WAL")
     # A commit may be lost with the power, but never half of one; the runs are then made again.
     db.execute("PRAGMA synchronous = NORMAL")
@@ -167,16 +195,6 @@ def _opened(folder: Path) -> sqlite3.Connection:
             db.execute(f"PRAGMA user_version = {VERSION}")
     db.execute(integrity.FILES)
     return db
-
-
-def _check(db: sqlite3.Connection, folder: Path) -> None:
-    try:
-        (found,) = db.execute("PRAGMA user_version").fetchone()
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise InputError(f"{folder}: found a {_NAME} that is no store ({error})") from None
-    if found != VERSION:
-        raise InputError(f"{folder}: found a store of version {found}; allowed: version {VERSION}")
-    integrity.check_database(db, folder / _NAME)
 
 
 def _read_only(database: Path) -> sqlite3.Connection:

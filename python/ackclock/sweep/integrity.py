@@ -88,8 +88,15 @@ def damaged(db: sqlite3.Connection, folder: Path) -> list[Damage]:
     return found
 
 
-def check_database(db: sqlite3.Connection, place: Path) -> None:
+def check_database(db: sqlite3.Connection, place: Path, *, whole: bool = False) -> None:
     """Refuse a database that is damaged, or holds what no store writes: folders may come from anybody.
+
+    Parameters
+    ----------
+    db, place
+        The database, and its file.
+    whole
+        Whether its indices are compared with its tables too, which takes several times as long.
 
     Raises
     ------
@@ -97,7 +104,7 @@ def check_database(db: sqlite3.Connection, place: Path) -> None:
         If SQLite says so, a table or a column is missing, or a value is of another kind.
     """
     try:
-        said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+        said = str(db.execute(f"PRAGMA {'integrity' if whole else 'quick'}_check(1)").fetchone()[0])
         why = _unlike(db) if said == "ok" else said
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter in what SQLite says of a damaged schema
         damage = "malformed" in str(error) or "decode" in str(error)
@@ -105,20 +112,26 @@ def check_database(db: sqlite3.Connection, place: Path) -> None:
             raise
         why = str(error)
     if why is not None:
-        raise DamagedError(
-            f"{place}: is damaged ({' '.join(why.split())[:80]}); `ackclock sweep check {place.parent} --repair` sets it "
-            "aside, and all runs are made again"
-        )
+        raise of_database(place, why)
+
+
+def of_database(place: Path, why: str) -> DamagedError:
+    """What is said of a damaged database; `why` in the words of SQLite."""
+    return DamagedError(
+        f"{place}: is damaged ({' '.join(why.split())[:80]}); `ackclock sweep check {place.parent} --repair` sets it "
+        "aside, and all runs are made again"
+    )
 
 
 _WHOLE = "typeof({0}) = 'integer' AND {0} >= 0"
-_TEXT = "typeof({0}) = 'text'"
+_TEXT = "typeof({0}) = 'text' AND NOT {0} GLOB '*[^ -~]*'"
+_HASH = "typeof({0}) = 'text' AND length({0}) = 32 AND NOT {0} GLOB '*[^0-9a-f]*'"
 _NAME = (
     "typeof({0}) = 'text' AND length({0}) BETWEEN 1 AND 100 AND NOT {0} GLOB '*[^A-Za-z0-9._-]*' AND NOT {0} GLOB '.*'"
 )
 _KINDS = {
     "recipes": {"id": _WHOLE, "recipe": _TEXT},
-    "scenarios": {"id": _WHOLE, "hash": _TEXT},
+    "scenarios": {"id": _WHOLE, "hash": _HASH},
     "runs": {
         "id": _WHOLE,
         "key": "typeof({0}) = 'blob'",
@@ -149,9 +162,13 @@ def _unlike(db: sqlite3.Connection) -> str | None:
             return f"no table {table}"
         if missing := sorted(kinds.keys() - there):
             return f"no column {missing[0]} of {table}"
-        for column, kind in kinds.items():
-            if db.execute(f"SELECT 1 FROM {table} WHERE NOT coalesce({kind.format(column)}, 0) LIMIT 1").fetchone():
-                return f"{table}.{column} holds what no store writes"
+        other = {column: f"NOT coalesce({kind.format(column)}, 0)" for column, kind in kinds.items()}
+        # one walk through the table, not one for each column
+        if db.execute(f"SELECT 1 FROM {table} WHERE {' OR '.join(other.values())} LIMIT 1").fetchone():
+            column = next(
+                c for c, is_so in other.items() if db.execute(f"SELECT 1 FROM {table} WHERE {is_so}").fetchone()
+            )
+            return f"{table}.{column} holds what no store writes"
     return None
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ackclock import report
-from ackclock._files import staged
-from ackclock.errors import InputError
+from ackclock._files import refused, staged
 from ackclock.plot import Figure
 from ackclock.sweep.figures import metric_unit, metric_words, scaled, titled, words
 from ackclock.sweep.results import Results, label
@@ -61,7 +60,7 @@ def write(results: Results, store: Store, figures: Sequence[Figure], folder: Pat
             drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in figures}
             report.write(page(results, store, figures, metric=metric), part / "report.html", drawn=drawn)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise refused(error, str(folder)) from None
     return folder / "report.html"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock._files import staged
+from ackclock._files import refused, staged
 from ackclock.errors import InputError, one_of, quote
 from ackclock.scenario._toml import to_toml
 from ackclock.stats import Estimate, bootstrap_mean
@@ -184,7 +184,7 @@ def write_table(folder: Path, results: Results) -> Path:
         with staged(place) as part:
             results.runs.write_parquet(part / "table.parquet")
     except OSError as error:
-        raise InputError(f"{place}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise refused(error, str(place)) from None
     return place / "table.parquet"
 
 

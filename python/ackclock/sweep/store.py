@@ -20,7 +20,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ackclock.sweep import database, integrity, parts
 from ackclock.sweep.database import StoreError
@@ -248,10 +248,10 @@ class Store:
 
         before = None
         for attempt in range(20):
-            rows = self._db.execute(
+            rows = self._rows(
                 "SELECT p.id, r.id FROM parts p JOIN recipes r ON r.id = p.recipe WHERE r.recipe = ? AND p.live ORDER BY p.id",
-                (recipe,),
-            ).fetchall()
+                recipe,
+            )
             said = ""
             try:
                 files = []
@@ -279,47 +279,52 @@ class Store:
         raise DamagedError(f"{said}; `ackclock sweep run` or `sweep check {self.folder} --repair` makes its runs again")
 
     def check(self) -> list[integrity.Damage]:
-        """The parts that are not as they were written."""
+        """The parts that are not as they were written. A damaged database, its indices too, is a DamagedError."""
+        database.check(self._db, self.folder, whole=True)
         return integrity.damaged(self._db, self.folder)
 
     def sweeps(self) -> list[str]:
         """Names of the sweeps in this folder."""
-        return [name for (name,) in self._db.execute("SELECT name FROM sweeps ORDER BY id")]
+        return [name for (name,) in self._rows("SELECT name FROM sweeps ORDER BY id")]
 
     def counts(self, sweep: str) -> dict[str, int]:
         """How many runs of a sweep are in each state."""
         found = dict(
-            self._db.execute(
+            self._rows(
                 "SELECT r.state, count(*) FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
                 "WHERE s.name = ? GROUP BY r.state",
-                (sweep,),
-            ).fetchall()
+                sweep,
+            )
         )
         return {state: found.get(state, 0) for state in STATES}
 
     def failures(self, sweep: str, most: int = 10) -> list[tuple[str, int, str]]:
         """Failed runs of a sweep: hash of the scenario, seed, error."""
-        return self._db.execute(
-            "SELECT c.hash, r.seed, r.error FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
-            "JOIN scenarios c ON c.id = r.scenario WHERE s.name = ? AND r.state = 'failed' ORDER BY r.id LIMIT ?",
-            (sweep, most),
-        ).fetchall()
+        rows = self._rows(
+            "SELECT c.hash, r.seed, CAST(r.error AS BLOB) FROM sweeps s JOIN members m ON m.sweep = s.id "
+            "JOIN runs r ON r.id = m.run JOIN scenarios c ON c.id = r.scenario "
+            "WHERE s.name = ? AND r.state = 'failed' ORDER BY r.id LIMIT ?",
+            sweep,
+            most,
+        )
+        # any text, also of a file that was altered
+        return [(scenario, seed, (error or b"").decode(errors="replace")) for scenario, seed, error in rows]
 
     def member_keys(self, sweep: str) -> list[str]:
         """Keys of the finished runs of a sweep."""
-        rows = self._db.execute(
+        rows = self._rows(
             "SELECT lower(hex(r.key)) FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
             "WHERE s.name = ? AND r.state = 'done'",
-            (sweep,),
+            sweep,
         )
         return [key for (key,) in rows]
 
     def members(self, sweep: str) -> dict[str, list[int]]:
         """Seeds of the runs of a sweep, by the hash of their scenario."""
-        rows = self._db.execute(
+        rows = self._rows(
             "SELECT c.hash, r.seed FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
             "JOIN scenarios c ON c.id = r.scenario WHERE s.name = ? ORDER BY r.id",
-            (sweep,),
+            sweep,
         )
         found: dict[str, list[int]] = {}
         for scenario, seed in rows:
@@ -327,6 +332,9 @@ class Store:
         return found
 
     # Inside
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        return database.rows(self._db, self.folder, query, *values)
 
     def _recipe(self, text: str) -> int:
         found = self._db.execute("SELECT id FROM recipes WHERE recipe = ?", (text,)).fetchone()

@@ -302,6 +302,8 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
         text = path.read_bytes().decode().removeprefix("\ufeff")
         check_keys(text)
         values = tomllib.loads(text)
+    except ScenarioError:
+        raise
     except UnicodeDecodeError as error:
         found = f"a byte that is not UTF-8 at offset {error.start}"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None

@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 from conftest import ROOT
 
-COUNTS = {"scenario": (1500, 50), "mahimahi": (500, 0), "blocks": (2000, 10), "store": (150, 20)}
+CORPUS = ROOT / "tests" / "fuzz" / "corpus"
+COUNTS = {"scenario": (1500, 50), "mahimahi": (500, 0), "blocks": (2000, 10), "store": (1000, 50)}
 """Inputs, and how many of them are taken at least: a target that refuses everything finds nothing."""
 
 
@@ -19,6 +20,13 @@ def _target(name: str) -> ModuleType:
     if folder not in sys.path:
         sys.path.append(folder)
     return importlib.import_module(name)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.iterdir() if path.name in COUNTS))
+def test_findings_stay_mended(name: str) -> None:
+    """What fuzzing once found."""
+    for file in sorted((CORPUS / name).iterdir()):
+        _target(name).play(file.read_bytes())
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -41,3 +49,11 @@ def test_lines_of_a_trace() -> None:
         text = "\n".join(map(str, lines)) + draw.choice(["", "\n", "\r\n", "\n\n", "x"])
         taken += target.play(text.encode())
     assert 100 < taken < 300
+
+
+def test_stores_on_disk() -> None:
+    """The same where files are altered too, and the folder is mended and compacted."""
+    target = _target("store")
+    draw = random.Random(2)
+    taken = sum(target.play(b"\xff" + draw.randbytes(draw.randint(1, 60))) for _ in range(60))
+    assert 8 <= taken < 60

@@ -170,9 +170,25 @@ pub fn value(line: u32, e: &Expr) -> Result<i64, Stop> {
     }
 }
 
+/// The same where C has an `int`; packetdrill takes one with and one without a sign.
+pub fn int(line: u32, e: &Expr) -> Result<i64, Stop> {
+    let n = value(line, e)?;
+    match (i32::MIN as i64..=u32::MAX as i64).contains(&n) {
+        true => Ok(n),
+        false => unsupported(line, format!("the number {n} as an int")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_int_has_32_bits() {
+        let of = |n| int(1, &Expr::Int(n)).ok();
+        assert_eq!((of(-1), of(0xffff_ffff)), (Some(-1), Some(0xffff_ffff)));
+        assert_eq!((of(1 << 32), of(-(1 << 31) - 1)), (None, None));
+    }
 
     #[test]
     fn sums_of_names() {

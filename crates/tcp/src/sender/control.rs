@@ -71,6 +71,11 @@ impl Sender {
                 entering,
                 progress: w.data_acked || w.data_sacked || w.dsack || (!self.sack && w.is_dup()),
             });
+            // CWR outlives the last ACK of what was sent. No window at all would then wait for the window probe (RFC 6937's
+            // CRB, which leaves nothing where prr_out is ahead of prr_delivered; Linux warns of it, `tcp_snd_cwnd_set`).
+            if self.board.packets_out() == 0 {
+                self.window.cwnd = self.window.cwnd.max(1);
+            }
         } else {
             let reordered = self.dupthresh.degree() > self.config.dup_thresh;
             let grows = if reordered { w.data_acked || w.data_sacked } else { w.data_acked };

@@ -65,7 +65,8 @@ impl Sender {
         if self.usage.last_sent == Time::ZERO || self.snd_nxt == 1 {
             return;
         }
-        self.cc.on_tx_start(&mut self.window, now, idle);
+        let by_acks = self.clock(now); // else the next ACK may come before
+        self.cc.on_tx_start(&mut self.window, by_acks, idle);
         let rto = self.rtt.rto();
         if !self.config.idle_restart || self.controls || idle <= rto || rto == Span::ZERO {
             return;

@@ -2,7 +2,7 @@
 
 use super::{errno, Answer};
 use crate::ast::{Call, Expr};
-use crate::runner::constant::{value, value as number_of};
+use crate::runner::constant::{int, value, value as number_of};
 use crate::runner::simulated::socket::Kind;
 use crate::runner::simulated::Simulated;
 use crate::runner::{fail, unsupported, Stop};
@@ -99,7 +99,10 @@ impl Simulated<'_> {
             },
             _ => None,
         };
-        let value = call.args.get(3).and_then(|e| value(line, e).ok());
+        let value = match call.args.get(3) {
+            Some(e) if value(line, e).is_ok() => Some(int(line, e)?),
+            _ => None,
+        };
         let live = self.sockets.get(fd).is_some_and(|s| s.kind == Kind::Connection);
         let socket = self.sockets.get(fd).expect("invariant: the caller looked it up");
         match (name, value, text) {

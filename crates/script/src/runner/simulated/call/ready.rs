@@ -4,7 +4,7 @@ use ackclock_core::{Span, Time};
 
 use super::Answer;
 use crate::ast::{Call, Expr};
-use crate::runner::constant::value;
+use crate::runner::constant::{int, value};
 use crate::runner::simulated::socket::Kind;
 use crate::runner::simulated::Simulated;
 use crate::runner::{fail, unsupported, Stop};
@@ -118,7 +118,7 @@ impl Simulated<'_> {
         let Some(Expr::List(items)) = call.args.first() else {
             return unsupported(line, "a poll without a list");
         };
-        let timeout = call.args.get(2).map_or(Ok(-1), |e| value(line, e))?;
+        let timeout = call.args.get(2).map_or(Ok(-1), |e| int(line, e))?;
         let mut found = Vec::new();
         for item in items {
             let Expr::Braces(fields) = item else { return unsupported(line, "this pollfd") };
@@ -184,7 +184,7 @@ impl Simulated<'_> {
     pub(super) fn epoll_wait(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {
         let own = call.args.first().map_or(Ok(-1), |e| value(line, e))?;
         let most = call.args.get(2).map_or(Ok(1), |e| value(line, e))?;
-        let timeout = call.args.get(3).map_or(Ok(-1), |e| value(line, e))?;
+        let timeout = call.args.get(3).map_or(Ok(-1), |e| int(line, e))?;
         let Some(at) = self.sockets.epolls.iter().position(|e| e.fd == own) else {
             return Ok(Some(Err("EBADF")));
         };
