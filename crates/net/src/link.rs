@@ -397,7 +397,6 @@ impl Link {
         }
         pool.release(id);
         self.serve(pool, now);
-        self.next = self.next.min(self.next_departure());
         Ok(None)
     }
 
@@ -406,6 +405,8 @@ impl Link {
         loop {
             let start = self.next_departure();
             if start > now || start == Time::NEVER {
+                // anew, not the lesser of it and what was: a head that was to depart may have been dropped meanwhile
+                self.next = self.wire.next(pool).0.min(start);
                 return;
             }
             let taken = self.queue.dequeue(start);
@@ -426,7 +427,6 @@ impl Link {
                     self.put(pool, start, id, delivery);
                 }
             }
-            self.next = self.wire.next(pool).0.min(self.next_departure());
         }
     }
 
