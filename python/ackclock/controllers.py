@@ -51,6 +51,10 @@ class Controller:
         The sender paces by `window.pacing_rate`, or by its own rate where that is infinite.
     wants_exact_ecn
         The receiver echoes marks one by one and every data segment is ECN-capable (RFC 8257).
+    every
+        How often `on_sample`, and `on_ack` or `on_control`, are called: a number of ACKs, or "round" for once per round trip, when
+        all that was outstanding at the last call is acknowledged. What the ACKs in between delivered, marked and lost is
+        summed up in the next one; times are the latest. Fewer calls make a run faster.
     variables
         Names of attributes that `record.controller` writes down, eight at most.
     """
@@ -58,6 +62,7 @@ class Controller:
     wants_rate: bool = False
     wants_pacing: bool = False
     wants_exact_ecn: bool = False
+    every: int | str = 1
     variables: tuple[str, ...] = ()
 
 

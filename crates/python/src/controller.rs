@@ -11,7 +11,6 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 /// Windows beyond this are taken for an error of the controller, segments.
 const ABSURD: f64 = (1_u32 << 30) as f64;
@@ -235,17 +234,108 @@ fn py_ack(py: Python<'_>, a: &AckSample) -> PyResult<PyAck> {
     })
 }
 
-/// The optional hooks that the class has.
-#[derive(Clone, Copy, Default)]
-struct Has {
-    start: bool,
-    sample: bool,
-    rto: bool,
-    state: bool,
-    recovered: bool,
-    ecn: bool,
-    undo: bool,
-    tx_start: bool,
+/// What Python may be asked.
+#[derive(Clone, Copy)]
+enum Hook {
+    Start,
+    Sample,
+    Ack,
+    CongestionEvent,
+    Rto,
+    State,
+    Recovered,
+    Ecn,
+    Undo,
+    TxStart,
+    Control,
+}
+
+impl Hook {
+    const NAMES: [&'static str; 11] = [
+        "on_start",
+        "on_sample",
+        "on_ack",
+        "on_congestion_event",
+        "on_rto",
+        "on_state",
+        "on_recovered",
+        "on_ecn",
+        "undo_cwnd",
+        "on_tx_start",
+        "on_control",
+    ];
+
+    fn name(self) -> &'static str {
+        Hook::NAMES[self as usize]
+    }
+}
+
+/// The methods of an object, bound once: looked up by name at each call they would cost as much as the call.
+type Methods = [Option<Py<PyAny>>; Hook::NAMES.len()];
+
+/// How often the hooks that are told of ACKs are called.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Every {
+    #[default]
+    Ack,
+    /// Every so many ACKs.
+    Acks(u32),
+    /// Once all data that was outstanding at the last call is acknowledged.
+    Round,
+}
+
+impl Every {
+    fn read(value: &Bound<'_, PyAny>) -> PyResult<Every> {
+        match value.extract::<u32>() {
+            Ok(1) => Ok(Every::Ack),
+            Ok(n) if n > 1 => Ok(Every::Acks(n)),
+            _ if value.extract::<String>().is_ok_and(|text| text == "round") => Ok(Every::Round),
+            _ => Err(PyTypeError::new_err(format!(
+                "every is {}; allowed: a number of ACKs, 1 or more, or \"round\"",
+                value.repr()?
+            ))),
+        }
+    }
+}
+
+/// ACKs that a hook has not been told of yet, summed up.
+#[derive(Default)]
+struct Pending {
+    sum: Option<AckSample>,
+    acks: u32,
+    round_end: u64,
+}
+
+impl Pending {
+    /// The sum with this ACK, if the hook is to be called now.
+    fn add(&mut self, ack: &AckSample, every: Every) -> Option<AckSample> {
+        self.acks += 1;
+        let mut sum = *ack;
+        if let Some(before) = self.sum {
+            sum.acked += before.acked;
+            sum.delivered += before.delivered;
+            sum.delivered_ce += before.delivered_ce;
+            sum.newly_lost += before.newly_lost;
+            sum.rate = sum.rate.or(before.rate);
+            let (now, before) = (&mut sum.arrival, before.arrival);
+            now.acked_bytes += before.acked_bytes;
+            now.rtt = now.rtt.or(before.rtt);
+            now.prior_in_flight = before.prior_in_flight;
+            now.cwnd_limited |= before.cwnd_limited;
+            now.ece |= before.ece;
+        }
+        let due = match every {
+            Every::Ack => true,
+            Every::Acks(n) => self.acks >= n,
+            Every::Round => ack.snd_una >= self.round_end,
+        };
+        if !due {
+            self.sum = Some(sum);
+            return None;
+        }
+        *self = Pending { sum: None, acks: 0, round_end: ack.snd_nxt };
+        Some(sum)
+    }
 }
 
 /// A controller whose hooks are methods of a Python object.
@@ -253,7 +343,10 @@ pub struct PyController {
     object: Option<Py<PyAny>>,
     window: Option<Py<PyWindow>>,
     class: String,
-    has: Has,
+    methods: Methods,
+    every: Every,
+    /// Of `on_sample`; of `on_ack` or `on_control`.
+    pending: [Pending; 2],
     needs: Needs,
     slot: Slot,
     now: Time,
@@ -269,7 +362,9 @@ impl PyController {
                 object: None,
                 window: None,
                 class: name.unwrap_or_else(|_| "controller".to_string()),
-                has: Has::default(),
+                methods: Methods::default(),
+                every: Every::Ack,
+                pending: Default::default(),
                 needs: Needs::default(),
                 slot: slot.clone(),
                 now: Time::ZERO,
@@ -293,22 +388,18 @@ impl PyController {
                 return Err(PyTypeError::new_err(format!("there is no method {hook}")));
             }
         }
-        self.has = Has {
-            start: bound.hasattr("on_start")?,
-            sample: bound.hasattr("on_sample")?,
-            rto: bound.hasattr("on_rto")?,
-            state: bound.hasattr("on_state")?,
-            recovered: bound.hasattr("on_recovered")?,
-            ecn: bound.hasattr("on_ecn")?,
-            undo: bound.hasattr("undo_cwnd")?,
-            tx_start: bound.hasattr("on_tx_start")?,
-        };
+        for (method, name) in self.methods.iter_mut().zip(Hook::NAMES) {
+            *method = bound.getattr_opt(name)?.map(Bound::unbind);
+        }
+        if let Some(every) = bound.getattr_opt("every")? {
+            self.every = Every::read(&every)?;
+        }
         let flag = |name: &str| match bound.getattr_opt(name)? {
             Some(value) => value.extract::<bool>(),
             None => Ok(false),
         };
         self.needs = Needs {
-            control: bound.hasattr("on_control")?,
+            control: self.methods[Hook::Control as usize].is_some(),
             rate: flag("wants_rate")?,
             pacing: flag("wants_pacing")?,
             exact_ecn: flag("wants_exact_ecn")?,
@@ -328,49 +419,61 @@ impl PyController {
     #[cold]
     fn fail(&mut self, hook: &'static str, error: PyErr) {
         self.object = None;
+        self.methods = Methods::default();
         if let Ok(mut slot) = self.slot.lock() {
             slot.get_or_insert(Failure { class: self.class.clone(), hook, time: self.now, error });
         }
     }
 
-    /// Call `hook(window, ...)`; `back` looks at what it returns. None after a failure.
+    /// Call a hook with the window; `back` looks at what it returns. None after a failure, or if there is no such hook.
     fn call<T>(
         &mut self,
-        hook: &'static str,
+        hook: Hook,
         window: &mut Window,
-        arguments: impl for<'py> FnOnce(Python<'py>, Bound<'py, PyWindow>) -> PyResult<Bound<'py, PyTuple>>,
+        now: Time,
+        call: impl for<'py> FnOnce(&Bound<'py, PyAny>, Bound<'py, PyWindow>) -> PyResult<Bound<'py, PyAny>>,
         back: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
     ) -> Option<T> {
-        let (object, shared) = (self.object.as_ref()?, self.window.as_ref()?);
+        let (method, shared) = (self.methods[hook as usize].as_ref()?, self.window.as_ref()?);
+        self.now = now;
         let outcome = Python::attach(|py| -> PyResult<T> {
             let shared = shared.bind(py);
             shared.borrow_mut().follow(window);
-            let returned = object.bind(py).call_method1(hook, arguments(py, shared.clone())?)?;
+            let returned = call(method.bind(py), shared.clone())?;
             shared.borrow().hand_back(window)?;
             back(&returned)
         });
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                self.fail(hook, error);
+                self.fail(hook.name(), error);
                 None
             }
         }
     }
 
-    fn call_with_ack(&mut self, hook: &'static str, window: &mut Window, ack: &AckSample) {
-        self.now = ack.now;
+    fn call_with_ack(&mut self, hook: Hook, window: &mut Window, ack: &AckSample) {
         self.call(
             hook,
             window,
-            |py, w| PyTuple::new(py, [w.into_any(), Bound::new(py, py_ack(py, ack)?)?.into_any()]),
+            ack.now,
+            |method, w| method.call1((w, Bound::new(method.py(), py_ack(method.py(), ack)?)?)),
             |_| Ok(()),
         );
     }
 
-    fn call_with_time(&mut self, hook: &'static str, window: &mut Window, now: Time) {
-        self.now = now;
-        self.call(hook, window, |py, w| (w, now.as_secs()).into_pyobject(py), |_| Ok(()));
+    /// The same, as often as the class wants to be told.
+    fn tell(&mut self, hook: Hook, window: &mut Window, ack: &AckSample) {
+        if self.every == Every::Ack {
+            return self.call_with_ack(hook, window, ack);
+        }
+        if let Some(sum) = self.pending[matches!(hook, Hook::Sample) as usize].add(ack, self.every) {
+            self.call_with_ack(hook, window, &sum);
+        }
+    }
+
+    fn call_with_time(&mut self, hook: Hook, window: &mut Window, now: Time) {
+        self.call(hook, window, now, |method, w| method.call1((w, now.as_secs())), |_| Ok(()));
     }
 }
 
@@ -396,34 +499,33 @@ fn intern(names: Vec<String>) -> PyResult<&'static [&'static str]> {
 
 impl CongestionControl for PyController {
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
-        self.now = now;
-        if self.has.start {
-            self.call(
-                "on_start",
-                window,
-                |py, w| (w, now.as_secs(), seconds(srtt), smss).into_pyobject(py),
-                |_| Ok(()),
-            );
-        }
+        self.call(
+            Hook::Start,
+            window,
+            now,
+            |method, w| method.call1((w, now.as_secs(), seconds(srtt), smss)),
+            |_| Ok(()),
+        );
     }
 
     fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         self.now = ack.now;
-        if self.has.sample {
-            self.call_with_ack("on_sample", window, &AckSample::from(*ack));
+        if self.methods[Hook::Sample as usize].is_some() {
+            self.tell(Hook::Sample, window, &AckSample::from(*ack));
         }
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        self.call_with_ack("on_ack", window, ack);
+        self.tell(Hook::Ack, window, ack);
     }
 
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
         let mut copy = *window;
         let given = self.call(
-            "on_congestion_event",
+            Hook::CongestionEvent,
             &mut copy,
-            |py, w| (w, in_flight).into_pyobject(py),
+            self.now,
+            |method, w| method.call1((w, in_flight)),
             |returned| {
                 let value = returned.extract::<f64>().map_err(|_| {
                     PyTypeError::new_err(format!(
@@ -437,38 +539,26 @@ impl CongestionControl for PyController {
     }
 
     fn on_rto(&mut self, window: &mut Window, now: Time) {
-        if self.has.rto {
-            self.call_with_time("on_rto", window, now);
-        }
+        self.call_with_time(Hook::Rto, window, now);
     }
 
     fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
-        if self.has.state {
-            self.now = now;
-            let name = CaState::NAMES[state as usize];
-            self.call("on_state", window, |py, w| (w, name, now.as_secs()).into_pyobject(py), |_| Ok(()));
-        }
+        let name = CaState::NAMES[state as usize];
+        self.call(Hook::State, window, now, |method, w| method.call1((w, name, now.as_secs())), |_| Ok(()));
     }
 
     fn on_recovered(&mut self, window: &mut Window, now: Time) {
-        if self.has.recovered {
-            self.call_with_time("on_recovered", window, now);
-        }
+        self.call_with_time(Hook::Recovered, window, now);
     }
 
     fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
-        if !self.has.ecn {
-            return true;
-        }
-        self.now = ack.now;
         let answer = self.call(
-            "on_ecn",
+            Hook::Ecn,
             window,
-            |py, w| {
-                PyTuple::new(
-                    py,
-                    [w.into_any(), Bound::new(py, py_ack(py, &AckSample::from(*ack))?)?.into_any()],
-                )
+            ack.now,
+            |method, w| {
+                let py = method.py();
+                method.call1((w, Bound::new(py, py_ack(py, &AckSample::from(*ack))?)?))
             },
             |returned| {
                 returned
@@ -480,15 +570,12 @@ impl CongestionControl for PyController {
     }
 
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        let before = window.cwnd.max(window.prior_cwnd);
-        if !self.has.undo {
-            return before;
-        }
         let mut copy = *window;
         let given = self.call(
-            "undo_cwnd",
+            Hook::Undo,
             &mut copy,
-            |py, w| (w,).into_pyobject(py),
+            self.now,
+            |method, w| method.call1((w,)),
             |returned| {
                 let value = returned.extract::<f64>().map_err(|_| {
                     PyTypeError::new_err(format!("returned {returned}; allowed: a window in segments"))
@@ -496,23 +583,21 @@ impl CongestionControl for PyController {
                 check("the window", value, 1.0, ABSURD)
             },
         );
-        given.map_or(before, |cwnd| cwnd as u32)
+        given.map_or(window.cwnd.max(window.prior_cwnd), |cwnd| cwnd as u32)
     }
 
     fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
-        if self.has.tx_start {
-            self.now = now;
-            self.call(
-                "on_tx_start",
-                window,
-                |py, w| (w, now.as_secs(), seconds(idle)).into_pyobject(py),
-                |_| Ok(()),
-            );
-        }
+        self.call(
+            Hook::TxStart,
+            window,
+            now,
+            |method, w| method.call1((w, now.as_secs(), seconds(idle))),
+            |_| Ok(()),
+        );
     }
 
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
-        self.call_with_ack("on_control", window, ack);
+        self.tell(Hook::Control, window, ack);
     }
 
     fn needs(&self) -> Needs {

@@ -509,6 +509,7 @@ fn column(py: Python<'_>, column: Column) -> PyResult<(&'static str, Bound<'_, P
         Column::F8(v) => ("f8", raw(bytemuck::cast_slice(&v))),
         Column::I8(v) => ("i8", raw(bytemuck::cast_slice(&v))),
         Column::U4(v) => ("u4", raw(bytemuck::cast_slice(&v))),
+        Column::N4(v) => ("n4", raw(bytemuck::cast_slice(&v))),
         Column::U1(v) => ("u1", raw(&v)),
         Column::Bool(v) => ("bool", raw(&v)),
         Column::Text { codes, names } => {

@@ -10,6 +10,7 @@ use crate::flow::{ClientRow, Flow, Journal};
 use crate::hosts::{self, Customs};
 use crate::machines::Machines;
 use crate::observe::Observer;
+use crate::performance::Meter;
 use crate::spec::{CapturePoint, MetricsCache, Scenario, TraceLevel};
 use crate::starts::{self, Starts};
 use crate::topology::{Builder, Layout};
@@ -27,6 +28,16 @@ pub struct Built {
     pub link_names: Vec<String>,
     /// Clients of populations, as drawn.
     pub clients: Vec<ClientRow>,
+}
+
+impl Built {
+    /// Measure what each flow gets after the warm-up; called before the run begins.
+    pub fn measure(&mut self, scenario: &Scenario) {
+        let from = Time(scenario.record.warm_up_ns);
+        self.world.measure(from);
+        let meter = Meter::new(Span(scenario.duration_ns), from, self.app.flows.len());
+        self.app.observer.meter = Some(meter);
+    }
 }
 
 /// Build the run, or say what is wrong with the scenario.

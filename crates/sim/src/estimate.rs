@@ -55,8 +55,10 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let capture =
         (record.capture != CapturePoint::None) as u8 as f64 * carried * 2.0 * size_of::<Captured>() as f64;
     let drops = record.drops as u8 as f64 * carried / 10.0 * size_of::<Packet>() as f64 * COPIES;
+    let performance = record.performance as u8 as f64 * flows * PERFORMANCE_BYTES;
     let workloads = workloads(scenario);
-    (BASE_BYTES + network + connections + sampled + trace + vars + capture + drops + workloads) as u64
+    (BASE_BYTES + network + connections + sampled + trace + vars + capture + drops + performance + workloads)
+        as u64
 }
 
 /// Flows of the run; each client of a population is one.
@@ -153,6 +155,8 @@ const LEAST_BYTES: f64 = 40.0;
 /// Program, tables' overhead, allocator.
 const BASE_BYTES: f64 = (8 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
+/// Histograms and slices of a flow.
+const PERFORMANCE_BYTES: f64 = 262_144.0;
 /// Buffers of a connection that exist even without packets.
 pub const CONNECTION_BYTES: f64 = (8 << 10) as f64;
 /// What sender and receiver remember of a packet in flight.

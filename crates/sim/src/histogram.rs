@@ -17,13 +17,28 @@ pub struct Histogram {
 
 impl Histogram {
     /// Count a value.
+    #[inline]
     pub fn add(&mut self, value: Span) {
         let bin = bin_of(value.0);
         if self.bins.len() <= bin {
-            self.bins.resize(bin + 1, 0);
+            self.reach(bin);
         }
         self.bins[bin] += 1;
         self.total += 1;
+    }
+
+    #[cold]
+    fn reach(&mut self, bin: usize) {
+        self.bins.resize(bin + 1, 0);
+    }
+
+    /// Count what another one counted.
+    pub fn merge(&mut self, other: &Histogram) {
+        if self.bins.len() < other.bins.len() {
+            self.bins.resize(other.bins.len(), 0);
+        }
+        self.bins.iter_mut().zip(&other.bins).for_each(|(sum, more)| *sum += more);
+        self.total += other.total;
     }
 
     /// Values counted.

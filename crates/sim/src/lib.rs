@@ -28,6 +28,7 @@ mod machines;
 pub mod memory;
 mod observe;
 pub mod output;
+mod performance;
 pub mod run;
 pub mod spec;
 pub mod stack;

@@ -5,6 +5,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Span, Time};
 
 use crate::flow::Flow;
+use crate::performance::Meter;
 use crate::spec;
 use crate::world::{World, SENDER};
 
@@ -51,6 +52,8 @@ pub struct Observer {
     goodput_since: Time,
     /// By flow: bytes acknowledged at `goodput_since`.
     acked: Vec<u64>,
+    /// What each flow gets after the warm-up.
+    pub meter: Option<Meter>,
     /// Samples of flows.
     pub samples: Vec<SampleRow>,
     /// Samples of queues.
@@ -72,6 +75,7 @@ impl Observer {
             looks: [Time::NEVER; 2],
             goodput_since: Time::ZERO,
             acked: vec![0; flows],
+            meter: None,
             samples: Vec::new(),
             queues: Vec::new(),
             goodput: Vec::new(),
@@ -89,6 +93,7 @@ impl Observer {
         if self.warm_up > Time::ZERO {
             world.tick(WARM_UP, self.warm_up);
         }
+        self.schedule_slice(world);
         self.announce(world);
     }
 
@@ -97,8 +102,17 @@ impl Observer {
         match kind {
             WARM_UP => {
                 world.count_links_from_now();
+                if let Some(meter) = &mut self.meter {
+                    meter.begin(world, flows);
+                }
                 self.looks[1] = Time::NEVER;
                 return self.announce(world);
+            }
+            SLICE => {
+                if let Some(meter) = &mut self.meter {
+                    meter.note(world, flows);
+                }
+                return self.schedule_slice(world);
             }
             SAMPLES => self.sample_flows(world, flows),
             QUEUES => self.sample_queues(world),
@@ -123,6 +137,12 @@ impl Observer {
                 self.looks[0] = next;
                 self.announce(world);
             }
+        }
+    }
+
+    fn schedule_slice(&self, world: &mut World) {
+        if let Some(meter) = self.meter.as_ref().filter(|meter| meter.slice > Span::ZERO) {
+            world.tick(SLICE, world.now() + meter.slice);
         }
     }
 
@@ -177,3 +197,4 @@ const SAMPLES: u32 = 0;
 const QUEUES: u32 = 1;
 const GOODPUT: u32 = 2;
 const WARM_UP: u32 = 3;
+const SLICE: u32 = 4;

@@ -14,6 +14,7 @@ use ackclock_tcp::{DestinationMetrics, VarsRow, VarsTrace};
 use crate::build::Built;
 use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow};
 use crate::observe::{GoodputRow, QueueRow, SampleRow};
+use crate::performance::performance;
 use crate::table::{seconds, Table};
 use crate::tally::{Tally, TransactionRow};
 use crate::udp::Received;
@@ -36,6 +37,7 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
     }
     keep! {
         "flows": flows(&built.app.flows, &built.world),
+        "performance": performance(&built.app.flows, observer.meter.as_ref(), built.world.gauges()),
         "fetches": fetches(&journal.fetches),
         "recoveries": recoveries(&journal.recoveries),
         "links": links(&link_counters(&mut built.world), built.link_names),
@@ -135,7 +137,7 @@ fn fetches(fetches: &[FetchRow]) -> Table {
         .i8("undos", stats().map(|s| s.undos))
         .i8("dsacks", stats().map(|s| s.dsacks_received))
         .u4("cwnd_end", counts().map(|c| c.cwnd_end))
-        .u4("ssthresh_end", counts().map(|c| c.ssthresh_end))
+        .ssthresh("ssthresh_end", counts().map(|c| c.ssthresh_end))
 }
 
 fn recoveries(recoveries: &[(u32, RecoverySummary)]) -> Table {
@@ -147,7 +149,7 @@ fn recoveries(recoveries: &[(u32, RecoverySummary)]) -> Table {
         .time("t_enter_s", rows().map(|r| r.t_enter))
         .time("t_exit_s", rows().map(|r| r.t_exit))
         .u4("pipe_enter", rows().map(|r| r.pipe_enter))
-        .u4("ssthresh", rows().map(|r| r.ssthresh))
+        .ssthresh("ssthresh", rows().map(|r| r.ssthresh))
         .u4("cwnd_enter", rows().map(|r| r.cwnd_enter))
         .u4("losses", rows().map(|r| r.losses))
         .u4("retransmits", rows().map(|r| r.retransmits))
@@ -244,7 +246,7 @@ fn samples(samples: &[SampleRow]) -> Table {
         .time("t_s", rows().map(|r| r.t))
         .u4("flow", rows().map(|r| r.flow))
         .u4("cwnd", rows().map(|r| r.cwnd))
-        .u4("ssthresh", rows().map(|r| r.ssthresh))
+        .ssthresh("ssthresh", rows().map(|r| r.ssthresh))
         .span("srtt_s", rows().map(|r| r.srtt))
         .u4("in_flight", rows().map(|r| r.in_flight))
         .text("ca_state", &CaState::NAMES, rows().map(|r| r.ca_state as u32))
@@ -303,7 +305,7 @@ fn acks(records: &[(u32, Vec<Record>)]) -> Table {
         .flag("safe_ack", rows().map(|r| r.safe_ack))
         .u4("cwnd_before", rows().map(|r| r.cwnd_before))
         .u4("cwnd", rows().map(|r| r.cwnd))
-        .u4("ssthresh", rows().map(|r| r.ssthresh))
+        .ssthresh("ssthresh", rows().map(|r| r.ssthresh))
         .u4("pipe_before", rows().map(|r| r.pipe_before))
         .u4("pipe", rows().map(|r| r.pipe))
         .u4("flight_size", rows().map(|r| r.flight_size))
@@ -343,7 +345,7 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
         .u4("idx", rows().map(|(_, idx, _)| idx))
         .u4("ack_no", rows().map(|(_, _, r)| r.ack_no))
         .u4("cwnd", rows().map(|(_, _, r)| r.cwnd))
-        .u4("ssthresh", rows().map(|(_, _, r)| r.ssthresh))
+        .ssthresh("ssthresh", rows().map(|(_, _, r)| r.ssthresh))
         .f8("pacing_bps", rows().map(|(_, _, r)| pacing(r)));
     let mut names: Vec<&'static str> = Vec::new();
     let recorded = flows.iter().filter(|f| f.controller_trace.is_some()).filter_map(|f| f.config.tcp());

@@ -59,6 +59,9 @@ fn play(
 ) -> Result<Output, Error> {
     let mut guard = Guard::new(bounds);
     let mut built = build(scenario, seed, customs)?;
+    if scenario.record.performance && wanted("performance") {
+        built.measure(scenario);
+    }
     built.app.begin(&mut built.world);
     guard.check(&built.world)?;
     while !built.world.run(&mut built.app, Time(scenario.duration_ns), SLICE) {

@@ -101,6 +101,9 @@ pub struct FlowGroup {
     /// Start of the first flow, ns.
     #[serde(default)]
     pub start_ns: u64,
+    /// Drawn anew for each flow instead, and counted from where the stagger has come to, s.
+    #[serde(default, deserialize_with = "described")]
+    pub start_s: Option<Distribution>,
     /// Start of each further flow after the one before it, ns.
     #[serde(default)]
     pub stagger_ns: u64,
@@ -160,6 +163,8 @@ pub struct Record {
     pub warm_up_ns: u64,
     /// A row for each dropped packet.
     pub drops: bool,
+    /// What each flow, each group and the run got after the warm-up.
+    pub performance: bool,
 }
 
 /// Where packets are captured. One side at a time: what both see would look like retransmissions.

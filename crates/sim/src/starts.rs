@@ -9,32 +9,49 @@ pub fn members(group: &FlowGroup) -> u64 {
     group.count as u64 * group.workload.params().flows()
 }
 
-/// Starts of the flows of a group, one after another; what the k-th draws depends on the seed, the group and k alone.
+/// Starts of the flows of a group, one after another: each at an offset of its own from where the stagger has come to. What
+/// the k-th draws depends on the seed, the group and k alone. Where offsets are drawn, the order of starts may differ from
+/// that of the flows.
 pub struct Starts {
     next: Time,
     stagger: Span,
-    drawn: Option<(Distribution, Stream)>,
+    between: Option<Drawn>,
+    offset: Option<Drawn>,
 }
 
 impl Starts {
     /// From the group with number `g`.
     pub fn new(group: &FlowGroup, g: usize, seed: u64) -> Starts {
-        let stream = |d: &Distribution| (d.clone(), Stream::new(seed, &format!("flows.{g}.starts")));
-        let drawn = group.stagger_s.as_ref().map(stream);
-        Starts { next: Time(group.start_ns), stagger: Span(group.stagger_ns), drawn }
+        let drawn = |from: &Option<Distribution>, what| {
+            let stream = || Stream::new(seed, &format!("flows.{g}.{what}"));
+            from.as_ref().map(|from| Drawn { from: from.clone(), stream: stream() })
+        };
+        Starts {
+            next: Time(group.start_ns),
+            stagger: Span(group.stagger_ns),
+            between: drawn(&group.stagger_s, "starts"),
+            offset: drawn(&group.start_s, "offsets"),
+        }
     }
 
     /// The next flow's.
     pub fn following(&mut self) -> Time {
-        let start = self.next;
-        let stagger = match &mut self.drawn {
-            None => self.stagger,
-            Some((distribution, stream)) => Span((distribution.draw(stream) * 1e9).min(FARTHEST_NS) as u64),
-        };
-        self.next = start + stagger;
-        start
+        let base = self.next;
+        self.next = base + self.between.as_mut().map_or(self.stagger, Drawn::next);
+        base + self.offset.as_mut().map_or(Span::ZERO, Drawn::next)
     }
 }
 
-/// Longest time between two starts: beyond every run.
+struct Drawn {
+    from: Distribution,
+    stream: Stream,
+}
+
+impl Drawn {
+    fn next(&mut self) -> Span {
+        Span((self.from.draw(&mut self.stream) * 1e9).min(FARTHEST_NS) as u64)
+    }
+}
+
+/// Longest time drawn: beyond every run.
 const FARTHEST_NS: f64 = 4e15;

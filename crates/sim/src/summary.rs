@@ -6,7 +6,7 @@ use ackclock_cc::Controller;
 
 use crate::error::Error;
 use crate::run::{parse, run};
-use crate::table::{Column, Table};
+use crate::table::{Column, Table, NOTHING};
 
 /// A metric with a name: the name, one line about it, and how it is reduced.
 struct Named {
@@ -57,6 +57,21 @@ const NAMED: &[Named] = &[
         name: "min_rtt_s",
         about: "least RTT of all",
         of: |s| Reduce::Min.of(s.values("flows", "min_rtt_s")),
+    },
+    Named {
+        name: "p95_rtt_s",
+        about: "95th percentile of all RTTs after the warm-up",
+        of: |s| s.whole("p95_rtt_s"),
+    },
+    Named {
+        name: "p95_delay_s",
+        about: "95th percentile of the one-way delays of all data after the warm-up",
+        of: |s| s.whole("p95_delay_s"),
+    },
+    Named {
+        name: "loss_share",
+        about: "data packets that were dropped, of all after the warm-up",
+        of: |s| s.whole("loss_share"),
     },
     Named {
         name: "completion_s",
@@ -285,7 +300,7 @@ fn empty_tables() -> Result<Vec<Table>, Error> {
 }
 
 /// The tables that the metrics of [`NAMED`] read.
-const NEEDED: [&str; 3] = ["flows", "links", "fetches"];
+const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 
 /// The tables of a run, with what several metrics need.
 struct Summary<'a> {
@@ -321,6 +336,11 @@ impl<'a> Summary<'a> {
         Reduce::Sum.of(self.values(table, column))
     }
 
+    /// A column of `performance`, for the run as a whole: its last row.
+    fn whole(&self, column: &str) -> f64 {
+        self.values("performance", column).last().unwrap_or(f64::NAN)
+    }
+
     fn latency(&self, reduce: Reduce) -> f64 {
         reduce.of(self.latencies.iter().copied())
     }
@@ -348,6 +368,7 @@ fn numbers(column: &Column) -> Box<dyn Iterator<Item = f64> + '_> {
         Column::F8(v) => Box::new(v.iter().copied()),
         Column::I8(v) => Box::new(v.iter().map(|&x| x as f64)),
         Column::U4(v) => Box::new(v.iter().map(|&x| f64::from(x))),
+        Column::N4(v) => Box::new(v.iter().map(|&x| if x == NOTHING { f64::NAN } else { f64::from(x) })),
         Column::U1(v) | Column::Bool(v) => Box::new(v.iter().map(|&x| f64::from(x))),
         Column::Text { .. } => Box::new(std::iter::empty()),
     }

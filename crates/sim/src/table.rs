@@ -1,5 +1,6 @@
 //! Typed columns: what a run hands out. A table is built column by column from rows of plain structs.
 
+use ackclock_cc::Window;
 use ackclock_core::{Span, Time};
 
 /// One column. Two are equal if all bits are, so NaN equals NaN.
@@ -11,6 +12,8 @@ pub enum Column {
     I8(Vec<i64>),
     /// Counts.
     U4(Vec<u32>),
+    /// Counts, of which [`NOTHING`] stands for none.
+    N4(Vec<u32>),
     /// Small counts.
     U1(Vec<u8>),
     /// 0 or 1.
@@ -30,7 +33,7 @@ impl Column {
         match self {
             Column::F8(v) => v.len(),
             Column::I8(v) => v.len(),
-            Column::U4(v) => v.len(),
+            Column::U4(v) | Column::N4(v) => v.len(),
             Column::U1(v) | Column::Bool(v) => v.len(),
             Column::Text { codes, .. } => codes.len(),
         }
@@ -46,7 +49,7 @@ impl Column {
         match (self, other) {
             (Column::F8(a), Column::F8(b)) => a.extend(b),
             (Column::I8(a), Column::I8(b)) => a.extend(b),
-            (Column::U4(a), Column::U4(b)) => a.extend(b),
+            (Column::U4(a), Column::U4(b)) | (Column::N4(a), Column::N4(b)) => a.extend(b),
             (Column::U1(a), Column::U1(b)) | (Column::Bool(a), Column::Bool(b)) => a.extend(b),
             (Column::Text { codes, names }, Column::Text { codes: more, names: new }) => {
                 let recoded: Vec<u32> = new
@@ -73,7 +76,7 @@ impl PartialEq for Column {
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
             }
             (Column::I8(a), Column::I8(b)) => a == b,
-            (Column::U4(a), Column::U4(b)) => a == b,
+            (Column::U4(a), Column::U4(b)) | (Column::N4(a), Column::N4(b)) => a == b,
             (Column::U1(a), Column::U1(b)) | (Column::Bool(a), Column::Bool(b)) => a == b,
             (Column::Text { codes, names }, Column::Text { codes: codes_b, names: names_b }) => {
                 codes == codes_b && names == names_b
@@ -82,6 +85,9 @@ impl PartialEq for Column {
         }
     }
 }
+
+/// No count.
+pub const NOTHING: u32 = u32::MAX;
 
 /// A named table.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,6 +159,16 @@ impl Table {
     /// Add a column of counts.
     pub fn u4(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
         self.with(name, Column::U4(values.collect()))
+    }
+
+    /// Add a column of counts that need not be there.
+    pub fn n4(self, name: &'static str, values: impl Iterator<Item = Option<u32>>) -> Table {
+        self.with(name, Column::N4(values.map(|v| v.unwrap_or(NOTHING)).collect()))
+    }
+
+    /// Add a column of slow-start thresholds: nothing where none is set.
+    pub fn ssthresh(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
+        self.n4(name, values.map(|v| (v < Window::INFINITE).then_some(v)))
     }
 
     /// Add a column of small counts.

@@ -363,6 +363,18 @@ impl Transport {
         }
     }
 
+    /// Round-trip times that this end took: their sum in ns, and how many.
+    #[inline]
+    pub fn rtt_samples(&self) -> (u128, u64) {
+        match self {
+            Transport::Tcp(tcp) => (tcp.stats().rtt_sum_ns, tcp.stats().rtt_samples),
+            Transport::Datagram(end) => match &**end {
+                DatagramEnd::PccSender(sender) => (sender.stats().rtt_sum_ns, sender.stats().rtt_samples),
+                _ => (0, 0),
+            },
+        }
+    }
+
     /// The peer has closed, and all its data is here.
     pub fn peer_closed(&self) -> bool {
         match self {

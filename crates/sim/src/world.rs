@@ -203,6 +203,9 @@ impl World {
     #[inline]
     fn arrive(&mut self, app: &mut impl Application, id: PacketId) {
         let packet = &self.net.pool[id];
+        if let Some(gauges) = &mut self.net.gauges {
+            gauges.arrive(self.now, packet);
+        }
         let conn = packet.conn;
         let host = if packet.forward { RECEIVER } else { SENDER };
         let index = 2 * (conn & SLOT_MASK) as usize + host;
@@ -213,7 +216,7 @@ impl World {
             let packet = self.net.pool.remove(id);
             return self.reach_host(app, index, &packet);
         }
-        end.receive(self.now, host, packet, &mut self.digest, &mut self.captured);
+        end.receive(self.now, host, packet, &mut self.digest, &mut self.captured, &mut self.net.gauges);
         let (flow, watched) = (end.flow, end.watched);
         self.net.pool.release(id);
         self.flush(index);

@@ -188,7 +188,7 @@ fn fetches(fetches: &[Fetched], changes: &[Change]) -> Table {
         .i8("recoveries", counted.iter().map(|c| c.recoveries))
         .i8("dsacks", server().map(|i| i.dsack_dups as u64))
         .u4("cwnd_end", server().map(|i| i.cwnd))
-        .u4("ssthresh_end", server().map(|i| threshold(i.ssthresh)))
+        .ssthresh("ssthresh_end", server().map(|i| i.ssthresh))
 }
 
 /// What passed the kernel's disciplines.
@@ -229,7 +229,7 @@ fn samples(samples: &[Sample]) -> Table {
         .time("t_s", rows().map(|r| Time(r.t)))
         .u4("flow", rows().map(|r| r.flow))
         .u4("cwnd", rows().map(|r| r.info.cwnd))
-        .u4("ssthresh", rows().map(|r| threshold(r.info.ssthresh)))
+        .ssthresh("ssthresh", rows().map(|r| r.info.ssthresh))
         .span("srtt_s", rows().map(|r| Span::from_us(r.info.srtt_us as u64)))
         .u4("in_flight", rows().map(|r| r.info.in_flight()))
         .text("ca_state", &CaState::NAMES, rows().map(|r| (r.info.ca_state as u32).min(LOSS as u32)))
@@ -280,7 +280,7 @@ fn ack_rows(acks: &[AckRow]) -> Table {
         .flag("dsack", rows().map(|r| r.dsack))
         .u4("cwnd_before", rows().map(|r| r.cwnd_before))
         .u4("cwnd", rows().map(|r| r.cwnd))
-        .u4("current_ssthresh", rows().map(|r| threshold(r.ssthresh)))
+        .ssthresh("current_ssthresh", rows().map(|r| r.ssthresh))
         .u4("flight_bytes_before", rows().map(|r| r.flight_bytes))
         .u4("rwnd", rows().map(|r| r.rwnd))
         .text("ca_state", &CaState::NAMES, rows().map(|r| (r.ca_state as u32).min(LOSS as u32)))
@@ -317,15 +317,6 @@ fn recoveries(changes: &[Change]) -> Table {
         .text("cause", &["full_ack", "rto", "run_end"], rows().map(|(_, end)| cause(end)))
 }
 
-/// The kernel's "not set yet" as the simulator's.
-fn threshold(ssthresh: u32) -> u32 {
-    if ssthresh >= 0x7fff_ffff {
-        u32::MAX
-    } else {
-        ssthresh
-    }
-}
-
 fn time(t: Option<u64>) -> Time {
     t.map_or(Time::NEVER, Time)
 }
@@ -347,6 +338,7 @@ fn encode(tables: &[Table]) -> Vec<u8> {
                 Column::F8(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "f8"),
                 Column::I8(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "i8"),
                 Column::U4(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "u4"),
+                Column::N4(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "n4"),
                 Column::U1(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "u1"),
                 Column::Bool(v) => numbers(&mut data, v.iter().map(|x| x.to_le_bytes()), "bool"),
                 Column::Text { codes, names: list } => {

@@ -208,7 +208,7 @@ def _complete(tables: dict[str, Columns]) -> dict[str, Columns]:
     return out
 
 
-_SIZE = {"f8": 8, "i8": 8, "u4": 4, "u1": 1, "bool": 1}
+_SIZE = {"f8": 8, "i8": 8, "u4": 4, "n4": 4, "u1": 1, "bool": 1}
 
 
 def _rows(columns: Columns) -> int:

@@ -51,10 +51,10 @@ OURS = {
 
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "drops", "transactions",
-    "warm_up_ns",
+    "warm_up_ns", "performance",
 )  # fmt: skip
 RECORD_DEFAULTS = {"controller": "none"}
-"""What of `record` the guest carries out, and what the rest of it must be."""
+"""What of `record` the guest carries out (`performance` it leaves empty), and what the rest of it must be."""
 
 LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "name")
 
@@ -175,7 +175,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     options = group.get("congestion_control_options") or {}
     for key in sorted({name for name, value in group.items() if value} - {
         "count", "profile", "congestion_control", "congestion_control_options", "recovery", "stack", "workload",
-        "start_ns", "stagger_ns", "stagger_s", "stop_ns", "path",
+        "start_ns", "start_s", "stagger_ns", "stagger_s", "stop_ns", "path",
     }):  # fmt: skip
         raise refuse(key, group[key], f"no {key}")
     if datagrams:

@@ -144,12 +144,9 @@ class _Flows:
     def thresholds(self, samples: pl.DataFrame) -> tuple[Curve, ...]:
         if not samples.height:
             return ()
-        known = samples.with_columns(
-            pl.when(pl.col("ssthresh") >= 2**31 - 1).then(None).otherwise(pl.col("ssthresh")).alias("ssthresh")
-        )
         return tuple(
             replace(curve, look=replace(curve.look, label=f"{curve.look.label} ssthresh", dash=(0, (3, 2))), faint=True)
-            for curve in self.curves(known, "ssthresh")
+            for curve in self.curves(samples, "ssthresh")
             if np.isfinite(curve.y).any()
         )
 

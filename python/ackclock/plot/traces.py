@@ -12,8 +12,6 @@ from ackclock.plot.style import GREY, OKABE_ITO
 DENSE = 3000
 """Lines with more points than this are drawn as pixels, also in PDF and SVG."""
 
-UNSET = 2**32 - 1
-"""ssthresh before the first congestion event."""
 
 STATES = {"Disorder": "#f3e9c6", "CWR": "#dcd3ec", "Recovery": "#cfe6f5", "Loss": "#f7d3c1"}
 """Background of each congestion state; Open has none."""
@@ -47,12 +45,11 @@ def windows(acks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float = float("
     kept = acks.filter(
         pl.col("t_s").is_between(start_s, stop_s) & pl.col("event").is_in(["ack", "rto", "enter", "exit", "undo"])
     )
-    unset = pl.col("ssthresh") >= min(UNSET, 2**31 - 1)
     return kept.select(
         "t_s",
         "cwnd",
         "pipe",
-        pl.when(unset).then(None).otherwise(pl.col("ssthresh")).alias("ssthresh"),
+        "ssthresh",
         "ca_state",
     )
 

@@ -84,14 +84,14 @@ Distribution = Annotated[
 ]
 
 
-def drawn(distribution: Table, dimension: Dimension | None) -> dict[str, Any]:
-    """A distribution as the engine reads it; errors name its key."""
+def drawn(distribution: Table, dimension: Dimension | None, *, zero: bool = False) -> dict[str, Any]:
+    """A distribution as the engine reads it, of values that may be `zero` or not; errors name its key."""
 
     def number(name: str, value: object) -> float:
         try:
             if dimension is None:
                 return units.parse_share(value)
-            base, _ = units.parse(value, dimension, parts=True)
+            base, _ = units.parse(value, dimension, zero=zero, parts=True)
             return float(base / (10**9 if dimension is units.DURATION else 1))
         except ScenarioError as error:
             raise error.within(name) from None
@@ -107,12 +107,12 @@ def drawn(distribution: Table, dimension: Dimension | None) -> dict[str, Any]:
     return result
 
 
-def drawable(dimension: Dimension | None) -> AfterValidator:
+def drawable(dimension: Dimension | None, *, zero: bool = False) -> AfterValidator:
     """Check of a value that may be a distribution of this dimension; None: of probabilities."""
 
     def check(value: Any) -> Any:
         if isinstance(value, Table):
-            drawn(value, dimension)
+            drawn(value, dimension, zero=zero)
         return value
 
     return AfterValidator(check)

@@ -53,9 +53,10 @@ class Flows(Table):
     """Single settings that differ from the profile."""
     workload: Workload = Bulk.constant(kind="bulk")
     """What the application does."""
-    start: Duration = "0 s"
-    """Start of the first flow."""
-    stagger: Annotated[Duration | Distribution, drawable(units.DURATION)] = "0 s"
+    start: Annotated[Duration | Distribution, drawable(units.DURATION, zero=True)] = "0 s"
+    """Start of the first flow: a duration; or a distribution, from which each flow draws its own and adds it to what the
+    stagger has come to, so that phases average out over seeds."""
+    stagger: Annotated[Duration | Distribution, drawable(units.DURATION, zero=True)] = "0 s"
     """Start of each further flow after the one before it: a duration, or a distribution of durations (exponential: a
     Poisson process). Flows whose start comes after the end do not take place."""
     stop: PositiveDuration | None = None
@@ -164,9 +165,10 @@ class Flows(Table):
             recovery=self.recovery,
             stack=self.stack.engine(),
             workload=self.workload.engine(),
-            start_ns=nanoseconds(self.start),
+            start_ns=nanoseconds(self.start) if isinstance(self.start, str) else None,
+            start_s=None if isinstance(self.start, str) else drawn(self.start, units.DURATION, zero=True),
             stagger_ns=nanoseconds(self.stagger) if isinstance(self.stagger, str) else None,
-            stagger_s=None if isinstance(self.stagger, str) else drawn(self.stagger, units.DURATION),
+            stagger_s=None if isinstance(self.stagger, str) else drawn(self.stagger, units.DURATION, zero=True),
             stop_ns=None if self.stop is None else nanoseconds(self.stop),
             path=self.path,
             host=self.host,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ackclock import own, units
+from ackclock import _html, own, units
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.own import OwnClass
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
@@ -31,6 +31,9 @@ LARGEST_FILE = 2**20
 
 MOST_FLOWS = 1_000_000
 """Flows, and clients of populations, of one run."""
+
+MOST_MEASURED = 100
+"""Flows whose performance a sweep measures unless the scenario says so."""
 
 MOST_INTERVALS = 10**9
 """Samples of one kind over a run."""
@@ -83,9 +86,10 @@ class Scenario(Table):
         for i, group in enumerate(self.flows):
             # drawn times may be too long for the run: then fewer flows take place
             stagger = nanoseconds(group.stagger) if isinstance(group.stagger, str) else 0
-            last = nanoseconds(group.start) + stagger * (group.count - 1)
+            start = nanoseconds(group.start) if isinstance(group.start, str) else 0
+            last = start + stagger * (group.count - 1)
             late = last >= end
-            if late and nanoseconds(group.start) < end:
+            if late and start < end:
                 raise ScenarioError(
                     key=f"flows.{i}.stagger",
                     found=f"{quote(group.stagger)}, which starts the last of {group.count} flows after the end",
@@ -151,13 +155,9 @@ class Scenario(Table):
 
     def _check_size(self, end: int) -> None:
         """Bounds that hold whatever the memory limit: what they let through can be estimated quickly and exactly."""
-        connections = [
-            group.count * (group.workload.clients if isinstance(group.workload, Population) else 1)
-            for group in self.flows
-        ]
-        if sum(connections) > MOST_FLOWS:
+        if self.flow_count > MOST_FLOWS:
             raise ScenarioError(
-                key="flows", found=f"{sum(connections)} flows in all", allowed=f"at most {MOST_FLOWS}, clients included"
+                key="flows", found=f"{self.flow_count} flows in all", allowed=f"at most {MOST_FLOWS}, clients included"
             )
         for key in ("sample_interval", "queue_interval", "goodput_interval"):
             text = getattr(self.record, key)
@@ -188,10 +188,7 @@ class Scenario(Table):
 
     def _check_scripts(self) -> None:
         """A scripted loss of a flow that does not exist would drop nothing, silently."""
-        flows = sum(
-            group.count * (group.workload.clients if isinstance(group.workload, Population) else 1)
-            for group in self.flows
-        )
+        flows = self.flow_count
         for key, link, _ in self._links():
             if not isinstance(link.loss, Scripted):
                 continue
@@ -260,6 +257,10 @@ class Scenario(Table):
         """The scenario as a file."""
         return to_toml(self.to_dict())
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the file."""
+        return _html.heading(f"Scenario {self.name}".strip()) + _html.text(self.to_toml())
+
     def inputs(self) -> dict[str, str]:
         """Files that the scenario reads, such as traces, with their SHA-256."""
         found: dict[str, str] = {}
@@ -271,6 +272,14 @@ class Scenario(Table):
     def controllers(self) -> list[tuple[str, str]]:
         """Key and name of each group's controller."""
         return [(f"flows.{i}.congestion_control", group.congestion_control) for i, group in enumerate(self.flows)]
+
+    @property
+    def flow_count(self) -> int:
+        """Flows of the run; each client of a population is one."""
+        return sum(
+            group.count * (group.workload.clients if isinstance(group.workload, Population) else 1)
+            for group in self.flows
+        )
 
     def own(self) -> tuple[OwnClass, ...]:
         """The users' own classes that control its flows, each once."""
@@ -299,6 +308,12 @@ class Scenario(Table):
             **({"hosts": [host.engine() for host in self.hosts]} if self.hosts else {}),
             "record": self.record.engine(),
         }
+
+    def measured(self) -> Scenario:
+        """The scenario with `record.performance`, unless it says otherwise or has over 100 flows."""
+        if self.record.performance is not None or self.flow_count > MOST_MEASURED:
+            return self
+        return self.set("record.performance", True)
 
     def set(self, key: str, value: Any) -> Scenario:
         """A copy with one value changed.

@@ -8,13 +8,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ackclock import linux, run_batch
-from ackclock._results import TABLES, Batch, columns
+from ackclock._columns import columns
+from ackclock._results import TABLES, Batch
 from ackclock.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ackclock._results import Columns
+    from ackclock._columns import Columns
     from ackclock.scenario import Scenario
     from ackclock.study.plan import Plan
     from ackclock.sweep import Campaign, Executor, Recipe, Status, Store

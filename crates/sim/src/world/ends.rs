@@ -1,12 +1,13 @@
 //! The ends of connections: their slots, and the way their packets take into the network.
 
-use ackclock_core::{Digest, FlowId, Header, Packet, Time};
+use ackclock_core::{Digest, FlowId, Header, Packet, Span, Time};
 use ackclock_tcp::Connection;
 
 use super::agenda::{Agenda, KIND_BITS, TIMER};
 use super::hosted::Process;
 use super::{World, RECEIVER, SENDER};
 use crate::capture::Captured;
+use crate::performance::Gauges;
 use crate::transport::{Transport, TransportConfig};
 
 /// A connection of the run: its slot, and above it a generation that tells it from earlier holders of the slot.
@@ -166,6 +167,7 @@ impl End {
         packet: &Packet,
         digest: &mut Digest,
         captured: &mut Option<(u8, Vec<Captured>)>,
+        gauges: &mut Option<Box<Gauges>>,
     ) {
         let header = (packet.header.payload() as u64) << 32 ^ (packet.conn as u64);
         digest.fold(now.0 ^ header.rotate_left(20));
@@ -179,7 +181,17 @@ impl End {
                 captured.push(Captured { t: now, host: *at, flow, conn, packet: *packet });
             }
         }
-        self.transport.on_packet(now, packet);
+        match gauges {
+            Some(gauges) if host == SENDER => {
+                let (sum, n) = self.transport.rtt_samples();
+                self.transport.on_packet(now, packet);
+                let (sum_now, n_now) = self.transport.rtt_samples();
+                for _ in n..n_now {
+                    gauges.sample(now, self.flow, Span((sum_now - sum) as u64 / (n_now - n)));
+                }
+            }
+            _ => self.transport.on_packet(now, packet),
+        }
     }
 
     /// A packet as those that it sends, to write them over.

@@ -257,7 +257,7 @@ impl World {
     /// An end takes a packet in.
     fn receive(&mut self, index: usize, packet: &Packet) {
         let end = self.ends[index].as_mut().expect("invariant: open");
-        end.receive(self.now, index & 1, packet, &mut self.digest, &mut self.captured);
+        end.receive(self.now, index & 1, packet, &mut self.digest, &mut self.captured, &mut self.net.gauges);
     }
 
     /// The next packet of the inbox is taken in, though nothing may be sent.

@@ -13,6 +13,7 @@ mod tests;
 
 use super::agenda::{Agenda, KIND_BITS, LINK};
 use super::World;
+use crate::performance::Gauges;
 
 /// A packet that a link refused.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,16 @@ impl World {
             }
         }
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
+    }
+
+    /// Measure delays, round-trip times and losses of each flow; called after the last way is laid.
+    pub fn measure(&mut self, from: Time) {
+        self.net.gauges = Some(Box::new(Gauges::new(from, self.net.origins.len())));
+    }
+
+    /// What was measured.
+    pub fn gauges(&self) -> Option<&Gauges> {
+        self.net.gauges.as_deref()
     }
 
     /// Packets that wait at a link.
@@ -107,6 +118,7 @@ pub(super) struct Net {
     pub(super) origins: Vec<Origin>,
     pub(super) framing_bytes: u32,
     pub(super) drops: Option<Vec<Dropped>>,
+    pub(super) gauges: Option<Box<Gauges>>,
 }
 
 /// Where the packets of a flow come from.
@@ -128,6 +140,7 @@ impl Net {
             origins: Vec::new(),
             framing_bytes,
             drops: drops.then(Vec::new),
+            gauges: None,
         }
     }
 
@@ -153,6 +166,9 @@ impl Net {
             origin.departures.add(now, packet.bytes);
         }
         let first = origin.first[packet.forward as usize];
+        if let Some(gauges) = &mut self.gauges {
+            gauges.depart(now, packet);
+        }
         let id = self.pool.insert(packet);
         self.offer(now, first, id);
     }
@@ -196,6 +212,9 @@ impl Net {
     #[inline(never)]
     fn is_refused(&mut self, t: Time, link: u32, id: PacketId, reason: Refused) {
         let packet = self.pool.remove(id);
+        if let Some(gauges) = &mut self.gauges {
+            gauges.lose(t, &packet);
+        }
         if let Some(drops) = &mut self.drops {
             drops.push(Dropped { t, link, packet, reason });
         }
@@ -252,6 +271,9 @@ impl Net {
     #[inline(never)]
     fn write_down_head_drops(&mut self, now: Time, link: u32) {
         while let Some((packet, reason)) = self.links[link as usize].link.take_head_drops() {
+            if let Some(gauges) = &mut self.gauges {
+                gauges.lose(now, &packet);
+            }
             if let Some(drops) = &mut self.drops {
                 drops.push(Dropped { t: now, link, packet, reason });
             }

@@ -69,12 +69,8 @@ def _windows(batch: Batch) -> pl.DataFrame:
         "flow",
         "t_s",
         "cwnd",
-        pl.when(pl.col("ssthresh") < INFINITE).then(pl.col("ssthresh")).alias("ssthresh"),
+        "ssthresh",
     )
-
-
-INFINITE = 0x7FFFFFFF
-"""ssthresh before the first reduction."""
 
 
 def figure(tables: Tables) -> Figure:

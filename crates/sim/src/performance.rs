@@ -1,0 +1,405 @@
+//! What each flow got once the warm-up is over: goodput and share, losses, round-trip times and one-way delays. It takes the
+//! same memory however long the run is: sums, two histograms and [`SLICES`] counts for each flow.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use ackclock_core::{FlowId, Packet, Span, Time};
+
+use crate::flow::Flow;
+use crate::histogram::Histogram;
+use crate::table::Table;
+use crate::world::{World, SENDER};
+
+/// The run in equal parts, over each of which every flow's bytes are counted.
+pub const SLICES: usize = 128;
+/// Parts over which goodput is averaged when it is compared with an equal share: 1/32 of the run.
+const WINDOW: usize = 4;
+/// Part of an equal share that a flow has to reach.
+const REACHED: f64 = 0.9;
+
+/// Lengths of time: their sum, and how they are spread.
+#[derive(Clone, Default)]
+pub struct Spread {
+    histogram: Histogram,
+    sum_ns: u64,
+}
+
+impl Spread {
+    #[inline]
+    fn add(&mut self, span: Span) {
+        self.histogram.add(span);
+        self.sum_ns = self.sum_ns.saturating_add(span.0); // centuries
+    }
+
+    fn merge(&mut self, other: &Spread) {
+        self.histogram.merge(&other.histogram);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+    }
+
+    fn mean_s(&self) -> f64 {
+        match self.histogram.total() {
+            0 => f64::NAN,
+            n => self.sum_ns as f64 / n as f64 * 1e-9,
+        }
+    }
+
+    /// To within 0.4 %.
+    fn quantile(&self, share: f64) -> Span {
+        self.histogram.quantile(share).unwrap_or(Span::MAX)
+    }
+}
+
+/// What the network shows of each flow.
+pub struct Gauges {
+    /// What was before is a warm-up.
+    from: Time,
+    flows: Vec<(Gauge, OnTheWay)>,
+}
+
+/// Of one flow.
+#[derive(Clone, Default)]
+struct Gauge {
+    rtt: Spread,
+    delay: Spread,
+    dropped: u64,
+    arrived: u64,
+}
+
+/// Data packets that are on the network, in the order in which they left their host. Each is taken out when it arrives or is
+/// dropped: the first as a rule, or the last where a queue is full.
+#[derive(Default)]
+struct OnTheWay(VecDeque<(Name, Time)>);
+
+/// Connection, segment, and which transmission of it.
+type Name = (u32, u32, u8);
+
+impl OnTheWay {
+    #[inline]
+    fn take(&mut self, name: Name) -> Option<Time> {
+        match self.0.front() {
+            Some(&(first, t)) if first == name => {
+                self.0.pop_front();
+                Some(t)
+            }
+            _ => self.search(name),
+        }
+    }
+
+    /// From both ends at once.
+    #[cold]
+    fn search(&mut self, name: Name) -> Option<Time> {
+        let last = self.0.len().checked_sub(1)?;
+        let ends = (0..=last / 2).flat_map(|i| [last - i, i]);
+        let at = ends.into_iter().find(|&at| self.0[at].0 == name)?;
+        self.0.remove(at).map(|(_, t)| t)
+    }
+}
+
+#[inline]
+fn name(packet: &Packet) -> Name {
+    let (segment, transmission) = packet.header.ordinal();
+    (packet.conn, segment, transmission)
+}
+
+impl Gauges {
+    /// For so many flows.
+    pub fn new(from: Time, flows: usize) -> Gauges {
+        Gauges { from, flows: (0..flows).map(|_| Default::default()).collect() }
+    }
+
+    /// A packet enters the network.
+    #[inline]
+    pub fn depart(&mut self, now: Time, packet: &Packet) {
+        if is_data(packet) {
+            self.flows[packet.flow as usize].1 .0.push_back((name(packet), now));
+        }
+    }
+
+    /// A packet leaves it at the other host.
+    #[inline]
+    pub fn arrive(&mut self, now: Time, packet: &Packet) {
+        if !is_data(packet) {
+            return;
+        }
+        let (gauge, on_the_way) = &mut self.flows[packet.flow as usize];
+        let departed = on_the_way.take(name(packet));
+        if let Some(departed) = departed.filter(|_| now >= self.from) {
+            gauge.arrived += 1;
+            gauge.delay.add(now.since(departed));
+        }
+    }
+
+    /// A packet is lost, or refused by a queue.
+    #[cold]
+    pub fn lose(&mut self, now: Time, packet: &Packet) {
+        if !is_data(packet) {
+            return;
+        }
+        let (gauge, on_the_way) = &mut self.flows[packet.flow as usize];
+        on_the_way.take(name(packet));
+        gauge.dropped += (now >= self.from) as u64;
+    }
+
+    /// A sender took a sample of its round-trip time.
+    #[inline]
+    pub fn sample(&mut self, now: Time, flow: FlowId, rtt: Span) {
+        if now >= self.from {
+            self.flows[flow as usize].0.rtt.add(rtt);
+        }
+    }
+}
+
+#[inline]
+fn is_data(packet: &Packet) -> bool {
+    packet.forward && packet.header.payload() > 0
+}
+
+/// What the hosts know of each flow, read at the end of the warm-up and at the end of each slice.
+pub struct Meter {
+    from: Time,
+    /// Length of a slice.
+    pub slice: Span,
+    /// By flow.
+    before: Vec<Counts>,
+    /// By flow: bytes acknowledged by the end of each slice.
+    acked: Vec<Vec<u64>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    acked: u64,
+    sent: u64,
+    retransmissions: u64,
+    rtos: u64,
+}
+
+impl Counts {
+    fn now(flow: &Flow, world: &World) -> Counts {
+        let closed = &flow.closed;
+        let mut counts = Counts {
+            acked: flow.acked(world),
+            sent: closed.sent_packets,
+            retransmissions: closed.retransmissions,
+            rtos: closed.rtos,
+        };
+        for &(conn, _) in &flow.open {
+            let sender = world.transport(conn, SENDER);
+            let (sent, retransmissions) = sender.sent();
+            counts.sent += sent;
+            counts.retransmissions += retransmissions;
+            counts.rtos += sender.tcp().map_or(0, |tcp| tcp.stats().rtos);
+        }
+        counts
+    }
+}
+
+impl Meter {
+    /// For a run of this length.
+    pub fn new(duration: Span, from: Time, flows: usize) -> Meter {
+        Meter {
+            from,
+            slice: Span(duration.0 / SLICES as u64),
+            before: vec![Counts::default(); flows],
+            acked: vec![Vec::with_capacity(SLICES); flows],
+        }
+    }
+
+    /// The warm-up is over.
+    pub fn begin(&mut self, world: &World, flows: &[Flow]) {
+        self.before = flows.iter().map(|flow| Counts::now(flow, world)).collect();
+    }
+
+    /// A slice is over.
+    pub fn note(&mut self, world: &World, flows: &[Flow]) {
+        for (flow, acked) in flows.iter().zip(&mut self.acked) {
+            acked.push(flow.acked(world));
+        }
+    }
+
+    /// When each flow first had its equal share, s from its start: over [`WINDOW`] slices, [`REACHED`] of what all flows that ran
+    /// throughout had together, by their number. NaN if it never did, or ran with no other.
+    fn times_to_share(&self, flows: &[Flow]) -> Vec<f64> {
+        let mut times = vec![f64::NAN; flows.len()];
+        let noted = self.acked.first().map_or(0, Vec::len);
+        for end in WINDOW..=noted {
+            let (since, until) = (self.slice * (end - WINDOW) as u64, self.slice * end as u64);
+            let running = |flow: &Flow| flow.start <= Time(since.0) && flow.stop >= Time(until.0);
+            let got = |f: usize| {
+                let acked = &self.acked[f];
+                acked[end - 1] - if end > WINDOW { acked[end - WINDOW - 1] } else { 0 }
+            };
+            let there: Vec<usize> = (0..flows.len()).filter(|&f| running(&flows[f])).collect();
+            let equal = there.iter().map(|&f| got(f)).sum::<u64>() as f64 / there.len() as f64;
+            for &f in there.iter().filter(|_| there.len() > 1 && equal > 0.0) {
+                if times[f].is_nan() && got(f) as f64 >= REACHED * equal {
+                    times[f] = Time(until.0).since(flows[f].start).as_secs();
+                }
+            }
+        }
+        times
+    }
+}
+
+/// A flow, a group, or all flows.
+#[derive(Clone, Default)]
+struct Row<'a> {
+    /// Position in [`OF`].
+    of: u32,
+    number: u32,
+    group: Option<u32>,
+    flows: u32,
+    goodput_bps: f64,
+    counts: Counts,
+    gauge: Cow<'a, Gauge>,
+    /// NaN unless all of its flows have had their share.
+    time_to_share_s: f64,
+}
+
+const OF: [&str; 3] = ["flow", "group", "run"];
+
+impl<'a> Row<'a> {
+    fn empty(of: u32, number: u32, group: Option<u32>) -> Row<'a> {
+        Row { of, number, group, ..Row::default() }
+    }
+
+    fn add(&mut self, flow: &Row<'_>) {
+        self.time_to_share_s = match self.flows {
+            0 => flow.time_to_share_s,
+            _ if self.time_to_share_s.is_nan() || flow.time_to_share_s.is_nan() => f64::NAN,
+            _ => self.time_to_share_s.max(flow.time_to_share_s),
+        };
+        self.flows += 1;
+        if !flow.goodput_bps.is_nan() {
+            self.goodput_bps += flow.goodput_bps;
+        }
+        let (sum, more) = (&mut self.counts, &flow.counts);
+        sum.acked += more.acked;
+        sum.sent += more.sent;
+        sum.retransmissions += more.retransmissions;
+        sum.rtos += more.rtos;
+        let (sum, more) = (self.gauge.to_mut(), &flow.gauge);
+        sum.rtt.merge(&more.rtt);
+        sum.delay.merge(&more.delay);
+        sum.dropped += more.dropped;
+        sum.arrived += more.arrived;
+    }
+}
+
+/// A row for each flow, then one for each group, then one for all; none unless they were asked for.
+pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges>) -> Table {
+    let rows = match (meter, gauges) {
+        (Some(meter), Some(gauges)) => rows(flows, meter, gauges),
+        _ => Vec::new(),
+    };
+    let all = rows.last().map_or(0.0, |row| row.goodput_bps);
+    let rows = || rows.iter();
+    let share = |part: f64, whole: f64| if whole == 0.0 { f64::NAN } else { part / whole };
+    let rtt = |p: f64| rows().map(move |r| r.gauge.rtt.quantile(p));
+    let delay = |p: f64| rows().map(move |r| r.gauge.delay.quantile(p));
+    let lost = |g: &Gauge| share(g.dropped as f64, (g.dropped + g.arrived) as f64);
+    Table::new("performance")
+        .text("of", &OF, rows().map(|r| r.of))
+        .u4("number", rows().map(|r| r.number))
+        .n4("group", rows().map(|r| r.group))
+        .u4("flows", rows().map(|r| r.flows))
+        .f8("goodput_bps", rows().map(|r| r.goodput_bps))
+        .f8("share", rows().map(|r| share(r.goodput_bps, all)))
+        .i8("bytes_acked", rows().map(|r| r.counts.acked))
+        .i8("sent_packets", rows().map(|r| r.counts.sent))
+        .i8("retransmissions", rows().map(|r| r.counts.retransmissions))
+        .f8(
+            "retransmission_share",
+            rows().map(|r| share(r.counts.retransmissions as f64, r.counts.sent as f64)),
+        )
+        .i8("rtos", rows().map(|r| r.counts.rtos))
+        .i8("dropped_packets", rows().map(|r| r.gauge.dropped))
+        .f8("loss_share", rows().map(|r| lost(&r.gauge)))
+        .f8("mean_rtt_s", rows().map(|r| r.gauge.rtt.mean_s()))
+        .span("p50_rtt_s", rtt(0.5))
+        .span("p95_rtt_s", rtt(0.95))
+        .span("p99_rtt_s", rtt(0.99))
+        .f8("mean_delay_s", rows().map(|r| r.gauge.delay.mean_s()))
+        .span("p50_delay_s", delay(0.5))
+        .span("p95_delay_s", delay(0.95))
+        .span("p99_delay_s", delay(0.99))
+        .f8("time_to_share_s", rows().map(|r| r.time_to_share_s))
+}
+
+fn rows<'a>(flows: &[Flow], meter: &Meter, gauges: &'a Gauges) -> Vec<Row<'a>> {
+    let reached = meter.times_to_share(flows);
+    let mut rows = Vec::new();
+    for (at, flow) in flows.iter().enumerate() {
+        let (closed, before) = (&flow.closed, &meter.before[at]);
+        let until_stop = flow.acked_at_stop.unwrap_or(closed.acked).saturating_sub(before.acked);
+        let ran = flow.stop.since(flow.start.max(meter.from)).as_secs();
+        rows.push(Row {
+            flows: 1,
+            goodput_bps: if ran > 0.0 { until_stop as f64 * 8.0 / ran } else { f64::NAN },
+            counts: Counts {
+                acked: closed.acked - before.acked,
+                sent: closed.sent_packets - before.sent,
+                retransmissions: closed.retransmissions - before.retransmissions,
+                rtos: closed.rtos.saturating_sub(before.rtos),
+            },
+            gauge: Cow::Borrowed(&gauges.flows[at].0),
+            time_to_share_s: reached[at],
+            ..Row::empty(0, flow.id, Some(flow.group))
+        });
+    }
+    let groups = flows.last().map_or(0, |flow| flow.group + 1);
+    let mut sums: Vec<Row<'_>> = (0..groups).map(|g| Row::empty(1, g, Some(g))).collect();
+    let mut all = Row::empty(2, 0, None);
+    for row in &rows {
+        sums[row.group.unwrap_or(0) as usize].add(row);
+        all.add(row);
+    }
+    rows.extend(sums);
+    rows.push(all);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::build;
+    use crate::hosts::Customs;
+    use crate::run::parse;
+
+    /// Every queue that holds, drops or reorders: what left its host arrives, is dropped, or is still on its way; nothing stays
+    /// behind. The delays are no shorter than the path's.
+    #[test]
+    fn every_packet_is_found_again() {
+        for link in [
+            r#""queue": {"kind": "drop-tail", "limit": {"packets": 20}}"#,
+            r#""queue": {"kind": "codel"}, "loss": {"kind": "bernoulli", "p": 0.01}"#,
+            r#""queue": {"kind": "fq-codel", "limit": 60}"#,
+            r#""queue": {"kind": "choke", "limit": 60, "min": 5.0, "max": 30.0, "max_p": 0.1}"#,
+            r#""queue": {"kind": "drop-tail", "limit": {"packets": 40}}, "jitter_ns": 3000000"#,
+        ] {
+            let json = format!(
+                r#"{{"duration_ns": 20000000000, "network": {{"topology": "chain",
+                    "bottleneck": {{"rate_bps": 10000000, "delay_ns": 10000000, {link}}}}},
+                    "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "count": 3, "workload": {{"kind": "bulk"}}}}]}}"#
+            );
+            let scenario = parse(&json).expect("reads");
+            let mut built = build(&scenario, 1, &Customs::new()).expect("valid");
+            built.measure(&scenario);
+            built.app.begin(&mut built.world);
+            built.world.run(&mut built.app, Time(scenario.duration_ns), u32::MAX);
+            let sent: u64 = built.app.flows.iter().map(|flow| Counts::now(flow, &built.world).sent).sum();
+            let gauges = built.world.gauges().expect("measured");
+            let sum = |of: fn(&(Gauge, OnTheWay)) -> u64| gauges.flows.iter().map(of).sum::<u64>();
+            let (arrived, dropped) = (sum(|f| f.0.arrived), sum(|f| f.0.dropped));
+            let left = sum(|f| f.1 .0.len() as u64);
+            assert_eq!(arrived + dropped + left, sent, "{link}");
+            assert!(arrived > 10_000 && dropped > 0, "{link}: {arrived} {dropped}");
+            assert!(left < 200, "{link}: {left}");
+            for (gauge, _) in &gauges.flows {
+                let least = |spread: &Spread| spread.histogram.bins().next().map(|(_, above, _)| above);
+                assert!(least(&gauge.delay) > Some(Span::from_ms(10)), "{link}");
+                assert!(least(&gauge.rtt) > Some(Span::from_ms(20)), "{link}");
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+"""Columns as they cross from the engine: a kind and a buffer, and the same as polars series or as plain values."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Columns", "columns", "plain", "series"]
+
+Columns = Mapping[str, tuple[str, Any]]
+"""Column name -> (type, buffer), as the engine hands tables over."""
+
+_KINDS = {"Float64": "f8", "Int64": "i8", "UInt32": "u4", "UInt8": "u1", "Boolean": "bool"}
+"""Type of a polars column -> the engine's."""
+
+_NUMPY = {"f8": "<f8", "i8": "<i8", "u4": "<u4", "n4": "<u4", "u1": "u1", "bool": "?"}
+
+_NOTHING = 2**32 - 1
+"""In columns of kind "n4"."""
+
+
+def series(name: str, kind: str, buffer: Any) -> pl.Series:
+    """A column as the engine hands it out; NaN becomes null."""
+    import numpy as np
+    import polars as pl
+
+    if kind == "str":
+        return pl.Series(name, buffer, dtype=pl.String)
+    made = pl.Series(name, np.frombuffer(buffer, dtype=_NUMPY[kind]), nan_to_null=True)
+    return made.set(made == _NOTHING, None) if kind == "n4" else made
+
+
+def plain(kind: str, buffer: Any) -> list[Any]:
+    """The same as plain values; NaN becomes None."""
+    if kind == "str":
+        return list(buffer)
+    values = array({"f8": "d", "i8": "q", "u4": "I", "n4": "I"}.get(kind, "B"))
+    values.frombytes(bytes(buffer))
+    if sys.byteorder == "big":  # the engine writes the other order
+        values.byteswap()
+    if kind == "bool":
+        return [bool(value) for value in values]
+    if kind == "n4":
+        return [None if value == _NOTHING else value for value in values]
+    return [None if value != value else value for value in values]
+
+
+def columns(frame: pl.DataFrame) -> Columns:
+    """A frame as the engine would have handed it out: the inverse of `series`, column by column."""
+    import polars as pl
+
+    found: dict[str, tuple[str, Any]] = {}
+    for column in frame.get_columns():
+        if column.dtype == pl.String:
+            found[column.name] = ("str", column.to_list())
+            continue
+        kind = _KINDS[str(column.dtype)]
+        if kind == "u4" and column.null_count():
+            kind = "n4"
+        values = column.fill_null({"f8": float("nan"), "n4": _NOTHING}[kind]) if kind in ("f8", "n4") else column
+        found[column.name] = (kind, values.to_numpy().astype(_NUMPY[kind]).tobytes())
+    return found

@@ -1,0 +1,41 @@
+"""Values as a notebook shows them: a heading, tables, text. Plain HTML, which follows the notebook's own colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+MOST_ROWS = 20
+"""Of a table."""
+
+
+def heading(text: str, beside: str = "") -> str:
+    """What it is, and a few words beside it."""
+    return f"<p><strong>{escape(text)}</strong>{' · ' + escape(beside) if beside else ''}</p>"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, of: int | None = None) -> str:
+    """A table; the first column is text, the others numbers.
+
+    Parameters
+    ----------
+    header, rows
+        Cells as text.
+    of
+        How many rows there are in all, if these are not all.
+    """
+    align = ["left", *["right"] * (len(header) - 1)]
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        return "".join(f'<{tag} style="text-align:{a}">{escape(c)}</{tag}>' for a, c in zip(align, cells, strict=True))
+
+    shown = rows[:MOST_ROWS]
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in shown)
+    rest = (of or len(rows)) - len(shown)
+    more = f"<p>and {rest:,} more</p>" if rest > 0 else ""
+    return f"<table><thead><tr>{line('th', header)}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def text(content: str) -> str:
+    """Lines as they are."""
+    return f"<pre>{escape(content)}</pre>"
