@@ -7,6 +7,7 @@ import json
 import operator
 import platform
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,17 @@ from ackclock.own import classes
 from ackclock.scenario import CapturePoint, Scenario
 
 __all__ = ["MEMORY_LIMIT", "check_memory", "run", "run_batch"]
+
+SAME = (
+    "nothing in it is random, so there is no interval; let the flows' start be drawn, as in "
+    'start = { kind = "uniform", low = "0 s", high = "1 s" }, or add loss, jitter or arrivals'
+)
+"""What to say where all seeds gave one run."""
+
+
+class SameRunWarning(UserWarning):
+    """All seeds of a batch gave one and the same run: to take them for twenty observations would be wrong."""
+
 
 MEMORY_LIMIT = 4 * 2**30
 """Bytes that a run may need, unless the caller says otherwise."""
@@ -150,6 +162,11 @@ def run_batch(
     -------
     Batch
         The tables of all runs, with a leading column `seed`.
+
+    Warns
+    -----
+    SameRunWarning
+        If all seeds, two or more, gave one and the same run.
     """
     _check_scenario(scenario)
     seeds = _check_seeds(seeds)
@@ -162,6 +179,8 @@ def run_batch(
     each = min(limit, MOST_MEMORY) // jobs
     raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress, made, each, stopped))
     _raise_failure(raw)
+    if len(seeds) > 1 and len(set(raw["digests"])) == 1:
+        warnings.warn(f"all {len(seeds)} seeds gave one and the same run: {SAME}", SameRunWarning, stacklevel=2)
     return Batch(
         scenario=scenario,
         seeds=tuple(seeds),

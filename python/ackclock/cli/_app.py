@@ -509,15 +509,23 @@ def sweep_plot(
     metric: Metric = "goodput_bps",
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="lines|heat-map|cdf|pareto", help="Draw only figures of this kind. Repeatable."),
+        typer.Option(
+            metavar="lines|bars|groups|heat-map|cdf|pareto", help="Draw only figures of this kind. Repeatable."
+        ),
     ] = None,
     x: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the grid along x.")] = None,
     by: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the grid with a line for each value.")] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|shared|free", help="One y axis for all panels, or each its own; auto: as they need."
+        ),
+    ] = "auto",
 ) -> None:
     """Draw lines with bands, heat map, distributions and throughput against delay; write a report."""
     from ackclock.cli import _sweep
 
-    _sweep.plot(file, out=_path(out, "--out"), metric=metric, kinds=kind or [], x=x, by=by)
+    _sweep.plot(file, out=_path(out, "--out"), metric=metric, kinds=kind or [], x=x, by=by, scale=scale)
 
 
 @app.command()

@@ -66,6 +66,8 @@ def run(
             + (f", {status.failed:,} failed (`ackclock sweep status` says why)" if status.failed else "")
         )
         typer.echo(f"table: {folder / 'sweeps' / sweep.name / 'table.parquet'} ({results.runs.height:,} rows)")
+        for line in told_same(results):
+            typer.echo(line)
         if precision is not None:
             typer.echo(reached(results, precision))
     if not status.finished:
@@ -154,14 +156,23 @@ def export(target: Path, *, out: Path | None, csv: Path | None) -> None:
     typer.echo(f"written: {csv} ({results.runs.height:,} runs)")
 
 
-def plot(target: Path, *, out: Path | None, metric: str, kinds: Sequence[str], x: str | None, by: str | None) -> None:
+def plot(
+    target: Path,
+    *,
+    out: Path | None,
+    metric: str,
+    kinds: Sequence[str],
+    x: str | None,
+    by: str | None,
+    scale: str = "auto",
+) -> None:
     """Draw the figures and write the report."""
     from ackclock import sweep as sweeps
     from ackclock.sweep import figures, page
 
     folder, name = _folder(target, out)
     results = sweeps.read(folder, name)
-    drawn = figures.figures(results, metric=metric, kinds=kinds or figures.KINDS, x=x, by=by)
+    drawn = figures.figures(results, metric=metric, kinds=kinds or figures.KINDS, x=x, by=by, scale=scale)
     with sweeps.Store(folder) as store:
         place = page.write(results, store, drawn, folder / "sweeps" / results.sweep.name, metric=metric)
     typer.echo(f"report: {place}")
@@ -258,6 +269,17 @@ def reached(results: Results, precision: Precision) -> str:
     wide = judged.filter(pl.col("share") > wanted).height
     more = "; more with a larger --most-seeds" if widest["n"] >= precision.most_seeds else ""
     return f"{said}; wider than {percent(wanted)}: {wide:,} of {cells.height:,} cells{more}" if wide else said
+
+
+def told_same(results: Results) -> list[str]:
+    """What to say of cells whose seeds do not matter."""
+    from ackclock.sweep.measures import SAME
+
+    same, cells = len(results.same), results.runs["cell"].n_unique()
+    if not same:
+        return []
+    which = "the cell" if cells == 1 else "every cell" if same == cells else f"{same:,} of {cells:,} cells"
+    return [f"all seeds of {which} gave one and the same run: {SAME}"]
 
 
 def percent(share: float) -> str:

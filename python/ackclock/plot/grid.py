@@ -12,6 +12,7 @@ from ackclock.plot.style import GREY, OKABE_ITO, Series
 
 _COLOURS = [OKABE_ITO[name] for name in ("blue", "vermilion", "green", "purple", "orange", "sky", "black")]
 _MARKERS = "osD^vPX"
+HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---", "ooo")
 _DASHES: list[str | tuple[int, tuple[float, ...]]] = ["-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1))]
 
 
@@ -66,6 +67,32 @@ def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
         _log(ax.xaxis, at, ax.set_xscale)
     if len(at) <= 6:
         ax.set_xticks(at, [f"{v:.3g}" for v in at])
+
+
+def draw_bars(ax: Any, categories: Sequence[str], bars: Mapping[str, Line]) -> None:
+    """A group of bars for each category, a bar per label, with the intervals; no bar where there is no value.
+
+    Parameters
+    ----------
+    categories
+        Names along the x axis.
+    bars
+        Label -> positions in `categories` (x), means (y) and intervals.
+    """
+    width = 0.8 / max(len(bars), 1)
+    for i, (look, bar) in enumerate(zip(series(list(bars)), bars.values(), strict=True)):
+        x = np.asarray(bar.x, float) + (i - (len(bars) - 1) / 2) * width
+        y, low, high = (np.asarray(values, float) for values in (bar.y, bar.low, bar.high))
+        known = np.isfinite(low) & np.isfinite(high)
+        hatch = HATCHES[i % len(HATCHES)]
+        ax.bar(x, y, 0.9 * width, color=look.colour, hatch=hatch, edgecolor="white", lw=0, label=look.label)
+        spread = [np.maximum(y - low, 0)[known], np.maximum(high - y, 0)[known]]
+        ax.errorbar(x[known], y[known], yerr=spread, fmt="none", ecolor="black", elinewidth=1, capsize=2)
+    slanted = max(map(len, categories), default=0) * len(categories) > 40
+    ax.set_xticks(
+        range(len(categories)), categories, rotation=30 if slanted else 0, ha="right" if slanted else "center"
+    )
+    ax.grid(False, axis="x")
 
 
 def draw_heat_map(

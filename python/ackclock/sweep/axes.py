@@ -14,6 +14,7 @@ from typing import Any
 
 from ackclock import units
 from ackclock.errors import ScenarioError, one_of, quote
+from ackclock.own import named, short
 
 MOST_VALUES = 100_000
 """Values of one axis."""
@@ -37,6 +38,8 @@ class Axis:
         As in TOML.
     name
         Column of the results; the key if empty.
+    labels
+        What tables and figures call the values, one each; empty: the values themselves.
 
     Examples
     --------
@@ -47,14 +50,24 @@ class Axis:
     key: str
     values: tuple[Any, ...]
     name: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
     def column(self) -> str:
         """Name of its column in results."""
         return self.name or self.key
 
+    @property
+    def shown(self) -> tuple[Any, ...]:
+        """The values as results have them."""
+        return self.labels or tuple(short(value) if named(value) else value for value in self.values)
+
+    def show(self, value: Any) -> Any:
+        """One value as results have it."""
+        return self.shown[self.values.index(value)]
+
     @classmethod
-    def parse(cls, key: str, written: Any, *, name: str = "") -> Axis:
+    def parse(cls, key: str, written: Any, *, name: str = "", labels: Any = ()) -> Axis:
         """Read an axis as a sweep file has it: a list, or a table with `from`, `to`, `steps` and `spacing`.
 
         Raises
@@ -66,7 +79,18 @@ class Axis:
             values = tuple(_range(written)) if isinstance(written, Mapping) else _list(written)
         except ScenarioError as error:
             raise error.within(f"axes.{key}") from None
-        return cls(key=key, values=values, name=name)
+        return cls(key=key, values=values, name=name, labels=_labels(key, labels, len(values)))
+
+
+def _labels(key: str, written: Any, count: int) -> tuple[str, ...]:
+    if not written:
+        return ()
+    texts = isinstance(written, list | tuple) and all(isinstance(text, str) and text for text in written)
+    if not texts or len(set(written)) != len(written) or len(written) != count:
+        raise ScenarioError(
+            key=f"labels.{key}", found=quote(written), allowed=f"a list of {count} different names, one for each value"
+        )
+    return tuple(written)
 
 
 def combinations(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> list[dict[str, Any]]:

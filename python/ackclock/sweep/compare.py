@@ -16,9 +16,10 @@ from ackclock.scenario import Scenario
 from ackclock.stats import Comparison, Estimate, compare_pairs
 from ackclock.sweep.campaign import Campaign, Status
 from ackclock.sweep.executors import Executor
+from ackclock.sweep.measures import SAME, all_same, by_cell, measure
 from ackclock.sweep.precision import Precision, extended
 from ackclock.sweep.store import Store
-from ackclock.sweep.sweep import Cell, Recipe, Sweep, standard_metrics
+from ackclock.sweep.sweep import Cell, Sweep, standard_metrics
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 NAME = "compare"
 """Of the sweep in the store."""
 
-SHOWN = ("goodput_bps", "jain", "retransmission_share", "rtos", "mean_rtt_s", "queue_mean_packets", "dropped_queue")
+SHOWN = (
+    "goodput_bps", "jain", "retransmission_share", "rtos", "mean_rtt_s", "p95_rtt_s", "queue_mean_packets", "dropped_queue",
+)  # fmt: skip
+OF_A_GROUP = ("goodput_bps", "share", "p95_rtt_s")
+"""Of each group, where there are several."""
+MOST_GROUPS = 4
 FETCHES = ("fetches_done", "fetch_mean_s", "fetch_p50_s", "fetch_p95_s", "fetch_p99_s")
 
 
@@ -42,15 +48,21 @@ class Compared:
         Pairs of runs.
     metrics
         Metric -> comparison.
+    same
+        All seeds gave one run of each arm: there is one pair, and no interval.
     """
 
     names: tuple[str, str]
     seeds: int
     metrics: Mapping[str, Comparison]
+    same: bool = False
 
     def outcome(self, metric: str) -> str:
         """The outcome with the arms' names."""
         first, second = self.names
+        if self.same and self.metrics[metric].difference.n:
+            difference = self.metrics[metric].difference.value
+            return f"{first if difference > 0 else second} is larger" if difference else "equal"
         said = self.metrics[metric].outcome
         return said.replace("first", first).replace("second", second)
 
@@ -63,6 +75,7 @@ class Compared:
         return {
             "arms": list(self.names),
             "seeds": self.seeds,
+            "all_seeds_gave_one_run": self.same,
             "metrics": {
                 name: {
                     "first": plain(c.first),
@@ -93,6 +106,8 @@ class Compared:
             f"differences: {first} minus {second}, seed by seed; an interval for each metric alone. "
             "No difference shown: one within the interval may be there."
         )
+        if self.same:
+            table.caption = f"All {self.seeds} seeds gave one and the same run of each: {SAME}."
         return table
 
 
@@ -154,7 +169,8 @@ def compare(
             )  # fmt: skip
     wanted = tuple(dict.fromkeys(metrics)) or _usual(first, second)
     asked = (*wanted, *((precision.metric,) if precision else ()))
-    recipe = Sweep(name=NAME, scenario=first, metrics=asked).recipe
+    recipe = Sweep(name=NAME, scenario=first, metrics=tuple(m for m in asked if measure(m) is None)).recipe
+    first, second = first.measured(), second.measured()
     arms = [
         Cell(scenario=s, keys={"arm": n}, seeds=range(1, seeds + 1)) for s, n in ((first, names[0]), (second, names[1]))
     ]
@@ -166,23 +182,27 @@ def compare(
                 raise InputError(f"{status.failed} runs failed: {store.failures(NAME, 1)[0][2]}")
             if not status.finished:
                 raise UnavailableError(f"stopped after {status.done} of {status.total} runs")
-            found = _compared(campaign, recipe)
+            found, same = _compared(campaign, asked, [first, second])
             count = len(arms[0].seeds)
-            more = count if precision is None else _more(found[precision.metric], precision, count)
+            more = count if precision is None or same else _more(found[precision.metric], precision, count)
             if more <= count:
                 break
             arms = [dataclasses.replace(arm, seeds=extended(arm.seeds, more)) for arm in arms]
-    return Compared(names=names, seeds=len(arms[0].seeds), metrics={name: found[name] for name in wanted})
+    return Compared(names=names, seeds=count, metrics={name: found[name] for name in wanted}, same=same)
 
 
-def _compared(campaign: Campaign, recipe: Recipe) -> dict[str, Comparison]:
+def _compared(
+    campaign: Campaign, metrics: Sequence[str], scenarios: Sequence[Scenario]
+) -> tuple[dict[str, Comparison], bool]:
+    """Each metric, and whether there is only one pair: all seeds gave one run."""
     import polars as pl
 
-    a, b = campaign.by_cell("runs")
-    return {
-        metric: compare_pairs(a[metric].cast(pl.Float64).to_numpy(), b[metric].cast(pl.Float64).to_numpy())
-        for metric in recipe.metrics
-    }
+    found: dict[str, Comparison] = {}
+    same = all(map(all_same, campaign.by_cell("runs")))
+    for metric in metrics:
+        a, b = (frame[metric].cast(pl.Float64) for frame in by_cell(campaign, metric, scenarios))
+        found[metric] = compare_pairs(*((x[:1] if same else x).to_numpy() for x in (a, b)))
+    return found, same
 
 
 def _more(comparison: Comparison, precision: Precision, seeds: int) -> int:
@@ -195,14 +215,19 @@ def _more(comparison: Comparison, precision: Precision, seeds: int) -> int:
 
 def _usual(*scenarios: Scenario) -> tuple[str, ...]:
     fetching = any(g.workload.kind in ("fetch", "population", "transactions") for s in scenarios for g in s.flows)
-    return (*SHOWN, *(FETCHES if fetching else ()))
+    groups = [[group.label for group in s.flows] for s in scenarios]
+    own: tuple[str, ...] = ()
+    if 1 < len(groups[0]) == len(groups[1]) <= MOST_GROUPS:
+        alike = groups[0] == groups[1] and len(set(groups[0])) == len(groups[0])
+        own = tuple(f"group.{name if alike else i}.{c}" for i, name in enumerate(groups[0]) for c in OF_A_GROUP)
+    return (*SHOWN, *(FETCHES if fetching else ()), *own)
 
 
 def check_metrics(metrics: Sequence[str]) -> None:
     """Refuse names without a dot that are no metric, before anything is read."""
     known = standard_metrics()
     for name in metrics:
-        if "." not in name and name not in known:
+        if measure(name) is None and "." not in name and name not in known:
             raise InputError(
-                f"--metric: found {quote(name)}; allowed: {one_of(name, known)}, or table.column.reduction"
+                f"--metric: found {quote(name)}; allowed: {one_of(name, known)}, table.column.reduction, or group.NAME.COLUMN"
             )

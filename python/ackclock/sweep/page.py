@@ -9,7 +9,8 @@ from pathlib import Path
 from ackclock import report
 from ackclock._files import refused, staged
 from ackclock.plot import Figure
-from ackclock.sweep.figures import metric_unit, metric_words, scaled, titled, words
+from ackclock.sweep.look import by_group, metric_unit, metric_words, scaled, titled, words
+from ackclock.sweep.measures import SAME
 from ackclock.sweep.results import Results, label
 from ackclock.sweep.store import Store
 from ackclock.sweep.task import engine_identity
@@ -25,6 +26,7 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
     total = sum(counts.values())
     state = ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
     sections = [report.Section(title="Figures", blocks=tuple(figures)), _cells(results, metric)]
+    sections += _groups(results)
     failures = store.failures(sweep.name, MOST_ROWS)
     if failures:
         rows = tuple((h[:12], str(seed), why) for h, seed, why in failures)
@@ -85,16 +87,53 @@ def _cells(results: Results, metric: str) -> report.Section:
         else ""
     )
     shown = titled(metric_words(metric), unit)
+    same = len(results.same)
+    alike = f" All seeds of {same:,} of {table.height:,} cells gave one and the same run: {SAME}." if same else ""
     return report.Section(
         title="Cells",
         blocks=(
             report.Table(
-                caption=f"Mean of {shown} with its 95 % interval.{more}",
+                caption=f"Mean of {shown} with its 95 % interval.{alike}{more}",
                 header=(*(words(c) for c in results.columns), "runs", shown, "95 % interval"),
                 rows=tuple(rows),
             ),
         ),
     )
+
+
+_COLUMNS = (
+    ("goodput_bps", "goodput", 1e-6, "Mbit/s"),
+    ("share", "share", 100.0, "%"),
+    ("p50_rtt_s", "median RTT", 1e3, "ms"),
+    ("p95_rtt_s", "95 % of RTT", 1e3, "ms"),
+    ("p95_delay_s", "95 % of one-way delay", 1e3, "ms"),
+    ("loss_share", "dropped", 100.0, "%"),
+    ("retransmission_share", "retransmitted", 100.0, "%"),
+    ("time_to_share_s", "time to share", 1.0, "s"),
+)
+"""Of the table of groups: column, head, factor, unit."""
+
+
+def _groups(results: Results) -> list[report.Section]:
+    """What each group of flows got, where runs have several."""
+    import polars as pl
+
+    seen = by_group(results)
+    if seen is None:
+        return []
+    keys = [*results.columns, "group"]
+    means = seen.runs.group_by("cell", *keys, maintain_order=True).agg(pl.col(c).mean() for c, *_ in _COLUMNS)
+    rows = []
+    for row in means.head(MOST_ROWS).iter_rows(named=True):
+        values = (None if row[c] is None else row[c] * factor for c, _, factor, _ in _COLUMNS)
+        rows.append((*(label(row[c]) for c in keys), *("–" if v is None else f"{v:.3g}" for v in values)))
+    more = f" The first {MOST_ROWS} of {means.height:,} rows." if means.height > MOST_ROWS else ""
+    table = report.Table(
+        caption=f"What each group of flows got after the warm-up, means over the seeds; performance.parquet has every flow of every run.{more}",
+        header=(*(words(c) for c in keys), *(titled(head, unit) for _, head, _, unit in _COLUMNS)),
+        rows=tuple(rows),
+    )
+    return [report.Section(title="Groups of flows", blocks=(table,))]
 
 
 def _more(results: Results) -> bool:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackclock import _html
 from ackclock._files import refused, staged
 from ackclock.errors import InputError, one_of, quote
 from ackclock.scenario._toml import to_toml
 from ackclock.stats import Estimate, bootstrap_mean
 from ackclock.sweep.integrity import DamagedError
+from ackclock.sweep.measures import TABLE, distinct, measure
 from ackclock.sweep.store import Store
 from ackclock.sweep.sweep import Cell, Sweep, load
+from ackclock.text import NONE, rate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,31 +36,119 @@ class Results:
         What was asked for.
     runs
         One row per finished run, in the order of cells and seeds: `cell`, the axes, `seed`, `digest`, the metrics.
+    folder
+        Of the store; `flows` and `groups` are read from there when they are first asked for.
     """
 
     sweep: Sweep
     runs: pl.DataFrame
+    folder: Path | None = None
 
     @property
     def columns(self) -> list[str]:
         """Names of the axes' columns."""
         return [axis.column for axis in self.sweep.axes]
 
-    def cells(self, metric: str) -> pl.DataFrame:
-        """One row per cell: the axes, the number of runs, mean and 95 % interval (bootstrap) of a metric.
+    @property
+    def axes(self) -> pl.DataFrame:
+        """The grid: a row for each value of each axis, with `column`, `key`, `position` and `value` as text."""
+        import polars as pl
+
+        rows = [
+            (axis.column, axis.key, i, label(value)) for axis in self.sweep.axes for i, value in enumerate(axis.shown)
+        ]
+        names = {"column": pl.String, "key": pl.String, "position": pl.UInt32, "value": pl.String}
+        return pl.DataFrame(rows, schema=names, orient="row")
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """One row per flow of each run: `cell`, the axes, `seed`, `flow`, `name` (of its group), and the columns of `performance`."""
+        return self._measured("flow").rename({"number": "flow"}).drop("flows")
+
+    @property
+    def groups(self) -> pl.DataFrame:
+        """One row per group of each run: `cell`, the axes, `seed`, `name`, `group`, and the columns of `performance`."""
+        return self._measured("group").drop("number")
+
+    def _measured(self, of: str) -> pl.DataFrame:
+        import polars as pl
+
+        return self.performance.filter(pl.col("of") == of).drop("of")
+
+    @cached_property
+    def performance(self) -> pl.DataFrame:
+        """The table `performance` of all runs, with `cell`, the axes and `seed` in front."""
+        import polars as pl
+
+        if self.folder is None:
+            raise InputError("results: found runs alone; allowed: those that `ackclock.sweep.read` has read")
+        with Store(self.folder) as store:
+            runs = _joined(store, self.sweep, keys=True).select("cell", *self.columns, "seed", "key")
+            kept = store.read(self.sweep.recipe.text, TABLE)
+        if not kept.height:
+            empty = dict.fromkeys(("of", "name"), pl.String) | dict.fromkeys(("number", "group"), pl.UInt32)
+            return runs.clear().drop("key").with_columns(pl.lit(None, dtype=t).alias(c) for c, t in empty.items())
+        rows = runs.join(kept.drop("seed"), on="key", how="inner", maintain_order="left_right").drop("key")
+        labels = pl.DataFrame(
+            [
+                (i, g, group.label)
+                for i, cell in enumerate(self.sweep.cells)
+                for g, group in enumerate(cell.scenario.flows)
+            ],
+            schema={"cell": pl.UInt32, "group": pl.UInt32, "name": pl.String},
+            orient="row",
+        )
+        named = rows.join(labels, on=["cell", "group"], how="left", maintain_order="left")
+        front = ["cell", *self.columns, "seed", "of", "number", "name"]
+        return named.select(*front, pl.exclude(front))
+
+    @property
+    def same(self) -> list[int]:
+        """Numbers of the cells of which all seeds, two or more, gave one and the same run."""
+        import polars as pl
+
+        counted = self.runs.group_by("cell", maintain_order=True).agg(
+            pl.len(), pl.col("digest").n_unique().alias("runs")
+        )
+        return counted.filter((pl.col("len") > 1) & (pl.col("runs") == 1))["cell"].to_list()
+
+    def holding(self, metric: str) -> Results:
+        """These results with a column of this name in `runs`.
 
         Parameters
         ----------
         metric
-            One of those kept.
+            One of those kept; or "flow.NUMBER.COLUMN", "group.NAME.COLUMN" or "run.COLUMN", columns of `performance`.
+
+        Raises
+        ------
+        InputError
+            If there is no such metric, flow, group or column.
+        """
+        self.check(metric)
+        found = measure(metric)
+        if found is None or metric in self.runs.columns:
+            return self
+        rows = found.select(self.performance).select("cell", "seed", found.column).rename({found.column: metric})
+        runs = self.runs.join(rows, on=["cell", "seed"], how="left", maintain_order="left")
+        return replace(self, runs=runs)
+
+    def cells(self, metric: str) -> pl.DataFrame:
+        """One row per cell: the axes, the number of runs, mean and 95 % interval (bootstrap) of a metric.
+
+        Where all seeds gave one run, it counts once, and the interval is infinite.
+
+        Parameters
+        ----------
+        metric
+            As for `holding`.
         """
         import polars as pl
 
-        self.check(metric)
         rows: list[dict[str, Any]] = []
         keys = ["cell", *self.columns]
-        for group, part in self.runs.group_by(keys, maintain_order=True):
-            e = estimate(part[metric])
+        for group, part in self.holding(metric).runs.group_by(keys, maintain_order=True):
+            e = estimate(part, metric)
             rows.append(
                 {**dict(zip(keys, group, strict=True)), "n": e.n, "mean": e.value, "low": e.low, "high": e.high}
             )
@@ -66,15 +159,28 @@ class Results:
     def check(self, metric: str) -> None:
         """Refuse a metric that was not kept."""
         known = self.sweep.recipe.metrics
-        if metric not in known:
-            raise InputError(f"metric: found {quote(metric)}; allowed: {one_of(metric, known)}")
+        if metric not in known and measure(metric) is None:
+            raise InputError(
+                f"metric: found {quote(metric)}; allowed: {one_of(metric, known)}, flow.NUMBER.COLUMN, group.NAME.COLUMN, run.COLUMN"
+            )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        told = self.cells("goodput_bps") if self.runs.height else None
+        rows = []
+        for row in told.iter_rows(named=True) if told is not None else ():
+            interval = f"{rate(row['low'])} to {rate(row['high'])}" if math.isfinite(row["low"]) else NONE
+            rows.append((*(label(row[c]) for c in self.columns), f"{row['n']:,}", rate(row["mean"]), interval))
+        return _html.heading(f"Sweep {self.sweep.name}", f"{self.runs.height:,} runs") + _html.table(
+            (*self.columns, "runs", "goodput", "95 % interval"), rows
+        )
 
 
-def estimate(values: pl.Series) -> Estimate:
-    """Mean and interval of the values that exist."""
+def estimate(rows: pl.DataFrame, metric: str) -> Estimate:
+    """Mean and interval of the values that exist; runs of cells whose seeds gave one run count once."""
     import polars as pl
 
-    return bootstrap_mean(values.cast(pl.Float64).drop_nulls().to_numpy())
+    return bootstrap_mean(distinct(rows)[metric].cast(pl.Float64).drop_nulls().to_numpy())
 
 
 def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
@@ -123,7 +229,7 @@ def read(folder: str | Path, name: str = "") -> Results:
     folder = Path(folder)
     with Store(folder) as store:
         sweep = sweep_of(store, name)
-        return Results(sweep=sweep, runs=_joined(store, sweep))
+        return Results(sweep=sweep, runs=_joined(store, sweep), folder=folder)
 
 
 def sweep_of(store: Store, name: str = "") -> Sweep:
@@ -138,7 +244,8 @@ def sweep_of(store: Store, name: str = "") -> Sweep:
     return load(_place(folder, name) / "sweep.toml", own_code=True)  # is read, not run
 
 
-def _joined(store: Store, sweep: Sweep) -> pl.DataFrame:
+def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
+    """A row per finished run; with `keys`, the one under which the store keeps it comes last."""
     import polars as pl
 
     place = _place(store.folder, sweep.name) / "cells.parquet"
@@ -159,6 +266,7 @@ def _joined(store: Store, sweep: Sweep) -> pl.DataFrame:
     axes = [axis.column for axis in sweep.axes]
     if not rows.height:
         empty = {"seed": pl.Int64, "digest": pl.String, **dict.fromkeys(metrics, pl.Float64)}
+        empty |= {"key": pl.String} if keys else {}
         return (
             cells.clear().select("cell", *axes).with_columns(pl.lit(None, dtype=t).alias(c) for c, t in empty.items())
         )
@@ -168,7 +276,7 @@ def _joined(store: Store, sweep: Sweep) -> pl.DataFrame:
         cells.join(kept, on="scenario", how="inner")
         .with_columns(pl.col("seed").replace_strict(order, default=len(order), return_dtype=pl.Int64).alias("_order"))
         .sort("cell", "_order", "seed")
-        .select("cell", *axes, "seed", "digest", *metrics)
+        .select("cell", *axes, "seed", "digest", *metrics, *(("key",) if keys else ()))
     )
 
 
@@ -183,6 +291,7 @@ def write_table(folder: Path, results: Results) -> Path:
     try:
         with staged(place) as part:
             results.runs.write_parquet(part / "table.parquet")
+            results.performance.write_parquet(part / "performance.parquet")
     except OSError as error:
         raise refused(error, str(place)) from None
     return place / "table.parquet"
@@ -205,9 +314,9 @@ def label(value: Any) -> str:
     """A value of an axis as text."""
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping | list | tuple):
-        kind = value.get("kind") if isinstance(value, Mapping) else None
-        return (
-            str(kind) if isinstance(value, Mapping) and len(value) == 1 and kind else json.dumps(value, sort_keys=True)
-        )
+    if isinstance(value, Mapping):
+        kind = [label(value["kind"])] if "kind" in value else []
+        return ", ".join([*kind, *(f"{key} {label(entry)}" for key, entry in value.items() if key != "kind")])
+    if isinstance(value, list | tuple):
+        return " / ".join(map(label, value))
     return json.dumps(value)

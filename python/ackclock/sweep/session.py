@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ackclock.sweep.campaign import Campaign, Status
 from ackclock.sweep.executors import Executor
+from ackclock.sweep.measures import all_same, by_cell
 from ackclock.sweep.precision import Precision, extended
 from ackclock.sweep.results import Results, estimate, is_written, read, write_cells, write_table
 from ackclock.sweep.store import Store
@@ -89,9 +90,12 @@ def run(
 def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list[Cell] | None:
     """The cells with as many seeds as the precision wants; None if they have them."""
     wider = []
-    for cell, frame in zip(cells, campaign.by_cell("runs"), strict=True):
-        values = frame[precision.metric]
-        e = estimate(values)
+    frames = by_cell(campaign, precision.metric, [cell.scenario for cell in cells])
+    for cell, frame in zip(cells, frames, strict=True):
+        if all_same(frame):  # more of the same would not narrow anything
+            wider.append(cell)
+            continue
+        e = estimate(frame.with_columns(cell=0), precision.metric)
         wanted = precision.more(e)
         # Runs without a value do not narrow anything: ask for as many more as the share with one tells.
         if wanted > e.n and e.n:

@@ -15,11 +15,12 @@ from typing import Any
 from ackclock import _engine
 from ackclock._run import engine_call
 from ackclock.errors import ScenarioError, one_of, quote
-from ackclock.own import OwnClass, anchored, named, refuse, short
+from ackclock.own import OwnClass, anchored, named, refuse
 from ackclock.scenario import Scenario
 from ackclock.scenario import load as load_scenario
 from ackclock.scenario._toml import check_keys
 from ackclock.sweep.axes import Axis, combinations
+from ackclock.sweep.measures import TABLE
 
 MOST_RUNS = 2_000_000
 """Runs of one sweep: each takes about 400 bytes of memory while it is planned."""
@@ -27,7 +28,7 @@ MOST_RUNS = 2_000_000
 LARGEST_FILE = 2**20
 """Bytes of the largest sweep file that is read."""
 
-_KEYS = ("name", "scenario", "seeds", "metrics", "tables", "trace", "zip", "axes", "names")
+_KEYS = ("name", "scenario", "seeds", "metrics", "tables", "trace", "zip", "axes", "names", "labels")
 _TRACES = ("none", "flow", "all")
 
 
@@ -106,7 +107,7 @@ class Sweep:
         Numbers kept in addition to the standard ones: "flows.rtos.max", a table, a column and a reduction (count, sum,
         mean, std, min, max, median, p0 to p99).
     tables
-        Tables that are kept in full, such as "flows" or "fetches".
+        Tables that are kept in full, such as "flows" or "fetches"; `performance` always is.
     trace
         "none", "flow" or "all": record every ACK of no flow, of flow 0 or of all, and keep the table `acks`.
 
@@ -176,7 +177,7 @@ class Sweep:
         """What is kept of each run."""
         standard = standard_metrics()
         extra = [m for m in dict.fromkeys(self.metrics) if m not in standard]
-        tables = list(dict.fromkeys((*self.tables, *(("acks",) if self.trace != "none" else ()))))
+        tables = list(dict.fromkeys((TABLE, *self.tables, *(("acks",) if self.trace != "none" else ()))))
         return Recipe(metrics=(*standard, *extra), tables=tuple((name, None) for name in tables))
 
     @cached_property
@@ -188,18 +189,18 @@ class Sweep:
         ScenarioError
             If one of them is impossible.
         """
-        column = {axis.key: axis.column for axis in self.axes}
+        by_key = {axis.key: axis for axis in self.axes}
         base = self.scenario if self.trace == "none" else self.scenario.set("record.trace", self.trace)
         cells = []
         for point in self.points:
             try:
-                scenario = base.set_all(point)
+                scenario = base.set_all(point).measured()
             except ScenarioError as error:
                 told = ", ".join(f"{k} = {quote(v)}" for k, v in point.items())
                 raise ScenarioError(
                     key=error.key, found=f"{error.found} in the cell {told}", allowed=error.allowed
                 ) from None
-            keys = {column[key]: short(value) if named(value) else value for key, value in point.items()}
+            keys = {by_key[key].column: by_key[key].show(value) for key, value in point.items()}
             cells.append(Cell(scenario=scenario, keys=keys, seeds=self.seeds))
         return cells
 
@@ -220,6 +221,7 @@ class Sweep:
             "zip": [list(group) for group in self.zip],
             "axes": {axis.key: list(axis.values) for axis in self.axes},
             "names": {axis.key: axis.name for axis in self.axes if axis.name},
+            "labels": {axis.key: list(axis.labels) for axis in self.axes if axis.labels},
         }
 
     @classmethod
@@ -245,17 +247,23 @@ class Sweep:
             raise ScenarioError(
                 key="scenario", found="nothing", allowed="the path of a scenario file; this key is required"
             )
-        names = _table(values, "names")
+        names, labels = _table(values, "names"), _table(values, "labels")
         folder = folder or Path()
         axes = tuple(
-            Axis.parse(key, _anchored(value, folder), name=_text("names." + key, names.get(key, "")))
+            Axis.parse(
+                key,
+                _anchored(value, folder),
+                name=_text("names." + key, names.get(key, "")),
+                labels=labels.get(key, ()),
+            )
             for key, value in _table(values, "axes").items()
         )
-        for key in names:
-            if key not in {axis.key for axis in axes}:
-                raise ScenarioError(
-                    key=f"names.{key}", found="no such axis", allowed=", ".join(a.key for a in axes) or "an axis"
-                )
+        for table, keys in (("names", names), ("labels", labels)):
+            for key in keys:
+                if key not in {axis.key for axis in axes}:
+                    raise ScenarioError(
+                        key=f"{table}.{key}", found="no such axis", allowed=", ".join(a.key for a in axes) or "an axis"
+                    )
         groups = values.get("zip", [])
         if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
             raise ScenarioError(key="zip", found=quote(groups), allowed="a list of lists of two keys of axes or more")

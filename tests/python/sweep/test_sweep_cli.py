@@ -13,6 +13,7 @@ from ackclock.cli import main
 from ackclock.plot.grid import front
 from ackclock.sweep import Axis, Sweep, Threads, figures, read
 from ackclock.sweep import run as run_sweep
+from ackclock.sweep.look import choose, view
 
 BASE = {
     "duration": "1 s",
@@ -131,19 +132,20 @@ def test_figures_follow_the_axes(tmp_path):
     results, _ = run_sweep(
         Sweep(name="a", scenario=scenario, axes=(controller, loss, rate), seeds=(1, 2)), tmp_path / "a", Threads(2)
     )
-    assert results.runs["loss"].unique(maintain_order=True).to_list() == ["none", '{"kind": "bernoulli", "p": "2 %"}']
-    look = figures.choose(results)
+    assert results.runs["loss"].unique(maintain_order=True).to_list() == ["none", "bernoulli, p 2 %"]
+    seen = view(results, "goodput_bps")
+    look = choose(seen)
     assert (look.x, look.by, look.panel, look.pooled) == ("rate", "controller", "loss", ())
-    look = figures.choose(results, x="rate", by="loss")
+    look = choose(seen, x="rate", by="loss")
     assert (look.x, look.by, look.panel) == ("rate", "loss", "controller")
     with pytest.raises(Exception, match='--x: found "loss", whose values are no numbers'):
-        figures.choose(results, x="loss")
+        choose(seen, x="loss")
     plain, _ = run_sweep(Sweep(name="b", scenario=scenario, axes=(controller,)), tmp_path / "b", Threads(1))
-    assert [f.name for f in figures.figures(plain)] == ["cdf-goodput-bps", "pareto"]
+    assert [f.name for f in figures.figures(plain)] == ["bars-goodput-bps", "cdf-goodput-bps", "pareto"]
     with pytest.raises(Exception, match="found axes that do not make lines"):
         figures.figures(plain, kinds=["lines"])
-    with pytest.raises(Exception, match='--kind: found "bars"'):
-        figures.figures(plain, kinds=["bars"])
+    with pytest.raises(Exception, match=r'--kind: found "barrs"; allowed: .*nearest: bars'):
+        figures.figures(plain, kinds=["barrs"])
     with pytest.raises(Exception, match="found no finished run with a value of completion_s"):
         figures.figures(plain, metric="completion_s")
 

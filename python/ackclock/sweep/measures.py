@@ -1,0 +1,120 @@
+"""Names of what each run is measured by: a metric of the run, or a number of one flow, one group or all flows together.
+
+"goodput_bps" and "flows.rtos.max" are metrics. "flow.1.share", "group.ours.p95_rtt_s" and "run.loss_share" are columns of the
+table `performance`, which every sweep keeps: of the flow with this number, of the group with this name or number, and of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ackclock import _engine
+from ackclock._run import SAME, engine_call
+from ackclock.errors import InputError, ScenarioError, one_of, quote
+from ackclock.scenario import Scenario
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock.sweep.campaign import Campaign
+
+__all__ = ["SAME", "TABLE", "Measure", "all_same", "by_cell", "distinct", "measure"]
+
+TABLE = "performance"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measure:
+    """A column of `performance`, and whose.
+
+    Parameters
+    ----------
+    of
+        "flow", "group" or "run".
+    who
+        Number of the flow; name or number of the group.
+    column
+        Of the table.
+    """
+
+    of: str
+    who: str
+    column: str
+
+    def select(self, performance: pl.DataFrame) -> pl.DataFrame:
+        """Its rows; the table has a column `name`.
+
+        Raises
+        ------
+        InputError
+            If there is no such flow or group.
+        """
+        import polars as pl
+
+        rows = performance.filter(pl.col("of") == self.of)
+        if self.of == "run":
+            return rows
+        if self.of == "group" and (rows["name"] == self.who).any():
+            return rows.filter(pl.col("name") == self.who)
+        if self.who.isdecimal() and (rows["number"] == int(self.who)).any():
+            return rows.filter(pl.col("number") == int(self.who))
+        if not rows.height:
+            return rows
+        known = sorted(set(rows["name"] if self.of == "group" else rows["number"].cast(pl.String)))
+        raise InputError(f"metric: found no {self.of} {quote(self.who)}; allowed: {one_of(self.who, known)}")
+
+
+def measure(metric: str) -> Measure | None:
+    """Read a name; None if it is that of a metric.
+
+    Raises
+    ------
+    InputError
+        If the table has no such column.
+    """
+    of, dot, rest = metric.partition(".")
+    if of == "run" and dot:
+        return _checked(Measure(of=of, who="", column=rest))
+    who, dot, column = rest.rpartition(".")
+    if of in ("flow", "group") and dot:
+        return _checked(Measure(of=of, who=who, column=column))
+    return None
+
+
+def _checked(found: Measure) -> Measure:
+    try:
+        engine_call(lambda: _engine.run_each([], [], (f"{TABLE}.{found.column}.mean",), (), 0.0))
+    except ScenarioError as error:
+        raise InputError(f"metric: found {error.found}; allowed: {error.allowed}") from None
+    return found
+
+
+def by_cell(campaign: Campaign, metric: str, scenarios: Sequence[Scenario]) -> list[pl.DataFrame]:
+    """Columns `seed`, `digest` and the metric, a frame for each cell in the order of its seeds."""
+    from ackclock._results import named_groups
+
+    runs = campaign.by_cell("runs")
+    found = measure(metric)
+    if found is None:
+        return [frame.select("seed", "digest", metric) for frame in runs]
+    frames = []
+    for frame, kept, scenario in zip(runs, campaign.by_cell(TABLE), scenarios, strict=True):
+        rows = found.select(named_groups(kept, scenario)).select("seed", found.column)
+        joined = frame.select("seed", "digest").join(rows, on="seed", how="left", maintain_order="left")
+        frames.append(joined.rename({found.column: metric}))
+    return frames
+
+
+def all_same(rows: pl.DataFrame) -> bool:
+    """Whether two seeds or more gave one run."""
+    return rows.height > 1 and rows["digest"].n_unique() == 1
+
+
+def distinct(rows: pl.DataFrame) -> pl.DataFrame:
+    """The runs without the repetitions of cells whose seeds all gave one: twenty times one run is one observation."""
+    import polars as pl
+
+    once = pl.int_range(pl.len()).over("cell") == 0
+    return rows.filter((pl.col("digest").n_unique().over("cell") > 1) | once)
