@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock import _html
+from ackclock import _html, _summary
 from ackclock._columns import Columns, columns, plain, series
 from ackclock._files import refused, staged
 from ackclock.errors import InputError
@@ -239,15 +239,12 @@ class Run(_Result):
 
     def summary(self) -> dict[str, Any]:
         """Plain values, as `ackclock run --json` prints them."""
-        flows = [{"id": row.pop("flow"), **row} for row in map(_nanoseconds, self.rows("flows"))]
-        queues = [
-            {"id": row.pop("link"), "drops": row["dropped_queue"] + row["dropped_loss"], **row}
-            for row in map(_nanoseconds, self.rows("links"))
-        ]
-        about: dict[str, Any] = {"digest": self.digest, "seed": self.seed, "engine": self.engine, "flows": flows}
-        if any(group.workload.kind in ("fetch", "population", "bursts") for group in self.scenario.flows):
-            about["fetches"] = self._fetches()
-        return {**about, "queues": queues}
+        return {
+            "digest": self.digest,
+            "seed": self.seed,
+            "engine": self.engine,
+            **_summary.tables(self.scenario, self.rows),
+        }
 
     def _repr_html_(self) -> str:
         """For notebooks: the flows and the links."""
@@ -283,16 +280,6 @@ class Run(_Result):
 
     def _has_rows(self, name: str) -> bool:
         return any(len(buffer) for _, buffer in self.tables[name].values())
-
-    def _fetches(self) -> dict[str, Any]:
-        """Fetches begun and completed, and the latency of those completed; null without any."""
-        done = self.fetches.filter(self.fetches["done"]) if self.fetches.height else self.fetches
-        shares = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
-        total: dict[str, Any] = dict.fromkeys([*shares, "mean"])
-        if done.height:
-            total = {name: done["total_s"].quantile(share, "linear") for name, share in shares.items()}
-            total["mean"] = done["total_s"].mean()
-        return {"started": self.fetches.height, "done": done.height, "total_s": _nanoseconds(total, every=True)}
 
     def remembered(self, scenario: Scenario | None = None) -> Scenario:
         """A scenario whose hosts remember what this run has left in their destination caches: the run after this one.
@@ -443,16 +430,6 @@ class Batch(_Result):
 
     seeds: Sequence[int]
     digests: Sequence[str]
-
-
-def _nanoseconds(row: Mapping[str, Any], *, every: bool = False) -> dict[str, Any]:
-    """Times rounded to the engine's nanoseconds: 60.0, not 60.00000000000001."""
-    return {
-        key: round(value * 1e9) / 1e9
-        if isinstance(value, float) and (every or key.endswith("_s")) and abs(value) < 1e12
-        else value
-        for key, value in row.items()
-    }
 
 
 def named_groups(performance: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:

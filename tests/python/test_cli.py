@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,8 +10,10 @@ import sys
 import pytest
 from conftest import ROOT
 
+import ackclock
 from ackclock.cli import main
 from ackclock.study.plan import MOST_SEEDS
+from ackclock.video import players
 
 
 def call(capsys, *argv):
@@ -42,11 +45,49 @@ def test_without_arguments_help(capsys):
         assert command in out
 
 
-def test_run_prints_tables(capsys, scenario_file):
+def test_run_prints_tables(capsys, scenario_file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     code, out, _ = call(capsys, "run", scenario_file)
     assert code == 0
     assert "goodput" in out
     assert "bottleneck.forward" in out
+    monkeypatch.setenv("COLUMNS", "80")
+    _, narrow, _ = call(capsys, "run", scenario_file, "--set", "record.performance=true")
+    assert "bottleneck →" in narrow
+    assert "bottleneck ←" in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "Mbit/s" in re.search(r"^ 0 .*$", narrow, re.MULTILINE)[0], "a value stands in one line"
+
+
+def test_run_tells_of_transactions_video_and_datagrams(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    code, out, _ = call(capsys, "run", ROOT / "scenarios" / "transactions.toml", "--set", "duration=10 s")
+    assert code == 0
+    assert "transactions" in out
+    _, out, _ = call(capsys, "run", ROOT / "scenarios" / "transactions.toml", "--set", "duration=10 s", "--json")
+    (three, ten) = json.loads(out)["transactions"]
+    assert (three["initial_window"], ten["initial_window"]) == (3, 10)
+    assert three["mean_s"] > ten["mean_s"]
+
+    scenario = ackclock.load(ROOT / "scenarios" / "video.toml").set("duration", "40 s")
+    run = ackclock.run(scenario)
+    told = run.summary()["video"]
+    assert [(row["flow"], row["chunks"], row["stalls"]) for row in told] == [
+        (row["flow"], row["chunks"], row["stalls"]) for row in players(run.chunks).to_dicts()
+    ]
+    assert [row["bitrate_bps"] for row in told] == pytest.approx(players(run.chunks)["bitrate_bps"].to_list())
+    code, out, _ = call(capsys, "run", ROOT / "scenarios" / "voice-beside-bulk.toml", "--set", "duration=10 s")
+    assert "0 voice" in out
+    assert "jitter" in out
+
+
+def test_values_show_themselves_in_notebooks():
+    run = ackclock.run(ackclock.load(ROOT / "scenarios" / "first.toml").set_all({"duration": "2 s", "name": "<b>"}))
+    html = run._repr_html_()
+    assert '<td style="text-align:left">0 cubic</td>' in html
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html + run.scenario._repr_html_()
+    assert "drop-tail" in run.scenario._repr_html_()
 
 
 def test_run_json_has_the_documented_shape(capsys, scenario_file):

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock._files import reason, staged
 from ackclock._results import check_folder, names
+from ackclock._summary import players, quantile
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 from ackclock.scenario._toml import check_keys
-from ackclock.text import rate, seconds
+from ackclock.text import NONE, rate, seconds, share
 
 if TYPE_CHECKING:
-    import polars as pl
     from rich.table import Table
 
     from ackclock import Run, Scenario
@@ -260,13 +260,25 @@ def _value(text: str) -> Any:
         return text
 
 
+ROOMY = 100
+"""Columns of a terminal from which on headings stand in one line and links have their full names."""
+
+
 def _tables(result: Run) -> list[Table]:
     # as plain rows: polars takes longer to import than a short run takes
-    tables = [_flows(result)]
-    if any(len(buffer) for _, buffer in result.tables.get("fetches", {}).values()):
-        tables.append(_fetches(result.fetches))
-    tables.append(_links(result.rows("links")))
-    return tables
+    found = [_flows(result)]
+    for name, make in (
+        ("performance", _performance),
+        ("fetches", _fetches),
+        ("transaction_summary", _transactions),
+        ("chunks", _video),
+        ("datagrams", _datagrams),
+    ):
+        rows = result.rows(name)
+        if rows:
+            found.append(make(result, rows))
+    found.append(_links(result.rows("links")))
+    return found
 
 
 def _flows(result: Run) -> Table:
@@ -286,14 +298,91 @@ def _flows(result: Run) -> Table:
     return _more(table, flows)
 
 
-def _fetches(fetches: pl.DataFrame) -> Table:
-    table = _table("fetches", ["quantile", "connected", "first byte", "total"])
-    done = fetches.filter(fetches["done"])
-    for share in (0.25, 0.5, 0.75, 0.95):
-        cells = (done[name].quantile(share, "linear") for name in ("connect_s", "first_byte_s", "total_s"))
-        table.add_row(f"{share:.0%}", *(seconds(cell) for cell in cells))
-    table.caption = f"{done.height:,} of {fetches.height:,} fetches done"
+def _performance(result: Run, rows: list[dict[str, Any]]) -> Table:
+    head = ["after the warm-up", "goodput", "share", "95 % RTT", "95 % delay", "dropped", "time to share"]
+    table = _table("performance", head)
+    shown = [row for row in rows if row["of"] != "flow"] if len(rows) > SHOWN else rows
+    labels = [group.label for group in result.scenario.flows]
+    for row in shown[-SHOWN:]:
+        name = "all" if row["group"] is None else labels[row["group"]]
+        table.add_row(
+            f"{row['number']} {name}" if row["of"] == "flow" else name,
+            rate(row["goodput_bps"]),
+            NONE if row["share"] is None else share(row["share"]),
+            seconds(row["p95_rtt_s"]),
+            seconds(row["p95_delay_s"]),
+            f"{row['dropped_packets']:,}",
+            seconds(row["time_to_share_s"]),
+        )
     return table
+
+
+def _fetches(_: Run, rows: list[dict[str, Any]]) -> Table:
+    table = _table("fetches", ["quantile", "connected", "first byte", "total"])
+    done = [row for row in rows if row["done"]]
+    columns = [
+        sorted(row[name] for row in done if row[name] is not None) for name in ("connect_s", "first_byte_s", "total_s")
+    ]
+    for part in (0.25, 0.5, 0.75, 0.95):
+        table.add_row(f"{part:.0%}", *(seconds(quantile(column, part)) for column in columns))
+    table.caption = f"{len(done):,} of {len(rows):,} fetches done"
+    return table
+
+
+def _transactions(result: Run, rows: list[dict[str, Any]]) -> Table:
+    head = ["transactions", "window", "done", "of", "mean", "median", "95 %", "99 %", "most"]
+    table = _table("transactions", head)
+    labels = [group.label for group in result.scenario.flows]
+    for row in rows[:SHOWN]:
+        times = (seconds(row[name]) for name in ("mean_s", "p50_s", "p95_s", "p99_s", "max_s"))
+        table.add_row(
+            labels[row["group"]], f"{row['initial_window']}", f"{row['completed']:,}", f"{row['started']:,}", *times
+        )
+    left = (
+        sum(row["incomplete"] for row in rows),
+        sum(row["failed"] for row in rows),
+        sum(row["refused"] for row in rows),
+    )
+    more = [
+        f"{n:,} {what}" for n, what in zip(left, ("incomplete at the end", "failed", "turned away"), strict=True) if n
+    ]
+    table = _more(table, rows)
+    table.caption = "; ".join(filter(None, [str(table.caption or ""), ", ".join(more)])) or None
+    return table
+
+
+def _video(result: Run, rows: list[dict[str, Any]]) -> Table:
+    made = players(rows)
+    groups = {row["flow"]: row["group"] for row in result.rows("flows")}
+    table = _table("video", ["player", "chunks", "bitrate", "switches", "first picture", "stalls", "stalled"])
+    for row in made[:SHOWN]:
+        workload = result.scenario.flows[groups[row["flow"]]].workload
+        kind = getattr(getattr(workload, "adaptation", None), "kind", "video")
+        table.add_row(
+            f"{row['flow']} {kind}",
+            f"{row['chunks']:,}",
+            rate(row["bitrate_bps"]),
+            f"{row['switches']:,}",
+            seconds(row["first_picture_s"]),
+            f"{row['stalls']:,}",
+            seconds(row["stall_s"]),
+        )
+    return _more(table, made)
+
+
+def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Table:
+    groups = {row["flow"]: row["group"] for row in result.rows("flows")}
+    table = _table("datagrams", ["flow", "sent", "lost", "mean delay", "95 % delay", "jitter"])
+    for row in rows[:SHOWN]:
+        table.add_row(
+            f"{row['flow']} {result.scenario.flows[groups[row['flow']]].label}",
+            f"{row['sent']:,}",
+            f"{row['lost']:,}",
+            seconds(row["mean_delay_s"]),
+            seconds(row["p95_delay_s"]),
+            seconds(row["jitter_s"]),
+        )
+    return _more(table, rows)
 
 
 def _links(links: Sequence[dict[str, Any]]) -> Table:
@@ -302,8 +391,11 @@ def _links(links: Sequence[dict[str, Any]]) -> Table:
     )
     busy = [row for row in links if row["arrivals"] > 0]
     for row in busy[:SHOWN]:
+        name = shown(row["name"])
+        if _terminal.width() < ROOMY:
+            name = name.replace(".forward", " →").replace(".backward", " ←")
         table.add_row(
-            shown(row["name"]),
+            name,
             f"{row['delivered']:,}",
             f"{row['dropped_loss']:,}",
             f"{row['dropped_queue']:,}",
@@ -315,11 +407,17 @@ def _links(links: Sequence[dict[str, Any]]) -> Table:
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
+    from rich import box
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", caption_justify="left")
+    narrow = _terminal.width() < ROOMY
+    if narrow:
+        table.box, table.padding, table.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
     for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i == 0 else "right")
+        head = "\n".join(name.replace("retransmitted", "retrans- mitted").rsplit(" ", 1)) if narrow and i else name
+        # a name may take several lines, a number none but its own
+        table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i > 0, overflow="fold")
     return table
 
 

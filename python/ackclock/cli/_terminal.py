@@ -62,6 +62,11 @@ def warn(text: str) -> None:
         typer.echo(text, err=True)
 
 
+def width() -> int:
+    """Columns of the terminal."""
+    return _console().width
+
+
 def _console(*, stderr: bool = False, width: int | None = None) -> Console:
     from rich.console import Console
 

@@ -24,9 +24,13 @@ from ackclock.sweep import Axis, Precision, Store, Sweep, Threads, figures, read
 from ackclock.sweep import run as run_sweep
 
 AIMD = """
+import time
+
+
 class Aimd:
     def __init__(self, up=1.0):
         self.up = up
+        time.sleep(0.08)  # so that a sweep can be met in the middle
 
     def on_ack(self, window, ack):
         if ack.cwnd_limited:

@@ -1,0 +1,107 @@
+"""A run in plain values: what each flow and its application got. No polars, which takes longer to import than a short run takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ackclock.scenario import Scenario
+
+__all__ = ["fetches", "players", "quantile", "tables"]
+
+Row = Mapping[str, Any]
+
+FETCHING = ("fetch", "population", "bursts")
+"""Workloads whose fetches are counted, also if there was none."""
+
+
+def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
+    """What `ackclock run --json` prints of the tables; `rows` gives those of a table.
+
+    The keys `fetches`, `transactions`, `datagrams`, `video` and `performance` are there if the run has such.
+    """
+    groups = scenario.flows
+    flows = []
+    for row in map(nanoseconds, rows("flows")):
+        group = groups[row["group"]]
+        control = None if group.is_plain else group.congestion_control
+        flows.append({"id": row.pop("flow"), "name": group.label, "congestion_control": control, **row})
+    queues = [
+        {"id": row.pop("link"), "drops": row["dropped_queue"] + row["dropped_loss"], **row}
+        for row in map(nanoseconds, rows("links"))
+    ]
+    made: dict[str, Any] = {"flows": flows}
+    if any(group.workload.kind in FETCHING for group in groups):
+        made["fetches"] = fetches(rows("fetches"))
+    for name, found in (
+        ("transactions", rows("transaction_summary")),
+        ("datagrams", rows("datagrams")),
+        ("video", players(rows("chunks"))),
+        ("performance", rows("performance")),
+    ):
+        if found:
+            made[name] = [nanoseconds(row) for row in found]
+    for row in made.get("performance", ()):
+        row["name"] = None if row["group"] is None else groups[row["group"]].label
+    return {**made, "queues": queues}
+
+
+def fetches(rows: Sequence[Row]) -> dict[str, Any]:
+    """Fetches begun and completed, and the latency of those completed; null without any."""
+    took = sorted(row["total_s"] for row in rows if row["done"])
+    shares = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+    total: dict[str, Any] = {name: quantile(took, share) for name, share in shares.items()}
+    total["mean"] = math.fsum(took) / len(took) if took else None
+    return {"started": len(rows), "done": len(took), "total_s": nanoseconds(total, every=True)}
+
+
+def players(chunks: Sequence[Row]) -> list[dict[str, Any]]:
+    """What became of each video player, as `ackclock.video.players` has it."""
+    by_flow: dict[int, list[Row]] = {}
+    for row in sorted(chunks, key=lambda row: (row["flow"], row["idx"])):
+        by_flow.setdefault(row["flow"], []).append(row)
+    made = []
+    for flow, own in by_flow.items():
+        there = [row for row in own if row["finish_s"] is not None]
+        levels = [row["level"] for row in own]
+        made.append(
+            {
+                "flow": flow,
+                "chunks": len(there),
+                "bitrate_bps": math.fsum(row["bitrate_bps"] for row in there) / len(there) if there else None,
+                "switches": sum(a != b for a, b in pairwise(levels)),
+                "first_picture_s": min((row["finish_s"] for row in there if row["playing"]), default=None),
+                "stalls": sum((row["stall_s"] or 0.0) > 0 for row in own),
+                "stall_s": math.fsum(row["stall_s"] or 0.0 for row in own),
+            }
+        )
+    return made
+
+
+def quantile(ordered: Sequence[float], share: float) -> float | None:
+    """Of values in ascending order, linear between two; None without any.
+
+    Examples
+    --------
+    >>> quantile([1.0, 2.0, 4.0], 0.75)
+    3.0
+    """
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def nanoseconds(row: Row, *, every: bool = False) -> dict[str, Any]:
+    """Times rounded to the engine's nanoseconds: 60.0, not 60.00000000000001."""
+    return {
+        key: round(value * 1e9) / 1e9
+        if isinstance(value, float) and (every or key.endswith("_s")) and abs(value) < 1e12
+        else value
+        for key, value in row.items()
+    }
