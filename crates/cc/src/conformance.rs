@@ -386,7 +386,8 @@ impl<C: CongestionControl> Path<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::options::Kind;
+    use ackclock_core::schema::Takes;
+
     use crate::controller::{Controller, Options, Reno, Shared, Value, ENTRIES};
 
     #[test]
@@ -400,18 +401,19 @@ mod tests {
     #[test]
     fn so_does_every_choice_of_an_option() {
         for entry in ENTRIES {
-            for parameter in entry.parameters {
-                let values: Vec<Value> = match parameter.kind {
-                    Kind::Flag => vec![Value::Flag(true), Value::Flag(false)],
-                    Kind::Choice(names) => names.iter().map(|n| Value::Text(n.to_string())).collect(),
-                    Kind::Number { low, high } => vec![Value::Number(low), Value::Number(high)],
-                    Kind::Whole { low, high } => vec![Value::Number(low.into()), Value::Number(high.into())],
+            for key in entry.options.keys {
+                let values: Vec<Value> = match key.takes {
+                    Takes::Flag => vec![Value::Flag(true), Value::Flag(false)],
+                    Takes::Choice(names) => names.iter().map(|n| Value::Text(n.to_string())).collect(),
+                    Takes::Number(low, high) => vec![Value::Number(low), Value::Number(high)],
+                    Takes::Whole(low, high) => vec![Value::Whole(low), Value::Whole(high)],
+                    other => panic!("{} {}: {other:?}", entry.name, key.name),
                 };
                 for value in values {
-                    let options = Options::from([(parameter.name.to_string(), value.clone())]);
+                    let options = Options::from([(key.name.to_string(), value.clone())]);
                     let make =
                         || Controller::build(entry.name, &options, Shared::default()).expect("allowed");
-                    assert_eq!(check(make, || true), Ok(()), "{} {} {value}", entry.name, parameter.name);
+                    assert_eq!(check(make, || true), Ok(()), "{} {} {value}", entry.name, key.name);
                 }
             }
         }

@@ -33,7 +33,7 @@ use ackclock_core::{Span, Time};
 
 pub use crate::rate::RateSample;
 use crate::window::Window;
-pub use ackclock_core::options::{self, Options, Parameter, Refusal, Value};
+pub use ackclock_core::options::{self, Options, Refusal, Value};
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use bic::Bic;
@@ -296,7 +296,7 @@ pub(crate) mod tests {
 
     #[test]
     fn parameters_of_the_module_reach_cubic() {
-        let number = |name: &str, x: u32| (name.to_string(), Value::Number(x.into()));
+        let number = |name: &str, x: u32| (name.to_string(), Value::Whole(x.into()));
         let options = Options::from([
             number("hystart_detect", 2),
             number("hystart_low_window", 40),

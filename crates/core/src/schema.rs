@@ -27,6 +27,14 @@ impl Value {
         Value::Table(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
     }
 
+    /// A number that may be whole.
+    pub fn number(x: f64) -> Value {
+        match (0.0..9e15).contains(&x) && libm::floor(x) == x {
+            true => Value::Whole(x as u64),
+            false => Value::Number(x),
+        }
+    }
+
     /// The entry `key`, if this is a table that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
@@ -206,6 +214,11 @@ impl Takes {
             }
             Takes::Limit | Takes::Drawn(_) | Takes::Trace | Takes::Table(_) | Takes::OneOf(_) => None,
         }
+    }
+
+    /// What is allowed.
+    pub fn allowed(&self) -> String {
+        self.refuses(&Value::Table(Vec::new())).unwrap_or_default()
     }
 
     /// As Python reads it: what it is, and its bounds.

@@ -15,6 +15,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
 
+use ackclock_cc::controller::options::listed;
 use ackclock_cc::controller::{Controller, Options, Shared, Value};
 use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::recovery::{self, Rule};
@@ -84,12 +85,10 @@ fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    let tcp = ackclock_cc::controller::ENTRIES.iter().map(|entry| (entry.name, entry.parameters));
-    let pcc = ackclock_pcc::control::ENTRIES.iter().map(|entry| (entry.name, entry.parameters));
-    for (name, parameters) in tcp.chain(pcc).filter(|(_, parameters)| !parameters.is_empty()) {
-        let parameters: Vec<(&str, String, &str, &str)> =
-            parameters.iter().map(|p| (p.name, p.kind.to_string(), p.default, p.about)).collect();
-        dict.set_item(name, parameters)?;
+    let tcp = ackclock_cc::controller::ENTRIES.iter().map(|e| (e.name, listed(e.options, &(e.usual)())));
+    let pcc = ackclock_pcc::control::ENTRIES.iter().map(|e| (e.name, listed(e.options, &(e.usual)())));
+    for (name, options) in tcp.chain(pcc).filter(|(_, options)| !options.is_empty()) {
+        dict.set_item(name, options)?;
     }
     Ok(dict)
 }
@@ -117,7 +116,7 @@ fn check_controller(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Option<
     } else {
         Controller::build(name, &values, Shared::default()).err()
     };
-    Ok(refused.map(|refusal| (refusal.option, refusal.found, refusal.allowed)))
+    Ok(refused.map(|refusal| (refusal.key, refusal.found, refusal.allowed)))
 }
 
 /// Users' own parts by name: classes of controllers, utility functions. Which it is follows from where a flow names it.

@@ -62,10 +62,8 @@ fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, 
             Some(maker.clone())
         }
     };
-    let recipe = ackclock_pcc::control::build(&group.congestion_control, &options).map_err(|refusal| {
-        let place = place(&format!("congestion_control_options.{}", refusal.option));
-        Error::value(place, refusal.found, refusal.allowed)
-    })?;
+    let recipe = ackclock_pcc::control::build(&group.congestion_control, &options)
+        .map_err(|refusal| Error::refused(place("congestion_control_options"), refusal))?;
     Ok(PccConfig { recipe, utility })
 }
 
@@ -143,11 +141,9 @@ fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs
     let options = options(group);
     let Some(name) = group.congestion_control.strip_prefix(CUSTOM) else {
         return Recipe::new(&group.congestion_control, &options, shared).map_err(|refusal| {
-            let place = match refusal.option.as_str() {
-                "" => place("congestion_control"),
-                option => place(&format!("congestion_control_options.{option}")),
-            };
-            Error::value(place, refusal.found, refusal.allowed)
+            let key =
+                if refusal.key.is_empty() { "congestion_control" } else { "congestion_control_options" };
+            Error::refused(place(key), refusal)
         });
     };
     let Some(maker) = customs.controllers.get(name) else {

@@ -37,7 +37,8 @@ def names(*, as_json: bool) -> None:
     typer.echo("options of controllers (congestion_control_options):")
     for controller, parameters in _engine.controller_options().items():
         for name, takes, default, about in parameters:
-            typer.echo(f"  {controller + ': ' + name:<{width}}  {about} ({takes}; {default})")
+            given = f"{takes}; {default}" if default else takes
+            typer.echo(f"  {controller + ': ' + name:<{width}}  {about} ({given})")
 
 
 def schema() -> None:

@@ -12,11 +12,11 @@
 mod kernel;
 mod rfc9438;
 
-use ackclock_core::{Span, Time};
+use ackclock_core::schema::{Takes, FLAG};
+use ackclock_core::{table, Span, Time};
 
 use self::kernel::KernelCurve;
 use self::rfc9438::RfcCurve;
-use super::options::{Checked, Kind, Parameter};
 use super::{AckSample, Arrival, CongestionControl, HyStart, HyStartParams};
 use crate::window::Window;
 
@@ -65,64 +65,54 @@ impl CubicParams {
         CubicParams { form: CubicForm::Rfc9438, hystart: false, ..CubicParams::LINUX };
 
     /// These, but for what `options` say.
-    pub fn with(self, options: &Checked) -> CubicParams {
-        let detect = options.whole("hystart_detect", 3);
-        let d = self.detection;
+    pub(super) fn with(self, options: &CubicOptions) -> CubicParams {
         CubicParams {
             detection: HyStartParams {
-                ack_train: detect & 1 > 0,
-                delay: detect & 2 > 0,
-                low_window: options.whole("hystart_low_window", d.low_window),
-                ack_delta_us: options.whole("hystart_ack_delta_us", d.ack_delta_us),
+                ack_train: options.hystart_detect & 1 > 0,
+                delay: options.hystart_detect & 2 > 0,
+                low_window: options.hystart_low_window,
+                ack_delta_us: options.hystart_ack_delta_us,
             },
-            initial_ssthresh: options.whole("initial_ssthresh", self.initial_ssthresh),
-            fast_convergence: options.flag("fast_convergence", self.fast_convergence),
-            tcp_friendliness: options.flag("tcp_friendliness", self.tcp_friendliness),
+            initial_ssthresh: options.initial_ssthresh,
+            fast_convergence: options.fast_convergence,
+            tcp_friendliness: options.tcp_friendliness,
             ..self
+        }
+    }
+
+    /// What the options of a scenario are if none is given.
+    pub(super) fn options(&self) -> CubicOptions {
+        CubicOptions {
+            hystart_detect: self.detection.ack_train as u32 | (self.detection.delay as u32) << 1,
+            hystart_low_window: self.detection.low_window,
+            hystart_ack_delta_us: self.detection.ack_delta_us,
+            initial_ssthresh: self.initial_ssthresh,
+            fast_convergence: self.fast_convergence,
+            tcp_friendliness: self.tcp_friendliness,
         }
     }
 }
 
-/// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) but for `hystart`, which
-/// the stack sets, and `beta`.
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "hystart_detect",
-        kind: Kind::Whole { low: 0, high: 3 },
-        default: "3",
-        about: "what HyStart looks at: 1 the length of ACK trains, 2 the rise in RTT, 3 both, 0 nothing",
-    },
-    Parameter {
-        name: "hystart_low_window",
-        kind: Kind::Whole { low: 0, high: 1_000_000 },
-        default: "16",
-        about: "cwnd below which HyStart detects nothing, segments",
-    },
-    Parameter {
-        name: "hystart_ack_delta_us",
-        kind: Kind::Whole { low: 0, high: 1_000_000 },
-        default: "2000",
-        about: "ACKs at most this far apart form a train, microseconds",
-    },
-    Parameter {
-        name: "initial_ssthresh",
-        kind: Kind::Whole { low: 0, high: 1_000_000 },
-        default: "0",
-        about: "first ssthresh where HyStart is off, segments; 0 is none",
-    },
-    Parameter {
-        name: "fast_convergence",
-        kind: Kind::Flag,
-        default: "true",
-        about: "aim lower when a loss comes below the last maximum",
-    },
-    Parameter {
-        name: "tcp_friendliness",
-        kind: Kind::Flag,
-        default: "true",
-        about: "grow at least as Reno would",
-    },
-];
+const MILLION: Takes = Takes::Whole(0, 1_000_000);
+
+table! {
+    /// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) but for `hystart`,
+    /// which the stack sets, and `beta`. Their defaults are those of the form ([`CubicParams::options`]).
+    pub(super) struct CubicOptions "cubic" {
+        /// what HyStart looks at: 1 the length of ACK trains, 2 the rise in RTT, 3 both, 0 nothing
+        hystart_detect: u32 = Takes::Whole(0, 3);
+        /// cwnd below which HyStart detects nothing, segments
+        hystart_low_window: u32 = MILLION;
+        /// ACKs at most this far apart form a train, microseconds
+        hystart_ack_delta_us: u32 = MILLION;
+        /// first ssthresh where HyStart is off, segments; 0 is none
+        initial_ssthresh: u32 = MILLION;
+        /// aim lower when a loss comes below the last maximum
+        fast_convergence: bool = FLAG;
+        /// grow at least as Reno would
+        tcp_friendliness: bool = FLAG;
+    }
+}
 
 /// CUBIC in one of its forms.
 #[derive(Clone, Debug)]

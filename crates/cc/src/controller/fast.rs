@@ -19,62 +19,49 @@
 //! round trip and paced segments queue late, so that a window of 333 segments on a path of 4 ms grew to 1,050 before
 //! the mean showed anything; an update period later the queue has answered.
 
-use ackclock_core::Time;
+use ackclock_core::schema::{Takes, FLAG};
+use ackclock_core::{choice, table, Time};
 
-use super::options::{Checked, Kind, Parameter};
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
-/// Options of `fast`.
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "alpha", kind: Kind::Number { low: 1.0, high: 1e6 }, default: "200", about: "packets kept in the queues" },
-    Parameter {
-        name: "alpha_bands",
-        kind: Kind::Flag,
-        default: "false",
-        about: "alpha is 8, 20 or 200 below 10, below 100 and from 100 Mbit/s on",
-    },
-    Parameter {
-        name: "beta",
-        kind: Kind::Number { low: 0.0, high: 1e6 },
-        default: "0",
-        about: "the window rests while alpha to beta packets are queued; 0 is alpha: never",
-    },
-    Parameter { name: "gamma", kind: Kind::Number { low: 0.001, high: 1.0 }, default: "0.5", about: "gain of an update" },
-    Parameter {
-        name: "mi_threshold_s",
-        kind: Kind::Number { low: 0.0, high: 10.0 },
-        default: "0.00075",
-        about: "queueing delay below which an update doubles the window, and above which slow start ends; seconds",
-    },
-    Parameter {
-        name: "low_delay_doubling",
-        kind: Kind::Flag,
-        default: "true",
-        about: "double below the threshold after slow start, too",
-    },
-    Parameter { name: "period", kind: Kind::Whole { low: 1, high: 100 }, default: "2", about: "round trips per update" },
-    Parameter {
-        name: "weight",
-        kind: Kind::Choice(&["paper", "ns2"]),
-        default: "paper",
-        about: "weight of an RTT sample in the mean: min(3/w, 1/4), or 1/max(256, w/3)",
-    },
-    Parameter { name: "pacing", kind: Kind::Flag, default: "true", about: "segments leave paced" },
-];
+table! {
+    /// Options of `fast`.
+    pub(super) struct FastOptions "fast" {
+        /// packets kept in the queues
+        alpha: f64 = Takes::Number(1.0, 1e6), 200.0;
+        /// alpha is 8, 20 or 200 below 10, below 100 and from 100 Mbit/s on
+        alpha_bands: bool = FLAG, false;
+        /// the window rests while alpha to beta packets are queued; 0 is alpha: never
+        beta: f64 = Takes::Number(0.0, 1e6), 0.0;
+        /// gain of an update
+        gamma: f64 = Takes::Number(0.001, 1.0), 0.5;
+        /// queueing delay below which an update doubles the window, and above which slow start ends; seconds
+        mi_threshold_s: f64 = Takes::Number(0.0, 10.0), 0.00075;
+        /// double below the threshold after slow start, too
+        low_delay_doubling: bool = FLAG, true;
+        /// round trips per update
+        period: u32 = Takes::Whole(1, 100), 2;
+        /// weight of an RTT sample in the mean: min(3/w, 1/4), or 1/max(256, w/3)
+        weight: Weight = Weight::TAKES, Weight::Paper;
+        /// segments leave paced
+        pacing: bool = FLAG, true;
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    Paper,
+    Ns2,
+}
+
+choice! { Weight: Paper "paper", Ns2 "ns2" }
 
 /// FAST TCP.
 #[derive(Clone, Debug)]
 pub struct Fast {
+    options: FastOptions,
     alpha: f64,
-    bands: bool,
-    beta: f64,
-    gamma: f64,
-    threshold: f64,
-    doubling: bool,
-    period: u32,
-    ns2_weight: bool,
-    pacing: bool,
 
     base_rtt: f64,
     avg_rtt: f64,
@@ -98,18 +85,10 @@ const SPREAD: f64 = 0.004;
 const FLOOR: f64 = 2.0;
 
 impl Fast {
-    pub(super) fn from_options(options: &Checked) -> Fast {
-        let alpha = options.number("alpha", 200.0);
+    pub(super) fn new(options: &FastOptions) -> Fast {
         Fast {
-            alpha,
-            bands: options.flag("alpha_bands", false),
-            beta: options.number("beta", 0.0),
-            gamma: options.number("gamma", 0.5),
-            threshold: options.number("mi_threshold_s", 0.00075),
-            doubling: options.flag("low_delay_doubling", true),
-            period: options.whole("period", 2),
-            ns2_weight: options.choice("weight") == Some("ns2"),
-            pacing: options.flag("pacing", true),
+            options: options.clone(),
+            alpha: options.alpha,
             base_rtt: f64::INFINITY,
             avg_rtt: 0.0,
             newest_rtt: 0.0,
@@ -130,11 +109,11 @@ impl Fast {
 
     /// The newest RTT shows next to no queue, and nor does the mean.
     fn low_delay(&self) -> bool {
-        self.newest_rtt.max(self.avg_rtt) - self.base_rtt < self.threshold
+        self.newest_rtt.max(self.avg_rtt) - self.base_rtt < self.options.mi_threshold_s
     }
 
     fn alpha(&self) -> f64 {
-        match self.bands {
+        match self.options.alpha_bands {
             true if self.rate_bps < 10e6 => 8.0,
             true if self.rate_bps < 100e6 => 20.0,
             true => 200.0,
@@ -146,11 +125,11 @@ impl Fast {
     fn updated(&self, w: f64, w_old: f64) -> f64 {
         let alpha = self.alpha();
         let queued = w_old * self.queueing() / self.avg_rtt;
-        if (alpha..self.beta).contains(&queued) {
+        if (alpha..self.options.beta).contains(&queued) {
             return w;
         }
         let goal = self.base_rtt / self.avg_rtt * w_old + alpha;
-        (2.0 * w).min((1.0 - self.gamma) * w + self.gamma * goal).max(FLOOR)
+        (2.0 * w).min((1.0 - self.options.gamma) * w + self.options.gamma * goal).max(FLOOR)
     }
 
     /// A round trip is over; the window to go to at once, if the change is not spread.
@@ -158,9 +137,9 @@ impl Fast {
         let w = self.window;
         self.rate_bps = w * f64::from(ack.smss) * 8.0 / self.avg_rtt;
         self.rounds += 1;
-        if self.rounds >= self.period {
+        if self.rounds >= self.options.period {
             self.rounds = 0;
-            self.doubled = self.doubling && self.low_delay();
+            self.doubled = self.options.low_delay_doubling && self.low_delay();
             self.target = if self.doubled { 2.0 * w } else { self.updated(w, self.w_old) };
             self.slope = if self.base_rtt >= SPREAD { (self.target - w) / w.max(1.0) } else { 0.0 };
         } else {
@@ -183,7 +162,8 @@ impl CongestionControl for Fast {
         }
         self.newest_rtt = rtt;
         let w = f64::from(window.cwnd.max(1));
-        let weight = if self.ns2_weight { 1.0 / (w / 3.0).max(256.0) } else { (3.0 / w).min(0.25) };
+        let weight =
+            if self.options.weight == Weight::Ns2 { 1.0 / (w / 3.0).max(256.0) } else { (3.0 / w).min(0.25) };
         self.avg_rtt += weight * (rtt - self.avg_rtt);
         if window.in_slow_start() && !self.low_delay() {
             window.ssthresh = window.cwnd;
@@ -250,7 +230,7 @@ impl CongestionControl for Fast {
 
     fn needs(&self) -> Needs {
         Needs {
-            pacing: self.pacing,
+            pacing: self.options.pacing,
             vars: &["base_rtt_s", "avg_rtt_s", "queued_packets", "target_segments"],
             ..Needs::default()
         }
@@ -270,13 +250,13 @@ impl CongestionControl for Fast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::options::{Options, Value};
     use crate::controller::tests::arrival;
+    use ackclock_core::schema::{Described, Value};
     use ackclock_core::Span;
 
     fn fast(options: &[(&str, f64)]) -> Fast {
-        let options: Options = options.iter().map(|(k, v)| (k.to_string(), Value::Number(*v))).collect();
-        Fast::from_options(&Checked::new("fast", &options, PARAMETERS).expect("known"))
+        let given = options.iter().map(|(k, v)| (k.to_string(), Value::number(*v))).collect();
+        Fast::new(&FastOptions::read(&Value::Table(given)).expect("known"))
     }
 
     /// 155 Mb/s, 64 ms, alpha 200: from 100 segments 963 after 9 updates, 1026 after 15, 1027 at rest.

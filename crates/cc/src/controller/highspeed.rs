@@ -5,7 +5,8 @@
 //! Variables: a(w) segments per RTT, b(w) share given up on a loss; Low_Window 38, High_Window 83000, High_P 1e-7,
 //! High_Decrease 0.1.
 
-use super::options::{Kind, Parameter};
+use ackclock_core::{choice, table};
+
 use super::{AckSample, CongestionControl};
 use crate::window::Window;
 
@@ -22,13 +23,15 @@ pub enum HighSpeedForm {
     Rfc3649,
 }
 
-/// Options of `highspeed`.
-pub const PARAMETERS: &[Parameter] = &[Parameter {
-    name: "form",
-    kind: Kind::Choice(&["linux", "rfc3649"]),
-    default: "linux",
-    about: "Linux's table, growth counted by ACKs; or the RFC's functions, by segments acknowledged",
-}];
+choice! { HighSpeedForm: Linux "linux", Rfc3649 "rfc3649" }
+
+table! {
+    /// Options of `highspeed`.
+    pub(super) struct HighSpeedOptions "highspeed" {
+        /// Linux's table, growth counted by ACKs; or the RFC's functions, by segments acknowledged
+        form: HighSpeedForm = HighSpeedForm::TAKES, HighSpeedForm::Linux;
+    }
+}
 
 /// HighSpeed TCP.
 #[derive(Clone, Debug)]

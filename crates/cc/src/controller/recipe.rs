@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::options::{Checked, Options, Refusal};
-use super::registry::{find, Controller, Custom, Entry, Shared};
+use super::options::{self, Options, Refusal};
+use super::registry::{find, Controller, Custom, Make, Shared};
 use super::{CongestionControl, Needs};
 
 /// Makes a user's own controllers, one for each connection.
@@ -21,7 +21,7 @@ impl Maker {
 
 #[derive(Clone)]
 enum Source {
-    BuiltIn(&'static Entry, Checked),
+    BuiltIn(&'static str, Options, Make),
     Own(Maker),
 }
 
@@ -37,8 +37,8 @@ impl Recipe {
     /// The built-in controller `name` with these options; refuses what it does not know.
     pub fn new(name: &str, options: &Options, shared: Shared) -> Result<Recipe, Refusal> {
         let entry = find(name)?;
-        let checked = Checked::new(name, options, entry.parameters)?;
-        Ok(Recipe::of(Source::BuiltIn(entry, checked), shared))
+        let make = (entry.maker)(&options::named(name, options, entry.options)?, shared)?;
+        Ok(Recipe::of(Source::BuiltIn(entry.name, options.clone(), make), shared))
     }
 
     /// The built-in controller `name` as it comes, if there is one.
@@ -59,7 +59,7 @@ impl Recipe {
     /// A controller for a new connection.
     pub fn make(&self) -> Controller {
         match &self.source {
-            Source::BuiltIn(entry, options) => (entry.make)(options, self.shared),
+            Source::BuiltIn(_, _, make) => make(),
             Source::Own(Maker(make)) => Controller::Custom(make()),
         }
     }
@@ -79,7 +79,7 @@ impl Recipe {
 impl fmt::Debug for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
-            Source::BuiltIn(entry, options) => write!(f, "{} {options:?}", entry.name),
+            Source::BuiltIn(name, options, _) => write!(f, "{name} {options:?}"),
             Source::Own(_) => f.write_str("a user's own controller"),
         }
     }
@@ -107,7 +107,7 @@ mod tests {
     fn what_no_controller_knows_is_refused_when_the_recipe_is_written() {
         let refused =
             Recipe::new("reno", &Options::from([("x".into(), Value::Flag(true))]), Shared::default());
-        assert_eq!(refused.expect_err("unknown").option, "x");
+        assert_eq!(refused.expect_err("unknown").key, "x");
         assert!(Recipe::by_name("bbrr").is_none());
     }
 

@@ -1,27 +1,30 @@
 //! The closed set of controllers and the registry of their names.
 
 use ackclock_core::trace::CaState;
+use std::sync::Arc;
+
+use ackclock_core::schema::{Described, Table};
 use ackclock_core::{Span, Time};
 
 use super::bbr::Bbr;
 use super::bbr3::Bbr3;
 use super::bic::Bic;
 use super::compound::Compound;
-use super::cubic::{self, Cubic, CubicParams};
+use super::cubic::{Cubic, CubicOptions, CubicParams};
 use super::dctcp::Dctcp;
-use super::fast::{self, Fast};
-use super::highspeed::{self, HighSpeed, HighSpeedForm};
+use super::fast::{Fast, FastOptions};
+use super::highspeed::{HighSpeed, HighSpeedOptions};
 use super::htcp::Htcp;
 use super::hybla::Hybla;
 use super::hystart::HyStartExit;
 use super::illinois::Illinois;
 use super::ledbat::LedbatPlusPlus;
-use super::options::{Checked, Options, Parameter, Refusal};
+use super::options::{self, usual, Options, Refusal, Value};
 use super::reno::Reno;
 use super::scalable::Scalable;
 use super::vegas::Vegas;
 use super::veno::Veno;
-use super::westwood::{self, Westwood};
+use super::westwood::{Westwood, WestwoodOptions};
 use super::westwood_plus::WestwoodPlus;
 use super::yeah::Yeah;
 use super::{beta_from_permille, AckSample, Arrival, CongestionControl, Needs, Recipe};
@@ -39,6 +42,9 @@ pub struct Shared {
     pub hystart: Option<bool>,
 }
 
+/// Makes a controller for each connection.
+pub(super) type Make = Arc<dyn Fn() -> Controller + Send + Sync>;
+
 /// A built-in controller.
 pub struct Entry {
     /// Its name in a scenario.
@@ -46,141 +52,67 @@ pub struct Entry {
     /// One line about it.
     pub about: &'static str,
     /// The options that it takes.
-    pub parameters: &'static [Parameter],
-    pub(super) make: fn(&Checked, Shared) -> Controller,
+    pub options: &'static Table,
+    /// What they are if none is given.
+    pub usual: fn() -> Value,
+    pub(super) maker: fn(&Value, Shared) -> Result<Make, Refusal>,
+}
+
+/// An entry: name, one line, and, if it takes options, their table and what they are if none is given; then how it is made.
+macro_rules! entry {
+    ($name:literal, $about:literal, $options:ty, $usual:expr, $make:expr) => {
+        Entry {
+            name: $name,
+            about: $about,
+            options: <$options>::TABLE,
+            usual: || {
+                let usual: $options = $usual;
+                usual.write()
+            },
+            maker: |given, shared| {
+                let usual: $options = $usual;
+                let options = usual.over(given)?;
+                let make: fn(&$options, Shared) -> Controller = $make;
+                Ok(Arc::new(move || make(&options, shared)))
+            },
+        }
+    };
+    ($name:literal, $about:literal, $make:expr) => {
+        Entry {
+            name: $name,
+            about: $about,
+            options: options::NONE,
+            usual: || Value::Table(Vec::new()),
+            maker: |_, shared| {
+                let make: fn(Shared) -> Controller = $make;
+                Ok(Arc::new(move || make(shared)))
+            },
+        }
+    };
 }
 
 /// Every built-in controller.
 pub const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "reno",
-        about: "NewReno: slow start, one segment per RTT, halve on loss (RFC 5681; counts segments as Linux does)",
-        parameters: &[],
-        make: |_, shared| {
-            Controller::Reno(
-                shared.beta_permille.map_or_else(Reno::default, |b| Reno { beta: beta_from_permille(b) }),
-            )
-        },
-    },
-    Entry {
-        name: "cubic",
-        about: "CUBIC with HyStart as in current Linux (RFC 9438 names the algorithm; integer arithmetic of the kernel)",
-        parameters: cubic::PARAMETERS,
-        make: |options, shared| cubic(CubicParams::LINUX.with(options), shared),
-    },
-    Entry {
-        name: "cubic-rfc9438",
-        about: "CUBIC in the form of RFC 9438: real arithmetic, no HyStart",
-        parameters: cubic::PARAMETERS,
-        make: |options, shared| cubic(CubicParams::RFC9438.with(options), shared),
-    },
-    Entry {
-        name: "westwood",
-        about: "TCP Westwood of UCLA: a loss sets the window to estimated rate times least RTT; ABSE with adaptive start",
-        parameters: westwood::PARAMETERS,
-        make: |options, _| Controller::Westwood(Box::new(Westwood::from_options(options))),
-    },
-    Entry {
-        name: "westwood-plus",
-        about: "Westwood+ as in Linux, where it is called westwood",
-        parameters: &[],
-        make: |_, _| Controller::WestwoodPlus(WestwoodPlus::default()),
-    },
-    Entry {
-        name: "fast",
-        about: "FAST TCP: keeps a given number of its packets in the queues (INFOCOM 2004)",
-        parameters: fast::PARAMETERS,
-        make: |options, _| Controller::Fast(Box::new(Fast::from_options(options))),
-    },
-    Entry {
-        name: "highspeed",
-        about: "HighSpeed TCP (RFC 3649): growth and reduction depend on the window",
-        parameters: highspeed::PARAMETERS,
-        make: |options, _| {
-            Controller::HighSpeed(HighSpeed::new(match options.choice("form") {
-                Some("rfc3649") => HighSpeedForm::Rfc3649,
-                _ => HighSpeedForm::Linux,
-            }))
-        },
-    },
-    Entry {
-        name: "bic",
-        about: "BIC: binary search for the window between losses, as in Linux",
-        parameters: &[],
-        make: |_, _| Controller::Bic(Bic::default()),
-    },
-    Entry {
-        name: "htcp",
-        about: "H-TCP: growth accelerates with the time since the last loss, as in Linux",
-        parameters: &[],
-        make: |_, _| Controller::Htcp(Box::default()),
-    },
-    Entry {
-        name: "scalable",
-        about: "Scalable TCP: a hundredth up per round trip, an eighth down per loss, as in Linux",
-        parameters: &[],
-        make: |_, _| Controller::Scalable(Scalable),
-    },
-    Entry {
-        name: "vegas",
-        about: "Vegas: keeps two to four packets in the queue, judged by the RTT, as in Linux",
-        parameters: &[],
-        make: |_, _| Controller::Vegas(Vegas::default()),
-    },
-    Entry {
-        name: "illinois",
-        about: "Illinois: gains follow the queueing delay, as in Linux",
-        parameters: &[],
-        make: |_, _| Controller::Illinois(Box::default()),
-    },
-    Entry {
-        name: "hybla",
-        about: "Hybla: grows as on a path of 25 ms, as in Linux",
-        parameters: &[],
-        make: |_, _| Controller::Hybla(Hybla::default()),
-    },
-    Entry {
-        name: "veno",
-        about: "Veno: a loss on an uncongested path costs only a fifth, as in Linux",
-        parameters: &[],
-        make: |_, _| Controller::Veno(Veno::default()),
-    },
-    Entry {
-        name: "yeah",
-        about: "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux",
-        parameters: &[],
-        make: |_, _| Controller::Yeah(Yeah::default()),
-    },
-    Entry {
-        name: "compound",
-        about: "Compound: Reno's window plus one controlled by delay (INFOCOM 2006)",
-        parameters: &[],
-        make: |_, _| Controller::Compound(Compound::default()),
-    },
-    Entry {
-        name: "dctcp",
-        about: "DCTCP: reduces by the share of marked packets (RFC 8257); asks for ECN",
-        parameters: &[],
-        make: |_, _| Controller::Dctcp(Dctcp::default()),
-    },
-    Entry {
-        name: "ledbat++",
-        about: "LEDBAT++: a background transport below 60 ms of queueing delay (draft-irtf-iccrg-ledbat-plus-plus)",
-        parameters: &[],
-        make: |_, _| Controller::LedbatPlusPlus(Box::default()),
-    },
-    Entry {
-        name: "bbr",
-        about: "BBR, version 1, as in Linux: paced by a model of the path",
-        parameters: &[],
-        make: |_, _| Controller::Bbr(Box::default()),
-    },
-    Entry {
-        name: "bbr3",
-        about: "BBR, version 3 (draft-ietf-ccwg-bbr): the model of version 1, bounded by losses",
-        parameters: &[],
-        make: |_, _| Controller::Bbr3(Box::default()),
-    },
+    entry!("reno", "NewReno: slow start, one segment per RTT, halve on loss (RFC 5681; counts segments as Linux does)", |shared| Controller::Reno(shared.beta_permille.map_or_else(Reno::default, |b| Reno { beta: beta_from_permille(b) }))),
+    entry!("cubic", "CUBIC with HyStart as in current Linux (RFC 9438 names the algorithm; integer arithmetic of the kernel)", CubicOptions, CubicParams::LINUX.options(), |options, shared| cubic(CubicParams::LINUX.with(options), shared)),
+    entry!("cubic-rfc9438", "CUBIC in the form of RFC 9438: real arithmetic, no HyStart", CubicOptions, CubicParams::RFC9438.options(), |options, shared| cubic(CubicParams::RFC9438.with(options), shared)),
+    entry!("westwood", "TCP Westwood of UCLA: a loss sets the window to estimated rate times least RTT; ABSE with adaptive start", WestwoodOptions, usual(), |options, _| Controller::Westwood(Box::new(Westwood::new(options)))),
+    entry!("westwood-plus", "Westwood+ as in Linux, where it is called westwood", |_| Controller::WestwoodPlus(WestwoodPlus::default())),
+    entry!("fast", "FAST TCP: keeps a given number of its packets in the queues (INFOCOM 2004)", FastOptions, usual(), |options, _| Controller::Fast(Box::new(Fast::new(options)))),
+    entry!("highspeed", "HighSpeed TCP (RFC 3649): growth and reduction depend on the window", HighSpeedOptions, usual(), |options, _| Controller::HighSpeed(HighSpeed::new(options.form))),
+    entry!("bic", "BIC: binary search for the window between losses, as in Linux", |_| Controller::Bic(Bic::default())),
+    entry!("htcp", "H-TCP: growth accelerates with the time since the last loss, as in Linux", |_| Controller::Htcp(Box::default())),
+    entry!("scalable", "Scalable TCP: a hundredth up per round trip, an eighth down per loss, as in Linux", |_| Controller::Scalable(Scalable)),
+    entry!("vegas", "Vegas: keeps two to four packets in the queue, judged by the RTT, as in Linux", |_| Controller::Vegas(Vegas::default())),
+    entry!("illinois", "Illinois: gains follow the queueing delay, as in Linux", |_| Controller::Illinois(Box::default())),
+    entry!("hybla", "Hybla: grows as on a path of 25 ms, as in Linux", |_| Controller::Hybla(Hybla::default())),
+    entry!("veno", "Veno: a loss on an uncongested path costs only a fifth, as in Linux", |_| Controller::Veno(Veno::default())),
+    entry!("yeah", "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux", |_| Controller::Yeah(Yeah::default())),
+    entry!("compound", "Compound: Reno's window plus one controlled by delay (INFOCOM 2006)", |_| Controller::Compound(Compound::default())),
+    entry!("dctcp", "DCTCP: reduces by the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
+    entry!("ledbat++", "LEDBAT++: a background transport below 60 ms of queueing delay (draft-irtf-iccrg-ledbat-plus-plus)", |_| Controller::LedbatPlusPlus(Box::default())),
+    entry!("bbr", "BBR, version 1, as in Linux: paced by a model of the path", |_| Controller::Bbr(Box::default())),
+    entry!("bbr3", "BBR, version 3 (draft-ietf-ccwg-bbr): the model of version 1, bounded by losses", |_| Controller::Bbr3(Box::default())),
 ];
 
 fn cubic(params: CubicParams, shared: Shared) -> Controller {
@@ -206,7 +138,7 @@ const NAMES: [(&str, &str); ENTRIES.len()] = {
 pub(super) fn find(name: &str) -> Result<&'static Entry, Refusal> {
     ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
-        Refusal { option: String::new(), found: format!("{name:?}"), allowed: names.join(", ") }
+        Refusal::new(format_args!("{name:?}"), names.join(", "))
     })
 }
 
@@ -355,7 +287,7 @@ impl CongestionControl for Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::options::{Kind, Value};
+    use ackclock_core::schema::Takes;
 
     fn refused(name: &str, option: &str, value: Value) -> Refusal {
         let options = Options::from([(option.to_string(), value)]);
@@ -365,7 +297,7 @@ mod tests {
     #[test]
     fn what_is_unknown_or_out_of_bounds_is_refused_with_what_is_allowed() {
         let refusal = refused("westwood", "estimator", Value::Text("abs".into()));
-        assert_eq!((refusal.option.as_str(), refusal.found.as_str()), ("estimator", "\"abs\""));
+        assert_eq!((refusal.key.as_str(), refusal.found.as_str()), ("estimator", "\"abs\""));
         assert_eq!(refusal.allowed, "be, re, crb, abse, abse-batch");
         assert!(refused("westwood", "estimater", Value::Flag(true)).allowed.starts_with("estimator, astart"));
         assert_eq!(refused("fast", "gamma", Value::Number(0.0)).allowed, "a number from 0.001 to 1");
@@ -376,22 +308,20 @@ mod tests {
     #[test]
     fn every_default_and_every_choice_is_accepted() {
         for entry in ENTRIES {
-            for parameter in entry.parameters {
-                let mut values = match parameter.kind {
-                    Kind::Flag => vec![Value::Flag(true), Value::Flag(false)],
-                    Kind::Number { low, high } => vec![Value::Number(low), Value::Number(high)],
-                    Kind::Whole { low, high } => vec![Value::Number(low.into()), Value::Number(high.into())],
-                    Kind::Choice(names) => names.iter().map(|n| Value::Text(n.to_string())).collect(),
+            let usual = (entry.usual)();
+            for key in entry.options.keys {
+                let mut values = match key.takes {
+                    Takes::Flag => vec![Value::Flag(true), Value::Flag(false)],
+                    Takes::Number(low, high) => vec![Value::Number(low), Value::Number(high)],
+                    Takes::Whole(low, high) => vec![Value::Whole(low), Value::Whole(high)],
+                    Takes::Choice(names) => names.iter().map(|n| Value::Text(n.to_string())).collect(),
+                    other => panic!("{} {}: {other:?}", entry.name, key.name),
                 };
-                values.push(match parameter.kind {
-                    Kind::Flag => Value::Flag(parameter.default.parse().expect("a flag")),
-                    Kind::Choice(_) => Value::Text(parameter.default.to_string()),
-                    _ => Value::Number(parameter.default.parse().expect("a number")),
-                });
+                values.push(usual.get(key.name).expect("a default").clone());
                 for value in values {
-                    let options = Options::from([(parameter.name.to_string(), value.clone())]);
+                    let options = Options::from([(key.name.to_string(), value.clone())]);
                     let built = Controller::build(entry.name, &options, Shared::default());
-                    assert!(built.is_ok(), "{} {} {value}", entry.name, parameter.name);
+                    assert!(built.is_ok(), "{} {} {value}", entry.name, key.name);
                 }
             }
         }

@@ -21,9 +21,9 @@ mod be;
 mod meter;
 mod train;
 
-use ackclock_core::{Span, Time};
+use ackclock_core::schema::{Takes, FLAG};
+use ackclock_core::{choice, table, Span, Time};
 
-use super::options::{Checked, Kind, Parameter};
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 use abse::Abse;
@@ -82,146 +82,110 @@ pub struct Westwood {
     pending: Option<u32>,
 }
 
-/// Options of `westwood`.
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "estimator",
-        kind: Kind::Choice(&["be", "re", "crb", "abse", "abse-batch"]),
-        default: "abse",
-        about: "what estimates the rate: packet pairs, packet trains, the likelier of both, adaptive share, adaptive share over whole batches of ACKs",
-    },
-    Parameter { name: "astart", kind: Kind::Flag, default: "true", about: "adaptive start: ssthresh follows the estimate until the first loss" },
-    Parameter {
-        name: "initial_ssthresh",
-        kind: Kind::Whole { low: 2, high: 1_000_000 },
-        default: "2",
-        about: "segments, with astart",
-    },
-    Parameter { name: "cap", kind: Kind::Flag, default: "false", about: "credit at most two segments to one ACK" },
-    Parameter {
-        name: "n",
-        kind: Kind::Number { low: 0.0, high: 1000.0 },
-        default: "10",
-        about: "abse: greatest damping, RTTs beyond the first; 0 is the fixed gain",
-    },
-    Parameter {
-        name: "gain",
-        kind: Kind::Choice(&["stability", "ewma"]),
-        default: "stability",
-        about: "abse: gain of the filter from tau, or constant 0.1 per sample",
-    },
-    Parameter {
-        name: "t_min",
-        kind: Kind::Choice(&["pair", "gap"]),
-        default: "pair",
-        about: "abse: least sampling interval: the least gap of the last RTT (a pair's), or the last gap between ACKs",
-    },
-    Parameter {
-        name: "t_min_s",
-        kind: Kind::Number { low: 0.0, high: 10.0 },
-        default: "0",
-        about: "abse: a constant in place of t_min, seconds; 0 is none",
-    },
-    Parameter {
-        name: "level_rate",
-        kind: Kind::Choice(&["achieved", "throughput", "filtered"]),
-        default: "achieved",
-        about: "abse: the rate that indicates congestion: that of the last RTT, of each ACK low-passed with 0.6 (the paper), or the estimate itself",
-    },
-    Parameter {
-        name: "u_max",
-        kind: Kind::Choice(&["last-10", "all-time"]),
-        default: "last-10",
-        about: "abse: over which values of U the greatest is taken",
-    },
-    Parameter {
-        name: "beta",
-        kind: Kind::Number { low: 0.0, high: 0.999 },
-        default: "0.6",
-        about: "abse: weight of the past in U",
-    },
-    Parameter {
-        name: "first",
-        kind: Kind::Choice(&["sample", "zero"]),
-        default: "zero",
-        about: "abse: the estimate begins with the first sample, or with zero",
-    },
-    Parameter {
-        name: "nic_rate_bps",
-        kind: Kind::Number { low: 0.0, high: 1e13 },
-        default: "0",
-        about: "abse: no sample above this rate, bit/s; 0 is no bound",
-    },
-    Parameter {
-        name: "batch_gap_s",
-        kind: Kind::Number { low: 0.0, high: 0.01 },
-        default: "0.000005",
-        about: "abse-batch: ACKs closer than this belong to one batch, seconds",
-    },
-    Parameter {
-        name: "tau_s",
-        kind: Kind::Number { low: 0.001, high: 100.0 },
-        default: "0.5",
-        about: "be, crb: time constant of the filter, seconds",
-    },
-    Parameter {
-        name: "train_s",
-        kind: Kind::Number { low: 0.0, high: 100.0 },
-        default: "0",
-        about: "re, crb: length of the train, seconds; 0 is one RTT",
-    },
-    Parameter {
-        name: "theta",
-        kind: Kind::Number { low: 0.0, high: 100.0 },
-        default: "1.4",
-        about: "crb: window over RE rtt_min above which a loss is taken for congestion",
-    },
-];
+table! {
+    /// Options of `westwood`.
+    pub(super) struct WestwoodOptions "westwood" {
+        /// what estimates the rate: packet pairs, packet trains, the likelier of both, adaptive share, adaptive share over whole
+        /// batches of ACKs
+        estimator: By = By::TAKES, By::Abse;
+        /// adaptive start: ssthresh follows the estimate until the first loss
+        astart: bool = FLAG, true;
+        /// segments, with astart
+        initial_ssthresh: u32 = Takes::Whole(2, 1_000_000), 2;
+        /// credit at most two segments to one ACK
+        cap: bool = FLAG, false;
+        /// abse: greatest damping, RTTs beyond the first; 0 is the fixed gain
+        n: f64 = Takes::Number(0.0, 1000.0), 10.0;
+        /// abse: gain of the filter from tau, or constant 0.1 per sample
+        gain: FilterGain = FilterGain::TAKES, FilterGain::Stability;
+        /// abse: least sampling interval: the least gap of the last RTT (a pair's), or the last gap between ACKs
+        t_min: Gap = Gap::TAKES, Gap::Pair;
+        /// abse: a constant in place of t_min, seconds; 0 is none
+        t_min_s: f64 = Takes::Number(0.0, 10.0), 0.0;
+        /// abse: the rate that indicates congestion: that of the last RTT, of each ACK low-passed with 0.6 (the paper), or the
+        /// estimate itself
+        level_rate: LevelRate = LevelRate::TAKES, LevelRate::Achieved;
+        /// abse: over which values of U the greatest is taken
+        u_max: PeakOver = PeakOver::TAKES, PeakOver::LastTen;
+        /// abse: weight of the past in U
+        beta: f64 = Takes::Number(0.0, 0.999), 0.6;
+        /// abse: the estimate begins with the first sample, or with zero
+        first: First = First::TAKES, First::Zero;
+        /// abse: no sample above this rate, bit/s; 0 is no bound
+        nic_rate_bps: f64 = Takes::Number(0.0, 1e13), 0.0;
+        /// abse-batch: ACKs closer than this belong to one batch, seconds
+        batch_gap_s: f64 = Takes::Number(0.0, 0.01), 5e-6;
+        /// be, crb: time constant of the filter, seconds
+        tau_s: f64 = Takes::Number(0.001, 100.0), 0.5;
+        /// re, crb: length of the train, seconds; 0 is one RTT
+        train_s: f64 = Takes::Number(0.0, 100.0), 0.0;
+        /// crb: window over RE rtt_min above which a loss is taken for congestion
+        theta: f64 = Takes::Number(0.0, 100.0), 1.4;
+    }
+}
+
+/// What estimates the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Be,
+    Re,
+    Crb,
+    Abse,
+    AbseBatch,
+}
+
+/// What the estimate begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    Sample,
+    Zero,
+}
+
+/// See [`Floor`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gap {
+    Pair,
+    Gap,
+}
+
+choice! { By: Be "be", Re "re", Crb "crb", Abse "abse", AbseBatch "abse-batch" }
+choice! { First: Sample "sample", Zero "zero" }
+choice! { Gap: Pair "pair", Gap "gap" }
 
 impl Westwood {
     /// As the scenario wants it.
-    pub(super) fn from_options(options: &Checked) -> Westwood {
-        let be = || Be::new(options.number("tau_s", 0.5));
-        let re = || Train::new(options.number("train_s", 0.0));
-        let batch_gap = match options.choice("estimator") {
-            Some("abse-batch") => options.number("batch_gap_s", 5e-6),
-            _ => 0.0,
-        };
-        let estimator = match options.choice("estimator") {
-            Some("be") => Estimator::Be(be()),
-            Some("re") => Estimator::Re(re()),
-            Some("crb") => Estimator::Crb { be: be(), re: re(), theta: options.number("theta", 1.4) },
-            _ => Estimator::Abse(Abse::new(AbseParams {
-                n: options.number("n", 10.0),
-                beta: options.number("beta", 0.6),
-                gain: match options.choice("gain") {
-                    Some("ewma") => FilterGain::Ewma,
-                    _ => FilterGain::Stability,
-                },
-                floor: match (options.number("t_min_s", 0.0), options.choice("t_min")) {
+    pub(super) fn new(options: &WestwoodOptions) -> Westwood {
+        let be = || Be::new(options.tau_s);
+        let re = || Train::new(options.train_s);
+        let abse = |batch_gap| {
+            Abse::new(AbseParams {
+                n: options.n,
+                beta: options.beta,
+                gain: options.gain,
+                floor: match (options.t_min_s, options.t_min) {
                     (t, _) if t > 0.0 => Floor::Fixed(t),
-                    (_, Some("gap")) => Floor::Gap,
-                    _ => Floor::Pair,
+                    (_, Gap::Gap) => Floor::Gap,
+                    (_, Gap::Pair) => Floor::Pair,
                 },
-                level: match options.choice("level_rate") {
-                    Some("filtered") => LevelRate::Filtered,
-                    Some("throughput") => LevelRate::Throughput,
-                    _ => LevelRate::Achieved,
-                },
-                peak: match options.choice("u_max") {
-                    Some("all-time") => PeakOver::AllTime,
-                    _ => PeakOver::LastTen,
-                },
-                from_zero: options.choice("first") != Some("sample"),
-                nic_rate: options.number("nic_rate_bps", 0.0) / 8.0,
+                level: options.level_rate,
+                peak: options.u_max,
+                from_zero: options.first == First::Zero,
+                nic_rate: options.nic_rate_bps / 8.0,
                 batch_gap,
-            })),
+            })
+        };
+        let estimator = match options.estimator {
+            By::Be => Estimator::Be(be()),
+            By::Re => Estimator::Re(re()),
+            By::Crb => Estimator::Crb { be: be(), re: re(), theta: options.theta },
+            By::Abse => Estimator::Abse(abse(0.0)),
+            By::AbseBatch => Estimator::Abse(abse(options.batch_gap_s)),
         };
         Westwood {
             estimator,
-            cap: options.flag("cap", false),
-            astart: options.flag("astart", true),
-            initial_ssthresh: options.whole("initial_ssthresh", 2),
+            cap: options.cap,
+            astart: options.astart,
+            initial_ssthresh: options.initial_ssthresh,
             startup: true,
             begun: false,
             accounted: 0,

@@ -28,6 +28,15 @@ macro_rules! table {
                     absent: || $crate::schema::absent::<$type>($crate::default_of!($type $(, $default)?)),
                 }),*],
             };
+
+            /// What `value` gives, and of the rest what is here.
+            #[allow(dead_code, unused_mut, unused_variables, reason = "few tables have variants; some have no keys")]
+            $vis fn over(&self, value: &$crate::schema::Value) -> Result<Self, $crate::schema::Refusal> {
+                let reader = $crate::schema::Reader::new(value, Self::TABLE)?;
+                let mut keys = 0..;
+                let mut next = || keys.next().expect("invariant: endless");
+                Ok($name { $($key: reader.key(next(), || Some(self.$key.clone()))?,)* })
+            }
         }
 
         impl $crate::schema::Described for $name {

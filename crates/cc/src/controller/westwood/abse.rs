@@ -17,7 +17,7 @@
 //!
 //! Differs: two ACKs of the same instant count as 1 us apart.
 
-use ackclock_core::{Span, Time};
+use ackclock_core::{choice, Span, Time};
 
 use super::{seconds, Credited, Insight, Meter, CLOCK};
 
@@ -30,6 +30,8 @@ pub enum FilterGain {
     Ewma,
 }
 
+choice! { FilterGain: Stability "stability", Ewma "ewma" }
+
 /// Which rate stands for RE in T_k.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LevelRate {
@@ -41,6 +43,8 @@ pub enum LevelRate {
     Filtered,
 }
 
+choice! { LevelRate: Achieved "achieved", Throughput "throughput", Filtered "filtered" }
+
 /// Over which values U_max is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PeakOver {
@@ -49,6 +53,8 @@ pub enum PeakOver {
     /// All.
     AllTime,
 }
+
+choice! { PeakOver: LastTen "last-10", AllTime "all-time" }
 
 /// What bounds T_k from below.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -310,7 +310,7 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     // What the module takes and CUBIC's options do not.
     let options = options_of(&setup.cubic);
     let refused = Recipe::new("cubic", &options, Shared::default()).err();
-    refused.map(|r| format!("parameter '{}={}' of tcp_cubic", r.option, r.found))
+    refused.map(|r| format!("parameter '{}={}' of tcp_cubic", r.key, r.found))
 }
 
 /// Parameters of the module as options of the controller; what is as in the kernel is left out.
