@@ -103,7 +103,8 @@ def status(target: Path, *, out: Path | None, as_json: bool) -> None:
     if as_json:
         _terminal.show_json(found)
         return
-    counts = ", ".join(f"{n:,} {state}" for state, n in found["runs"].items() if n) or "no runs"
+    named = {} if found["at_work"] else {"running": "interrupted"}
+    counts = ", ".join(f"{n:,} {named.get(state, state)}" for state, n in found["runs"].items() if n) or "no runs"
     typer.echo(f"{found['sweep']}: {found['total']:,} runs: {counts}")
     for failure in found["failures"]:
         typer.echo(f"failed: scenario {failure['scenario'][:12]}, seed {failure['seed']}: {failure['error']}")
@@ -353,10 +354,18 @@ def _folder(target: Path, out: Path | None) -> tuple[Path, str]:
 
 def _status_json(folder: Path, name: str) -> dict[str, Any]:
     from ackclock import sweep as sweeps
+    from ackclock.sweep.database import is_held
 
     with sweeps.Store(folder) as store:
         if not name:
             name = sweeps.sweep_of(store).name
         counts = store.counts(name)
         failures = [{"scenario": h, "seed": s, "error": e} for h, s, e in store.failures(name)]
-    return {"sweep": name, "folder": str(folder), "total": sum(counts.values()), "runs": counts, "failures": failures}
+    return {
+        "sweep": name,
+        "folder": str(folder),
+        "at_work": is_held(folder),
+        "total": sum(counts.values()),
+        "runs": counts,
+        "failures": failures,
+    }

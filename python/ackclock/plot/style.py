@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,7 +77,9 @@ def styled() -> Iterator[None]:
     """Draw with the settings of this package, whatever the user's own are."""
     import matplotlib as mpl
 
-    with mpl.rc_context():
+    with mpl.rc_context(), warnings.catch_warnings():
+        # a sign that the font lacks, in a name of the user's, is drawn as a box
+        warnings.filterwarnings("ignore", message=r"Glyph \d+")
         mpl.rcdefaults()
         for name, value in RC.items():
             mpl.rcParams[name] = value  # type: ignore[index]

@@ -31,6 +31,23 @@ from ackclock.own import named
 from ackclock.units import Dimension
 
 
+def _no_characters(value: Any) -> str | None:
+    """A text within the value that cannot be written: half of a surrogate pair stands for no character."""
+    if isinstance(value, str):
+        if value.isascii():
+            return None
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value
+        return None
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        return next((broken for inner in value if (broken := _no_characters(inner)) is not None), None)
+    return None
+
+
 class Table(BaseModel):
     """A table of the scenario file. Values are kept as written; `engine` compiles them."""
 
@@ -49,7 +66,9 @@ class Table(BaseModel):
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
-            for key in data:
+            for key, value in data.items():
+                if (broken := _no_characters(value)) is not None:
+                    raise ScenarioError(key=str(key), found=quote(broken), allowed="text that UTF-8 can hold")
                 if key not in cls.model_fields:
                     near = nearest(str(key), cls.model_fields)
                     hint = f', did you mean "{near}"?' if near else ""

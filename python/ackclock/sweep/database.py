@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ackclock._files import reason
-from ackclock.errors import InputError, UnavailableError
+from ackclock.errors import AckclockError, InputError, UnavailableError
 from ackclock.sweep import integrity
 
 VERSION = 1
@@ -107,7 +107,7 @@ def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
     try:
         (found,) = db.execute("PRAGMA user_version").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise InputError(f"{folder}: found a {_NAME} that is no store ({error})") from None
+        raise _no_store(folder / _NAME, error) from None
     if found != VERSION:
         raise InputError(f"{folder}: found a store of version {found}; allowed: version {VERSION}")
     integrity.check_database(db, folder / _NAME, whole=whole)
@@ -149,6 +149,19 @@ def explained(folder: Path) -> Iterator[None]:
         if type(error).__module__.startswith("polars"):  # which does not say what the system said
             raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
         raise
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is writing into the store."""
+    place = folder / "lock.sqlite"
+    if not place.is_file():
+        return False
+    with closing(sqlite3.connect(f"{_own(place).resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as lock:
+        try:
+            lock.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError as error:
+            return "locked" in str(error)
+    return False
 
 
 def set_aside(folder: Path) -> list[str]:
@@ -207,14 +220,18 @@ def _read_only(database: Path) -> sqlite3.Connection:
         except sqlite3.OperationalError:
             db.close()
             continue
-        except (
-            sqlite3.DatabaseError,
-            UnicodeDecodeError,
-        ) as error:  # the latter in what SQLite says of a damaged schema
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             db.close()
-            raise InputError(f"{database}: found no store ({error})") from None
+            raise _no_store(database, error) from None
         return db
     raise InputError(f"{database}: cannot be read")
+
+
+def _no_store(database: Path, error: Exception) -> AckclockError:
+    """A database whose pages or schema are damaged was one; the schema may then be no text (UnicodeDecodeError)."""
+    if "malformed" in str(error) or isinstance(error, UnicodeDecodeError):
+        return integrity.of_database(database, str(error))
+    return InputError(f"{database}: found no store ({error})")
 
 
 def _check_foreign(folder: Path) -> None:
@@ -237,7 +254,8 @@ def _own(path: Path) -> Path:
 
 def _held(folder: Path) -> sqlite3.Connection:
     """Held until the process ends, however it ends."""
-    lock = sqlite3.connect(_own(folder / "lock.sqlite"), isolation_level=None, timeout=0)
+    # not without a moment's patience: `is_held` may be looking
+    lock = sqlite3.connect(_own(folder / "lock.sqlite"), isolation_level=None, timeout=0.2)
     try:
         lock.execute("PRAGMA journal_mode = MEMORY")
         lock.execute("BEGIN EXCLUSIVE")

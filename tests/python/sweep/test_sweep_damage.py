@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +136,58 @@ def test_a_damaged_database_is_one_line_and_can_be_set_aside(
     assert (store / "data.damaged-1").is_dir()
     assert main(["sweep", "run", str(tmp_path / "x/k.toml"), "--out", str(store), "--jobs", "1"]) == 0
     assert pl.read_parquet(store / "sweeps/k/table.parquet").equals(table)
+
+
+@pytest.mark.long
+def test_twenty_damaged_stores(
+    whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file drawn, and what happens to it: the table is as before, and a line says what was made again, unless nothing was."""
+    folder, table = whole
+    draw = random.Random(1)
+    again = 0
+    for number in range(20):
+        place = tmp_path / str(number)
+        shutil.copytree(folder, place)
+        store = place / "k.sweep"
+        before = {file: file.stat().st_mtime_ns for file in store.rglob("part-*.parquet")}
+        file = draw.choice(sorted(path for path in store.rglob("*") if path.is_file() and path.name != "table.parquet"))
+        _damage(file, draw)
+        sweep = [str(place / "k.toml"), "--out", str(store), "--jobs", "1"]
+        capsys.readouterr()
+        code = main(["sweep", "run", *sweep])
+        said = capsys.readouterr().err
+        if code in (2, 3):
+            assert said.count("\n") == 1
+            assert str(store) in said
+            if not (store / "state.sqlite").is_file() or "no store" in said:
+                shutil.rmtree(store)  # nothing tells any more that this is a store: the user is to decide
+            else:
+                assert main(["sweep", "check", str(store), "--repair"]) == 0
+                assert "is now state.sqlite.damaged-1" in capsys.readouterr().out
+            assert main(["sweep", "run", *sweep]) == 0
+            again += 1
+        else:
+            assert code == 0
+            lost = before != {part: part.stat().st_mtime_ns for part in store.rglob("part-*.parquet")}
+            assert ("made again" in said) == lost, (file, said)
+            again += lost
+        assert pl.read_parquet(store / "sweeps/k/table.parquet").equals(table), file
+        assert main(["sweep", "check", str(store)]) == 0
+    assert again >= 5, again
+
+
+def _damage(file: Path, draw: random.Random) -> None:
+    data = bytearray(file.read_bytes())
+    kind = draw.randrange(4)
+    if kind == 0 or not data:
+        file.unlink()
+    elif kind == 1:
+        os.truncate(file, draw.randrange(len(data)))
+    else:
+        for _ in range(1 if kind == 2 else 100):
+            data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        file.write_bytes(data)
 
 
 def test_cells_and_lock_are_written_again_and_foreign_files_stay(

@@ -98,16 +98,30 @@ def may_mount() -> bool:
 
 @pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
 def test_a_full_disk(tmp_path):
-    path, sweep = traced(tmp_path)
-    disk, copy = tmp_path / "disk", tmp_path / "copy"
+    fill(tmp_path, 600)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
+def test_twenty_full_disks(tmp_path):
+    for size in range(300, 700, 20):
+        (tmp_path / str(size)).mkdir()
+        fill(tmp_path / str(size), size)
+
+
+def fill(folder: Path, size: int) -> None:
+    """A sweep on a disk of so many KiB."""
+    path, sweep = traced(folder)
+    disk, copy = folder / "disk", folder / "copy"
     disk.mkdir()
     run = f"{sys.executable} -m ackclock sweep run {path} --out {disk}/store --jobs 1"
-    script = f"mount -t tmpfs -o size=600k none {disk} && {{ {run}; code=$?; cp -a {disk}/store {copy}; exit $code; }}"
+    mount = f"mount -t tmpfs -o size={size}k none {disk}"
+    script = f"{mount} && {{ {run}; code=$?; cp -a {disk}/store {copy}; exit $code; }}"
     done = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
     said = f"ackclock: {disk}/store: cannot be written (no space left on the device); what was done is kept"
     assert done.stderr.splitlines()[-1] == said
-    check_intact(copy, sweep, tmp_path)
+    check_intact(copy, sweep, folder)
 
 
 @pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
