@@ -196,7 +196,7 @@ def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
 def is_written(folder: Path, sweep: Sweep) -> bool:
     """Whether this very sweep has been begun in the folder."""
     try:
-        return (_place(folder, sweep.name) / "sweep.toml").read_text(encoding="utf-8") == to_toml(sweep.to_dict())
+        return (_place(folder, sweep.name) / "sweep.toml").read_bytes() == to_toml(sweep.to_dict()).encode()
     except OSError:
         return False
 

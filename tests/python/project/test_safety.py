@@ -1,20 +1,94 @@
-"""The table of docs/safety.md: each row names a test that there is."""
+"""`docs/safety.md`: every row of what files may do has its test, and files from others open what the table says."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 from conftest import ROOT
 
+SCENARIO = """
+duration = "100 ms"
+[network]
+bottleneck = { delay = "5 ms", capacity = { kind = "mahimahi", file = "t" } }
+[[flows]]
+"""
+SWEEP = 'name = "k"\nseeds = 2\nmetrics = ["goodput_bps"]\nscenario = "x.toml"\n'
+SCRIPT = """`touch pwned`
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 %{ print(open('pwned', 'w')) }%
+"""
 
-def test_each_row_is_held_by_a_test() -> None:
-    """What a kind of file may do is said once, and tested."""
+WATCHED = """
+import json, os, sys
+from ackclock.cli import main
+seen = []
+def watch(event, args):
+    if event == "open" and isinstance(args[0], (str, bytes)):
+        writes = bool((args[2] or 0) & (os.O_WRONLY | os.O_RDWR))
+        seen.append(("write" if writes else "read", os.fsdecode(args[0])))
+    elif event == "sqlite3.connect":
+        name = os.fsdecode(args[0])
+        read_only = name.endswith("?mode=ro")
+        seen.append(("read" if read_only else "write", name.removeprefix("file:").removesuffix("?mode=ro")))
+    elif event.startswith(("subprocess.", "os.exec", "os.posix_spawn", "os.system", "os.fork", "socket.connect", "socket.bind")):
+        seen.append(("do", event))
+    elif event in ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.symlink", "os.truncate", "shutil.rmtree"):
+        seen.append(("write", os.fsdecode(args[0])))
+sys.addaudithook(watch)
+code = main(sys.argv[1:])
+own = tuple(os.path.realpath(p) for p in (sys.prefix, sys.base_prefix, os.path.dirname(sys.modules["ackclock"].__file__)))
+found = sorted({(how, os.path.relpath(os.path.realpath(what)) if how != "do" else what) for how, what in seen
+                if how == "do" or not os.path.realpath(what).startswith(own + ("/dev/", "/proc/self", "/sys/"))})
+print(json.dumps([code, found]), file=sys.__stderr__)
+"""
+
+
+def test_every_row_has_its_test() -> None:
+    """A row of the table without one, or with one that there is not, is a promise that nobody keeps."""
     text = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
-    table = text.partition("| file |")[2].partition("\n\n")[0]
-    rows = [line for line in table.splitlines()[2:] if line.startswith("|")]
-    assert len(rows) >= 10
-    tests = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests" / "python").rglob("test_*.py"))
-    for row in rows:
-        named = re.search(r"`(test_\w+)` \|$", row)
-        assert named is not None, row
-        assert f"def {named[1]}(" in tests, row
+    rows = text[text.index("| file | reads |") : text.index("What is refused")].splitlines()[2:]
+    names = [re.findall(r"`(test_\w+)`", row) for row in rows if row.startswith("|")]
+    assert len(names) >= 10
+    assert all(names), rows
+    defined = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "python").rglob("test_*.py"))
+    for name in {name for row in names for name in row}:
+        assert f"\ndef {name}(" in defined, name
+
+
+CASES = {
+    "scenario": (["run", "x.toml"], {"x.toml", "t"}, set()),
+    "sweep": (["sweep", "run", "k.toml", "--jobs", "1"], {"x.toml", "t", "k.toml"}, {"k.sweep"}),
+    "store": (["sweep", "check", "k.sweep"], {"k.sweep"}, set()),
+    "script": (["script", "x.pkt"], {"x.pkt"}, set()),
+}
+"""Command -> what it may read, what it may write and make, all below it included."""
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_files_from_others_open_what_the_table_says(kind: str, tmp_path: Path) -> None:
+    """No other file, no process, no connection, as Python's audit events tell."""
+    for name, text in {"x.toml": SCENARIO, "t": "1\n2\n", "k.toml": SWEEP, "x.pkt": SCRIPT, "secret": "x"}.items():
+        (tmp_path / name).write_text(text)
+    command, reads, writes = CASES[kind]
+    if kind == "store":
+        _watched(tmp_path, CASES["sweep"][0])
+    code, found = _watched(tmp_path, command)
+    assert code in ((4,) if kind == "script" else (0,))
+    assert not [what for how, what in found if how == "do"]
+    for how, what in found:
+        allowed = writes if how == "write" else reads | writes
+        assert any(what == name or what.startswith(f"{name}/") for name in allowed), (how, what)
+    assert not (tmp_path / "pwned").exists()
+
+
+def _watched(folder: Path, command: list[str]) -> tuple[int, list[list[str]]]:
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, *command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    code, found = json.loads(done.stderr.splitlines()[-1])
+    return code, found

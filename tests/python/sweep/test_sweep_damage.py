@@ -168,7 +168,7 @@ def test_twenty_damaged_stores(
             assert main(["sweep", "run", *sweep]) == 0
             again += 1
         else:
-            assert code == 0
+            assert code == 0, (file, said)
             lost = before != {part: part.stat().st_mtime_ns for part in store.rglob("part-*.parquet")}
             assert ("made again" in said) == lost, (file, said)
             again += lost
