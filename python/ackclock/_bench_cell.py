@@ -33,10 +33,15 @@ def main() -> None:
     json.dump({"ns": ns, "packets": packets, "start": start, "peak": peak, "yardstick": yardstick}, sys.stdout)
 
 
-def cost(text: str) -> tuple[float, int]:
+BATCH = ", run_batch"
+"""What the name of a scenario ends with that is made by `run_batch`."""
+
+
+def cost(text: str, *, batch: bool = False) -> tuple[float, int]:
     """User CPU seconds of a run, and the packets it delivered."""
+    own = {"reno": Reno, "reno-by-round": RenoByRound}
     before = _engine.cpu_time()
-    tables = _engine.run(text, 1, None, {"reno": Reno})["tables"]
+    tables = (_engine.run_batch(text, [1], 1, None, own) if batch else _engine.run(text, 1, None, own))["tables"]
     spent = _engine.cpu_time() - before
     acked = array("q")
     acked.frombytes(bytes(tables["flows"]["bytes_acked"][1]))
@@ -48,7 +53,7 @@ def in_turn(texts: dict[str, str], repeats: int) -> dict[str, list[float]]:
     ns: dict[str, list[float]] = {name: [] for name in texts}
     for _ in range(repeats):
         for name, text in texts.items():
-            spent, packets = cost(text)
+            spent, packets = cost(text, batch=name.endswith(BATCH))
             ns[name].append(spent * 1e9 / packets)
     return ns
 
@@ -64,6 +69,17 @@ class Reno:
     def on_congestion_event(self, window: _engine.Window, in_flight: int) -> float:  # noqa: ARG002
         """Half."""
         return window.cwnd / 2
+
+
+class RenoByRound(Reno):
+    """The same, told once per round trip."""
+
+    every = "round"
+
+    def on_ack(self, window: _engine.Window, ack: _engine.Ack) -> None:
+        """What all ACKs of the round add up to."""
+        if ack.cwnd_limited:
+            window.cwnd += ack.acked if window.in_slow_start else 1
 
 
 def peak_rss_bytes() -> int:

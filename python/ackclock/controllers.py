@@ -54,7 +54,7 @@ class Controller:
     every
         How often `on_sample`, and `on_ack` or `on_control`, are called: a number of ACKs, or "round" for once per round trip, when
         all that was outstanding at the last call is acknowledged. What the ACKs in between delivered, marked and lost is
-        summed up in the next one; times are the latest. Fewer calls make a run faster.
+        summed up in the next one; all else is the latest. Fewer calls make a run faster.
     variables
         Names of attributes that `record.controller` writes down, eight at most.
     """

@@ -1,7 +1,9 @@
 """Controllers written in Python."""
 
 import math
+from itertools import pairwise
 
+import polars as pl
 import pytest
 
 from ackclock import Scenario, run, run_batch
@@ -279,3 +281,51 @@ def test_the_rate_that_bbr_shows_is_in_bits_of_its_own_segments(name, smss):
     rows = run(scenario, seed=1).controllers
     late = rows.filter(rows["t_s"] > 4)["estimate_bps"]
     assert late.median() == pytest.approx(10e6 * smss / (smss + 52), rel=0.03)
+
+
+@pytest.mark.parametrize("wanted", [1, 10, "round"])
+def test_hooks_are_called_as_often_as_the_class_says(wanted):
+    """Nothing is lost between two calls: the sums are those of every ACK."""
+    told: list[tuple[int, int, float]] = []
+
+    class Counting(Reno):
+        every = wanted
+
+        def on_ack(self, window, ack):
+            told.append((ack.delivered, ack.acked_bytes, ack.now))
+            super().on_ack(window, ack)
+
+    link = {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail"}}
+    scenario = Scenario.from_dict(
+        {
+            "duration": "5 s",
+            "network": {"bottleneck": link},
+            "flows": [{"congestion_control": "custom:own", "workload": {"kind": "transfer", "bytes": "1 MB"}}],
+            "record": {"trace": "all"},
+        }
+    )
+    done = run(scenario, controllers={"own": Counting})
+    assert done.flows["bytes_acked"][0] == 1_000_000
+    acks = done.acks.filter(pl.col("event") == "ack").height
+    missing = 1_000_000 - sum(acked for _, acked, _ in told)
+    if wanted == 1:
+        assert abs(len(told) - acks) <= 3
+        assert missing < 3000  # the ACK of the handshake, and the one that ends the connection
+    elif wanted == 10:
+        assert acks // 10 - 1 <= len(told) <= acks // 10 + 1
+        assert missing < 10 * 2 * 1448 + 3000
+    else:
+        rounds = [b - a for (_, _, a), (_, _, b) in pairwise(told)]
+        assert min(rounds[1:-3]) >= 0.039  # but for the initial window and the last ones
+        assert len(told) < 40
+        assert max(delivered for delivered, _, _ in told) > 20
+    check(Counting)
+
+
+@pytest.mark.parametrize("wanted", [0, -1, "rounds", 1.5, None])
+def test_a_class_that_wants_to_be_told_at_other_times_is_refused(wanted):
+    class Odd(Reno):
+        every = wanted
+
+    with pytest.raises(ControllerError, match=r"every is .*; allowed: a number of ACKs, 1 or more, or \"round\""):
+        check(Odd)

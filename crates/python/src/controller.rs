@@ -321,7 +321,6 @@ impl Pending {
             now.acked_bytes += before.acked_bytes;
             now.rtt = now.rtt.or(before.rtt);
             now.prior_in_flight = before.prior_in_flight;
-            now.cwnd_limited |= before.cwnd_limited;
             now.ece |= before.ece;
         }
         let due = match every {

@@ -55,15 +55,32 @@ impl Histogram {
     /// The value below or at which a share `p` of all values lies: the middle of the bin that holds the
     /// ceil(p n)-th value. `None` without values.
     pub fn quantile(&self, p: f64) -> Option<Span> {
-        let rank = (libm::ceil(p * self.total as f64) as u64).clamp(1, self.total.max(1));
+        let [found] = self.quantiles([p]);
+        found
+    }
+
+    /// Several of them in one pass, in ascending order.
+    pub fn quantiles<const N: usize>(&self, p: [f64; N]) -> [Option<Span>; N] {
+        let mut found = [None; N];
+        let mut at = 0;
         let mut below = 0;
-        for (low, high, count) in self.bins() {
+        let first = self.bins.iter().position(|&count| count > 0).unwrap_or(self.bins.len());
+        for (bin, &count) in self.bins.iter().enumerate().skip(first) {
             below += count;
-            if below >= rank {
-                return Some(Span(low.0 + (high.0 - low.0) / 2));
+            while at < N && below >= self.rank(p[at]) {
+                let (low, high) = (least_of(bin), least_of(bin + 1));
+                found[at] = Some(Span(low + (high - low) / 2));
+                at += 1;
+            }
+            if at == N {
+                break;
             }
         }
-        None
+        found
+    }
+
+    fn rank(&self, p: f64) -> u64 {
+        (libm::ceil(p * self.total as f64) as u64).clamp(1, self.total.max(1))
     }
 }
 
@@ -109,6 +126,7 @@ mod tests {
             let rank = ((p * values.len() as f64).ceil() as usize).max(1);
             let (exact, got) = (values[rank - 1] as f64, histogram.quantile(p).expect("values").0 as f64);
             prop_assert!((got / exact - 1.0).abs() <= 0.004, "{} {}", got, exact);
+            prop_assert_eq!(histogram.quantiles([p / 2.0, p]), [histogram.quantile(p / 2.0), histogram.quantile(p)]);
             prop_assert_eq!(histogram.bins().map(|(_, _, n)| n).sum::<u64>(), values.len() as u64);
         }
     }

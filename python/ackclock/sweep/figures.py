@@ -23,6 +23,7 @@ from ackclock.plot.grid import (
     hide_rest,
     wide,
 )
+from ackclock.plot.style import GREY
 from ackclock.sweep.axes import base_value
 from ackclock.sweep.look import (
     MOST_PANELS,
@@ -53,6 +54,10 @@ SCALES = ("auto", "shared", "free")
 
 FLAT = 4.0
 """Ratio of the greatest values of two panels from which one is flat beside the other."""
+
+
+MOST_NAMED = 12
+"""Points of a panel that bear the values of the axes that neither colour nor panel tells."""
 
 
 def figures(
@@ -153,7 +158,10 @@ def _bars(seen: View, metric: str, look: Look, scale: str, *, name: str = "bars"
         along, side = side, None
     if along is None or along not in seen.axes:
         return None
-    table = _summary(seen, metric, Look(x=None, by=side, panel=None, pooled=()), along=along)
+    rest = [c for c in (look.x, look.by, look.panel, *look.pooled) if c and c not in (along, side)]
+    panel = next((c for c in rest if len(seen.axes[c]) <= MOST_PANELS), None)
+    flat = Look(x=None, by=side, panel=panel, pooled=tuple(c for c in rest if c != panel))
+    table = _summary(seen, metric, flat, along=along)
     if not table.height:
         return None
     factor, unit = scaled(metric_unit(metric), table["mean"].drop_nulls().to_list())
@@ -167,15 +175,10 @@ def _bars(seen: View, metric: str, look: Look, scale: str, *, name: str = "bars"
             bars[series] = _line([categories.index(label(v)) for v in part[along]], part)
         draw_bars(ax, shown, bars)
 
-    taken = tuple(c for c in (look.x, look.by, look.panel, *look.pooled) if c and c not in (along, side))
-    flat = Look(x=None, by=side, panel=None, pooled=taken)
-    means = dict(zip([label(v) for v in data[along]], _floats(data["mean"]), strict=True)) if side is None else None
-    heading = (
-        f"{_capital(metric_words(metric))}: {ranked(means, unit)}" if means else _heading(data, metric, unit, flat, "")
-    )
+    told_apart = Look(x=None, by=along if side is None else side, panel=panel, pooled=())
     return Figure(
         name=f"{name}-{_slug(metric)}",
-        title=heading,
+        title=_heading(data, metric, unit, told_apart, ""),
         caption=f"{_capital(metric_words(metric))} by {words(along)}: means over {_over(flat)}, with 95 % intervals. Where all seeds "
         "gave one run there is none.",
         draw=partial(_panels, data, flat, words(along), titled(metric_words(metric), unit), draw_panel, scale=scale),
@@ -221,7 +224,7 @@ def _heat_map(seen: View, metric: str, look: Look) -> Figure | None:
         parts = groups(data, panel)
         rows, across = _shape(len(parts))
         figure, axes = new(
-            3.6 * across + 0.9,
+            max(3.6 * across + 0.9, 7.2),
             (0.32 * len(ys) + 1.5) * rows,
             nrows=rows,
             ncols=across,
@@ -240,7 +243,7 @@ def _heat_map(seen: View, metric: str, look: Look) -> Figure | None:
         hide_rest(axes, len(parts))
         figure.supxlabel(words(x), fontsize=9)
         figure.supylabel(words(y), fontsize=9)
-        figure.colorbar(image, ax=axes, label=titled(metric_words(metric), unit), shrink=0.9)
+        figure.colorbar(image, ax=axes, label=textwrap.fill(titled(metric_words(metric), unit), 24), shrink=0.9)
         return figure
 
     best = data.drop_nulls("mean").sort("mean", descending=True, maintain_order=True).row(0, named=True)
@@ -302,7 +305,13 @@ def _pareto(seen: View, look: Look) -> Figure | None:
     def draw_panel(ax: Any, rows: pl.DataFrame) -> None:
         points = {n: (p["delay"].to_list(), p["goodput_bps"].to_list()) for n, p in groups(rows, look.by)}
         draw_pareto(ax, points, log_x=wide(data["delay"].to_list()))
+        if rows.height <= MOST_NAMED:
+            for row in rows.iter_rows(named=True):
+                text = ", ".join(label(row[c]) for c in unsaid)
+                place = (row["delay"], row["goodput_bps"])
+                ax.annotate(text, place, (4, 4), textcoords="offset points", fontsize=6.5, color=GREY)
 
+    unsaid = [c for c in keys if c not in (look.by, look.panel)]
     what = "95th percentile of the one-way delay" if one_way else "mean RTT"
     unbeaten = [data.row(i, named=True) for i in front(data["delay"].to_numpy(), data["goodput_bps"].to_numpy())]
 
@@ -373,7 +382,7 @@ def _heading(data: pl.DataFrame, metric: str, unit: str, look: Look, x_unit: str
         if look.x is not None and (turned := _turned(data, look.by)) is not None:
             turns = (f"{ranked(means, '')} at {told(x, x_unit)}" for x, means in turned)
             return f"{titled(what, unit)}: {'; '.join(turns)}"
-        return f"{what}: {ranked(means, unit)} on average"
+        return f"{what}: {ranked(means, unit)}{' on average' if data.height > len(means) else ''}"
     if look.x is None:
         return f"{what}: {told(float(data['mean'].mean() or 0.0), unit)}"  # type: ignore[arg-type]
     along = data.group_by("x").agg(pl.col("mean").mean()).drop_nulls().sort("x")
