@@ -93,7 +93,7 @@ def run_coalescing(plan: Plan) -> Data:
         the samples s_k in steady state), interval_s (mean of T_k), tau_rtts (median of tau_k/RTT); `coalescing.throughput`: goodput
         of the run; `coalescing.curve`: goodput of the first second.
     """
-    seeds = plan.count(quick=6, paper=12)
+    seeds = plan.count(quick=5, paper=12)
     senders = {**ABSE, **OTHERS, FAST: SENDERS[FAST], HSTCP: SENDERS[HSTCP], NEWRENO: SENDERS[NEWRENO]}
     cells = []
 

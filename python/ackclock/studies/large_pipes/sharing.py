@@ -83,7 +83,7 @@ def run(plan: Plan) -> Data:
 
     for path in (ALABAMA, CALTECH):
         duration = DURATION_S[path.name][paper]
-        seeds = plan.count(quick=4, paper=10) if path is ALABAMA else plan.count(quick=3, paper=6)
+        seeds = plan.count(quick=3, paper=10) if path is ALABAMA else plan.count(quick=3, paper=6)
         for protocol in PROTOCOLS:
             sender = SENDERS[protocol]
             for n in (2, 4):
@@ -100,7 +100,7 @@ def run(plan: Plan) -> Data:
         for ratio in RTT_RATIOS:
             unequal = paths.unequal(ALABAMA, SENDERS[protocol], ratio, duration_s=duration, queue=QUEUE, record=record)
             keys = {"protocol": protocol, "ratio": ratio}
-            add("rtts", unequal, keys, f"rtts {ratio}", plan.count(quick=4, paper=10))
+            add("rtts", unequal, keys, f"rtts {ratio}", plan.count(quick=3, paper=10))
     return collect("sharing", cells, plan, numbered=True)
 
 

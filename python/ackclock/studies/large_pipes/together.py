@@ -46,7 +46,7 @@ def run_together(plan: Plan) -> Data:
     cells = []
     for name, protocol in paths.senders(where).items():
         one = name == TCPW
-        seeds = plan.count(quick=12 if one else 16 if name == NEWRENO else 4, paper=60 if one else 40)
+        seeds = plan.count(quick=12 if one else 12 if name == NEWRENO else 4, paper=60 if one else 40)
         cells += cells_of(protocol, (queue,), where, seeds)
     cells += [cell for protocol in paths.SENDERS.values() for cell in cells_of(protocol, (CONTROL,), paths.MAIN, 2)]
     return collect("together", cells, plan, numbered=True)
