@@ -258,8 +258,8 @@ def study_run(
     backend: Annotated[
         str,
         typer.Option(
-            metavar="sim|linux",
-            help="linux: run the kernel part of the study, on the real kernel and in the simulator.",
+            metavar="sim|linux|both",
+            help="linux: run the kernel part of the study, on the real kernel and in the simulator; both: beside the study.",
         ),
     ] = "sim",
     readings: Annotated[
@@ -273,10 +273,12 @@ def study_run(
     """Run studies. Exit code 1 if a verdict differs from the recorded one. Values that drifted are listed."""
     from ackclock.cli import _study, _workers
 
-    if backend not in ("sim", "linux"):
-        raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux")
+    if backend not in ("sim", "linux", "both"):
+        raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux, both")
     if backend == "linux":
-        return _study.run_in_linux(names or [], seeds=seeds, jobs=jobs, out=_path(out, "--out"), as_json=json)
+        return _study.run_in_linux(
+            names or [], seeds=seeds, jobs=jobs, out=_path(out, "--out"), as_json=json, record=record
+        )
 
     if (not names) != every:
         given = "--all beside a name" if every else "nothing"
@@ -292,6 +294,7 @@ def study_run(
         as_json=json,
         readings=readings,
         record=record,
+        kernel=backend == "both",
     )
     return _study.run(names[0], options) if names and len(names) == 1 else _study.run_several(names or [], options)
 

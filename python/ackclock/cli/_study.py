@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +51,8 @@ class Options:
         Run the other readings of what the publications leave open, too.
     record
         Write verdicts and values into the records of the studies.
+    kernel
+        Run the part of each study that the real kernel can run, too.
     """
 
     scale: str
@@ -61,6 +63,7 @@ class Options:
     as_json: bool
     readings: bool = False
     record: bool = False
+    kernel: bool = False
 
     def check(self) -> None:
         """Refuse what cannot be, before anything is run."""
@@ -75,6 +78,10 @@ class Options:
             )
         if self.record and self.seeds is not None:
             raise InputError(f"--record: found --seeds {self.seeds}; allowed: the seeds of a scale")
+        if self.kernel:
+            from ackclock import linux
+
+            linux.installed()
         if self.out is not None:
             _terminal.writable_folder(self.out)
 
@@ -112,17 +119,25 @@ def _compare(result: StudyResult, options: Options, head: str) -> int:
         _terminal.warn(f"ackclock: {head}drifted: {line}")
     if not options.record:
         return 1 if result.unexpected else 0
-    from datetime import date
-    from importlib.metadata import version
-
-    path = result.record(version=version("ackclock"), date=date.today().isoformat())
+    path = result.record(**_taken())
     _terminal.warn(f"ackclock: {head}recorded in {path}")
     return 0
 
 
-def run_in_linux(names: list[str], *, seeds: int | None, jobs: int | None, out: Path | None, as_json: bool) -> int:
+def _taken() -> dict[str, str]:
+    """Which version records something, and when."""
+    from datetime import date
+    from importlib.metadata import version
+
+    return {"version": version("ackclock"), "date": date.today().isoformat()}
+
+
+def run_in_linux(
+    names: list[str], *, seeds: int | None, jobs: int | None, out: Path | None, as_json: bool, record: bool = False
+) -> int:
     """Run the part of a study that the real kernel can run, on both backends."""
     from ackclock import linux, studies
+    from ackclock.study import kernel_record
 
     known = [n for n in studies.names() if studies.get(n).kernel]
     name = names[0] if len(names) == 1 else None
@@ -136,11 +151,17 @@ def run_in_linux(names: list[str], *, seeds: int | None, jobs: int | None, out: 
     found = studies.get(name)
     assert found.kernel is not None
     part = found.kernel()
+    if record and (seeds is not None or part.record is None):
+        what = f"--seeds {seeds}" if seeds is not None else f"{name}, whose kernel part keeps no record"
+        raise InputError(f"--record: found {what}; allowed: the seeds of the part, and a study with such a record")
     with _terminal.progress() as progress:
         result = _terminal.interruptible(
             lambda: part.run(found, seeds=seeds, jobs=jobs or _terminal.cpus(), progress=progress)
         )
         report = None if out is None else result.write(out)
+    if record and part.record is not None:
+        kernel_record.write(part.record, result.to_record(), **_taken())
+        _terminal.warn(f"ackclock: recorded in {part.record}")
     if as_json:
         _terminal.show_json(result.to_json())
         return 0
@@ -205,11 +226,21 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
         readings=options.readings,
     )
     if options.store is None:
-        return asked()
+        return _with_kernel(asked(), options, progress)
     from ackclock.sweep import Store
 
     with Store(options.store, write=True) as store:
-        return asked(store=store, executor=executor)
+        return _with_kernel(asked(store=store, executor=executor), options, progress)
+
+
+def _with_kernel(result: StudyResult, options: Options, progress: _terminal.Progress) -> StudyResult:
+    """What the kernel finds beside it, if that was asked for and the study has a part for it."""
+    if not options.kernel or result.study.kernel is None:
+        return result
+    part = result.study.kernel()
+    jobs = options.workers.jobs or _terminal.cpus()
+    ran = part.run(result.study, seeds=options.seeds, jobs=jobs, progress=progress)
+    return replace(result, kernel=ran.to_record())
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock import report
 from ackclock.study.claim import Claim, Outcome, Tables
+from ackclock.study.kernel_record import KernelRecord
 from ackclock.study.plan import BACKENDS, KERNEL, Plan, Progress
 from ackclock.study.result import claim_row, versions, write_report
 from ackclock.study.study import Ran, carry_out
@@ -47,6 +48,8 @@ class KernelPart:
         Further parts of the report, made of the tables of each backend.
     scenarios
         As written, by name, for the report.
+    record
+        File of what an earlier run found, which the report of the study shows; None: nothing is recorded.
     """
 
     summary: str
@@ -55,6 +58,7 @@ class KernelPart:
     left_out: Mapping[str, str]
     sections: Callable[[Mapping[str, Tables]], tuple[Section, ...]] = field(repr=False)
     scenarios: Callable[[], Mapping[str, Scenario]] = field(repr=False)
+    record: Path | None = field(default=None, repr=False)
 
     def run(
         self, study: Study, *, seeds: int | None = None, jobs: int = 1, progress: Progress | None = None
@@ -178,9 +182,21 @@ class KernelResult:
             table.add_row(claim, why, "– not comparable", "", "", "")
         return table
 
-    def page(self) -> report.Page:
-        """The report as a value."""
-        beside = report.Table(
+    def to_record(self) -> KernelRecord:
+        """The tables that the report of the whole study shows."""
+        from ackclock import linux
+
+        own = [b for s in self.part.sections(self.tables) for b in s.blocks if isinstance(b, report.Table)]
+        return KernelRecord(
+            kernel=linux.installed().release,
+            runs=self.runs,
+            command=self.command,
+            tables=(self._beside(), *own),
+            taken={},
+        )
+
+    def _beside(self) -> report.Table:
+        return report.Table(
             caption=(
                 "The number that settles the verdict on the kernel, and that of the simulator. The last column is the verdict recorded for "
                 "the whole study at paper scale, with the hosts of the publication."
@@ -188,6 +204,9 @@ class KernelResult:
             header=("claim", "statement", "kernel", "simulator, same hosts", "asked", "study"),
             rows=tuple(tuple(report.Cell(text=text, kind="text") for text in row) for row in self._rows()),
         )
+
+    def page(self) -> report.Page:
+        """The report as a value."""
         refused = report.Table(
             caption="Claims that are not asked of the kernel, and why.",
             header=("claim", "why not"),
@@ -199,7 +218,7 @@ class KernelResult:
             publications=tuple(f"{p.authors}: {p.title}. {p.where}" for p in self.study.publications),
             claims=tuple(claim_row(outcome) for outcome in self.outcomes["linux"]),
             sections=(
-                report.Section(title="Both backends side by side", blocks=(beside,)),
+                report.Section(title="Both backends side by side", blocks=(self._beside(),)),
                 *self.part.sections(self.tables),
                 report.Section(title="Not comparable", blocks=(refused,)),
             ),

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ackclock import report
 from ackclock._files import refused, staged
 from ackclock.errors import InputError
-from ackclock.study import specification
+from ackclock.study import kernel_record, specification
 from ackclock.study.claim import Judged, Outcome, Tables
+from ackclock.study.kernel_record import KernelRecord
 from ackclock.study.note import Quoted, fill
 from ackclock.study.reading import Curve
 from ackclock.study.record import Record, write
@@ -33,6 +34,8 @@ class StudyResult:
     ----------
     curves
         Of each claim that depends on a reading, if the other readings were run.
+    kernel
+        What the kernel's part of the study found, if it was run, too.
     """
 
     study: Study
@@ -44,6 +47,7 @@ class StudyResult:
     digest: str
     wall_s: float
     curves: tuple[Curve, ...] = ()
+    kernel: KernelRecord | None = None
 
     @property
     def recorded(self) -> Record:
@@ -224,6 +228,8 @@ class StudyResult:
             for c in study.chapters
             if (blocks := tuple(c.blocks(self.tables)))
         ]
+        if (kernel := self.kernel or (kernel_record.read(study.kernel().record) if study.kernel else None)) is not None:
+            sections.append(kernel.section())
         if study.readings:
             sections.append(specification.section(study.readings, self.curves, study.name))
         if study.fitted:

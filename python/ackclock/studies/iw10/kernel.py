@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -266,4 +267,5 @@ PART = KernelPart(
     left_out=LEFT_OUT,
     sections=_sections,
     scenarios=_scenarios,
+    record=Path(__file__).with_name("kernel.json"),
 )

@@ -4,6 +4,7 @@ hosts.
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -483,4 +484,5 @@ PART = KernelPart(
         ),
         "Westwood+ at 0.3 % loss": scenario(ALABAMA, [(WESTWOOD_PLUS, 1)], duration_s=LOSS_SECONDS, loss=0.003),
     },
+    record=pathlib.Path(__file__).with_name("kernel.json"),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -419,4 +420,5 @@ PART = KernelPart(
     left_out=LEFT_OUT,
     sections=_sections,
     scenarios=_scenarios,
+    record=Path(__file__).with_name("kernel.json"),
 )

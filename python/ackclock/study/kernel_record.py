@@ -1,0 +1,101 @@
+"""What the kernel's part of a study found, as the tables of a report: of this run, or of an earlier one, from a file beside the study.
+
+`ackclock study run NAME --backend linux --record` writes the file, and the report of the study shows it with version and date. With
+`--backend both` the report shows what the kernel did in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ackclock import report
+from ackclock.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelRecord:
+    """The tables of the kernel's part.
+
+    Parameters
+    ----------
+    kernel
+        Its release.
+    runs
+        On both backends.
+    command
+        What makes them again.
+    tables
+        Claims on both backends side by side, then those of the part's own sections.
+    taken
+        "version" and "date"; empty: found by this run.
+    """
+
+    kernel: str
+    runs: int
+    command: str
+    tables: tuple[report.Table, ...]
+    taken: Mapping[str, str]
+
+    def section(self) -> report.Section:
+        """For the report of the whole study."""
+        when = (
+            f"Recorded {self.taken['date']} with ackclock {self.taken['version']}, not by this run"
+            if self.taken
+            else "Found by this run"
+        )
+        about = report.paragraph(
+            f"{when}: {self.runs:,} runs on Linux {self.kernel} and in the simulator, with hosts of Linux 6. The command is "
+            f"`{self.command}`; with --backend both a run of the study makes them anew for its report."
+        )
+        return report.Section(title="On the real kernel", blocks=(about, *self.tables))
+
+
+def read(path: Path | None) -> KernelRecord | None:
+    """What is recorded, if anything is."""
+    if path is None or not path.exists():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8"))
+    tables = tuple(
+        report.Table(
+            caption=t["caption"],
+            header=tuple(t["header"]),
+            rows=tuple(tuple(_cell(c) for c in row) for row in t["rows"]),
+        )
+        for t in found["tables"]
+    )
+    return KernelRecord(
+        kernel=found["kernel"], runs=found["runs"], command=found["command"], tables=tables, taken=found["taken"]
+    )
+
+
+def write(path: Path, record: KernelRecord, *, version: str, date: str) -> None:
+    """Record it in place of the last one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    record = replace(record, taken={"version": version, "date": date})
+    head = {"taken": record.taken, "kernel": record.kernel, "runs": record.runs, "command": record.command}
+    tables = [{"caption": t.caption, "header": t.header, "rows": _rows(t)} for t in record.tables]
+    try:
+        path.write_text(json.dumps(head | {"tables": tables}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+
+
+def _rows(table: report.Table) -> list[list[Any]]:
+    plain = report.Cell(text="")
+    return [
+        [c.text if (c.kind, c.span) == (plain.kind, plain.span) else [c.text, c.kind, c.span] for c in row]
+        for row in table.cells
+    ]
+
+
+def _cell(kept: str | list[Any]) -> report.Cell | str:
+    return kept if isinstance(kept, str) else report.Cell(text=kept[0], kind=kept[1], span=kept[2])
