@@ -39,7 +39,7 @@ STUDY = Study(
     ),
     publications=(
         Publication(
-            authors="Y. Geng, Y. Wang",
+            authors="Y. Geng, B. Wang",
             title="Proportional Rate Reduction for TCP",
             where="CS244'13 blog, Stanford; repository gengyl08/cs244_pa3",
         ),

@@ -447,8 +447,8 @@ def blocks(tables: Tables) -> Sequence[Block]:
                 "empty group divides by zero.",
                 'The published plot of 1 % against 3 % shows only the group "with retransmission"; the text says all fetches.',
                 "The cwnd experiment ran with a queue of 50 packets in the script; the text says 100, and so do we.",
-                "Not used: the destination cache that carries ssthresh and RTT from fetch to fetch, and segmentation "
-                "offload, which lets one loss take several segments.",
+                "Fetches here know nothing of those before, and a loss takes one segment. T9 tests hosts with a destination cache, "
+                "and with segmentation offload.",
             ]
         ),
     )
