@@ -1,14 +1,13 @@
-//! The event queue: two 4-ary heaps of 24-byte keys, ordered by time, then by when the event was scheduled, then by
+//! The event queue: two timing wheels before a small heap, ordered by time, then by when the event was scheduled, then by
 //! insertion number.
 //!
-//! A key carries its event's id in the low bits, so a heap moves 24 bytes whatever the event is. Two events at the
-//! same nanosecond leave in the order in which they were scheduled, on every machine. An event may be scheduled ahead
-//! of time ([`EventQueue::push`] with a `since` in the future): it takes the place among its equals that it would have
-//! had if it had been scheduled then.
+//! An event that lies ahead is put into a slot of a wheel, whatever else is pending: one of 33 us within the next 33 ms, or
+//! else one of 33 ms within the next 34 s. When a slot's time has come, its events go into the heap, which holds those of
+//! one slot only and brings them into order. What lies later than 34 s waits in a heap of its own.
 //!
-//! Events that seldom come to the top, such as timers that are put off again and again, have a heap of their own
-//! ([`Lane::Far`]): there are many of them, and they shall not make the heap deep that every packet goes through. The
-//! order of events does not depend on the lane.
+//! A key carries its event's id in the low bits. Two events at the same nanosecond leave in the order in which they were
+//! scheduled, on every machine. An event may be scheduled ahead of time ([`EventQueue::push`] with a `since` in the
+//! future): it takes the place among its equals that it would have had if it had been scheduled then.
 
 use crate::time::Time;
 
@@ -18,25 +17,29 @@ const ID_BITS: u32 = 24;
 /// Greatest event id that fits a key.
 pub const MAX_EVENT_ID: u32 = (1 << ID_BITS) - 1;
 
+/// A slot of the fine wheel is 2^15 ns long: a packet of 1500 bytes takes 12 us at 1 Gbit/s.
+const FINE_BITS: u32 = 15;
+
+/// A wheel has 2^10 slots, and a slot of the coarse wheel is one turn of the fine one.
+const TURN_BITS: u32 = 10;
+const TURN: u64 = 1 << TURN_BITS;
+
 /// Pending events, earliest first.
 #[derive(Default)]
 pub struct EventQueue {
-    near: Heap,
-    far: Heap,
+    /// What is due up to the end of slot `at`.
+    due: Heap,
+    /// The present slot of the fine wheel, counted from time 0.
+    at: u64,
+    /// Slots `at + 1` to `at + TURN`.
+    fine: Wheel,
+    /// Turns of the fine wheel behind the one that holds `at`, as many.
+    coarse: Wheel,
+    /// Later still.
+    late: Heap,
+    entries: Entries,
     inserted: u64,
 }
-
-/// Which heap an event is in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lane {
-    /// It soon comes to the top.
-    Near,
-    /// It seldom does.
-    Far,
-}
-
-#[derive(Default)]
-struct Heap(Vec<Key>);
 
 #[derive(Clone, Copy, Debug)]
 struct Key {
@@ -59,66 +62,234 @@ impl Key {
     fn before_its_equal(&self, other: &Key) -> bool {
         (self.since, self.number_and_id) < (other.since, other.number_and_id)
     }
+
+    /// Its slot of the fine wheel.
+    #[inline]
+    fn slot(&self) -> u64 {
+        self.at >> FINE_BITS
+    }
+
+    /// Its slot of the coarse wheel.
+    #[inline]
+    fn turn(&self) -> u64 {
+        self.slot() >> TURN_BITS
+    }
 }
 
 impl EventQueue {
-    /// An empty queue with room for `n` near events.
+    /// An empty queue with room for `n` events.
     pub fn with_capacity(n: usize) -> Self {
-        EventQueue { near: Heap(Vec::with_capacity(n)), ..EventQueue::default() }
-    }
-
-    #[inline]
-    fn key(&mut self, at: Time, since: Time, id: u32) -> Key {
-        debug_assert!(id <= MAX_EVENT_ID);
-        self.inserted += 1;
-        Key { at: at.0, since: since.0, number_and_id: self.inserted << ID_BITS | id as u64 }
-    }
-
-    #[inline]
-    fn heap(&mut self, lane: Lane) -> &mut Heap {
-        match lane {
-            Lane::Near => &mut self.near,
-            Lane::Far => &mut self.far,
-        }
+        let entries = Entries { all: Vec::with_capacity(n), free: NONE };
+        EventQueue { entries, ..EventQueue::default() }
     }
 
     /// Schedule event `id` at `at`, as if at `since`.
     #[inline]
-    pub fn push(&mut self, lane: Lane, at: Time, since: Time, id: u32) {
-        let key = self.key(at, since, id);
-        self.heap(lane).push(key);
+    pub fn push(&mut self, at: Time, since: Time, id: u32) {
+        debug_assert!(id <= MAX_EVENT_ID);
+        self.inserted += 1;
+        self.put(Key { at: at.0, since: since.0, number_and_id: self.inserted << ID_BITS | id as u64 });
     }
 
-    /// The earliest event and its lane; it is left there, on top.
+    /// Take out the earliest event, unless it is later than `end`.
     #[inline]
-    pub fn peek(&self) -> Option<(Time, u32, Lane)> {
-        let (key, lane) = match (self.near.0.first(), self.far.0.first()) {
-            (Some(near), Some(far)) if far.before(near) => (far, Lane::Far),
-            (Some(near), _) => (near, Lane::Near),
-            (None, Some(far)) => (far, Lane::Far),
-            (None, None) => return None,
+    pub fn pop_until(&mut self, end: Time) -> Option<(Time, u32)> {
+        let key = match self.due.0.first() {
+            Some(key) if key.at > end.0 => return None,
+            Some(&key) => {
+                self.due.pop();
+                key
+            }
+            None => self.advance(end)?,
         };
-        Some((Time(key.at), key.number_and_id as u32 & MAX_EVENT_ID, lane))
+        Some((Time(key.at), key.number_and_id as u32 & MAX_EVENT_ID))
     }
 
-    /// Replace the event on top of `lane` by event `id` at `at`, as if scheduled at `since`: pop and push in one sift.
     #[inline]
-    pub fn replace_top(&mut self, lane: Lane, at: Time, since: Time, id: u32) {
-        let key = self.key(at, since, id);
-        self.heap(lane).sift_down(key);
+    fn put(&mut self, key: Key) {
+        let slot = key.slot();
+        if slot <= self.at {
+            self.due.push(key);
+        } else if slot - self.at <= TURN {
+            self.fine.put(&mut self.entries, slot, key);
+        } else {
+            self.put_later(key);
+        }
     }
 
-    /// Remove the event on top of `lane`.
+    fn put_later(&mut self, key: Key) {
+        let turn = key.slot() >> TURN_BITS;
+        match turn - (self.at >> TURN_BITS) <= TURN {
+            true => self.coarse.put(&mut self.entries, turn, key),
+            false => self.late.push(key),
+        }
+    }
+
+    /// Nothing is due in this slot: go on to the next one in which something is, and take out the earliest of it unless it is
+    /// later than `end`.
     #[inline]
-    pub fn pop(&mut self, lane: Lane) {
-        let heap = self.heap(lane);
-        if let Some(last) = heap.0.pop() {
-            if !heap.0.is_empty() {
-                heap.sift_down(last);
+    fn advance(&mut self, end: Time) -> Option<Key> {
+        let mut slot = self.fine.next(self.at);
+        if slot >> TURN_BITS != self.at >> TURN_BITS {
+            slot = self.turn(slot);
+        }
+        if slot > end.0 >> FINE_BITS {
+            return None;
+        }
+        self.at = slot;
+        let Entry { key, mut next } = self.entries.free(self.fine.take(slot));
+        if next == NONE && key.at <= end.0 {
+            return Some(key); // it is alone, as a rule
+        }
+        self.due.push(key);
+        while next != NONE {
+            let entry = self.entries.free(next);
+            self.due.push(entry.key);
+            next = entry.next;
+        }
+        let first = *self.due.0.first().filter(|key| key.at <= end.0)?;
+        self.due.pop();
+        Some(first)
+    }
+
+    /// The next slot in which something is due: `next` of the fine wheel, or one of the next turn in which something waits
+    /// behind it, which is brought there.
+    #[inline(never)]
+    fn turn(&mut self, next: u64) -> u64 {
+        let coarse = self.coarse.next(self.at >> TURN_BITS);
+        let turn = coarse.min(self.late.0.first().map_or(NEVER, Key::turn));
+        if turn == NEVER || turn * TURN > next {
+            return next;
+        }
+        self.at = turn * TURN - 1;
+        if coarse == turn {
+            let mut i = self.coarse.take(turn);
+            while i != NONE {
+                let Entry { key, next } = self.entries.free(i);
+                self.fine.put(&mut self.entries, key.slot(), key);
+                i = next;
+            }
+        }
+        while let Some(&key) = self.late.0.first().filter(|key| key.turn() == turn) {
+            self.late.pop();
+            self.fine.put(&mut self.entries, key.slot(), key);
+        }
+        self.fine.next(self.at)
+    }
+}
+
+/// No slot.
+const NEVER: u64 = u64::MAX;
+
+/// The `TURN` slots behind some slot, which lie in it by their numbers' low bits.
+struct Wheel {
+    /// The first entry of each.
+    first: Box<[u32; TURN as usize]>,
+    /// Slots that hold entries, by 64.
+    used: [u64; TURN as usize / 64],
+    /// Words of `used` that are not 0.
+    words: u32,
+}
+
+impl Default for Wheel {
+    fn default() -> Self {
+        Wheel { first: Box::new([NONE; TURN as usize]), used: [0; TURN as usize / 64], words: 0 }
+    }
+}
+
+impl Wheel {
+    #[inline]
+    fn put(&mut self, entries: &mut Entries, slot: u64, key: Key) {
+        let i = (slot % TURN) as usize;
+        self.first[i] = entries.add(key, self.first[i]);
+        self.used[i / 64] |= 1 << (i % 64);
+        self.words |= 1 << (i / 64);
+    }
+
+    /// The first slot behind `slot` that holds entries.
+    #[inline]
+    fn next(&self, slot: u64) -> u64 {
+        let from = ((slot + 1) % TURN) as usize;
+        let word = from / 64;
+        let rest = self.used[word] & (!0 << (from % 64));
+        let i = if rest != 0 {
+            word * 64 + rest.trailing_zeros() as usize
+        } else {
+            let behind = self.words & (!1 << word);
+            let words = if behind != 0 { behind } else { self.words };
+            if words == 0 {
+                return NEVER;
+            }
+            let word = words.trailing_zeros() as usize;
+            word * 64 + self.used[word].trailing_zeros() as usize
+        };
+        slot + 1 + (i.wrapping_sub(from) as u64 % TURN)
+    }
+
+    /// Empty a slot: its first entry, which leads to the others.
+    #[inline]
+    fn take(&mut self, slot: u64) -> u32 {
+        let i = (slot % TURN) as usize;
+        self.used[i / 64] &= !(1 << (i % 64));
+        if self.used[i / 64] == 0 {
+            self.words &= !(1 << (i / 64));
+        }
+        std::mem::replace(&mut self.first[i], NONE)
+    }
+}
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// What is in the slots of wheels, each entry with the next of its slot, or of those that are free.
+struct Entries {
+    all: Vec<Entry>,
+    free: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    key: Key,
+    next: u32,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Entries { all: Vec::new(), free: NONE }
+    }
+}
+
+impl Entries {
+    #[inline]
+    fn add(&mut self, key: Key, next: u32) -> u32 {
+        let entry = Entry { key, next };
+        let i = self.free;
+        match self.all.get_mut(i as usize) {
+            Some(place) => {
+                self.free = place.next;
+                *place = entry;
+                i
+            }
+            None => {
+                self.all.push(entry);
+                self.all.len() as u32 - 1
             }
         }
     }
+
+    /// Free an entry, and what it was.
+    #[inline]
+    fn free(&mut self, i: u32) -> Entry {
+        let place = &mut self.all[i as usize];
+        let entry = *place;
+        place.next = std::mem::replace(&mut self.free, i);
+        entry
+    }
 }
+
+/// A 4-ary heap.
+#[derive(Default)]
+struct Heap(Vec<Key>);
 
 impl Heap {
     #[inline]
@@ -135,6 +306,16 @@ impl Heap {
             i = parent;
         }
         heap[i] = key;
+    }
+
+    /// Remove the top.
+    #[inline]
+    fn pop(&mut self) {
+        if let Some(last) = self.0.pop() {
+            if !self.0.is_empty() {
+                self.sift_down(last);
+            }
+        }
     }
 
     /// Put `key` in place of the root and restore the order.
@@ -179,50 +360,60 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn lane() -> impl Strategy<Value = Lane> {
-        prop_oneof![Just(Lane::Near), Just(Lane::Far)]
-    }
+    const FINE: u64 = 1 << FINE_BITS;
+    const COARSE: u64 = FINE * TURN;
 
-    /// The earliest event, taken out.
-    fn take(queue: &mut EventQueue) -> Option<(Time, u32)> {
-        let (at, id, lane) = queue.peek()?;
-        queue.pop(lane);
-        Some((at, id))
+    /// Times ahead: at the same instant, in one slot, and around the borders of slots, turns and wheels.
+    fn ahead() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            4 => 0u64..50,
+            4 => 0..4 * FINE,
+            4 => 0..2 * COARSE,
+            2 => 0..3 * TURN * COARSE,
+            2 => (prop_oneof![Just(FINE), Just(COARSE), Just(TURN * COARSE)], 0u64..5, 0u64..3).prop_map(|(unit, n, d)| (n * unit + d).saturating_sub(1)),
+        ]
     }
 
     proptest! {
-        /// Oracle: a stable sort by time, and at equal times by when it was scheduled, whatever the lane.
+        /// Oracle: a list that is searched for the least of (time, since, insertion). Rounds of insertions, ahead of the
+        /// time of the last event that left, and of leaving.
         #[test]
-        fn leaves_in_order_of_time_then_insertion(
-            times in prop::collection::vec((0u64..50, prop_oneof![4 => Just(0u64), 1 => 0u64..3], lane()), 1..300)
+        fn leaves_in_order_of_time_then_since_then_insertion(
+            rounds in prop::collection::vec(
+                (prop::collection::vec((ahead(), prop_oneof![4 => Just(0u64), 1 => 0u64..3]), 0..12), 0usize..14, ahead()),
+                1..40,
+            )
         ) {
             let mut queue = EventQueue::default();
-            for (id, &(t, since, lane)) in times.iter().enumerate() {
-                queue.push(lane, Time(t), Time(since), id as u32);
+            let mut pending: Vec<(u64, u64, u32)> = Vec::new();
+            let (mut now, mut inserted) = (0, 0);
+            for (added, left, patience) in rounds {
+                for (ahead, since) in added {
+                    queue.push(Time(now + ahead), Time(since), inserted);
+                    pending.push((now + ahead, since, inserted));
+                    inserted += 1;
+                }
+                let end = now + patience;
+                for _ in 0..left {
+                    let least = pending.iter().copied().filter(|event| event.0 <= end).min();
+                    pending.retain(|event| Some(*event) != least);
+                    prop_assert_eq!(queue.pop_until(Time(end)), least.map(|(at, _, id)| (Time(at), id)));
+                    now = least.map_or(now, |event| event.0);
+                }
             }
-            let mut expected: Vec<(Time, u64, u32)> =
-                times.iter().enumerate().map(|(id, &(t, since, _))| (Time(t), since, id as u32)).collect();
-            expected.sort_by_key(|e| (e.0, e.1));
-            let expected: Vec<_> = expected.into_iter().map(|(t, _, id)| (t, id)).collect();
-            let got: Vec<_> = std::iter::from_fn(|| take(&mut queue)).collect();
-            prop_assert_eq!(got, expected);
+            pending.sort_unstable();
+            let rest: Vec<_> = std::iter::from_fn(|| queue.pop_until(Time::NEVER)).collect();
+            prop_assert_eq!(rest, pending.iter().map(|&(at, _, id)| (Time(at), id)).collect::<Vec<_>>());
         }
+    }
 
-        #[test]
-        fn replacing_the_top_equals_pop_then_push(times in prop::collection::vec((0u64..1000, lane()), 2..100),
-                                                  next in prop::collection::vec(0u64..1000, 1..100)) {
-            let (mut a, mut b) = (EventQueue::default(), EventQueue::default());
-            for (id, &(t, lane)) in times.iter().enumerate() {
-                a.push(lane, Time(t), Time::ZERO, id as u32);
-                b.push(lane, Time(t), Time::ZERO, id as u32);
-            }
-            for (i, &t) in next.iter().enumerate() {
-                let (at, id, lane) = a.peek().expect("as many as before");
-                a.replace_top(lane, Time(t), Time::ZERO, 1000 + i as u32);
-                prop_assert_eq!(Some((at, id)), take(&mut b));
-                b.push(lane, Time(t), Time::ZERO, 1000 + i as u32);
-            }
-            prop_assert_eq!(take(&mut a), take(&mut b));
+    #[test]
+    fn entries_are_used_again() {
+        let mut queue = EventQueue::default();
+        for i in 0..100_000 {
+            queue.push(Time((i + 1) * FINE), Time::ZERO, 7);
+            assert_eq!(queue.pop_until(Time::NEVER), Some((Time((i + 1) * FINE), 7)));
         }
+        assert_eq!(queue.entries.all.len(), 1);
     }
 }

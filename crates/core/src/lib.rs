@@ -18,7 +18,7 @@ pub mod units;
 pub use datagram::{Datagram, DatagramEndpoint};
 pub use digest::Digest;
 pub use distribution::Distribution;
-pub use event::{EventQueue, Lane};
+pub use event::EventQueue;
 pub use pacing::{CatchUp, HostPacing};
 pub use packet::{Flags, FlowId, Header, Packet, SackBlock, SackList, Segment};
 pub use rng::Stream;

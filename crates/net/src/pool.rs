@@ -33,23 +33,36 @@ impl Default for Pool {
 }
 
 impl Pool {
+    /// The place of the next packet, to write it there: what it holds is old. [`Pool::take_in`] makes it a packet of the pool.
+    #[inline]
+    pub fn vacant(&mut self) -> &mut Packet {
+        if self.free as usize >= self.slots.len() {
+            self.grow();
+        }
+        &mut self.slots[self.free as usize].packet
+    }
+
+    /// Take in what stands in the vacant place.
+    #[inline]
+    pub fn take_in(&mut self) -> PacketId {
+        let id = PacketId(self.free);
+        self.free = self.slots[id.0 as usize].next;
+        id
+    }
+
     /// Take a packet in.
     #[inline]
     pub fn insert(&mut self, packet: &Packet) -> PacketId {
-        let Some(slot) = self.slots.get_mut(self.free as usize) else { return self.grow(packet) };
-        let id = PacketId(self.free);
-        self.free = slot.next;
-        slot.packet = *packet;
-        id
+        *self.vacant() = *packet;
+        self.take_in()
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, packet: &Packet) -> PacketId {
-        let id = PacketId(self.slots.len() as u32);
-        assert!(id.0 != NONE, "invariant: memory ends before numbers do");
-        self.slots.push(Slot { packet: *packet, due: Time::ZERO, offered: Time::ZERO, next: NONE });
-        id
+    fn grow(&mut self) {
+        self.free = self.slots.len() as u32;
+        assert!(self.free != NONE, "invariant: memory ends before numbers do");
+        self.slots.push(Slot { packet: Packet::default(), due: Time::ZERO, offered: Time::ZERO, next: NONE });
     }
 
     /// Forget a packet.

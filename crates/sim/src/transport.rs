@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
+use ackclock_core::packet::Ecn;
 use ackclock_core::{FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
@@ -126,6 +127,7 @@ impl Transport {
             Transport::Datagram(datagrams) => {
                 let Some(datagram) = datagrams.poll_transmit(now) else { return false };
                 packet.header = Header::Datagram(datagram);
+                (packet.more, packet.ecn) = (0, Ecn::NotEct);
             }
         }
         packet.bytes = packet.header.charge(framing_bytes, packet.more);

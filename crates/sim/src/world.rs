@@ -1,8 +1,7 @@
 //! The world: links, endpoints, the clock, and the only event loop.
 //!
 //! The event queue holds one entry per busy link and at most two per endpoint (its timer, re-armed lazily), never
-//! packets: those lie in a pool, chained link by link. An event takes the top entry's place; whatever it schedules first
-//! is written over that entry, so that a link passing a packet on costs one sift instead of a pop and a push.
+//! packets: those lie in a pool, chained link by link.
 
 mod agenda;
 mod ends;
@@ -91,12 +90,11 @@ impl World {
         self.net.look_for_sources();
         self.set_horizon();
         for _ in 0..most {
-            let Some((t, id, lane)) = self.net.agenda.queue.peek().filter(|&(t, ..)| t <= end) else {
+            let Some((t, id)) = self.net.agenda.begin(end) else {
                 self.now = end;
                 return true;
             };
             self.now = t;
-            self.net.agenda.begin(t, lane);
             let index = (id >> KIND_BITS) as usize;
             match id & KIND_MASK {
                 LINK => self.link_event(app, index),
@@ -105,7 +103,6 @@ impl World {
                 _ if index >= HOST_TICKS as usize => self.host_event(app, index - HOST_TICKS as usize),
                 _ => app.tick(self, index as u32),
             }
-            self.net.agenda.settle();
         }
         false
     }
@@ -256,9 +253,9 @@ impl World {
         if end.process.is_some() {
             return self.wake_process(index);
         }
-        let mut packet = end.blank(index & 1);
-        while end.send_into(self.now, self.net.framing_bytes, &mut packet, &mut self.captured) {
-            self.net.depart(self.now, &packet);
+        let framing_bytes = self.net.framing_bytes;
+        while end.send_into(self.now, index & 1, framing_bytes, self.net.pool.vacant(), &mut self.captured) {
+            self.net.depart(self.now);
         }
         end.arm(index, &mut self.net.agenda);
     }

@@ -1,26 +1,26 @@
 //! What happens next: the event queue, and how its ids are made.
 
-use ackclock_core::event::MAX_EVENT_ID;
-use ackclock_core::{EventQueue, Lane, Time};
+use ackclock_core::{EventQueue, Time};
 
-/// The event queue. While an event is processed its entry stays on top of its lane, vacant: what is added first in that
-/// lane takes its place.
+/// The event queue, and the time at which its events are scheduled.
 pub(super) struct Agenda {
-    pub(super) queue: EventQueue,
-    vacant: Option<Lane>,
+    queue: EventQueue,
     now: Time,
 }
 
 impl Agenda {
     pub(super) fn with_capacity(entries: usize) -> Agenda {
-        Agenda { queue: EventQueue::with_capacity(entries), vacant: None, now: Time::ZERO }
+        Agenda { queue: EventQueue::with_capacity(entries), now: Time::ZERO }
     }
 
-    /// The event on top of `lane`, which is due at `now`, is processed from here to [`Agenda::settle`].
+    /// The next event, unless it is later than `end`: it is processed now.
     #[inline]
-    pub(super) fn begin(&mut self, now: Time, lane: Lane) {
-        self.vacant = Some(lane);
-        self.now = now;
+    pub(super) fn begin(&mut self, end: Time) -> Option<(Time, u32)> {
+        let next = self.queue.pop_until(end);
+        if let Some((t, _)) = next {
+            self.now = t;
+        }
+        next
     }
 
     /// Event `id` at `at`.
@@ -32,22 +32,7 @@ impl Agenda {
     /// The same, in the place among those of the same time that it would get if it were added at `since`.
     #[inline]
     pub(super) fn add_as_if(&mut self, since: Time, at: Time, id: u32) {
-        debug_assert!(id <= MAX_EVENT_ID);
-        let lane = if id & KIND_MASK == TIMER { Lane::Far } else { Lane::Near };
-        if self.vacant == Some(lane) {
-            self.vacant = None;
-            self.queue.replace_top(lane, at, since, id);
-        } else {
-            self.queue.push(lane, at, since, id);
-        }
-    }
-
-    /// The event is processed: drop its entry if nothing took its place.
-    #[inline]
-    pub(super) fn settle(&mut self) {
-        if let Some(lane) = self.vacant.take() {
-            self.queue.pop(lane);
-        }
+        self.queue.push(at, since, id);
     }
 }
 

@@ -194,21 +194,18 @@ impl End {
         }
     }
 
-    /// A packet as those that it sends, to write them over.
-    pub(super) fn blank(&self, side: usize) -> Packet {
-        Packet { flow: self.flow, conn: self.conn, forward: side == SENDER, ..Packet::default() }
-    }
-
     /// Write the next packet that it sends over `packet`, noted where packets are captured; false: it sends none.
     #[inline(always)]
     pub(super) fn send_into(
         &mut self,
         now: Time,
+        side: usize,
         framing_bytes: u32,
         packet: &mut Packet,
         captured: &mut Option<(u8, Vec<Captured>)>,
     ) -> bool {
         let sends = self.transport.transmit_into(now, framing_bytes, packet);
+        (packet.flow, packet.conn, packet.forward) = (self.flow, self.conn, side == SENDER);
         if let (Some((host, captured)), true) = (captured, sends) {
             if (*host as usize == SENDER) == packet.forward {
                 let (flow, conn) = (self.flow, self.ordinal);

@@ -151,7 +151,7 @@ impl World {
         let now = self.now;
         let on = &mut self.hosts_mut().slots[host as usize].host;
         if !on.batches(Direction::Out) {
-            return self.net.depart(now, &packet);
+            return self.net.send(now, &packet);
         }
         match on.push(now, Direction::Out, packet) {
             Some(due) if due == now => self.hand_out(host as usize),
@@ -223,8 +223,8 @@ impl World {
             // Where packets cost time, sending or taking in alone could go on for ever: they take turns.
             let takes_in = process.sent && !process.inbox.is_empty();
             if process.sends && !takes_in {
-                let mut packet = end.blank(index & 1);
-                let sends = end.send_into(now, self.net.framing_bytes, &mut packet, &mut self.captured);
+                let (mut packet, framing_bytes) = (Packet::default(), self.net.framing_bytes);
+                let sends = end.send_into(now, index & 1, framing_bytes, &mut packet, &mut self.captured);
                 let process = end.process.as_mut().expect("invariant: asked above");
                 match sends {
                     true => {
@@ -314,7 +314,7 @@ impl World {
         let now = self.now;
         for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out) {
             let packet = self.hosts_mut().slots[at].host.take(Direction::Out);
-            self.net.depart(now, &packet);
+            self.net.send(now, &packet);
         }
     }
 

@@ -159,8 +159,16 @@ impl Net {
     }
 
     /// A packet leaves its host.
+    pub(super) fn send(&mut self, now: Time, packet: &Packet) {
+        *self.pool.vacant() = *packet;
+        self.depart(now);
+    }
+
+    /// The packet in the pool's vacant place leaves its host.
     #[inline(always)]
-    pub(super) fn depart(&mut self, now: Time, packet: &Packet) {
+    pub(super) fn depart(&mut self, now: Time) {
+        let id = self.pool.take_in();
+        let packet = &self.pool[id];
         let origin = &mut self.origins[packet.flow as usize];
         if packet.forward && packet.header.payload() > 0 {
             origin.departures.add(now, packet.bytes);
@@ -169,7 +177,6 @@ impl Net {
         if let Some(gauges) = &mut self.gauges {
             gauges.depart(now, packet);
         }
-        let id = self.pool.insert(packet);
         self.offer(now, first, id);
     }
 
