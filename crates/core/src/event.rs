@@ -77,12 +77,6 @@ impl Key {
 }
 
 impl EventQueue {
-    /// An empty queue with room for `n` events.
-    pub fn with_capacity(n: usize) -> Self {
-        let entries = Entries { all: Vec::with_capacity(n), free: NONE };
-        EventQueue { entries, ..EventQueue::default() }
-    }
-
     /// Schedule event `id` at `at`, as if at `since`.
     #[inline]
     pub fn push(&mut self, at: Time, since: Time, id: u32) {

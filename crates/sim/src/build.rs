@@ -112,6 +112,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let sinks = Sinks { capture, drops: scenario.record.drops };
     check_ways(&layout, &flows)?;
     let mut world = World::new(&layout.links, scenario.network.framing_bytes, seed, sinks);
+    world.expect(flows.len());
     for [forward, backward] in &layout.routes {
         world.add_route(forward, backward);
     }
@@ -119,7 +120,8 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let observer = Observer::new(&scenario.record, flows.len());
     journal.destinations = destinations;
     let app = App { flows, drivers, journal, observer };
-    let link_names = layout.links.into_iter().map(|l| l.name).collect();
+    let mut link_names: Vec<String> = layout.links.into_iter().map(|l| l.name).collect();
+    link_names.shrink_to_fit(); // else they keep the room of the configurations
     Ok(Built { world, app, link_names, clients })
 }
 

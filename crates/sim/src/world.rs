@@ -84,6 +84,13 @@ impl World {
         }
     }
 
+    /// So many flows are to come, each with one connection at least: make room for them, and no more.
+    pub fn expect(&mut self, flows: usize) {
+        self.ends.reserve_exact(2 * flows);
+        self.slots.reserve_exact(flows);
+        self.net.origins.reserve_exact(flows);
+    }
+
     /// Process events up to and including `end`, but no more than `most`; whether that was all.
     pub fn run(&mut self, app: &mut impl Application, end: Time, most: u32) -> bool {
         self.until = end;

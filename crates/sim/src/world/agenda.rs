@@ -3,16 +3,13 @@
 use ackclock_core::{EventQueue, Time};
 
 /// The event queue, and the time at which its events are scheduled.
+#[derive(Default)]
 pub(super) struct Agenda {
     queue: EventQueue,
     now: Time,
 }
 
 impl Agenda {
-    pub(super) fn with_capacity(entries: usize) -> Agenda {
-        Agenda { queue: EventQueue::with_capacity(entries), now: Time::ZERO }
-    }
-
     /// The next event, unless it is later than `end`: it is processed now.
     #[inline]
     pub(super) fn begin(&mut self, end: Time) -> Option<(Time, u32)> {

@@ -136,7 +136,7 @@ impl Net {
             pool: Pool::default(),
             horizon: Time::ZERO,
             knows_sources: false,
-            agenda: Agenda::with_capacity(2 * links.len() + 64),
+            agenda: Agenda::default(),
             origins: Vec::new(),
             framing_bytes,
             drops: drops.then(Vec::new),
