@@ -85,8 +85,8 @@ PLAIN_MOST = 3_300
 
 COUNTED = (
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=1, duration_s=4), from_s=2, most=PLAIN_MOST),
-    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=10, duration_s=4), from_s=2, most=4_200),
-    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=100, duration_s=4), from_s=2, most=4_950),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=10, duration_s=4), from_s=2, most=4_000),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=100, duration_s=4), from_s=2, most=4_600),
     Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=1, duration_s=1.5), from_s=1, most=PLAIN_MOST),
     Counted(
         name="codel",
@@ -118,8 +118,8 @@ COUNTED = (
         from_s=2,
         most=PLAIN_MOST * 3,
     ),
-    Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=10_000, duration_s=1.5), from_s=1.25, most=7_600),
-    Counted(name="cubic", cell=BenchCell(rate_mbps=10_000, flows=100_000, duration_s=1.2), from_s=1.1, most=9_600),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=10_000, duration_s=1.5), from_s=1.25, most=7_100),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=10_000, flows=100_000, duration_s=1.2), from_s=1.1, most=9_000),
     Counted(
         name="transactions of 14 kB",
         cell=BenchCell(
