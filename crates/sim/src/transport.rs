@@ -179,6 +179,15 @@ impl Transport {
         }
     }
 
+    /// Whether an ACK that was held back leaves now, ahead of what arrives now.
+    #[inline]
+    pub fn releases(&self, now: Time) -> bool {
+        match self {
+            Transport::Tcp(tcp) => tcp.releases(now),
+            Transport::Datagram(_) => false,
+        }
+    }
+
     /// The deadline has come.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {

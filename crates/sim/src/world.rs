@@ -220,6 +220,12 @@ impl World {
             let packet = self.net.pool.remove(id);
             return self.reach_host(app, index, &packet);
         }
+        if end.transport.releases(self.now) {
+            end.transport.on_timer(self.now);
+            self.flush(index);
+        }
+        let end = self.ends[index].as_mut().expect("invariant: open");
+        let packet = &self.net.pool[id];
         end.receive(self.now, host, packet, &mut self.digest, &mut self.captured, &mut self.net.gauges);
         let (flow, watched) = (end.flow, end.watched);
         self.net.pool.release(id);

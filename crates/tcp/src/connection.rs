@@ -206,6 +206,14 @@ impl Connection {
         }
     }
 
+    /// Whether ACKs that were held back leave at `now`: before a segment that arrives in this nanosecond, because the timer
+    /// goes off first (Linux `tcp_compressed_ack_kick`). ACKs this far apart let go of segments this far apart, so it is
+    /// no rare coincidence.
+    #[inline]
+    pub fn releases(&self, now: Time) -> bool {
+        self.receiver.releases(now)
+    }
+
     /// When [`Connection::on_timer`] wants to be called; `Time::NEVER` if no timer is armed.
     #[inline]
     pub fn next_deadline(&self) -> Time {

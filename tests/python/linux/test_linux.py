@@ -356,6 +356,22 @@ def test_drawn_transfers_are_equal_in_every_segment_and_every_window(kernel: lin
     assert equal >= 9, [str(result.divergence) for result in results]
 
 
+def test_held_back_acks_leave_before_a_segment_of_the_same_nanosecond(kernel: linux.Kernel) -> None:
+    from ackclock.diff import compare
+    from ackclock.fidelity.path import N2
+
+    # ACKs 1.01 ms apart let go of segments 1.01 ms apart: the first such pair meets at 2.98 s
+    scenario = ackclock.Scenario.from_dict(
+        {
+            "duration": "3.2 s",
+            "network": N2.network(loss={"kind": "bernoulli", "p": 0.01}),
+            "flows": [{"profile": "linux-6", "congestion_control": "illinois", "workload": {"kind": "bulk"}}],
+        }
+    )
+    result = compare(scenario, seed=2)
+    assert result.divergence is None, str(result.divergence)
+
+
 def test_the_guest_is_pinned_and_its_threads_are_reaped(kernel: linux.Kernel, scenario: ackclock.Scenario) -> None:
     before = os.sched_getaffinity(0)
     _guest.play(

@@ -175,6 +175,12 @@ impl Receiver {
         self.delack_at.min(self.compress_hard).min(if held_back { self.delack_runs } else { Time::NEVER })
     }
 
+    /// Whether what is held back leaves at `now`.
+    #[inline]
+    pub fn releases(&self, now: Time) -> bool {
+        self.compress_hard <= now
+    }
+
     /// Timers that are due make an ACK due.
     pub fn on_timer(&mut self, now: Time, rto: Span) {
         if self.delack_runs <= now {

@@ -130,3 +130,20 @@ fn what_is_held_back_waits_for_a_third_of_a_short_round_trip() {
     assert!(peer.segment(44, false).is_empty());
     assert_eq!(peer.receiver.deadline(), peer.now + Span::from_us(660 + 10));
 }
+
+#[test]
+fn what_is_held_back_leaves_before_a_segment_of_the_same_nanosecond() {
+    let mut peer = Peer::after(40);
+    for n in 41..45 {
+        peer.receiver.quick = 0;
+        peer.segment(n, false);
+    }
+    let due = peer.now + Span::from_us(1_010);
+    assert_eq!(peer.receiver.deadline(), due);
+    assert!(!peer.receiver.releases(Time(due.0 - 1)) && peer.receiver.releases(due));
+    peer.now = due;
+    peer.receiver.on_timer(due, Span::from_ms(300));
+    assert_eq!(peer.acks(), [(40, vec![(41, 45)])], "the held-back ACK knows nothing of the segment");
+    peer.receiver.quick = 0;
+    assert!(peer.segment(45, false).is_empty(), "which is held back in its turn");
+}
