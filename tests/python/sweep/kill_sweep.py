@@ -83,12 +83,17 @@ def done_keys(folder: Path) -> set[str]:
         return {key for (key,) in db.execute("SELECT lower(hex(key)) FROM runs WHERE state = 'done'")}
 
 
+def made_so_far(log: Path) -> int:
+    return log.read_text().count("made") if log.exists() else 0
+
+
 def session(folder: Path, log: Path, chance: random.Random) -> bool:
     """One child; returns whether it had to be killed."""
     before = done_keys(folder)
     log.unlink(missing_ok=True)
-    # Most moments while runs are made, some in the preparations.
+    # Most moments while runs are made, told by how many were, as a busy machine may take its time; some in the preparations.
     late, limit = chance.random() < 0.7, 0.25 * chance.random()
+    enough = chance.randint(1, 1 + (len(KEYS) - len(before)) // 2) if late else 0
     pid = os.fork()
     if pid == 0:
         try:
@@ -97,9 +102,9 @@ def session(folder: Path, log: Path, chance: random.Random) -> bool:
         except BaseException as error:
             sys.stderr.write(f"{error!r}\n")
             os._exit(1)
-    while late and not (log.exists() and "made" in log.read_text()) and not os.waitid(os.P_PID, pid, LOOK):
+    while made_so_far(log) < enough and not os.waitid(os.P_PID, pid, LOOK):
         time.sleep(0.001)
-    time.sleep(limit)
+    time.sleep(limit / 5 if late else limit)
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     killed = os.WIFSIGNALED(status)
