@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from ackclock import Run, report
 from ackclock.cli import main
 from ackclock.errors import InputError
 from ackclock.plot import columns, panels
+from ackclock.plot.style import new, styled
 from ackclock.report import packed
 from ackclock.report.run import page, watched
 
@@ -191,3 +193,20 @@ def test_zooming_one_figure_moves_the_others(tmp_path, name, width):
     assert set(re.findall(r"\[[^\[\]]*\]", found)) == {"[1,2]"}
     assert found.count("[1,2]") >= 4
     assert 'data-wide="true"' in dom
+
+
+def test_rows_that_are_events_are_drawn_as_distributions(tmp_path):
+    """The completion times of a flow's transactions, a line for each initial window."""
+    run = ackclock.run(ackclock.load(SCENARIOS / "transactions.toml").set("duration", "10 s"))
+    with styled():
+        _, ax = new(7.2, 3.2)
+        columns._draw_column(ax, run, "transactions", "total_s")
+    assert ax.get_ylabel() == "share of transactions"
+    done = run.transactions.drop_nulls("total_s")
+    medians = dict(done.group_by("initial_window").agg(pl.col("total_s").median()).iter_rows())
+    drawn = {line.get_label(): line.get_xydata() for line in ax.lines}
+    assert set(drawn) == {"cubic, IW 3", "cubic, IW 10"}
+    for segments, median in medians.items():
+        steps = drawn[f"cubic, IW {segments}"]
+        assert abs(steps[steps[:, 1] >= 0.5][0][0] - median) < 0.01
+    assert columns.write(run, f"transactions.total_s={tmp_path / 'x.pdf'}").stat().st_size > 1000

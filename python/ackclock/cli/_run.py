@@ -104,7 +104,8 @@ def run(
             result = _terminal.interruptible(
                 (lambda: _in_linux(scenario, seed, captured, side, network, wall_limit))
                 if backend == "linux"
-                else lambda: ackclock.run(scenario, seed=seed, pcap=captured, pcap_at=side, memory_limit=limit)
+                else lambda: ackclock.run(scenario, seed=seed, pcap=captured, pcap_at=side, memory_limit=limit),
+                doing="simulating",
             )
         except ScenarioError as error:
             if error.key != "memory_limit":

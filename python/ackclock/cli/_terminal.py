@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -27,6 +28,9 @@ Progress = Callable[[str, float], None]
 WIDE = 140
 """Columns of a table that goes to a file or a pipe."""
 
+PATIENCE_S = 2
+"""From when on a command says that it is at work."""
+
 GRACE_S = 0.7
 """How long work that is to end may tidy up behind itself."""
 
@@ -43,8 +47,7 @@ def show(*parts: RenderableType) -> None:
         for part in parts:
             console.print(part, highlight=False)
         return
-    columns = os.environ.get("COLUMNS", "")
-    console = _console(width=int(columns) if columns.isascii() and columns.isdecimal() and int(columns) > 0 else WIDE)
+    console = _console(width=width())
     with console.capture() as captured:
         for part in parts:
             console.print(part, highlight=False)
@@ -63,8 +66,12 @@ def warn(text: str) -> None:
 
 
 def width() -> int:
-    """Columns of the terminal."""
-    return _console().width
+    """Columns of the terminal; where there is none, as COLUMNS says or tables need."""
+    console = _console()
+    if console.is_terminal:
+        return console.width
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isascii() and columns.isdecimal() and int(columns) > 0 else WIDE
 
 
 def _console(*, stderr: bool = False, width: int | None = None) -> Console:
@@ -113,8 +120,16 @@ def _lines() -> Progress:
     return tell
 
 
-def interruptible(work: Callable[[], T]) -> T:
-    """Do work beside the main thread, so that Ctrl-C ends the command even while the engine is busy."""
+def interruptible(work: Callable[[], T], *, doing: str = "") -> T:
+    """Do work beside the main thread, so that Ctrl-C ends the command even while the engine is busy.
+
+    Parameters
+    ----------
+    work
+        What to do.
+    doing
+        What a terminal shows, with the time that has passed, while it takes long; empty: nothing.
+    """
     done: Future[T] = Future()
 
     def call() -> None:
@@ -125,15 +140,41 @@ def interruptible(work: Callable[[], T]) -> T:
 
     _works.append(done)
     threading.Thread(target=call, daemon=True).start()
-    _wait(done)
+    with _clock(doing) as tick:
+        _wait(done, tick)
     return done.result()
 
 
-def _wait(done: Future[Any]) -> None:
+@contextmanager
+def _clock(doing: str) -> Iterator[Callable[[], None]]:
+    """A line on a terminal that says how long something has taken, gone when it is over."""
+    started = time.monotonic()
+    shown = 0
+
+    def tick() -> None:
+        nonlocal shown
+        passed = int(time.monotonic() - started)
+        if passed > max(shown, PATIENCE_S - 1):
+            shown = passed
+            sys.stderr.write(f"\r{doing}, {passed} s")
+            sys.stderr.flush()
+
+    if not doing or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    try:
+        yield tick
+    finally:
+        if shown:
+            sys.stderr.write("\r" + " " * (len(doing) + 12) + "\r")
+
+
+def _wait(done: Future[Any], tick: Callable[[], None] = lambda: None) -> None:
     # In slices, because the signal may reach another thread, and then wakes nobody here. Not by joining the thread: an
     # interrupted join takes it for ended (Python 3.11).
     while not done.done():
         futures.wait([done], timeout=0.1)
+        tick()
 
 
 def busy() -> bool:

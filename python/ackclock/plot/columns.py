@@ -1,4 +1,6 @@
-"""Any column of a run's tables as a figure: over time where the table has times, else a bar for each row."""
+"""Any column of a run's tables as a figure: over time where the table has times, as a distribution where it has many rows of each
+flow, else a bar for each row.
+"""
 
 from __future__ import annotations
 
@@ -127,9 +129,34 @@ def _draw_column(ax: Any, run: Run, table: str, column: str) -> None:
         raise InputError(f"--plot {table}.{column}: found {quote(column)}; allowed: {', '.join(numeric)}")
     if "t_s" in frame.columns:
         _lines(ax, run, frame, column)
+    elif "flow" in frame.columns and frame["flow"].n_unique() < frame.height:
+        return _distribution(ax, run, frame, table, column)
     else:
         _bars(ax, run, frame, table, column)
     ax.set_ylabel(_label(column))
+    return None
+
+
+def _distribution(ax: Any, run: Run, frame: pl.DataFrame, table: str, column: str) -> None:
+    """Of rows that are events, many of each flow: fetches, transactions, recoveries; a line for each group."""
+    labels = panels.group_names(run)
+    group = dict(zip(*run.flows.select("flow", "group"), strict=True))
+    series: dict[str, list[float]] = {}
+    mixed = "initial_window" in frame.columns and frame["initial_window"].n_unique() > 1
+    known = (
+        frame.select("flow", "initial_window" if mixed else "flow", column) if mixed else frame.select("flow", column)
+    )
+    for row in known.with_columns(pl.col(column).cast(pl.Float64)).drop_nulls(column).iter_rows(named=True):
+        name = labels[group[row["flow"]]] + (f", IW {row['initial_window']}" if mixed else "")
+        series.setdefault(name, []).append(row[column])
+    if not series:
+        raise InputError(f"--plot {table}.{column}: found no values in this run; allowed: a column that has some")
+    shown = dict(list(series.items())[: 2 * panels.CROWD])
+    grid.draw_distributions(ax, shown, log_x=grid.wide([v for values in shown.values() for v in values]))
+    ax.set_xlabel(_label(column))
+    ax.set_ylabel(f"share of {table.replace('_', ' ')}")
+    if len(shown) > 1:
+        ax.legend()
 
 
 def _lines(ax: Any, run: Run, frame: pl.DataFrame, column: str) -> None:

@@ -85,6 +85,12 @@ def flow_names(run: Run) -> list[str]:
     return [f"{row['flow']} {groups[row['group']].label}" for row in rows]
 
 
+def group_names(run: Run) -> list[str]:
+    """What each group is called, with its number where several have one name."""
+    labels = [group.label for group in run.scenario.flows]
+    return [label if labels.count(label) == 1 else f"{i} {label}" for i, label in enumerate(labels)]
+
+
 def panels(run: Run) -> list[Panel]:
     """All panels for which the run has recorded something."""
     flows = _Flows(run)

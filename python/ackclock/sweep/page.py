@@ -59,6 +59,7 @@ def write(results: Results, store: Store, figures: Sequence[Figure], folder: Pat
     """
     try:
         with staged(folder) as part:
+            results.performance.write_parquet(part / "performance.parquet")
             drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in figures}
             report.write(page(results, store, figures, metric=metric), part / "report.html", drawn=drawn)
     except OSError as error:

@@ -291,7 +291,6 @@ def write_table(folder: Path, results: Results) -> Path:
     try:
         with staged(place) as part:
             results.runs.write_parquet(part / "table.parquet")
-            results.performance.write_parquet(part / "performance.parquet")
     except OSError as error:
         raise refused(error, str(place)) from None
     return place / "table.parquet"
