@@ -89,6 +89,7 @@ impl Sender {
         if let Some(n) =
             (from..self.board.sacked_end()).find(|&n| !self.board.get(n).is(SACKED | EVER_RETRANS))
         {
+            self.begin_retransmission(n, true);
             return Some(self.retransmit(now, n));
         }
         self.next_seg.high_rxt = self.next_seg.high_rxt.max(self.board.sacked_end()); // nothing below is left to look at
@@ -96,6 +97,7 @@ impl Sender {
             self.next_seg.rescued = true;
             let last = (self.board.first..self.board.next).rev().find(|&n| !self.board.get(n).is(SACKED))?;
             let high_rxt = self.next_seg.high_rxt;
+            self.begin_retransmission(last, true);
             let seg = self.retransmit(now, last);
             self.next_seg.high_rxt = high_rxt; // rule (4): the rescue does not count
             return Some(seg);
