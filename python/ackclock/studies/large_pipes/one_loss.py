@@ -107,7 +107,7 @@ def run(plan: Plan) -> Data:
                     scenario=made,
                     keys={"window": window, "sack": sack},
                     stream="large-pipes minutes",
-                    seeds=plan.count(quick=6, paper=10),
+                    seeds=10,
                     needs={"flows": ("flow", "goodput_bps", "retransmissions")},
                     keep={"minutes": minutes},
                 )

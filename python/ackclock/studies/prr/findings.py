@@ -18,6 +18,7 @@ from ackclock.studies.prr.rules import (
     RFC9937,
     SSRB,
     label,
+    share_text,
 )
 from ackclock.study import (
     Headline,
@@ -103,7 +104,8 @@ def headline(result: StudyResult) -> Headline:
         for i, (arm, (text, colour, hatch)) in enumerate(ARMS.items()):
             own = table.filter(pl.col("arm") == arm)
             y = np.arange(len(PAGES)) + 0.27 * (i - 1)
-            ax.barh(y, own["less_percent"], 0.24, color=colour, hatch=hatch, edgecolor="white", lw=0, label=text)
+            bars = ax.barh(y, own["less_percent"], 0.24, color=colour, hatch=hatch, edgecolor="white", lw=0, label=text)
+            ax.bar_label(bars, [share_text(x) for x in own["less_percent"]], padding=3, fontsize=7.5)
         ax.axvline(0, color="#555555", lw=1)
         ax.set_yticks(range(len(PAGES)), [PAGE_LABELS[p] for p in PAGES])
         ax.invert_yaxis()
