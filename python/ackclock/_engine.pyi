@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, final
 __all__ = [
     "Ack",
     "Rate",
+    "Refusal",
     "Stop",
     "Window",
     "build",
@@ -26,6 +27,9 @@ __all__ = [
     "version",
     "yardstick",
 ]
+
+class Refusal(ValueError):
+    """A value that a scenario may not have: `args` are key, what was found, what is allowed."""
 
 def check_controller(name: str, options: dict[str, Any]) -> tuple[str, str, str] | None: ...
 def schema() -> dict[str, Any]: ...

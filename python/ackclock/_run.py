@@ -6,7 +6,6 @@ import hashlib
 import json
 import operator
 import platform
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -320,10 +319,6 @@ def _source(made: Any) -> str:
         return f"{getattr(made, '__module__', '')}.{getattr(made, '__qualname__', repr(made))}"
 
 
-_REFUSAL = re.compile(r"([\w.\[\]-]+): found (.*), allowed: (.*)", re.DOTALL)
-"""The form in which the engine refuses a value."""
-
-
 def engine_call(work: Callable[[], Any]) -> Any:
     """Call the engine; its refusals become ours."""
     try:
@@ -332,12 +327,10 @@ def engine_call(work: Callable[[], Any]) -> Any:
         raise InputError(f"capture: {error}") from None
     except MemoryError:
         raise UnavailableError("out of memory; record less, or make the scenario shorter") from None
+    except _engine.Refusal as error:
+        key, found, allowed = error.args
+        raise ScenarioError(key=key, found=found, allowed=allowed) from None
     except ValueError as error:
-        refused = _REFUSAL.fullmatch(str(error))
-        if refused is not None:
-            place, found, allowed = refused.groups()
-            key = re.sub(r"\[(\d+)\]", r".\1", place)
-            raise ScenarioError(key=key, found=found, allowed=allowed) from None
         raise ScenarioError(
             found=f"a scenario that the engine refuses ({error})", allowed="see `ackclock schema`"
         ) from None

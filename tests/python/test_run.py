@@ -201,3 +201,14 @@ def test_the_state_of_a_sender_is_written_alike_in_every_table(minimal):
     states = {"Open", "Disorder", "CWR", "Recovery", "Loss"}
     assert set(result.samples["ca_state"]) <= states
     assert set(result.acks["ca_state"]) <= states
+
+
+def test_what_the_engine_refuses_comes_with_its_whole_key(minimal):
+    """What Python lets through, here changed behind its back."""
+    compiled = json.loads(Scenario.from_dict(minimal).to_engine_json())
+    compiled["flows"][0]["workload"] = {"kind": "transfer", "bytes": 0}
+    with pytest.raises(
+        ScenarioError, match=r"^flows\.0\.workload\.bytes: found 0; allowed: bytes from 1 to "
+    ) as caught:
+        _run.engine_call(lambda: _run._engine.run(json.dumps(compiled), 1, None))
+    assert caught.value.key == "flows.0.workload.bytes"

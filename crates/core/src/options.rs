@@ -4,6 +4,16 @@
 use std::collections::BTreeMap;
 
 use crate::schema::{Described, Table};
+
+impl Described for Options {
+    fn read(value: &Value) -> Result<Options, Refusal> {
+        let Value::Table(entries) = value else { return Err(Refusal::new(value, "a table")) };
+        Ok(entries.iter().cloned().collect())
+    }
+    fn write(&self) -> Value {
+        Value::Table(self.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+}
 pub use crate::schema::{Refusal, Value};
 
 /// Name -> value.
@@ -22,11 +32,11 @@ pub fn named(name: &str, options: &Options, table: &Table) -> Result<Value, Refu
         };
         return Err(Refusal::new("an unknown option", allowed).within(key));
     }
-    let value = |value: &Value| match value {
+    let whole = |value: &Value| match value {
         Value::Number(x) => Value::number(*x),
         other => other.clone(),
     };
-    Ok(Value::Table(options.iter().map(|(key, given)| (key.clone(), value(given))).collect()))
+    Ok(Value::Table(options.iter().map(|(key, value)| (key.clone(), whole(value))).collect()))
 }
 
 /// What holds where a table says nothing else.

@@ -124,6 +124,8 @@ pub enum Takes {
     DrawnOr(Unit, u64),
     /// A file with a Mahimahi trace, of which the engine is told the opportunities in each millisecond.
     Trace,
+    /// Options of a controller, which knows them.
+    Options,
     /// A table.
     Table(&'static Table),
     /// A table whose `kind` chooses among several.
@@ -212,7 +214,12 @@ impl Takes {
                 };
                 unless(fits, &format!("values of at least {least}"))
             }
-            Takes::Limit | Takes::Drawn(_) | Takes::Trace | Takes::Table(_) | Takes::OneOf(_) => None,
+            Takes::Limit
+            | Takes::Drawn(_)
+            | Takes::Trace
+            | Takes::Options
+            | Takes::Table(_)
+            | Takes::OneOf(_) => None,
         }
     }
 
@@ -254,6 +261,7 @@ impl Takes {
             Takes::Drawn(u) => of("drawn", vec![unit(u)]),
             Takes::DrawnOr(u, least) => of("drawn or", vec![unit(u), ("least", Value::Whole(least))]),
             Takes::Trace => of("trace", vec![]),
+            Takes::Options => of("options", vec![]),
             Takes::Table(table) => of("table", vec![("table", table.described())]),
             Takes::OneOf(family) => of("one of", vec![("family", Value::Text(family.name.into()))]),
             Takes::List(inner, least) => {

@@ -34,12 +34,21 @@ mod _engine {
     #[pymodule_export]
     use super::schema::schema;
     #[pymodule_export]
+    use super::Refusal;
+    #[pymodule_export]
     use super::{
         build, check_conformance, check_controller, controller_options, cpu_time, estimate_memory,
         ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_batch, run_each, version,
         yardstick,
     };
 }
+
+pyo3::create_exception!(
+    _engine,
+    Refusal,
+    PyValueError,
+    "A value that a scenario may not have: key, what was found, what is allowed."
+);
 
 /// The engine's version.
 #[pyfunction]
@@ -486,7 +495,10 @@ fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult
 }
 
 fn refusal(error: Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    match error {
+        Error::Value { place, found, allowed } => Refusal::new_err((place, found, allowed)),
+        error => PyValueError::new_err(error.to_string()),
+    }
 }
 
 /// {table: {column: (dtype, buffer or list of str)}}

@@ -42,9 +42,6 @@ impl Built {
 
 /// Build the run, or say what is wrong with the scenario.
 pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built, Error> {
-    if scenario.duration_ns == 0 {
-        return Err(Error::value("duration_ns", 0, "a positive number of nanoseconds"));
-    }
     let end = Time(scenario.duration_ns);
     let mut layout = Layout::default();
     let mut builder = Builder::new(&scenario.network);
@@ -64,7 +61,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
         let members = starts::members(group);
         if members == 0 || flows.len() as u64 + members > MAX_SLOTS as u64 {
             let allowed = format!("1 to {MAX_SLOTS} flows in all");
-            return Err(Error::value(format_args!("flows[{g}].count"), members, allowed));
+            return Err(Error::value(format_args!("flows.{g}.count"), members, allowed));
         }
         let workload = group.workload.params();
         let mut site = Site {
@@ -154,7 +151,7 @@ fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
         };
         let found =
             format!("a way that takes no time (there: {}; back: {})", names(&route[0]), names(&route[1]));
-        return Err(Error::value(format_args!("flows[{}]", flow.group), found, TAKES_TIME));
+        return Err(Error::value(format_args!("flows.{}", flow.group), found, TAKES_TIME));
     }
     Ok(())
 }

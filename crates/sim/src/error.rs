@@ -36,10 +36,9 @@ impl Error {
 
     /// What a table at `place` refuses.
     pub fn refused(place: impl Display, refusal: Refusal) -> Error {
-        let place = match refusal.key.as_str() {
-            "" => place.to_string(),
-            key => format!("{place}.{key}"),
-        };
+        let place =
+            [place.to_string(), refusal.key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        let place = place.join(".");
         Error::Value { place, found: refusal.found, allowed: refusal.allowed }
     }
 

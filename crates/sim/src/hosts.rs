@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ackclock_cc::controller::{Maker, Options, Recipe, Shared, Value};
+use ackclock_cc::controller::{Maker, Recipe, Shared, Value};
 use ackclock_cc::Rule;
 use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES};
 
 use crate::error::Error;
-use crate::spec::{FlowGroup, OptionValue};
+use crate::spec::FlowGroup;
 use crate::transport::{PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::{Carried, WorkloadConfig};
 
@@ -35,13 +35,13 @@ pub fn pcc_workloads() -> Vec<&'static str> {
 
 /// Settings of PCC.
 fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, Error> {
-    let place = |field: &str| format!("flows[{index}].{field}");
+    let place = |field: &str| format!("flows.{index}.{field}");
     if !pcc_workloads().contains(&group.workload.kind()) {
         let found =
             format_args!("a workload that needs TCP's two directions, over {}", group.congestion_control);
         return Err(Error::value(place("workload"), found, pcc_workloads().join(", ")));
     }
-    let mut options = options(group);
+    let mut options = group.congestion_control_options.clone();
     let own = match options.get("utility") {
         Some(Value::Text(name)) => name.strip_prefix(CUSTOM).map(str::to_string),
         _ => None,
@@ -69,7 +69,7 @@ fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, 
 
 /// Settings of both TCP hosts of the flows of `group`, the `index`-th.
 pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Config, Error> {
-    let place = |field: &str| format!("flows[{index}].{field}");
+    let place = |field: &str| format!("flows.{index}.{field}");
     let mut config = Config::profile(&group.profile)
         .ok_or_else(|| Error::name(place("profile"), &group.profile, PROFILES))?;
 
@@ -126,21 +126,12 @@ const GREATEST_SEND_BUFFER: u64 = 64 << 20;
 /// What the name of a user's own controller or utility function begins with in a scenario.
 pub const CUSTOM: &str = "custom:";
 
-fn options(group: &FlowGroup) -> Options {
-    let value = |value: &OptionValue| match value {
-        OptionValue::Flag(on) => Value::Flag(*on),
-        OptionValue::Number(x) => Value::Number(*x),
-        OptionValue::Text(text) => Value::Text(text.clone()),
-    };
-    group.congestion_control_options.iter().map(|(key, v)| (key.clone(), value(v))).collect()
-}
-
 /// The controller that the group names, with its options; what it does not know is refused.
 fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs) -> Result<Recipe, Error> {
-    let place = |field: &str| format!("flows[{index}].{field}");
-    let options = options(group);
+    let place = |field: &str| format!("flows.{index}.{field}");
+    let options = &group.congestion_control_options;
     let Some(name) = group.congestion_control.strip_prefix(CUSTOM) else {
-        return Recipe::new(&group.congestion_control, &options, shared).map_err(|refusal| {
+        return Recipe::new(&group.congestion_control, options, shared).map_err(|refusal| {
             let key =
                 if refusal.key.is_empty() { "congestion_control" } else { "congestion_control_options" };
             Error::refused(place(key), refusal)

@@ -28,7 +28,7 @@ impl<'a> Machines<'a> {
                 return Err(Error::value("hosts", found, "a name of its own for each host"));
             }
             spec.machine(spec.name.clone())
-                .map_err(|refusal| Error::refused(format_args!("hosts[{i}]"), refusal))?;
+                .map_err(|refusal| Error::refused(format_args!("hosts.{i}"), refusal))?;
         }
         let emulators: Vec<&HostParams> = specs.iter().filter(|spec| spec.emulates_links).collect();
         if emulators.len() > 1 || emulators.iter().any(|spec| !spec.shared) {
@@ -49,7 +49,7 @@ impl<'a> Machines<'a> {
             let Some(name) = name else { continue };
             let spec = self.specs.iter().find(|spec| spec.name == *name).ok_or_else(|| {
                 let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-                Error::value(format_args!("flows[{index}].{key}"), format_args!("{name:?}"), names.join(", "))
+                Error::value(format_args!("flows.{index}.{key}"), format_args!("{name:?}"), names.join(", "))
             })?;
             let machine = if spec.shared { name.clone() } else { format!("{name}.{flow}") };
             let next = self.made.len() as u32;

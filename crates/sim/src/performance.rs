@@ -381,11 +381,11 @@ mod tests {
             r#""queue": {"kind": "codel"}, "loss": {"kind": "bernoulli", "p": 0.01}"#,
             r#""queue": {"kind": "fq-codel", "limit": 60}"#,
             r#""queue": {"kind": "choke", "limit": 60, "min": 5.0, "max": 30.0, "max_p": 0.1}"#,
-            r#""queue": {"kind": "drop-tail", "limit": {"packets": 40}}, "jitter_ns": 3000000"#,
+            r#""queue": {"kind": "drop-tail", "limit": {"packets": 40}}, "jitter": 3000000"#,
         ] {
             let json = format!(
                 r#"{{"duration_ns": 20000000000, "network": {{"topology": "chain",
-                    "bottleneck": {{"rate_bps": 10000000, "delay_ns": 10000000, {link}}}}},
+                    "bottleneck": {{"rate": 10000000, "delay": 10000000, {link}}}}},
                     "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "count": 3, "workload": {{"kind": "bulk"}}}}]}}"#
             );
             let scenario = parse(&json).expect("reads");

@@ -1,5 +1,6 @@
 //! One run: scenario and seed in, tables out.
 
+use ackclock_core::schema::Described;
 use ackclock_core::{Digest, Time};
 use ackclock_net::capacity::MOST_PHASES;
 
@@ -9,7 +10,7 @@ use crate::capture::Captured;
 use crate::error::Error;
 use crate::hosts::Customs;
 use crate::output;
-use crate::spec::Scenario;
+use crate::spec::{value, Scenario};
 use crate::table::Table;
 
 /// What a run produced.
@@ -85,7 +86,7 @@ fn play(
 
 /// Read a scenario.
 pub fn parse(json: &str) -> Result<Scenario, Error> {
-    Ok(serde_json::from_str(json)?)
+    Scenario::read(&value(serde_json::from_str(json)?)).map_err(|refusal| Error::refused("", refusal))
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 
 mod network;
 
-use std::collections::BTreeMap;
-
-use ackclock_core::schema::{Described, Family, Table, Value};
-use ackclock_core::Distribution;
+use ackclock_core::options::{usual, Options};
+use ackclock_core::schema::{Described, Family, Table, Takes, Unit, Value, DURATION, DURATION_OR_ZERO, FLAG};
+use ackclock_core::{choice, table, Distribution};
 use ackclock_net::host::{GateConfig, HostParams};
 use ackclock_net::link::LinkParams;
 use ackclock_net::{CapacityConfig, LossConfig, QueueConfig, Reorder};
@@ -32,12 +31,14 @@ pub const FAMILIES: &[&Family] = &[
 /// Every table that a scenario has besides.
 pub const TABLES: &[&Table] = &[Reorder::TABLE, LinkParams::TABLE, HostParams::TABLE, Stack::TABLE];
 
-/// What its mechanism describes (`ackclock_core::schema`).
-fn described<'de, T: Described, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    T::read(&value(Deserialize::deserialize(deserializer)?)).map_err(D::Error::custom)
+impl<'de> Deserialize<'de> for Scenario {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::Error> {
+        Scenario::read(&value(Deserialize::deserialize(deserializer)?)).map_err(D::Error::custom)
+    }
 }
 
-fn value(json: serde_json::Value) -> Value {
+/// From JSON, as `ackclock_core::schema` reads it.
+pub(crate) fn value(json: serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Table(Vec::new()),
         serde_json::Value::Bool(on) => Value::Flag(on),
@@ -53,134 +54,100 @@ fn value(json: serde_json::Value) -> Value {
     }
 }
 
-/// A whole scenario.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Scenario {
-    /// Name, for messages only (not part of the result).
-    #[serde(default)]
-    pub name: String,
-    /// Simulated time, ns.
-    pub duration_ns: u64,
-    /// The network.
-    #[serde(deserialize_with = "described")]
-    pub network: Network,
-    /// Flow groups; flow ids count through them in order.
-    pub flows: Vec<FlowGroup>,
-    /// Hosts that are not perfect; flow groups name them.
-    #[serde(default, deserialize_with = "described")]
-    pub hosts: Vec<HostParams>,
-    /// What to record.
-    #[serde(default)]
-    pub record: Record,
+table! {
+    /// A whole scenario.
+    pub struct Scenario "scenario" {
+        /// Name, for messages only (not part of the result).
+        name: String = Takes::Text, String::new();
+        /// Simulated time, ns.
+        duration_ns: u64 = DURATION;
+        /// The network.
+        network: Network = Takes::Table(Network::TABLE);
+        /// Flow groups; flow ids count through them in order.
+        flows: Vec<FlowGroup> = Takes::List(&Takes::Table(FlowGroup::TABLE), 0);
+        /// Hosts that are not perfect; flow groups name them.
+        hosts: Vec<HostParams> = Takes::List(&Takes::Table(HostParams::TABLE), 0), Vec::new();
+        /// What to record.
+        record: Record = Takes::Table(Record::TABLE), usual();
+    }
 }
 
-/// `count` flows that are alike.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FlowGroup {
-    /// How many.
-    #[serde(default = "one_flow")]
-    pub count: u32,
-    /// Host profile: see `ackclock_tcp::Config::profile`.
-    pub profile: String,
-    /// Congestion controller's registry name.
-    pub congestion_control: String,
-    /// Options of the controller.
-    #[serde(default)]
-    pub congestion_control_options: BTreeMap<String, OptionValue>,
-    /// Recovery rule's registry name; absent = the profile's.
-    #[serde(default)]
-    pub recovery: Option<String>,
-    /// Single settings that differ from the profile.
-    #[serde(default, deserialize_with = "described")]
-    pub stack: Stack,
-    /// What the application does.
-    #[serde(deserialize_with = "described")]
-    pub workload: WorkloadConfig,
-    /// Start of the first flow, ns.
-    #[serde(default)]
-    pub start_ns: u64,
-    /// Drawn anew for each flow instead, and counted from where the stagger has come to, s.
-    #[serde(default, deserialize_with = "described")]
-    pub start_s: Option<Distribution>,
-    /// Start of each further flow after the one before it, ns.
-    #[serde(default)]
-    pub stagger_ns: u64,
-    /// Drawn anew for each further flow instead, s.
-    #[serde(default, deserialize_with = "described")]
-    pub stagger_s: Option<Distribution>,
-    /// The application stops writing here, ns; absent = at the end.
-    #[serde(default)]
-    pub stop_ns: Option<u64>,
-    /// Graph: name of the path; absent = the first.
-    #[serde(default)]
-    pub path: Option<String>,
-    /// Host of the sending ends; absent = perfect ones.
-    #[serde(default)]
-    pub host: Option<String>,
-    /// Host of the receiving ends; absent = perfect ones.
-    #[serde(default)]
-    pub peer_host: Option<String>,
+table! {
+    /// `count` flows that are alike.
+    pub struct FlowGroup "flows" {
+        /// How many.
+        count: u32 = Takes::Whole(0, u32::MAX as u64), 1;
+        /// Host profile: see `ackclock_tcp::Config::profile`.
+        profile: String = Takes::Text;
+        /// Congestion controller's registry name.
+        congestion_control: String = Takes::Text;
+        /// Options of the controller.
+        congestion_control_options: Options = Takes::Options, Options::new();
+        /// Recovery rule's registry name; absent = the profile's.
+        recovery: Option<String> = Takes::Text;
+        /// Single settings that differ from the profile.
+        stack: Stack = Takes::Table(Stack::TABLE), Stack::default();
+        /// What the application does.
+        workload: WorkloadConfig = Takes::OneOf(WorkloadConfig::FAMILY);
+        /// Start of the first flow, ns.
+        start_ns: u64 = DURATION_OR_ZERO, 0;
+        /// Drawn anew for each flow instead, and counted from where the stagger has come to, s.
+        start_s: Option<Distribution> = Takes::Drawn(Unit::Duration);
+        /// Start of each further flow after the one before it, ns.
+        stagger_ns: u64 = DURATION_OR_ZERO, 0;
+        /// Drawn anew for each further flow instead, s.
+        stagger_s: Option<Distribution> = Takes::Drawn(Unit::Duration);
+        /// The application stops writing here, ns; absent = at the end.
+        stop_ns: Option<u64> = DURATION_OR_ZERO;
+        /// Graph: name of the path; absent = the first.
+        path: Option<String> = Takes::Text;
+        /// Host of the sending ends; absent = perfect ones.
+        host: Option<String> = Takes::Text;
+        /// Host of the receiving ends; absent = perfect ones.
+        peer_host: Option<String> = Takes::Text;
+    }
 }
 
-/// Value of a controller's option.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-#[allow(missing_docs, reason = "one type of TOML each")]
-pub enum OptionValue {
-    Flag(bool),
-    Number(f64),
-    Text(String),
-}
-
-fn one_flow() -> u32 {
-    1
-}
-
-/// What is recorded besides the running sums.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Record {
-    /// Per-ACK trace: "none", "flow" (flow 0 only) or "all".
-    pub trace: TraceLevel,
-    /// The controllers' own variables, a row per ACK, or, of PCC, per monitor interval: "none", "flow" (flow 0 only) or
-    /// "all".
-    pub controller: TraceLevel,
-    /// Least time between two such rows of a flow, ns.
-    pub controller_interval_ns: u64,
-    /// Capture of every packet at the hosts of one side (pcapng).
-    pub capture: CapturePoint,
-    /// TCP_INFO-like samples of each open flow, ns; 0 = off.
-    pub sample_interval_ns: u64,
-    /// Queue occupancy samples, ns; 0 = off.
-    pub queue_interval_ns: u64,
-    /// Goodput per flow and interval, ns; 0 = off.
-    pub goodput_interval_ns: u64,
-    /// Transactions: a row for each, or their summary alone.
-    pub transactions: TransactionLevel,
-    /// Links, and the summary of transactions, count from here on, ns: what was before is a warm-up.
-    pub warm_up_ns: u64,
-    /// A row for each dropped packet.
-    pub drops: bool,
-    /// What each flow, each group and the run got after the warm-up.
-    pub performance: bool,
+table! {
+    /// What is recorded besides the running sums.
+    pub struct Record "record" {
+        /// Per-ACK trace: of none, of flow 0 only, or of all.
+        trace: TraceLevel = TraceLevel::TAKES, TraceLevel::None;
+        /// The controllers' own variables, a row per ACK, or, of PCC, per monitor interval: of none, of flow 0 only, or of
+        /// all.
+        controller: TraceLevel = TraceLevel::TAKES, TraceLevel::None;
+        /// Least time between two such rows of a flow, ns.
+        controller_interval_ns: u64 = DURATION_OR_ZERO, 0;
+        /// Capture of every packet at the hosts of one side (pcapng).
+        capture: CapturePoint = CapturePoint::TAKES, CapturePoint::None;
+        /// TCP_INFO-like samples of each open flow, ns; 0 = off.
+        sample_interval_ns: u64 = DURATION_OR_ZERO, 0;
+        /// Queue occupancy samples, ns; 0 = off.
+        queue_interval_ns: u64 = DURATION_OR_ZERO, 0;
+        /// Goodput per flow and interval, ns; 0 = off.
+        goodput_interval_ns: u64 = DURATION_OR_ZERO, 0;
+        /// Transactions: a row for each, or their summary alone.
+        transactions: TransactionLevel = TransactionLevel::TAKES, TransactionLevel::Rows;
+        /// Links, and the summary of transactions, count from here on, ns: what was before is a warm-up.
+        warm_up_ns: u64 = DURATION_OR_ZERO, 0;
+        /// A row for each dropped packet.
+        drops: bool = FLAG, false;
+        /// What each flow, each group and the run got after the warm-up.
+        performance: bool = FLAG, false;
+    }
 }
 
 /// Where packets are captured. One side at a time: what both see would look like retransmissions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum CapturePoint {
-    #[default]
     None,
     Sender,
     Receiver,
 }
 
 /// How much of transactions is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum TransactionLevel {
     #[default]
@@ -189,15 +156,17 @@ pub enum TransactionLevel {
 }
 
 /// How much of the per-ACK trace is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum TraceLevel {
-    #[default]
     None,
     Flow,
     All,
 }
+
+choice! { CapturePoint: None "none", Sender "sender", Receiver "receiver" }
+choice! { TransactionLevel: Rows "rows", Summary "summary" }
+choice! { TraceLevel: None "none", Flow "flow", All "all" }
 
 #[cfg(test)]
 mod tests {
@@ -233,5 +202,28 @@ mod tests {
         assert_eq!(read(r#"{"kind": "drop-tail"}"#), Ok(QueueConfig::UNLIMITED));
         let kept = QueueConfig::packets(7);
         assert_eq!(QueueConfig::read(&kept.write()), Ok(kept));
+    }
+
+    #[test]
+    fn a_value_deep_in_a_scenario_is_refused_with_its_whole_path() {
+        let place = |network: &str, workload: &str| {
+            let text = format!(
+                r#"{{"duration_ns": 1, "network": {{"topology": "chain", "bottleneck": {{{network}}}}},
+                    "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "workload": {{{workload}}}}}]}}"#
+            );
+            let built = crate::parse(&text).and_then(|read| crate::run(&read, 1).map(drop));
+            match built.expect_err("refused") {
+                crate::Error::Value { place, .. } => place,
+                other => panic!("{other}"),
+            }
+        };
+        let (link, bulk) = (r#""rate": 1000, "delay": 5"#, r#""kind": "bulk""#);
+        assert_eq!(place(link, r#""kind": "transfer", "bytes": 0"#), "flows.0.workload.bytes");
+        assert_eq!(place(link, r#""kind": "bulk", "byte": 0"#), "flows.0.workload.byte");
+        let steps = r#""kind": "schedule", "steps": [{"at": 1}, {"at": 2, "loss": 2}]"#;
+        let place_of_loss = "network.bottleneck.capacity.steps.1.loss";
+        assert_eq!(place(&format!(r#"{link}, "capacity": {{{steps}}}"#), bulk), place_of_loss);
+        let dummynet = r#""capacity": {"kind": "dummynet"}"#;
+        assert_eq!(place(dummynet, bulk), "network.bottleneck.capacity");
     }
 }

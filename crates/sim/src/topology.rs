@@ -87,7 +87,7 @@ impl<'a> Builder<'a> {
                     return Err(Error::value("network.links", found, "a name of its own for each link"));
                 }
                 let link = named.link.named(named.name.clone());
-                let key = format_args!("network.links[{i}]");
+                let key = format_args!("network.links.{i}");
                 layout.add(link.map_err(|refusal| Error::refused(key, refusal))?);
             }
             return Ok(Shared::Graph { first });
@@ -121,7 +121,7 @@ impl<'a> Builder<'a> {
                 return Err(Error::value("network.access_list", "no link", "at least one in a wishbone"));
             }
             let i = flow as usize % list.len();
-            let forward = (&list[i], format!("network.access_list[{i}]"));
+            let forward = (&list[i], format!("network.access_list.{i}"));
             let back = network.reverse.access.as_ref();
             let back = back.map_or(forward.clone(), |back| (back, "network.reverse.access".to_string()));
             Some([forward, back])

@@ -204,7 +204,7 @@ pub struct Place<'a> {
 impl Place<'_> {
     /// A key of its workload.
     pub fn key(&self, key: &str) -> String {
-        format!("flows[{}].workload.{key}", self.index)
+        format!("flows.{}.workload.{key}", self.index)
     }
 }
 

@@ -22,7 +22,7 @@ const BULK: &str = r#""workload": {"kind": "bulk"}"#;
 fn a_way_that_takes_no_time_is_refused_with_its_links() {
     for network in ["{}", r#"{"rate": 100000000000000}"#] {
         let said = refused(run(&scenario(network, BULK, ""), 1));
-        assert!(said.starts_with("flows[0]: found a way that takes no time (there: bottleneck"), "{said}");
+        assert!(said.starts_with("flows.0: found a way that takes no time (there: bottleneck"), "{said}");
     }
     assert!(run(&scenario(r#"{"rate": 1000000}"#, BULK, ""), 1).is_ok());
     let datagrams = r#""workload": {"kind": "constant-rate", "rate": 1000000, "payload": 1000}"#;

@@ -118,7 +118,7 @@ fn refusals_say_what_is_allowed() {
         )
     };
     let message = refused(&scenario(r#", "bottleneck": {}"#, "linux-99"));
-    assert!(message.contains("flows[0].profile") && message.contains("linux-6"), "{message}");
+    assert!(message.contains("flows.0.profile") && message.contains("linux-6"), "{message}");
     assert!(refused(&scenario("", "rfc")).contains("network.bottleneck"));
     let unlikely = parse(&scenario(r#", "bottleneck": {"loss": {"kind": "bernoulli", "p": 2}}"#, "rfc"));
     assert!(unlikely.expect_err("refused").to_string().contains("p: found 2, allowed: a probability"));

@@ -168,13 +168,9 @@ fn links_freeze_with_their_machine() {
 #[test]
 fn hosts_that_make_no_sense_are_refused() {
     for (flow, hosts, what) in [
-        (r#""host": "b""#, r#"{"name": "a"}"#, "flows[0].host"),
+        (r#""host": "b""#, r#"{"name": "a"}"#, "flows.0.host"),
         ("", r#"{"name": "a"}, {"name": "a"}"#, "twice"),
-        (
-            "",
-            r#"{"name": "a", "emulates_links": true}"#,
-            "hosts[0].emulates_links: found true without a gate",
-        ),
+        ("", r#"{"name": "a", "emulates_links": true}"#, "hosts.0.emulates_links: found true without a gate"),
         ("", r#"{"name": "a", "batch": 0}"#, "batch"),
         ("", r#"{"name": "a", "cores": 1, "slice": 0}"#, "slice"),
     ] {

@@ -167,7 +167,7 @@ fn a_load_that_diverges_needs_a_limit() {
         other => panic!("{:?}", other.map(|_| ())),
     };
     let load = message(r#""arrivals": {"kind": "poisson", "load": 1.2}"#);
-    assert!(load.contains("flows[0].workload.max_open") && load.contains("diverges"), "{load}");
+    assert!(load.contains("flows.0.workload.max_open") && load.contains("diverges"), "{load}");
     // ten packets of 1500 bytes each: 8.33 per second fill 1 Mb/s
     assert!(message(r#""arrivals": {"kind": "poisson", "rate": 8.4}"#).contains("diverges"));
     assert!(run(&transactions(1, 1.0, 10, r#""arrivals": {"kind": "poisson", "rate": 8.3}"#, "{}", "{}"), 1)

@@ -47,7 +47,7 @@ def test_jobs_and_side(minimal):
 
 def test_what_the_engine_refuses_has_our_form(minimal, monkeypatch):
     def refuse(*_):
-        raise ValueError("flows[0].stack.smss: found 65536, allowed: 64 to 65000 bytes")
+        raise _engine.Refusal("flows.0.stack.smss", "65536", "64 to 65000 bytes")
 
     monkeypatch.setattr(_engine, "run", refuse)
     with pytest.raises(ScenarioError) as caught:
