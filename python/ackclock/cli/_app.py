@@ -78,7 +78,13 @@ Width = Annotated[
 MostSeeds = Annotated[
     int, typer.Option(parser=whole_number(2, 1_000_000), metavar="N", help="Where --until-width gives up.")
 ]
-Metric = Annotated[str, typer.Option(metavar="NAME", help="One of the metrics that the sweep keeps.")]
+Metric = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="A metric that the sweep keeps, or flow.NUMBER.COLUMN, group.NAME.COLUMN, run.COLUMN of its table performance.",
+    ),
+]
 
 
 Report = Annotated[
@@ -538,7 +544,12 @@ def compare(
     seeds: Annotated[
         int, typer.Option(parser=whole_number(2, 100_000), metavar="N", help="Pairs of runs, 2 to 100000.")
     ] = 20,
-    metric: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A metric to compare. Repeatable.")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A metric to compare, or group.NAME.COLUMN of the table performance. Repeatable."
+        ),
+    ] = None,
     until_width: Width = None,
     most_seeds: MostSeeds = 10_000,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Keep the runs in this folder.")] = None,
