@@ -47,6 +47,9 @@ TABLES = (
 )
 """Every table that a run can leave."""
 
+NAMED = ("flows", "performance")
+"""Tables whose frames have the names of groups."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Result:
@@ -66,8 +69,8 @@ class _Result:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """One row per flow: goodput, packets, retransmissions, timeouts, RTT, completion."""
-        return self._frame("flows")
+        """One row per flow: its group's number and name, goodput, packets, retransmissions, timeouts, RTT, completion."""
+        return named_groups(self._frame("flows"), self.scenario, after="group")
 
     @cached_property
     def performance(self) -> pl.DataFrame:
@@ -215,7 +218,7 @@ class _Result:
 
     def _write_tables(self, folder: Path) -> None:
         for name in self.tables:
-            frame = self._frame(name)
+            frame: pl.DataFrame = getattr(self, name) if name in NAMED else self._frame(name)
             if frame.height:
                 frame.write_parquet(folder / f"{name}.parquet")
 
@@ -432,16 +435,16 @@ class Batch(_Result):
     digests: Sequence[str]
 
 
-def named_groups(performance: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
-    """The table with a column `name` behind `number`: of the group."""
+def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "number") -> pl.DataFrame:
+    """The table with a column `name`, of the group, behind another one."""
     import polars as pl
 
-    if not performance.width:
-        return performance
+    if not table.width or "name" in table.columns:
+        return table
     labels = {i: group.label for i, group in enumerate(scenario.flows)}
     name = pl.col("group").replace_strict(labels, default=None, return_dtype=pl.String).alias("name")
-    at = performance.columns.index("number") + 1
-    return performance.select(*performance.columns[:at], name, *performance.columns[at:])
+    at = table.columns.index(after) + 1
+    return table.select(*table.columns[:at], name, *table.columns[at:])
 
 
 def names() -> set[str]:
