@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 NAMES = {"linux": "kernel", "sim": "simulator"}
 """Backends, in the words of a report."""
 
+_KINDS = ("head", "text", "", "", "text", "")
+"""Cells of the table that has both backends side by side."""
+
 SHARES = {"linux": 0.95, "sim": 0.05}
 """Of the time that they take."""
 
@@ -202,7 +205,10 @@ class KernelResult:
                 "the whole study at paper scale, with the hosts of the publication."
             ),
             header=("claim", "statement", "kernel", "simulator, same hosts", "asked", "study"),
-            rows=tuple(tuple(report.Cell(text=text, kind="text") for text in row) for row in self._rows()),
+            rows=tuple(
+                tuple(report.Cell(text=text, kind=kind) for text, kind in zip(row, _KINDS, strict=True))
+                for row in self._rows()
+            ),
         )
 
     def page(self) -> report.Page:

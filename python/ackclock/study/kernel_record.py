@@ -48,8 +48,8 @@ class KernelRecord:
             else "Found by this run"
         )
         about = report.paragraph(
-            f"{when}: {self.runs:,} runs on Linux {self.kernel} and in the simulator, with hosts of Linux 6. The command is "
-            f"`{self.command}`; with --backend both a run of the study makes them anew for its report."
+            f"{when}: {self.runs:,} runs on Linux {self.kernel} and in the simulator, with hosts of Linux 6. A run of the "
+            f"study makes these tables anew with --backend both; alone they come of: {self.command}."
         )
         return report.Section(title="On the real kernel", blocks=(about, *self.tables))
 
