@@ -3,7 +3,7 @@
 
 mod application;
 mod handshake;
-mod told;
+mod queries;
 
 use std::rc::Rc;
 

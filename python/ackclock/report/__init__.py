@@ -3,7 +3,6 @@
 from ackclock.report.html import render, write
 from ackclock.report.page import (
     Block,
-    Cell,
     ClaimRow,
     EvidenceRow,
     HalfRow,
@@ -11,13 +10,13 @@ from ackclock.report.page import (
     Prose,
     Section,
     Table,
+    TableCell,
     items,
     paragraph,
 )
 
 __all__ = [
     "Block",
-    "Cell",
     "ClaimRow",
     "EvidenceRow",
     "HalfRow",
@@ -25,6 +24,7 @@ __all__ = [
     "Prose",
     "Section",
     "Table",
+    "TableCell",
     "items",
     "paragraph",
     "render",

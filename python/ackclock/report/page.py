@@ -119,7 +119,7 @@ def items(texts: Sequence[str]) -> Prose:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class TableCell:
     """A cell of a table.
 
     Parameters
@@ -156,13 +156,13 @@ class Table:
 
     caption: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell | str, ...], ...]
+    rows: tuple[tuple[TableCell | str, ...], ...]
     dense: bool = False
 
     @property
-    def cells(self) -> list[list[Cell]]:
-        """Every cell as a Cell."""
-        return [[c if isinstance(c, Cell) else Cell(text=c) for c in row] for row in self.rows]
+    def cells(self) -> list[list[TableCell]]:
+        """Every cell as a `TableCell`."""
+        return [[c if isinstance(c, TableCell) else TableCell(text=c) for c in row] for row in self.rows]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ import polars as pl
 
 from ackclock import metrics
 from ackclock.plot import interactive, panels
-from ackclock.report.page import Block, Cell, Live, Page, Section, Table, items, paragraph
+from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, items, paragraph
 from ackclock.text import rate, seconds, share
 
 if TYPE_CHECKING:
@@ -187,10 +187,10 @@ def _flows(flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Bl
     return (*([items(told)] if told else []), table, *more)
 
 
-def _flow_row(row: Mapping[str, Any], name: str, flows: Sequence[Mapping[str, Any]]) -> tuple[Cell | str, ...]:
+def _flow_row(row: Mapping[str, Any], name: str, flows: Sequence[Mapping[str, Any]]) -> tuple[TableCell | str, ...]:
     total = sum(other["goodput_bps"] or 0.0 for other in flows)
     return (
-        Cell(text=name, kind="head"),
+        TableCell(text=name, kind="head"),
         rate(row["goodput_bps"]),
         share((row["goodput_bps"] or 0.0) / total) if total else "–",
         f"{row['sent_packets']:,}",
@@ -303,7 +303,7 @@ def _recoveries(run: Run, names: Sequence[str]) -> list[Section]:
         ),
         rows=tuple(
             (
-                Cell(text=names[row["flow"]], kind="head"),
+                TableCell(text=names[row["flow"]], kind="head"),
                 f"{row['t_enter_s']:.3f} s",
                 "not over" if row["t_exit_s"] is None else seconds(row["t_exit_s"] - row["t_enter_s"]),
                 str(row["cause"]),
@@ -346,7 +346,7 @@ def _links(links: Sequence[Mapping[str, Any]]) -> Table:
         ),
         rows=tuple(
             (
-                Cell(text=row["name"], kind="head"),
+                TableCell(text=row["name"], kind="head"),
                 *(f"{row[key]:,}" for key in ("arrivals", "delivered", "dropped_loss", "dropped_queue", "marked")),
                 "–" if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
                 "–" if row["max_packets"] is None else f"{row['max_packets']:,}",
@@ -376,14 +376,14 @@ def _application(run: Run) -> list[Section]:
 
 def _quantiles(frame: pl.DataFrame, keys: Sequence[str]) -> Table:
     shares = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     for key in keys:
         values = frame[key].drop_nulls()
         shown = rate if key.endswith("_bps") else seconds
         cells = [shown(values.quantile(q, "linear")) if values.len() else "–" for q in shares]
         rows.append(
             (
-                Cell(text=key.removesuffix("_s").removesuffix("_bps").replace("_", " "), kind="head"),
+                TableCell(text=key.removesuffix("_s").removesuffix("_bps").replace("_", " "), kind="head"),
                 f"{values.len():,}",
                 *cells,
             )

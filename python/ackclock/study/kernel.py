@@ -206,7 +206,7 @@ class KernelResult:
             ),
             header=("claim", "statement", "kernel", "simulator, same hosts", "asked", "study"),
             rows=tuple(
-                tuple(report.Cell(text=text, kind=kind) for text, kind in zip(row, _KINDS, strict=True))
+                tuple(report.TableCell(text=text, kind=kind) for text, kind in zip(row, _KINDS, strict=True))
                 for row in self._rows()
             ),
         )
@@ -216,7 +216,7 @@ class KernelResult:
         refused = report.Table(
             caption="Claims that are not asked of the kernel, and why.",
             header=("claim", "why not"),
-            rows=tuple((claim, report.Cell(text=why, kind="text")) for claim, why in self.part.left_out.items()),
+            rows=tuple((claim, report.TableCell(text=why, kind="text")) for claim, why in self.part.left_out.items()),
         )
         return report.Page(
             title=f"{self.study.title}: on the real kernel",

@@ -90,12 +90,12 @@ def write(path: Path, record: KernelRecord, *, version: str, date: str) -> None:
 
 
 def _rows(table: report.Table) -> list[list[Any]]:
-    plain = report.Cell(text="")
+    plain = report.TableCell(text="")
     return [
         [c.text if (c.kind, c.span) == (plain.kind, plain.span) else [c.text, c.kind, c.span] for c in row]
         for row in table.cells
     ]
 
 
-def _cell(kept: str | list[Any]) -> report.Cell | str:
-    return kept if isinstance(kept, str) else report.Cell(text=kept[0], kind=kept[1], span=kept[2])
+def _cell(kept: str | list[Any]) -> report.TableCell | str:
+    return kept if isinstance(kept, str) else report.TableCell(text=kept[0], kind=kept[1], span=kept[2])

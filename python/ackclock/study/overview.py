@@ -111,15 +111,15 @@ def write(entries: Sequence[Entry], folder: Path, *, scale: str, command: str) -
 
 
 def _table(entries: Sequence[Entry]) -> report.Table:
-    rows: list[tuple[report.Cell | str, ...]] = []
+    rows: list[tuple[report.TableCell | str, ...]] = []
     for e in entries:
-        head = report.Cell(text=e.name, kind="head")
+        head = report.TableCell(text=e.name, kind="head")
         if e.problem:
-            rows.append((head, *("–" for _ in _VERDICTS), "–", "–", report.Cell(text="not run", kind="differs")))
+            rows.append((head, *("–" for _ in _VERDICTS), "–", "–", report.TableCell(text="not run", kind="differs")))
             continue
-        recorded = report.Cell(text="all", kind="agrees")
+        recorded = report.TableCell(text="all", kind="agrees")
         if e.unexpected:
-            recorded = report.Cell(text=f"{len(e.unexpected)} not", kind="differs")
+            recorded = report.TableCell(text=f"{len(e.unexpected)} not", kind="differs")
         counts = (str(e.count(v)) for v in _VERDICTS)
         rows.append((head, *counts, f"{e.runs:,}", f"{e.wall_s:,.0f} s", recorded))
     return report.Table(
@@ -145,7 +145,7 @@ def _opening(e: Entry) -> report.Section:
 
 
 def _section(e: Entry) -> report.Section:
-    rows: list[tuple[report.Cell | str, ...]] = []
+    rows: list[tuple[report.TableCell | str, ...]] = []
     for row in e.rows:
         for i, half in enumerate(row.halves):
             shown = half.shown
@@ -153,10 +153,10 @@ def _section(e: Entry) -> report.Section:
             verdict = f"{half.symbol} {half.verdict}" + (f" (recorded: {half.recorded})" if differs else "")
             rows.append(
                 (
-                    report.Cell(text="" if i else row.id, kind="head"),
-                    report.Cell(text=verdict, kind="differs" if differs else ""),
+                    report.TableCell(text="" if i else row.id, kind="head"),
+                    report.TableCell(text=verdict, kind="differs" if differs else ""),
                     f"{shown.value} ({shown.interval})" if shown else "–",
-                    report.Cell(
+                    report.TableCell(
                         text=f"how much: {half.printed or 'a bound of ours'}" if i else row.statement, kind="text"
                     ),
                 )

@@ -326,9 +326,9 @@ def _fitted(study: Study) -> report.Section:
         header=("input", "value", "chosen so that", "claims that rest on it"),
         rows=tuple(
             (
-                report.Cell(text=f.name, kind="text"),
+                report.TableCell(text=f.name, kind="text"),
                 f.value,
-                report.Cell(text=f.so_that, kind="text"),
+                report.TableCell(text=f.so_that, kind="text"),
                 ", ".join(f.claims) or "none",
             )
             for f in study.fitted

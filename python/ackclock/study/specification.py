@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from ackclock.plot import OKABE_ITO, Figure, new
-from ackclock.report import Cell, Section, Table, paragraph
+from ackclock.report import Section, Table, TableCell, paragraph
 from ackclock.study.reading import Curve, Reading, Specification
 from ackclock.study.verdict import Verdict
 
@@ -57,11 +57,11 @@ def _open(readings: Sequence[Reading]) -> Table:
         header=("", "left open", "main reading", "why", "other readings"),
         rows=tuple(
             (
-                Cell(text=r.name, kind="head"),
-                Cell(text=r.question, kind="text"),
-                Cell(text=_option(r, r.main), kind="text"),
-                Cell(text=r.why, kind="text"),
-                Cell(text="; ".join(_option(r, name) for name in list(r.options)[1:]), kind="text"),
+                TableCell(text=r.name, kind="head"),
+                TableCell(text=r.question, kind="text"),
+                TableCell(text=_option(r, r.main), kind="text"),
+                TableCell(text=r.why, kind="text"),
+                TableCell(text="; ".join(_option(r, name) for name in list(r.options)[1:]), kind="text"),
             )
             for r in readings
         ),
@@ -79,8 +79,8 @@ def _shares(curves: Sequence[Curve]) -> Table:
         header=("claim", "statement", "main reading", "readings", "holds", "fails", "undecided", "decided by"),
         rows=tuple(
             (
-                Cell(text=curve.claim.id, kind="head"),
-                Cell(text=curve.claim.statement, kind="text"),
+                TableCell(text=curve.claim.id, kind="head"),
+                TableCell(text=curve.claim.statement, kind="text"),
                 f"{curve.specifications[0].verdict.symbol} {curve.specifications[0].verdict}",
                 str(len(curve.specifications)),
                 *(
@@ -163,8 +163,8 @@ def _most(curves: Sequence[Curve]) -> list[Table]:
             header=("claim", "statement", "main reading", "the reading with the most", "asked"),
             rows=tuple(
                 (
-                    Cell(text=curve.claim.id, kind="head"),
-                    Cell(text=curve.claim.statement, kind="text"),
+                    TableCell(text=curve.claim.id, kind="head"),
+                    TableCell(text=curve.claim.statement, kind="text"),
                     told(main),
                     told(most),
                     most.decisive.bound.text(most.decisive.unit) if most.decisive else "",

@@ -17,7 +17,7 @@ from ackclock.study.kernel_record import KernelRecord
 TABLE = report.Table(
     caption="both beside each other",
     header=("claim", "kernel"),
-    rows=((report.Cell(text="X1", kind="head", span=2), "✓ holds: 3 %"), ("? undecided",)),
+    rows=((report.TableCell(text="X1", kind="head", span=2), "✓ holds: 3 %"), ("? undecided",)),
 )
 
 

@@ -10,7 +10,17 @@ import polars as pl
 from ackclock import metrics, run_batch
 from ackclock.scenario import Scenario
 from ackclock.studies.large_pipes import paths, sharing, starts
-from ackclock.studies.large_pipes.paths import ALABAMA, CALTECH, FAST, HSTCP, NEWRENO, PROTOCOLS, SENDERS, TCPW, Path
+from ackclock.studies.large_pipes.paths import (
+    ALABAMA,
+    CALTECH,
+    FAST,
+    HSTCP,
+    NEWRENO,
+    PROTOCOLS,
+    SENDERS,
+    TCPW,
+    Bottleneck,
+)
 from ackclock.studies.large_pipes.readings import TOGETHER
 from ackclock.study import Plan
 from ackclock.study.estimates import Array
@@ -60,7 +70,7 @@ def test_two_hstcp_flows_that_begin_apart_share_after_a_minute():
     assert min(metrics.jain(row) for row in late.tolist()) > 0.96
 
 
-def first_tenth(path: Path, protocol: str, *, cache: bool = True) -> tuple[Array, int]:
+def first_tenth(path: Bottleneck, protocol: str, *, cache: bool = True) -> tuple[Array, int]:
     """First 100 ms of runs 2 to 10, Mb/s, a mean for each of two groups; their retransmissions."""
     made = starts.in_a_row(path, protocol, path.queue).to_dict()
     if not cache:

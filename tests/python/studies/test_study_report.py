@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 from ackclock.plot import Figure, interactive, new
-from ackclock.report import Cell, ClaimRow, EvidenceRow, HalfRow, Page, Prose, Section, Table, render, write
+from ackclock.report import ClaimRow, EvidenceRow, HalfRow, Page, Prose, Section, Table, TableCell, render, write
 from ackclock.report.packed import unpack
 
 
@@ -32,7 +32,7 @@ def page(**more: object) -> Page:
         data={},
         interactive=lambda: {"data": [{"name": "</script><b>"}], "layout": {}},
     )
-    table = Table(caption="t", header=("a", "b"), rows=((Cell(text="x", kind="differs", span=2), "1"), ("2",)))
+    table = Table(caption="t", header=("a", "b"), rows=((TableCell(text="x", kind="differs", span=2), "1"), ("2",)))
     sections = (Section(title="One, two", blocks=(Prose(html="<p>hello</p>"), table, figure)),)
     return Page(title="T & U", summary="s", claims=(claim(),), sections=sections, scenarios={"s": 'name = "x"'}, **more)  # type: ignore[arg-type]
 

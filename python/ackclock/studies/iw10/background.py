@@ -10,8 +10,7 @@ import polars as pl
 
 from ackclock import Batch
 from ackclock.plot import OKABE_ITO, Figure, new
-from ackclock.report import Block, Table
-from ackclock.report import Cell as TableCell
+from ackclock.report import Block, Table, TableCell
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate
 from ackclock.studies.iw10 import testbed

@@ -13,7 +13,7 @@ import polars as pl
 
 from ackclock import run
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
-from ackclock.report import Block, Cell, Table, paragraph
+from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.readings import ACKS as ACKNOWLEDGED
@@ -394,13 +394,13 @@ def i26(tables: Tables) -> Sequence[Evidence]:
 
 def bursts_table(tables: Tables) -> Table:
     """Drops of the deterministic cases."""
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     for r in tables["exact.bursts"].iter_rows(named=True):
         same = r["drops"] == r["expected"]
         rows.append(
             (
-                Cell(text=r["case"], kind="head"),
-                Cell(text=str(r["drops"]), kind="agrees" if same else "differs"),
+                TableCell(text=r["case"], kind="head"),
+                TableCell(text=str(r["drops"]), kind="agrees" if same else "differs"),
                 str(r["expected"]),
                 str(r["all_drops"]),
                 str(r["peak"]),
@@ -419,9 +419,9 @@ def bursts_table(tables: Tables) -> Table:
 
 def unloaded_table(tables: Tables) -> Table:
     """One transaction alone."""
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     for (rate, acks), own in tables["exact.unloaded"].group_by("rate", "acks", maintain_order=True):
-        rows.append((Cell(text=f"{rate}, {acks}", kind="head"), *(f"{s:.3f}" for s in own["total_s"])))
+        rows.append((TableCell(text=f"{rate}, {acks}", kind="head"), *(f"{s:.3f}" for s in own["total_s"])))
     windows = tables["exact.unloaded"]["window"].unique(maintain_order=True)
     return Table(
         caption="Completion time of one transaction on the empty testbed, s, connect included.",

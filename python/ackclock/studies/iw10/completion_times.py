@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
-from ackclock.report import Block, Cell, Table
+from ackclock.report import Block, Table, TableCell
 from ackclock.studies.iw10.bursts import unloaded_s
 from ackclock.studies.iw10.loaded import cells, link, pick, times
 from ackclock.studies.iw10.readings import CONNECT
@@ -294,10 +294,10 @@ def ratios(tables: Tables) -> Figure:
 
 def cells_table(tables: Tables) -> Table:
     """Every cell and arm."""
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     for rate, mode, load in cells(tables):
         for i, arm in enumerate(ARMS):
-            head = (Cell(text=where(rate, mode, load), kind="head", span=len(ARMS)),) if i == 0 else ()
+            head = (TableCell(text=where(rate, mode, load), kind="head", span=len(ARMS)),) if i == 0 else ()
 
             def middle(column: str, arm: str = arm, at: tuple[str, str, float] = (rate, mode, load)) -> float:
                 return float(np.nanmedian(times(tables, *at, arm, column)))
@@ -306,7 +306,7 @@ def cells_table(tables: Tables) -> Table:
             rows.append(
                 (
                     *head,
-                    Cell(text=arm, kind="head"),
+                    TableCell(text=arm, kind="head"),
                     f"{middle('started'):.0f}",
                     f"{middle('incomplete'):.0f}",
                     seconds(middle("mean_s")),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from ackclock import run
-from ackclock.report import Block, Cell, Table
+from ackclock.report import Block, Table, TableCell
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
 from ackclock.study import (
@@ -81,15 +81,15 @@ def i28(tables: Tables) -> Sequence[Evidence]:
 def rounds_table(tables: Tables) -> Table:
     """RFC 6928's table and ours."""
     t = tables["exact.rounds"]
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     for window in (3, 10):
         own = t.filter(pl.col("window") == window)
-        rows.append((Cell(text=f"IW {window}, RFC 6928", kind="head"), *(str(n) for n in own["published"])))
+        rows.append((TableCell(text=f"IW {window}, RFC 6928", kind="head"), *(str(n) for n in own["published"])))
         rows.append(
             (
-                Cell(text="here", kind="head"),
+                TableCell(text="here", kind="head"),
                 *(
-                    Cell(text=f"{got:g}", kind="agrees" if got == want else "differs")
+                    TableCell(text=f"{got:g}", kind="agrees" if got == want else "differs")
                     for got, want in own.select("rounds", "published").iter_rows()
                 ),
             )

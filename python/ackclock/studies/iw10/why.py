@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
-from ackclock.report import Block, Cell, Table, paragraph
+from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.studies.iw10 import loaded, testbed
 from ackclock.studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, MIX, SINGLE, SLOW, where
 from ackclock.study import (
@@ -211,7 +211,7 @@ def answers(tables: Tables) -> Table:
         caption="Completion time of IW3 in the mix over IW3 alone: medians over seeds with 95 % intervals.",
         header=("", *VARIANTS, "incomplete ones counted"),
         rows=tuple(
-            (Cell(text=place, kind="head"), *(text(place, *column) for column in columns))
+            (TableCell(text=place, kind="head"), *(text(place, *column) for column in columns))
             for place in table["place"].unique(maintain_order=True)
         ),
     )

@@ -15,7 +15,7 @@ from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Section, Table
 from ackclock.scenario import Scenario
 from ackclock.studies.large_pipes import losses, paths, runs, sharing, transfers
-from ackclock.studies.large_pipes.paths import ALABAMA, CALTECH, HSTCP, LINUX_WINDOW, NEWRENO, Path
+from ackclock.studies.large_pipes.paths import ALABAMA, CALTECH, HSTCP, LINUX_WINDOW, NEWRENO, Bottleneck
 from ackclock.study import (
     Claim,
     Criterion,
@@ -45,7 +45,7 @@ BUFFERS = (50, 100, 200, 400)
 
 
 def scenario(
-    path: Path,
+    path: Bottleneck,
     flows: Sequence[tuple[str, int]],
     *,
     duration_s: float,
@@ -191,7 +191,7 @@ def run_sharing(plan: Plan) -> Data:
     return collect("sharing", cells, plan, numbered=True)
 
 
-def ramp_s(tables: Tables, path: Path, name: str) -> float:
+def ramp_s(tables: Tables, path: Bottleneck, name: str) -> float:
     """Seconds to 90 % of the capacity; the length of the run, a lower bound, if that was not reached."""
     t = tables["ramps.times"].filter((pl.col("path") == path.name) & (pl.col("protocol") == name))
     return min(float(t["ramp_s"][0]), RAMP_SECONDS[path.name])

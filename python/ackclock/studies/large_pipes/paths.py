@@ -21,7 +21,7 @@ MTU, SEGMENT = 1500, 1448
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Path:
+class Bottleneck:
     """A bottleneck and what surrounds it.
 
     Parameters
@@ -52,13 +52,13 @@ class Path:
         return self.rate_bps * self.rtt_s / 8 / MTU
 
 
-ALABAMA = Path(name="155 Mb/s, 64 ms", rate_bps=155_000_000, rtt_s=0.064, queue=400)
+ALABAMA = Bottleneck(name="155 Mb/s, 64 ms", rate_bps=155_000_000, rtt_s=0.064, queue=400)
 """Path 1, as PathRate measured it: 155 Mb/s at IP. 5.8 s for 100 MB fit no other reading (A1)."""
 
-ALABAMA_ATM = Path(name="ATM, 132.45 Mb/s at IP, 64 ms", rate_bps=132_450_000, rtt_s=0.064, queue=400)
+ALABAMA_ATM = Bottleneck(name="ATM, 132.45 Mb/s at IP, 64 ms", rate_bps=132_450_000, rtt_s=0.064, queue=400)
 """Path 1 as a true OC-3c ATM link carries 1500-byte packets: 149.76 Mb/s of SONET payload, 48 of 53 bytes, 32 cells each."""
 
-CALTECH = Path(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, queue=333)
+CALTECH = Bottleneck(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, queue=333)
 """Path 2."""
 
 BUFFERS = (50, 100, 200, 240, 400, 827)
@@ -187,7 +187,7 @@ COALESCING: dict[str, Any] = {"receive_interval": "125 us", **PER_PACKET}
 
 
 def network(
-    path: Path,
+    path: Bottleneck,
     *,
     queue: int | None = None,
     loss: float | Mapping[str, Any] = 0.0,
@@ -210,7 +210,7 @@ def network(
     return {"topology": "chain", "bottleneck": forward, "reverse": {"bottleneck": backward}}
 
 
-def background(path: Path, share: float) -> dict[str, Any]:
+def background(path: Bottleneck, share: float) -> dict[str, Any]:
     """Other users: on-off traffic that makes runs differ, as on the Internet at night.
 
     Parameters
@@ -230,7 +230,9 @@ def background(path: Path, share: float) -> dict[str, Any]:
     }
 
 
-def in_a_row(path: Path, protocol: Protocol, *, runs: int, each_s: float, every_s: float, **keys: Any) -> Scenario:
+def in_a_row(
+    path: Bottleneck, protocol: Protocol, *, runs: int, each_s: float, every_s: float, **keys: Any
+) -> Scenario:
     """Bulk runs one after another, as a script starts them; what one leaves in the cache of its host the next one finds.
 
     Parameters
@@ -253,7 +255,7 @@ def in_a_row(path: Path, protocol: Protocol, *, runs: int, each_s: float, every_
 
 
 def scenario(
-    path: Path,
+    path: Bottleneck,
     flows: Sequence[tuple[Protocol, int]],
     *,
     duration_s: float,
@@ -327,7 +329,7 @@ def scenario(
 
 
 def unequal(
-    path: Path, protocol: Protocol, ratio: int, *, duration_s: float, queue: int, record: Mapping[str, Any]
+    path: Bottleneck, protocol: Protocol, ratio: int, *, duration_s: float, queue: int, record: Mapping[str, Any]
 ) -> Scenario:
     """Two flows of one kind, the second with `ratio` times the round-trip time of the first, which is the path's over `ratio`."""
     short = path.rtt_s / max(ratio, 1)

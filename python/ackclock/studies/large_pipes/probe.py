@@ -19,7 +19,7 @@ from ackclock.studies.large_pipes.paths import (
     NEWRENO,
     SENDERS,
     TCPW,
-    Path,
+    Bottleneck,
 )
 from ackclock.studies.large_pipes.runs import NO_BOUND, pick
 from ackclock.study import (
@@ -42,7 +42,7 @@ CROSSED = 0.2
 """Load of the other users while the probe runs, as a share of the bottleneck: pairs are spread by their packets."""
 
 
-def probing(path: Path, workload: Mapping[str, Any]) -> Scenario:
+def probing(path: Bottleneck, workload: Mapping[str, Any]) -> Scenario:
     """Pairs from a Gigabit card, the other users from another: their packets can come between those of a pair."""
     made = paths.scenario(path, [(SENDERS[NEWRENO], 1)], duration_s=60.0, workload=workload, users=CROSSED).to_dict()
     card = {"rate": "1 Gbit/s", "delay": f"{0.5e6 * path.rtt_s:.0f} us"}

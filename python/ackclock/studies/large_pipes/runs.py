@@ -10,7 +10,7 @@ import polars as pl
 
 from ackclock import Batch, metrics
 from ackclock.stats import Estimate, mean_interval
-from ackclock.studies.large_pipes.paths import Path
+from ackclock.studies.large_pipes.paths import Bottleneck
 from ackclock.study import Evidence, Range, Tables
 from ackclock.study.cells import Reduce
 from ackclock.study.estimates import NOTHING, Array
@@ -24,7 +24,7 @@ def goodput_of_first(batch: Batch) -> pl.DataFrame:
     return batch.goodput.filter(pl.col("flow") == 0).select("seed", "t_s", "goodput_bps")
 
 
-def ramp(path: Path, share: float = 1.0) -> Reduce:
+def ramp(path: Bottleneck, share: float = 1.0) -> Reduce:
     """Reduces a batch to the time that the first flow takes to 90 % of its share."""
 
     def reduce(batch: Batch) -> pl.DataFrame:

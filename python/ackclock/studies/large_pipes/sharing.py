@@ -24,7 +24,7 @@ from ackclock.studies.large_pipes.paths import (
     PROTOCOLS,
     SENDERS,
     TCPW,
-    Path,
+    Bottleneck,
 )
 from ackclock.studies.large_pipes.runs import NO_BOUND
 from ackclock.studies.large_pipes.style import COLOUR, MARKER
@@ -120,7 +120,7 @@ def jain_per_run(table: pl.DataFrame) -> list[float]:
     ]
 
 
-def _same(tables: Tables, path: Path, protocol: str, n: int) -> pl.DataFrame:
+def _same(tables: Tables, path: Bottleneck, protocol: str, n: int) -> pl.DataFrame:
     t = tables["sharing.same"]
     return t.filter((pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == n))
 
@@ -166,7 +166,7 @@ def w20(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Path = ALABAMA) -> Array:
+def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck = ALABAMA) -> Array:
     """F of each run: NewReno's mean throughput beside X over that with all flows NewReno."""
     mixed = tables["sharing.mixed"].filter(
         (pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == n)
@@ -304,7 +304,7 @@ def over_time(tables: Tables) -> Figure:
     )
 
 
-def _newreno_share(tables: Tables, path: Path, protocol: str) -> Array:
+def _newreno_share(tables: Tables, path: Bottleneck, protocol: str) -> Array:
     t = tables["sharing.mixed"].filter(
         (pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == 2)
     )

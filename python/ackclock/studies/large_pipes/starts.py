@@ -14,7 +14,17 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.studies.large_pipes import paths
-from ackclock.studies.large_pipes.paths import ALABAMA, CALTECH, FAST, HSTCP, NEWRENO, PROTOCOLS, SENDERS, TCPW, Path
+from ackclock.studies.large_pipes.paths import (
+    ALABAMA,
+    CALTECH,
+    FAST,
+    HSTCP,
+    NEWRENO,
+    PROTOCOLS,
+    SENDERS,
+    TCPW,
+    Bottleneck,
+)
 from ackclock.studies.large_pipes.readings import QUEUE
 from ackclock.studies.large_pipes.runs import GOODPUT, NO_BOUND, column_of, geometric, mean_time, ramp
 from ackclock.studies.large_pipes.style import COLOUR
@@ -69,7 +79,7 @@ def run_ramps(plan: Plan) -> Data:
     return collect("ramps", cells, plan, numbered=True)
 
 
-def in_a_row(path: Path, protocol: str, queue: int | None = None, **keys: Any) -> Scenario:
+def in_a_row(path: Bottleneck, protocol: str, queue: int | None = None, **keys: Any) -> Scenario:
     """Ten runs, one after another; the hosts of Linux remember ssthresh."""
     each, every, interval = LONG[path.name]
     sender = SENDERS[protocol]
@@ -86,7 +96,7 @@ def in_a_row(path: Path, protocol: str, queue: int | None = None, **keys: Any) -
     )
 
 
-def own_time(path: Path) -> Reduce:
+def own_time(path: Bottleneck) -> Reduce:
     """Reduces a batch to the goodput of each run, in time since its start."""
     each, every, _ = LONG[path.name]
 
@@ -286,7 +296,7 @@ def w17(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def over_time(tables: Tables, path: Path, table: str, name: str, slides: str) -> Figure:
+def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: str) -> Figure:
     """Throughput over time with its spread over the runs of a group."""
     t = tables[table]
     empty = pl.col("of_group") == 0

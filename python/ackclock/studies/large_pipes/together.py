@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from ackclock.plot import Figure, new
-from ackclock.report import Block, Table
-from ackclock.report import Cell as Shown
+from ackclock.report import Block, Table, TableCell
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.studies.large_pipes import paths
@@ -145,7 +144,7 @@ def beside_the_slides(tables: Tables) -> Table:
         header=("protocol", "slide 12", "main reading", "all four"),
         rows=tuple(
             (
-                Shown(text=p, kind="head"),
+                TableCell(text=p, kind="head"),
                 number(PUBLISHED_S[p], "s"),
                 told(means(tables, p)),
                 told(means(tables, p, queue=queue, table="together.times")),

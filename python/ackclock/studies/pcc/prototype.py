@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ackclock.report import Cell, Table
+from ackclock.report import Table, TableCell
 from ackclock.studies.pcc import sweep
 from ackclock.studies.pcc.testbed import IDEAL, LONG, MININET, NO_CATCH_UP, OFTEN, PCC, RARE, TENTH, TESTBED
 from ackclock.study import Tables
@@ -48,10 +48,10 @@ def table(tables: Tables) -> Table:
     """Ours and theirs side by side."""
     found = cells(tables)
     sizes = sorted(found["buffer"].unique().to_list())
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     for (model,), own in found.group_by("model", maintain_order=True):
         by_size = {r["buffer"]: r for r in own.iter_rows(named=True)}
-        shown: list[Cell | str] = [Cell(text=str(model), kind="head")]
+        shown: list[TableCell | str] = [TableCell(text=str(model), kind="head")]
         for q in sizes:
             if q not in by_size:
                 shown.append("")
@@ -59,7 +59,7 @@ def table(tables: Tables) -> Table:
             r = by_size[q]
             text = f"{r['ours']:.2f} ({r['theirs']:.2f})"
             far = abs(r["difference"]) > WITHIN
-            shown.append(Cell(text=text, kind="differs") if far else text)
+            shown.append(TableCell(text=text, kind="differs") if far else text)
         rows.append(tuple(shown))
     far = found.filter(pl.col("difference").abs() > WITHIN).height
     return Table(

@@ -10,8 +10,7 @@ import polars as pl
 
 from ackclock import Batch
 from ackclock.plot import OKABE_ITO, Figure, new
-from ackclock.report import Cell as TableCell
-from ackclock.report import Table, paragraph
+from ackclock.report import Table, TableCell, paragraph
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval, paired_difference
 from ackclock.studies.pcc import arms

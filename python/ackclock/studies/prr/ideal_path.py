@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from ackclock.plot import Figure, new
-from ackclock.report import Block, Cell, Table, paragraph
+from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.studies.prr.published import PATTERNS
 from ackclock.studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937, SERIES, SSRB, UB, label
 from ackclock.study import (
@@ -200,19 +200,19 @@ def episodes_table(tables: Tables) -> Table:
         "cwnd_after_exit": "cwnd after exit",
     }
     e = tables["tables.episodes"]
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     for pattern in PATTERNS:
         for i, episode in enumerate(pattern.episodes):
             own = e.filter((pl.col("pattern") == pattern.name) & (pl.col("rule") == episode.rule))
             value = {r["quantity"]: r for r in own.iter_rows(named=True)}
-            head = (Cell(text=pattern.name, kind="head", span=len(pattern.episodes)),) if i == 0 else ()
+            head = (TableCell(text=pattern.name, kind="head", span=len(pattern.episodes)),) if i == 0 else ()
             cells = []
             for key in names:
                 v = value[key]
                 same = v["golden"] is None or v["computed"] == v["golden"]
                 text = f"{v['exact']:g}" + ("" if same else f" (expected {v['golden']:g})")
-                cells.append(Cell(text=text, kind="" if same else "differs"))
-            rows.append((*head, Cell(text=label(episode.rule), kind="head"), *cells))
+                cells.append(TableCell(text=text, kind="" if same else "differs"))
+            rows.append((*head, TableCell(text=label(episode.rule), kind="head"), *cells))
     return Table(
         caption="Whole episodes on the ideal path (ssthresh W/2, three duplicate ACKs). Windows and bursts in segments; RFC 6937's rules set no window at the end.",
         header=("losses", "rule", *names.values()),

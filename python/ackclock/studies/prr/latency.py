@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from ackclock.plot import Figure, new
-from ackclock.report import Block, Table, paragraph
-from ackclock.report import Cell as TableCell
+from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate
 from ackclock.studies.prr import path

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ackclock.plot import OKABE_ITO, Figure, new
-from ackclock.report import Block, Cell, Table, paragraph
+from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, quantile_interval
 from ackclock.studies.prr import fetches
@@ -237,16 +237,16 @@ def ends(tables: Tables) -> Figure:
 
 def population_table(tables: Tables) -> Table:
     """One row per setting and rule."""
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     s = pop.summary(tables)
     for setting in pop.SETTINGS:
         own = list(s.filter(pl.col("setting") == setting).iter_rows(named=True))
         for i, r in enumerate(own):
-            head = (Cell(text=setting, kind="head", span=len(own)),) if i == 0 else ()
+            head = (TableCell(text=setting, kind="head", span=len(own)),) if i == 0 else ()
             rows.append(
                 (
                     *head,
-                    Cell(text=name_of(r["arm"]), kind="head"),
+                    TableCell(text=name_of(r["arm"]), kind="head"),
                     f"{r['recoveries']:,}",
                     f"{100 * r['share_above']:.0f} / {100 * r['share_at']:.0f} / {100 * r['share_below']:.0f}",
                     " / ".join(number(r[q]) for q in ("exit_q05", "exit_q25", "exit_q50", "exit_q95")),

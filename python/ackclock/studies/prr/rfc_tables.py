@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from ackclock.report import Block, Cell, Prose, Table, items, paragraph
+from ackclock.report import Block, Prose, Table, TableCell, items, paragraph
 from ackclock.studies.prr.published import GENERAL_REMARKS, PATTERNS, TABLES, Pattern, PublishedRule, PublishedTable
 from ackclock.study import (
     Chapter,
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def differs(self) -> list[bool]:
-        """Cell by cell."""
+        """TableCell by cell."""
         return [a != b for a, b in zip(self.printed, self.computed, strict=True)]
 
 
@@ -225,19 +225,19 @@ def _wrapped(paragraph: str) -> list[str]:
 
 def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
     """A published table with the computed rows between, and its remarks."""
-    rows: list[tuple[Cell | str, ...]] = []
+    rows: list[tuple[TableCell | str, ...]] = []
     remarks: list[str] = []
     compared = list(compare(table))
     for rule in table.rules:
         own = [row for row in compared if row.rule is rule]
         for i, row in enumerate(own):
-            head = (Cell(text=rule.name, kind="head", span=2 * len(own)),) if i == 0 else ()
-            printed = (Cell(text=c, kind="faint") for c in row.printed)
+            head = (TableCell(text=rule.name, kind="head", span=2 * len(own)),) if i == 0 else ()
+            printed = (TableCell(text=c, kind="faint") for c in row.printed)
             computed = (
-                Cell(text=c, kind="differs" if d else "") for c, d in zip(row.computed, row.differs, strict=True)
+                TableCell(text=c, kind="differs" if d else "") for c, d in zip(row.computed, row.differs, strict=True)
             )
-            rows.append((*head, Cell(text=f"{row.name}, printed", kind="head faint"), *printed))
-            rows.append((Cell(text=f"{row.name}, here", kind="head"), *computed))
+            rows.append((*head, TableCell(text=f"{row.name}, printed", kind="head faint"), *printed))
+            rows.append((TableCell(text=f"{row.name}, here", kind="head"), *computed))
             if any(row.differs):
                 remarks.append(f"{rule.name}: {rule.remark}")
     setting = f"ssthresh {table.ssthresh}" + (f", RecoverFS {table.recover_fs}" if table.recover_fs else "")

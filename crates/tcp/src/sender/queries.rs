@@ -1,4 +1,4 @@
-//! What the sender tells of itself, to its connection and to TCP_INFO.
+//! What its connection and TCP_INFO can ask of the sender.
 
 use super::Sender;
 

@@ -1,4 +1,4 @@
-//! What a connection tells of itself; the snapshot in the spirit of TCP_INFO is in `info.rs`.
+//! What can be asked of a connection; the snapshot in the spirit of TCP_INFO is in `info.rs`.
 
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{Span, Time};
