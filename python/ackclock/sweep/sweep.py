@@ -148,6 +148,7 @@ class Sweep:
             raise ScenarioError(key="trace", found=quote(self.trace), allowed=one_of(str(self.trace), _TRACES))
         columns = [axis.column for axis in self.axes]
         taken = {"run", "cell", "key", "scenario", "seed", "digest", *self.recipe.metrics}
+        taken |= {"of", "number", "name", "group"}  # of the table `performance`
         for axis in self.axes:
             if columns.count(axis.column) > 1 or axis.column in taken:
                 raise ScenarioError(

@@ -406,7 +406,8 @@ def sweeps() -> Iterator[Input]:
     yield one("digits", SWEEP + '[axes]\n"flows.0.count" = [' + "9" * 5000 + "]")
     yield one("empty", "")
     yield one("no TOML", "x")
-    yield one("markup", SWEEP.replace('"k"', '"k"') + '[axes]\nname = ["[/x]", "$\\\\frac$", "<script>"]\n', True)
+    yield one("a column that is taken", SWEEP + '[axes]\nname = ["a", "b"]\n')
+    yield one("markup", SWEEP + '[names]\nname = "called"\n[axes]\nname = ["[/x]", "$\\\\frac$", "<script>"]\n', True)
     for argv in (
         ("sweep",), ("sweep", "run"), ("sweep", "run", "missing"), ("sweep", "run", "/dev/zero"), ("sweep", "run", "k.toml", "--jobs", "0"),
         ("sweep", "run", "k.toml", "--jobs", "x"), ("sweep", "run", "k.toml", "--until-width", "x"), ("sweep", "run", "k.toml", "--until-width", "nan%"),
