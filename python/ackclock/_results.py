@@ -439,7 +439,7 @@ def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "numbe
     """The table with a column `name`, of the group, behind another one."""
     import polars as pl
 
-    if not table.width or "name" in table.columns:
+    if not {"group", after} <= set(table.columns) or "name" in table.columns:  # a study keeps the columns that it reads
         return table
     labels = {i: group.label for i, group in enumerate(scenario.flows)}
     name = pl.col("group").replace_strict(labels, default=None, return_dtype=pl.String).alias("name")

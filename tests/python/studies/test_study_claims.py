@@ -41,6 +41,7 @@ from ackclock.study import (
     same,
     specification,
 )
+from ackclock.study.cells import Cell, collect
 from ackclock.study.note import Quoted, fill, typed_in
 from ackclock.study.reading import Curve, Specification, grid
 
@@ -458,3 +459,24 @@ def test_every_sentence_of_the_publications_has_a_claim_or_a_reason(name):
     assert len(rows) > 40
     ours = {"T10", "T11"} if name == "prr" else set()
     assert claims - named <= ours, claims - named
+
+
+def test_a_cell_keeps_the_columns_that_it_reads_and_no_others():
+    scenario = Scenario.from_dict(
+        {
+            "duration": "1 s",
+            "network": {"topology": "chain", "bottleneck": {"rate": "1 Mbit/s", "delay": "5 ms"}},
+            "flows": [{"workload": {"kind": "bulk"}}],
+        }
+    )
+    kept: list[list[str]] = []
+
+    def keep(batch):
+        kept.append(batch.flows.columns)
+        return batch.flows.select("seed", "goodput_bps")
+
+    cell = Cell(
+        scenario=scenario, keys={}, stream="s", seeds=2, needs={"flows": ("goodput_bps",)}, keep={"flows": keep}
+    )
+    assert collect("x", [cell], Plan(seeds=2)).tables["x.flows"].height == 2
+    assert kept == [["seed", "goodput_bps"]]
