@@ -112,7 +112,7 @@ def test_names_are_no_markup(folder: Path) -> None:
     assert (code, err) == (0, "")
     assert "written: res[a][/x]" in out
     (folder / "d.toml").write_text(
-        'name = "d"\nmetrics = ["goodput_bps"]\nscenario = "s.toml"\n[axes]\n"name" = ["$\\\\frac$", "$x^"]\n'
+        'name = "d"\nmetrics = ["goodput_bps"]\nscenario = "s.toml"\n[axes]\n"name" = ["$\\\\frac$", "$x^"]\n[names]\n"name" = "$case"\n'
     )
     assert _call(folder, "sweep", "run", "d.toml")[0] == 0
     code, _, err = _call(folder, "sweep", "plot", "d.toml")

@@ -20,9 +20,40 @@ if TYPE_CHECKING:
 
     from ackclock.sweep.campaign import Campaign
 
-__all__ = ["SAME", "TABLE", "Measure", "all_same", "by_cell", "distinct", "measure"]
+__all__ = ["COLUMNS", "SAME", "TABLE", "Measure", "all_same", "by_cell", "distinct", "measure"]
 
 TABLE = "performance"
+
+
+COLUMNS = frozenset(
+    [
+        "of",
+        "number",
+        "name",
+        "group",
+        "flow",
+        "flows",
+        "goodput_bps",
+        "share",
+        "bytes_acked",
+        "sent_packets",
+        "retransmissions",
+        "retransmission_share",
+        "rtos",
+        "dropped_packets",
+        "loss_share",
+        "mean_rtt_s",
+        "p50_rtt_s",
+        "p95_rtt_s",
+        "p99_rtt_s",
+        "mean_delay_s",
+        "p50_delay_s",
+        "p95_delay_s",
+        "p99_delay_s",
+        "time_to_share_s",
+    ]
+)
+"""Of the table and of the frames made of it: an axis is called otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,7 @@ from ackclock.scenario import Scenario
 from ackclock.scenario import load as load_scenario
 from ackclock.scenario._toml import check_keys
 from ackclock.sweep.axes import Axis, combinations
-from ackclock.sweep.measures import TABLE
+from ackclock.sweep.measures import COLUMNS, TABLE
 
 MOST_RUNS = 2_000_000
 """Runs of one sweep: each takes about 400 bytes of memory while it is planned."""
@@ -147,8 +147,7 @@ class Sweep:
         if self.trace not in _TRACES:
             raise ScenarioError(key="trace", found=quote(self.trace), allowed=one_of(str(self.trace), _TRACES))
         columns = [axis.column for axis in self.axes]
-        taken = {"run", "cell", "key", "scenario", "seed", "digest", *self.recipe.metrics}
-        taken |= {"of", "number", "name", "group"}  # of the table `performance`
+        taken = {"run", "cell", "key", "scenario", "seed", "digest", *self.recipe.metrics, *COLUMNS}
         for axis in self.axes:
             if columns.count(axis.column) > 1 or axis.column in taken:
                 raise ScenarioError(

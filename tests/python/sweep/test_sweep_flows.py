@@ -22,6 +22,7 @@ from ackclock.errors import InputError
 from ackclock.plot.figure import styled
 from ackclock.sweep import Axis, Precision, Store, Sweep, Threads, figures, read
 from ackclock.sweep import run as run_sweep
+from ackclock.sweep.measures import COLUMNS
 
 AIMD = """
 import time
@@ -96,6 +97,9 @@ def test_own_controller_over_buffers_and_seeds_killed_and_continued(tmp_path, mo
     results = read("own.sweep")
     assert results.runs.height == 60
 
+    assert set(results.performance.columns) - {"cell", "buffer", "seed", "flow"} <= COLUMNS, (
+        "no axis can be called like one of them"
+    )
     flows = results.flows
     assert flows.height == 120
     assert flows.filter(pl.col("flow") == 0)["name"].unique().to_list() == ["ours"]
