@@ -126,7 +126,7 @@ def _value(draw: Draw) -> Any:
     if kind <= 3:
         return f"{draw.one([draw.byte(), draw.number(4), -1, 0, 1, 0.1, 1e30, 'x'])} {draw.one(UNITS)}".strip()
     if kind == 4:
-        return {"kind": draw.one(KINDS), draw.one(KEYS): draw.one(VALUES)}
+        return {"kind": draw.one(KINDS), draw.one(KEYS): copy.deepcopy(draw.one(VALUES))}
     if kind == 5:
         return draw.number(1 + draw.byte() % 8)
     return copy.deepcopy(draw.one(VALUES))

@@ -30,8 +30,11 @@ from ackclock.errors import ScenarioError, nearest, one_of, quote
 from ackclock.own import named
 from ackclock.units import Dimension
 
+_DEEPEST = 20
+"""Tables within tables: deeper than any scenario, and a value of Python's may hold itself."""
 
-def _no_characters(value: Any) -> str | None:
+
+def _no_characters(value: Any, deep: int = 0) -> str | None:
     """A text within the value that cannot be written: half of a surrogate pair stands for no character."""
     if isinstance(value, str):
         if value.isascii():
@@ -43,8 +46,8 @@ def _no_characters(value: Any) -> str | None:
         return None
     if isinstance(value, Mapping):
         value = [*value, *value.values()]
-    if isinstance(value, list | tuple):
-        return next((broken for inner in value if (broken := _no_characters(inner)) is not None), None)
+    if isinstance(value, list | tuple) and deep < _DEEPEST:
+        return next((broken for inner in value if (broken := _no_characters(inner, deep + 1)) is not None), None)
     return None
 
 

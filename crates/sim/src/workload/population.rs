@@ -6,7 +6,7 @@
 
 use std::mem::size_of;
 
-use ackclock_core::schema::{Takes, Unit, COUNT, POSITIVE};
+use ackclock_core::schema::{Takes, Unit, COUNT, MOST_BYTES, POSITIVE};
 use ackclock_core::{table, Distribution, FlowId, Rate, Span, Stream};
 use ackclock_net::{LinkConfig, LossConfig, QueueConfig};
 
@@ -83,7 +83,7 @@ impl PopulationParams {
         let rtt = Span((self.rtt.draw(&mut stream).clamp(0.0, 3600.0) * 1e9) as u64);
         let rate_bps = (self.rate.draw(&mut stream) as u64).max(1);
         let loss = self.loss.draw(&mut stream).clamp(0.0, 1.0);
-        let bytes = (self.bytes.draw(&mut stream) as u64).max(1);
+        let bytes = (self.bytes.draw(&mut stream) as u64).clamp(1, MOST_BYTES);
 
         let mut lay = |direction: &str, delay: Span| {
             layout.add(LinkConfig {
