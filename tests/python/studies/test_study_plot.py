@@ -20,7 +20,7 @@ def trace() -> pl.DataFrame:
     return frame.with_columns(
         cwnd=pl.lit(10),
         pipe=pl.lit(2),
-        ssthresh=pl.Series([2**32 - 1] * 3 + [5] * 4, dtype=pl.UInt32),
+        ssthresh=pl.Series([None] * 3 + [5] * 4, dtype=pl.UInt32),
         sack_blocks=pl.Series([0, 0, 1, 0, 0, 0, 0], dtype=pl.UInt8),
         sack0_start=pl.lit(1000),
         sack0_end=pl.lit(2000),
