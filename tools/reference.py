@@ -1,4 +1,5 @@
-"""Writes docs/reference/scenario.md from the JSON Schema of a scenario, or checks that it is up to date (--check)."""
+"""Writes docs/reference/scenario.md from the JSON Schema of a scenario and docs/reference/tables.md from what the engine says of its
+tables, or checks that they are up to date (--check)."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ackclock.scenario import Scenario
+from ackclock.tables import Table, tables
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "scenario.md"
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 HEAD = """# Scenario keys
 
 A scenario is a TOML file, or the same keys given to `ackclock.Scenario`. Quantities carry their unit: `"1.2 Mbit/s"`,
@@ -19,16 +21,45 @@ list` says what each name stands for. This page is written by `make docs`.
 """
 
 
+TABLES = """# Tables and columns
+
+What a run leaves, in Python as frames of polars (`run.flows`, `run.acks`, ...), and with `ackclock run X --out DIR` as files of
+Parquet with the same names. Times are seconds from the start of the run, windows segments, sizes bytes; a share is a number
+from 0 to 1. A table without rows has no file. Tables of `run_batch` begin with a column `seed`. `ackclock tables NAME` prints one of
+these tables. This page is written by `make docs` from the engine's own description.
+
+| table | what it holds |
+| --- | --- |
+"""
+
+
 def main() -> int:
-    text = page(Scenario.model_json_schema())
-    if "--check" in sys.argv[1:]:
-        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-            return 0
-        print(f"{PAGE.name}: not up to date; run `make docs`", file=sys.stderr)
-        return 1
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    check = "--check" in sys.argv[1:]
+    stale = 0
+    for name, text in (("scenario.md", page(Scenario.model_json_schema())), ("tables.md", tables_page())):
+        path = FOLDER / name
+        if check and not (path.exists() and path.read_text(encoding="utf-8") == text):
+            print(f"{name}: not up to date; run `make docs`", file=sys.stderr)
+            stale = 1
+        elif not check:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    return stale
+
+
+def tables_page() -> str:
+    known = tables().values()
+    index = "".join(f"| [{table.name}](#{table.name}) | {cell(table.about)} |\n" for table in known)
+    return TABLES + index + "".join(table_section(table) for table in known)
+
+
+def table_section(table: Table) -> str:
+    lines = ["", f"## {table.name}", "", table.about, "", "| column | type | unit | meaning | null |"]
+    lines += ["| --- | --- | --- | --- | --- |"]
+    for column in table.columns.values():
+        cells = (f"`{column.name}`", column.type, column.unit, cell(column.meaning), cell(column.null))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def page(schema: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ __all__ = [
     "build",
     "check_conformance",
     "check_controller",
+    "columns",
     "controller_options",
     "cpu_time",
     "estimate_memory",
@@ -33,6 +34,7 @@ class Refusal(ValueError):
 
 def check_controller(name: str, options: dict[str, Any]) -> tuple[str, str, str] | None: ...
 def schema() -> dict[str, Any]: ...
+def columns() -> list[tuple[str, str, list[tuple[str, str, str, str, str]]]]: ...
 def controller_options() -> dict[str, list[tuple[str, str, str, str]]]: ...
 
 _Column: TypeAlias = tuple[str, bytes | list[str]]

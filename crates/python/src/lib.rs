@@ -32,7 +32,7 @@ mod _engine {
     #[pymodule_export]
     use super::interrupt::PyStop;
     #[pymodule_export]
-    use super::schema::schema;
+    use super::schema::{columns, schema};
     #[pymodule_export]
     use super::Refusal;
     #[pymodule_export]
@@ -516,18 +516,18 @@ fn tables(py: Python<'_>, tables: Vec<Table>) -> PyResult<Bound<'_, PyDict>> {
 
 fn column(py: Python<'_>, column: Column) -> PyResult<(&'static str, Bound<'_, PyAny>)> {
     let raw = |bytes: &[u8]| PyBytes::new(py, bytes).into_any();
-    Ok(match column {
-        Column::F8(v) => ("f8", raw(bytemuck::cast_slice(&v))),
-        Column::I8(v) => ("i8", raw(bytemuck::cast_slice(&v))),
-        Column::U4(v) => ("u4", raw(bytemuck::cast_slice(&v))),
-        Column::N4(v) => ("n4", raw(bytemuck::cast_slice(&v))),
-        Column::U1(v) => ("u1", raw(&v)),
-        Column::Bool(v) => ("bool", raw(&v)),
+    let kind = column.kind();
+    let values = match column {
+        Column::F8(v) => raw(bytemuck::cast_slice(&v)),
+        Column::I8(v) => raw(bytemuck::cast_slice(&v)),
+        Column::U4(v) | Column::N4(v) => raw(bytemuck::cast_slice(&v)),
+        Column::U1(v) | Column::Bool(v) => raw(&v),
         Column::Text { codes, names } => {
             let names: Vec<_> = names.iter().map(|name| PyString::new(py, name)).collect();
-            ("str", PyList::new(py, codes.iter().map(|&code| &names[code as usize]))?.into_any())
+            PyList::new(py, codes.iter().map(|&code| &names[code as usize]))?.into_any()
         }
-    })
+    };
+    Ok((kind, values))
 }
 
 #[cfg(target_endian = "big")]

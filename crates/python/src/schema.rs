@@ -25,6 +25,25 @@ pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
+/// A column: name, type, unit, meaning, and what null means.
+type ColumnLine = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+/// Every table of a run: name, what it holds, and its columns.
+#[pyfunction]
+pub fn columns() -> Vec<(&'static str, &'static str, Vec<ColumnLine>)> {
+    let types = ackclock_sim::columns::types();
+    let lines = ackclock_sim::columns::TABLES.iter().zip(types).map(|(table, (_, types))| {
+        // the variables of controllers, of which that run has none, are floats
+        let kinds = types.iter().map(|(_, kind)| *kind).chain(std::iter::repeat("f8"));
+        let columns = table.columns.iter().zip(kinds);
+        let line = |(column, kind): (&ackclock_sim::columns::ColumnAbout, _)| {
+            (column.name, kind, column.unit, column.meaning, column.null)
+        };
+        (table.name, table.about, columns.map(line).collect())
+    });
+    lines.collect()
+}
+
 fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Flag(on) => on.into_pyobject(py)?.to_owned().into_any(),

@@ -7,7 +7,7 @@
 //! | [`Scenario`] | `build`: [`topology`] (links, ways), [`hosts`] (settings of each end), `machines`, [`workload`], [`starts`] | a world, ready to run |
 //! | a world | [`world`] (the event loop), [`transport`] and [`udp`] (the ends) | packets and events |
 //! | events | `observe` (samples), [`flow`], [`tally`] and `histogram` (sums and rows), [`capture`] | rows |
-//! | rows | [`output`], [`table`] | tables |
+//! | rows | [`output`], [`table`]; [`columns`] says what they mean | tables |
 //! | tables | [`summary`] | metrics |
 //!
 //! [`batch`] does this for many seeds, [`estimate`] says beforehand how much memory it takes. Modules are public where the
@@ -18,6 +18,7 @@ pub mod batch;
 pub mod bounds;
 mod build;
 pub mod capture;
+pub mod columns;
 pub mod cpu;
 pub mod error;
 pub mod estimate;

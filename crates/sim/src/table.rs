@@ -28,6 +28,19 @@ pub enum Column {
 }
 
 impl Column {
+    /// Name of its type.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Column::F8(_) => "f8",
+            Column::I8(_) => "i8",
+            Column::U4(_) => "u4",
+            Column::N4(_) => "n4",
+            Column::U1(_) => "u1",
+            Column::Bool(_) => "bool",
+            Column::Text { .. } => "str",
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         match self {

@@ -314,6 +314,19 @@ def list_names(json: Json = False) -> None:
 
 
 @app.command()
+def tables(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="One of them, with its columns.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what the tables of a run hold: every column with its type, its unit and what null stands for."""
+    from ackclock.cli import _tools
+
+    _tools.tables(name, as_json=json)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of a scenario."""
     from ackclock.cli import _tools

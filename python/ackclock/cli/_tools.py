@@ -1,10 +1,11 @@
-"""`ackclock list`, `schema`, `bench`, `fidelity` and `--version`."""
+"""`ackclock list`, `tables`, `schema`, `bench`, `fidelity` and `--version`."""
 
 from __future__ import annotations
 
 import typer
 
 from ackclock.cli import _terminal
+from ackclock.errors import InputError, one_of, quote
 
 
 def version() -> None:
@@ -39,6 +40,39 @@ def names(*, as_json: bool) -> None:
         for name, takes, default, about in parameters:
             given = f"{takes}; {default}" if default else takes
             typer.echo(f"  {controller + ': ' + name:<{width}}  {about} ({given})")
+
+
+def tables(name: str | None, *, as_json: bool) -> None:
+    """List the tables of a run, or the columns of one."""
+    from dataclasses import asdict
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from ackclock.tables import tables as described
+
+    known = described()
+    if name is not None and name not in known:
+        raise InputError(f"table: found {quote(name)}; allowed: {one_of(name, known)}")
+    wanted = list(known.values()) if name is None else [known[name]]
+    if as_json:
+        _terminal.show_json(
+            {t.name: {"about": t.about, "columns": [asdict(c) for c in t.columns.values()]} for t in wanted}
+        )
+        return
+    shown = Table(box=None, pad_edge=False)
+    if name is None:
+        for title in ("table", "what it holds"):
+            shown.add_column(title, overflow="fold")
+        for table in wanted:
+            shown.add_row(table.name, Text(table.about))
+        _terminal.show(shown)
+        return
+    for title in ("column", "type", "unit", "meaning", "null"):
+        shown.add_column(title, overflow="fold")
+    for column in wanted[0].columns.values():
+        shown.add_row(column.name, column.type, column.unit, Text(column.meaning), Text(column.null))
+    _terminal.show(Text(wanted[0].about + "\n"), shown)
 
 
 def schema() -> None:
