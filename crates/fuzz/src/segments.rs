@@ -21,6 +21,11 @@ const MOST_POLLED: u32 = 100_000;
 const MOST_TIMERS: u32 = 1_000;
 /// Inputs that one connection gets.
 const MOST_INPUTS: u32 = 300;
+/// Bytes of the send buffer that the application sets.
+const MOST_BUFFERED: u64 = 1 << 20;
+/// Segments polled and counted anew, after which an input is over: a few long windows would take the time of thousands of
+/// other inputs.
+const MOST_WORK: u64 = 10_000;
 
 /// How it went.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +50,7 @@ pub fn play(data: &[u8]) -> Outcome {
     };
     end.settle();
     for _ in 0..MOST_INPUTS {
-        if draw.is_empty() {
+        if draw.is_empty() || end.work > MOST_WORK {
             break;
         }
         end.input(&mut draw);
@@ -72,9 +77,10 @@ fn config(draw: &mut Draw) -> Config {
         config.rule = Rule::by_name(draw.one(recovery::REGISTRY).0).expect("invariant: a known rule");
     }
     if on(4) {
-        let limit = draw
-            .flag()
-            .then(|| SendLimit { bytes: 4_608 + draw.number(1448) as u64 % (1 << 22), most: 1 << 22 });
+        let limit = draw.flag().then(|| SendLimit {
+            bytes: 4_608 + draw.number(1448) as u64 % MOST_BUFFERED,
+            most: MOST_BUFFERED,
+        });
         let tso = draw.flag().then_some(Tso::LINUX);
         config.buffers = Some(Buffers { limit, notsent_lowat: u64::MAX, tso });
     }
@@ -123,6 +129,7 @@ struct End {
     explicit_reads: bool,
     /// The application may write without end; then the peer's windows have a bound, so that an input takes little time.
     endless: bool,
+    work: u64,
     outcome: Outcome,
 }
 
@@ -141,6 +148,7 @@ impl End {
             shift,
             explicit_reads: config.explicit_reads,
             endless,
+            work: 0,
             outcome: Outcome::default(),
         }
     }
@@ -305,7 +313,7 @@ impl End {
                     probes: 1 + draw.byte() % 127,
                 }),
             ),
-            9 => self.conn.set_send_buffer(SendLimit::fixed(4_608 + bytes as u64)),
+            9 => self.conn.set_send_buffer(SendLimit::fixed(4_608 + bytes as u64 % MOST_BUFFERED)),
             10 => self.conn.set_notsent_lowat(1 + bytes as u64),
             11 => self.conn.set_max_pacing_rate(if bytes == 0 { u64::MAX } else { bytes as u64 }),
             12 => self.conn.set_segment_limit(bytes.max(1)),
@@ -370,6 +378,7 @@ impl End {
             assert!(polled < MOST_POLLED, "segments without end: {seg:?}, {:?}", self.conn.info());
             let _ = self.conn.complete_packet(self.now, &mut seg);
             self.outcome.left += 1;
+            self.work += 1;
             let (_, nxt) = self.conn.sending();
             assert!(seg.seq + seg.seq_len() <= nxt.max(1), "beyond what was sent: {seg:?}");
             assert!(seg.rexmit == 0 || seg.len > 0 || seg.flags.has(Flags::FIN), "{seg:?}");
@@ -392,6 +401,7 @@ impl End {
         let reduces = matches!(info.ca_state, CaState::Recovery | CaState::Cwr | CaState::Loss);
         let waits = reduces && info.unacked > 0 && self.conn.next_deadline() < Time::NEVER;
         assert!(info.cwnd >= 1 || waits || self.conn.is_done(), "{info:?}");
+        self.work += info.unacked as u64;
         self.conn.recount();
     }
 }
