@@ -68,6 +68,9 @@ TABLES = sorted(COLUMNS)
 
 with closing(sqlite3.connect(_WHOLE / "state.sqlite")) as _db:
     DATABASE = _db.serialize()
+# One connection, on which an input is a transaction taken back, so that statements are compiled once, not for each input.
+_kept = sqlite3.connect(":memory:", isolation_level=None, cached_statements=1024)
+_kept.deserialize(DATABASE)
 SWEEP = (_WHOLE / "sweeps" / "k" / "sweep.toml").read_bytes()
 
 
@@ -98,28 +101,38 @@ def _sweep(draw: Draw) -> bool:
 
 
 def _database(draw: Draw) -> bool:
-    whole, edits = bytearray(DATABASE), 1 + draw.byte() % 4
+    edits = 1 + draw.byte() % 4
     if draw.byte() % 4 == 0:
+        whole = bytearray(DATABASE)
         for _ in range(edits):
             _exchange(whole, draw)
-        edits = 0
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        db.deserialize(bytes(whole))
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+            db.deserialize(bytes(whole))
+            return _read(db)
+    try:
+        _kept.execute("BEGIN")
         for _ in range(edits):
-            _alter(db, draw)
-        try:
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            return False  # so it is not opened
-        try:
-            check(db, _WHOLE)
-            for line in _described(db):
-                one_line(line)
-        except sqlite3.OperationalError:
-            return False  # of `check`: which `to_read` says in a line
-        except AckclockError as error:
-            one_line(str(error))
-            return False
+            _alter(_kept, draw)
+        return _read(_kept)
+    finally:
+        if _kept.in_transaction:  # SQLite ends it itself after some errors
+            _kept.execute("ROLLBACK")
+
+
+def _read(db: sqlite3.Connection) -> bool:
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        return False  # so it is not opened
+    try:
+        check(db, _WHOLE)
+        for line in _described(db):
+            one_line(line)
+    except sqlite3.OperationalError:
+        return False  # of `check`: which `to_read` says in a line
+    except AckclockError as error:
+        one_line(str(error))
+        return False
     return True
 
 

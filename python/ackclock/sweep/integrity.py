@@ -150,6 +150,12 @@ _KINDS = {
     "files": {"part": _WHOLE, "name": _NAME, "bytes": _WHOLE, "sha256": "typeof({0}) = 'blob' AND length({0}) = 32"},
 }
 """What each column holds. (SQLite takes anything in any column.)"""
+_OTHER = {
+    table: {column: f"NOT coalesce({kind.format(column)}, 0)" for column, kind in kinds.items()}
+    for table, kinds in _KINDS.items()
+}
+_ANY_OTHER = {table: f"SELECT 1 FROM {table} WHERE {' OR '.join(of.values())} LIMIT 1" for table, of in _OTHER.items()}
+"""What it does not hold: one walk through the table, not one for each column."""
 
 
 def _unlike(db: sqlite3.Connection) -> str | None:
@@ -162,11 +168,9 @@ def _unlike(db: sqlite3.Connection) -> str | None:
             return f"no table {table}"
         if missing := sorted(kinds.keys() - there):
             return f"no column {missing[0]} of {table}"
-        other = {column: f"NOT coalesce({kind.format(column)}, 0)" for column, kind in kinds.items()}
-        # one walk through the table, not one for each column
-        if db.execute(f"SELECT 1 FROM {table} WHERE {' OR '.join(other.values())} LIMIT 1").fetchone():
+        if db.execute(_ANY_OTHER[table]).fetchone():
             column = next(
-                c for c, is_so in other.items() if db.execute(f"SELECT 1 FROM {table} WHERE {is_so}").fetchone()
+                c for c, other in _OTHER[table].items() if db.execute(f"SELECT 1 FROM {table} WHERE {other}").fetchone()
             )
             return f"{table}.{column} holds what no store writes"
     return None
