@@ -10,6 +10,7 @@ import copy
 import datetime
 import math
 import os
+import pickle
 import tempfile
 import threading
 import time
@@ -28,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "scenarios").glob("*.toml"))
 TEXTS = [file.read_text(encoding="utf-8") for file in FILES]
 TABLES = [{**tomllib.loads(text), "duration": "20 ms"} for text in TEXTS]
+PICKLED = [pickle.dumps(table) for table in TABLES]
+"""To have one of one's own in a fraction of the time that `deepcopy` takes."""
 
 MEMORY = 32 * 2**20
 LONGEST_NS = 50_000_000
@@ -88,7 +91,7 @@ def _from_text(draw: Draw) -> Scenario:
 
 
 def _from_values(draw: Draw) -> Scenario:
-    values = copy.deepcopy(draw.one(TABLES))
+    values = pickle.loads(draw.one(PICKLED))
     for _ in range(1 + draw.byte() % 5):
         _edit(values, draw)
     return Scenario.from_dict(values)
