@@ -589,6 +589,64 @@ def compare(
 
 
 @app.command()
+def evaluate(
+    controller: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.py:CLASS", help="The candidate: a controller by name, or your own.", show_default=False
+        ),
+    ],
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
+    ] = None,
+    rival: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE.py:CLASS", help="Another controller to show beside it.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few cells of each situation, three seeds: an indication.")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Every cell up to 100 Mbit/s, up to 80 seeds.")] = False,
+    gigabit: Annotated[bool, typer.Option("--gigabit", help="With --full: also the cells of 1 Gbit/s.")] = False,
+    rows: Annotated[str | None, typer.Option(metavar="ID,...", help="Only these situations.")] = None,
+    statement: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML with the author's texts for sections 5.3.1, 5.3.2 and 8.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of report and runs (default: NAME.evaluate).")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 also if a situation with a MUST shows no difference.")
+    ] = False,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = None,
+    json: Json = False,
+) -> int:
+    """Put a congestion controller into the situations of RFC 9743, against CUBIC in its place. Exit code 1 if it is worse in one.
+
+    Your own class is executed. A folder that exists goes on where it was left.
+    """
+    from ackclock.cli import _evaluate, _workers
+
+    asked = _evaluate.Options(
+        options=option or [],
+        rival=rival,
+        quick=quick,
+        full=full,
+        rows=rows,
+        gigabit=gigabit,
+        statement=_path(statement, "--statement"),
+        out=_path(out, "--out"),
+        strict=strict,
+        workers=_workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or []),
+        as_json=json,
+    )
+    return _evaluate.run(controller, asked)
+
+
+@app.command()
 def diff(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Scenario (TOML).", show_default=False)] = None,
     seed: Annotated[

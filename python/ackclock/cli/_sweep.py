@@ -52,7 +52,7 @@ def run(
                     sweep, folder, executor, precision=precision, retry=retry, progress=told(tell), stop=stop
                 )
 
-        results, status = _stoppable(work, stop)
+        results, status = stoppable(work, stop)
     for lost in status.lost:
         _terminal.warn(f"ackclock: {lost}: made again")
     if as_json:
@@ -229,7 +229,7 @@ def compare(
                     stop=stop,
                 )
 
-        found = _stoppable(work, stop)
+        found = stoppable(work, stop)
     if as_json:
         _terminal.show_json(found.to_json())
     else:
@@ -307,7 +307,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _stoppable(work: Callable[[], T], stop: threading.Event) -> T:
+def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
     """Ctrl-C once: keep what is done and end; twice: end. What is to be kept may take longer than a run."""
     ended: list[T] = []
 

@@ -64,7 +64,7 @@ def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
         )
     at = sorted({v for line in lines.values() for v in line.x})
     if log_x:
-        _log(ax.xaxis, at, ax.set_xscale)
+        log_axis(ax.xaxis, at, ax.set_xscale)
     if len(at) <= 6:
         ax.set_xticks(at, [f"{v:.3g}" for v in at])
 
@@ -138,7 +138,7 @@ def draw_distributions(ax: Any, samples: Mapping[str, Sequence[float]], *, log_x
         )
     ax.set_ylim(0, 1.02)
     if log_x:
-        _log(ax.xaxis, [v for values in samples.values() for v in values], ax.set_xscale)
+        log_axis(ax.xaxis, [v for values in samples.values() for v in values], ax.set_xscale)
 
 
 def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, log_x: bool) -> None:
@@ -150,7 +150,7 @@ def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[fl
     for look, (x, y) in zip(series(list(points)), points.values(), strict=True):
         ax.plot(x, y, ls="none", color=look.colour, marker=look.marker, ms=5.5, mec="white", mew=0.5, label=look.label)
     if log_x:
-        _log(ax.xaxis, delay.tolist(), ax.set_xscale)
+        log_axis(ax.xaxis, delay.tolist(), ax.set_xscale)
 
 
 def hide_rest(axes: Any, used: int) -> None:
@@ -179,7 +179,8 @@ def front(delay: np.ndarray[Any, Any], speed: np.ndarray[Any, Any]) -> list[int]
     return found
 
 
-def _log(axis: Any, values: Sequence[float], set_scale: Any) -> None:
+def log_axis(axis: Any, values: Sequence[float], set_scale: Any) -> None:
+    """A logarithmic axis with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     set_scale("log")

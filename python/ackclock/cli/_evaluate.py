@@ -1,0 +1,175 @@
+"""`ackclock evaluate`."""
+
+from __future__ import annotations
+
+import threading
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ackclock.cli import _terminal
+from ackclock.cli._sweep import stoppable, told
+from ackclock.cli._workers import Workers
+from ackclock.errors import InputError, quote
+
+if TYPE_CHECKING:
+    from ackclock.evaluate import Evaluation, Plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """The options of the command."""
+
+    options: Sequence[str]
+    rival: str | None
+    quick: bool
+    full: bool
+    rows: str | None
+    gigabit: bool
+    statement: Path | None
+    out: Path | None
+    strict: bool
+    workers: Workers
+    as_json: bool
+
+
+def run(controller: str, asked: Options) -> int:
+    """Evaluate; exit code 1 if a row is worse."""
+    from ackclock.evaluate import evaluate, page
+    from ackclock.evaluate.files import to_json
+
+    asked.workers.check()
+    plan = _plan(controller, asked)
+    statements = _statements(asked.statement)
+    folder = asked.out or Path(f"{plan.candidate.name.partition(':')[0].removesuffix('.py')}.evaluate")
+    if not folder.exists():
+        _terminal.writable_folder(folder)
+    stop = threading.Event()
+    with _terminal.progress() as tell:
+
+        def work() -> Evaluation:
+            with asked.workers.open() as executor:
+                return evaluate(plan, folder, executor, progress=told(tell), stop=stop)
+
+        found = stoppable(work, stop)
+    place = page.write(found, folder, statements=statements)
+    if asked.as_json:
+        _terminal.show_json(to_json(found, statements=statements))
+    else:
+        _terminal.show(_table(found))
+        typer.echo(page.conclusion(found))
+        typer.echo(f"digest over all digests: {found.digest}")
+        typer.echo(f"report: {place}")
+    worse = any(r.verdict == "worse" for r in found.rows)
+    open_ = any(r.verdict == "no difference shown" and r.row.level == "MUST" for r in found.rows)
+    return 1 if worse or (asked.strict and open_) else 0
+
+
+def _plan(controller: str, asked: Options) -> Plan:
+    from ackclock.evaluate import Arm, Plan
+    from ackclock.evaluate.harness import REFERENCE
+
+    if asked.quick and asked.full:
+        raise InputError("--full: found it beside --quick; allowed: one of them, or neither for the standard scale")
+    options = dict(_option(text) for text in asked.options)
+    name = _checked(controller, options, "CONTROLLER")
+    if options:
+        name += " (" + ", ".join(f"{k}={v}" for k, v in options.items()) + ")"
+    rival = None
+    if asked.rival is not None:
+        if asked.rival == REFERENCE:
+            raise InputError(f"--rival: found {quote(REFERENCE)}, the reference anyway; allowed: another controller")
+        rival = Arm(role="rival", name=_checked(asked.rival, {}, "--rival"), controller=_resolved(asked.rival))
+    plan = Plan(
+        candidate=Arm(role="candidate", name=name, controller=_resolved(controller), options=options),
+        rival=rival,
+        scale="quick" if asked.quick else "full" if asked.full else "standard",
+        only=tuple(r.strip() for r in asked.rows.split(",")) if asked.rows is not None else (),
+        gigabit=asked.gigabit,
+    )
+    _ = plan.rows  # refused before anything runs
+    return plan
+
+
+def _resolved(controller: str) -> str:
+    from ackclock.own import anchored, named
+
+    return anchored(controller, Path.cwd()) if named(controller) else controller
+
+
+def _checked(controller: str, options: Mapping[str, Any], what: str) -> str:
+    """The name of a controller, which exists and obeys the rules of all controllers."""
+    from ackclock.controllers import check
+    from ackclock.errors import ScenarioError
+    from ackclock.own import described, named, short
+    from ackclock.scenario import Scenario
+
+    try:
+        network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}}
+        flows = {"congestion_control": controller, **({"congestion_control_options": dict(options)} if options else {})}
+        Scenario.from_dict({"duration": "1 s", "network": network, "flows": [flows]}).to_engine_json()
+    except ScenarioError as error:
+        place = what if error.key.endswith("congestion_control") else "--option"
+        raise InputError(f"{place}: found {error.found}; allowed: {error.allowed}") from None
+    if named(controller):
+        made = described(_resolved(controller), options).load()
+        if isinstance(made, type):
+            check(made)
+        return short(controller)
+    return controller
+
+
+def _option(text: str) -> tuple[str, bool | float | str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise InputError(f"--option: found {quote(text)}; allowed: NAME=VALUE")
+    if value in ("true", "false"):
+        return key, value == "true"
+    try:
+        return key, float(value) if not value.lstrip("-").isdecimal() else int(value)
+    except ValueError:
+        return key, value
+
+
+def _statements(path: Path | None) -> dict[str, str]:
+    """What the author says, section by section."""
+    from ackclock.evaluate.rows.text import STATEMENTS
+
+    if path is None:
+        return {}
+    allowed = f"a TOML file with texts for {', '.join(quote(s) for s in STATEMENTS)}"
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"--statement {path}: cannot be read ({(error.strerror or str(error)).lower()}); allowed: {allowed}"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"--statement {path}: found no valid TOML ({error}); allowed: {allowed}") from None
+    for key, value in found.items():
+        if key not in STATEMENTS or not isinstance(value, str):
+            raise InputError(f"--statement {path}: found {quote(key)}; allowed: {allowed}")
+    return found
+
+
+def _table(found: Evaluation) -> Any:
+    from rich.table import Table
+
+    from ackclock.evaluate.page import lines
+
+    plan = found.plan
+    first, most = plan.counts
+    seeds = f"{first}" if first == most else f"{first} to {most}"
+    table = Table(
+        title=f"{plan.candidate.name} in CUBIC's place, scale {plan.scale}, {seeds} seeds, margins ours",
+        title_justify="left",
+    )
+    for head in ("row", "RFC 9743", "level", "situation", "verdict", "worst cell"):
+        table.add_column(head, overflow="fold")
+    for line in lines(found):
+        table.add_row(*line)
+    return table

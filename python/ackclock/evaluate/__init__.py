@@ -1,0 +1,24 @@
+"""What RFC 9743 asks of a new congestion controller, as runs with verdicts: no worse than CUBIC in CUBIC's place, or worse.
+
+The RFC gives no thresholds, and is no checklist. Margins, paths and durations are ours, and the report says so.
+"""
+
+from ackclock.evaluate.harness import Evaluation, Plan, evaluate
+from ackclock.evaluate.rows import rows
+from ackclock.evaluate.situation import PLACE, Arm, Cell, Measure, Row
+from ackclock.evaluate.verdict import Judged, RowVerdict, Verdict
+
+__all__ = [
+    "PLACE",
+    "Arm",
+    "Cell",
+    "Evaluation",
+    "Judged",
+    "Measure",
+    "Plan",
+    "Row",
+    "RowVerdict",
+    "Verdict",
+    "evaluate",
+    "rows",
+]

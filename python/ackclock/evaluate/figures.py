@@ -1,0 +1,211 @@
+"""Figures of an evaluation: throughput against delay, harm, and the worst cell of a row over time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ackclock.evaluate.harness import REFERENCE, Evaluation
+from ackclock.evaluate.verdict import Judged, RowVerdict, Verdict, judge, judge_part
+from ackclock.plot import Figure
+from ackclock.plot.grid import Line, draw_bars, log_axis, series
+from ackclock.stats import bootstrap_mean
+
+
+def named(evaluation: Evaluation, arm: str) -> str:
+    """What figures call an arm."""
+    plan = evaluation.plan
+    if arm == "candidate":
+        return plan.candidate.name if plan.candidate.name != REFERENCE else f"{plan.candidate.name} (candidate)"
+    return plan.rival.name if arm == "rival" and plan.rival is not None else arm
+
+
+def arms(evaluation: Evaluation) -> list[str]:
+    """Keys of all arms."""
+    return [a.key for a in evaluation.plan.arms]
+
+
+def as_candidate(evaluation: Evaluation, row: RowVerdict, arm: str) -> Verdict | None:
+    """What the row's verdict would be if this arm were the candidate."""
+    found: list[Judged] = []
+    for j in row.cells:
+        theirs = evaluation.numbers.get((row.row.id, j.cell.id, j.measure.name, arm))
+        if theirs is not None:
+            reference = evaluation.numbers[(row.row.id, j.cell.id, j.measure.name, REFERENCE)]
+            found.append(judge(j.measure, j.cell, theirs, reference))
+    return judge_part(row.row, found).verdict if found else None
+
+
+def overview(evaluation: Evaluation) -> list[Figure]:
+    """Those of rows 12 and 8, if they were run."""
+    return [f for f in (_scatter(evaluation), _harm(evaluation)) if f is not None]
+
+
+def _row(evaluation: Evaluation, name: str) -> RowVerdict | None:
+    return next((r for r in evaluation.rows if r.row.id == name and r.cells), None)
+
+
+def _scatter(evaluation: Evaluation) -> Figure | None:
+    import polars as pl
+
+    row = _row(evaluation, "12")
+    if row is None:
+        return None
+    cells = list({j.cell.id: j.cell for j in row.cells}.values())
+    table: list[dict[str, Any]] = []
+    for cell in cells:
+        for arm in arms(evaluation):
+            got = {}
+            for measure in ("utilisation", "p95 queue delay"):
+                values = [
+                    v for v in evaluation.numbers[("12", cell.id, measure, arm)].numbers.values() if math.isfinite(v)
+                ]
+                got[measure] = sum(values) / len(values) if values else math.nan
+            table.append({"cell": cell.id, "rate_bps": cell.about["rate_bps"], "controller": named(evaluation, arm),
+                          "utilisation": got["utilisation"], "p95_queue_delay_s": got["p95 queue delay"]})  # fmt: skip
+    data = pl.DataFrame(table)
+    rates = sorted(set(data["rate_bps"]))
+
+    def draw() -> Any:
+        from ackclock.plot.style import new
+
+        figure, axes = new(3.4 * len(rates) if len(rates) > 1 else 5.0, 3.4, ncols=len(rates), squeeze=False)
+        for ax, rate in zip(axes[0], rates, strict=True):
+            for look in series([named(evaluation, a) for a in arms(evaluation)]):
+                some = data.filter((pl.col("rate_bps") == rate) & (pl.col("controller") == look.label))
+                delay = (some["p95_queue_delay_s"] * 1e3).to_numpy()
+                ax.plot(delay.clip(min=0.05), some["utilisation"].to_numpy() * 100, ls="none", color=look.colour, marker=look.marker,
+                        ms=5.5, mec="white", mew=0.5, label=look.label)  # fmt: skip
+            log_axis(
+                ax.xaxis, [max(v * 1e3, 0.05) for v in data["p95_queue_delay_s"] if math.isfinite(v)], ax.set_xscale
+            )
+            ax.invert_xaxis()
+            ax.set_title(f"{rate / 1e6:g} Mbit/s")
+            ax.set_xlabel("p95 queue delay, ms")
+        axes[0][0].set_ylabel("utilisation, %")
+        axes[0][0].legend()
+        return figure
+
+    return Figure(
+        name="throughput-delay",
+        title="Throughput against delay, alone on a drop-tail path",
+        caption="A point for each path of row 12, the mean over its seeds. Better is up and to the right.",
+        draw=draw,
+        data={"throughput-delay": data},
+    )
+
+
+def _harm(evaluation: Evaluation) -> Figure | None:
+    import polars as pl
+
+    row = _row(evaluation, "8")
+    if row is None:
+        return None
+    name = "harm to the other's goodput"
+    cells = [
+        c
+        for c in {j.cell.id: j.cell for j in row.cells}.values()
+        if (c.about["rate_bps"], c.about["rtt_s"], c.about["own"], c.about["others"]) == (10e6, 0.04, 1, 1)
+    ]
+    victims = [v for v in ("reno", "cubic", "bbr3") if any(c.about["victim"] == v for c in cells)]
+    table: list[dict[str, Any]] = []
+    for cell in cells:
+        for arm in arms(evaluation):
+            found = evaluation.numbers.get(("8", cell.id, name, arm))
+            if found is None:
+                continue
+            e = bootstrap_mean([v for v in found.numbers.values() if math.isfinite(v)])
+            table.append({"victim": cell.about["victim"], "buffer_bdp": cell.about["buffer_bdp"], "controller": named(evaluation, arm),
+                          "harm": e.value, "low": e.low, "high": e.high})  # fmt: skip
+    if not table:
+        return None
+    data = pl.DataFrame(table)
+
+    def draw() -> Any:
+        from ackclock.plot.style import new
+
+        figure, axes = new(
+            3.6 * len(victims) if len(victims) > 1 else 5.0, 3.4, ncols=len(victims), squeeze=False, sharey=True
+        )
+        for ax, victim in zip(axes[0], victims, strict=True):
+            some = data.filter(pl.col("victim") == victim)
+            buffers = sorted(set(some["buffer_bdp"]))
+            bars = {}
+            for label in [named(evaluation, a) for a in arms(evaluation)]:
+                one = some.filter(pl.col("controller") == label).sort("buffer_bdp")
+                if one.height:
+                    at = [buffers.index(b) for b in one["buffer_bdp"]]
+                    bars[label] = Line(
+                        x=at,
+                        y=(one["harm"] * 100).to_list(),
+                        low=(one["low"] * 100).to_list(),
+                        high=(one["high"] * 100).to_list(),
+                    )
+            draw_bars(ax, [f"{b:g} BDP" for b in buffers], bars)
+            ax.set_title(f"{victim} is the other")
+            ax.set_xlabel("buffer")
+        axes[0][0].set_ylabel("harm to its goodput, %")
+        axes[0][0].legend()
+        return figure
+
+    return Figure(
+        name="harm",
+        title="Harm to one other flow at 10 Mbit/s, 40 ms",
+        caption="What the other flow lost of the goodput that it has alone, with 95 % intervals. An equal share is a harm of 50 %.",
+        draw=draw,
+        data={"harm": data},
+    )
+
+
+def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
+    """Goodput of every group in the row's worst cell, with the candidate and with CUBIC in its place."""
+    import polars as pl
+
+    j = row.worst
+    assert j is not None, "the row was tested"
+    frames = {}
+    for arm in ("candidate", REFERENCE):
+        rows = evaluation.over_time[(row.row.id, arm)]
+        scenario = evaluation.scenarios[(row.row.id, j.cell.id, arm)]
+        names = [group.label for group in scenario.flows for _ in range(group.count)]
+        numbered = rows.with_columns(group=pl.Series([names[f] for f in rows["flow"]], dtype=pl.String))
+        grouped = numbered.group_by("t_s", "group").agg(pl.col("goodput_bps").sum()).sort("t_s")
+        frames[arm] = _smoothed(grouped)
+
+    def draw() -> Any:
+        from ackclock.plot.style import new
+
+        figure, axes = new(8.6, 2.6, ncols=2, sharey=True)
+        for ax, (arm, frame) in zip(axes, frames.items(), strict=True):
+            labels = [g.label for g in evaluation.scenarios[(row.row.id, j.cell.id, arm)].flows]
+            for look in series(list(dict.fromkeys(labels))):
+                one = frame.filter(pl.col("group") == look.label)
+                shown = named(evaluation, arm) if look.label in ("candidate", "long") else look.label
+                ax.plot(one["t_s"], one["goodput_bps"] / 1e6, color=look.colour, ls=look.dash, label=shown)
+            ax.set_title(named(evaluation, arm) if arm == "candidate" else "CUBIC in its place")
+            ax.set_xlabel("time, s")
+            ax.set_ylim(bottom=0)
+            ax.legend(fontsize=7.5)
+        axes[0].set_ylabel("goodput, Mbit/s")
+        return figure
+
+    return Figure(
+        name=f"worst-{row.row.id}",
+        title=f"Row {row.row.id}, {row.row.title}: {row.verdict}",
+        caption=f"Worst cell by “{j.measure.name}”: {j.cell.words}. Seed {j.worst_seed}, the worst of {j.difference.n}.",
+        draw=draw,
+        data=frames,
+    )
+
+
+def _smoothed(frame: Any) -> Any:
+    """At most some 150 points a line."""
+    import polars as pl
+
+    times = frame["t_s"].unique().sort()
+    step = max(1, len(times) // 150)
+    if step == 1:
+        return frame
+    width = float(times[1] - times[0]) * step
+    binned = frame.with_columns(t_s=((pl.col("t_s") - 1e-9) / width).floor() * width + width)
+    return binned.group_by("t_s", "group").agg(pl.col("goodput_bps").mean()).sort("t_s")

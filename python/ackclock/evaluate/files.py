@@ -1,0 +1,218 @@
+"""The folder of an evaluation: scenarios that run as they stand, every number, `evaluate.json` and `junit.xml`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
+
+from ackclock.evaluate.harness import REFERENCE, Evaluation
+from ackclock.evaluate.rows.text import STATEMENTS
+from ackclock.evaluate.verdict import Judged, RowVerdict
+from ackclock.stats import Estimate
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock.scenario import Scenario
+
+SCHEMA = "ackclock.evaluate/1"
+
+
+def alarms() -> list[dict[str, Any]]:
+    """How often the harness was wrong about CUBIC against itself: a recorded run for each scale."""
+    found: list[dict[str, Any]] = json.loads(files("ackclock.evaluate").joinpath("alarms.json").read_text("utf-8"))
+    return found
+
+
+def scenario_file(row: str, cell: str, arm: str) -> str:
+    """Where a cell's scenario lies in the folder."""
+    return f"cells/{row}/{cell}.{arm or 'alone'}.toml"
+
+
+def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate") -> str:
+    """What runs the worst cell of a row again, in the folder of the evaluation."""
+    worst = row.worst
+    assert worst is not None, "the row was tested"
+    own = " --own-code" if arm == "candidate" and evaluation.plan.candidate.controller.count(".py:") else ""
+    return f"ackclock run {scenario_file(row.row.id, worst.cell.id, arm)} --seed {worst.worst_seed}{own}"
+
+
+def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
+    """Each cell under each arm, as it was run. A controller's file lies beside them."""
+    from ackclock.own import named
+
+    for (row, cell, arm), scenario in evaluation.scenarios.items():
+        place = folder / scenario_file(row, cell, arm)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        text = scenario.to_toml()
+        for _, name in scenario.controllers():
+            if named(name):
+                file = Path(name.rpartition(":")[0])
+                (folder / "cells" / file.name).write_bytes(file.read_bytes())
+                text = text.replace(json.dumps(name), json.dumps(f"../{file.name}:{name.rpartition(':')[2]}"))
+        place.write_text(text, encoding="utf-8")
+
+
+def cells_table(evaluation: Evaluation) -> pl.DataFrame:
+    """A row for each run and measure: row, cell, measure, arm, seed, value, digest, scenario."""
+    import polars as pl
+
+    columns: dict[str, list[Any]] = {
+        n: [] for n in ("row", "cell", "measure", "arm", "seed", "value", "digest", "scenario")
+    }
+    for (row, cell, measure, arm), values in evaluation.numbers.items():
+        for seed, value in values.numbers.items():
+            for name, entry in zip(
+                columns,
+                (row, cell, measure, arm, seed, value, values.digests[seed], scenario_file(row, cell, arm)),
+                strict=True,
+            ):
+                columns[name].append(entry)
+    return pl.DataFrame(columns, schema_overrides={"seed": pl.Int64, "value": pl.Float64})
+
+
+def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The evaluation as plain values; null for what is not finite."""
+    from ackclock.sweep import engine_identity
+
+    plan = evaluation.plan
+    version, _, build = engine_identity().partition("+")
+    first, most = plan.counts
+    return {
+        "schema": SCHEMA,
+        "engine": {"version": version, "build": build, "profile": "linux-6", "backend": "sim"},
+        "controller": {
+            "name": plan.candidate.name,
+            "source": _source(plan.candidate.controller),
+            "options": dict(plan.candidate.options),
+        },
+        "rival": plan.rival.name if plan.rival else None,
+        "reference": REFERENCE,
+        "scale": plan.scale,
+        "seeds": {"first": 1, "count": first, "max": most},
+        "margins": "ours",
+        "digest": evaluation.digest,
+        "summary": {v.replace(" ", "_"): n for v, n in evaluation.summary().items()},
+        "false_alarms": next((a for a in alarms() if a["scale"] == plan.scale), None),
+        "rows": [_row_json(evaluation, row) for row in evaluation.rows],
+        "statements": {section: (statements or {}).get(section, "missing") for section in STATEMENTS},
+    }
+
+
+def _source(controller: str) -> dict[str, str]:
+    from ackclock.own import described, named, short
+
+    if not named(controller):
+        return {"kind": "built in", "name": controller}
+    return {"kind": "file", "name": short(controller), "sha256": described(controller, {}).digest}
+
+
+def _row_json(evaluation: Evaluation, found: RowVerdict) -> dict[str, Any]:
+    row, worst = found.row, found.worst
+    return {
+        "id": row.id,
+        "section": row.section,
+        "level": row.level,
+        "title": row.title,
+        "quote": row.quote,
+        "verdict": found.verdict,
+        "measure": found.measure,
+        "reason": found.reason,
+        "remark": found.remark,
+        "difference_in_margins": None if found.difference is None else estimate(found.difference),
+        "worst": None
+        if worst is None
+        else {
+            "cell": worst.cell.id,
+            "victim": worst.cell.about.get("victim", ""),
+            "scenario": scenario_file(row.id, worst.cell.id, "candidate"),
+            "reference_scenario": scenario_file(row.id, worst.cell.id, REFERENCE),
+            "seed": worst.worst_seed,
+            "command": command(evaluation, found),
+            **_judged_json(evaluation, found, worst),
+        },
+        "cells": [
+            {"id": j.cell.id, "about": dict(j.cell.about), **_judged_json(evaluation, found, j)} for j in found.cells
+        ],
+        "needs": list(row.needs),
+        "note": row.note,
+    }
+
+
+def _judged_json(evaluation: Evaluation, found: RowVerdict, j: Judged) -> dict[str, Any]:
+    seeds = list(j.by_seed)
+    digests = evaluation.digests[(found.row.id, j.cell.id, "candidate")]
+    return {
+        "measure": j.measure.name,
+        "unit": j.measure.unit,
+        "better": j.measure.better,
+        "judged": j.measure.judged,
+        "n": j.difference.n,
+        "candidate": estimate(j.candidate),
+        "reference": estimate(j.reference),
+        "difference": {**estimate(j.difference), "margin": finite(j.margin)},
+        "by_seed": {str(s): finite(j.by_seed[s]) for s in seeds},
+        "digests": {str(s): digests[s] for s in seeds},
+        "distinct_digests": j.distinct,
+        "verdict": j.verdict,
+        "note": j.note,
+    }
+
+
+def estimate(e: Estimate) -> dict[str, float | int | None]:
+    """An estimate as plain values."""
+    return {"value": finite(e.value), "low": finite(e.low), "high": finite(e.high), "n": e.n}
+
+
+def finite(value: float) -> float | None:
+    """None for what JSON cannot say."""
+    return value if math.isfinite(value) else None
+
+
+def to_junit(evaluation: Evaluation) -> str:
+    """A suite for each row, a case for each measure of each cell; worse is a failure where the row is."""
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
+    for found in evaluation.rows:
+        cases: list[str] = []
+        failures = skipped = 0
+        head = f"row {found.row.id}: {found.row.title}"
+        said = f"<testcase classname={quoteattr(head)} name={quoteattr('the row')}"
+        if found.verdict == "worse":
+            failures += 1
+            message = f"worse: {found.reason}" + (f"; {command(evaluation, found)}" if found.worst else "")
+            cases.append(f"{said}><failure message={quoteattr(message)}/></testcase>")
+        elif found.verdict in ("not tested", "not applicable"):
+            skipped += 1
+            cases.append(f"{said}><skipped message={quoteattr(f'{found.verdict}: {found.reason}')}/></testcase>")
+        else:
+            cases.append(
+                f'{said}><properties><property name="verdict" value={quoteattr(found.verdict)}/></properties></testcase>'
+            )
+        for j in found.cells:
+            name = f"{j.cell.id}: {j.measure.name}"
+            d = j.difference
+            value = f"{j.verdict}: {d.value:.4g}, {d.low:.4g} to {d.high:.4g}, margin {j.margin:.4g}, n {d.n}"
+            case = f"<testcase classname={quoteattr(head)} name={quoteattr(name)}"
+            if j.verdict == "not tested":
+                skipped += 1
+                cases.append(f"{case}><skipped message={quoteattr(j.note)}/></testcase>")
+            else:
+                cases.append(
+                    f'{case}><properties><property name="verdict" value={quoteattr(value)}/></properties></testcase>'
+                )
+        lines.append(
+            f'<testsuite name={quoteattr(head)} tests="{len(cases)}" failures="{failures}" skipped="{skipped}">'
+        )
+        lines += [*cases, "</testsuite>"]
+    return "\n".join([*lines, "</testsuites>", ""])
+
+
+def scenario_of(evaluation: Evaluation, row: RowVerdict, arm: str) -> Scenario:
+    """The scenario of a row's worst cell."""
+    assert row.worst is not None, "the row was tested"
+    return evaluation.scenarios[(row.row.id, row.worst.cell.id, arm)]

@@ -1,0 +1,171 @@
+"""The frame of every cell: a dumbbell, drawn starts, a warm-up. All of it is our choice; the RFC gives no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ackclock.evaluate.situation import PLACE, Cell, Scale
+
+PACKET = 1500 * 8
+"""Bits of a packet."""
+
+PAYLOAD = 1448 / 1500
+"""Part of a full packet that an application sees, with timestamps."""
+
+LEAST_BDP = 4.0
+"""Packets. A path that holds fewer is left out, but for row 18."""
+
+LEAST_BUFFER = 4
+"""Packets."""
+
+
+def bdp_packets(mbit: float, rtt_ms: float) -> float:
+    """Bandwidth-delay product, packets."""
+    return mbit * 1e3 * rtt_ms / PACKET
+
+
+def buffer_packets(mbit: float, rtt_ms: float, bdp: float) -> int:
+    """A buffer of so many BDP, packets."""
+    return max(LEAST_BUFFER, round(bdp * bdp_packets(mbit, rtt_ms)))
+
+
+def warm_up_s(rtt_ms: float) -> float:
+    """What is not counted, s."""
+    return max(10.0, 50 * rtt_ms / 1e3)
+
+
+def measured_s(rtt_ms: float) -> float:
+    """What is counted, s."""
+    return max(50.0, 200 * rtt_ms / 1e3)
+
+
+def flows(name: str, controller: str = PLACE, *, rtt_ms: float, count: int = 1, **more: Any) -> dict[str, Any]:
+    """A group of bulk flows that start within two round trips, at least 100 ms."""
+    return {
+        "name": name,
+        "count": count,
+        "congestion_control": controller,
+        "workload": {"kind": "bulk"},
+        "start": {"kind": "uniform", "low": "0 s", "high": f"{max(100.0, 2 * rtt_ms):g} ms"},
+        **more,
+    }
+
+
+VOICE: Mapping[str, Any] = {"name": "probe", "workload": {"kind": "voice"}}
+"""A telephone call, whose delay is that of whoever shares the queue."""
+
+
+def shorts(name: str, controller: str, *, load: float) -> dict[str, Any]:
+    """Short transfers: Poisson arrivals, sizes lognormal with a median of 30 kB."""
+    sizes = {"kind": "lognormal", "median": "30000 bytes", "sigma": 1.5}
+    arrivals = {"kind": "poisson", "load": load}
+    return {
+        "name": name,
+        "congestion_control": controller,
+        "workload": {"kind": "transactions", "bytes": sizes, "arrivals": arrivals, "max_open": 1000},
+    }
+
+
+def dumbbell(
+    groups: Sequence[Mapping[str, Any]],
+    *,
+    mbit: float,
+    rtt_ms: float,
+    bdp: float | None = None,
+    packets: int | None = None,
+    queue: Mapping[str, Any] | None = None,
+    forward: Mapping[str, Any] | None = None,
+    backward: Mapping[str, Any] | None = None,
+    access: Sequence[Mapping[str, Any]] | None = None,
+    seconds: float | None = None,
+    warm_up: float | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The keys of a scenario.
+
+    Parameters
+    ----------
+    groups
+        Groups of flows.
+    mbit, rtt_ms
+        Of the bottleneck, and of the whole path.
+    bdp, packets
+        Its buffer, as one of them.
+    queue
+        Instead of drop-tail; a buffer given as well becomes its limit.
+    forward, backward
+        More keys of the bottleneck, one direction each.
+    access
+        Senders' links, taken in turn; else each is ten times as fast as the bottleneck, with a jitter of one packet.
+    seconds, warm_up
+        Of the run; else as the frame has it.
+    record
+        What else is recorded.
+    """
+    limit = packets if packets is not None else None if bdp is None else buffer_packets(mbit, rtt_ms, bdp)
+    kept = {**(queue or {"kind": "drop-tail"}), **({} if limit is None else {"limit": f"{limit} packets"})}
+    link = {"rate": f"{mbit:g} Mbit/s", "delay": f"{rtt_ms / 2:g} ms"}
+    jitter_us = min(PACKET / mbit, 1000.0)
+    network: dict[str, Any] = {
+        "topology": "dumbbell",
+        "access": {"rate": f"{10 * mbit:g} Mbit/s", "jitter": f"{jitter_us:.0f} us"},
+        "bottleneck": {**link, "queue": kept, **(forward or {})},
+    }
+    if access is not None:
+        network = {**network, "topology": "wishbone", "access_list": [dict(a) for a in access]}
+        del network["access"]
+    if backward is not None:
+        network["reverse"] = {"bottleneck": {**link, "queue": {"kind": "drop-tail"}, **backward}}
+    begin = warm_up_s(rtt_ms) if warm_up is None else warm_up
+    return {
+        "duration": f"{begin + measured_s(rtt_ms) if seconds is None else seconds:g} s",
+        "network": network,
+        "flows": [dict(group) for group in groups],
+        "record": {"performance": True, "warm_up": f"{begin:g} s", "goodput_interval": "1 s", **(record or {})},
+    }
+
+
+def about(mbit: float, rtt_ms: float, bdp: float | None = None, what: str = "", **more: Any) -> dict[str, Any]:
+    """What names a cell."""
+    found: dict[str, Any] = {"rate_bps": mbit * 1e6, "rtt_s": rtt_ms / 1e3}
+    if bdp is not None:
+        found["buffer_bdp"] = bdp
+    return {**found, **more, **({"what": what} if what else {})}
+
+
+def path_id(mbit: float, rtt_ms: float, bdp: float | None = None) -> str:
+    """A path in a file name."""
+    return f"{mbit:g}M-{rtt_ms:g}ms" + ("" if bdp is None else f"-{bdp:g}bdp")
+
+
+RATES, RTTS, BUFFERS = (1, 10, 100, 1000), (10, 40, 100, 300), (0.25, 1, 2, 8)
+
+
+def grid(quick: Sequence[tuple[float, float, float]] = ()) -> Iterator[tuple[float, float, float, Scale]]:
+    """Rate (Mbit/s), RTT (ms) and buffer (BDP) of every path that holds at least four packets, with its scale.
+
+    The standard scale has all RTTs at 10 Mbit/s, and 40 ms (1 Mbit/s: 100 ms) at the other rates; the full one has all.
+    """
+    for mbit in RATES:
+        for rtt_ms in RTTS:
+            for bdp in BUFFERS:
+                if bdp_packets(mbit, rtt_ms) < LEAST_BDP:
+                    continue
+                middle = rtt_ms == (100 if mbit == 1 else 40)
+                scale: Scale = "standard" if mbit == 10 or (middle and mbit < 1000) else "full"
+                yield mbit, rtt_ms, bdp, "quick" if (mbit, rtt_ms, bdp) in quick else scale
+
+
+def cell(
+    name: str, scenario: Mapping[str, Any], labels: Mapping[str, Any], *, scale: Scale = "standard", alone: bool = False
+) -> Cell:
+    """A cell; one with a rate of 1 Gbit/s is marked."""
+    return Cell(
+        id=name,
+        scenario=scenario,
+        about=labels,
+        scale=scale,
+        alone=alone,
+        gigabit=labels.get("rate_bps", 0) >= 1e9,
+    )

@@ -1,0 +1,308 @@
+"""Runs the cells of an evaluation under every arm, adds seeds where they help, and judges."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ackclock.errors import InputError, UnavailableError, one_of, quote
+from ackclock.evaluate.rows import rows as all_rows
+from ackclock.evaluate.situation import Arm, Cell, Row, Scale, Tables, filled, without
+from ackclock.evaluate.verdict import Judged, RowVerdict, Values, judge, judge_rows, more_seeds
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock.scenario import Scenario
+    from ackclock.sweep import Executor, Status, Store
+
+NAME = "evaluate"
+"""Of the sweep in the store."""
+
+REFERENCE = "cubic"
+INFORMATION = ("reno", "bbr3")
+"""Shown in the candidate's place beside it; no verdict rests on them."""
+
+SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "full": (10, 80)}
+"""Of each cell: at first, and at most."""
+
+KEPT = (
+    ("performance", None),
+    ("goodput", ("t_s", "flow", "goodput_bps")),
+    ("transactions", ("flow", "bytes", "total_s", "done")),
+    ("flows", ("flow", "completion_s", "dsacks", "undos", "spurious_rtos")),
+    ("acks", ("t_s", "event")),
+)
+"""Tables of each run."""
+
+Key = tuple[str, str, str]
+"""Row, cell, arm; the arm of a cell without the candidate is empty."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is asked for.
+
+    Parameters
+    ----------
+    candidate
+        Controller, and its name.
+    rival
+        Another arm whose numbers are shown.
+    scale
+        How many cells and seeds.
+    only
+        Ids of rows; empty: all.
+    gigabit
+        Also cells of 1 Gbit/s.
+    seeds
+        At first, and at most; None: those of the scale.
+    """
+
+    candidate: Arm
+    rival: Arm | None = None
+    scale: Scale = "standard"
+    only: tuple[str, ...] = ()
+    gigabit: bool = False
+    seeds: tuple[int, int] | None = None
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Rows asked for.
+
+        Raises
+        ------
+        InputError
+            If there is no such row.
+        """
+        known = {row.id: row for row in all_rows()}
+        for name in self.only:
+            if name not in known:
+                raise InputError(f"--rows: found {quote(name)}; allowed: {one_of(name, list(known))}")
+        return [row for key, row in known.items() if not self.only or key in self.only]
+
+    @property
+    def arms(self) -> list[Arm]:
+        """Who stands in the candidate's place, the candidate first."""
+        found = [self.candidate, Arm(role="reference", name=REFERENCE, controller=REFERENCE)]
+        if self.rival is not None:
+            found.append(self.rival)
+        if self.scale != "quick":
+            taken = {self.candidate.name, *([self.rival.name] if self.rival else [])}
+            found += [Arm(role="information", name=n, controller=n) for n in INFORMATION if n not in taken]
+        return found
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Seeds of each cell: at first, and at most."""
+        return self.seeds or SEEDS[self.scale]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What came of it.
+
+    Parameters
+    ----------
+    plan
+        What was asked for.
+    rows
+        Verdicts.
+    numbers
+        Measures under every arm: (row, cell, measure, arm) -> number by seed.
+    digests
+        (row, cell, arm) -> digest by seed.
+    scenarios
+        (row, cell, arm) -> scenario. An empty arm: without the candidate.
+    over_time
+        (row, arm) -> goodput over time (t_s, flow, goodput_bps) in the row's worst cell, under its worst seed.
+    """
+
+    plan: Plan
+    rows: Sequence[RowVerdict]
+    numbers: Mapping[tuple[str, str, str, str], Values] = field(repr=False)
+    digests: Mapping[Key, Mapping[int, str]] = field(repr=False)
+    scenarios: Mapping[Key, Scenario] = field(repr=False)
+    over_time: Mapping[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all digests."""
+        import hashlib
+
+        text = "".join(
+            f"{'/'.join(key)} {seed} {digest}\n"
+            for key, found in sorted(self.digests.items())
+            for seed, digest in sorted(found.items())
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def summary(self) -> dict[str, int]:
+        """Verdict -> number of rows."""
+        from ackclock.evaluate.verdict import VERDICTS
+
+        return {v: sum(r.verdict == v for r in self.rows) for v in VERDICTS}
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A cell under one arm."""
+
+    row: Row
+    cell: Cell
+    arm: Arm | None
+    scenario: Scenario
+    seeds: range
+
+    @property
+    def key(self) -> Key:
+        return (self.row.id, self.cell.id, "" if self.arm is None else self.arm.key)
+
+
+def evaluate(
+    plan: Plan,
+    folder: Path,
+    executor: Executor,
+    *,
+    progress: Callable[[Status], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Evaluation:
+    """Make the runs that the folder's store does not hold yet, and judge.
+
+    Raises
+    ------
+    InputError
+        If a run is refused, such as one whose controller raises an error.
+    UnavailableError
+        If it was stopped early; what was done is kept, and the next call goes on there.
+    """
+    from ackclock.sweep import Store
+
+    first, most = plan.counts
+    entries = _entries(plan, range(1, first + 1))
+    with Store(folder / "store", write=True) as store:
+        while True:
+            frames = _made(store, entries, executor, progress, stop)
+            found = _judged(plan, entries, frames)
+            if not _extend(plan, entries, found, most):
+                break
+        return _evaluation(plan, entries, frames, found)
+
+
+def _entries(plan: Plan, seeds: range) -> list[_Entry]:
+    from ackclock.scenario import Scenario
+
+    found = []
+    for row in plan.rows:
+        for cell in row.at(plan.scale, gigabit=plan.gigabit):
+            for arm in plan.arms:
+                scenario = Scenario.from_dict(filled(cell.scenario, arm.controller, arm.options))
+                found.append(_Entry(row=row, cell=cell, arm=arm, scenario=scenario, seeds=seeds))
+            if cell.alone:
+                scenario = Scenario.from_dict(without(cell.scenario))
+                found.append(_Entry(row=row, cell=cell, arm=None, scenario=scenario, seeds=seeds))
+    return found
+
+
+def _made(
+    store: Store,
+    entries: Sequence[_Entry],
+    executor: Executor,
+    progress: Callable[[Status], None] | None,
+    stop: threading.Event | None,
+) -> dict[Key, Tables]:
+    """Runs of every entry, made or found. Rows that look at the same scenario share its runs."""
+    from ackclock._results import named_groups
+    from ackclock.sweep import Campaign, Cell, Recipe
+
+    recipe = Recipe(metrics=(), tables=KEPT)
+    cells = [Cell(scenario=e.scenario, keys={}, seeds=e.seeds) for e in entries]
+    campaign = Campaign(store, cells, recipe, name=NAME, anew=False)
+    status = campaign.run(executor, progress=progress, stop=stop)
+    if not status.finished:
+        raise UnavailableError(
+            f"stopped after {status.done:,} of {status.total:,} runs; the same command goes on from there"
+        )
+    if status.failed:
+        raise InputError(f"{status.failed} runs failed: {store.failures(NAME, 1)[0][2]}")
+    store.compact(recipe.text)
+    runs = campaign.by_cell("runs")
+    tables: dict[str, list[pl.DataFrame]] = {name: campaign.by_cell(name) for name, _ in KEPT}
+    found: dict[Key, Tables] = {}
+    for i, entry in enumerate(entries):
+        frames = {name: tables[name][i] for name, _ in KEPT}
+        frames["performance"] = named_groups(frames["performance"], entry.scenario)
+        digests = dict(zip(runs[i]["seed"].to_list(), runs[i]["digest"].to_list(), strict=True))
+        found[entry.key] = Tables(frames, digests)
+    for entry in entries:
+        if entry.arm is not None and entry.cell.alone:
+            found[entry.key].alone = found[(entry.row.id, entry.cell.id, "")]
+    return found
+
+
+def values(tables: Tables, cell: Cell, row: Row) -> dict[str, Values]:
+    """Every measure of a row, in one cell under one arm."""
+    return {m.name: Values(numbers=m.of(tables, cell), digests=tables.digests) for m in row.measures}
+
+
+_Found = dict[tuple[str, str], list[Judged]]
+
+
+def _judged(plan: Plan, entries: Sequence[_Entry], frames: Mapping[Key, Tables]) -> _Found:
+    found: _Found = {}
+    for row, cell in _cells(entries):
+        ours = values(frames[(row.id, cell.id, plan.candidate.key)], cell, row)
+        theirs = values(frames[(row.id, cell.id, REFERENCE)], cell, row)
+        found[(row.id, cell.id)] = [
+            judge(m, cell, ours[m.name], theirs[m.name]) for m in row.measures if ours[m.name].numbers
+        ]
+    return found
+
+
+def _cells(entries: Sequence[_Entry]) -> list[tuple[Row, Cell]]:
+    return list({(e.row.id, e.cell.id): (e.row, e.cell) for e in entries}.values())
+
+
+def _extend(plan: Plan, entries: Sequence[_Entry], found: _Found, most: int) -> bool:
+    """Give more seeds to cells that they may settle; arms for information keep those that they have."""
+    more = False
+    for entry in entries:
+        if entry.arm is not None and entry.arm.role == "information":
+            continue
+        wanted = more_seeds(found[(entry.row.id, entry.cell.id)], plan.scale, most)
+        if wanted > len(entry.seeds):
+            entry.seeds = range(1, wanted + 1)
+            more = True
+    return more
+
+
+def _evaluation(plan: Plan, entries: Sequence[_Entry], frames: Mapping[Key, Tables], found: _Found) -> Evaluation:
+    by_row = [
+        (row, [j for cell in row.at(plan.scale, gigabit=plan.gigabit) for j in found[(row.id, cell.id)]])
+        for row in plan.rows
+    ]
+    numbers = {}
+    for entry in entries:
+        if entry.arm is not None:
+            for name, kept in values(frames[entry.key], entry.cell, entry.row).items():
+                numbers[(entry.row.id, entry.cell.id, name, entry.arm.key)] = kept
+    rows = judge_rows(by_row)
+    over_time = {}
+    for found_row in rows:
+        worst = found_row.worst
+        for arm in ("candidate", REFERENCE):
+            if worst is not None and worst.worst_seed is not None:
+                goodput = frames[(found_row.row.id, worst.cell.id, arm)].rows("goodput")
+                over_time[(found_row.row.id, arm)] = goodput[worst.worst_seed]
+    return Evaluation(
+        plan=plan,
+        rows=rows,
+        numbers=numbers,
+        digests={e.key: frames[e.key].digests for e in entries},
+        scenarios={e.key: e.scenario for e in entries},
+        over_time=over_time,
+    )

@@ -1,0 +1,277 @@
+"""What is measured of a run. Each function makes a number per seed of the tables that a cell's runs left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ackclock.evaluate.frame import PAYLOAD
+from ackclock.evaluate.situation import Cell, Tables
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Of = Callable[[Tables, Cell], dict[int, float]]
+
+SENT = ("send", "rtx", "tlp")
+"""Events of a trace that are transmissions."""
+
+
+def column(name: str, group: str = "") -> Of:
+    """A column of `performance`, of a group or of all flows."""
+    return lambda t, _: t.group(group, name) if group else t.whole(name)
+
+
+def utilisation(group: str = "") -> Of:
+    """Goodput by the most that the bottleneck's rate leaves of it."""
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        most = c.about["rate_bps"] * PAYLOAD
+        return {seed: value / most for seed, value in column("goodput_bps", group)(t, c).items()}
+
+    return of
+
+
+def queue_delay(name: str = "p95_delay_s", group: str = "") -> Of:
+    """One-way delay less that of the idle path, s."""
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        return {seed: value - c.base_delay_s for seed, value in column(name, group)(t, c).items()}
+
+    return of
+
+
+def harm_to_goodput(group: str) -> Of:
+    """(x - y) / x: what the victim lost of what it has alone (Ware et al., HotNets 2019)."""
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        assert t.alone is not None, "the cell runs the victim alone, too"
+        alone = t.alone.group(group, "goodput_bps")
+        beside = t.group(group, "goodput_bps")
+        return {s: (alone[s] - y) / alone[s] if alone.get(s) else math.nan for s, y in beside.items()}
+
+    return of
+
+
+def harm_to_delay(group: str) -> Of:
+    """(y - x) / y of the 95th percentile of the one-way delay."""
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        assert t.alone is not None, "the cell runs the victim alone, too"
+        alone = t.alone.group(group, "p95_delay_s")
+        beside = t.group(group, "p95_delay_s")
+        return {s: (y - alone[s]) / y if y and s in alone else math.nan for s, y in beside.items()}
+
+    return of
+
+
+def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int, list[float]]:
+    """Goodput of each flow in whole windows, by flow."""
+    import polars as pl
+
+    late = rows.filter(pl.col("t_s") > begin_s + 1e-9)
+    if not late.height:
+        return {}
+    number = ((late["t_s"] - begin_s - 1e-6) / length_s).floor()
+    last = late["t_s"].max()
+    assert isinstance(last, float)
+    whole = int((last - begin_s + 1e-6) // length_s)
+    means = (
+        late.with_columns(w=number).filter(pl.col("w") < whole).group_by("flow", "w").agg(pl.col("goodput_bps").mean())
+    )
+    found: dict[int, list[float]] = {}
+    for flow, _, value in means.sort("flow", "w").iter_rows():
+        found.setdefault(flow, []).append(value)
+    return found
+
+
+def starved(flows: Sequence[int], *, of: int) -> Of:
+    """Share of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an equal share.
+
+    Parameters
+    ----------
+    flows
+        Numbers of those looked at.
+    of
+        How many share the bottleneck.
+    """
+
+    def share(t: Tables, c: Cell) -> dict[int, float]:
+        fair = c.about["rate_bps"] * PAYLOAD / of
+        length, begin = max(10.0, 100 * c.about["rtt_s"]), max(1.0, 20 * c.about["rtt_s"])
+        found = {}
+        for seed, rows in t.rows("goodput").items():
+            windows = [v for f, v in _in_windows(rows, length, begin).items() if f in flows]
+            values = [v for one in windows for v in one]
+            found[seed] = sum(v < 0.1 * fair for v in values) / len(values) if values else math.nan
+        return found
+
+    return share
+
+
+def least_share(flows: Sequence[int], *, of: int) -> Of:
+    """The least share of an equal share that a flow has in a window, as for `starved`."""
+
+    def share(t: Tables, c: Cell) -> dict[int, float]:
+        fair = c.about["rate_bps"] * PAYLOAD / of
+        length, begin = max(10.0, 100 * c.about["rtt_s"]), max(1.0, 20 * c.about["rtt_s"])
+        found = {}
+        for seed, rows in t.rows("goodput").items():
+            windows = [v for f, v in _in_windows(rows, length, begin).items() if f in flows]
+            found[seed] = min((v / fair for one in windows for v in one), default=math.nan)
+        return found
+
+    return share
+
+
+def jain(length_s: float = 10.0, begin_s: float = 10.0) -> Of:
+    """Jain's index in windows, their mean."""
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("goodput").items():
+            windows = list(zip(*_in_windows(rows, length_s, begin_s).values(), strict=False))
+            values = [sum(w) ** 2 / (len(w) * sum(x * x for x in w)) for w in windows if any(w)]
+            found[seed] = sum(values) / len(values) if values else math.nan
+        return found
+
+    return of
+
+
+def share_of(flow: int, begin_s: float) -> Of:
+    """What one flow has of all goodput from a time on."""
+    import polars as pl
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("goodput").items():
+            late = rows.filter(pl.col("t_s") > begin_s)
+            whole = float(late["goodput_bps"].sum())
+            found[seed] = float(late.filter(pl.col("flow") == flow)["goodput_bps"].sum()) / whole if whole else math.nan
+        return found
+
+    return of
+
+
+def settling(at_s: float, *, bps: float, until_s: float, flow: int | None = 0, hold_s: float = 1.0) -> Of:
+    """Seconds from a change until goodput reaches 90 % of this rate and stays there; the rest of the time if it never does."""
+    import polars as pl
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("goodput").items():
+            mine = rows if flow is None else rows.filter(pl.col("flow") == flow)
+            sums = mine.group_by("t_s").agg(pl.col("goodput_bps").sum()).sort("t_s")
+            sums = sums.filter((pl.col("t_s") > at_s) & (pl.col("t_s") <= until_s + 1e-9))
+            found[seed] = _settled(sums["t_s"].to_list(), sums["goodput_bps"].to_list(), at_s, 0.9 * bps, hold_s)
+        return found
+
+    return of
+
+
+def _settled(times: Sequence[float], values: Sequence[float], at_s: float, level: float, hold_s: float) -> float:
+    if len(times) < 2:
+        return math.nan
+    step = times[1] - times[0]
+    wide, need = max(1, round(0.5 / step)), max(1, round(hold_s / step))
+    means = [sum(values[max(0, i + 1 - wide) : i + 1]) / min(wide, i + 1) for i in range(len(values))]
+    for i in range(len(means)):
+        if all(m >= level for m in means[i : i + need]) and i + need <= len(means):
+            return round(times[i] - at_s, 9)
+    return round(times[-1] - at_s, 9)
+
+
+def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) -> Of:
+    """Mean goodput of a flow, or of all, in a stretch of the run, bit/s."""
+    import polars as pl
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("goodput").items():
+            some = rows.filter((pl.col("t_s") > begin_s + 1e-9) & (pl.col("t_s") <= end_s + 1e-9))
+            if flow is not None:
+                some = some.filter(pl.col("flow") == flow)
+            n = some["t_s"].n_unique()
+            found[seed] = float(some["goodput_bps"].sum()) / n if n else math.nan
+        return found
+
+    return of
+
+
+def completion(quantile: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
+    """A quantile of the times that transactions of some sizes took, s."""
+    import polars as pl
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("transactions").items():
+            some = rows.filter(pl.col("done") & (pl.col("bytes") > least_bytes) & (pl.col("bytes") <= most_bytes))
+            value = some["total_s"].quantile(quantile, "linear") if some.height else None
+            found[seed] = math.nan if value is None else float(value)
+        return found
+
+    return of
+
+
+def finished(flow: int = 0) -> Of:
+    """When a transfer was complete, s from its start; the end of the run if it never was."""
+    import polars as pl
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("flows").items():
+            one = rows.filter(pl.col("flow") == flow)
+            took = one["completion_s"].cast(pl.Float64).fill_null(float("nan"))[0]
+            found[seed] = took if math.isfinite(took) else float(c.about["seconds"])
+        return found
+
+    return of
+
+
+def of_flows(name: str) -> Of:
+    """Sum of a column of `flows`."""
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        return {seed: float(rows[name].sum()) for seed, rows in t.rows("flows").items()}
+
+    return of
+
+
+def sent_between(begin_s: float, end_s: float, *, per_s: float | None = None) -> Of:
+    """Transmissions of flow 0 in a stretch of the run, in all or per so many seconds."""
+    import polars as pl
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("acks").items():
+            if not rows.height:
+                found[seed] = math.nan
+                continue
+            times = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(begin_s, end_s))
+            found[seed] = times.height * (1.0 if per_s is None else per_s / (end_s - begin_s))
+        return found
+
+    return of
+
+
+def backoff(begin_s: float, end_s: float) -> Of:
+    """By how much gaps between timeouts grow at least, from the second timeout on; 2 is exponential backoff."""
+    import polars as pl
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("acks").items():
+            if not rows.height:
+                found[seed] = math.nan
+                continue
+            # What was on its way when all was lost, and one tail loss probe, are not backoff.
+            quiet = begin_s + max(1.0, 10 * c.about["rtt_s"])
+            sent = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(quiet, end_s))["t_s"].to_list()
+            gaps = [b - a for a, b in pairwise(sent)]
+            growth = [b / a for a, b in pairwise(gaps) if a > 0]
+            found[seed] = min(growth) if growth else math.nan
+        return found
+
+    return of

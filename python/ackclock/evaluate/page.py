@@ -1,0 +1,414 @@
+"""The report of an evaluation: one page that needs no network."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ackclock import report
+from ackclock.evaluate import figures
+from ackclock.evaluate.files import (
+    alarms,
+    cells_table,
+    command,
+    scenario_file,
+    scenario_of,
+    to_json,
+    to_junit,
+    write_scenarios,
+)
+from ackclock.evaluate.harness import REFERENCE, Evaluation
+from ackclock.evaluate.rows.text import STATEMENTS
+from ackclock.evaluate.verdict import SYMBOLS, VERDICTS, Judged, RowVerdict, judge_part
+from ackclock.report import TableCell
+
+COMPANY = {"": "alone", "reno": "Reno", "cubic": "CUBIC", "bbr3": "BBRv3", "traffic": "other traffic"}
+"""Who else is on the path: columns of the matrix."""
+
+KINDS = {"worse": "fails", "no difference shown": "undecided", "no worse": "holds", "better": "holds"}
+"""Verdict -> look of a table's cell."""
+
+
+def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str] | None = None) -> Path:
+    """Write everything that the folder holds beside its store.
+
+    Returns
+    -------
+    Path
+        The report.
+    """
+    import json
+
+    from ackclock._files import refused, staged
+
+    try:
+        with staged(folder) as part:
+            write_scenarios(evaluation, part)
+            cells_table(evaluation).write_parquet(part / "cells.parquet")
+            (part / "evaluate.json").write_text(
+                json.dumps(to_json(evaluation, statements=statements), indent=1, allow_nan=False), encoding="utf-8"
+            )
+            (part / "junit.xml").write_text(to_junit(evaluation), encoding="utf-8")
+            made = page(evaluation, statements=statements or {})
+            report.write(made, part / "report.html", drawn={f.name: _svg(f) for f in made.figures})
+    except OSError as error:
+        raise refused(error, str(folder)) from None
+    return folder / "report.html"
+
+
+def _svg(figure: Any) -> bytes:
+    from ackclock.plot.style import styled
+
+    buffer = io.BytesIO()
+    with styled():
+        figure.draw().savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def conclusion(evaluation: Evaluation) -> str:
+    """The outcome in one sentence."""
+    counts = evaluation.summary()
+    name = evaluation.plan.candidate.name
+    tested = sum(n for v, n in counts.items() if v not in ("not tested", "not applicable"))
+    worse = [r for r in evaluation.rows if r.verdict == "worse"]
+    said = (
+        f"{name} in CUBIC's place, by margins of ours: of {tested} situations tested it is worse in {counts['worse']}"
+    )
+    said += f", no worse in {counts['no worse'] + counts['better']} (better in {counts['better']})"
+    said += f", and in {counts['no difference shown']} no difference is shown."
+    if worse:
+        said += " Worse: " + "; ".join(f"{r.row.title.lower()} ({r.row.id})" for r in worse) + "."
+    return said
+
+
+def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Page:
+    """The report as a value."""
+    plan = evaluation.plan
+    first, most = plan.counts
+    seeds = f"{first} seeds a cell" if first == most else f"{first} to {most} seeds a cell"
+    quick = " Few cells and three seeds are an indication, not a finding." if plan.scale == "quick" else ""
+    sections = [
+        report.Section(title="Situations", blocks=(_matrix(evaluation), _legend())),
+        report.Section(title="Why", blocks=(_reasons(evaluation),)),
+    ]
+    drawn = figures.overview(evaluation)
+    if drawn:
+        sections.append(report.Section(title="Throughput, delay and harm", blocks=tuple(drawn)))
+    sections.append(report.Section(title="Worst cells", blocks=_worst(evaluation)))
+    sections.append(report.Section(title="What only the author can say", blocks=_author(statements)))
+    sections.append(report.Section(title="Not tested", blocks=(_not_tested(evaluation),)))
+    sections.append(report.Section(title="How it was judged", blocks=_method(evaluation)))
+    sections.append(report.Section(title="All cells", blocks=(_cells(evaluation),)))
+    worst = {
+        f"row {r.row.id}, worst cell: {r.worst.cell.words}": scenario_of(evaluation, r, "candidate").to_toml()
+        for r in evaluation.rows
+        if r.worst is not None
+    }
+    return report.Page(
+        title=f"{plan.candidate.name} in the situations of RFC 9743",
+        conclusion=conclusion(evaluation),
+        summary=(
+            "RFC 9743 says in which situations a new congestion controller is to be looked at. It gives no thresholds, and is "
+            "not a checklist. Here each situation is simulated twice, with the controller and with CUBIC in its place, under the "
+            f"same seeds. Scale {plan.scale}: {seeds}.{quick}"
+        ),
+        sections=tuple(sections),
+        scenarios=worst,
+        facts=_facts(evaluation),
+        command=_again(evaluation),
+        beside=(
+            "The folder cells/ has the scenario of every cell under every controller; cells.parquet has every number with its "
+            "scenario, seed and digest; evaluate.json and junit.xml are for programs."
+        ),
+    )
+
+
+def _again(evaluation: Evaluation) -> str:
+    plan = evaluation.plan
+    from ackclock.own import short
+
+    parts = ["ackclock evaluate", short(plan.candidate.controller)]
+    parts += [f"--option {k}={v}" for k, v in plan.candidate.options.items()]
+    parts += [f"--rival {short(plan.rival.controller)}"] if plan.rival else []
+    parts += [f"--{plan.scale}"] if plan.scale != "standard" else []
+    parts += [f"--rows {','.join(plan.only)}"] if plan.only else []
+    parts += ["--gigabit"] if plan.gigabit else []
+    return " ".join(parts)
+
+
+def _facts(evaluation: Evaluation) -> dict[str, str]:
+    from ackclock.sweep import engine_identity
+
+    found = to_json(evaluation)["controller"]["source"]
+    return {
+        "engine": engine_identity(),
+        "controller": f"{found['name']}, {found.get('sha256', found['kind'])}",
+        "profile": "linux-6, simulated; without TSO and, but where a row says so, ECN",
+        "runs": f"{sum(len(d) for d in evaluation.digests.values()):,}",
+        "digest over all digests": evaluation.digest,
+        "false alarms": _alarm_words(evaluation),
+    }
+
+
+def _alarm_words(evaluation: Evaluation) -> str:
+    found = next((a for a in alarms() if a["scale"] == evaluation.plan.scale), None)
+    if found is None:
+        return f"not measured at the scale {evaluation.plan.scale}"
+    low, high = found["interval"]
+    return (
+        f"CUBIC against itself under other seeds, {found['repetitions']} times at the scale {found['scale']} with engine "
+        f"{found['version']}: {found['row_rate'] * 100:.2g} % of rows called worse ({low * 100:.2g} to {high * 100:.2g} %)"
+    )
+
+
+def _badge(verdict: str, more: str = "") -> TableCell:
+    return TableCell(text=f"{SYMBOLS[verdict]} {verdict}{more}", kind=KINDS.get(verdict, "faint"))
+
+
+def _matrix(evaluation: Evaluation) -> report.Table:
+    company = [c for c in COMPANY if any(_with(r, c) for r in evaluation.rows)]
+    others = [a for a in evaluation.plan.arms if a.role in ("rival", "information")]
+    rows = []
+    for found in evaluation.rows:
+        cells: list[TableCell | str] = [
+            TableCell(text=found.row.id, kind="head"),
+            TableCell(text=found.row.title, kind="head"),
+            _badge(found.verdict),
+        ]
+        for one in company:
+            part = _with(found, one)
+            verdict = judge_part(found.row, part).verdict if part else None
+            kind = KINDS.get(verdict or "", "faint")
+            cells.append(TableCell(text=SYMBOLS[verdict] if verdict else "", kind=kind))
+        for arm in others:
+            verdict = figures.as_candidate(evaluation, found, arm.key)
+            cells.append(TableCell(text=SYMBOLS[verdict] if verdict else "", kind=KINDS.get(verdict or "", "faint")))
+        cells += [f"§{found.row.section}" if found.row.section else "ours", found.row.level or "–"]
+        rows.append(tuple(cells))
+    return report.Table(
+        caption=(
+            "Each situation against CUBIC in the same place; then with its cells apart, by who else is on the path; then what "
+            "the same rule says of other controllers."
+        ),
+        header=(
+            "row", "situation", "verdict",
+            *(COMPANY[c] if c in ("", "traffic") else f"beside {COMPANY[c]}" for c in company),
+            *(a.name for a in others), "RFC 9743", "level",
+        ),
+        rows=tuple(rows),
+    )  # fmt: skip
+
+
+def _with(row: RowVerdict, company: str) -> list[Judged]:
+    return [j for j in row.cells if j.cell.about.get("victim", "") == company]
+
+
+def _legend() -> report.Prose:
+    words = {
+        "worse": "the interval of the difference lies beyond the margin",
+        "no difference shown": "it reaches across the margin; one as large may be there",
+        "no worse": "it lies within the margin, or on the good side",
+        "better": "no worse in anything, and in something by more than the margin",
+        "not tested": "an element is missing",
+        "not applicable": "not for this controller",
+    }
+    return report.items([f"{SYMBOLS[v]} {v}: {words[v]}." for v in VERDICTS])
+
+
+def number(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:.3g}".replace("-", "−") if math.isfinite(value) else "–"
+
+
+def with_unit(value: float, unit: str) -> str:
+    """A number as people write it: shares in percent, short times in ms."""
+    if not math.isfinite(value):
+        return "–"
+    if unit == "share":
+        return f"{number(value * 100)} %"
+    if unit == "s" and abs(value) < 1:
+        return f"{number(value * 1e3)} ms"
+    return f"{number(value)} {unit}".strip()
+
+
+def between(e: Any, unit: str) -> str:
+    """Ends of an interval."""
+    if not math.isfinite(e.low):
+        return "–"
+    return f"{with_unit(e.low, unit)} to {with_unit(e.high, unit)}"
+
+
+def _reasons(evaluation: Evaluation) -> report.Table:
+    rows = []
+    for r in evaluation.rows:
+        if r.worst is None:
+            continue
+        j, unit = r.worst, r.worst.measure.unit
+        rows.append(
+            (
+                TableCell(text=r.row.id, kind="head"),
+                _badge(r.verdict),
+                TableCell(text=r.reason + (f"; {r.remark}" if r.remark else ""), kind="text"),
+                with_unit(j.candidate.value, unit),
+                with_unit(j.reference.value, unit),
+                between(j.difference, unit),
+                with_unit(j.margin, unit),
+                str(j.difference.n),
+                TableCell(
+                    text=j.cell.words + (f" ({j.measure.name})" if j.measure.name != r.measure else ""), kind="text"
+                ),
+            )
+        )
+    return report.Table(
+        caption="What settles each verdict, and the cell in which the controller is worst by it. Differences: positive is worse.",
+        header=("row", "verdict", "because of", evaluation.plan.candidate.name, "CUBIC", "difference, 95 %", "margin (ours)", "seeds", "worst cell"),
+        rows=tuple(rows),
+    )  # fmt: skip
+
+
+def _worst(evaluation: Evaluation) -> tuple[report.Block, ...]:
+    blocks: list[report.Block] = []
+    order = {v: i for i, v in enumerate(VERDICTS)}
+    for r in sorted((r for r in evaluation.rows if r.worst is not None), key=lambda r: order[r.verdict]):
+        blocks.append(figures.worst(evaluation, r))
+        blocks.append(_code(command(evaluation, r) + "\n" + command(evaluation, r, REFERENCE)))
+    return tuple(blocks) or (report.paragraph("No situation was tested."),)
+
+
+def _code(text: str) -> report.Prose:
+    from html import escape
+
+    return report.Prose(html=f"<pre>{escape(text)}</pre>")
+
+
+def _author(statements: Mapping[str, str]) -> tuple[report.Block, ...]:
+    rows = tuple(
+        (
+            TableCell(text=f"§{section}", kind="head"),
+            TableCell(text=asked, kind="text"),
+            TableCell(text=statements.get(section, "Author's statement missing. It is given with --statement FILE."),
+                      kind="text" if section in statements else "undecided"),
+        )
+        for section, asked in STATEMENTS.items()
+    )  # fmt: skip
+    return (
+        report.Table(
+            caption="The RFC asks for text, which no measurement can replace.",
+            header=("RFC 9743", "asked", "answer"),
+            rows=rows,
+        ),
+    )
+
+
+def _not_tested(evaluation: Evaluation) -> report.Table:
+    rows = tuple(
+        (TableCell(text=r.row.id, kind="head"), r.row.title, TableCell(text=r.reason if r.verdict in ("not tested", "not applicable") else
+          f"in part: {'; '.join(r.row.needs)}", kind="text"))
+        for r in evaluation.rows if r.verdict in ("not tested", "not applicable") or r.row.needs
+    )  # fmt: skip
+    return report.Table(
+        caption="Situations, or parts of them, that were not looked at, and what is missing.",
+        header=("row", "situation", "why"),
+        rows=rows,
+    )
+
+
+def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
+    margins = {}
+    for r in evaluation.rows:
+        for m in r.row.measures:
+            shown = (
+                f"{m.margin * 100:g} % of CUBIC's, at least {with_unit(m.least, m.unit)}"
+                if m.relative
+                else with_unit(m.margin, m.unit)
+            )
+            margins[(r.row.id, m.name)] = shown if m.judged else "reported only"
+    table = report.Table(
+        caption="Margins. All are ours: what is less than this does not count as worse.",
+        header=("row", "measure", "margin"),
+        rows=tuple((TableCell(text=row, kind="head"), name, said) for (row, name), said in margins.items()),
+    )
+    return (
+        report.items(
+            [
+                "Every cell is a dumbbell with an access link of ten times the bottleneck's rate for each flow, whose jitter is one packet of the bottleneck, at most 1 ms.",
+                "Flows start at random within two round trips, at least 100 ms; the seed draws the starts, the same for every controller.",
+                "The first 10 s or 50 round trips are not counted; then 50 s or 200 round trips are, unless the row says otherwise.",
+                "Buffer: the given multiple of the bandwidth-delay product, at least 4 packets. Paths that hold fewer than 4 are in row 18 alone.",
+                "A cell whose seeds all gave the same packets has no verdict: that is one run.",
+                "A row is worse by the mean over its cells, with a level of 1 − 0.05/k for k measures, or by a single cell after Holm over the whole report.",
+                f"False alarms: {_alarm_words(evaluation)}.",
+            ]
+        ),
+        table,
+    )
+
+
+def _cells(evaluation: Evaluation) -> report.Prose:
+    """Every number, folded: a table for each row."""
+    from html import escape
+
+    parts = []
+    for r in evaluation.rows:
+        if not r.cells:
+            continue
+        body = []
+        for j in r.cells:
+            unit = j.measure.unit
+            cells = (
+                j.cell.words, j.measure.name, with_unit(j.candidate.value, unit), with_unit(j.reference.value, unit),
+                with_unit(j.difference.value, unit), between(j.difference, unit), str(j.difference.n), str(j.distinct),
+                f"{SYMBOLS[j.verdict]} {j.verdict}" + (f" ({j.note})" if j.note else "") + ("" if j.measure.judged else " (reported only)"),
+                scenario_file(r.row.id, j.cell.id, "candidate"),
+            )  # fmt: skip
+            body.append("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>")
+        head = (
+            "cell",
+            "measure",
+            evaluation.plan.candidate.name,
+            "CUBIC",
+            "difference",
+            "95 %",
+            "n",
+            "different runs",
+            "verdict",
+            "scenario",
+        )
+        heads = "".join(f"<th>{escape(h)}</th>" for h in head)
+        parts.append(
+            f"<details><summary>Row {escape(r.row.id)}: {escape(r.row.title)}, {len(r.cells)} numbers</summary>"
+            f"<blockquote>{escape(r.row.quote)}</blockquote>"
+            + (f"<p>{escape(r.row.note)}</p>" if r.row.note else "")
+            + f'<div class="tablebox scroll"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div></details>'
+        )
+    return report.Prose(html="".join(parts) or "<p>None.</p>")
+
+
+def lines(evaluation: Evaluation) -> Sequence[tuple[str, ...]]:
+    """A line for each row, for the terminal."""
+    found = []
+    for r in evaluation.rows:
+        j = r.worst
+        detail = r.reason
+        if j is not None:
+            unit = j.measure.unit
+            detail = (
+                f"{j.measure.name}: {with_unit(j.candidate.value, unit)}, CUBIC {with_unit(j.reference.value, unit)} "
+                f"(n {j.difference.n}; {j.cell.words})"
+            )
+        if r.remark:
+            detail += f"; {r.remark}"
+        found.append(
+            (
+                r.row.id,
+                f"§{r.row.section}" if r.row.section else "ours",
+                r.row.level or "–",
+                r.row.title,
+                f"{SYMBOLS[r.verdict]} {r.verdict}",
+                detail,
+            )
+        )
+    return found

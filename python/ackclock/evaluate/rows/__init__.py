@@ -1,0 +1,16 @@
+"""The rows of the evaluation, in the order of the RFC's sections. Each file holds those that ask one kind of question."""
+
+from __future__ import annotations
+
+from ackclock.evaluate.rows import collapse, harm, paths, queues, sharing, short, text
+from ackclock.evaluate.situation import Row
+
+
+def rows() -> tuple[Row, ...]:
+    """Every row, in order."""
+    found = {row.id: row for module in (collapse, queues, sharing, short, harm, paths, text) for row in module.ROWS}
+    return tuple(found[key] for key in sorted(found, key=_order))
+
+
+def _order(key: str) -> tuple[bool, int]:
+    return (not key.isdecimal(), int(key.lstrip("x")))

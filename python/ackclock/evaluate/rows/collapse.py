@@ -1,0 +1,112 @@
+"""Congestion collapse: what a sender does when most, or all, of what it sends is lost. Rows 1 and 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ackclock.evaluate import measure
+from ackclock.evaluate.frame import PAYLOAD, about, cell, dumbbell, flows
+from ackclock.evaluate.situation import Cell, Measure, Row, Tables
+
+RATE, RTT = 10, 40
+"""Mbit/s, ms."""
+
+
+def _heavy() -> Iterator[Cell]:
+    """20 s without loss, then 30 s at each rate of loss, 30 s of total loss, 30 s without."""
+    for name, losses, count, scale in (
+        ("half-1", (0.5,), 1, "quick"),
+        ("steps-1", (0.01, 0.1, 0.3, 0.5), 1, "standard"),
+        ("steps-8", (0.01, 0.1, 0.3, 0.5), 8, "standard"),
+    ):
+        at = [20 + 30 * i for i in range(len(losses) + 2)]
+        steps = [{"at": f"{t} s", "loss": p} for t, p in zip(at, (*losses, 1.0, 0.0), strict=True)]
+        scenario = dumbbell(
+            [flows("candidate", rtt_ms=RTT, count=count)],
+            mbit=RATE,
+            rtt_ms=RTT,
+            bdp=1,
+            forward={"capacity": {"kind": "schedule", "steps": steps}},
+            seconds=at[-1] + 30,
+            record={"trace": "flow", "goodput_interval": "100 ms"},
+        )
+        what = f"{count} flow{'s' if count > 1 else ''}, loss of {', '.join(f'{p * 100:g}' for p in losses)} and 100 %"
+        times = {"half_s": float(at[-3]), "dead_s": float(at[-2]), "end_s": float(at[-1])}
+        yield cell(name, scenario, about(RATE, RTT, 1, what, **times), scale=scale)  # type: ignore[arg-type]
+
+
+def _at(of: str) -> measure.Of:
+    """A measure whose times are those of the cell."""
+
+    def call(t: Tables, c: Cell) -> dict[int, float]:
+        half, dead, end = c.about["half_s"], c.about["dead_s"], c.about["end_s"]
+        made = {
+            "half": measure.sent_between(half + 5, dead, per_s=c.about["rtt_s"]),
+            "dead": measure.sent_between(dead + 1, end),
+            "growth": measure.backoff(dead, end),
+            "resumes": measure.settling(end, bps=RATE * 1e6 * PAYLOAD, until_s=end + 30, flow=None),
+        }[of]
+        return made(t, c)
+
+    return call
+
+
+def _silent() -> Iterator[Cell]:
+    """The way back fails for a while from 10 s on: it loses everything, or delivers nothing until it is there again."""
+    for name, seconds, step, back, scale, what in (
+        ("lost-5s", 5, {"loss": 1.0}, {"loss": 0.0}, "quick", "ACKs lost for 5 s"),
+        ("lost-30s", 30, {"loss": 1.0}, {"loss": 0.0}, "standard", "ACKs lost for 30 s"),
+        ("held-30s", 30, {"rate": "0 bit/s"}, {"rate": f"{RATE} Mbit/s"}, "standard", "ACKs held for 30 s"),
+    ):
+        steps = [{"at": "10 s", **step}, {"at": f"{10 + seconds} s", **back}]
+        scenario = dumbbell(
+            [flows("candidate", rtt_ms=RTT)],
+            mbit=RATE,
+            rtt_ms=RTT,
+            bdp=1,
+            backward={"capacity": {"kind": "schedule", "steps": steps}},
+            seconds=10 + seconds + 20,
+            warm_up=5,
+            record={"trace": "flow"},
+        )
+        yield cell(name, scenario, about(RATE, RTT, 1, what, end_s=10.0 + seconds), scale=scale)  # type: ignore[arg-type]
+
+
+ROWS = (
+    Row(
+        id="1",
+        section="5.1.1",
+        level="should",
+        title="Congestion collapse",
+        quote="either stop sending when the packet drop rate exceeds some threshold … or … “full backoff”",
+        cells=tuple(_heavy()),
+        measures=(
+            Measure(name="sent at 50 % loss", unit="packets/RTT", of=_at("half"), better="less", margin=1.0),
+            Measure(
+                name="sent while all is lost", unit="packets", of=_at("dead"), better="less",
+                margin=0.2, relative=True, least=2.0,
+            ),
+            Measure(name="least growth between timeouts", unit="times", of=_at("growth"), better="more", margin=0.3),
+            Measure(name="until 90 % afterwards", unit="s", of=_at("resumes"), better="less", margin=5.0),
+        ),
+        note="Packets are counted from 1 s after the loss became total; before, tail loss probes and the first timeout are due.",
+    ),
+    Row(
+        id="7",
+        section="5.2",
+        level="MUST",
+        title="Loss of all feedback",
+        quote="assurance that a loss of all feedback … results in backoff",
+        cells=tuple(_silent()),
+        measures=(
+            Measure(
+                name="sent without feedback", unit="packets", of=lambda t, c: measure.sent_between(11, c.about["end_s"])(t, c),
+                better="less", margin=0.2, relative=True, least=2.0,
+            ),
+            Measure(
+                name="least growth between timeouts", unit="times", of=lambda t, c: measure.backoff(10, c.about["end_s"])(t, c),
+                better="more", margin=0.3,
+            ),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,150 @@
+"""What it does to others who share the path, and they to it. Rows 6, 8, 9 and 20."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ackclock.evaluate import measure
+from ackclock.evaluate.frame import VOICE, about, cell, dumbbell, flows, grid, path_id
+from ackclock.evaluate.situation import Cell, Measure, Row, Scale, Tables
+
+VICTIMS = ("reno", "cubic", "bbr3")
+"""RFC 5681; RFC 9438; "known to be widely deployed"."""
+
+QUICK = ((10, 40, 0.25), (10, 40, 1), (10, 40, 8))
+
+
+def beside(mbit: float, rtt_ms: float, bdp: float, victim: str, *, own: int = 1, others: int = 1) -> dict[str, object]:
+    """Some of the candidate beside some of a victim, and a telephone call where there is room for one."""
+    groups = [
+        flows("candidate", rtt_ms=rtt_ms, count=own),
+        flows("victim", victim, rtt_ms=rtt_ms, count=others),
+    ]
+    return dumbbell([*groups, *([VOICE] if mbit >= 1 else [])], mbit=mbit, rtt_ms=rtt_ms, bdp=bdp)
+
+
+def _one(mbit: float, rtt_ms: float, bdp: float, victim: str, scale: Scale, own: int = 1, others: int = 1) -> Cell:
+    more = "" if own == others == 1 else f"-{own}v{others}"
+    said = about(mbit, rtt_ms, bdp, f"{own} beside {others} {victim}", victim=victim, own=own, others=others)
+    scenario = beside(mbit, rtt_ms, bdp, victim, own=own, others=others)
+    return cell(f"{path_id(mbit, rtt_ms, bdp)}-{victim}{more}", scenario, said, scale=scale, alone=True)
+
+
+def _cells() -> Iterator[Cell]:
+    for mbit, rtt_ms, bdp, scale in grid(QUICK):
+        for victim in VICTIMS:
+            yield _one(mbit, rtt_ms, bdp, victim, scale if victim != "bbr3" or scale != "quick" else "standard")
+    for mbit in (10, 100):
+        for bdp in (0.25, 1, 8):
+            for victim in VICTIMS[:2]:
+                for own, others in ((1, 4), (4, 1)):
+                    yield _one(mbit, 40, bdp, victim, "standard" if mbit == 10 else "full", own, others)
+
+
+def _numbers(c: Cell) -> tuple[range, range]:
+    own, others = c.about["own"], c.about["others"]
+    return range(own), range(own, own + others)
+
+
+def _starved(t: Tables, c: Cell) -> dict[int, float]:
+    own, others = _numbers(c)
+    return measure.starved(others, of=len(own) + len(others))(t, c)
+
+
+def _starved_itself(t: Tables, c: Cell) -> dict[int, float]:
+    own, others = _numbers(c)
+    return measure.starved(own, of=len(own) + len(others))(t, c)
+
+
+def _least(t: Tables, c: Cell) -> dict[int, float]:
+    own, others = _numbers(c)
+    return measure.least_share(others, of=len(own) + len(others))(t, c)
+
+
+def _real_time() -> Iterator[Cell]:
+    media = {"name": "media", "workload": {"kind": "constant-rate", "rate": "2.5 Mbit/s"}}
+    for mbit, rtt_ms, packets, said in ((3, 100, 75, "queue of 300 ms"), (10, 40, 33, "1 BDP"), (10, 40, 133, "4 BDP")):
+        for count in (1, 4):
+            groups = [flows("candidate", rtt_ms=rtt_ms, count=count), media, VOICE]
+            yield cell(
+                f"{path_id(mbit, rtt_ms)}-{packets}p-{count}",
+                dumbbell(groups, mbit=mbit, rtt_ms=rtt_ms, packets=packets),
+                about(mbit, rtt_ms, what=f"{said}, {count} flow{'s' if count > 1 else ''}", victim="traffic"),
+                scale="quick" if (mbit, count) == (3, 1) else "standard",
+            )
+
+
+def _unresponsive() -> Iterator[Cell]:
+    other = {"name": "unresponsive", "workload": {"kind": "constant-rate", "rate": "5 Mbit/s"}}
+    for bdp in (1, 4):
+        groups = [flows("candidate", rtt_ms=40), other]
+        said = about(10, 40, bdp, "beside UDP at half the rate", victim="traffic")
+        yield cell(f"{path_id(10, 40, bdp)}-udp", dumbbell(groups, mbit=10, rtt_ms=40, bdp=bdp), said)
+
+
+ROWS = (
+    Row(
+        id="6",
+        section="5.2",
+        level="MUST",
+        title="Starvation",
+        quote="MUST assess the potential to cause starvation",
+        cells=tuple(_cells()),
+        measures=(
+            Measure(name="time that the other is starved", of=_starved, better="less", margin=0.02),
+            Measure(name="the other's least share of its part", of=_least, better="more", margin=0.05, judged=False),
+            Measure(name="time that it is starved itself", of=_starved_itself, better="less", margin=0.02, judged=False),
+        ),
+        note="Starved: less than a tenth of an equal share in a window of 10 s or 100 round trips. The reference is CUBIC beside the same.",
+        needs=("ACK aggregation and jitter on one flow",),
+        starves="time that it is starved itself",
+    ),
+    Row(
+        id="8",
+        section="5.2.1",
+        level="MUST",
+        title="Beside standard controllers",
+        quote="MUST be evaluated when competing against standard IETF congestion controls, e.g. [RFC5681], [RFC9002], [RFC9438]",
+        cells=tuple(_cells()),
+        measures=(
+            Measure(name="harm to the other's goodput", of=measure.harm_to_goodput("victim"), better="less", margin=0.05),
+            Measure(name="harm to a call's p95 delay", of=measure.harm_to_delay("probe"), better="less", margin=0.05),
+            Measure(name="the other's loss", of=measure.column("loss_share", "victim"), better="less", margin=0.01),
+        ),
+        note="RFC 9002 by proxy of Reno: no QUIC is here, and persistent congestion and packet threshold differ. A delay shorter than with CUBIC is no harm.",
+    ),
+    Row(
+        id="9",
+        section="5.2.2",
+        level="SHOULD",
+        title="Real-time traffic",
+        quote="SHOULD consider coexistence with widely deployed real-time congestion control",
+        cells=tuple(_real_time()),
+        measures=(
+            Measure(
+                name="media's p95 queue delay", unit="s", of=measure.queue_delay(group="media"), better="less",
+                margin=0.10, relative=True, least=0.001,
+            ),
+            Measure(
+                name="a call's p95 queue delay", unit="s", of=measure.queue_delay(group="probe"), better="less",
+                margin=0.10, relative=True, least=0.001,
+            ),
+            Measure(name="media's loss", of=measure.column("loss_share", "media"), better="less", margin=0.01),
+        ),
+        needs=("frames with deadlines", "a real-time controller"),
+        note="Media of a constant 2.5 Mbit/s, and a call. It does not react.",
+    ),
+    Row(
+        id="20",
+        section="7.6",
+        level="SHOULD",
+        title="Misbehaving nodes",
+        quote="SHOULD explore how the algorithm performs with non-compliant senders, receivers, or routers",
+        cells=tuple(_unresponsive()),
+        measures=(
+            Measure(name="its utilisation", of=measure.utilisation("candidate"), better="more", margin=0.05),
+            Measure(name="its loss", of=measure.column("loss_share", "candidate"), better="less", margin=0.01),
+        ),
+        needs=("cheating receivers: split and optimistic ACKs, hidden marks",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,239 @@
+"""Paths that are not a steady wire: radio loss, changes, small and long pipes, reordering. Rows 14, 17 to 19, 21 to 23, x3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ackclock.evaluate import measure
+from ackclock.evaluate.frame import PAYLOAD, about, cell, dumbbell, flows, path_id
+from ackclock.evaluate.rows.queues import LOSS, P95, UTILISATION
+from ackclock.evaluate.situation import Cell, Measure, Row, Scale, Tables
+
+
+def _lossy() -> Iterator[Cell]:
+    for mbit, rtt_ms in ((10, 40), (100, 40), (10, 100)):
+        for p in (0.0001, 0.001, 0.01, 0.04):
+            quick = (mbit, rtt_ms, p) == (10, 40, 0.01)
+            made = dumbbell(
+                [flows("candidate", rtt_ms=rtt_ms)], mbit=mbit, rtt_ms=rtt_ms, bdp=1,
+                forward={"loss": {"kind": "bernoulli", "p": p}},
+            )  # fmt: skip
+            scale: Scale = "quick" if quick else "standard" if mbit == 10 else "full"
+            yield cell(
+                f"{path_id(mbit, rtt_ms)}-{p * 100:g}pc",
+                made,
+                about(mbit, rtt_ms, 1, f"{p * 100:g} % loss", loss=p),
+                scale=scale,
+            )
+    bursts = {"loss": {"kind": "gilbert-elliott", "p": 0.005, "r": 0.2}}
+    made = dumbbell([flows("candidate", rtt_ms=40)], mbit=10, rtt_ms=40, bdp=1, forward=bursts)
+    yield cell(f"{path_id(10, 40)}-bursts", made, about(10, 40, 1, "bursts of loss"))
+
+
+Steps = Mapping[float, Mapping[str, float]]
+"""Seconds -> what changes: mbit, rtt_ms, loss."""
+
+
+def _changing(steps: Steps, *, mbit: float, rtt_ms: float, bdp: float, seconds: float, **more: Any) -> dict[str, Any]:
+    """A bottleneck that changes; delays of a step are whole round trips, ms, half of them each way."""
+    forth, back = [], []
+    for at, change in steps.items():
+        there: dict[str, Any] = {"at": f"{at:g} s"}
+        here: dict[str, Any] = {"at": f"{at:g} s"}
+        if "mbit" in change:
+            there["rate"] = here["rate"] = f"{change['mbit']:g} Mbit/s"
+        if "rtt_ms" in change:
+            there["delay"] = here["delay"] = f"{change['rtt_ms'] / 2:g} ms"
+        if "loss" in change:
+            there["loss"] = here["loss"] = change["loss"]
+        forth.append(there)
+        back.append(here)
+    groups = more.pop("groups", None) or [flows("candidate", rtt_ms=rtt_ms)]
+    return dumbbell(
+        groups, mbit=mbit, rtt_ms=rtt_ms, bdp=bdp, seconds=seconds,
+        forward={"capacity": {"kind": "schedule", "steps": forth}},
+        backward={"capacity": {"kind": "schedule", "steps": back}},
+        record={"goodput_interval": "100 ms"}, **more,
+    )  # fmt: skip
+
+
+def _delay_changes() -> Iterator[Cell]:
+    made = _changing({20: {"rtt_ms": 100}, 60: {"rtt_ms": 30}}, mbit=20, rtt_ms=30, bdp=1, seconds=100)
+    yield cell(
+        "30-100-30ms", made, about(20, 30, 1, "RTT of 30, 100 and 30 ms", at_s=20.0, again_s=60.0), scale="quick"
+    )
+    steps = {15.0 * i: {"rtt_ms": rtt} for i, rtt in enumerate((55, 28, 44, 22, 60, 35, 50), start=1)}
+    made = _changing(steps, mbit=20, rtt_ms=40, bdp=1, seconds=120)
+    yield cell("every-15s", made, about(20, 40, 1, "another RTT every 15 s", at_s=15.0, again_s=60.0))
+
+
+def _settles(at: str, bps: str) -> measure.Of:
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        if at not in c.about:
+            return {}
+        end = c.about.get("until_s", c.about[at] + 30)
+        rate = c.about.get(bps, c.about["rate_bps"]) * PAYLOAD
+        return measure.settling(c.about[at], bps=rate, until_s=end, flow=c.about.get("flow", 0))(t, c)
+
+    return of
+
+
+def _settling(name: str, at: str, bps: str = "rate_bps") -> Measure:
+    return Measure(name=name, unit="s", of=_settles(at, bps), better="less", margin=0.25, relative=True, least=1.0)
+
+
+def _small() -> Iterator[Cell]:
+    for mbit, rtt_ms in ((0.064, 200), (0.064, 2000), (1, 10)):
+        for packets in (4, 20):
+            for count in (1, 4):
+                groups = [flows("candidate", rtt_ms=rtt_ms, count=count)]
+                made = dumbbell(groups, mbit=mbit, rtt_ms=rtt_ms, packets=packets, seconds=200, warm_up=20)
+                said = about(mbit, rtt_ms, what=f"{packets} packets, {count} flow{'s' if count > 1 else ''}")
+                quick = (mbit, rtt_ms, packets, count) == (0.064, 200, 20, 1)
+                yield cell(
+                    f"{path_id(mbit, rtt_ms)}-{packets}p-{count}", made, said, scale="quick" if quick else "standard"
+                )
+
+
+def _long() -> Iterator[Cell]:
+    for mbit in (50, 250):
+        for bdp in (0.25, 1):
+            for megabytes in (1, 10, 100):
+                group = {
+                    **flows("candidate", rtt_ms=600),
+                    "workload": {"kind": "transfer", "bytes": f"{megabytes}000000 bytes"},
+                }
+                seconds = 40 if megabytes < 100 else 120
+                made = dumbbell([group], mbit=mbit, rtt_ms=600, bdp=bdp, seconds=seconds, warm_up=0)
+                said = about(mbit, 600, bdp, f"{megabytes} MB", seconds=seconds)
+                quick = (mbit, bdp, megabytes) == (50, 1, 10)
+                scale: Scale = "quick" if quick else "full" if megabytes == 100 else "standard"
+                yield cell(f"{path_id(mbit, 600, bdp)}-{megabytes}MB", made, said, scale=scale)
+
+
+def _reordering() -> Iterator[Cell]:
+    for mbit in (10, 100):
+        for p in (0.01, 0.05, 0.3):
+            for late, said in ((5, "an eighth"), (20, "half"), (80, "two")):
+                late_link = {"reorder": {"probability": p, "extra_delay": f"{late} ms"}}
+                made = dumbbell([flows("candidate", rtt_ms=40)], mbit=mbit, rtt_ms=40, bdp=1, forward=late_link)
+                quick = (mbit, p, late) == (10, 0.05, 20)
+                scale: Scale = "quick" if quick else "standard" if mbit == 10 else "full"
+                words = f"{p * 100:g} % late by {said} RTT"
+                yield cell(f"{path_id(mbit, 40)}-{p * 100:g}pc-{late}ms", made, about(mbit, 40, 1, words), scale=scale)
+
+
+def _transients() -> Iterator[Cell]:
+    sudden = [
+        flows("candidate", rtt_ms=40),
+        {"name": "crowd", "count": 10, "congestion_control": "cubic", "workload": {"kind": "bulk"}, "start": "30 s", "stop": "40 s",
+         "stagger": "20 ms"},
+    ]  # fmt: skip
+    made = dumbbell(sudden, mbit=100, rtt_ms=40, bdp=1, seconds=80, record={"goodput_interval": "100 ms"})
+    yield cell(
+        "crowd", made, about(100, 40, 1, "10 CUBIC flows from 30 to 40 s", victim="cubic", at_s=40.0, until_s=80.0)
+    )
+    made = _changing({20: {"loss": 1.0}, 22: {"loss": 0.0}}, mbit=100, rtt_ms=40, bdp=1, seconds=60)
+    yield cell(
+        "blackout-drop", made, about(100, 40, 1, "2 s black-out, all lost", at_s=22.0, until_s=60.0), scale="quick"
+    )
+    made = _changing({20: {"mbit": 0}, 22: {"mbit": 100}}, mbit=100, rtt_ms=40, bdp=1, seconds=60)
+    yield cell("blackout-hold", made, about(100, 40, 1, "2 s black-out, all held", at_s=22.0, until_s=60.0))
+    made = _changing({20: {"mbit": 10}}, mbit=5, rtt_ms=40, bdp=2, seconds=60)
+    yield cell("5-10M", made, about(5, 40, 2, "5, then 10 Mbit/s", at_s=20.0, until_s=60.0, later_bps=10e6))
+    pulse = {float(t): {"mbit": 5 if t % 4 == 2 else 10} for t in range(10, 60, 2)}
+    made = _changing(pulse, mbit=10, rtt_ms=40, bdp=1, seconds=60)
+    yield cell("pulse", made, about(10, 40, 1, "10 and 5 Mbit/s in turn, 2 s each"))
+
+
+def _path_changes() -> Iterator[Cell]:
+    cases: tuple[tuple[str, Steps, float, float, str, float], ...] = (
+        ("rate-down", {20: {"mbit": 10}}, 100, 40, "100, then 10 Mbit/s", 10e6),
+        ("rate-up", {20: {"mbit": 100}}, 10, 40, "10, then 100 Mbit/s", 100e6),
+        ("rtt-up", {20: {"rtt_ms": 120}}, 20, 40, "RTT of 40, then 120 ms", 20e6),
+        ("rtt-down", {20: {"rtt_ms": 40}}, 20, 120, "RTT of 120, then 40 ms", 20e6),
+        ("both", {20: {"mbit": 10, "rtt_ms": 120}}, 100, 40, "100 Mbit/s and 40 ms, then 10 and 120", 10e6),
+    )
+    for name, steps, mbit, rtt, said, later in cases:
+        made = _changing(steps, mbit=mbit, rtt_ms=rtt, bdp=1, seconds=60)
+        labels = about(mbit, rtt, 1, said, at_s=20.0, until_s=60.0, later_bps=later)
+        yield cell(name, made, labels, scale="quick" if name == "rate-down" else "standard")
+    for every in (5, 30):
+        far = {"mbit": 10, "rtt_ms": 90}
+        near = {"mbit": 50, "rtt_ms": 30}
+        flapping = {float(t): far if (t // every) % 2 else near for t in range(every, 120, every)}
+        made = _changing(flapping, mbit=50, rtt_ms=30, bdp=1, seconds=120)
+        yield cell(f"flap-{every}s", made, about(50, 30, 1, f"50 Mbit/s, 30 ms and 10, 90 in turn, {every} s each"))
+
+
+def _asymmetric() -> Iterator[Cell]:
+    for bdp in (0.25, 1, 4):
+        back = {"rate": "2 Mbit/s", "queue": {"kind": "drop-tail", "limit": "50 packets"}}
+        made = dumbbell([flows("candidate", rtt_ms=40)], mbit=100, rtt_ms=40, bdp=bdp, backward=back)
+        yield cell(path_id(100, 40, bdp), made, about(100, 40, bdp, "2 Mbit/s back"))
+
+
+GOODPUT = Measure(name="goodput", of=measure.utilisation("candidate"), better="more", margin=0.05)
+
+ROWS = (
+    Row(
+        id="14", section="6.4", level="should", title="Wireless paths",
+        quote="should be evaluated in situations where some packet losses are due to radio effects …",
+        cells=tuple(_lossy()), measures=(UTILISATION, P95), needs=("Wi-Fi jitter",),
+    ),
+    Row(
+        id="17", section="7.3", level="SHOULD", title="Varying delay",
+        quote="robust when there is a significant change in the minimum delay",
+        cells=tuple(_delay_changes()),
+        measures=(UTILISATION, _settling("until 90 % after the RTT grew", "at_s"), _settling("until 90 % after it fell", "again_s"), LOSS),
+    ),
+    Row(
+        id="18", section="7.4", level="", title="Constrained paths",
+        quote="volume of control packets … a key evaluation metric",
+        cells=tuple(_small()),
+        measures=(
+            GOODPUT,
+            Measure(name="retransmitted", of=measure.column("retransmission_share", "candidate"), better="less", margin=0.05),
+            Measure(name="timeouts", unit="", of=measure.column("rtos", "candidate"), better="less", margin=0.25, relative=True, least=2.0),
+        ),
+    ),
+    Row(
+        id="19", section="7.5", level="ought", title="Long delays",
+        quote="ought not to presume that all general Internet paths have a low delay",
+        cells=tuple(_long()),
+        measures=(
+            Measure(name="completion", unit="s", of=measure.finished(), better="less", margin=0.10, relative=True, least=0.1),
+            LOSS,
+        ),
+    ),
+    Row(
+        id="21", section="7.7", level="ought", title="Reordering",
+        quote="ought not to presume that all general Internet paths reliably deliver packets in order",
+        cells=tuple(_reordering()),
+        measures=(
+            UTILISATION,
+            Measure(
+                name="duplicates that arrived", unit="", of=measure.of_flows("dsacks"), better="less",
+                margin=0.25, relative=True, least=20.0,
+            ),
+        ),
+    ),
+    Row(
+        id="22", section="7.8", level="SHOULD", title="Transient events",
+        quote="transient events such as sudden onset of congestion, a routing change, or a mobility event",
+        cells=tuple(_transients()),
+        measures=(_settling("until 90 % afterwards", "at_s", "later_bps"), LOSS),
+    ),
+    Row(
+        id="23", section="7.9", level="MUST", title="Changes of the path",
+        quote="MUST evaluate the impact of changes in the path, and be robust",
+        cells=tuple(_path_changes()),
+        measures=(_settling("until 90 % afterwards", "at_s", "later_bps"), GOODPUT, LOSS),
+    ),
+    Row(
+        id="x3", section="", level="", title="Asymmetric paths",
+        quote="not in the RFC: 100 Mbit/s there, 2 Mbit/s back",
+        cells=tuple(_asymmetric()), measures=(UTILISATION, P95, LOSS), needs=("thinned and aggregated ACKs",),
+    ),
+)  # fmt: skip

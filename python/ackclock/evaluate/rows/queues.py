@@ -1,0 +1,136 @@
+"""Queues: how full they get, what is lost there, and what active management makes of it. Rows 2, 3, 12, 13 and 15."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ackclock.evaluate import measure
+from ackclock.evaluate.frame import about, cell, dumbbell, flows, grid, path_id
+from ackclock.evaluate.situation import Cell, Measure, Row, Scale, Tables
+
+UTILISATION = Measure(name="utilisation", of=measure.utilisation("candidate"), better="more", margin=0.05)
+P95 = Measure(
+    name="p95 queue delay", unit="s", of=measure.queue_delay(group="candidate"), better="less",
+    margin=0.10, relative=True, least=0.001, only_if="utilisation",
+)  # fmt: skip
+P50 = Measure(
+    name="median queue delay", unit="s", of=measure.queue_delay("p50_delay_s", "candidate"), better="less",
+    margin=0.10, relative=True, least=0.001, only_if="utilisation",
+)  # fmt: skip
+LOSS = Measure(name="loss", of=measure.column("loss_share", "candidate"), better="less", margin=0.01)
+RETRANSMITTED = Measure(
+    name="retransmitted", of=measure.column("retransmission_share", "candidate"), better="less", margin=0.01
+)
+
+
+def _several(
+    buffers: tuple[float, ...], counts: tuple[int, ...], quick: set[tuple[float, float, float, int]]
+) -> Iterator[Cell]:
+    for mbit in (10, 100):
+        for rtt_ms in (40, 100):
+            for bdp in buffers:
+                for count in counts:
+                    scale: Scale = "standard" if mbit == 10 or (rtt_ms == 40 and count == counts[0]) else "full"
+                    scenario = dumbbell(
+                        [flows("candidate", rtt_ms=rtt_ms, count=count)], mbit=mbit, rtt_ms=rtt_ms, bdp=bdp
+                    )
+                    yield cell(
+                        f"{path_id(mbit, rtt_ms, bdp)}-{count}",
+                        scenario,
+                        about(mbit, rtt_ms, bdp, f"{count} flow{'s' if count > 1 else ''}", flows=count),
+                        scale="quick" if (mbit, rtt_ms, bdp, count) in quick else scale,
+                    )
+
+
+def _drop_tail() -> Iterator[Cell]:
+    for mbit, rtt_ms, bdp, scale in grid(quick=[(10, 40, 1), (100, 100, 1)]):
+        yield cell(
+            path_id(mbit, rtt_ms, bdp),
+            dumbbell([flows("candidate", rtt_ms=rtt_ms)], mbit=mbit, rtt_ms=rtt_ms, bdp=bdp),
+            about(mbit, rtt_ms, bdp),
+            scale=scale,
+        )
+
+
+MANAGED = {
+    "codel": {"kind": "codel"},
+    "fq-codel": {"kind": "fq-codel"},
+    "pie": {"kind": "pie"},
+    "red": {"kind": "red", "min": "0.25 BDP", "max": "0.75 BDP"},
+}
+
+
+def _managed() -> Iterator[Cell]:
+    """Each discipline at 40 ms: one flow, two flows, and one beside CUBIC; without and with ECN."""
+    for mbit in (10, 100):
+        for name, queue in MANAGED.items():
+            for ecn in (False, True):
+                mine: dict[str, Any] = {"stack": {"ecn": "ask" if ecn else "off"}}
+                for shape in ("1", "2", "beside-cubic"):
+                    groups = [flows("candidate", rtt_ms=40, count=2 if shape == "2" else 1, **mine)]
+                    if shape == "beside-cubic":
+                        groups.append(flows("victim", "cubic", rtt_ms=40, **mine))
+                    made = dumbbell(groups, mbit=mbit, rtt_ms=40, bdp=4, queue={**queue, "ecn": ecn})
+                    quick = mbit == 10 and name in ("codel", "fq-codel") and not ecn and shape == "beside-cubic"
+                    said = f"{name}{' with ECN' if ecn else ''}, {'beside CUBIC' if shape[0] == 'b' else shape + ' flow(s)'}"
+                    yield cell(
+                        f"{path_id(mbit, 40)}-{name}{'-ecn' if ecn else ''}-{shape}",
+                        made,
+                        about(mbit, 40, 4, said, victim="cubic" if shape == "beside-cubic" else ""),
+                        scale="quick" if quick else "standard" if mbit == 10 else "full",
+                    )
+
+
+def _victim_share(t: Tables, c: Cell) -> dict[int, float]:
+    return measure.utilisation("victim")(t, c) if c.about["victim"] else {}
+
+
+ROWS = (
+    Row(
+        id="2",
+        section="5.1.2",
+        level="should",
+        title="Standing queues",
+        quote="should try to avoid maintaining excessive queues",
+        cells=tuple(_several((1, 2, 8, 20), (1, 2, 16), {(10, 40, 8, 1)})),
+        measures=(UTILISATION, P95, P50),
+        note="Delays are judged where utilisation differs by no more than its margin.",
+    ),
+    Row(
+        id="3",
+        section="5.1.3",
+        level="should",
+        title="High rates of packet loss",
+        quote="should try to avoid causing excessively high rates of packet loss",
+        cells=tuple(_several((0.1, 0.25, 0.5, 1, 1.5), (4, 1, 16), {(10, 40, 0.5, 4), (10, 40, 1, 4)})),
+        measures=(LOSS, RETRANSMITTED),
+    ),
+    Row(
+        id="12",
+        section="6.1",
+        level="MUST",
+        title="Drop-tail queues",
+        quote="The drop-tail queue discipline (using a FIFO buffer) MUST be evaluated",
+        cells=tuple(_drop_tail()),
+        measures=(UTILISATION, P95, LOSS),
+        note="One flow. Also what §6.3 says of wired paths.",
+    ),
+    Row(
+        id="15",
+        section="7.1",
+        level="SHOULD",
+        title="Active queue management",
+        quote="under a variety of bottleneck queue disciplines",
+        cells=tuple(_managed()),
+        measures=(
+            Measure(name="all flows' utilisation", of=measure.utilisation(), better="more", margin=0.05),
+            Measure(name="the other's goodput", of=_victim_share, better="more", margin=0.05),
+            Measure(
+                name="p95 queue delay of all", unit="s", of=measure.queue_delay(), better="less", margin=0.10,
+                relative=True, least=0.001, only_if="all flows' utilisation",
+            ),
+        ),
+        needs=("L4S: DualPI2 and AccECN", "the response to each marked round"),
+    ),
+)  # fmt: skip

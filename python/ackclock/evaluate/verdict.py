@@ -1,0 +1,308 @@
+"""From numbers by seed to verdicts. No worse than the reference in its place, by a margin of ours; the RFC has no thresholds.
+
+A difference d is candidate minus reference under one seed, with the sign that makes more of it worse, m the margin.
+
+| verdict of a cell | when |
+| --- | --- |
+| no worse | the interval of the mean of d ends at or below m |
+| worse | it begins above m |
+| better | it ends below -m |
+| no difference shown | otherwise |
+
+A row takes the mean over its cells, seed by seed, each d in units of its cell's margin. With k judged measures the row is worse
+if one of them is at a level of 1 - 0.05 / k, or if a single cell is worse after Holm over all cells of the report; it is no
+worse if all of them are at a level of 0.95.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ackclock.evaluate.situation import Cell, Measure, Row, Scale
+from ackclock.stats import Estimate, bootstrap_mean, mean_interval
+
+Verdict = Literal["worse", "no worse", "better", "no difference shown", "not tested", "not applicable"]
+
+VERDICTS: tuple[Verdict, ...] = ("worse", "no difference shown", "no worse", "better", "not tested", "not applicable")
+
+SYMBOLS: Mapping[str, str] = {
+    "worse": "✗",
+    "no difference shown": "?",
+    "no worse": "✓",
+    "better": "▲",
+    "not tested": "–",
+    "not applicable": "·",
+}
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Values:
+    """A measure of one cell under one controller: a number and a digest by seed."""
+
+    numbers: Mapping[int, float]
+    digests: Mapping[int, str]
+
+    @property
+    def distinct(self) -> int:
+        """Different runs among those with a number."""
+        return len({self.digests[s] for s in self.numbers if s in self.digests})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A measure in one cell.
+
+    Parameters
+    ----------
+    candidate, reference
+        Means with their intervals.
+    difference
+        Positive is worse.
+    margin
+        In the measure's unit.
+    distinct
+        Different runs of the candidate.
+    worst_seed
+        Where the difference is greatest.
+    by_seed
+        The differences.
+    p
+        Of a test that the mean is no more than the margin.
+    note
+        Why there is no verdict.
+    """
+
+    cell: Cell
+    measure: Measure
+    candidate: Estimate
+    reference: Estimate
+    difference: Estimate
+    margin: float
+    distinct: int
+    worst_seed: int | None
+    by_seed: Mapping[int, float]
+    verdict: Verdict
+    p: float = 1.0
+    note: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the row's verdict rests on it, too."""
+        return self.measure.judged and self.verdict != "not tested"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowVerdict:
+    """A row.
+
+    Parameters
+    ----------
+    verdict
+        Of the whole.
+    measure
+        The measure that settles it; its mean difference over the cells, in margins.
+    worst
+        The cell in which the candidate is worst by that measure.
+    cells
+        Every measure in every cell.
+    reason
+        In words.
+    remark
+        What is not a verdict of the row: that the candidate itself is starved.
+    """
+
+    row: Row
+    verdict: Verdict
+    cells: tuple[Judged, ...] = ()
+    measure: str = ""
+    difference: Estimate | None = None
+    worst: Judged | None = None
+    reason: str = ""
+    remark: str = ""
+
+
+def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) -> Judged:
+    """One measure in one cell."""
+    sign = 1.0 if measure.better == "less" else -1.0
+    seeds = [
+        s
+        for s in candidate.numbers
+        if math.isfinite(candidate.numbers[s]) and math.isfinite(reference.numbers.get(s, math.nan))
+    ]
+    ours, theirs = [candidate.numbers[s] for s in seeds], [reference.numbers[s] for s in seeds]
+    by_seed = {s: sign * (a - b) for s, a, b in zip(seeds, ours, theirs, strict=True)}
+    difference = bootstrap_mean(list(by_seed.values()), level=LEVEL)
+    margin = measure.margin_at(sum(theirs) / len(theirs)) if theirs else measure.margin
+    found = Judged(
+        cell=cell,
+        measure=measure,
+        candidate=bootstrap_mean(ours, level=LEVEL),
+        reference=bootstrap_mean(theirs, level=LEVEL),
+        difference=difference,
+        margin=margin,
+        distinct=candidate.distinct,
+        worst_seed=max(by_seed, key=lambda s: by_seed[s]) if by_seed else None,
+        by_seed=by_seed,
+        verdict="not tested",
+    )
+    if not seeds:
+        return replace(found, note="no number in any run")
+    if len(seeds) < 2:
+        return replace(found, note="one run")
+    if candidate.distinct < 2 or reference.distinct < 2:
+        return replace(found, note=f"one run, not {len(seeds)}: all seeds gave the same packets")
+    return replace(found, verdict=outcome(difference, margin), p=_p(list(by_seed.values()), margin))
+
+
+def outcome(difference: Estimate, margin: float) -> Verdict:
+    """The verdict on a mean difference of which more is worse."""
+    if difference.high < -margin:
+        return "better"
+    if difference.high <= margin:
+        return "no worse"
+    if difference.low > margin:
+        return "worse"
+    return "no difference shown"
+
+
+def _p(values: Sequence[float], margin: float) -> float:
+    """One-sided, Student's t: resampling could not tell apart the small probabilities that Holm asks for."""
+    from scipy import stats
+
+    n = len(values)
+    mean = sum(values) / n
+    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1))
+    if spread == 0:
+        return 0.0 if mean > margin else 1.0
+    return float(stats.t.sf((mean - margin) / (spread / math.sqrt(n)), n - 1))
+
+
+def holm(judged: Sequence[Judged], level: float = 0.025) -> set[int]:
+    """Positions of those that are worse though so many were looked at (Holm 1979)."""
+    tested = sorted((j.p, i) for i, j in enumerate(judged) if j.counts)
+    found: set[int] = set()
+    for rank, (p, i) in enumerate(tested):
+        if p > level / (len(tested) - rank):
+            break
+        if judged[i].verdict == "worse":
+            found.add(i)
+    return found
+
+
+def judge_rows(by_row: Sequence[tuple[Row, Sequence[Judged]]]) -> list[RowVerdict]:
+    """Verdicts on rows, each with all that was judged in its cells."""
+    gated = [(row, _gated(cells)) for row, cells in by_row]
+    flat = [j for _, cells in gated for j in cells]
+    sure = {id(flat[i]) for i in holm(flat)}
+    return [_row(row, cells, sure) for row, cells in gated]
+
+
+def _gated(cells: Sequence[Judged]) -> list[Judged]:
+    """Measures that count only where another one is about equal do not count where it is not."""
+    at = {(j.cell.id, j.measure.name): j for j in cells}
+    found = []
+    for j in cells:
+        other = at.get((j.cell.id, j.measure.only_if)) if j.measure.only_if else None
+        apart = other is not None and not abs(other.difference.value) <= other.margin
+        if other is not None and apart and j.verdict != "not tested":
+            found.append(replace(j, verdict="not tested", note=f"{other.measure.name} differs by more than its margin"))
+        else:
+            found.append(j)
+    return found
+
+
+def _row(row: Row, cells: Sequence[Judged], sure: set[int]) -> RowVerdict:
+    if row.applies:
+        return RowVerdict(row=row, verdict="not applicable", reason=row.applies)
+    if not row.cells:
+        return RowVerdict(row=row, verdict="not tested", reason=f"needs {'; '.join(row.needs)}")
+    names = [m.name for m in row.measures if m.judged and any(j.counts and j.measure.name == m.name for j in cells)]
+    if not names:
+        said = next((j.note for j in cells if j.note), "no cells at this scale")
+        return RowVerdict(row=row, verdict="not tested", cells=tuple(cells), reason=said)
+    means = {name: in_margins([j for j in cells if j.counts and j.measure.name == name]) for name in names}
+    strict = {n: _interval(v, 1 - (1 - LEVEL) / len(names)) for n, v in means.items()}
+    plain = {n: _interval(v, LEVEL) for n, v in means.items()}
+    worst_name = max(names, key=lambda n: (strict[n].low, strict[n].value))
+    single = [j for j in cells if id(j) in sure]
+
+    def made(verdict: Verdict, name: str, reason: str, worst: Judged | None = None) -> RowVerdict:
+        found = worst or max(
+            (j for j in cells if j.counts and j.measure.name == name), key=lambda j: j.difference.value / _unit(j)
+        )
+        return RowVerdict(
+            row=row, verdict=verdict, cells=tuple(cells), measure=name, difference=plain[name], worst=found, reason=reason,
+            remark=_remark(row, cells),
+        )  # fmt: skip
+
+    if outcome(strict[worst_name], 1.0) == "worse":
+        return made("worse", worst_name, f"{worst_name}: on the mean over cells")
+    if single:
+        worst = max(single, key=lambda j: j.difference.value / _unit(j))
+        return made("worse", worst.measure.name, f"{worst.measure.name}: in {len(single)} cells alone, after Holm" if len(single) > 1
+                    else f"{worst.measure.name}: in one cell, after Holm", worst)  # fmt: skip
+    verdicts = {n: outcome(plain[n], 1.0) for n in names}
+    open_ = [n for n in names if verdicts[n] in ("no difference shown", "worse")]
+    if open_:
+        name = max(open_, key=lambda n: plain[n].high)
+        return made("no difference shown", name, f"{name}: the interval reaches beyond the margin")
+    better = [n for n in names if outcome(strict[n], 1.0) == "better"]
+    if better:
+        return made("better", better[0], ", ".join(better))
+    return made("no worse", worst_name, "every measure, on the mean over cells")
+
+
+def _remark(row: Row, cells: Sequence[Judged]) -> str:
+    """Who starves is said apart: a controller that gives way harms nobody."""
+    if not row.starves:
+        return ""
+    found = [j for j in cells if j.measure.name == row.starves and j.verdict == "worse"]
+    if not found:
+        return ""
+    worst = max(found, key=lambda j: j.difference.value)
+    return (
+        f"the candidate is starved itself in {len(found)} of {sum(j.measure.name == row.starves for j in cells)} cells; "
+        f"worst: {worst.cell.words}, {worst.candidate.value * 100:.0f} % of the time (CUBIC: {worst.reference.value * 100:.0f} %)"
+    )
+
+
+def judge_part(row: Row, cells: Sequence[Judged]) -> RowVerdict:
+    """The verdict that a row would have with some of its cells alone."""
+    return _row(row, cells, set())
+
+
+def _unit(judged: Judged) -> float:
+    return judged.margin or 1e-12
+
+
+def in_margins(cells: Sequence[Judged]) -> list[float]:
+    """Differences in units of the margin, their mean over cells, by seed; of the seeds that all cells have."""
+    if not cells:
+        return []
+    common = set(cells[0].by_seed).intersection(*(j.by_seed for j in cells))
+    return [sum(j.by_seed[s] / _unit(j) for j in cells) / len(cells) for s in sorted(common)]
+
+
+def _interval(values: Sequence[float], level: float) -> Estimate:
+    return bootstrap_mean(values, level=level) if len(values) > 1 else mean_interval(values, level=level)
+
+
+def more_seeds(cells: Sequence[Judged], scale: Scale, most: int) -> int:
+    """How many seeds a cell should have: twice as many while one of its intervals reaches across a margin and they may settle it."""
+    n = max((j.difference.n for j in cells), default=0)
+    if scale == "quick" or not n or n >= most:
+        return n
+    for j in cells:
+        d = j.difference
+        if not j.counts or j.verdict != "no difference shown" or not math.isfinite(d.low):
+            continue
+        distance = abs(d.value - j.margin)
+        half = (d.high - d.low) / 2
+        if half <= 0 or (distance > 0 and n * (half / distance) ** 2 <= most):
+            return min(2 * n, most)
+    return n

@@ -1,0 +1,191 @@
+"""`ackclock evaluate`: positive controls fail, CUBIC does not, and what it keeps is true."""
+
+from __future__ import annotations
+
+import json
+import threading
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import ackclock
+from ackclock.cli import main
+from ackclock.errors import UnavailableError
+from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, page, rows
+from ackclock.evaluate.files import to_json
+from ackclock.evaluate.frame import LEAST_BUFFER, bdp_packets, buffer_packets, grid
+from ackclock.evaluate.situation import filled
+from ackclock.scenario import Scenario
+from ackclock.sweep import Threads
+
+CONSTANT = """
+class Constant:
+    '''Sends at 95 % of 10 Mbit/s, whatever happens.'''
+    wants_pacing = True
+
+    def on_control(self, window, ack):
+        window.cwnd = 4000.0
+        window.pacing_rate = 0.95 * 10e6 / 8
+
+    def on_congestion_event(self, window, in_flight):
+        return window.cwnd
+"""
+
+
+def run(folder: Path, controller: str, *only: str, stop: threading.Event | None = None) -> Evaluation:
+    plan = Plan(candidate=Arm(role="candidate", name=controller, controller=controller), scale="quick", only=only)
+    executor = Threads(2)
+    try:
+        return evaluate(plan, folder, executor, stop=stop)
+    finally:
+        executor.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One store, so that CUBIC's runs are made once."""
+    return tmp_path_factory.mktemp("evaluate")
+
+
+def found(evaluation: Evaluation, name: str) -> RowVerdict:
+    return next(r for r in evaluation.rows if r.row.id == name)
+
+
+def test_every_cell_is_a_scenario_and_its_name_a_file() -> None:
+    for row in rows():
+        names = [c.id for c in row.cells]
+        assert len(set(names)) == len(names)
+        assert bool(row.cells) == bool(row.measures)
+        assert row.cells or row.needs or row.applies
+        assert not row.cells or row.at("quick") or row.needs or row.id == "x3"
+        for cell in row.cells:
+            assert "/" not in cell.id
+            Scenario.from_dict(filled(cell.scenario, "cubic", {})).to_engine_json()
+
+
+def test_every_row_of_the_rfc_is_there_once() -> None:
+    numbered = [row.id for row in rows() if row.section]
+    assert numbered == [str(i) for i in range(1, 26)]
+
+
+def test_the_grid_has_no_path_below_four_packets() -> None:
+    assert all(bdp_packets(mbit, rtt) >= 4 for mbit, rtt, _, _ in grid())
+    assert buffer_packets(10, 10, 0.25) == LEAST_BUFFER
+    assert buffer_packets(10, 40, 1) == 33
+
+
+def test_bbr_version_1_loses_too_much_in_shallow_buffers(folder: Path) -> None:
+    row = found(run(folder, "bbr", "3"), "3")
+    assert row.verdict == "worse"
+    assert {j.measure.name: j.verdict for j in row.cells if j.cell.about["buffer_bdp"] == 0.5}["loss"] == "worse"
+
+
+def test_bbr_version_1_harms_others_in_shallow_buffers(folder: Path) -> None:
+    row = found(run(folder, "bbr", "8"), "8")
+    assert row.verdict == "worse"
+    harm = {
+        (j.cell.about["victim"], j.cell.about["buffer_bdp"]): j.verdict
+        for j in row.cells
+        if "goodput" in j.measure.name
+    }
+    assert harm["cubic", 0.25] == harm["cubic", 1] == harm["reno", 0.25] == "worse"
+
+
+def test_a_constant_rate_starves_others(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "constant.py"
+    file.write_text(CONSTANT)
+    evaluation = run(folder, f"{file}:Constant", "6", "7", "8")
+    assert found(evaluation, "6").verdict == "worse"
+    assert found(evaluation, "8").verdict == "worse"
+
+
+def test_vegas_harms_nobody_and_starves(folder: Path) -> None:
+    row = found(run(folder, "vegas", "6"), "6")
+    assert row.verdict == "no worse"
+    assert "starved itself" in row.remark
+
+
+def test_cubic_and_reno_are_not_worse(folder: Path) -> None:
+    for name in ("cubic", "reno"):
+        assert found(run(folder, name, "3"), "3").verdict in ("no worse", "better")
+        assert found(run(folder, name, "8"), "8").verdict in ("no worse", "better")
+
+
+def test_stopped_and_continued_gives_the_same(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole", "reno", "3", "12")
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(UnavailableError, match="goes on"):
+        run(tmp_path / "parts", "reno", "3", "12", stop=stop)
+    run(tmp_path / "parts", "reno", "12")
+    parts = run(tmp_path / "parts", "reno", "3", "12")
+    assert to_json(parts) == to_json(whole)
+    assert whole.digest == parts.digest
+
+
+def test_what_is_kept_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(CONSTANT)
+    out = tmp_path / "out"
+    code = main(
+        ["evaluate", f"{file}:Constant", "--quick", "--rows", "3,8,13", "--out", str(out), "--json", "--jobs", "2"]
+    )
+    printed = json.loads(capsys.readouterr().out)
+    kept = json.loads((out / "evaluate.json").read_text())
+    assert code == 1
+    assert printed == kept
+    assert kept["schema"] == "ackclock.evaluate/1"
+    assert {r["id"]: r["verdict"] for r in kept["rows"]}["8"] == "worse"
+    assert kept["controller"]["source"]["name"] == "mine.py:Constant"
+
+    # the worst cell: scenario and seed give the digest, and the number
+    worst = next(r for r in kept["rows"] if r["id"] == "8")["worst"]
+    seed = worst["seed"]
+    scenario = ackclock.load(out / worst["scenario"], own_code=True)
+    again = ackclock.run(scenario, seed=seed)
+    assert again.digest == worst["digests"][str(seed)]
+    assert worst["command"] == f"ackclock run {worst['scenario']} --seed {seed} --own-code"
+    table = pl.read_parquet(out / "cells.parquet")
+    same = table.filter((pl.col("scenario") == worst["scenario"]) & (pl.col("seed") == seed))
+    assert same["digest"].unique().to_list() == [again.digest]
+
+    # programs that read JUnit see the failure, and what was not tested
+    suites = ElementTree.parse(out / "junit.xml").getroot()
+    failures = {s.get("name"): s.get("failures") for s in suites}
+    assert failures["row 8: Beside standard controllers"] == "1"
+    assert failures["row 13: Tunnels"] == "0"
+    html = (out / "report.html").read_text()
+    assert 'src="http' not in html
+    assert "statement missing" in html
+
+
+def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["evaluate", "cubic", "--quick", "--rows", "12", "--out", str(out)]) == 0
+    capsys.readouterr()
+    for argv, said in (
+        (["cubicc"], "CONTROLLER: found"),
+        (["cubic", "--quick", "--full"], "--full: found it beside --quick"),
+        (["cubic", "--rows", "12,99"], '--rows: found "99"'),
+        (["cubic", "--option", "beta"], "--option: found"),
+        (["cubic", "--rival", "cubic"], "--rival: found"),
+        (["nowhere.py:Mine"], "CONTROLLER: found"),
+        (["cubic", "--statement", str(tmp_path / "no.toml")], "--statement"),
+    ):
+        assert main(["evaluate", *argv, "--out", str(tmp_path / "other")]) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert len(error.strip().splitlines()) == 1
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_authors_words_are_in_the_report(tmp_path: Path) -> None:
+    evaluation = run(tmp_path, "cubic", "12")
+    made = page.page(evaluation, statements={"5.3.2": "It can be deployed host by host <now>."})
+    from ackclock import report
+
+    html = report.render(made, drawn={f.name: b"" for f in made.figures})
+    assert "It can be deployed host by host &lt;now&gt;." in html
+    assert html.count("statement missing") == 2

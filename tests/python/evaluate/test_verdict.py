@@ -1,0 +1,119 @@
+"""Verdicts of cells and rows, from numbers that were written down."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from ackclock.evaluate import Cell, Measure, Row
+from ackclock.evaluate.verdict import Judged, Values, holm, in_margins, judge, judge_rows, more_seeds, outcome
+from ackclock.stats import Estimate
+
+LESS = Measure(name="loss", of=lambda t, c: {}, better="less", margin=0.05)
+MORE = Measure(name="utilisation", of=lambda t, c: {}, better="more", margin=0.05)
+
+
+def cell(name: str = "a") -> Cell:
+    return Cell(id=name, scenario={})
+
+
+def values(numbers: list[float], *, same: bool = False) -> Values:
+    return Values(
+        numbers=dict(enumerate(numbers, 1)),
+        digests={s: "d" if same else f"d{s}" for s in range(1, len(numbers) + 1)},
+    )
+
+
+def judged(measure: Measure, ours: list[float], theirs: list[float], at: str = "a") -> Judged:
+    return judge(measure, cell(at), values(ours), values(theirs))
+
+
+def row(*measures: Measure) -> Row:
+    return Row(id="1", section="5", level="MUST", quote="", title="t", cells=(cell(),), measures=measures)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.06, 0.2, "worse"),
+        (0.04, 0.2, "no difference shown"),
+        (-0.2, 0.05, "no worse"),
+        (-0.2, -0.06, "better"),
+        (-0.05, 0.05, "no worse"),
+        (-math.inf, math.inf, "no difference shown"),
+    ],
+)
+def test_verdict_of_an_interval(low: float, high: float, verdict: str) -> None:
+    assert outcome(Estimate(value=0.0, low=low, high=high, level=0.95, n=9), 0.05) == verdict
+
+
+def test_which_side_is_worse_is_the_measures() -> None:
+    high, low = [0.5, 0.52, 0.48, 0.51], [0.1, 0.12, 0.09, 0.11]
+    assert judged(LESS, high, low).verdict == "worse"
+    assert judged(MORE, high, low).verdict == "better"
+    assert judged(MORE, low, high).verdict == "worse"
+    assert judged(MORE, [0.1, 0.02, 0.3], [0.5, 0.5, 0.5]).worst_seed == 2
+
+
+def test_equal_digests_refuse_a_verdict() -> None:
+    found = judge(LESS, cell(), values([0.5] * 4, same=True), values([0.1, 0.2, 0.1, 0.2]))
+    assert (found.verdict, found.distinct) == ("not tested", 1)
+    assert found.note == "one run, not 4: all seeds gave the same packets"
+
+
+def test_numbers_that_are_missing_are_left_out() -> None:
+    found = judged(LESS, [0.1, math.nan, 0.1, 0.12], [0.1, 0.2, math.nan, 0.1])
+    assert found.difference.n == 2
+    assert judged(LESS, [math.nan], [0.1]).note == "no number in any run"
+
+
+def test_a_relative_margin_has_a_floor() -> None:
+    delay = Measure(name="d", of=lambda t, c: {}, better="less", margin=0.1, relative=True, least=0.001)
+    assert judged(delay, [0.1, 0.11], [0.1, 0.1]).margin == pytest.approx(0.01)
+    assert judged(delay, [0.001, 0.002], [0.001, 0.001]).margin == 0.001
+
+
+def test_one_measure_in_many_cells_needs_more() -> None:
+    """At the edge of 5 % one cell of forty is nobody's fault; a plain one still is."""
+    edge = judged(LESS, [0.16, 0.17, 0.16, 0.16], [0.03, 0.06, 0.01, 0.04], "edge")
+    assert edge.verdict == "worse"
+    assert 0.025 / 40 < edge.p < 0.025
+    quiet = [judged(LESS, [0.1, 0.11, 0.1], [0.1, 0.1, 0.11], f"q{i}") for i in range(39)]
+    assert holm([edge, *quiet]) == set()
+    plain = judged(LESS, [0.500, 0.501, 0.499, 0.5], [0.1, 0.1, 0.101, 0.1], "plain")
+    assert holm([edge, *quiet, plain]) == {40}
+    assert judge_rows([(row(LESS), [edge, *quiet])])[0].verdict == "no worse"
+    found = judge_rows([(row(LESS), [edge, *quiet, plain])])[0]
+    assert (found.verdict, found.worst and found.worst.cell.id) == ("worse", "plain")
+
+
+def test_a_row_is_judged_by_the_mean_over_cells() -> None:
+    cells = [judged(LESS, [0.20, 0.19, 0.21], [0.1, 0.1, 0.1], f"c{i}") for i in range(3)]
+    assert in_margins(cells) == pytest.approx([2.0, 1.8, 2.2])
+    assert judge_rows([(row(LESS), cells)])[0].verdict == "worse"
+
+
+def test_a_row_is_no_worse_only_if_every_measure_is() -> None:
+    good = judged(LESS, [0.1, 0.1, 0.101], [0.1, 0.101, 0.1])
+    wide = judged(MORE, [0.5, 0.9, 0.7], [0.7, 0.6, 0.75])
+    found = judge_rows([(row(LESS, MORE), [good, wide])])[0]
+    assert (found.verdict, found.measure) == ("no difference shown", "utilisation")
+
+
+def test_delay_counts_where_utilisation_is_alike() -> None:
+    delay = Measure(name="delay", of=lambda t, c: {}, better="less", margin=0.01, only_if="utilisation")
+    slow = judged(delay, [0.3, 0.31, 0.3], [0.1, 0.1, 0.1])
+    idle = judged(MORE, [0.4, 0.41, 0.4], [0.9, 0.9, 0.91])
+    busy = judged(MORE, [0.9, 0.91, 0.9], [0.9, 0.9, 0.91])
+    assert judge_rows([(row(delay, MORE), [slow, idle])])[0].measure == "utilisation"
+    assert judge_rows([(row(delay, MORE), [slow, busy])])[0].measure == "delay"
+
+
+def test_seeds_are_added_only_where_they_may_settle_it() -> None:
+    near = judged(LESS, [0.15, 0.05, 0.12, 0.04, 0.10, 0.11], [0.05, 0.06, 0.05, 0.06, 0.04, 0.05])
+    assert near.verdict == "no difference shown"
+    assert more_seeds([near], "standard", 40) in (6, 12)
+    clear = judged(LESS, [0.5, 0.51, 0.49, 0.5, 0.5, 0.5], [0.1] * 5 + [0.11])
+    assert more_seeds([clear], "standard", 40) == 6
+    assert more_seeds([near], "quick", 40) == 6
