@@ -9,7 +9,7 @@ use ackclock_net::capacity::{
 use ackclock_net::loss::{
     BernoulliParams, Drop, GilbertElliottParams, ListedParams, PeriodicParams, ScriptedParams,
 };
-use ackclock_net::queue::ChokeParams;
+use ackclock_net::queue::{ChokeParams, Classifier, DualPi2Params, Overload};
 use ackclock_net::{
     AppliesTo, CapacityConfig, CodelParams, Counters, FqCodelParams, Limit, LinkConfig, LossConfig,
     NetemLimitParams, PieParams, QueueConfig, RedParams, Refused, Reorder, SoleLink, ThresholdParams,
@@ -48,6 +48,23 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         (0u32..40, 0.0..5.0, 0.1..10.0, 0.0..1.0, 0.001..1.0).prop_map(
             |(limit, min, width, max_p, weight)| {
                 QueueConfig::Choke(ChokeParams { limit, min, max: min + width, max_p, weight })
+            }
+        ),
+        (limit(), 0u64..20_000, 1u64..20_000, 1u32..5, 0u64..20_000, any::<[bool; 2]>()).prop_map(
+            |(limit, target, update, coupling, step, [any_ect, overflow])| {
+                QueueConfig::DualPi2(DualPi2Params {
+                    limit,
+                    target: Span(target),
+                    update: Span(update),
+                    alpha: 200.0,
+                    beta: 200.0,
+                    coupling,
+                    step: Span(step),
+                    step_from: coupling % 3,
+                    classic_share: 0.1,
+                    classifier: if any_ect { Classifier::AnyEct } else { Classifier::L4s },
+                    overload: if overflow { Overload::Overflow } else { Overload::Drop },
+                })
             }
         ),
     ]
@@ -207,7 +224,7 @@ proptest! {
         let marks = out.delivered.iter().filter(|(_, p)| p.ecn == Ecn::Ce).count() as u64;
         prop_assert_eq!(out.counters.marked, marks);
         let mut conns: Vec<u32> = out.delivered.iter().map(|(_, p)| p.conn).collect();
-        if config.reorder.is_none() && !matches!(config.queue, QueueConfig::FqCodel(_)) {
+        if config.reorder.is_none() && !matches!(config.queue, QueueConfig::FqCodel(_) | QueueConfig::DualPi2(_)) {
             prop_assert!(conns.windows(2).all(|w| w[0] < w[1]), "order is kept");
         }
         conns.sort_unstable();

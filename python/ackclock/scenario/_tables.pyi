@@ -112,6 +112,36 @@ class Choke(_rules.MinBelowMaxAndLimit):
     weight: float | str = 0.002
     """Weight of one arrival in the mean (w_q)."""
 
+class Dualpi2(Described):
+    """DualPI2 (RFC 9332, Linux's `sch_dualpi2`): a queue for L4S beside one for all others, coupled.
+
+    Packets that can be marked are marked, others are dropped. Its rate is that of the link.
+    """
+
+    kind: Literal["dualpi2"]
+    limit: str | None = None
+    """Packets of both queues together, or multiples of the bandwidth-delay product; absent: unlimited."""
+    target: str = "15 ms"
+    """Delay of the C queue aimed at."""
+    update: str = "16 ms"
+    """Interval at which the base probability is adjusted (Tupdate)."""
+    alpha: float = 0.16015625
+    """Integral gain, 1/s per second of delay; used in steps of 1/256."""
+    beta: float = 3.19921875
+    """Proportional gain, likewise."""
+    coupling: int = 2
+    """Coupling factor k."""
+    step: str = "1 ms"
+    """A packet that waited longer in the L queue is marked."""
+    step_from: int = 0
+    """Only if so many packets waited there when it came."""
+    classic_share: float = 0.1
+    """Share of the link that the C queue gets at least, if both have packets; in steps of 1 %."""
+    classifier: Literal["l4s", "any-ect"] = "l4s"
+    """Which packets go into the L queue."""
+    overload: Literal["drop", "overflow"] = "drop"
+    """What happens where `coupling` times the base probability passes 1."""
+
 class Cake(Described):
     """CAKE (Høiland-Jørgensen, Täht and Morton 2018), of a real kernel only: the simulator refuses it."""
 
@@ -484,7 +514,7 @@ class Link(_rules.RateOrCapacity):
     """Rate; absent: infinite."""
     delay: str = "0 s"
     """Propagation delay, one way."""
-    queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake | None = None
+    queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Dualpi2 | Cake | None = None
     """Queue; absent: unlimited, first in, first out."""
     loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | None = None
     """Loss ahead of the queue; absent: none."""
@@ -641,7 +671,7 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     metrics_cache: MetricsCache | None = None
     """The hosts remember ssthresh from one connection to the next; absent: they do not."""
 
-Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Cake
+Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Dualpi2 | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
 Workload: TypeAlias = (
@@ -659,6 +689,7 @@ __all__ = [
     "ConstantRate",
     "Drop",
     "DropTail",
+    "Dualpi2",
     "Dummynet",
     "Festive",
     "Fetch",

@@ -194,7 +194,10 @@ fn registries_hold_kebab_case_names_and_descriptions() {
     for (name, line) in
         crate::QueueConfig::FAMILY.registry().iter().chain(&crate::LossConfig::FAMILY.registry())
     {
-        assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !line.is_empty());
+        assert!(
+            name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+                && !line.is_empty()
+        );
     }
 }
 

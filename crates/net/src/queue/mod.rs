@@ -7,6 +7,7 @@ pub(crate) mod backlog;
 mod choke;
 pub(crate) mod codel;
 mod drop_tail;
+mod dualpi2;
 pub(crate) mod fq_codel;
 pub(crate) mod instants;
 mod netem_limit;
@@ -27,6 +28,8 @@ use codel::Codel;
 pub use codel::CodelParams;
 use drop_tail::DropTail;
 pub use drop_tail::DropTailParams;
+use dualpi2::DualPi2;
+pub use dualpi2::{Classifier, DualPi2Params, Overload};
 use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
 use netem_limit::NetemLimit;
@@ -49,6 +52,7 @@ family! {
         Threshold(ThresholdParams),
         Red(RedParams),
         Choke(ChokeParams),
+        DualPi2(DualPi2Params),
         Cake(CakeParams),
     }
 }
@@ -88,6 +92,7 @@ impl QueueConfig {
             QueueConfig::Threshold(params) => params.limit.map(Limit::Packets),
             QueueConfig::Red(params) => Some(Limit::Packets(params.limit)),
             QueueConfig::Choke(params) => Some(Limit::Packets(params.limit)),
+            QueueConfig::DualPi2(params) => params.limit.map(Limit::Packets),
             QueueConfig::Cake(params) => params.limit.map(Limit::Bytes),
         }
     }
@@ -159,6 +164,7 @@ pub(crate) enum Queue {
     Codel(Box<Codel>),
     FqCodel(Box<FqCodel>),
     Choke(Box<Choke>),
+    DualPi2(Box<DualPi2>),
 }
 
 /// What is asked of a queue that holds its packets; the other value for one that does not.
@@ -168,6 +174,7 @@ macro_rules! held {
             Queue::Codel($queue) => $asked,
             Queue::FqCodel($queue) => $asked,
             Queue::Choke($queue) => $asked,
+            Queue::DualPi2($queue) => $asked,
             _ => $otherwise,
         }
     };
@@ -185,6 +192,7 @@ impl Queue {
             QueueConfig::Threshold(params) => Queue::Threshold(Threshold::new(&params)),
             QueueConfig::Red(params) => Queue::Red(Box::new(Red::new(params, stream))),
             QueueConfig::Choke(params) => Queue::Choke(Box::new(Choke::new(params, stream))),
+            QueueConfig::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, stream))),
             QueueConfig::Cake(_) => unreachable!("invariant: refused before a link is made"),
         }
     }

@@ -1,0 +1,470 @@
+//! DualPI2: two queues, one for scalable controls (L) and one for all others (C), under one PI controller that couples
+//! them, so that a flow of either kind gets about the same share of the link while L's delay stays near a millisecond.
+//!
+//! Source: RFC 9332 (De Schepper, Briscoe, White 2023), in the form of Linux's `sch_dualpi2`, whose integers are used here.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `p` | the base probability p', of 2^32 - 1: C meets p'^2, L meets `coupling` times p' |
+//! | `last_qdelay` | age of the older head at the last update |
+//! | `credit` | bytes that C may send before L's turn is over: above zero it is C's turn |
+//!
+//! Everything but a full queue is decided at departure, from ages: how long the packets at the heads have waited. Updates
+//! fall on multiples of `update` since the start of the run, and are made up for at the next call: between calls nothing else
+//! changes. Where an update and a call share a nanosecond, the update comes first.
+//!
+//! Differs: no limit of memory, no filters, and no splitting of packets of several segments: one is decided about as a whole.
+
+use std::collections::VecDeque;
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::schema::{Takes, DURATION};
+use ackclock_core::{choice, table, Packet, Span, Stream, Time};
+
+use super::{ecn_capable, Dropped, Refused};
+
+/// Which packets go into the L queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Classifier {
+    /// ECT(1) and CE (RFC 9331).
+    L4s,
+    /// Whatever can be marked: ECT(0), too, as DCTCP sends.
+    AnyEct,
+}
+
+choice! { Classifier: L4s "l4s", AnyEct "any-ect" }
+
+/// What happens where the coupled probability passes 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overload {
+    /// L loses packets as C does, and every packet that is left is marked.
+    Drop,
+    /// Every packet of L is marked; the queues fill up to their limit.
+    Overflow,
+}
+
+choice! { Overload: Drop "drop", Overflow "overflow" }
+
+table! {
+    /// DualPI2 (RFC 9332, Linux's `sch_dualpi2`): a queue for L4S beside one for all others, coupled.
+    ///
+    /// Packets that can be marked are marked, others are dropped. Its rate is that of the link.
+    pub struct DualPi2Params "dualpi2" {
+        /// Packets of both queues together, or multiples of the bandwidth-delay product; absent: unlimited.
+        limit: Option<u32> = Takes::PacketLimit;
+        /// Delay of the C queue aimed at.
+        target: Span = DURATION, Span::from_ms(15);
+        /// Interval at which the base probability is adjusted (Tupdate).
+        update: Span = DURATION, Span::from_ms(16);
+        /// Integral gain, 1/s per second of delay; used in steps of 1/256.
+        alpha: f64 = Takes::Number(0.0, 256.0), 41.0 / 256.0;
+        /// Proportional gain, likewise.
+        beta: f64 = Takes::Number(0.0, 256.0), 819.0 / 256.0;
+        /// Coupling factor k.
+        coupling: u32 = Takes::Whole(1, 255), 2;
+        /// A packet that waited longer in the L queue is marked.
+        step: Span = DURATION, Span::from_ms(1);
+        /// Only if so many packets waited there when it came.
+        step_from: u32 = Takes::Whole(0, 1_000_000), 0;
+        /// Share of the link that the C queue gets at least, if both have packets; in steps of 1 %.
+        classic_share: f64 = Takes::Number(0.01, 0.99), 0.1;
+        /// Which packets go into the L queue.
+        classifier: Classifier = Classifier::TAKES, Classifier::L4s;
+        /// What happens where `coupling` times the base probability passes 1.
+        overload: Overload = Overload::TAKES, Overload::Drop;
+    }
+}
+
+struct Held {
+    arrival: Time,
+    /// The step applies to it.
+    stepped: bool,
+    packet: Packet,
+}
+
+/// The C queue.
+const C: usize = 0;
+/// The L queue.
+const L: usize = 1;
+
+pub(crate) struct DualPi2 {
+    params: DualPi2Params,
+    stream: Stream,
+    pi: Pi,
+    /// The next update.
+    due: Time,
+    /// Bytes that C may send for one of L, and the other way round, of a hundred.
+    weights: [i64; 2],
+    credit: i64,
+    queues: [VecDeque<Held>; 2],
+    bytes: u64,
+    packets: u32,
+    max: u32,
+    drops: VecDeque<Dropped>,
+    dropped: u64,
+    marked: u64,
+    /// Packets x ns of all that have left.
+    area: u128,
+}
+
+impl DualPi2 {
+    pub(crate) fn new(params: DualPi2Params, stream: Stream) -> DualPi2 {
+        let classic = (params.classic_share * 100.0 + 0.5) as i64;
+        let weights = [classic, 100 - classic];
+        DualPi2 {
+            pi: Pi::new(&params),
+            stream,
+            due: Time::ZERO + params.update,
+            credit: MTU * (weights[C] - weights[L]),
+            weights,
+            params,
+            queues: [VecDeque::new(), VecDeque::new()],
+            bytes: 0,
+            packets: 0,
+            max: 0,
+            drops: VecDeque::new(),
+            dropped: 0,
+            marked: 0,
+            area: 0,
+        }
+    }
+
+    /// Append a packet to its queue; `must_wait` = the link is busy. False if both together are full.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
+        self.catch_up(now);
+        if must_wait && self.params.limit.is_some_and(|limit| self.packets >= limit) {
+            return false;
+        }
+        let stepped = self.queues[L].len() as u32 >= self.params.step_from;
+        self.bytes += packet.bytes as u64;
+        self.packets += packet.segments();
+        self.queues[self.classify(&packet)].push_back(Held { arrival: now, stepped, packet });
+        if must_wait {
+            self.max = self.max.max(self.packets);
+        }
+        true
+    }
+
+    /// The packet to transmit at `now`, and how long it waited; those dropped on the way to it wait in
+    /// [`DualPi2::take_head_drop`].
+    pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
+        self.catch_up(now);
+        loop {
+            let waiting = [C, L].map(|queue| !self.queues[queue].is_empty());
+            let queue = match waiting {
+                [false, false] => {
+                    self.credit = MTU * (self.weights[C] - self.weights[L]);
+                    return None;
+                }
+                [true, true] if self.credit > 0 => C,
+                [_, true] => L,
+                _ => C,
+            };
+            let Held { arrival, stepped, mut packet } =
+                self.queues[queue].pop_front().expect("invariant: it waits");
+            let waited = now - arrival;
+            self.bytes -= packet.bytes as u64;
+            self.packets -= packet.segments();
+            self.area += waited.0 as u128 * packet.segments() as u128;
+            let coupled =
+                if self.bytes < 2 * MTU as u64 { Verdict::Pass } else { self.verdict(queue, &packet) };
+            let over_step = queue == L && stepped && waited > self.params.step;
+            if coupled == Verdict::Drop || over_step && !ecn_capable(&packet) {
+                self.dropped += packet.segments() as u64;
+                self.drops.push_back((packet, Refused::Aqm));
+                continue;
+            }
+            if coupled == Verdict::Mark || over_step {
+                packet.ecn = Ecn::Ce;
+                self.marked += packet.segments() as u64;
+            }
+            if !self.queues[1 - queue].is_empty() {
+                let bytes = packet.bytes as i64;
+                self.credit += if queue == L { self.weights[C] * bytes } else { -self.weights[L] * bytes };
+            }
+            return Some((packet, waited));
+        }
+    }
+
+    /// What the coupled probability says of a packet.
+    fn verdict(&mut self, queue: usize, packet: &Packet) -> Verdict {
+        let coupled = self.pi.p as u64 * self.params.coupling as u64;
+        let overload = coupled > ONE;
+        let hit = match (queue, overload, self.params.overload) {
+            (L, false, _) => self.rolls(coupled),
+            (L, true, Overload::Overflow) => true,
+            _ => self.rolls(self.pi.p as u64) && self.rolls(self.pi.p as u64),
+        };
+        let drops = overload && (queue == C || self.params.overload == Overload::Drop);
+        match (hit, drops || !ecn_capable(packet)) {
+            (true, true) => Verdict::Drop,
+            (true, false) => Verdict::Mark,
+            (false, _) if queue == L && overload && ecn_capable(packet) => Verdict::Mark, // the survivors of an overload
+            (false, _) => Verdict::Pass,
+        }
+    }
+
+    fn rolls(&mut self, p: u64) -> bool {
+        self.stream.next_u64() >> 32 <= p
+    }
+
+    fn classify(&self, packet: &Packet) -> usize {
+        match (packet.ecn, self.params.classifier) {
+            (Ecn::Ect1 | Ecn::Ce, _) | (Ecn::Ect0, Classifier::AnyEct) => L,
+            _ => C,
+        }
+    }
+
+    /// The updates that were due up to `now`.
+    fn catch_up(&mut self, now: Time) {
+        while self.due <= now {
+            let qdelay = self.head_arrival().map_or(Span::ZERO, |head| self.due.since(head));
+            let at_rest = self.pi.update(qdelay);
+            self.due += self.params.update;
+            if at_rest && self.due <= now {
+                self.due += self.params.update * (now.since(self.due).0 / self.params.update.0 + 1);
+            }
+        }
+    }
+
+    /// When the older of the packets at the heads came; `None` if nobody waits.
+    pub(crate) fn head_arrival(&self) -> Option<Time> {
+        self.queues.iter().filter_map(|queue| queue.front()).map(|head| head.arrival).min()
+    }
+
+    /// A packet dropped and not yet asked for, oldest first.
+    pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
+        self.drops.pop_front()
+    }
+
+    /// Packets that wait.
+    pub(crate) fn len(&self) -> u32 {
+        self.packets
+    }
+
+    /// Start the search for the greatest number anew.
+    pub(crate) fn forget_max(&mut self) {
+        self.max = self.packets;
+    }
+
+    /// Integral of the packets that wait over time up to `now`, most at a time, dropped, marked.
+    pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
+        let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
+        let area = self.area + self.queues.iter().flatten().map(so_far).sum::<u128>();
+        (area, self.max, self.dropped, self.marked)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Pass,
+    Mark,
+    Drop,
+}
+
+/// The controller: from delays to the base probability.
+struct Pi {
+    p: u32,
+    last_qdelay: Span,
+    target: Span,
+    /// What a nanosecond changes, of 2^32 - 1 and times 64.
+    alpha: i128,
+    beta: i128,
+    most: u32,
+}
+
+impl Pi {
+    fn new(params: &DualPi2Params) -> Pi {
+        let scaled = |hz: f64| ((hz * 256.0 + 0.5) as u64 as u128 * ONE as u128 / 4 / 1_000_000_000) as i128;
+        Pi {
+            p: 0,
+            last_qdelay: Span::ZERO,
+            target: params.target,
+            alpha: scaled(params.alpha),
+            beta: scaled(params.beta),
+            most: match params.overload {
+                Overload::Drop => u32::MAX,
+                Overload::Overflow => u32::MAX / params.coupling,
+            },
+        }
+    }
+
+    /// One update. True if the next one changes nothing, unless somebody comes.
+    fn update(&mut self, qdelay: Span) -> bool {
+        let ahead = |of: Span| qdelay.0 as i128 - of.0 as i128;
+        let change = ahead(self.target) * self.alpha + ahead(self.last_qdelay) * self.beta;
+        // halves of a step are cut off on both sides of zero
+        let moved = self.p as i128 + change.signum() * (change.abs() >> 6);
+        let idle = qdelay == Span::ZERO && self.last_qdelay == Span::ZERO;
+        self.last_qdelay = qdelay;
+        self.p = moved.clamp(0, self.most as i128) as u32;
+        idle && self.p == 0
+    }
+}
+
+/// A probability of 1.
+const ONE: u64 = u32::MAX as u64;
+/// Of an Ethernet with its header, bytes.
+const MTU: i64 = 1514;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LinkConfig, QueueConfig, SoleLink};
+    use ackclock_core::schema::{Described, Value};
+    use ackclock_core::Rate;
+
+    fn params() -> DualPi2Params {
+        DualPi2Params::read(&Value::Table(Default::default())).expect("every key has a default")
+    }
+
+    fn dualpi2(params: DualPi2Params) -> DualPi2 {
+        DualPi2::new(params, Stream::new(1, "test"))
+    }
+
+    fn packet(conn: u32, ecn: Ecn) -> Packet {
+        Packet { conn, bytes: 1514, ecn, forward: true, ..Packet::default() }
+    }
+
+    /// Linux's arithmetic by hand: alpha 41/256, beta 819/256, target 15 ms.
+    #[test]
+    fn the_base_probability_follows_linux() {
+        let mut pi = Pi::new(&params());
+        assert_eq!((pi.alpha, pi.beta), (44, 879));
+        let p: Vec<u32> = [20, 20, 20, 10, 0]
+            .map(|ms| {
+                pi.update(Span::from_ms(ms));
+                pi.p
+            })
+            .to_vec();
+        assert_eq!(p, [278_125_000, 281_562_500, 285_000_000, 144_218_750, 0]);
+        pi.update(Span::from_secs(100));
+        assert_eq!(pi.p, u32::MAX, "no wrap");
+        let mut pi = Pi::new(&DualPi2Params { overload: Overload::Overflow, ..params() });
+        pi.update(Span::from_secs(100));
+        assert_eq!(pi.p, u32::MAX / 2, "without drops L is marked at most always");
+    }
+
+    #[test]
+    fn the_low_bit_of_the_ecn_field_tells_the_queue() {
+        let queue = dualpi2(params());
+        let all = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+        assert_eq!(all.map(|ecn| queue.classify(&packet(0, ecn))), [C, C, L, L]);
+        let queue = dualpi2(DualPi2Params { classifier: Classifier::AnyEct, ..params() });
+        assert_eq!(all.map(|ecn| queue.classify(&packet(0, ecn))), [C, L, L, L]);
+    }
+
+    /// Nine of L, one of C, from the start: -80 MTU, +10 for each of L, -90 for each of C; at zero it is still L's turn.
+    #[test]
+    fn ten_percent_for_c() {
+        let mut queue = dualpi2(params());
+        for i in 0..40 {
+            queue.enqueue(Time(0), packet(i, Ecn::NotEct), true);
+            queue.enqueue(Time(0), packet(i, Ecn::Ect1), true);
+        }
+        let order: String = (0..30)
+            .map(|_| if queue.dequeue(Time(1)).expect("it waits").0.ecn == Ecn::NotEct { 'C' } else { 'L' })
+            .collect();
+        assert_eq!(order, "LLLLLLLLLC".repeat(3));
+    }
+
+    /// How often a packet is dropped and marked at a base probability, of so many tries.
+    fn met(params: DualPi2Params, p: f64, ecn: Ecn) -> (f64, f64) {
+        let mut queue = dualpi2(params);
+        queue.pi.p = (p * ONE as f64) as u32;
+        let at = queue.classify(&packet(0, ecn));
+        let tries = 40_000;
+        let verdicts: Vec<Verdict> = (0..tries).map(|_| queue.verdict(at, &packet(0, ecn))).collect();
+        let share = |of| verdicts.iter().filter(|&&v| v == of).count() as f64 / tries as f64;
+        (share(Verdict::Drop), share(Verdict::Mark))
+    }
+
+    #[test]
+    fn c_meets_the_square_and_l_the_coupled_probability() {
+        let near = |(drop, mark): (f64, f64), expected: (f64, f64)| {
+            assert!(
+                (drop - expected.0).abs() < 0.01 && (mark - expected.1).abs() < 0.01,
+                "{drop}, {mark}, not {expected:?}"
+            );
+        };
+        near(met(params(), 0.1, Ecn::NotEct), (0.01, 0.0));
+        near(met(params(), 0.1, Ecn::Ect0), (0.0, 0.01));
+        near(met(params(), 0.1, Ecn::Ect1), (0.0, 0.2));
+        near(met(params(), 0.49, Ecn::Ect1), (0.0, 0.98));
+        // overload: k p' above 1
+        near(met(params(), 0.6, Ecn::Ect0), (0.36, 0.0));
+        near(met(params(), 0.6, Ecn::Ect1), (0.36, 0.64));
+        near(met(DualPi2Params { overload: Overload::Overflow, ..params() }, 0.6, Ecn::Ect1), (0.0, 1.0));
+    }
+
+    /// A link of 100 Mbit/s that gets `percent` of its rate for 20 s: dropped and marked of what came after 5 s, and p'.
+    fn offered(percent: u64, ecn: Ecn) -> (f64, f64, f64) {
+        let queue = QueueConfig::DualPi2(params());
+        let mut link =
+            SoleLink::new(&LinkConfig { queue, ..LinkConfig::new("l", Rate(100_000_000), Span::ZERO) }, 1);
+        let (gap, start) = (1514 * 8 * 1000 / percent, Time(5_000_000_000));
+        let mut counted = false;
+        for i in 0..20_000_000_000 / gap {
+            let now = Time(i * gap);
+            while link.next_event() <= now {
+                link.poll(link.next_event());
+                while link.take_head_drops().is_some() {}
+            }
+            if now >= start && !std::mem::replace(&mut counted, true) {
+                link.count_from(now);
+            }
+            let _ = link.offer(now, packet(0, ecn));
+        }
+        let c = link.counters(Time(20_000_000_000));
+        let of = |n: u64| n as f64 / c.arrivals as f64;
+        (of(c.dropped_queue), of(c.marked), c.mean_wait_s)
+    }
+
+    #[test]
+    fn what_does_not_answer_is_dropped_as_far_as_it_must_be() {
+        let (dropped, marked, wait) = offered(150, Ecn::Ect1);
+        assert!((dropped - 1.0 / 3.0).abs() < 0.02, "{dropped}");
+        assert!((marked - 2.0 / 3.0).abs() < 0.02, "{marked}");
+        assert!((0.010..0.020).contains(&wait), "near the target: {wait}");
+        let (dropped, marked, wait) = offered(105, Ecn::NotEct);
+        assert!((dropped - 0.05 / 1.05).abs() < 0.01 && marked == 0.0, "{dropped}, {marked}");
+        assert!((0.010..0.020).contains(&wait), "{wait}");
+        assert_eq!(offered(95, Ecn::Ect1).0, 0.0);
+    }
+
+    #[test]
+    fn the_step_marks_what_waited_longer_and_nothing_else() {
+        let mut queue = dualpi2(params());
+        for i in 0..3 {
+            queue.enqueue(Time(0), packet(i, Ecn::Ect1), true);
+        }
+        let ms = |us: u64| Time(us * 1000);
+        let ecn = |taken: Option<(Packet, Span)>| taken.expect("it waits").0.ecn;
+        assert_eq!(ecn(queue.dequeue(ms(500))), Ecn::Ect1);
+        assert_eq!(ecn(queue.dequeue(ms(1000))), Ecn::Ect1, "not longer than the step");
+        assert_eq!(ecn(queue.dequeue(ms(1001))), Ecn::Ce);
+        let mut queue = dualpi2(DualPi2Params { step_from: 1, ..params() });
+        queue.enqueue(Time(0), packet(0, Ecn::Ect1), true);
+        queue.enqueue(Time(0), packet(1, Ecn::Ect1), true);
+        assert_eq!(ecn(queue.dequeue(ms(2000))), Ecn::Ect1, "nobody waited when it came");
+        assert_eq!(ecn(queue.dequeue(ms(2000))), Ecn::Ce);
+    }
+
+    #[test]
+    fn updates_made_up_for_are_those_that_were_due() {
+        let (mut early, mut late) = (dualpi2(params()), dualpi2(params()));
+        for queue in [&mut early, &mut late] {
+            queue.enqueue(Time(0), packet(0, Ecn::NotEct), true);
+        }
+        (0..900).for_each(|ms| early.catch_up(Time(ms * 1_000_000)));
+        late.catch_up(Time(899_000_000));
+        assert!(late.pi.p > 0);
+        assert_eq!((early.pi.p, early.due), (late.pi.p, late.due));
+        for queue in [&mut early, &mut late] {
+            queue.dequeue(Time(900_000_000));
+        }
+        (900..90_000).for_each(|ms| early.catch_up(Time(ms * 1_000_000)));
+        late.catch_up(Time(89_999_000_000));
+        assert_eq!((early.pi.p, early.due), (0, late.due));
+    }
+}

@@ -1,0 +1,47 @@
+"""DualPI2 in a run: what RFC 9332 promises of two kinds of control that share a link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import ackclock
+
+SCENARIO = Path(__file__).resolve().parents[2] / "scenarios" / "dualpi2.toml"
+
+
+def run(rate_mbps: int, delay_ms: int, **queue: object) -> pl.DataFrame:
+    """What two DCTCP and two Reno flows got: four rows."""
+    values = ackclock.load(SCENARIO).to_dict() | {
+        "duration": "100 s",
+        "record": {"warm_up": "20 s", "performance": True},
+    }
+    bottleneck = values["network"]["bottleneck"]
+    bottleneck |= {"rate": f"{rate_mbps} Mbit/s", "delay": f"{delay_ms} ms"}
+    bottleneck["queue"] |= queue
+    values["flows"][1]["congestion_control"] = "reno"
+    return ackclock.run(ackclock.Scenario.from_dict(values)).performance.filter(pl.col("of") == "flow")
+
+
+@pytest.mark.parametrize(("rate_mbps", "delay_ms"), [(50, 5), (50, 10), (100, 5)])
+def test_the_coupling_law(rate_mbps: int, delay_ms: int) -> None:
+    # C meets p'^2, L meets 2 p': windows of 1.22 / p' (Reno) and 1 / p' (DCTCP), so rates are as the RTTs and 1 to 1.22.
+    # At lower rates the step of 1 ms is less than two packets: it marks beyond the coupling, and DCTCP gets less.
+    got = run(rate_mbps, delay_ms)
+    scalable, classic = got[:2], got[2:]
+    expected = float(classic["mean_rtt_s"].sum() / scalable["mean_rtt_s"].sum()) / 1.22
+    assert scalable["goodput_bps"].sum() / classic["goodput_bps"].sum() == pytest.approx(expected, rel=0.25)
+
+
+def test_each_queue_has_its_own_delay() -> None:
+    got = run(100, 5)
+    assert got["p95_rtt_s"][:2].max() < 0.0125, "10 ms of the path, and little more than the step of 1 ms"  # type: ignore[operator]
+    assert got["mean_rtt_s"][2:].to_list() == pytest.approx([0.025, 0.025], rel=0.1), "15 ms in C"
+    assert got["retransmissions"][:2].sum() == 0, "L is marked, not dropped"
+
+
+def test_coupling_is_what_shares_the_link() -> None:
+    strong, weak = (run(100, 5, coupling=k)["goodput_bps"][:2].sum() for k in (4, 1))
+    assert strong < weak
