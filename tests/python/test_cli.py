@@ -7,10 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, cpu_s
 
 import ackclock
 from ackclock.cli import main
@@ -275,12 +274,6 @@ def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
     monkeypatch.setattr(ackclock, "run", interrupt)
     code, out, err = call(capsys, "run", scenario_file)
     assert (code, out, err.strip()) == (130, "", "")
-
-
-def cpu_s(pid: int) -> float:
-    """CPU time that a process has taken: on a busy machine its clock says little."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_interrupt_while_the_engine_is_busy(scenario_file):

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import cpu_s
 
 SOON_S = 5.0
 """A second, on a machine on which much else goes on."""
@@ -43,9 +44,9 @@ scenario = ackclock.Scenario.from_dict({
     "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}},
     "flows": [{"congestion_control": "custom:loop" if own else "cubic"}],
 })
-if not own:
-    print("in", flush=True)
 try:
+    if not own:
+        print("in", flush=True)
     if call == "run":
         ackclock.run(scenario, **given)
     elif call == "batch":
@@ -58,9 +59,10 @@ except KeyboardInterrupt:
 
 
 def _ended(
-    command: list[str], which: signal.Signals, folder: Path, *, ready: str, after_s: float = 0.0
+    command: list[str], which: signal.Signals, folder: Path, *, ready: str, then_cpu_s: float = 0.0
 ) -> tuple[int, str]:
-    """Start, wait for a word on either stream (or a file so named), send the signal: exit code and all output."""
+    """Start, wait for a word on either stream (or a file so named) and for CPU time after it, send the signal: exit code
+    and all output."""
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     said = ""
@@ -71,7 +73,9 @@ def _ended(
             line = process.stdout.readline()
             assert line, said
             said += line
-        time.sleep(after_s)
+        before = cpu_s(process.pid)
+        while process.poll() is None and cpu_s(process.pid) - before < then_cpu_s:
+            time.sleep(0.01)
         process.send_signal(which)
         started = time.monotonic()
         rest, _ = process.communicate(timeout=60)
@@ -85,7 +89,7 @@ def _ended(
 def test_calls_from_python_end_hooks_that_never_do_included(call: str, tmp_path: Path) -> None:
     """One Ctrl-C raises KeyboardInterrupt in whoever called."""
     command = [sys.executable, "-c", API, *call.split()]
-    code, said = _ended(command, signal.SIGINT, tmp_path, ready="in", after_s=0.5)
+    code, said = _ended(command, signal.SIGINT, tmp_path, ready="in", then_cpu_s=0.2)
     assert (code, said.splitlines()[-1]) == (0, "interrupted")
 
 

@@ -27,6 +27,12 @@ KEEP_EVERY_S = 0.5
 KEEP_REST = 20
 """... and how many times as long as the last commit took: where the disk is slow, keeping stays a small part of the time."""
 
+KEEP_CPU_S = 0.25
+"""... and CPU seconds of runs that are worth one: on a busy machine little is made in the seconds that pass."""
+
+KEEP_LATEST_S = 5.0
+"""Seconds after which what there is is kept all the same."""
+
 MOST_IN_TASK = 2000
 
 
@@ -89,6 +95,7 @@ class _Pile:
     done: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
     made: list[Made] = field(default_factory=list)
+    cpu_s: float = 0.0
 
 
 class Campaign:
@@ -314,6 +321,7 @@ class Campaign:
             self.store.release([self._ids[at] for at in runs[n:]])
             (self._suspects if task.apart else self._todo).extendleft(reversed(runs[n:]))
         self._cpu_s += done.cpu_s
+        pile.cpu_s += done.cpu_s
         for at, error in zip(runs, done.errors, strict=False):
             if error is None:
                 pile.done.append(self._ids[at])
@@ -328,7 +336,10 @@ class Campaign:
         if not pile.done and not pile.failed:
             return
         now = time.perf_counter()
-        if wait and now - self._kept_at < max(KEEP_EVERY_S, KEEP_REST * self._keeping_s):
+        passed = now - self._kept_at
+        if wait and passed < max(KEEP_EVERY_S, KEEP_REST * self._keeping_s):
+            return
+        if wait and pile.cpu_s < KEEP_CPU_S and passed < KEEP_LATEST_S:
             return
         self.store.commit(self.recipe.text, pile.done, frames(pile.made), pile.failed)
         self._done += len(pile.done)

@@ -67,7 +67,7 @@ def child(folder: Path, log: Path) -> None:
         note("made", task, len(done.digests))
         return done
 
-    campaign.KEEP_EVERY_S, campaign.KEEP_REST = 0.01, 1
+    campaign.KEEP_EVERY_S, campaign.KEEP_REST, campaign.KEEP_CPU_S = 0.01, 1, 0.0
     executor = Threads(2, work=work)
     executor.target_s = 0.01
     run_sweep(SWEEP, folder, executor)

@@ -46,6 +46,7 @@ def often(monkeypatch) -> None:
     """Commit whenever something came back."""
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_EVERY_S", 0.0)
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_REST", 0)
+    monkeypatch.setattr("ackclock.sweep.campaign.KEEP_CPU_S", 0.0)
 
 
 # The file
@@ -266,6 +267,23 @@ def test_stopped_and_gone_on_with(tmp_path):
         assert store.counts("small")["running"] == 0
     results, status = run_sweep(sweep, tmp_path / "s", Threads(2))
     assert results.runs.equals(run_sweep(sweep, tmp_path / "t", Threads(1))[0].runs)
+
+
+@pytest.mark.parametrize(("latest_s", "often_kept"), [(1e9, False), (0.0, True)])
+def test_a_clock_alone_does_not_make_it_keep(tmp_path, monkeypatch, often, latest_s, often_kept):
+    """On a busy machine much time passes for little work: what is kept waits until it is worth it, or is old."""
+    monkeypatch.setattr("ackclock.sweep.campaign.KEEP_CPU_S", 1e9)
+    monkeypatch.setattr("ackclock.sweep.campaign.KEEP_LATEST_S", latest_s)
+    commits: list[int] = []
+    commit = Store.commit
+    monkeypatch.setattr(
+        Store, "commit", lambda self, text, done, *rest: (commits.append(len(done)), commit(self, text, done, *rest))
+    )
+    executor = Threads(1)
+    executor.target_s = 0.001
+    run_sweep(small(), tmp_path / "s", executor)
+    assert sum(commits) == 20
+    assert (len(commits) > 1) == often_kept, commits
 
 
 def test_readers_see_whole_commits_while_it_runs(tmp_path, often):
