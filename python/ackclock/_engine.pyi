@@ -169,6 +169,7 @@ def run(
     controllers: Mapping[str, Callable[[], object]] | None = None,
     memory: int | None = None,
     stop: Stop | None = None,
+    snaplen: int | None = None,
 ) -> dict[str, Any]: ...
 def run_batch(
     scenario_json: str,

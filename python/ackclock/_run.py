@@ -50,6 +50,7 @@ def run(
     seed: int = 1,
     pcap: str | Path | None = None,
     pcap_at: CapturePoint = "sender",
+    snaplen: int | None = None,
     memory_limit: int = MEMORY_LIMIT,
     controllers: Mapping[str, type] | None = None,
     utilities: Mapping[str, Utility] | None = None,
@@ -68,6 +69,8 @@ def run(
         Write the packets that one side sends and receives to this file (pcapng, nanosecond stamps).
     pcap_at
         The side: the hosts that send the data, or those that receive it.
+    snaplen
+        Bytes of each frame that the capture keeps, 1 to 262144; None for all. 96 hold every header.
     memory_limit
         Bytes; a run estimated to need more is refused before it starts, and one that comes to need more is ended.
     controllers
@@ -111,12 +114,16 @@ def run(
         raise InputError(f"pcap_at: found {quote(pcap_at)}; allowed: {', '.join(get_args(CapturePoint))}")
     if pcap is not None and not isinstance(pcap, str | Path):
         raise InputError(f"pcap: found {quote(pcap)}; allowed: the name of a file, or a Path")
+    if snaplen is not None:
+        snaplen = _check_whole("snaplen", snaplen, 1, 262_144)
+        if pcap is None:
+            raise InputError(f"snaplen: found {snaplen} without pcap; allowed: together with pcap")
     limit = _check_whole("memory_limit", memory_limit, 1)
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, limit)
     made = _check_own(scenario, controllers, utilities)
     place = None if pcap is None else str(pcap)
-    raw = engine_call(lambda: _engine.run(text, seed, place, made, min(limit, MOST_MEMORY), stopped))
+    raw = engine_call(lambda: _engine.run(text, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen))
     _raise_failure(raw)
     return Run(
         scenario=scenario,

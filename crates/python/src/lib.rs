@@ -166,10 +166,11 @@ fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option
     Ok(Some(dict))
 }
 
-/// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file. It ends with an
-/// error when it needs more than `memory` bytes, and with KeyboardInterrupt when `stop` is set.
+/// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file, at most the first
+/// `snaplen` bytes of each. It ends with an error when it needs more than `memory` bytes, and with KeyboardInterrupt when `stop` is set.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seed, pcap = None, controllers = None, memory = None, stop = None))]
+#[pyo3(signature = (scenario_json, seed, pcap = None, controllers = None, memory = None, stop = None, snaplen = None))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run<'py>(
     py: Python<'py>,
     scenario_json: &str,
@@ -178,6 +179,7 @@ fn run<'py>(
     controllers: Option<Classes>,
     memory: Option<u64>,
     stop: Option<&Bound<'py, PyStop>>,
+    snaplen: Option<u32>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let slot = Slot::default();
     let customs = customs(py, &controllers.unwrap_or_default(), &slot);
@@ -197,7 +199,7 @@ fn run<'py>(
     if let Some(path) = pcap {
         let written = guarded(py, || {
             let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
-            write_pcapng(&mut file, &output.captured)
+            write_pcapng(&mut file, &output.captured, snaplen)
         })?;
         written.map_err(|error| PyOSError::new_err(format!("{path}: {error}")))?;
     }

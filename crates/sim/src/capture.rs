@@ -1,7 +1,7 @@
 //! Capture files: what tcpdump would have seen on the two hosts, as pcapng with real headers, so that the usual tools
 //! (tshark, Wireshark, tcptrace) read a simulated run. The 32-bit edge of the simulator: offsets become sequence
-//! numbers here. Payload is written in full, as zeros: analysers then see no truncated packet and can verify every
-//! checksum, and a compressor takes the zeros away.
+//! numbers here. Payload is zeros, written in full unless a snap length cuts it: analysers then see no truncated packet and
+//! can verify every checksum, and a compressor takes the zeros away.
 //!
 //! Sources: draft-ietf-opsawg-pcapng; RFC 791 and RFC 1071 (IPv4, checksum), RFC 768 (UDP), RFC 9293 (TCP), RFC 7323 (timestamps,
 //! window scale), RFC 2018 and RFC 2883 (SACK, DSACK), RFC 3168 (ECN). Options stand in the order Linux writes them.
@@ -29,14 +29,15 @@ pub struct Captured {
     pub packet: Packet,
 }
 
-/// Write a whole capture, packets in order of time. Interface 0 is "sender", 1 is "receiver"; time 0 is the epoch.
+/// Write a whole capture, packets in order of time. Interface 0 is "sender", 1 is "receiver"; time 0 is the epoch. Of each
+/// frame the first `snaplen` bytes are kept, if that is given; its length on the wire stands beside them.
 ///
 /// Fails with `InvalidInput` for a host other than 0 and 1 and for a packet that real headers cannot express.
-pub fn write_pcapng(out: &mut impl Write, packets: &[Captured]) -> io::Result<()> {
+pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<u32>) -> io::Result<()> {
     let mut buf = Vec::new();
     section_header(&mut buf);
     for name in ["sender", "receiver"] {
-        interface_description(&mut buf, name);
+        interface_description(&mut buf, name, snaplen);
     }
     out.write_all(&buf)?;
 
@@ -51,7 +52,7 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured]) -> io::Result<()
         let way = ways.entry((captured.flow, captured.conn, forward)).or_default();
         let (id, window) = (way.ip_id(captured), way.window(&captured.packet.header));
         buf.clear();
-        enhanced_packet(&mut buf, captured, |out| frame(out, captured, id, window));
+        enhanced_packet(&mut buf, captured, snaplen, |out| frame(out, captured, id, window));
         out.write_all(&buf)?;
     }
     out.flush()
@@ -155,28 +156,35 @@ fn section_header(out: &mut Vec<u8>) {
     });
 }
 
-fn interface_description(out: &mut Vec<u8>, name: &str) {
+fn interface_description(out: &mut Vec<u8>, name: &str, snaplen: Option<u32>) {
     block(out, INTERFACE_DESCRIPTION, |out| {
         out.extend(LINKTYPE_ETHERNET.to_le_bytes());
         out.extend([0; 2]);
-        out.extend([0; 4]); // snaplen: no limit
+        out.extend(snaplen.unwrap_or(0).to_le_bytes()); // 0: no limit
         option(out, IF_NAME, name.as_bytes());
         option(out, IF_TSRESOL, &[9]); // 10^-9 s
         option(out, OPT_ENDOFOPT, &[]);
     });
 }
 
-fn enhanced_packet(out: &mut Vec<u8>, captured: &Captured, frame: impl FnOnce(&mut Vec<u8>)) {
+fn enhanced_packet(
+    out: &mut Vec<u8>,
+    captured: &Captured,
+    snaplen: Option<u32>,
+    frame: impl FnOnce(&mut Vec<u8>),
+) {
     block(out, ENHANCED_PACKET, |out| {
         let length = ETHERNET_BYTES + captured.packet.header.ip_bytes();
+        let kept = snaplen.map_or(length, |most| most.min(length));
         out.extend(u32::from(captured.host).to_le_bytes());
         out.extend(((captured.t.0 >> 32) as u32).to_le_bytes());
         out.extend((captured.t.0 as u32).to_le_bytes());
-        out.extend(length.to_le_bytes()); // captured
+        out.extend(kept.to_le_bytes()); // captured
         out.extend(length.to_le_bytes()); // original
         let start = out.len();
         frame(out);
         debug_assert_eq!(out.len() - start, length as usize);
+        out.truncate(start + kept as usize);
     });
 }
 

@@ -103,6 +103,15 @@ PlotWidth = Annotated[
 ]
 
 
+Beside = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw in --report and --plot what was measured elsewhere: iperf3 -J, ss -tin, qlog, or the folder of a run. Repeatable.",
+    ),
+]
+
+
 Controllers = Annotated[
     list[str] | None,
     typer.Option(
@@ -155,6 +164,12 @@ def run(
         str | None,
         typer.Option(metavar="sender|receiver", help="Side that --pcap captures (default: sender)."),
     ] = None,
+    snaplen: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(1, 262_144), metavar="N", help="Bytes of each frame that --pcap keeps (default: all)."
+        ),
+    ] = None,
     memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more memory.")] = "4 GiB",
     backend: Annotated[
         str, typer.Option(metavar="sim|linux", help="The simulator, or the real Linux TCP in virtual time.")
@@ -173,6 +188,7 @@ def run(
     report: Report = None,
     plot: Plots = None,
     width: PlotWidth = "double",
+    beside: Beside = None,
     controller: Controllers = None,
     own_code: OwnCode = False,
 ) -> None:
@@ -185,6 +201,8 @@ def run(
         report=_path(report, "--report"),
         plots=plot or [],
         width=width,
+        beside=beside or [],
+        snaplen=snaplen,
         file=file,
         seed=seed,
         changes=change or [],
@@ -208,11 +226,34 @@ def report_(
     report: Report = None,
     plot: Plots = None,
     width: PlotWidth = "double",
+    beside: Beside = None,
 ) -> None:
     """Draw a run that was written with --out: its report, or single figures."""
     from ackclock.cli import _run
 
-    _run.report(folder=folder, page=_path(report, "--report"), plots=plot or [], width=width)
+    _run.report(folder=folder, page=_path(report, "--report"), plots=plot or [], width=width, beside=beside or [])
+
+
+@app.command()
+def export(
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Scenario (TOML) for tc; else the folder that `run --out` wrote.", show_default=False
+        ),
+    ],
+    kind: Annotated[str, typer.Option("--as", metavar="tc|iperf3|ss|qlog", help="Format.")],
+    out: Annotated[str, typer.Option(metavar="FILE", help="File to write (qlog as JSON-SEQ: NAME.sqlog).")],
+    group: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(0), metavar="N", help="iperf3: the group of flows, if there are several."),
+    ] = None,
+    own_code: OwnCode = False,
+) -> None:
+    """Write a scenario as a script for a real testbed (tc), or a run as another tool would (iperf3, ss, qlog)."""
+    from ackclock.cli import _export
+
+    _export.export(target, kind=kind, out=_path(out, "--out"), group=group, own_code=own_code)
 
 
 @study.command("list")

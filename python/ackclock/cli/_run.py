@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ackclock import Run, Scenario
+    from ackclock.formats import Measured
     from ackclock.scenario import CapturePoint
 
 BACKENDS = ("sim", "linux")
@@ -49,6 +50,8 @@ def run(
     report: Path | None = None,
     plots: Sequence[str] = (),
     width: str = "double",
+    beside: Sequence[str] = (),
+    snaplen: int | None = None,
     controllers: Sequence[str] = (),
     own_code: bool = False,
 ) -> None:
@@ -57,6 +60,7 @@ def run(
     from ackclock import units
 
     drawn = _check_drawings(report, plots, width)
+    others = _read_beside(beside, drawn=report is not None or bool(plots))
 
     try:
         limit = units.whole(memory_limit, units.SIZE)
@@ -89,6 +93,9 @@ def run(
         raise InputError(f"--pcap-at: found {quote(pcap_at)}; allowed: sender, receiver")
     if pcap_at is not None and pcap is None:
         raise InputError(f"--pcap-at: found {quote(pcap_at)} without --pcap; allowed: together with --pcap FILE")
+    if snaplen is not None and (pcap is None or backend == "linux"):
+        found = "without --pcap" if pcap is None else "with --backend linux, whose captures hold headers alone"
+        raise InputError(f"--snaplen: found {snaplen} {found}; allowed: together with --pcap, in the simulator")
     if pcap is not None:
         _check_capture(pcap, out)
     for option, place in (("--pcap", pcap), ("--out", out), ("--report", report), *(("--plot", p) for p in drawn)):
@@ -104,7 +111,9 @@ def run(
             result = _terminal.interruptible(
                 (lambda: _in_linux(scenario, seed, captured, side, network, wall_limit))
                 if backend == "linux"
-                else lambda: ackclock.run(scenario, seed=seed, pcap=captured, pcap_at=side, memory_limit=limit),
+                else lambda: ackclock.run(
+                    scenario, seed=seed, pcap=captured, pcap_at=side, snaplen=snaplen, memory_limit=limit
+                ),
                 doing="simulating",
             )
         except ScenarioError as error:
@@ -114,7 +123,8 @@ def run(
     if out is not None:
         result.write(out)
     again = shlex.join(["ackclock", "run", str(file), "--seed", str(seed), *(f"--set={text}" for text in changes)])
-    pages = _draw(result, report, plots, width, command=f"{again} --report {shlex.quote(str(report))}", name=file.name)
+    command = f"{again} --report {shlex.quote(str(report))}" + "".join(f" --beside {shlex.quote(b)}" for b in beside)
+    pages = _draw(result, report, plots, width, others, command=command, name=file.name)
     if as_json:
         _terminal.show_json(result.summary())
         return
@@ -125,16 +135,17 @@ def run(
             _terminal.show(f"written: {written}")
 
 
-def report(*, folder: Path, page: Path | None, plots: Sequence[str], width: str) -> None:
+def report(*, folder: Path, page: Path | None, plots: Sequence[str], width: str, beside: Sequence[str] = ()) -> None:
     """Draw a run that was written before."""
     from ackclock import Run
 
     _check_drawings(page, plots, width)
     if page is None and not plots:
         raise InputError("report: found nothing to write; allowed: --report FILE.html, --plot FILE, or both")
+    others = _read_beside(beside, drawn=True)
     result = Run.read(folder)
-    command = shlex.join(["ackclock", "report", str(folder), "--report", str(page)])
-    for written in _draw(result, page, plots, width, command=command, name=f"{folder.name}.toml"):
+    command = shlex.join(["ackclock", "report", str(folder), "--report", str(page), *(f"--beside={b}" for b in beside)])
+    for written in _draw(result, page, plots, width, others, command=command, name=f"{folder.name}.toml"):
         _terminal.show(f"written: {written}")
 
 
@@ -154,17 +165,40 @@ def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> li
     return files
 
 
-def _draw(result: Run, report: Path | None, plots: Sequence[str], width: str, *, command: str, name: str) -> list[Path]:
+def _read_beside(beside: Sequence[str], *, drawn: bool) -> list[Measured]:
+    """What was measured elsewhere, before anything runs."""
+    if not beside:
+        return []
+    if not drawn:
+        raise InputError(f"--beside: found {quote(beside[0])} and nothing to draw; allowed: with --report or --plot")
+    from ackclock import formats
+
+    try:
+        return [formats.read(name) for name in beside]
+    except InputError as error:
+        raise InputError(f"--beside {error}") from None
+
+
+def _draw(
+    result: Run,
+    report: Path | None,
+    plots: Sequence[str],
+    width: str,
+    beside: Sequence[Measured],
+    *,
+    command: str,
+    name: str,
+) -> list[Path]:
     written = []
     if report is not None:
         from ackclock.report import write
         from ackclock.report.run import page
 
-        written.append(write(page(result, command=command, name=name), report))
+        written.append(write(page(result, command=command, name=name, beside=beside), report))
     if plots:
         from ackclock.plot import columns
 
-        written += [columns.write(result, wanted, width=width) for wanted in plots]
+        written += [columns.write(result, wanted, width=width, beside=beside) for wanted in plots]
     return written
 
 

@@ -18,6 +18,7 @@ from ackclock.plot.style import new, styled
 
 if TYPE_CHECKING:
     from ackclock._results import Run
+    from ackclock.formats import Measured
 
 __all__ = ["FORMATS", "WIDTHS", "check", "write"]
 
@@ -68,7 +69,7 @@ def check(wanted: str) -> tuple[str | None, str, Path]:
     )
 
 
-def write(run: Run, wanted: str, *, width: str = "double") -> Path:
+def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Measured] = ()) -> Path:
     """Draw a column of a run and write the figure.
 
     Parameters
@@ -79,6 +80,8 @@ def write(run: Run, wanted: str, *, width: str = "double") -> Path:
         See `check`.
     width
         "single" or "double": of a paper's columns.
+    beside
+        What was measured elsewhere, in the figures that have a short name.
 
     Returns
     -------
@@ -94,7 +97,7 @@ def write(run: Run, wanted: str, *, width: str = "double") -> Path:
     with styled():
         figure, ax = new(WIDTHS[width], 2.2 if width == "single" else 3.2)
         if table is None:
-            _draw_short(ax, run, column)
+            _draw_short(ax, run, column, beside)
         else:
             _draw_column(ax, run, table, column)
         try:
@@ -108,9 +111,9 @@ def write(run: Run, wanted: str, *, width: str = "double") -> Path:
     return path
 
 
-def _draw_short(ax: Any, run: Run, name: str) -> None:
+def _draw_short(ax: Any, run: Run, name: str, beside: Sequence[Measured]) -> None:
     panel_of = {"ssthresh": "cwnd"}
-    found = next((panel for panel in panels.panels(run) if panel.name == panel_of.get(name, name)), None)
+    found = next((panel for panel in panels.panels(run, beside) if panel.name == panel_of.get(name, name)), None)
     if found is None:
         table, column = SHORT[name]
         raise InputError(

@@ -16,6 +16,7 @@ from ackclock.plot.traces import STATES, state_spans
 
 if TYPE_CHECKING:
     from ackclock._results import Run
+    from ackclock.formats import Measured
 
 __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", "panels", "thinned"]
 
@@ -91,32 +92,45 @@ def group_names(run: Run) -> list[str]:
     return [label if labels.count(label) == 1 else f"{i} {label}" for i, label in enumerate(labels)]
 
 
-def panels(run: Run) -> list[Panel]:
-    """All panels for which the run has recorded something."""
-    flows = _Flows(run)
+def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
+    """All panels for which the run has recorded something.
+
+    Parameters
+    ----------
+    run
+        What is drawn.
+    beside
+        What was measured elsewhere and is drawn in the same panels, at most `CROWD` flows of each.
+    """
+    flows = _Flows(run, beside)
     made = [
         Panel(
             name="goodput",
             title="Goodput",
             y="goodput (Mbit/s)",
-            curves=flows.curves(run.goodput, "goodput_bps", 1e-6),
+            curves=flows.curves(run.goodput, "goodput_bps", 1e-6) + flows.beside("goodput", "goodput_bps", 1e-6),
             held=False,
         ),
         Panel(
-            name="rtt", title="Round-trip time", y="smoothed RTT (ms)", curves=flows.curves(run.samples, "srtt_s", 1e3)
+            name="rtt",
+            title="Round-trip time",
+            y="smoothed RTT (ms)",
+            curves=flows.curves(run.samples, "srtt_s", 1e3) + flows.beside("samples", "srtt_s", 1e3),
         ),
         Panel(
             name="cwnd",
             title="Congestion window" + (", and ssthresh dashed" if flows.few else ""),
             y="window (segments)",
-            curves=flows.curves(run.samples, "cwnd") + (flows.thresholds(run.samples) if flows.few else ()),
+            curves=flows.curves(run.samples, "cwnd")
+            + (flows.thresholds(run.samples) if flows.few else ())
+            + flows.beside("samples", "cwnd"),
             spans=_states(run),
         ),
         Panel(
             name="in_flight",
             title="Data in flight",
             y="pipe (segments)",
-            curves=flows.curves(run.samples, "in_flight"),
+            curves=flows.curves(run.samples, "in_flight") + flows.beside("samples", "in_flight"),
         ),
         Panel(name="queue", title="Queues", y="queue (packets)", curves=_queues(run)),
     ]
@@ -126,13 +140,15 @@ def panels(run: Run) -> list[Panel]:
 class _Flows:
     """The flows of a run as they are drawn: each by itself, or group by group."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, beside: Sequence[Measured]) -> None:
         rows = run.rows("flows")
         self.few = len(rows) <= CROWD
         names = flow_names(run)
         groups = sorted({row["group"] for row in rows})
         labels = names if self.few else [_group_label(run, group, rows) for group in groups]
-        self.looks = grid.series(labels)
+        self.others = [(other, flow) for other in beside for flow in range(min(len(other.flows), CROWD))]
+        looks = grid.series([*labels, *(f"{other.name}: {other.flows[flow]}" for other, flow in self.others)])
+        self.looks, self.other_looks = looks[: len(labels)], looks[len(labels) :]
         self.members = (
             [[row["flow"]] for row in rows]
             if self.few
@@ -146,6 +162,14 @@ class _Flows:
             self._curve(look, table, column, scale, flows) for look, flows in zip(self.looks, self.members, strict=True)
         ]
         return tuple(curve for curve in made if curve is not None)
+
+    def beside(self, table: str, column: str, scale: float = 1.0) -> tuple[Curve, ...]:
+        """What was measured elsewhere of the same quantity."""
+        made = [
+            self._curve(look, getattr(other, table), column, scale, [flow])
+            for look, (other, flow) in zip(self.other_looks, self.others, strict=True)
+        ]
+        return tuple(curve for curve in made if curve is not None and np.isfinite(curve.y).any())
 
     def thresholds(self, samples: pl.DataFrame) -> tuple[Curve, ...]:
         if not samples.height:

@@ -15,6 +15,7 @@ from ackclock.text import rate, seconds, share
 
 if TYPE_CHECKING:
     from ackclock._results import Run
+    from ackclock.formats import Measured
     from ackclock.scenario import Scenario
 
 __all__ = ["page", "watched"]
@@ -74,7 +75,7 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     return scenario
 
 
-def page(run: Run, *, command: str = "", name: str = "") -> Page:
+def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measured] = ()) -> Page:
     """The report of a run.
 
     Parameters
@@ -85,6 +86,8 @@ def page(run: Run, *, command: str = "", name: str = "") -> Page:
         What to type to get the same page.
     name
         The file that the scenario was read from.
+    beside
+        What was measured elsewhere, for the same figures.
 
     Returns
     -------
@@ -95,7 +98,8 @@ def page(run: Run, *, command: str = "", name: str = "") -> Page:
     names = panels.flow_names(run)
     sections = [
         Section(title="Flows", blocks=_flows(flows, names)),
-        Section(title="Over time", blocks=_over_time(run)),
+        Section(title="Over time", blocks=_over_time(run, beside)),
+        *_beside(beside),
         *_sequences(run, names),
         *_recoveries(run, names),
         Section(title="Links", blocks=(_links(run.rows("links")),)),
@@ -221,7 +225,36 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}" if number else f"no {many}"
 
 
-def _over_time(run: Run) -> tuple[Block, ...]:
+def _beside(beside: Sequence[Measured]) -> list[Section]:
+    """What was measured elsewhere, in numbers."""
+    rows: list[tuple[TableCell | str, ...]] = []
+    for other in beside:
+        for flow, name in enumerate(other.flows):
+            goodput = other.goodput.filter(pl.col("flow") == flow)["goodput_bps"]
+            samples = other.samples.filter(pl.col("flow") == flow)
+            means = samples.select(pl.col("srtt_s", "cwnd").mean(), pl.col("retransmissions").max()).row(0)
+            srtt_s, window, again = means
+            rows.append(
+                (
+                    TableCell(text=f"{other.name}: {name}", kind="head"),
+                    other.kind,
+                    rate(goodput.mean()),  # type: ignore[arg-type]
+                    seconds(srtt_s),
+                    "–" if window is None else f"{window:.1f}",
+                    "–" if again is None else f"{again:,.0f}",
+                )
+            )
+    if not rows:
+        return []
+    table = Table(
+        caption="What was measured elsewhere, as its file tells it; means over its intervals.",
+        header=("flow", "format", "mean goodput", "mean smoothed RTT", "mean cwnd (segments)", "retransmitted or lost"),
+        rows=tuple(rows[:SHOWN]),
+    )
+    return [Section(title="Measured elsewhere", blocks=(table,))]
+
+
+def _over_time(run: Run, beside: Sequence[Measured]) -> tuple[Block, ...]:
     flows = len(run.rows("flows"))
     crowd = " Of each group: the median flow, and the band of the middle four fifths." if flows > panels.CROWD else ""
     return tuple(
@@ -231,7 +264,7 @@ def _over_time(run: Run) -> tuple[Block, ...]:
             caption=("Shaded: the sender's state is not Open." if panel.spans else "") + crowd,
             figure=lambda panel=panel: _timed(panels.live(panel)),  # type: ignore[misc]
         )
-        for panel in panels.panels(run)
+        for panel in panels.panels(run, beside)
     )
 
 

@@ -29,7 +29,7 @@ fn sack(blocks: &[(i32, i32)]) -> SackList {
 
 fn written(packets: &[Captured]) -> Vec<u8> {
     let mut file = Vec::new();
-    write_pcapng(&mut file, packets).expect("a vector takes all");
+    write_pcapng(&mut file, packets, None).expect("a vector takes all");
     file
 }
 
@@ -260,7 +260,7 @@ fn datagrams_have_a_udp_header_and_their_length() {
     assert_eq!((f[0].ip.len() + f[0].tcp.len(), f[0].ip[9]), (200, 17));
     assert_eq!((be16(f[0].tcp, 0), be16(f[0].tcp, 2), be16(f[0].tcp, 4)), (5001, 40_003, 180));
     assert_eq!((f[0].ip_id(), f[1].ip_id(), f[1].tcp.len()), (1, 2, 9));
-    let huge = write_pcapng(&mut Vec::new(), &[datagram(65_508)]).expect_err("refused");
+    let huge = write_pcapng(&mut Vec::new(), &[datagram(65_508)], None).expect_err("refused");
     assert_eq!(huge.kind(), io::ErrorKind::InvalidInput);
 }
 
@@ -270,7 +270,25 @@ fn impossible_packets_are_refused() {
     let options = Segment { sack: four, ..segment(Flags::ACK, 1, 1, 0) };
     let long = segment(Flags::ACK, 1, 1, 65_500);
     for refused in [at(0, 2, true, syn()), at(0, 0, true, options), at(0, 0, true, long)] {
-        let error = write_pcapng(&mut Vec::new(), &[refused]).expect_err("refused");
+        let error = write_pcapng(&mut Vec::new(), &[refused], None).expect_err("refused");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
     }
+}
+
+#[test]
+fn a_snap_length_keeps_the_beginning_of_each_frame_and_its_true_length() {
+    let packets = [at(0, 0, true, syn()), at(10, 0, true, segment(Flags::ACK, 1, 1, 1448))];
+    let whole = written(&packets);
+    let mut file = Vec::new();
+    write_pcapng(&mut file, &packets, Some(75)).expect("a vector takes all");
+    let (cut, full) = (blocks(&file), blocks(&whole));
+    assert_eq!(le32(cut[1].1, 4), 75, "the interface says so");
+    for ((_, body), (_, all)) in cut[3..].iter().zip(&full[3..]) {
+        let (kept, length) = (le32(body, 12) as usize, le32(body, 16));
+        assert_eq!(kept, 75.min(length as usize));
+        assert_eq!(length, le32(all, 16), "as long as it was on the wire");
+        assert_eq!(body[20..20 + kept], all[20..20 + kept]);
+        assert_eq!(body.len(), 20 + kept.next_multiple_of(4));
+    }
+    assert_eq!(cut.len(), full.len());
 }

@@ -1,0 +1,55 @@
+"""`ackclock export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ackclock._files import refused
+from ackclock.cli import _terminal
+from ackclock.errors import InputError, ScenarioError, one_of, quote
+
+
+def export(target: Path, *, kind: str, out: Path | None, group: int | None, own_code: bool) -> None:
+    """Write a scenario or a run as another tool has it."""
+    from ackclock import Run, formats
+
+    known = ("tc", *formats.FORMATS)
+    if kind not in known:
+        raise InputError(f"--as: found {quote(kind)}; allowed: {one_of(kind, known)}")
+    if out is None:
+        raise InputError("--out: found nothing; allowed: a file")
+    if group is not None and kind != "iperf3":
+        raise InputError(f"--group: found {group} with --as {kind}; allowed: with --as iperf3")
+    if out.exists() and target.exists() and out.samefile(target):
+        raise InputError(f"--out {out}: found what is to be exported; allowed: another name")
+    if kind == "tc":
+        _script(target, out, own_code=own_code)
+    else:
+        if target.is_file():
+            raise InputError(
+                f"{target}: found a file; allowed: with --as {kind} the folder of a run, as `ackclock run {target} --out DIR` writes it"
+            )
+        _terminal.writable_file(out, "--out")
+        try:
+            formats.write(Run.read(target), kind, out, group=group)
+        except ScenarioError:
+            raise
+        except InputError as error:
+            raise InputError(f"{target}: {error}" if str(error).startswith("found") else f"--{error}") from None
+    _terminal.show(f"written: {out}")
+
+
+def _script(target: Path, out: Path, *, own_code: bool) -> None:
+    import ackclock
+    from ackclock.formats import tc
+
+    if target.is_dir():
+        raise InputError(f"{target}: found a folder; allowed: with --as tc a scenario (TOML)")
+    made = tc.export(ackclock.load(target, own_code=own_code))
+    _terminal.writable_file(out, "--out")
+    try:
+        out.write_text(made.text, encoding="utf-8")
+    except OSError as error:
+        raise refused(error, f"--out {out}") from None
+    for line in made.missing:
+        _terminal.warn(f"no counterpart: {line}")

@@ -1,0 +1,14 @@
+"""Formats of other tools: what a testbed measured, read and drawn beside a run; a run written as they write it.
+
+| format | of | read | written |
+|---|---|---|---|
+| `iperf3` | `iperf3 -J` | yes | yes |
+| `ss` | `ss -tin`, again and again | yes | yes |
+| `qlog` | QUIC stacks; drawn by qvis | yes | yes |
+| `tc` | a shell script that builds the network with namespaces and `tc` and runs the flows with iperf3 | | yes |
+"""
+
+from ackclock.formats.measured import Measured, of_run, read
+from ackclock.formats.write import FORMATS, write
+
+__all__ = ["FORMATS", "Measured", "of_run", "read", "write"]

@@ -1,0 +1,150 @@
+"""What was measured elsewhere, in the columns of a run: `samples` and `goodput`, whatever file it comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock.errors import InputError, quote
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock._results import Run
+
+__all__ = ["Measured", "frames", "of_run", "read"]
+
+LARGEST = 2**30
+"""Bytes of a file that is read."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """Flows that were measured elsewhere.
+
+    Parameters
+    ----------
+    name
+        What figures call it.
+    kind
+        The format that it was read from.
+    flows
+        What each flow is called.
+    samples
+        Columns `t_s`, `flow`, `cwnd` and `ssthresh` (segments), `srtt_s`, `in_flight` (segments), `retransmissions` (so far);
+        null where the file does not tell. Times are seconds from the beginning of the measurement.
+    goodput
+        Columns `t_s` (end of the interval), `flow`, `goodput_bps`.
+    """
+
+    name: str
+    kind: str
+    flows: tuple[str, ...]
+    samples: pl.DataFrame = field(repr=False)
+    goodput: pl.DataFrame = field(repr=False)
+
+
+def frames(
+    samples: Sequence[Mapping[str, Any]], goodput: Sequence[Mapping[str, Any]]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The two tables of a `Measured` from rows; keys that a row lacks are null."""
+    import polars as pl
+
+    numbers = dict.fromkeys(("cwnd", "ssthresh", "srtt_s", "in_flight", "retransmissions"), pl.Float64)
+    key = {"t_s": pl.Float64, "flow": pl.UInt32}
+    order = ["t_s", "flow"]
+    return (
+        pl.DataFrame(list(samples), schema={**key, **numbers}).sort(order, maintain_order=True),
+        pl.DataFrame(list(goodput), schema={**key, "goodput_bps": pl.Float64}).sort(order, maintain_order=True),
+    )
+
+
+def read(path: str | Path) -> Measured:
+    """Read what another tool has measured; its format is seen from its content.
+
+    Parameters
+    ----------
+    path
+        A file of `iperf3 -J`, of `ss -tin` with the time before each look, or of qlog (JSON or JSON-SEQ); or a folder that
+        `ackclock run --out` has written.
+
+    Returns
+    -------
+    Measured
+        Its flows.
+
+    Raises
+    ------
+    InputError
+        If it is none of them, or holds nothing that can be drawn.
+    """
+    from ackclock.formats import iperf3, qlog, ss
+
+    path = Path(path)
+    if path.is_dir():
+        from ackclock._results import Run
+
+        return of_run(Run.read(path), name=path.name)
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{path}: found {path.stat().st_size:,} bytes; allowed: at most {LARGEST:,}")
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        if text.startswith("\x1e"):
+            return qlog.read(text, name=path.stem)
+        if text.lstrip()[:1] == "{":
+            first = _first(text)
+            if "event" in first or {"start", "intervals", "end"} & set(first):
+                return iperf3.read(text, name=path.stem)
+            return qlog.read(text, name=path.stem)
+        return ss.read(text, name=path.stem)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
+        what = quote(str(error).splitlines()[0]) if str(error) else type(error).__name__
+        raise InputError(
+            f"{path}: found a file that cannot be read ({type(error).__name__}: {what}); "
+            "allowed: one of iperf3 -J, of ss -tin with times, of qlog, or the folder of a run"
+        ) from None
+
+
+def _first(text: str) -> Mapping[str, Any]:
+    """The first JSON value of the text: of the whole file, or of its first line."""
+    value, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    return value if isinstance(value, Mapping) else {}
+
+
+def of_run(run: Run, *, name: str = "") -> Measured:
+    """A run of ours, to be drawn beside another one.
+
+    Parameters
+    ----------
+    run
+        That has recorded samples or goodput.
+    name
+        What figures call it.
+    """
+    import polars as pl
+
+    samples, goodput = run.samples, run.goodput
+    if not samples.height and not goodput.height:
+        raise InputError(
+            f"{name or 'the run'}: found no samples and no goodput over time; allowed: a run that has recorded them "
+            "(record.sample_interval, record.goodput_interval; --report records both)"
+        )
+    labels = [group.label for group in run.scenario.flows]
+    empty_samples, empty_goodput = frames([], [])
+    kept = [column for column in empty_samples.columns if column in samples.columns]
+    floats = [pl.col(column).cast(empty_samples.schema[column]) for column in kept]
+    return Measured(
+        name=name or run.scenario.name or "run",
+        kind="run",
+        flows=tuple(f"{row['flow']} {labels[row['group']]}" for row in run.rows("flows")),
+        samples=samples.select(floats) if samples.height else empty_samples,
+        goodput=goodput.select("t_s", "flow", "goodput_bps") if goodput.height else empty_goodput,
+    )

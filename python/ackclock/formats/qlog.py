@@ -1,0 +1,339 @@
+"""qlog: events of a transport as JSON, which qvis (https://qvis.quictools.info) draws.
+
+Written as qlog 0.3, which draft-ietf-quic-qlog-main-schema-02 and draft-ietf-quic-qlog-quic-events-02 define, because qvis reads
+that version; the keys of later drafts (`file_schema`, `serialization_format`) stand beside. A name that ends in `.sqlog` holds one flow
+as JSON-SEQ (RFC 7464: a record separator before each object), any other all flows as traces of one JSON object.
+
+| event | from |
+|---|---|
+| `transport:packet_sent` | a segment sent; packets are numbered as they are sent, as QUIC does, so a retransmission has a number of its own |
+| `transport:packet_received` | an ACK: `acked_ranges` of the numbers that it and its SACK blocks acknowledge for the first time |
+| `recovery:metrics_updated` | after every ACK: what changed of window, data in flight and ssthresh (bytes), RTTs (ms) |
+| `recovery:congestion_state_updated` | TCP's states by their kernel names: Open, Disorder, CWR, Recovery, Loss |
+| `recovery:packet_lost` | told when the segment is sent again, for its transmission before |
+| `recovery:parameters_set` | the segment's payload, the initial window |
+
+Names and fields of the events are those of the drafts as we remember them: there was no copy at hand to check against.
+
+Differs: TCP has no packet types; "1RTT" stands where qvis wants one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ackclock.errors import InputError, quote
+from ackclock.formats.measured import Measured, frames
+
+if TYPE_CHECKING:
+    from ackclock._results import Run
+
+__all__ = ["contained", "read", "sequence"]
+
+SEPARATOR = "\x1e"
+
+DATAGRAM = 1200
+"""Bytes of a QUIC packet where a file does not name them (RFC 9000 §14)."""
+
+_METRICS = ("min_rtt", "smoothed_rtt", "rtt_variance", "congestion_window", "bytes_in_flight", "ssthresh")
+
+
+def contained(run: Run, *, mss: Callable[[int], int]) -> dict[str, Any]:
+    """All flows as the traces of one qlog object.
+
+    Parameters
+    ----------
+    run
+        Has recorded traces (every event), or samples (metrics alone).
+    mss
+        Payload of a full segment of a group, bytes, by its number.
+    """
+    return {
+        "qlog_version": "0.3",
+        "qlog_format": "JSON",
+        "file_schema": "urn:ietf:params:qlog:file:contained",
+        "serialization_format": "application/qlog+json",
+        **_about(run),
+        "traces": [
+            {**_trace(run, flow), "events": list(_events(run, flow, mss(flow["group"])))} for flow in _flows(run)
+        ],
+    }
+
+
+def sequence(run: Run, *, mss: Callable[[int], int]) -> list[str]:
+    """The only flow of a run as records of JSON-SEQ: about the trace, then an event each."""
+    flows = _flows(run)
+    if len(flows) != 1:
+        raise InputError(f"found {len(flows)} flows; allowed: one in JSON-SEQ (.sqlog), or a name that ends in .qlog")
+    head = {
+        "qlog_version": "0.3",
+        "qlog_format": "JSON-SEQ",
+        "file_schema": "urn:ietf:params:qlog:file:sequential",
+        "serialization_format": "application/qlog+json-seq",
+        **_about(run),
+        "trace": _trace(run, flows[0]),
+    }
+    return [SEPARATOR + json.dumps(record) + "\n" for record in (head, *_events(run, flows[0], mss(flows[0]["group"])))]
+
+
+def _about(run: Run) -> dict[str, Any]:
+    title = run.scenario.name or "ackclock"
+    return {"title": title, "description": f"seed {run.seed}, digest {run.digest}, engine {run.engine}"}
+
+
+def _flows(run: Run) -> list[dict[str, Any]]:
+    table = run.acks if run.acks.height else run.samples
+    if not table.height:
+        raise InputError(
+            "found neither a trace nor samples; allowed: a run with --trace flow or all, or record.sample_interval"
+        )
+    there = set(table["flow"].unique().to_list())
+    return [row for row in run.rows("flows") if row["flow"] in there]
+
+
+def _trace(run: Run, flow: Mapping[str, Any]) -> dict[str, Any]:
+    label = run.scenario.flows[flow["group"]].label
+    return {
+        "title": f"{flow['flow']} {label}",
+        "vantage_point": {"name": "sender", "type": "server"},
+        "common_fields": {
+            "group_id": f"flow-{flow['flow']}",
+            "protocol_type": ["TCP"],
+            "time_format": "relative",
+            "reference_time": 0,
+        },
+    }
+
+
+def _event(t_s: float, name: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    return {"time": round(t_s * 1e3, 6), "name": name, "data": dict(data)}
+
+
+def _events(run: Run, flow: Mapping[str, Any], mss: int) -> Iterator[dict[str, Any]]:
+    import polars as pl
+
+    number = flow["flow"]
+    begin = flow["start_s"]
+    first = run.scenario.flows[flow["group"]].stack.initial_window or 10
+    parameters = {"max_datagram_size": mss, "initial_congestion_window": first * mss}
+    yield _event(begin, "recovery:parameters_set", parameters)
+    if run.acks.height:
+        mine = run.acks.filter((pl.col("flow") == number) & ~pl.col("responder"))
+        yield from _Sender(mss).events(mine.iter_rows(named=True))
+        return
+    metrics = _Metrics()
+    for row in run.samples.filter(pl.col("flow") == number).iter_rows(named=True):
+        yield from metrics.changed(row["t_s"], _sampled(row, mss))
+        yield from metrics.state(row["t_s"], row["ca_state"])
+
+
+def _sampled(row: Mapping[str, Any], mss: int) -> dict[str, Any]:
+    return {
+        "smoothed_rtt": None if row["srtt_s"] is None else row["srtt_s"] * 1e3,
+        "congestion_window": row["cwnd"] * mss,
+        "bytes_in_flight": row["in_flight"] * mss,
+        "ssthresh": None if row["ssthresh"] is None else row["ssthresh"] * mss,
+    }
+
+
+class _Metrics:
+    """What was told last: only what has changed is told again, as the drafts want it."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, Any] = {}
+        self.now = "Open"
+
+    def changed(self, t_s: float, values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        news = {
+            key: round(value, 6) for key, value in values.items() if value is not None and self.told.get(key) != value
+        }
+        if news:
+            self.told |= {key: values[key] for key in news}
+            yield _event(t_s, "recovery:metrics_updated", news)
+
+    def state(self, t_s: float, state: str) -> Iterator[dict[str, Any]]:
+        if state != self.now:
+            yield _event(t_s, "recovery:congestion_state_updated", {"old": self.now, "new": state})
+            self.now = state
+
+
+class _Sender:
+    """Follows a sender's trace and numbers its packets."""
+
+    def __init__(self, mss: int) -> None:
+        self.mss = mss
+        self.metrics = _Metrics()
+        self.next = 0
+        self.latest: dict[int, tuple[int, int]] = {}
+        """Outstanding segments, by the offset of their first byte: the one behind their last byte, number of the latest transmission."""
+        self.sacked: dict[int, int] = {}
+        """Segments acknowledged by SACK: offset of the first byte, and the one behind the last."""
+        self.reached: dict[int, int] = {}
+        """SACK blocks by their left edge: how far they have been looked at."""
+
+    def events(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        for row in rows:
+            if row["event"] in ("send", "rtx"):
+                yield from self._sent(row)
+            elif row["event"] == "ack":
+                yield from self._acked(row)
+            yield from self.metrics.state(row["t_s"], row["ca_state"])
+
+    def _sent(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        before = self.latest.get(row["seq"])
+        if row["event"] == "rtx" and before is not None:
+            why = "pto_expired" if row["ca_state"] == "Loss" else "reordering_threshold"
+            yield _event(row["t_s"], "recovery:packet_lost", {"header": _header(before[1]), "trigger": why})
+        raw = {"length": row["len"] + 40, "payload_length": row["len"]}
+        frame = {"frame_type": "stream", "stream_id": 0, "offset": row["seq"], "length": row["len"]}
+        yield _event(row["t_s"], "transport:packet_sent", {"header": _header(self.next), "raw": raw, "frames": [frame]})
+        self.latest[row["seq"]] = (row["seq"] + row["len"], self.next)
+        self.next += 1
+
+    def _acked(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        numbers = sorted(self._newly(row))
+        if numbers:
+            frame = {"frame_type": "ack", "ack_delay": 0, "acked_ranges": _ranges(numbers)}
+            data = {"header": _header(row["ack_no"]), "raw": {"length": 40}, "frames": [frame]}
+            yield _event(row["t_s"], "transport:packet_received", data)
+        mss = self.mss
+        rtts = {"min_rtt": row["min_rtt_s"], "smoothed_rtt": row["srtt_s"], "rtt_variance": row["rttvar_s"]}
+        values = {key: None if value is None else value * 1e3 for key, value in rtts.items()}
+        values |= {"congestion_window": row["cwnd"] * mss, "bytes_in_flight": row["pipe"] * mss}
+        values["ssthresh"] = None if row["ssthresh"] is None else row["ssthresh"] * mss
+        yield from self.metrics.changed(row["t_s"], values)
+
+    def _newly(self, row: Mapping[str, Any]) -> Iterator[int]:
+        """Numbers of the packets that this ACK is the first to acknowledge; segments were sent in order, so the oldest stand first."""
+        done = []
+        for start, (end, _) in self.latest.items():
+            if end > row["seq"]:
+                break
+            done.append(start)
+        for i in range(min(row["sack_blocks"], 3)):
+            low, high = row[f"sack{i}_start"], row[f"sack{i}_end"]
+            if high > row["seq"]:
+                done += self._within(low, high)
+        for start in done:
+            yield self.latest.pop(start)[1]
+
+    def _within(self, low: int, high: int) -> list[int]:
+        found = []
+        start = self.reached.get(low, low)
+        while start < high and (start in self.latest or start in self.sacked):
+            if start in self.latest:
+                found.append(start)
+                self.sacked[start] = self.latest[start][0]
+            start = self.sacked[start]
+        self.reached[low] = start
+        return found
+
+
+def _header(number: int) -> dict[str, Any]:
+    return {"packet_type": "1RTT", "packet_number": number}
+
+
+def _ranges(numbers: list[int]) -> list[list[int]]:
+    """Runs of following numbers, first and last of each."""
+    made: list[list[int]] = []
+    for number in numbers:
+        if made and number == made[-1][1] + 1:
+            made[-1][1] = number
+        else:
+            made.append([number, number])
+    return made
+
+
+def read(text: str, *, name: str) -> Measured:
+    """Read the metrics of a file's traces; windows count packets of `max_datagram_size`."""
+    traces = list(_traces(text))
+    labels: list[str] = []
+    samples: list[dict[str, Any]] = []
+    goodput: list[dict[str, Any]] = []
+    for trace in traces:
+        rows, rates = _metrics_of(trace, len(labels))
+        if rows:
+            labels.append(str(trace.get("title") or trace.get("vantage_point", {}).get("name") or "flow"))
+            samples += rows
+            goodput += rates
+    if not samples:
+        raise InputError(
+            f"found {len(traces)} traces without recovery:metrics_updated; allowed: a qlog of a sender that has them"
+        )
+    made = frames(samples, goodput)
+    flows = (
+        labels
+        if len(labels) == 1
+        else [label if label[:1].isdigit() else f"{i} {label}" for i, label in enumerate(labels)]
+    )
+    return Measured(name=name, kind="qlog", flows=tuple(flows), samples=made[0], goodput=made[1])
+
+
+def _traces(text: str) -> Iterator[Mapping[str, Any]]:
+    if text.startswith(SEPARATOR):
+        head, *events = (json.loads(record) for record in text.split(SEPARATOR)[1:])
+        yield {**head.get("trace", {}), "events": events}
+        return
+    whole = json.loads(text)
+    if "traces" not in whole:
+        raise InputError(
+            f"found {', '.join(map(quote, list(whole)[:4]))}; allowed: an object with traces (qlog), or intervals (iperf3)"
+        )
+    yield from (trace for trace in whole["traces"] if "events" in trace)
+
+
+def _metrics_of(trace: Mapping[str, Any], flow: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    size = DATAGRAM
+    zero: float | None = None
+    last: dict[str, Any] = {}
+    lost = 0
+    rows: list[dict[str, Any]] = []
+    for event in trace["events"]:
+        kind = str(event["name"]).rpartition(":")[2].removeprefix("recovery_")
+        data = event.get("data", {})
+        zero = float(event["time"]) if zero is None else zero
+        if kind == "parameters_set":
+            size = int(data.get("max_datagram_size") or data.get("max_udp_payload_size") or size)
+        lost += kind == "packet_lost"
+        if kind == "metrics_updated":
+            last |= {key: data[key] for key in _METRICS if data.get(key) is not None}
+            row = {"t_s": (float(event["time"]) - zero) * 1e-3, "flow": flow, "retransmissions": float(lost)}
+            for ours, theirs, unit in (
+                ("cwnd", "congestion_window", 1 / size),
+                ("ssthresh", "ssthresh", 1 / size),
+                ("in_flight", "bytes_in_flight", 1 / size),
+                ("srtt_s", "smoothed_rtt", 1e-3),
+            ):
+                if theirs in last:
+                    row[ours] = float(last[theirs]) * unit
+            rows.append(row)
+    return rows, _rates(trace, flow, zero or 0.0)
+
+
+PART_S = 0.1
+"""Interval over which the bytes acknowledged are counted."""
+
+MOST_PARTS = 1_000_000
+
+
+def _rates(trace: Mapping[str, Any], flow: int, zero: float) -> list[dict[str, Any]]:
+    """Goodput from packets sent and acknowledged, where the trace has both."""
+    payload: dict[int, int] = {}
+    parts: dict[int, int] = {}
+    for event in trace["events"]:
+        data = event.get("data", {})
+        name = str(event["name"]).rpartition(":")[2]
+        if name == "packet_sent" and "header" in data:
+            raw = data.get("raw", {})
+            payload[data["header"].get("packet_number", -1)] = raw.get("payload_length", raw.get("length", 0))
+        elif name == "packet_received":
+            at = int((float(event["time"]) - zero) * 1e-3 / PART_S)
+            for frame in data.get("frames", []):
+                for given in frame.get("acked_ranges", []) if frame.get("frame_type") == "ack" else []:
+                    numbers = range(int(given[0]), int(given[-1]) + 1)
+                    found = [n for n in payload if n in numbers] if len(numbers) > len(payload) else numbers
+                    parts[at] = parts.get(at, 0) + sum(payload.pop(n, 0) for n in found)
+    whole = range(min(max(parts, default=-1) + 1, MOST_PARTS))
+    return [{"t_s": (i + 1) * PART_S, "flow": flow, "goodput_bps": parts.get(i, 0) * 8 / PART_S} for i in whole]

@@ -1,0 +1,168 @@
+"""`ss -tin`, taken again and again: what the kernel's TCP knew of each connection.
+
+`ss` prints no time, so each look is preceded by a line that holds nothing but the time in seconds:
+
+    while true; do date +%s.%N; ss -tinH dst 10.1.0.1; sleep 0.1; done > flow.txt
+
+Of each connection there are two lines: state, queues and addresses; then, indented, what `tcp_info` holds, of which `rtt` is
+smoothed RTT / deviation in ms, `cwnd` and `ssthresh` are segments, and `retrans` is now out / so far. Source: iproute2, `misc/ss.c`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ackclock.errors import InputError, quote
+from ackclock.formats.measured import Measured, frames
+
+if TYPE_CHECKING:
+    from ackclock._results import Run
+
+__all__ = ["lines", "read"]
+
+LEAST = 10_000
+"""Bytes that a connection has sent; those that never come to it carry control messages, as iperf3's own, and are left out."""
+
+EPOCH = 1e8
+"""Times above this count from 1970 and are taken from the first of them; smaller ones count from the beginning of a run."""
+
+_TIME = re.compile(r"#?\s*(\d+(?:[.,]\d+)?)\s*$")
+_ENDS = re.compile(r"(\S+:\S+)\s+(\S+:\S+)")
+"""The state before them is missing where `ss` was asked for one state alone."""
+_PAIR = re.compile(r"([a-z_0-9]+):(\S+)")
+
+
+def read(text: str, *, name: str) -> Measured:
+    """Read looks with the time before each."""
+    now: float | None = None
+    zero: float | None = None
+    ends: str | None = None
+    found: dict[str, list[dict[str, Any]]] = {}
+    labels: dict[str, str] = {}
+    for line in text.splitlines():
+        if not line.strip() or line.startswith(("State", "Netid")):
+            continue
+        if (stamp := _TIME.match(line)) is not None:
+            now, ends = float(stamp[1].replace(",", ".")), None
+            zero = (now if now > EPOCH else 0.0) if zero is None else zero
+        elif not line[0].isspace():
+            ends = _ends(line)
+            if ends is not None and "cwnd:" in line:  # `ss -O` has all on one line
+                _look(line.partition("\t")[2] or line, ends, now, zero, found, labels)
+        elif ends is not None and "cwnd:" in line:
+            _look(line, ends, now, zero, found, labels)
+    busy = {ends: rows for ends, rows in found.items() if rows[-1]["sent"] >= LEAST} or found
+    if not busy:
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        raise InputError(
+            f"found {quote(first[:60]) if first else 'an empty file'} and no connection with cwnd; "
+            "allowed: the output of ss -tin, with the time before each look"
+        )
+    samples: list[dict[str, Any]] = []
+    goodput: list[dict[str, Any]] = []
+    for flow, rows in enumerate(busy.values()):
+        for before, row in zip([None, *rows], rows, strict=False):
+            samples.append({key: value for key, value in row.items() if key not in ("acked", "sent")} | {"flow": flow})
+            if before is not None and row["t_s"] > before["t_s"]:
+                bits = max(row["acked"] - before["acked"], 0) * 8
+                goodput.append({"t_s": row["t_s"], "flow": flow, "goodput_bps": bits / (row["t_s"] - before["t_s"])})
+    made = frames(samples, goodput)
+    names = [labels[ends] for ends in busy]
+    flows = tuple(names if len(names) == 1 else [f"{i} {label}" for i, label in enumerate(names)])
+    return Measured(name=name, kind="ss", flows=flows, samples=made[0], goodput=made[1])
+
+
+def _ends(line: str) -> str | None:
+    """Both addresses of a connection that carries data; None for what listens."""
+    found = _ENDS.search(line.partition("\t")[0])
+    return None if found is None or "LISTEN" in line else f"{found[1]} {found[2]}"
+
+
+def _look(
+    line: str,
+    ends: str,
+    now: float | None,
+    zero: float | None,
+    found: dict[str, list[dict[str, Any]]],
+    labels: dict[str, str],
+) -> None:
+    if now is None or zero is None:
+        raise InputError(
+            "found no time before the first connection; allowed: a line with the seconds before each look, "
+            "as `while true; do date +%s.%N; ss -tinH; sleep 0.1; done` writes it"
+        )
+    told = dict(_PAIR.findall(line))
+    row: dict[str, Any] = {
+        "t_s": now - zero,
+        "acked": int(told.get("bytes_acked", 0)),
+        "sent": int(told.get("bytes_sent", 0)),
+    }
+    row["cwnd"] = float(told["cwnd"])
+    if "ssthresh" in told:
+        row["ssthresh"] = float(told["ssthresh"])
+    if "rtt" in told:
+        row["srtt_s"] = float(told["rtt"].split("/")[0]) * 1e-3
+    out, _, total = told.get("retrans", "0/0").partition("/")
+    row["retransmissions"] = float(total or 0)
+    gone = int(told.get("sacked", 0)) + int(told.get("lost", 0))
+    row["in_flight"] = float(max(int(told.get("unacked", 0)) + int(out) - gone, 0))
+    rows = found.setdefault(ends, [])
+    if rows and row["t_s"] <= rows[-1]["t_s"]:
+        return  # the same look again
+    rows.append(row)
+    words = line.split()
+    # after the flags `ts`, `sack`, `ecn` comes the controller's name, the last word before the first pair
+    labels[ends] = next((word for word, after in pairwise(words) if ":" in after and ":" not in word), "tcp")
+
+
+def lines(run: Run, *, mss: Callable[[int], int]) -> list[str]:
+    """The samples of a run as `ss -tin` would have shown them at those times.
+
+    Parameters
+    ----------
+    run
+        Has recorded samples.
+    mss
+        Payload of a full segment of a group, bytes, by its number.
+
+    Returns
+    -------
+    list of str
+        A line with the time, then two for each flow that was open.
+    """
+    labels = {row["flow"]: run.scenario.flows[row["group"]].label for row in run.rows("flows")}
+    segments = {row["flow"]: mss(row["group"]) for row in run.rows("flows")}
+    made: list[str] = []
+    last = None
+    for row in run.rows("samples"):
+        if row["t_s"] != last:
+            made.append(f"{row['t_s']:.9f}")
+            last = row["t_s"]
+        flow = row["flow"]
+        host = f"{flow // 256}.{flow % 256 + 1}"
+        made.append(f"ESTAB 0 {row['in_flight'] * segments[flow]} 10.0.{host}:5001 10.1.{host}:5201")
+        made.append("\t " + _info(row, labels[flow], segments[flow]))
+    return made
+
+
+def _info(row: Mapping[str, Any], controller: str, mss: int) -> str:
+    word = re.sub(r"[\s:]", "-", controller)
+    parts = ["ts", "sack", word]
+    if row["srtt_s"] is not None:
+        parts.append(f"rtt:{row['srtt_s'] * 1e3:.6g}")
+    parts += [f"mss:{mss}", f"cwnd:{row['cwnd']}"]
+    if row["ssthresh"] is not None:
+        parts.append(f"ssthresh:{row['ssthresh']}")
+    sent = row["bytes_acked"] + (row["in_flight"] + row["retransmissions"]) * mss
+    parts += [f"bytes_sent:{sent}"]
+    if row["retransmissions"]:
+        parts.append(f"bytes_retrans:{row['retransmissions'] * mss}")
+    parts.append(f"bytes_acked:{row['bytes_acked']}")
+    if row["in_flight"]:
+        parts.append(f"unacked:{row['in_flight']}")
+    if row["retransmissions"]:
+        parts.append(f"retrans:0/{row['retransmissions']}")
+    return " ".join(parts)

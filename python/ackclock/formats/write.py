@@ -1,0 +1,102 @@
+"""A run, or a scenario, written as another tool has it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ackclock._files import refused, staged
+from ackclock.errors import InputError, one_of, quote
+
+if TYPE_CHECKING:
+    from ackclock._results import Run
+    from ackclock.scenario import Scenario
+
+__all__ = ["FORMATS", "segment", "write"]
+
+FORMATS = ("iperf3", "qlog", "ss")
+"""What a run can be written as; a scenario can be written as `tc` (`ackclock.formats.tc`)."""
+
+
+def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) -> Path:
+    """Write a run as another tool would have.
+
+    Parameters
+    ----------
+    run
+        Has recorded what the format tells: goodput for "iperf3", samples for "ss", the trace or samples for "qlog".
+    kind
+        One of `FORMATS`.
+    path
+        The file. qlog: all flows as one JSON object, or, if its name ends in `.sqlog`, the only flow as JSON-SEQ.
+    group
+        iperf3: the group of flows, whose streams the file holds; None if there is only one.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the run has not recorded what the format needs, or the file cannot be written.
+    """
+    path = Path(path)
+    if kind not in FORMATS:
+        raise InputError(f"as: found {quote(kind)}; allowed: {one_of(kind, FORMATS)}")
+    text = {"iperf3": _iperf3, "qlog": _qlog, "ss": _ss}[kind](run, path, group)
+    if path.exists() and not path.is_file():  # a pipe, a device
+        path.write_text(text, encoding="utf-8")
+        return path
+    try:
+        with staged(path.resolve().parent) as part:
+            (part / path.name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise refused(error, str(path)) from None
+    return path
+
+
+def segment(scenario: Scenario, group: int) -> int:
+    """Payload of a full segment of a group of flows, bytes."""
+    from ackclock import units
+
+    stack = scenario.flows[group].stack
+    if stack.smss is not None:
+        return units.whole(stack.smss, units.SIZE)
+    return 1460 if stack.timestamps is False else 1448
+
+
+def _iperf3(run: Run, _: Path, group: int | None) -> str:
+    from ackclock.formats import iperf3
+
+    over_tcp = [i for i, spec in enumerate(run.scenario.flows) if not spec.is_plain]
+    if group is None and len(over_tcp) != 1:
+        names = ", ".join(f"{i} ({run.scenario.flows[i].label})" for i in over_tcp) or "none"
+        raise InputError(f"group: found none, of {len(over_tcp)}; allowed: one of {names}")
+    chosen = over_tcp[0] if group is None else group
+    if chosen not in over_tcp:
+        raise InputError(f"group: found {chosen}; allowed: {', '.join(map(str, over_tcp))}, groups of flows over TCP")
+    if not run.rows("goodput"):
+        raise InputError("found no goodput over time; allowed: a run that has recorded it (record.goodput_interval)")
+    told = iperf3.result(run, chosen, mss=segment(run.scenario, chosen))
+    return json.dumps(told, indent="\t") + "\n"
+
+
+def _ss(run: Run, _: Path, __: int | None) -> str:
+    from ackclock.formats import ss
+
+    if not run.rows("samples"):
+        raise InputError("found no samples; allowed: a run that has recorded them (record.sample_interval)")
+    return "\n".join(ss.lines(run, mss=partial(segment, run.scenario))) + "\n"
+
+
+def _qlog(run: Run, path: Path, _: int | None) -> str:
+    from ackclock.formats import qlog
+
+    mss = partial(segment, run.scenario)
+    if path.suffix == ".sqlog":
+        return "".join(qlog.sequence(run, mss=mss))
+    return json.dumps(qlog.contained(run, mss=mss)) + "\n"
