@@ -4,7 +4,7 @@
 use ackclock_core::schema::{Takes, DURATION, FLAG, SIZE};
 use ackclock_core::{table, Span};
 use ackclock_tcp::{
-    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, SendLimit, Tso,
+    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, PacketMemory, SendLimit, Tso,
 };
 
 /// `/// About. key: type = takes => what it changes;` What changes nothing of [`Config`] is asked for by its name.
@@ -104,6 +104,9 @@ stack! {
             config.initial_rwnd = window.min(u32::MAX as u64) as u32;
         }
     };
+    /// What a packet takes of the memory for received data: as behind a device that copies it (2304 bytes for 1448 of payload),
+    /// or as between namespaces of one machine (veth), where the sender's memory is handed on (832 bytes and the payload).
+    packet_memory: PacketMemory = PacketMemory::TAKES => |config, kept| config.packet_memory = kept;
     /// First window that a receiver advertises, full segments; absent: the profile's 65160 bytes.
     initial_receive_window: u32 = SEGMENTS => |config, segments| {
         config.initial_rwnd = segments.saturating_mul(config.payload());

@@ -6,6 +6,8 @@ use ackclock_cc::controller::{Options, Recipe, Shared};
 use ackclock_cc::{Rule, Window};
 use ackclock_core::{choice, Span};
 
+use crate::memory::PacketMemory;
+
 /// How losses are detected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detection {
@@ -249,6 +251,8 @@ pub struct Config {
     /// Greatest receive buffer, bytes of memory, packets' overhead included (Linux `tcp_rmem`); 0: what full segments need
     /// for `receive_buffer`.
     pub receive_memory: u64,
+    /// What a packet takes of it.
+    pub packet_memory: PacketMemory,
     /// Quarters of a socket buffer that hold payload; the rest is set apart for the packets' own overhead.
     pub window_quarters: u8,
     /// The whole window is offered from the start; otherwise it opens by two segments for each that arrives.
@@ -384,6 +388,7 @@ impl Config {
             first_buffer: 0,
             receive_buffer: 64 << 20,
             receive_memory: 0,
+            packet_memory: PacketMemory::Copied,
             window_quarters: 4,
             whole_window: false,
             dsack: false,

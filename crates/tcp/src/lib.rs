@@ -26,5 +26,6 @@ pub use connection::{Connection, State};
 pub use info::{Info, Stats, Times};
 pub use keepalive::KeepAlive;
 pub use ledger::Ledger;
+pub use memory::PacketMemory;
 pub use metrics_cache::DestinationMetrics;
 pub use sender::{VarsRow, VarsTrace};

@@ -1,5 +1,7 @@
 //! The memory that a packet takes in a receive buffer, and the share of it that is payload (Linux `truesize`,
-//! `scaling_ratio`; sizes as measured behind a TUN device, 64 bits).
+//! `scaling_ratio`; sizes as measured, 64 bits).
+
+use ackclock_core::choice;
 
 /// Linux `struct sk_buff` and `skb_shared_info`, bytes, aligned.
 const SK_BUFF: u32 = 256;
@@ -13,9 +15,34 @@ const SMALL_HEAD: (u32, u32) = (512, 576);
 const PAGE: u32 = 4096;
 const LINEAR: u32 = PAGE - SHARED_INFO;
 
-/// Memory of a packet with `len` bytes of payload and `overhead` of headers.
-#[inline]
-pub fn truesize(len: u32, overhead: u32) -> u64 {
+/// Whose memory holds a packet that arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketMemory {
+    /// The device's, which copies the packet (TUN).
+    Copied,
+    /// The sender's, on the same machine: the head and exactly the payload (veth).
+    HandedOn,
+}
+
+choice! { PacketMemory: Copied "copied", HandedOn "handed-on" }
+
+impl PacketMemory {
+    /// Memory of a packet with `len` bytes of payload and `overhead` of headers.
+    #[inline]
+    pub fn of(self, len: u32, overhead: u32) -> u64 {
+        match self {
+            PacketMemory::Copied => copied(len, overhead),
+            PacketMemory::HandedOn => (SMALL_HEAD.1 + SK_BUFF + len) as u64,
+        }
+    }
+
+    /// The share of full segments of an Ethernet.
+    pub fn full(self) -> Share {
+        Share::of(1448, self.of(1448, 52))
+    }
+}
+
+fn copied(len: u32, overhead: u32) -> u64 {
     if len + overhead > LINEAR {
         return ((len + overhead - LINEAR).next_multiple_of(PAGE) + PAGE + SK_BUFF) as u64;
     }
@@ -36,17 +63,14 @@ impl Default for Share {
 }
 
 impl Share {
-    /// Full segments of an Ethernet.
-    pub const FULL: Share = Share(160);
-
     /// The least memory that holds such a window.
     pub fn needed(self, window: u64) -> u64 {
         (window << 8).div_ceil(self.0)
     }
 
-    /// That of segments of this length.
-    pub fn of(len: u32, overhead: u32) -> Share {
-        Share(((len as u64) << 8).checked_div(truesize(len, overhead)).unwrap_or(0).max(1))
+    /// That of segments of this length, which take so much memory each.
+    pub fn of(len: u32, memory: u64) -> Share {
+        Share(((len as u64) << 8).checked_div(memory).unwrap_or(0).max(1))
     }
 
     /// The window that so much memory holds (Linux `tcp_win_from_space`).
@@ -68,12 +92,21 @@ mod tests {
 
     #[test]
     fn sizes_as_measured_behind_a_tun_device() {
-        assert_eq!(truesize(1448, 52), 2304);
-        assert_eq!(truesize(1000, 52), 2304);
-        assert_eq!(truesize(500, 52), 1280);
-        assert_eq!(truesize(10, 52), 832);
-        assert_eq!(truesize(10_000, 52), 256 + 3 * 4096);
-        assert_eq!(Share::of(1448, 52), Share::FULL);
-        assert_eq!(Share::of(1000, 52).window(2304), 999);
+        let memory = |len| PacketMemory::Copied.of(len, 52);
+        assert_eq!(memory(1448), 2304);
+        assert_eq!(memory(1000), 2304);
+        assert_eq!(memory(500), 1280);
+        assert_eq!(memory(10), 832);
+        assert_eq!(memory(10_000), 256 + 3 * 4096);
+        assert_eq!(PacketMemory::Copied.full(), Share(160));
+        assert_eq!(Share::of(1000, memory(1000)).window(2304), 999);
+    }
+
+    #[test]
+    fn sizes_as_measured_behind_a_veth() {
+        let memory = |len| PacketMemory::HandedOn.of(len, 52);
+        assert_eq!(memory(1448), 2280);
+        assert_eq!(PacketMemory::HandedOn.full(), Share(162));
+        assert_eq!(Share(162).window(131_072), 82_944);
     }
 }

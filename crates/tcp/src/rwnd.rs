@@ -10,7 +10,7 @@ use ackclock_core::{Segment, Span, Time};
 
 use crate::config::Config;
 use crate::connection::window_scale;
-use crate::memory::{truesize, Share};
+use crate::memory::{PacketMemory, Share};
 
 /// Estimate of the peer's segment size before the first segment (Linux TCP_MSS_DEFAULT).
 pub const FIRST_MSS: u32 = 536;
@@ -38,6 +38,7 @@ pub struct ReceiveWindow {
     /// Payload of the packet that it was measured with.
     packet: u32,
     overhead: u32,
+    kept: PacketMemory,
     /// By how much one segment opens the offer: two full ones, options included (Linux 2 x `advmss`).
     step: u64,
     /// The very first offer, in the handshake.
@@ -68,7 +69,7 @@ impl ReceiveWindow {
         let advmss = config.payload() as u64;
         let share = Share::default();
         let (widest, most) = match config.receive_memory {
-            0 => (config.receive_buffer, Share::FULL.needed(config.receive_buffer)),
+            0 => (config.receive_buffer, config.packet_memory.full().needed(config.receive_buffer)),
             memory => (u64::MAX, memory),
         };
         // One segment of the first buffer is set aside (Linux `tcp_init_buffer_space`).
@@ -86,6 +87,7 @@ impl ReceiveWindow {
             rcv_mss: FIRST_MSS,
             packet: FIRST_MSS,
             overhead: 40 + 12 * config.timestamps as u32,
+            kept: config.packet_memory,
             step: 2 * advmss,
             first,
             right: 0,
@@ -106,7 +108,7 @@ impl ReceiveWindow {
     /// What follows from buffer, share and segment size.
     #[cold]
     fn work_out(&mut self) {
-        self.segment = truesize(self.packet, self.overhead);
+        self.segment = self.kept.of(self.packet, self.overhead);
         self.all = self.share.window(self.buffer);
         self.beside_one = self.share.window(self.buffer.saturating_sub(self.segment));
     }
@@ -210,7 +212,7 @@ impl ReceiveWindow {
     #[cold]
     pub fn measure_share(&mut self, mss: u32, len: u32) {
         (self.rcv_mss, self.packet) = (mss, len);
-        let share = Share::of(len, self.overhead);
+        let share = Share::of(len, self.kept.of(len, self.overhead));
         let before = std::mem::replace(&mut self.share, share);
         self.work_out();
         if share != before {
@@ -245,7 +247,7 @@ impl ReceiveWindow {
         let packet = self.packet as u64;
         let rest = (bytes % packet) as u32;
         let whole = bytes / packet * self.segment;
-        whole + if rest > 0 { truesize(rest, self.overhead) } else { 0 }
+        whole + if rest > 0 { self.kept.of(rest, self.overhead) } else { 0 }
     }
 
     /// A segment arrives, `held` being taken. A buffer that is over full grows to that, while it may; and the window opens

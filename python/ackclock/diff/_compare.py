@@ -13,6 +13,7 @@ from ackclock.errors import ScenarioError, quote
 from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
 from ackclock.scenario._base import byte_count
+from ackclock.scenario._described import schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -132,8 +133,9 @@ def compare(scenario: Scenario, *, seed: int = 1, network: NetworkKind = "relay"
     scenario = scenario.set("record.trace", "flow")
     if scenario.to_dict()["record"].get("sample_interval", "0 s") == "0 s":
         scenario = scenario.set("record.sample_interval", SAMPLE_INTERVAL)
-    kernel = linux.run(scenario, seed=seed, network=network)
-    simulator = run(scenario, seed=seed)
+    kernel = linux.run(_behind(None, scenario), seed=seed, network=network)
+    device = linux.PACKET_MEMORY[kernel.provenance["network"]]
+    simulator = run(_behind(device, scenario), seed=seed)
     sent = getattr(scenario.flows[0].workload, "bytes", None)
     end = None if sent is None else 1 + byte_count(sent)
     ours, theirs = _events(simulator.acks, end), _events(kernel.acks, end)
@@ -146,6 +148,18 @@ def compare(scenario: Scenario, *, seed: int = 1, network: NetworkKind = "relay"
         recovered=divergence is None or equal > _end_of_recovery(theirs),
         agreement=_agreement(simulator, kernel),
     )
+
+
+def _behind(device: str | None, scenario: Scenario) -> Scenario:
+    """The scenario with hosts of TCP behind such a device (`stack.packet_memory`); None: whatever there is."""
+    groups: list[dict[str, Any]] = []
+    for flow, given in zip(scenario.flows, scenario.to_dict()["flows"], strict=True):
+        stack = {key: value for key, value in given.get("stack", {}).items() if key != "packet_memory"}
+        pcc = flow.congestion_control in schema()["pcc"]["controllers"]
+        if device is not None and not pcc and not flow.is_plain:
+            stack["packet_memory"] = device
+        groups.append({**given, "stack": stack} if stack else {k: v for k, v in given.items() if k != "stack"})
+    return Scenario.from_dict({**scenario.to_dict(), "flows": groups})
 
 
 def _events(acks: pl.DataFrame, end: int | None) -> list[Mapping[str, Any]]:

@@ -17,6 +17,9 @@ SYN_BYTES = 74
 
 SAMPLE_MS = 10
 
+VETH = {"packet_memory": "handed-on"}
+"""The kernel's hosts were namespaces of one machine."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredPath:
@@ -82,7 +85,8 @@ def bulk(
             "duration": f"{end_ns} ns",
             "network": path.network(loss=loss),
             "flows": [
-                {"profile": "linux-6", "congestion_control": controller, "start": f"{start} us"} for start in starts_us
+                {"profile": "linux-6", "congestion_control": controller, "start": f"{start} us", "stack": VETH}
+                for start in starts_us
             ],
             "record": {"sample_interval": f"{SAMPLE_MS} ms"},
         }
@@ -100,6 +104,7 @@ def fetches(size: int, count: int) -> Scenario:
                 {
                     "profile": "linux-6",
                     "congestion_control": "cubic",
+                    "stack": VETH,
                     "workload": {
                         "kind": "fetch",
                         "bytes": f"{size} bytes",

@@ -12,7 +12,7 @@ from typing import Any
 
 from ackclock._run import run
 from ackclock.errors import InputError
-from ackclock.fidelity.path import FRAMING, SAMPLE_MS, MeasuredPath
+from ackclock.fidelity.path import FRAMING, SAMPLE_MS, VETH, MeasuredPath
 from ackclock.scenario import Scenario
 
 
@@ -96,7 +96,7 @@ def _scenario(
                 "links": links,
                 "paths": [{"name": "path", "forward": ["bottleneck", "way", "probe"], "backward": ["back"]}],
             },
-            "flows": [{"profile": "linux-6", "congestion_control": controller, "path": "path"}],
+            "flows": [{"profile": "linux-6", "congestion_control": controller, "path": "path", "stack": VETH}],
             "record": {"sample_interval": f"{SAMPLE_MS} ms"} if measured else {"drops": True},
         }
     )

@@ -11,6 +11,17 @@ from ackclock.linux._cache import Kernel, installed
 from ackclock.linux._doctor import Finding, missing
 from ackclock.linux._run import run, run_batch
 from ackclock.linux._script import play_script
-from ackclock.linux._translate import NetworkKind
+from ackclock.linux._translate import PACKET_MEMORY, NetworkKind
 
-__all__ = ["Finding", "Kernel", "NetworkKind", "build", "installed", "missing", "play_script", "run", "run_batch"]
+__all__ = [
+    "PACKET_MEMORY",
+    "Finding",
+    "Kernel",
+    "NetworkKind",
+    "build",
+    "installed",
+    "missing",
+    "play_script",
+    "run",
+    "run_batch",
+]

@@ -23,6 +23,9 @@ RMEM = (4096, 131_072, 67_108_864)
 PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
 """256ths of a buffer that full segments fill with payload (`scaling_ratio`), behind a veth and behind a TUN device."""
 
+PACKET_MEMORY = {"qdisc": "handed-on", "relay": "copied"}
+"""What `stack.packet_memory` says of the two devices."""
+
 UDP_IP = 28
 """Bytes of the IPv4 and the UDP header."""
 
@@ -120,6 +123,14 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         raise ScenarioError(
             key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
         )
+    for i, group in enumerate(flows):
+        memory = group.get("stack", {}).get("packet_memory", real := PACKET_MEMORY[plan["kind"]])
+        if memory != real:
+            raise ScenarioError(
+                key=f"flows.{i}.stack.packet_memory",
+                found=quote(memory),
+                allowed=f"{quote(real)}, where the network is --network {plan['kind']}",
+            )
     for host in hosts:
         _bound_buffer(host, plan["kind"])
     return {
@@ -219,6 +230,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "detection": {"rack": {}, "dupthresh": {"net/ipv4/tcp_recovery": "0"}},
         "hz": {1000: {}},
         "tso": {False: {}, True: {}},
+        "packet_memory": {"copied": {}, "handed-on": {}},
         "ecn": {
             "off": {"net/ipv4/tcp_ecn": "0"},
             "accept": {"net/ipv4/tcp_ecn": "2"},

@@ -231,6 +231,18 @@ def test_losses_by_list_need_the_relay() -> None:
         _translate.job(text, 1, "qdisc", CONTROLLERS)
 
 
+def test_packets_take_the_memory_that_their_device_takes() -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml")
+    for network, real, other in (("qdisc", "handed-on", "copied"), ("relay", "copied", "handed-on")):
+        told = scenario.set("flows.0.stack.packet_memory", real)
+        _translate.job(json.loads(told.to_engine_json()), 1, network, CONTROLLERS)
+        told = scenario.set("flows.0.stack.packet_memory", other)
+        with pytest.raises(
+            ScenarioError, match=rf'packet_memory: found "{other}".*allowed: "{real}", where .*{network}'
+        ):
+            _translate.job(json.loads(told.to_engine_json()), 1, network, CONTROLLERS)
+
+
 def test_seeds_of_the_disciplines_differ_by_seed_and_place() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml")
     text = json.loads(scenario.to_engine_json())
@@ -354,6 +366,17 @@ def test_drawn_transfers_are_equal_in_every_segment_and_every_window(kernel: lin
     results = [compare(one.scenario) for one in drawn(2, transfers=10, bulks=0)]
     equal = sum(result.divergence is None for result in results)
     assert equal >= 9, [str(result.divergence) for result in results]
+
+
+def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> None:
+    from ackclock.diff import compare
+    from ackclock.fidelity.path import N1, bulk
+
+    # with the memory of a TUN device the 23rd ACK is another one, and every second one after it
+    result = compare(bulk(N1, "yeah", seconds=5), network="qdisc")
+    by = {row.quantity: row for row in result.agreement}
+    assert result.events > 1000, str(result.divergence)
+    assert by["retransmissions"].simulator == by["retransmissions"].kernel
 
 
 def test_held_back_acks_leave_before_a_segment_of_the_same_nanosecond(kernel: linux.Kernel) -> None:
