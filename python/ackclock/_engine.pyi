@@ -15,6 +15,7 @@ __all__ = [
     "columns",
     "controller_options",
     "cpu_time",
+    "estimate_capture",
     "estimate_memory",
     "ideal_path",
     "peak_rss_bytes",
@@ -189,7 +190,9 @@ def run_each(
     memory: int | None = None,
     stop: Stop | None = None,
     controllers: Mapping[str, Callable[[], object]] | None = None,
+    limit_s: float | None = None,
 ) -> _Kept: ...
+def estimate_capture(scenario_json: str) -> int: ...
 def estimate_memory(scenario_json: str) -> int: ...
 def ideal_path(
     rule: str,

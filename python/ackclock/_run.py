@@ -216,7 +216,7 @@ def check_memory(engine_json: str, limit: int, *, runs: int = 1) -> None:
     """
     needed = engine_call(lambda: _engine.estimate_memory(engine_json)) * runs
     if needed > limit:
-        much, little = _sizes(needed, limit)
+        much, little = sizes(needed, limit)
         at_once, fewer = (f" for {runs} runs at a time", "run fewer at a time, ") if runs > 1 else ("", "")
         raise ScenarioError(
             key="memory_limit",
@@ -225,7 +225,7 @@ def check_memory(engine_json: str, limit: int, *, runs: int = 1) -> None:
         )
 
 
-def _sizes(large: int, small: int) -> tuple[str, str]:
+def sizes(large: int, small: int) -> tuple[str, str]:
     """Both sizes for people, with as many digits as it takes to tell them apart."""
     for digits in (1, 3, 6):
         texts = (_size(large, digits), _size(small, digits))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
@@ -109,6 +111,24 @@ def test_interrupt_while_a_capture_is_made_leaves_nothing(scenario_file, tmp_pat
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     assert list(tmp_path.iterdir()) == [scenario_file]
+
+
+def test_a_capture_that_may_not_fit_is_announced(scenario_file, tmp_path, capsys, monkeypatch):
+    capture = tmp_path / "x.pcapng"
+    argv = ["run", str(scenario_file), "--pcap", str(capture), "--json"]
+    assert main(argv) == 0
+    assert capsys.readouterr().err == ""
+    size = capture.stat().st_size
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=size // 2))
+    assert main(argv) == 0  # the most that it may be; a full disk is told when it comes
+    (line,) = capsys.readouterr().err.splitlines()
+    told = re.fullmatch(
+        rf"ackclock: --pcap {re.escape(str(capture))}: may take ([0-9.]+) MiB, and ([0-9.]+) MiB are free", line
+    )
+    assert told is not None, line
+    assert 0.9 * size < float(told[1]) * 2**20 < 1.5 * size
+    assert main(["run", str(scenario_file), "--pcap", "/dev/null", "--json"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_out_and_capture_together(scenario_file, tmp_path, capsys):

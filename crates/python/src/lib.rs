@@ -37,9 +37,9 @@ mod _engine {
     use super::Refusal;
     #[pymodule_export]
     use super::{
-        build, check_conformance, check_controller, controller_options, cpu_time, estimate_memory,
-        ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_batch, run_each, version,
-        yardstick,
+        build, check_conformance, check_controller, controller_options, cpu_time, estimate_capture,
+        estimate_memory, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_batch,
+        run_each, version, yardstick,
     };
 }
 
@@ -188,7 +188,7 @@ fn run<'py>(
         let scenario = ackclock_sim::parse(scenario_json)?;
         let asked = Cell::new(wall_clock());
         let stop = || controller::failed(&slot) || interrupt.comes(&asked);
-        ackclock_sim::run_with(&scenario, seed, &customs, &Bounds { memory, stop: &stop })
+        ackclock_sim::run_with(&scenario, seed, &customs, &Bounds { memory, cpu_s: None, stop: &stop })
     })?;
     interrupt.check()?;
     let failure = slot.lock().ok().and_then(|mut slot| slot.take());
@@ -238,7 +238,9 @@ fn run_batch<'py>(
         let one = |at: usize, seed| {
             let customs = customs.get(at).unwrap_or(&none);
             let stop = || controller::failed(&slots[at]) || interrupt.came();
-            let run = || ackclock_sim::run_with(&scenario, seed, customs, &Bounds { memory, stop: &stop });
+            let run = || {
+                ackclock_sim::run_with(&scenario, seed, customs, &Bounds { memory, cpu_s: None, stop: &stop })
+            };
             match customs.is_empty() {
                 true => run(),
                 false => hooked.while_in(run),
@@ -278,9 +280,9 @@ type Wanted = Vec<(String, Option<Vec<String>>)>;
 
 /// A list of runs (position in `scenarios`, seed) on the calling thread, reduced to metrics and to the
 /// tables named; after `budget_s` of CPU time, or when `stop` is set, the rest is left undone, and the lists returned
-/// are shorter. A run that needs more than `memory` bytes fails.
+/// are shorter. A run that needs more than `memory` bytes fails, and so does one that takes more than `limit_s` of CPU time.
 #[pyfunction]
-#[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None, controllers = None))]
+#[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None, controllers = None, limit_s = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run_each<'py>(
     py: Python<'py>,
@@ -292,6 +294,7 @@ fn run_each<'py>(
     memory: Option<u64>,
     stop: Option<&Bound<'py, PyStop>>,
     controllers: Option<Classes>,
+    limit_s: Option<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let interrupt = Interrupt::new(stop.map(Bound::get));
     let slot = Slot::default();
@@ -307,7 +310,7 @@ fn run_each<'py>(
             .iter()
             .map(|&(at, seed)| parsed.get(at).map(|s| (s, seed)).ok_or_else(|| place(at)))
             .collect::<Result<Vec<_>, _>>()?;
-        let bounds = Bounds { memory, stop: &stop };
+        let bounds = Bounds { memory, cpu_s: limit_s, stop: &stop };
         let one = |scenario: &Scenario, seed, wanted: &dyn Fn(&str) -> bool| {
             let output = ackclock_sim::run_for(scenario, seed, &customs, &bounds, wanted);
             let failure = slot.lock().ok().and_then(|mut slot| slot.take());
@@ -333,6 +336,12 @@ fn run_each<'py>(
     dict.set_item("metrics", values)?;
     dict.set_item("tables", self::tables(py, kept.tables)?)?;
     Ok(dict)
+}
+
+/// Bytes that a capture of one run may take: what the bottleneck lets through, or what the applications ask for.
+#[pyfunction]
+fn estimate_capture(py: Python<'_>, scenario_json: &str) -> PyResult<u64> {
+    guarded(py, || Ok(ackclock_sim::estimate_capture(&ackclock_sim::parse(scenario_json)?)))?.map_err(refusal)
 }
 
 /// Upper estimate of the memory of one run, bytes.

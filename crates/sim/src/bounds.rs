@@ -2,6 +2,7 @@
 
 use ackclock_core::Time;
 
+use crate::cpu::thread_seconds;
 use crate::error::Error;
 use crate::memory;
 use crate::world::World;
@@ -10,13 +11,15 @@ use crate::world::World;
 pub struct Bounds<'a> {
     /// Bytes that it may need; `None` = no bound.
     pub memory: Option<u64>,
+    /// CPU seconds that it may take on its thread; `None` = no bound.
+    pub cpu_s: Option<f64>,
     /// Asked now and then whether the run is to end, with [`Error::Stopped`].
     pub stop: &'a dyn Fn() -> bool,
 }
 
 impl Bounds<'_> {
     /// No bounds.
-    pub const NONE: Bounds<'static> = Bounds { memory: None, stop: &|| false };
+    pub const NONE: Bounds<'static> = Bounds { memory: None, cpu_s: None, stop: &|| false };
 }
 
 /// Keeps a run within its bounds; asked every [`SLICE`] events.
@@ -24,6 +27,8 @@ pub(crate) struct Guard<'a> {
     bounds: &'a Bounds<'a>,
     /// Held by the thread before the run.
     before: i64,
+    /// CPU time of the thread when the run began.
+    began_s: f64,
     /// The instant, and events at it.
     at: Time,
     events: u64,
@@ -31,7 +36,7 @@ pub(crate) struct Guard<'a> {
 
 impl<'a> Guard<'a> {
     pub(crate) fn new(bounds: &'a Bounds<'a>) -> Guard<'a> {
-        Guard { bounds, before: memory::held(), at: Time::ZERO, events: 0 }
+        Guard { bounds, before: memory::held(), began_s: thread_seconds(), at: Time::ZERO, events: 0 }
     }
 
     /// Whether the run may go on.
@@ -50,6 +55,10 @@ impl<'a> Guard<'a> {
                 );
                 return Err(Error::value("memory_limit", found, allowed));
             }
+        }
+        if let Some(limit) = self.bounds.cpu_s.filter(|limit| thread_seconds() - self.began_s > *limit) {
+            let found = format_args!("a run that takes longer, at {now} of its time");
+            return Err(Error::value("time_limit", found, format_args!("{limit} s of CPU time")));
         }
         self.events = if now == self.at { self.events + SLICE as u64 } else { 0 };
         self.at = now;

@@ -61,6 +61,12 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
         as u64
 }
 
+/// What a capture of one run may take on the disk, bytes: full packets with the headers of the file, and an ACK for each
+/// two of them.
+pub fn estimate_capture(scenario: &Scenario) -> u64 {
+    (carried(scenario) * (FULL_BYTES + CAPTURE_BYTES + (LEAST_BYTES + CAPTURE_BYTES) / 2.0)) as u64
+}
+
 /// Flows of the run; each client of a population is one.
 fn flows(scenario: &Scenario) -> f64 {
     scenario.flows.iter().map(|group| starts::members(group) as f64).sum()
@@ -147,8 +153,13 @@ fn workloads(scenario: &Scenario) -> f64 {
 
 /// Full packets in `ns` at `bps`.
 pub fn packets(bps: u64, ns: f64) -> f64 {
-    bps as f64 * ns / (1500.0 * 8.0 * 1e9)
+    bps as f64 * ns / (FULL_BYTES * 8.0 * 1e9)
 }
+
+/// A full packet.
+const FULL_BYTES: f64 = 1500.0;
+/// Ethernet's header, options, and a block of the file around a packet.
+const CAPTURE_BYTES: f64 = 60.0;
 
 /// A packet without payload.
 const LEAST_BYTES: f64 = 40.0;

@@ -47,7 +47,7 @@ pub mod yardstick;
 pub use batch::{run_batch, run_batch_by, run_each, Batch, Kept};
 pub use bounds::Bounds;
 pub use error::Error;
-pub use estimate::estimate_memory;
+pub use estimate::{estimate_capture, estimate_memory};
 pub use hosts::Customs;
 pub use run::{parse, run, run_for, run_with, Output};
 pub use spec::{Scenario, FAMILIES, TABLES};

@@ -77,6 +77,17 @@ fn a_bound_that_is_not_reached_changes_nothing() {
 }
 
 #[test]
+fn a_run_that_takes_too_long_ends_and_says_how_far_it_came() {
+    let network = r#"{"rate": 1000000000, "delay": 1000000}"#;
+    let bounds = Bounds { cpu_s: Some(0.02), ..Bounds::NONE };
+    let mut endless = scenario(network, BULK, "");
+    endless.duration_ns = 3_600_000_000_000;
+    let said = refused(run_with(&endless, 1, &Customs::new(), &bounds));
+    assert!(said.starts_with("time_limit: found a run that takes longer, at "), "{said}");
+    assert!(said.ends_with("allowed: 0.02 s of CPU time"), "{said}");
+}
+
+#[test]
 fn the_caller_ends_a_run() {
     let asked = Cell::new(0);
     let stop = || {
@@ -84,7 +95,7 @@ fn the_caller_ends_a_run() {
         asked.get() == 3
     };
     let network = r#"{"rate": 1000000000, "delay": 1000000}"#;
-    let bounds = Bounds { memory: None, stop: &stop };
+    let bounds = Bounds { stop: &stop, ..Bounds::NONE };
     let outcome = run_with(&scenario(network, BULK, ""), 1, &Customs::new(), &bounds);
     assert!(matches!(outcome, Err(Error::Stopped)));
     assert_eq!(asked.get(), 3);

@@ -75,6 +75,12 @@ Width = Annotated[
     str | None,
     typer.Option(metavar="SHARE", help="Add seeds until the 95 % interval is this narrow, e.g. 1% of the mean."),
 ]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", help="A run that takes more CPU time than this, e.g. 10min, has failed (key: time_limit)."
+    ),
+]
 MostSeeds = Annotated[
     int, typer.Option(parser=whole_number(2, 1_000_000), metavar="N", help="Where --until-width gives up.")
 ]
@@ -493,6 +499,7 @@ def sweep_run(
     until_width: Width = None,
     metric: Metric = "goodput_bps",
     most_seeds: MostSeeds = 10_000,
+    time_limit: TimeLimit = None,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
     own_code: OwnCode = False,
     json: Json = False,
@@ -508,6 +515,7 @@ def sweep_run(
         width=until_width,
         metric=metric,
         most_seeds=most_seeds,
+        time_limit=time_limit,
         retry=retry,
         own_code=own_code,
         as_json=json,
@@ -523,6 +531,7 @@ def sweep_resume(
     slurm: Slurm = None,
     pbs: Pbs = None,
     worker: Worker = None,
+    time_limit: TimeLimit = None,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
     own_code: OwnCode = False,
     json: Json = False,
@@ -531,7 +540,15 @@ def sweep_resume(
     from ackclock.cli import _sweep, _workers
 
     workers = _workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or [])
-    return _sweep.resume(file, out=_path(out, "--out"), workers=workers, retry=retry, own_code=own_code, as_json=json)
+    return _sweep.resume(
+        file,
+        out=_path(out, "--out"),
+        workers=workers,
+        time_limit=time_limit,
+        retry=retry,
+        own_code=own_code,
+        as_json=json,
+    )
 
 
 @sweep.command("status")

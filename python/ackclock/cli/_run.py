@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -106,6 +107,8 @@ def run(
 
         scenario = watched(scenario, trace=report is not None)
     side: CapturePoint = "receiver" if pcap_at == "receiver" else "sender"
+    if pcap is not None:
+        _tell_room(scenario, pcap)
     with _capture(pcap) as captured:
         try:
             result = _terminal.interruptible(
@@ -222,6 +225,21 @@ def _check_capture(pcap: Path, out: Path | None) -> None:
         if place.parent == folder and not folder.exists():
             return  # made with the folder, which can be
     _terminal.writable_file(pcap, "--pcap")
+
+
+def _tell_room(scenario: Scenario, pcap: Path) -> None:
+    """Say it before the run if the capture may not fit: it would take the room of all who write there, and be lost."""
+    from ackclock import _engine
+    from ackclock._run import engine_call, sizes
+
+    if pcap.exists() and not pcap.is_file():
+        return
+    folder = next(place for place in pcap.resolve().parents if place.is_dir())
+    needed = engine_call(lambda: _engine.estimate_capture(scenario.to_engine_json()))
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        much, little = sizes(needed, free)
+        _terminal.warn(f"ackclock: --pcap {shown(str(pcap))}: may take {much}, and {little} are free")
 
 
 @contextmanager

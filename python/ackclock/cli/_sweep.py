@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from ackclock._files import reason
 from ackclock.cli import _terminal
 from ackclock.cli._workers import Workers
-from ackclock.errors import InputError, UnavailableError
+from ackclock.errors import InputError, ScenarioError, UnavailableError
 
 if TYPE_CHECKING:
     from ackclock.sweep import Precision, Results, Status, Sweep
@@ -28,6 +29,7 @@ def run(
     width: str | None,
     metric: str,
     most_seeds: int,
+    time_limit: str | None = None,
     retry: bool,
     own_code: bool,
     as_json: bool,
@@ -38,6 +40,11 @@ def run(
 
     workers.check()
     sweep, folder = _find(target, out, own_code=own_code)
+    if time_limit is not None:
+        try:
+            sweep = dataclasses.replace(sweep, time_limit=time_limit)
+        except ScenarioError as error:
+            raise ScenarioError(key="--time-limit", found=error.found, allowed=error.allowed) from None
     precision = None
     if width is not None:
         precision = sweeps.Precision(metric=metric, width=parse_width(width), most_seeds=most_seeds)
@@ -76,7 +83,16 @@ def run(
     return 1 if status.failed else 0
 
 
-def resume(target: Path, *, out: Path | None, workers: Workers, retry: bool, own_code: bool, as_json: bool) -> int:
+def resume(
+    target: Path,
+    *,
+    out: Path | None,
+    workers: Workers,
+    time_limit: str | None = None,
+    retry: bool,
+    own_code: bool,
+    as_json: bool,
+) -> int:
     """Run what is missing in a folder that there is."""
     from ackclock import sweep as sweeps
 
@@ -90,6 +106,7 @@ def resume(target: Path, *, out: Path | None, workers: Workers, retry: bool, own
         width=None,
         metric="goodput_bps",
         most_seeds=0,
+        time_limit=time_limit,
         retry=retry,
         own_code=own_code,
         as_json=as_json,

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -52,6 +53,12 @@ class Axis:
     name: str = ""
     labels: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        strange = next((value for value in self.values if not _is_of_toml(value)), self)
+        if strange is not self:
+            found = quote(strange) if isinstance(strange, list | tuple | Mapping) else repr(strange)[:100]
+            raise ScenarioError(key=f"axes.{self.key}", found=found, allowed="values that TOML has")
+
     @property
     def column(self) -> str:
         """Name of its column in results."""
@@ -80,6 +87,14 @@ class Axis:
         except ScenarioError as error:
             raise error.within(f"axes.{key}") from None
         return cls(key=key, values=values, name=name, labels=_labels(key, labels, len(values)))
+
+
+def _is_of_toml(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_of_toml(inner) for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_of_toml(inner) for inner in value)
+    return isinstance(value, str | int | float | date | time)
 
 
 def _labels(key: str, written: Any, count: int) -> tuple[str, ...]:
@@ -190,8 +205,6 @@ def _list(written: Any) -> tuple[Any, ...]:
         raise ScenarioError(found=f"a list of {len(written)}", allowed=f"1 to {MOST_VALUES} values")
     seen: set[Any] = set()
     for value in written:
-        if value is None:
-            raise ScenarioError(found="None", allowed="values that TOML has")
         one = value if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True, default=str)
         if one in seen:
             raise ScenarioError(found=f"{quote(value)} twice", allowed="each value once")

@@ -117,6 +117,8 @@ class Campaign:
         Whether the sweep's former members are forgotten.
     memory_limit
         Bytes; cells that may need more fail.
+    time_limit_s
+        CPU seconds; a run that takes more fails.
     """
 
     def __init__(
@@ -129,11 +131,13 @@ class Campaign:
         retry: bool = False,
         anew: bool = True,
         memory_limit: int = MEMORY_LIMIT,
+        time_limit_s: float | None = None,
     ) -> None:
         self.store = store
         self.recipe = recipe
         self._cells = cells
         self._limit = memory_limit
+        self._time_limit_s = time_limit_s
         self._engine = engine_identity()
         # Numbers and texts in lists, no object for each run: there may be millions.
         self._cell_of = [i for i, cell in enumerate(cells) for _ in cell.seeds]
@@ -305,6 +309,7 @@ class Campaign:
             budget_s=budget_s,
             engine=self._engine,
             memory=self._limit // max(self._slots, 1),
+            limit_s=self._time_limit_s,
             apart=apart,
             own=tuple(own),
         )

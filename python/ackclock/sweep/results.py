@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -194,11 +195,16 @@ def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
 
 
 def is_written(folder: Path, sweep: Sweep) -> bool:
-    """Whether this very sweep has been begun in the folder."""
+    """Whether this very sweep has been begun in the folder; how long a run may take is no part of it."""
     try:
-        return (_place(folder, sweep.name) / "sweep.toml").read_bytes() == to_toml(sweep.to_dict()).encode()
-    except OSError:
+        written = (_place(folder, sweep.name) / "sweep.toml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
         return False
+    return _without_limit(written) == _without_limit(to_toml(sweep.to_dict()))
+
+
+def _without_limit(text: str) -> str:
+    return re.sub(r"^time_limit = .*\n", "", text, count=1, flags=re.MULTILINE)
 
 
 def cell_table(sweep: Sweep, cells: Sequence[Cell]) -> pl.DataFrame:

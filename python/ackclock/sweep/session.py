@@ -71,7 +71,15 @@ def run(
         found: int | None = None
         cpu_s = 0.0
         while True:
-            campaign = Campaign(store, cells, sweep.recipe, name=sweep.name, retry=retry, anew=not same)
+            campaign = Campaign(
+                store,
+                cells,
+                sweep.recipe,
+                name=sweep.name,
+                retry=retry,
+                anew=not same,
+                time_limit_s=sweep.time_limit_s,
+            )
             status = campaign.run(executor, progress=progress, stop=stop)
             found = status.found if found is None else found
             cpu_s += status.engine_cpu_s

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ackclock import _engine
+from ackclock import _engine, units
 from ackclock._run import engine_call
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.own import OwnClass, anchored, named, refuse
@@ -28,7 +28,7 @@ MOST_RUNS = 2_000_000
 LARGEST_FILE = 2**20
 """Bytes of the largest sweep file that is read."""
 
-_KEYS = ("name", "scenario", "seeds", "metrics", "tables", "trace", "zip", "axes", "names", "labels")
+_KEYS = ("name", "scenario", "seeds", "metrics", "tables", "trace", "time_limit", "zip", "axes", "names", "labels")
 _TRACES = ("none", "flow", "all")
 
 
@@ -110,6 +110,8 @@ class Sweep:
         Tables that are kept in full, such as "flows" or "fetches"; `performance` always is.
     trace
         "none", "flow" or "all": record every ACK of no flow, of flow 0 or of all, and keep the table `acks`.
+    time_limit
+        CPU time that a run may take, such as "10 min": one that takes more has failed. None: no limit.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class Sweep:
     metrics: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     trace: str = "none"
+    time_limit: str | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -146,6 +149,7 @@ class Sweep:
             )
         if self.trace not in _TRACES:
             raise ScenarioError(key="trace", found=quote(self.trace), allowed=one_of(str(self.trace), _TRACES))
+        _ = self.time_limit_s
         columns = [axis.column for axis in self.axes]
         taken = {"run", "cell", "key", "scenario", "seed", "digest", *self.recipe.metrics, *COLUMNS}
         for axis in self.axes:
@@ -166,6 +170,22 @@ class Sweep:
             if error.key not in ("metrics", "tables"):
                 raise
             raise ScenarioError(key=error.key, found=error.found, allowed=error.allowed) from None
+
+    @property
+    def time_limit_s(self) -> float | None:
+        """CPU seconds that a run may take.
+
+        Raises
+        ------
+        ScenarioError
+            If `time_limit` is no duration.
+        """
+        if self.time_limit is None:
+            return None
+        try:
+            return float(units.parse(self.time_limit, units.DURATION)[0] / 10**9)
+        except ScenarioError as error:
+            raise error.within("time_limit") from None
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
@@ -218,6 +238,7 @@ class Sweep:
             "metrics": list(self.metrics),
             "tables": list(self.tables),
             "trace": self.trace,
+            **({} if self.time_limit is None else {"time_limit": self.time_limit}),
             "zip": [list(group) for group in self.zip],
             "axes": {axis.key: list(axis.values) for axis in self.axes},
             "names": {axis.key: axis.name for axis in self.axes if axis.name},
@@ -276,6 +297,7 @@ class Sweep:
             metrics=_texts(values, "metrics"),
             tables=_texts(values, "tables"),
             trace=_text("trace", values.get("trace", "none")),
+            time_limit=_text("time_limit", values["time_limit"]) if "time_limit" in values else None,
         )
 
 

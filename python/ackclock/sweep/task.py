@@ -36,6 +36,8 @@ class Task:
         Version that has to make them.
     memory
         Bytes that a run may need.
+    limit_s
+        CPU seconds that a run may take.
     apart
         Make them in a process of their own: twice the process that made them died.
     own
@@ -49,6 +51,7 @@ class Task:
     budget_s: float
     engine: str
     memory: int | None = None
+    limit_s: float | None = None
     apart: bool = False
     own: tuple[OwnClass, ...] = ()
 
@@ -105,7 +108,15 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
     try:
         raw = engine_call(
             lambda: _engine.run_each(
-                task.texts, task.runs, task.metrics, task.tables, task.budget_s, task.memory, stop, made
+                task.texts,
+                task.runs,
+                task.metrics,
+                task.tables,
+                task.budget_s,
+                task.memory,
+                stop,
+                made,
+                task.limit_s,
             )
         )
     except AckclockError as error:  # a text that cannot be read fails alone, where it is the only one
@@ -135,6 +146,7 @@ def _one_by_one(task: Task, stop: _engine.Stop | None) -> Done:
             budget_s=task.budget_s,
             engine=task.engine,
             memory=task.memory,
+            limit_s=task.limit_s,
             own=task.own,
         ),
         stop=stop,

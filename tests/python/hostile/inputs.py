@@ -590,6 +590,11 @@ def calls() -> Iterator[Input]:
         yield Input(name=f"from_dict({value})", code=f"ackclock.Scenario.from_dict({value})")
     for value in ("5", "'x'", "None", "{}", "scenario.to_dict()"):
         yield Input(name=f"run({value})", code=f"{scenario}ackclock.run({value})")
+    for value in ("None", "[None]", "{'a': None}", "b'x'", "object()", "{1: 2}", "{1, 2}"):
+        yield Input(
+            name=f"Axis({value})",
+            code=f"from ackclock import sweep; sweep.Axis(key='flows.0.workload', values=('x', {value}))",
+        )
     for path in ("'missing'", "'.'", "''", "'\\0'", "'/dev/zero'", "'x' * 5000"):
         yield Input(name=f"load({path})", code=f"ackclock.load({path})")
     for text in ("'1'", "'x s'", "''", "'nan s'", "'1 s 1 s'", "'-1 s'", "'1e999 s'", "'\\u0661 s'"):
