@@ -10,7 +10,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test soak fuzz reproduce check bench docs linux selftests lock clean
+.PHONY: help setup test soak fuzz reproduce check bench docs site linux selftests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -45,18 +45,26 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/tables.py --check
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/doc_examples.py --check
+	$(BIN)/python tools/pictures.py --check
+	$(BIN)/python tools/public_names.py
 	$(BIN)/python tools/controllers.py --check
 	$(BIN)/python tools/study_numbers.py --check
 
 bench: setup ## ns of CPU per packet, beside the yardstick
 	$(BIN)/ackclock bench
 
-docs: setup ## write _tables.pyi and docs/reference/scenario.md from what the engine describes, and renew the outputs printed in the tutorial and how-tos
+docs: setup ## write _tables.pyi and the reference from what the engine describes, and renew outputs and pictures in the pages
 	$(BIN)/python tools/tables.py
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/doc_examples.py
+	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/controllers.py
 	$(BIN)/python tools/study_numbers.py
+
+site: setup $(VENV)/.docs ## the documentation as a site, in site/: every script of the gallery run, no dead link; needs no network
+	MPLBACKEND=Agg $(BIN)/python -m sphinx -c docs -b html -d $(VENV)/.doctrees -W --keep-going -q . site
+	cp site/README.html site/index.html
+	$(BIN)/python tools/links.py site
 
 linux: setup ## build the kernel of the linux backend, minutes the first time; with it `make test` tests against it
 	$(BIN)/ackclock linux build
@@ -69,7 +77,7 @@ lock: setup ## choose the newest versions of all Python packages anew
 	$(BIN)/python tools/lock.py
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) target report .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis python/ackclock/*.so
+	rm -rf $(VENV) target report site docs/gallery .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis python/ackclock/*.so
 	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.packages: requirements.lock tools/toolchain.sh
@@ -80,6 +88,10 @@ $(VENV)/.packages: requirements.lock tools/toolchain.sh
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.docs: requirements-docs.lock $(VENV)/.packages
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	@touch $@
 
 $(VENV)/.engine: $(VENV)/.packages pyproject.toml $(RUST)

@@ -1,5 +1,5 @@
-"""Writes requirements.lock (to build and run), requirements-dev.lock (to test and check) and requirements-fuzz.lock (to
-fuzz: Atheris comes ready-made for few platforms, so that tests do without), with hashes."""
+"""Writes requirements.lock (to build and run), requirements-dev.lock (to test and check), requirements-docs.lock (to build the
+documentation) and requirements-fuzz.lock (to fuzz: Atheris comes ready-made for few platforms, so that tests do without), with hashes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def main() -> None:
     dev = [*extras["dev"], *extras["cluster"]]  # the tests run a cluster of their own
     compile_lock("requirements.lock", [*run, *build])
     compile_lock("requirements-dev.lock", ["-c requirements.lock", *dev])
+    compile_lock("requirements-docs.lock", ["-c requirements.lock", "-c requirements-dev.lock", *extras["docs"]])
     compile_lock("requirements-fuzz.lock", extras["fuzz"])
 
 

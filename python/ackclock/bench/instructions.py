@@ -48,7 +48,13 @@ RUST_LIBRARY = re.compile(r"/rustc/|/library/(core|alloc|std)/|^\?\?\?$")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instructions:
-    """What a cell executes."""
+    """What a cell executes.
+
+    Parameters
+    ----------
+    name, rate_bps, flows
+        The cell: its name, rate of the bottleneck in bit/s, number of flows.
+    """
 
     name: str
     rate_bps: int

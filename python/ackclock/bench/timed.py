@@ -26,7 +26,25 @@ __all__ = ["ControllerCost", "Measured", "Report", "measure", "measure_controlle
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What a cell cost."""
+    """What a cell cost.
+
+    Parameters
+    ----------
+    rate_bps, flows, congestion_control
+        The cell: rate of the bottleneck in bit/s, number of flows, their controller.
+    ns_per_packet
+        User CPU time per delivered data packet, its ACK included, nanoseconds.
+    budget_ns
+        What it may be; None for cells without a bound.
+    yardstick_ns
+        The same of the bare event loop timed beside it.
+    ratio
+        The one by the other.
+    packets
+        Data packets delivered.
+    peak_rss_bytes, peak_rss_above_interpreter_bytes
+        Largest resident set of the process, bytes, and how much more that is than an interpreter's with the package loaded.
+    """
 
     rate_bps: int
     flows: int
@@ -46,7 +64,17 @@ MOST_OVER_RENO = 1.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ControllerCost:
-    """What a packet costs under one controller: one flow at 100 Mbit/s, all controllers in turn in one process."""
+    """What a packet costs under one controller: one flow at 100 Mbit/s, all controllers in turn in one process.
+
+    Parameters
+    ----------
+    congestion_control
+        The controller.
+    ns_per_packet
+        User CPU time per delivered data packet, nanoseconds.
+    budget_over_reno
+        What `over_reno` may be; None for controllers without a bound.
+    """
 
     congestion_control: str
     ns_per_packet: float

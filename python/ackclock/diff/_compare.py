@@ -46,7 +46,15 @@ class Divergence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Agreement:
-    """One quantity of both backends."""
+    """One quantity of both backends.
+
+    Parameters
+    ----------
+    quantity
+        Its name, with the unit.
+    simulator, kernel
+        Its value there; None if there is none.
+    """
 
     quantity: str
     simulator: float | None

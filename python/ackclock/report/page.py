@@ -16,6 +16,14 @@ class EvidenceRow:
 
     Parameters
     ----------
+    label
+        What was measured.
+    value, interval
+        The number with its unit; its confidence interval.
+    bound
+        The range that the reading asks for.
+    verdict, symbol
+        What follows, as a word and as a sign.
     seeds
         Number of independent samples behind it; the report's column is headed "samples".
     """
@@ -37,6 +45,8 @@ class HalfRow:
     ----------
     name
         "direction" or "magnitude".
+    verdict, symbol
+        What the evidence says, as a word and as a sign.
     recorded
         Verdict of an earlier run.
     reading
@@ -79,6 +89,12 @@ class ClaimRow:
 
     Parameters
     ----------
+    id, place
+        Its name in the study; where the publication makes it.
+    statement
+        What it says.
+    reason
+        Why its verdict is what it is, if that needs words.
     halves
         The one that the verdict of the claim is that of comes first.
     fitted
@@ -103,7 +119,13 @@ class ClaimRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prose:
-    """A paragraph. Marked-up text of our own; nothing that a user wrote."""
+    """A paragraph. Marked-up text of our own; nothing that a user wrote.
+
+    Parameters
+    ----------
+    html
+        The text.
+    """
 
     html: str
 
@@ -192,6 +214,10 @@ class Section:
 
     Parameters
     ----------
+    title
+        The heading.
+    blocks
+        What stands below, in order.
     claims
         Ids of the claims that it is about.
     """

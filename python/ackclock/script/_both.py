@@ -27,7 +27,7 @@ class Compared:
     sim, linux
         What it came to.
     reason
-        What the script says of the kernel after `// linux-differs: `; None if it says nothing.
+        What the script says of the kernel after `// linux-differs:`; None if it says nothing.
     """
 
     sim: Played

@@ -32,6 +32,18 @@ class StudyResult:
 
     Parameters
     ----------
+    study, scale
+        What was run, and how large.
+    seeds
+        Number of seeds, if it was not the scale's own.
+    outcomes
+        Of each claim.
+    tables
+        Of the experiments, by name.
+    runs, digest
+        Number of runs, and one fingerprint of them all.
+    wall_s
+        How long it took, seconds.
     curves
         Of each claim that depends on a reading, if the other readings were run.
     kernel

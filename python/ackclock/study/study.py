@@ -30,7 +30,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publication:
-    """Where the claims come from."""
+    """Where the claims come from.
+
+    Parameters
+    ----------
+    authors, title
+        As they are cited.
+    where
+        Conference, journal or series, and the year.
+    """
 
     authors: str
     title: str

@@ -1,0 +1,160 @@
+"""The documentation as a site: `make site` builds it with Sphinx into `site/`.
+
+The root of the repository is the source folder, so that a link between files means the same here as in the files themselves, and a
+link to a source file becomes a copy of it. The front page is README.md. Nothing is loaded from the network, neither by the build nor
+by the pages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+project = "ackclock"
+author = "The ackclock developers"
+project_copyright = author
+release = version = __import__("ackclock").__version__
+
+root_doc = "README"
+include_patterns = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/**.md",
+    "docs/gallery/**.rst",
+    "python/ackclock/fidelity/data/README.md",
+]
+exclude_patterns = ["docs/gallery/sg_execution_times.rst", "sg_execution_times.rst"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+suppress_warnings = ["ref.python"]  # a short name in a signature that two modules have
+
+default_role = "literal"  # of docstrings: a single backtick is code
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_class_signature = "mixed"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 90
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+toc_object_entries_show_parents = "hide"
+
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
+
+html_theme = "furo"
+html_title = f"ackclock {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072B2", "color-brand-content": "#0072B2"},
+    "dark_css_variables": {"color-brand-primary": "#56B4E9", "color-brand-content": "#56B4E9"},
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "docs/gallery",
+    "filename_pattern": r"/\d\d_",
+    "ignore_pattern": r"__",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "min_reported_time": 3600,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "plot_gallery": True,
+}
+
+CONTENTS = """
+```{toctree}
+:hidden:
+:caption: Start
+Tutorial <docs/tutorial>
+Gallery <docs/gallery/index>
+docs/how-to/README
+docs/glossary
+```
+
+```{toctree}
+:hidden:
+:caption: Reference
+docs/reference/scenario
+docs/reference/tables
+docs/controllers
+docs/reference/python
+docs/reference/python-results
+docs/reference/python-sweeps
+docs/reference/python-tools
+```
+
+```{toctree}
+:hidden:
+:caption: Results
+docs/fidelity
+docs/studies/README
+```
+
+```{toctree}
+:hidden:
+:caption: Inside
+ARCHITECTURE
+docs/decisions/README
+CONTRIBUTING
+docs/safety
+CHANGELOG
+```
+"""
+"""What the menu shows: on the site alone, for a README is read elsewhere too."""
+
+BELOW = {
+    "README": CONTENTS,
+    "docs/fidelity": "\n```{toctree}\n:hidden:\n/python/ackclock/fidelity/data/README\n```\n",
+    "docs/how-to/README": "\n```{toctree}\n:hidden:\n:glob:\n[a-z]*\n```\n",
+    "docs/studies/README": "\n```{toctree}\n:hidden:\n:glob:\n[a-z]*\n```\n",
+    "docs/decisions/README": "\n```{toctree}\n:hidden:\n:glob:\n0*\n```\n",
+}
+
+
+def add_contents(_app: Any, name: str, source: list[str]) -> None:
+    """Put the menu below the pages that lead to others."""
+    source[0] += BELOW.get(name, "")
+
+
+def draw_tables(_app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+    """Tables of Markdown in a docstring, as reStructuredText has them."""
+    drawn: list[str] = []
+    for line in lines:
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
+        if not cells:
+            drawn.append(line)
+        elif not set("".join(cells)) <= set("-: "):
+            begun = bool(drawn) and drawn[-1].startswith("     - ")
+            drawn += [] if begun else ["", ".. list-table::", "   :header-rows: 1", ""]
+            drawn += [f"   {'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(cells)]
+    lines[:] = drawn
+
+
+def skip(_app: Any, _what: str, name: str, _object: Any, skipped: bool, _options: Any) -> bool:
+    """Leave out what pydantic adds to a class."""
+    return skipped or name.startswith("model_")
+
+
+def setup(app: Any) -> None:
+    """What Sphinx calls first."""
+    app.connect("source-read", add_contents)
+    app.connect("autodoc-process-docstring", draw_tables)
+    app.connect("autodoc-skip-member", skip)

@@ -1,0 +1,72 @@
+"""Draws the picture of README.md with a script of the gallery; `--check` says whether the picture, and the numbers that README.md
+names beside it, are what this version gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt  # behind the choice of the backend
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+SCRIPT = ROOT / "examples" / "04_time_sequence.py"
+PICTURE = ROOT / "docs" / "images" / "recovery.png"
+DPI = 150
+NEAR = 2
+"""Levels of 255 by which a pixel may differ: another processor may round another way."""
+
+
+def main() -> int:
+    check = "--check" in sys.argv[1:]
+    drawn, printed = draw(SCRIPT)
+    problems = []
+    if not check:
+        PICTURE.write_bytes(drawn)
+    elif not PICTURE.exists() or not alike(drawn, PICTURE.read_bytes()):
+        problems.append(f"{PICTURE.relative_to(ROOT)}: not what {SCRIPT.name} draws; `make docs` renews it")
+    said = "\n".join(
+        line for line in README.read_text(encoding="utf-8").split("\n") if f"({PICTURE.relative_to(ROOT)})" in line
+    )
+    for number in sorted(set(re.findall(r"\d+\.\d+ s", printed))):
+        if number not in said:
+            problems.append(f"README.md: the text of its picture says nothing of {number}, which {SCRIPT.name} prints")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def draw(script: Path) -> tuple[bytes, str]:
+    """The figure that a script shows, as PNG, and what it prints."""
+    plt.close("all")
+    printed = io.StringIO()
+    picture = io.BytesIO()
+    shown = plt.show
+    # drawn when it is shown, within the style of the script
+    plt.show = lambda *_, **__: plt.gcf().savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
+    try:
+        with contextlib.redirect_stdout(printed):
+            runpy.run_path(str(script))
+    finally:
+        plt.show = shown
+    return picture.getvalue(), printed.getvalue()
+
+
+def alike(one: bytes, other: bytes) -> bool:
+    """Whether two pictures show the same."""
+    a, b = (np.round(255 * plt.imread(io.BytesIO(data), format="png")).astype(int) for data in (one, other))
+    return a.shape == b.shape and int(np.abs(a - b).max()) <= NEAR
+
+
+if __name__ == "__main__":
+    sys.exit(main())
