@@ -35,7 +35,10 @@ extensions = [
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
-suppress_warnings = ["ref.python"]  # a short name in a signature that two modules have
+suppress_warnings = [
+    "ref.python",  # a short name in a signature that two modules have
+    "misc.highlighting_failure",  # what a command prints is no shell
+]
 
 default_role = "literal"  # of docstrings: a single backtick is code
 autodoc_member_order = "bysource"
