@@ -23,14 +23,25 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         (0u64..40_000).prop_map(|bytes| QueueConfig::drop_tail(Some(Limit::Bytes(bytes)))),
         (0u32..60).prop_map(|limit| QueueConfig::NetemLimit(NetemLimitParams { limit })),
         // Short times, so that the dropping state is reached.
-        (limit(), 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(|(limit, target, interval, ecn)| {
-            let (target, interval) = (Span(target), Span(interval));
-            QueueConfig::Codel(CodelParams { limit, target, interval, ecn })
-        }),
+        (limit(), 0u64..20_000, 1u64..50_000, any::<bool>(), prop::option::of(0u64..9000)).prop_map(
+            |(limit, target, interval, ecn, ce)| {
+                let (target, interval) = (Span(target), Span(interval));
+                QueueConfig::Codel(CodelParams { limit, target, interval, ecn, ce_threshold: ce.map(Span) })
+            }
+        ),
         (limit(), 1u32..9, 1u32..4000, 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(
             |(limit, queues, quantum, target, interval, ecn)| {
                 let (target, interval) = (Span(target), Span(interval));
-                QueueConfig::FqCodel(FqCodelParams { limit, target, interval, ecn, queues, quantum })
+                QueueConfig::FqCodel(FqCodelParams {
+                    limit,
+                    target,
+                    interval,
+                    ecn,
+                    queues,
+                    quantum,
+                    ce_threshold: None,
+                    ce_threshold_for: Classifier::AnyEct,
+                })
             }
         ),
         (limit(), 1u64..20_000, 1u64..20_000, 0u64..20_000, any::<bool>()).prop_map(

@@ -127,7 +127,13 @@ fn fifo() -> impl Strategy<Value = QueueConfig> {
         (0u32..30).prop_map(|limit| QueueConfig::NetemLimit(NetemLimitParams { limit })),
         packets().prop_map(|limit| {
             let interval = Span::from_ms(100);
-            QueueConfig::Codel(CodelParams { limit, target: Span::MAX, interval, ecn: false })
+            QueueConfig::Codel(CodelParams {
+                limit,
+                target: Span::MAX,
+                interval,
+                ecn: false,
+                ce_threshold: None,
+            })
         }),
     ]
 }

@@ -113,6 +113,8 @@ pub enum Leaf {
         interval: u32,
         /// Marks.
         ecn: bool,
+        /// us; 0: none.
+        ce_threshold: u32,
     },
     /// FQ-CoDel.
     FqCodel {
@@ -128,6 +130,10 @@ pub enum Leaf {
         flows: u32,
         /// Bytes a queue may send in a turn.
         quantum: u32,
+        /// us; 0: none.
+        ce_threshold: u32,
+        /// It marks ECT(1) alone.
+        ce_ect1: bool,
     },
     /// RED, all in bytes.
     Red {

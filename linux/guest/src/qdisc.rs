@@ -74,22 +74,36 @@ fn leaf_message(interface: u32, leaf: &Leaf) -> Message {
             m.text(TCA_KIND, "netem").nest(TCA_OPTIONS, &body, |m| m.u64(TCA_NETEM_LATENCY64, delay_ns))
         }
         Leaf::Bfifo { limit } => m.text(TCA_KIND, "bfifo").attr(TCA_OPTIONS, &words(&[limit])),
-        Leaf::Codel { limit, target, interval, ecn } => {
+        Leaf::Codel { limit, target, interval, ecn, ce_threshold } => {
             m.text(TCA_KIND, "codel").nest(TCA_OPTIONS, &[], |m| {
-                m.u32(TCA_CODEL_TARGET, target)
+                let m = m
+                    .u32(TCA_CODEL_TARGET, target)
                     .u32(TCA_CODEL_LIMIT, limit)
                     .u32(TCA_CODEL_INTERVAL, interval)
-                    .u32(TCA_CODEL_ECN, ecn as u32)
+                    .u32(TCA_CODEL_ECN, ecn as u32);
+                match ce_threshold {
+                    0 => m,
+                    us => m.u32(TCA_CODEL_CE_THRESHOLD, us),
+                }
             })
         }
-        Leaf::FqCodel { limit, target, interval, ecn, flows, quantum } => {
+        Leaf::FqCodel { limit, target, interval, ecn, flows, quantum, ce_threshold, ce_ect1 } => {
             m.text(TCA_KIND, "fq_codel").nest(TCA_OPTIONS, &[], |m| {
-                m.u32(TCA_FQ_CODEL_TARGET, target)
+                let m = m
+                    .u32(TCA_FQ_CODEL_TARGET, target)
                     .u32(TCA_FQ_CODEL_LIMIT, limit)
                     .u32(TCA_FQ_CODEL_INTERVAL, interval)
                     .u32(TCA_FQ_CODEL_ECN, ecn as u32)
                     .u32(TCA_FQ_CODEL_FLOWS, flows)
-                    .u32(TCA_FQ_CODEL_QUANTUM, quantum)
+                    .u32(TCA_FQ_CODEL_QUANTUM, quantum);
+                match (ce_threshold, ce_ect1) {
+                    (0, _) => m,
+                    (us, false) => m.u32(TCA_FQ_CODEL_CE_THRESHOLD, us),
+                    (us, true) => m
+                        .u32(TCA_FQ_CODEL_CE_THRESHOLD, us)
+                        .attr(TCA_FQ_CODEL_CE_THRESHOLD_SELECTOR, &[1])
+                        .attr(TCA_FQ_CODEL_CE_THRESHOLD_MASK, &[3]),
+                }
             })
         }
         Leaf::Red { limit, min, max, max_p, wlog, ecn } => {
@@ -173,16 +187,13 @@ pub fn stats(netlink: &Netlink) -> Result<Vec<(u32, Stats)>> {
 
 /// Packets marked, in a discipline's own counters (tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats).
 fn marked(kind: &[u8], own: &[u8]) -> u32 {
-    let at = match kind.split(|&b| b == 0).next() {
-        Some(b"codel") => 24,
-        Some(b"fq_codel") | Some(b"red") => 12,
-        _ => return 0,
+    let at: &[usize] = match kind.split(|&b| b == 0).next() {
+        Some(b"codel") => &[24, 32], // ecn_mark, ce_mark
+        Some(b"fq_codel") => &[12, 28],
+        Some(b"red") => &[12],
+        _ => &[],
     };
-    if own.len() >= at + 4 {
-        u32_at(own, at)
-    } else {
-        0
-    }
+    at.iter().filter(|&&at| own.len() >= at + 4).map(|&at| u32_at(own, at)).sum()
 }
 
 /// struct tcmsg of a new object.
@@ -229,12 +240,16 @@ const TCA_CODEL_TARGET: u16 = 1;
 const TCA_CODEL_LIMIT: u16 = 2;
 const TCA_CODEL_INTERVAL: u16 = 3;
 const TCA_CODEL_ECN: u16 = 4;
+const TCA_CODEL_CE_THRESHOLD: u16 = 5;
 const TCA_FQ_CODEL_TARGET: u16 = 1;
 const TCA_FQ_CODEL_LIMIT: u16 = 2;
 const TCA_FQ_CODEL_INTERVAL: u16 = 3;
 const TCA_FQ_CODEL_ECN: u16 = 4;
 const TCA_FQ_CODEL_FLOWS: u16 = 5;
 const TCA_FQ_CODEL_QUANTUM: u16 = 6;
+const TCA_FQ_CODEL_CE_THRESHOLD: u16 = 7;
+const TCA_FQ_CODEL_CE_THRESHOLD_SELECTOR: u16 = 10;
+const TCA_FQ_CODEL_CE_THRESHOLD_MASK: u16 = 11;
 const TCA_RED_PARMS: u16 = 1;
 const TCA_RED_STAB: u16 = 2;
 const TCA_RED_MAX_P: u16 = 3;

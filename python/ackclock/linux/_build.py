@@ -291,16 +291,18 @@ def _build_guest(linux: Path, jobs: int) -> None:
     if place.is_file():
         return
     target = "x86_64-unknown-linux-gnu"
+    # of this checkout: Cargo takes the crates of two checkouts for the same, and would mix what it made of them
+    made_in = linux.parent / "target" / "linux"
     command = [
         "cargo", "build", "--quiet", "--locked", "--profile", "guest", "-p", "ackclock-guest", "--target", target,
-        "-j", str(jobs), "--target-dir", str(_cache.folder() / "guest-target"),
+        "-j", str(jobs), "--target-dir", str(made_in),
     ]  # fmt: skip
     environment = {**os.environ, "RUSTFLAGS": "-C target-feature=+crt-static"}
     done = subprocess.run(command, cwd=linux.parent, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         _full_disk(done.stderr, place)
         raise UnavailableError(f"the guest program does not build: {_first_error(done.stderr)}")
-    made = _cache.folder() / "guest-target" / target / "guest" / "ackclock-guest"
+    made = made_in / target / "guest" / "ackclock-guest"
     part = place.with_name(f".{place.name}")
     shutil.copy(made, part)
     part.replace(place)

@@ -421,8 +421,12 @@ def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
         return {"kind": "bfifo", "limit": limit["bytes"]}
     if kind in ("codel", "fq-codel"):
         times = {"target": queue["target"] // 1000, "interval": queue["interval"] // 1000}
+        times["ce_threshold"] = max(queue["ce_threshold"] // 1000, 1) if "ce_threshold" in queue else 0
         codel = {"kind": kind, "limit": limit, **times, "ecn": queue["ecn"]}
-        return codel if kind == "codel" else {**codel, "flows": queue["queues"], "quantum": queue["quantum"]}
+        if kind == "codel":
+            return codel
+        only_ect1 = queue["ce_threshold_for"] == "l4s"
+        return {**codel, "flows": queue["queues"], "quantum": queue["quantum"], "ce_ect1": only_ect1}
     if kind == "cake":
         return {"kind": "cake", "rtt": queue["rtt"] // 1000, "memory": queue.get("limit", 0)}
     if kind == "red":

@@ -35,6 +35,8 @@ class Codel(_rules.TargetWithinInterval):
     """How long the wait may exceed the target; of the order of a worst-case RTT."""
     ecn: bool = False
     """Mark packets that can be marked instead of dropping them."""
+    ce_threshold: str | None = None
+    """A packet that waited longer and can be marked is marked, whatever else is decided (Linux `ce_threshold`)."""
 
 class FqCodel(_rules.TargetWithinInterval):
     """FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel.
@@ -55,6 +57,10 @@ class FqCodel(_rules.TargetWithinInterval):
     """Number of queues, over which connections are spread by a hash (RFC 8290 §5.2)."""
     quantum: str = "1514 bytes"
     """What a queue may send in one round: credit for each (§5.2)."""
+    ce_threshold: str | None = None
+    """A packet that waited longer and can be marked is marked, whatever else is decided (Linux `ce_threshold`)."""
+    ce_threshold_for: Literal["l4s", "any-ect"] = "any-ect"
+    """Which packets `ce_threshold` marks (Linux `ce_threshold_selector` 1 and mask 3, or none)."""
 
 class Pie(Described):
     """PIE (RFC 8033): drops arrivals at random, so that the queueing delay stays near a reference."""

@@ -219,7 +219,14 @@ def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "codel.toml")
     job = _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", CONTROLLERS)
     first, second = job["network"]["forward"]
-    assert first["qdisc"]["leaf"] == {"kind": "codel", "limit": 1000, "target": 5000, "interval": 100_000, "ecn": False}
+    assert first["qdisc"]["leaf"] == {
+        "kind": "codel",
+        "limit": 1000,
+        "target": 5000,
+        "interval": 100_000,
+        "ce_threshold": 0,
+        "ecn": False,
+    }
     assert (second["qdisc"]["rate"], second["qdisc"]["delay_ns"]) == (2_500_000, 25_000_000)
 
 
@@ -410,6 +417,8 @@ QUEUES: dict[str, tuple[dict[str, Any], bool]] = {
     "netem": ({"kind": "netem-limit", "limit": "60 packets"}, True),
     "codel": ({"kind": "codel", "limit": "1000 packets", "ecn": True}, True),
     "fq-codel": ({"kind": "fq-codel", "ecn": True}, True),
+    "ce-threshold": ({"kind": "codel", "limit": "1000 packets", "ce_threshold": "8 ms"}, True),
+    "ce-threshold-fq": ({"kind": "fq-codel", "ce_threshold": "8 ms", "ce_threshold_for": "l4s"}, True),
     "red": (
         {
             "kind": "red",

@@ -237,6 +237,7 @@ mod tests {
                 target: Span::from_secs(9),
                 interval: Span::from_secs(9),
                 ecn: false,
+                ce_threshold: None,
             });
             let held = deliveries(&mut link(keeps_credit, Rate(10_000_000), codel), &offers);
             assert_eq!(held, fifo);

@@ -259,7 +259,7 @@ mod tests {
             let queue = match codel {
                 // a target that is never exceeded: a queue that holds its packets
                 true => QueueConfig::Codel(CodelParams {
-                    limit: None, target: Span::from_secs(99), interval: Span::from_secs(99), ecn: false }),
+                    limit: None, target: Span::from_secs(99), interval: Span::from_secs(99), ecn: false, ce_threshold: None }),
                 false => QueueConfig::UNLIMITED,
             };
             let mut link = link(&lines, queue);

@@ -120,7 +120,7 @@ fn held_back_packets_are_overtaken_and_the_others_keep_their_order() {
 }
 
 fn codel(limit: Option<u32>, target: Span, interval: Span, ecn: bool) -> QueueConfig {
-    QueueConfig::Codel(CodelParams { limit, target, interval, ecn })
+    QueueConfig::Codel(CodelParams { limit, target, interval, ecn, ce_threshold: None })
 }
 
 #[test]
@@ -205,7 +205,16 @@ fn registries_hold_kebab_case_names_and_descriptions() {
 #[test]
 fn figures_are_those_of_a_monitor_that_looks() {
     let (target, interval) = (Span::from_secs(50), Span::from_secs(50));
-    let fair = FqCodelParams { limit: None, target, interval, ecn: false, queues: 8, quantum: 1500 };
+    let fair = FqCodelParams {
+        limit: None,
+        target,
+        interval,
+        ecn: false,
+        queues: 8,
+        quantum: 1500,
+        ce_threshold: None,
+        ce_threshold_for: crate::queue::Classifier::AnyEct,
+    };
     let second = 1_000_000_000u64;
     for queue in [QueueConfig::UNLIMITED, QueueConfig::FqCodel(fair)] {
         let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(8_000), Span(5)) }; // a byte each ms

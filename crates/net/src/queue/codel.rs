@@ -11,6 +11,8 @@
 //! | `dropping` | in the dropping state |
 //! | `maxpacket` | size of the largest packet so far, bytes: with no more than that waiting, nothing is dropped |
 //!
+//! `ce_threshold` is Linux's, not the RFC's: a packet that leaves and waited longer is marked, whatever the state.
+//!
 //! Differs: with `ecn`, an ECN-capable packet is marked where another is dropped, and then sent: on entry nothing more
 //! is dequeued, and in the dropping state the next drop is scheduled at once, as Linux does.
 
@@ -20,7 +22,7 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{table, Packet, Span, Time};
 
-use super::{ecn_capable, Dropped, Refused};
+use super::{ecn_capable, Classifier, Dropped, Refused};
 
 table! {
     /// CoDel (RFC 8289): drops by the time that packets waited.
@@ -33,6 +35,8 @@ table! {
         interval: Span = DURATION, INTERVAL;
         /// Mark packets that can be marked instead of dropping them.
         ecn: bool = FLAG, false;
+        /// A packet that waited longer and can be marked is marked, whatever else is decided (Linux `ce_threshold`).
+        ce_threshold: Option<Span> = DURATION;
     }
 }
 
@@ -48,6 +52,8 @@ struct Held {
 pub(crate) struct Codel {
     limit: u32,
     params: CodelParams,
+    /// Which packets `ce_threshold` marks.
+    pub(super) marks_early: Classifier,
     first_above_time: Time,
     drop_next: Time,
     count: u32,
@@ -78,6 +84,7 @@ impl Codel {
         Codel {
             limit: params.limit.unwrap_or(u32::MAX),
             params,
+            marks_early: Classifier::AnyEct,
             first_above_time: Time::ZERO,
             drop_next: Time::ZERO,
             count: 0,
@@ -146,7 +153,7 @@ impl Codel {
             self.lastcount = self.count;
         }
         let sojourn_time = r.sojourn_time;
-        r.packet.map(|packet| (packet, sojourn_time))
+        r.packet.map(|packet| (self.mark_early(packet, sojourn_time), sojourn_time))
     }
 
     /// A packet dropped at departure and not yet asked for, oldest first.
@@ -229,6 +236,17 @@ impl Codel {
         }
     }
 
+    /// `ce_threshold`.
+    #[inline]
+    fn mark_early(&mut self, mut packet: Packet, sojourn_time: Span) -> Packet {
+        let over = self.params.ce_threshold.is_some_and(|threshold| sojourn_time > threshold);
+        if over && packet.ecn != Ecn::Ce && self.marks_early.takes(packet.ecn) {
+            packet.ecn = Ecn::Ce;
+            self.marked += packet.segments() as u64;
+        }
+        packet
+    }
+
     /// Mark instead of dropping, if that is possible.
     fn mark(&mut self, r: &mut DequeueResult) -> bool {
         match &mut r.packet {
@@ -249,7 +267,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn params(ecn: bool) -> CodelParams {
-        CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn }
+        CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn, ce_threshold: None }
     }
 
     /// A queue that never empties, whose packets have all waited for 50 ms when they are dequeued, one each ms:
@@ -327,5 +345,23 @@ mod tests {
         assert!(codel.dropping);
         assert_eq!((codel.count, codel.lastcount), (8, 8));
         assert_eq!(codel.drop_next, Time(600 * MS + 35_355_339)); // 100 ms / sqrt(8)
+    }
+
+    /// 1 ms, and waits of 0.9, 1.0 and 1.1 ms: only the third is marked, whatever CoDel's own marking is.
+    #[test]
+    fn ce_threshold_marks_what_waited_longer() {
+        let marks = |of: Classifier, ecn: Ecn| {
+            let mut queue = Codel::new(CodelParams { ce_threshold: Some(Span(MS)), ..params(false) });
+            queue.marks_early = of;
+            let taken = [900, 1000, 1100].map(|us| {
+                queue.enqueue(Time(0), Packet { bytes: 1500, ecn, ..Packet::default() }, true);
+                queue.dequeue(Time(us * 1000)).expect("it waits").0.ecn == Ecn::Ce
+            });
+            (taken, queue.figures(Time(0)).3)
+        };
+        assert_eq!(marks(Classifier::AnyEct, Ecn::Ect0), ([false, false, true], 1));
+        assert_eq!(marks(Classifier::L4s, Ecn::Ect1), ([false, false, true], 1));
+        assert_eq!(marks(Classifier::L4s, Ecn::Ect0).1, 0);
+        assert_eq!(marks(Classifier::AnyEct, Ecn::NotEct).1, 0);
     }
 }

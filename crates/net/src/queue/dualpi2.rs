@@ -21,18 +21,7 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::schema::{Takes, DURATION};
 use ackclock_core::{choice, table, Packet, Span, Stream, Time};
 
-use super::{ecn_capable, Dropped, Refused};
-
-/// Which packets go into the L queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Classifier {
-    /// ECT(1) and CE (RFC 9331).
-    L4s,
-    /// Whatever can be marked: ECT(0), too, as DCTCP sends.
-    AnyEct,
-}
-
-choice! { Classifier: L4s "l4s", AnyEct "any-ect" }
+use super::{ecn_capable, Classifier, Dropped, Refused};
 
 /// What happens where the coupled probability passes 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -209,9 +198,9 @@ impl DualPi2 {
     }
 
     fn classify(&self, packet: &Packet) -> usize {
-        match (packet.ecn, self.params.classifier) {
-            (Ecn::Ect1 | Ecn::Ce, _) | (Ecn::Ect0, Classifier::AnyEct) => L,
-            _ => C,
+        match self.params.classifier.takes(packet.ecn) {
+            true => L,
+            false => C,
         }
     }
 

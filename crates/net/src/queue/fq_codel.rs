@@ -20,7 +20,7 @@ use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{table, Packet, Span, Time};
 
 use super::codel::{Codel, CodelParams, INTERVAL, TARGET};
-use super::{Dropped, Refused};
+use super::{Classifier, Dropped, Refused};
 
 table! {
     /// FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel.
@@ -39,6 +39,10 @@ table! {
         queues: u32 = Takes::Whole(1, 65_536), 1024;
         /// What a queue may send in one round: credit for each (§5.2).
         quantum: u32 = Takes::Size(1, 1 << 30), 1514;
+        /// A packet that waited longer and can be marked is marked, whatever else is decided (Linux `ce_threshold`).
+        ce_threshold: Option<Span> = DURATION;
+        /// Which packets `ce_threshold` marks (Linux `ce_threshold_selector` 1 and mask 3, or none).
+        ce_threshold_for: Classifier = Classifier::TAKES, Classifier::AnyEct;
     }
 }
 
@@ -64,8 +68,12 @@ struct Sub {
 
 impl FqCodel {
     pub(crate) fn new(params: FqCodelParams) -> FqCodel {
-        let FqCodelParams { target, interval, ecn, .. } = params;
-        let codel = || Codel::new(CodelParams { limit: None, target, interval, ecn });
+        let FqCodelParams { target, interval, ecn, ce_threshold, .. } = params;
+        let codel = || {
+            let mut codel = Codel::new(CodelParams { limit: None, target, interval, ecn, ce_threshold });
+            codel.marks_early = params.ce_threshold_for;
+            codel
+        };
         let sub = || Sub { codel: codel(), credits: 0, active: false };
         FqCodel {
             subs: (0..params.queues).map(|_| sub()).collect(),
@@ -197,7 +205,16 @@ mod tests {
 
     fn fq(limit: Option<u32>) -> FqCodel {
         let (target, interval) = (TARGET, INTERVAL);
-        FqCodel::new(FqCodelParams { limit, target, interval, ecn: false, queues: 1024, quantum: 1514 })
+        FqCodel::new(FqCodelParams {
+            limit,
+            target,
+            interval,
+            ecn: false,
+            queues: 1024,
+            quantum: 1514,
+            ce_threshold: None,
+            ce_threshold_for: Classifier::AnyEct,
+        })
     }
 
     fn packet(conn: u32, bytes: u32) -> Packet {
@@ -231,7 +248,8 @@ mod tests {
         ) {
             let long = Span::from_secs(10);
             let mut queue = FqCodel::new(FqCodelParams {
-                limit: None, target: long, interval: long, ecn: false, queues: 65_536, quantum });
+                limit: None, target: long, interval: long, ecn: false, queues: 65_536, quantum,
+                ce_threshold: None, ce_threshold_for: Classifier::AnyEct });
             for i in 0..60 {
                 for (conn, sizes) in sizes.iter().enumerate() {
                     queue.enqueue(Time(0), Packet { flow: i as u32, ..packet(conn as u32, sizes[i]) }, true);
@@ -282,7 +300,8 @@ mod tests {
     #[test]
     fn one_flow_alone_is_codel() {
         // the same arrivals and departures through CoDel alone: the same packets are dropped
-        let codel = CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn: false };
+        let codel =
+            CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn: false, ce_threshold: None };
         let (mut fair, mut alone) = (fq(None), Codel::new(codel));
         let mut sent = [Vec::new(), Vec::new()];
         for ms in 0..2_000u64 {

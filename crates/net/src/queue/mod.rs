@@ -17,7 +17,7 @@ mod threshold;
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::schema::{Limit, DURATION, SIZE};
-use ackclock_core::{family, table, Packet, Span, Stream, Time};
+use ackclock_core::{choice, family, table, Packet, Span, Stream, Time};
 
 use crate::pool::Pool;
 use crate::wire::Wire;
@@ -29,7 +29,7 @@ pub use codel::CodelParams;
 use drop_tail::DropTail;
 pub use drop_tail::DropTailParams;
 use dualpi2::DualPi2;
-pub use dualpi2::{Classifier, DualPi2Params, Overload};
+pub use dualpi2::{DualPi2Params, Overload};
 use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
 use netem_limit::NetemLimit;
@@ -257,4 +257,26 @@ impl Queue {
 /// Whether a mark can be set instead of dropping the packet (RFC 3168 §5).
 pub(crate) fn ecn_capable(packet: &Packet) -> bool {
     packet.ecn != Ecn::NotEct
+}
+
+/// Which packets are held to be of a scalable control.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Classifier {
+    /// ECT(1) and CE (RFC 9331 §5.1).
+    L4s,
+    /// Whatever can be marked: ECT(0), too, as DCTCP sends.
+    AnyEct,
+}
+
+choice! { Classifier: L4s "l4s", AnyEct "any-ect" }
+
+impl Classifier {
+    /// Whether this one is.
+    pub(crate) fn takes(self, ecn: Ecn) -> bool {
+        match ecn {
+            Ecn::NotEct => false,
+            Ecn::Ect0 => self == Classifier::AnyEct,
+            Ecn::Ect1 | Ecn::Ce => true,
+        }
+    }
 }
