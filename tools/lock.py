@@ -17,7 +17,11 @@ def main() -> None:
     run = project["project"]["dependencies"]
     build = project["build-system"]["requires"]
     extras = project["project"]["optional-dependencies"]
-    dev = [*extras["dev"], *extras["cluster"]]  # the tests run a cluster of their own
+    dev = [
+        *extras["dev"],
+        *extras["cluster"],
+        *extras["gym"],
+    ]  # the tests run a cluster of their own, and an environment
     compile_lock("requirements.lock", [*run, *build])
     compile_lock("requirements-dev.lock", ["-c requirements.lock", *dev])
     compile_lock("requirements-docs.lock", ["-c requirements.lock", "-c requirements-dev.lock", *extras["docs"]])
