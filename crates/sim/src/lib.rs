@@ -29,7 +29,7 @@ mod machines;
 pub mod memory;
 mod observe;
 pub mod output;
-mod performance;
+pub mod performance;
 pub mod run;
 pub mod spec;
 pub mod stack;

@@ -5,7 +5,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Span, Time};
 
 use crate::flow::Flow;
-use crate::performance::Meter;
+use crate::performance::{Counts, Meter};
 use crate::spec;
 use crate::world::{World, SENDER};
 
@@ -103,14 +103,14 @@ impl Observer {
             WARM_UP => {
                 world.count_links_from_now();
                 if let Some(meter) = &mut self.meter {
-                    meter.begin(world, flows);
+                    meter.begin(flows.iter().map(|flow| Counts::now(flow, world)));
                 }
                 self.looks[1] = Time::NEVER;
                 return self.announce(world);
             }
             SLICE => {
                 if let Some(meter) = &mut self.meter {
-                    meter.note(world, flows);
+                    meter.note(flows.iter().map(|flow| flow.acked(world)));
                 }
                 return self.schedule_slice(world);
             }

@@ -166,16 +166,22 @@ pub struct Meter {
     acked: Vec<Vec<u64>>,
 }
 
+/// Sums of a flow since its start.
 #[derive(Clone, Copy, Default)]
-struct Counts {
-    acked: u64,
-    sent: u64,
-    retransmissions: u64,
-    rtos: u64,
+pub struct Counts {
+    /// Bytes acknowledged.
+    pub acked: u64,
+    /// Data packets sent, with retransmissions.
+    pub sent: u64,
+    /// Retransmissions.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
 }
 
 impl Counts {
-    fn now(flow: &Flow, world: &World) -> Counts {
+    /// So far.
+    pub fn now(flow: &Flow, world: &World) -> Counts {
         let closed = &flow.closed;
         let mut counts = Counts {
             acked: flow.acked(world),
@@ -205,26 +211,26 @@ impl Meter {
         }
     }
 
-    /// The warm-up is over.
-    pub fn begin(&mut self, world: &World, flows: &[Flow]) {
-        self.before = flows.iter().map(|flow| Counts::now(flow, world)).collect();
+    /// The warm-up is over, and each flow has come to this.
+    pub fn begin(&mut self, counts: impl Iterator<Item = Counts>) {
+        self.before = counts.collect();
     }
 
-    /// A slice is over.
-    pub fn note(&mut self, world: &World, flows: &[Flow]) {
-        for (flow, acked) in flows.iter().zip(&mut self.acked) {
-            acked.push(flow.acked(world));
+    /// A slice is over, and so many bytes of each flow are acknowledged.
+    pub fn note(&mut self, acked: impl Iterator<Item = u64>) {
+        for (acked, noted) in acked.zip(&mut self.acked) {
+            noted.push(acked);
         }
     }
 
     /// When each flow first had its equal share, s from its start: over [`WINDOW`] slices, [`REACHED`] of what all flows that ran
     /// throughout had together, by their number. NaN if it never did, or ran with no other.
-    fn times_to_share(&self, flows: &[Flow]) -> Vec<f64> {
+    fn times_to_share(&self, flows: &[Whole]) -> Vec<f64> {
         let mut times = vec![f64::NAN; flows.len()];
         let noted = self.acked.first().map_or(0, Vec::len);
         for end in WINDOW..=noted {
             let (since, until) = (self.slice * (end - WINDOW) as u64, self.slice * end as u64);
-            let running = |flow: &Flow| flow.start <= Time(since.0) && flow.stop >= Time(until.0);
+            let running = |flow: &Whole| flow.start <= Time(since.0) && flow.stop >= Time(until.0);
             let got = |f: usize| {
                 let acked = &self.acked[f];
                 acked[end - 1] - if end > WINDOW { acked[end - WINDOW - 1] } else { 0 }
@@ -238,6 +244,41 @@ impl Meter {
             }
         }
         times
+    }
+}
+
+/// A flow at the end of the run.
+pub struct Whole {
+    /// Its number.
+    pub id: FlowId,
+    /// The group it belongs to.
+    pub group: u32,
+    /// When it started.
+    pub start: Time,
+    /// When its application stopped.
+    pub stop: Time,
+    /// Bytes acknowledged by then.
+    pub acked_at_stop: u64,
+    /// All that it came to.
+    pub counts: Counts,
+}
+
+impl Whole {
+    fn of(flow: &Flow) -> Whole {
+        let closed = &flow.closed;
+        Whole {
+            id: flow.id,
+            group: flow.group,
+            start: flow.start,
+            stop: flow.stop,
+            acked_at_stop: flow.acked_at_stop.unwrap_or(closed.acked),
+            counts: Counts {
+                acked: closed.acked,
+                sent: closed.sent_packets,
+                retransmissions: closed.retransmissions,
+                rtos: closed.rtos,
+            },
+        }
     }
 }
 
@@ -290,12 +331,15 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A row for each flow, then one for each group, then one for all; none unless they were asked for.
+/// What each flow of a simulated run got.
 pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges>) -> Table {
-    let rows = match (meter, gauges) {
-        (Some(meter), Some(gauges)) => rows(flows, meter, gauges),
-        _ => Vec::new(),
-    };
+    let flows: Vec<Whole> = flows.iter().map(Whole::of).collect();
+    table(&flows, meter.zip(gauges))
+}
+
+/// A row for each flow, then one for each group, then one for all; none unless they were asked for.
+pub fn table(flows: &[Whole], measured: Option<(&Meter, &Gauges)>) -> Table {
+    let rows = measured.map_or(Vec::new(), |(meter, gauges)| rows(flows, meter, gauges));
     let all = rows.last().map_or(0.0, |row| row.goodput_bps);
     let rows = || rows.iter();
     let share = |part: f64, whole: f64| if whole == 0.0 { f64::NAN } else { part / whole };
@@ -332,21 +376,21 @@ pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges
         .f8("time_to_share_s", rows().map(|r| r.time_to_share_s))
 }
 
-fn rows<'a>(flows: &[Flow], meter: &Meter, gauges: &'a Gauges) -> Vec<Row<'a>> {
+fn rows<'a>(flows: &[Whole], meter: &Meter, gauges: &'a Gauges) -> Vec<Row<'a>> {
     let reached = meter.times_to_share(flows);
     let mut rows = Vec::new();
     for (at, flow) in flows.iter().enumerate() {
-        let (closed, before) = (&flow.closed, &meter.before[at]);
-        let until_stop = flow.acked_at_stop.unwrap_or(closed.acked).saturating_sub(before.acked);
+        let (whole, before) = (&flow.counts, &meter.before[at]);
+        let until_stop = flow.acked_at_stop.saturating_sub(before.acked);
         let ran = flow.stop.since(flow.start.max(meter.from)).as_secs();
         rows.push(Row {
             flows: 1,
             goodput_bps: if ran > 0.0 { until_stop as f64 * 8.0 / ran } else { f64::NAN },
             counts: Counts {
-                acked: closed.acked - before.acked,
-                sent: closed.sent_packets - before.sent,
-                retransmissions: closed.retransmissions - before.retransmissions,
-                rtos: closed.rtos.saturating_sub(before.rtos),
+                acked: whole.acked - before.acked,
+                sent: whole.sent - before.sent,
+                retransmissions: whole.retransmissions - before.retransmissions,
+                rtos: whole.rtos.saturating_sub(before.rtos),
             },
             gauge: Cow::Borrowed(&gauges.flows[at].0),
             time_to_share_s: reached[at],

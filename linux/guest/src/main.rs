@@ -14,6 +14,7 @@ mod netlink;
 mod network;
 mod observe;
 mod packet;
+mod performance;
 mod qdisc;
 mod relay;
 mod script;

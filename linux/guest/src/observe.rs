@@ -13,6 +13,7 @@ use crate::flows::{self, Shared};
 use crate::info::Info;
 use crate::job::{Job, Network};
 use crate::network::Wiring;
+use crate::performance::{self, Performance};
 use crate::relay::Relay;
 use crate::sys::{self, Poll};
 use crate::trace::Trace;
@@ -42,7 +43,7 @@ pub struct Notes {
 pub fn run(job: &Job) -> Result<Vec<Table>> {
     let wiring = Wiring::new(job)?;
     let shared = Arc::new(Shared::new(job)?);
-    let relay = match job.network {
+    let mut relay = match job.network {
         Network::Relay => Some(Relay::new(job, &wiring, &shared)?),
         Network::Qdisc { .. } => None,
     };
@@ -59,6 +60,11 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         return Err(Error::other("setting up took longer than the time set aside for it"));
     }
     let acked = vec![0; shared.flows.len()];
+    let measured = Performance::new(job, shared.flows.len());
+    if let (Some(relay), true) = (&mut relay, measured.is_some()) {
+        let from = Time(job.scenario.record.warm_up_ns);
+        relay.gauges = Some(performance::Gauges::new(from, shared.flows.len()));
+    }
     let mut world = World {
         job,
         wiring,
@@ -68,6 +74,7 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         trace,
         capture,
         notes: Notes::default(),
+        measured,
         before: Vec::new(),
         goodput: (0, acked),
     };
@@ -84,6 +91,7 @@ struct World<'a> {
     trace: Trace,
     capture: Capture,
     notes: Notes,
+    measured: Option<Performance>,
     /// What the disciplines had counted when the warm-up ended.
     before: Vec<qdisc::Stats>,
     /// Start of the interval of goodput, and what each flow had acknowledged then.
@@ -120,6 +128,9 @@ impl World<'_> {
         let mut queues = every(record.queue_interval_ns);
         let mut goodput = every(record.goodput_interval_ns);
         let mut traces = every(TRACE_INTERVAL);
+        let slice = self.measured.as_ref().map_or(0, |measured| measured.meter.slice.0);
+        let mut slices = every(slice);
+        let mut looks = every(if self.measured.is_some() { performance::LOOK } else { 0 });
         let mut stops: Vec<(u64, u32)> =
             self.shared.flows.iter().filter(|f| f.stop < end).map(|f| (f.stop, f.id)).collect();
         stops.sort_unstable_by(|a, b| b.cmp(a));
@@ -132,7 +143,9 @@ impl World<'_> {
             let relay = self.relay.as_ref().map_or(u64::MAX, Relay::next_event);
             let stop = stops.last().map_or(u64::MAX, |(t, _)| *t);
             let clients = self.clients.next_event();
-            let next = [relay, clients, samples.due, queues.due, goodput.due, traces.due, warm_up, stop, end];
+            let due = [samples.due, queues.due, goodput.due, traces.due, slices.due, looks.due];
+            let due = due.into_iter().min().expect("invariant: not empty");
+            let next = [relay, clients, due, warm_up, stop, end];
             let next = next.into_iter().min().expect("invariant: not empty");
             if next != armed {
                 sys::arm(timer.as_raw_fd(), self.shared.zero + next)?;
@@ -166,6 +179,7 @@ impl World<'_> {
             if traces.take(next) {
                 self.trace.drain()?;
             }
+            self.measure(looks.take(next), slices.take(next), next);
             if samples.take(next) {
                 self.sample(next);
             }
@@ -185,8 +199,28 @@ impl World<'_> {
         }
     }
 
-    /// The warm-up is over: links count anew.
+    /// The RTTs, and what is acknowledged, for the table of what each flow got.
+    fn measure(&mut self, look: bool, slice: bool, now: u64) {
+        let acked: Vec<u64> = match slice && self.measured.is_some() {
+            true => (0..self.shared.flows.len() as u32).map(|flow| self.acked(flow)).collect(),
+            false => Vec::new(),
+        };
+        let Some(measured) = &mut self.measured else { return };
+        if look {
+            measured.look(now, &self.shared, self.relay.as_mut().and_then(|relay| relay.gauges.as_mut()));
+        }
+        if slice {
+            measured.meter.note(acked.into_iter());
+        }
+    }
+
+    /// The warm-up is over: links and flows count anew.
     fn count_from(&mut self, now: u64) -> Result<()> {
+        if let Some(measured) = &mut self.measured {
+            let shared = &self.shared;
+            let counts = shared.flows.iter().map(|flow| performance::counts(&shared.state(flow.id)));
+            measured.meter.begin(counts);
+        }
         match &mut self.relay {
             Some(relay) => (0..relay.names.len()).for_each(|i| relay.link(i).count_from(Time(now))),
             None => self.before = self.qdisc_stats()?,
@@ -289,6 +323,8 @@ impl World<'_> {
                 }
             }
         }
+        let relayed = self.relay.as_ref().and_then(|relay| relay.gauges.as_ref());
+        let got = self.measured.as_ref().map(|measured| measured.table(&self.shared, relayed));
         let links = match &mut self.relay {
             Some(relay) => {
                 let counters: Vec<_> = (0..links.len()).map(|i| relay.link(i).counters(Time(end))).collect();
@@ -304,6 +340,7 @@ impl World<'_> {
         let traced = acks::Acks::new(&self.trace.lines, &self.capture.rows, self.shared.zero);
         let drops = self.relay.and_then(|mut relay| relay.drops.take()).unwrap_or_default();
         let mut made = tables::all(&self.shared, &self.notes, &drops, &traced);
+        made.extend(got);
         let log = &self.clients.log;
         made.extend([
             links,

@@ -10,6 +10,7 @@ use ackclock_core::datagram::Datagram;
 use ackclock_core::packet::{Ecn, Flags};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
 use ackclock_net::{LossConfig, Refused, SoleLink};
+use ackclock_sim::performance::Gauges;
 use ackclock_sim::spec::WorkloadConfig;
 use ackclock_sim::topology::{Builder, Layout};
 
@@ -48,6 +49,8 @@ pub struct Relay {
     framing: u32,
     /// Packets dropped, if they were asked for.
     pub drops: Option<Vec<Dropped>>,
+    /// What each flow got, if that was asked for.
+    pub gauges: Option<Gauges>,
 }
 
 /// A connection, from its SYN to the next one between these ports.
@@ -93,10 +96,11 @@ impl Relay {
             free: Vec::new(),
             connections: BTreeMap::new(),
             numbered: 0,
-            counts: job.scenario.record.drops || scripted,
+            counts: job.scenario.record.drops || scripted || job.scenario.record.performance,
             seed: job.seed,
             framing: job.scenario.network.framing_bytes,
             drops: job.scenario.record.drops.then(Vec::new),
+            gauges: None,
         })
     }
 
@@ -139,7 +143,7 @@ impl Relay {
                 let at = way.iter().position(|&l| l == link as u32).expect("invariant: it came this way");
                 match way.get(at + 1) {
                     Some(&next) => self.offer(t, next, packet),
-                    None => self.deliver(&packet)?,
+                    None => self.deliver(t, &packet)?,
                 }
             }
         }
@@ -179,6 +183,9 @@ impl Relay {
             ecn,
             more: 0,
         };
+        if let Some(gauges) = &mut self.gauges {
+            gauges.depart(Time(now), &packet);
+        }
         let first = self.routes[flow as usize][usize::from(!forward)][0];
         self.offer(Time(now), first, packet);
         Ok(())
@@ -266,12 +273,18 @@ impl Relay {
 
     fn drop(&mut self, t: Time, link: u32, packet: Packet, reason: Refused) {
         self.free.push(slot(&packet));
+        if let Some(gauges) = &mut self.gauges {
+            gauges.lose(t, &packet);
+        }
         if let Some(drops) = &mut self.drops {
             drops.push(Dropped { t: t.0, link, packet, reason });
         }
     }
 
-    fn deliver(&mut self, packet: &Packet) -> Result<()> {
+    fn deliver(&mut self, t: Time, packet: &Packet) -> Result<()> {
+        if let Some(gauges) = &mut self.gauges {
+            gauges.arrive(t, packet);
+        }
         let slot = slot(packet);
         let bytes = &mut self.payloads[slot as usize];
         if packet.ecn == Ecn::Ce {

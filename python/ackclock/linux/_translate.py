@@ -57,7 +57,7 @@ RECORDED = (
     "warm_up_ns", "performance",
 )  # fmt: skip
 RECORD_DEFAULTS = {"controller": "none"}
-"""What of `record` the guest carries out (`performance` it leaves empty), and what the rest of it must be."""
+"""What of `record` the guest carries out, and what the rest of it must be."""
 
 LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "name")
 

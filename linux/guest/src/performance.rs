@@ -1,0 +1,92 @@
+//! Table `performance`, as the simulator makes it. Counts are those of the kernel's sockets; connections of clients count when they
+//! close. Delays and drops are those of the relay: behind the kernel's own disciplines nobody sees a flow's packets, and they are null.
+//!
+//! Differs: round-trip times are the kernel's smoothed ones, read every [`LOOK`] ns, where the simulator has every sample.
+
+use ackclock_core::{Span, Time};
+pub use ackclock_sim::performance::Gauges;
+use ackclock_sim::performance::{table, Counts, Meter, Whole};
+use ackclock_sim::Table;
+
+use crate::flows::{Shared, State, Sums};
+use crate::info::Info;
+use crate::job::Job;
+
+/// Between two looks at the sockets, ns.
+pub const LOOK: u64 = 10_000_000;
+
+/// What is measured while the run goes on.
+pub struct Performance {
+    /// What the sockets count.
+    pub meter: Meter,
+    /// RTTs, and delays where nobody else has them.
+    pub gauges: Gauges,
+}
+
+impl Performance {
+    /// If the job asks for it.
+    pub fn new(job: &Job, flows: usize) -> Option<Performance> {
+        let from = Time(job.scenario.record.warm_up_ns);
+        job.scenario.record.performance.then(|| Performance {
+            meter: Meter::new(Span(job.scenario.duration_ns), from, flows),
+            gauges: Gauges::new(from, flows),
+        })
+    }
+
+    /// Take the RTT of every flow that has one.
+    pub fn look(&mut self, now: u64, shared: &Shared, gauges: Option<&mut Gauges>) {
+        let gauges = gauges.unwrap_or(&mut self.gauges);
+        for flow in &shared.flows {
+            let info = shared.state(flow.id).open.and_then(|fd| Info::of(fd).ok());
+            if let Some(info) = info.filter(|info| info.srtt_us > 0) {
+                gauges.sample(Time(now), flow.id, Span::from_us(info.srtt_us as u64));
+            }
+        }
+    }
+
+    /// The table, at the end; `relay` has the delays.
+    pub fn table(&self, shared: &Shared, relay: Option<&Gauges>) -> Table {
+        let flows: Vec<Whole> = shared
+            .flows
+            .iter()
+            .map(|flow| {
+                let state = shared.state(flow.id);
+                let counts = sums(&state.closed); // everything is closed by now
+                Whole {
+                    id: flow.id,
+                    group: flow.group as u32,
+                    start: Time(flow.start),
+                    stop: Time(state.completed.map_or(flow.stop, |t| t.min(flow.stop))),
+                    acked_at_stop: state.acked_at_stop.unwrap_or(counts.acked),
+                    counts,
+                }
+            })
+            .collect();
+        let mut made = table(&flows, Some((&self.meter, relay.unwrap_or(&self.gauges))));
+        if relay.is_none() {
+            made.columns.retain(|(name, _)| *name != "dropped_packets");
+        }
+        made
+    }
+}
+
+/// Sums of a flow so far, without what its open clients have.
+pub fn counts(state: &State) -> Counts {
+    let mut sums = state.closed;
+    if let Some(info) = state.open.and_then(|fd| Info::of(fd).ok()) {
+        sums.add(&info);
+    }
+    if let Some(ends) = &state.datagrams {
+        ends.add_to(&mut sums);
+    }
+    self::sums(&sums)
+}
+
+fn sums(sums: &Sums) -> Counts {
+    Counts {
+        acked: sums.acked,
+        sent: sums.data_segs_out,
+        retransmissions: sums.retransmissions,
+        rtos: sums.rtos,
+    }
+}
