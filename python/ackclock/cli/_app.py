@@ -649,11 +649,11 @@ def compare(
 @app.command()
 def evaluate(
     controller: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="NAME|FILE.py:CLASS", help="The candidate: a controller by name, or your own.", show_default=False
         ),
-    ],
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
     ] = None,
@@ -675,6 +675,11 @@ def evaluate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit code 1 also if a situation with a MUST shows no difference.")
     ] = False,
+    false_alarms: Annotated[
+        bool,
+        typer.Option("--false-alarms", help="Without a candidate: how often CUBIC against itself is called worse."),
+    ] = False,
+    record: Annotated[bool, typer.Option("--record", help="Keep the rate of false alarms for reports.")] = False,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     slurm: Slurm = None,
@@ -701,6 +706,13 @@ def evaluate(
         workers=_workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or []),
         as_json=json,
     )
+    if record and not false_alarms:
+        raise InputError("--record: found it without --false-alarms; allowed: together")
+    if (controller is None) != false_alarms:
+        given = "nothing" if controller is None else f"{quote(controller)} beside --false-alarms"
+        raise InputError(f"CONTROLLER: found {given}; allowed: a controller, or --false-alarms")
+    if controller is None:
+        return _evaluate.false_alarms(asked, record=record)
     return _evaluate.run(controller, asked)
 
 

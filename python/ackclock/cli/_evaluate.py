@@ -18,6 +18,7 @@ from ackclock.errors import InputError, quote
 
 if TYPE_CHECKING:
     from ackclock.evaluate import Evaluation, Plan
+    from ackclock.evaluate.situation import Scale
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,12 +70,63 @@ def run(controller: str, asked: Options) -> int:
     return 1 if worse or (asked.strict and open_) else 0
 
 
+def false_alarms(asked: Options, *, record: bool) -> int:
+    """Measure how often CUBIC against itself is called worse."""
+    from ackclock.evaluate import Arm, Plan
+    from ackclock.evaluate import false_alarms as alarms
+    from ackclock.evaluate.harness import REFERENCE
+
+    asked.workers.check()
+    plan = Plan(
+        candidate=Arm(role="candidate", name=REFERENCE, controller=REFERENCE),
+        scale=_scale(asked),
+        only=_only(asked),
+    )
+    _ = plan.rows
+    folder = asked.out or Path("false-alarms.evaluate")
+    if not folder.exists():
+        _terminal.writable_folder(folder)
+    stop = threading.Event()
+    with _terminal.progress() as tell:
+
+        def work() -> alarms.Alarms:
+            with asked.workers.open() as executor:
+                return alarms.measure(plan, folder, executor, progress=told(tell), stop=stop)
+
+        found = stoppable(work, stop)
+    said = found.to_json()
+    if record:
+        alarms.record(found)
+    if asked.as_json:
+        _terminal.show_json(said)
+        return 0
+    low, high = said["interval"]
+    typer.echo(
+        f"CUBIC against itself under other seeds, {found.repetitions} evaluations at the scale {found.scale}: "
+        f"{said['row_rate'] * 100:.2g} % of {said['rows']} rows called worse (95 %: {low * 100:.2g} to {high * 100:.2g} %), "
+        f"{said['better_rate'] * 100:.2g} % better; a row worse in {said['report_rate'] * 100:.2g} % of the evaluations"
+    )
+    for row, count in found.worse.items():
+        if count or found.better[row]:
+            typer.echo(f"row {row}: worse {count}, better {found.better[row]} of {found.tested[row]}")
+    return 0
+
+
+def _scale(asked: Options) -> Scale:
+    if asked.quick and asked.full:
+        raise InputError("--full: found it beside --quick; allowed: one of them, or neither for the standard scale")
+    return "quick" if asked.quick else "full" if asked.full else "standard"
+
+
+def _only(asked: Options) -> tuple[str, ...]:
+    return tuple(r.strip() for r in asked.rows.split(",")) if asked.rows is not None else ()
+
+
 def _plan(controller: str, asked: Options) -> Plan:
     from ackclock.evaluate import Arm, Plan
     from ackclock.evaluate.harness import REFERENCE
 
-    if asked.quick and asked.full:
-        raise InputError("--full: found it beside --quick; allowed: one of them, or neither for the standard scale")
+    scale = _scale(asked)
     options = dict(_option(text) for text in asked.options)
     name = _checked(controller, options, "CONTROLLER")
     if options:
@@ -87,8 +139,8 @@ def _plan(controller: str, asked: Options) -> Plan:
     plan = Plan(
         candidate=Arm(role="candidate", name=name, controller=_resolved(controller), options=options),
         rival=rival,
-        scale="quick" if asked.quick else "full" if asked.full else "standard",
-        only=tuple(r.strip() for r in asked.rows.split(",")) if asked.rows is not None else (),
+        scale=scale,
+        only=_only(asked),
         gigabit=asked.gigabit,
     )
     _ = plan.rows  # refused before anything runs

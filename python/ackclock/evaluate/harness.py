@@ -183,7 +183,7 @@ def evaluate(
     from ackclock.sweep import Store
 
     first, most = plan.counts
-    entries = _entries(plan, range(1, first + 1))
+    entries = _entries(plan, plan.arms, range(1, first + 1))
     with Store(folder / "store", write=True) as store:
         while True:
             frames = _made(store, entries, executor, progress, stop)
@@ -193,13 +193,48 @@ def evaluate(
         return _evaluation(plan, entries, frames, found)
 
 
-def _entries(plan: Plan, seeds: range) -> list[_Entry]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runs:
+    """Cells under some arms, with the same seeds everywhere.
+
+    Parameters
+    ----------
+    cells
+        Rows and cells.
+    values
+        (row, cell, arm) -> measure -> values.
+    """
+
+    cells: Sequence[tuple[Row, Cell]]
+    values: Mapping[Key, Mapping[str, Values]]
+
+
+def collect(
+    plan: Plan,
+    arms: Sequence[Arm],
+    seeds: range,
+    folder: Path,
+    executor: Executor,
+    progress: Callable[[Status], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Runs:
+    """Every cell of a plan under these arms and seeds, without a verdict. Errors as for `evaluate`."""
+    from ackclock.sweep import Store
+
+    entries = _entries(plan, arms, seeds)
+    with Store(folder / "store", write=True) as store:
+        frames = _made(store, entries, executor, progress, stop)
+    found = {e.key: values(frames[e.key], e.cell, e.row) for e in entries if e.arm is not None}
+    return Runs(cells=_cells(entries), values=found)
+
+
+def _entries(plan: Plan, arms: Sequence[Arm], seeds: range) -> list[_Entry]:
     from ackclock.scenario import Scenario
 
     found = []
     for row in plan.rows:
         for cell in row.at(plan.scale, gigabit=plan.gigabit):
-            for arm in plan.arms:
+            for arm in arms:
                 scenario = Scenario.from_dict(filled(cell.scenario, arm.controller, arm.options))
                 found.append(_Entry(row=row, cell=cell, arm=arm, scenario=scenario, seeds=seeds))
             if cell.alone:

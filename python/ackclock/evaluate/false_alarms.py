@@ -1,0 +1,168 @@
+"""How often the rules are wrong: CUBIC against itself, with other seeds for the two arms.
+
+Under the same seeds both arms would be the same runs. So every cell is run under many seeds once; a repetition draws from them
+the seeds of the candidate and, without any of those, the seeds of the reference, and is judged as an evaluation is. Every row
+that comes out "worse" is a false alarm, and so is every "better".
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock.evaluate.harness import REFERENCE, Plan, Runs, collect
+from ackclock.evaluate.situation import Arm, Cell, Row
+from ackclock.evaluate.verdict import Judged, Values, judge, judge_rows, more_seeds
+from ackclock.stats import proportion_interval
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from ackclock.sweep import Executor, Status
+
+REPETITIONS = 200
+SEEDS = 400
+"""Of each cell, from which those of a repetition are drawn."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alarms:
+    """What came of it.
+
+    Parameters
+    ----------
+    scale
+        Of the evaluations.
+    repetitions
+        How many.
+    worse, better, tested
+        Row -> how often it had this verdict, and how often one at all.
+    reports
+        How many evaluations had a row that is worse.
+    """
+
+    scale: str
+    repetitions: int
+    worse: Mapping[str, int]
+    better: Mapping[str, int]
+    tested: Mapping[str, int]
+    reports: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `alarms.json` keeps them."""
+        from ackclock.sweep import engine_identity
+
+        tested = sum(self.tested.values())
+        rate = proportion_interval(sum(self.worse.values()), tested)
+        good = proportion_interval(sum(self.better.values()), tested)
+        whole = proportion_interval(self.reports, self.repetitions)
+        return {
+            "version": engine_identity().partition("+")[0],
+            "build": engine_identity().partition("+")[2],
+            "scale": self.scale,
+            "repetitions": self.repetitions,
+            "rows": len(self.tested),
+            "row_rate": rate.value,
+            "interval": [rate.low, rate.high],
+            "better_rate": good.value,
+            "better_interval": [good.low, good.high],
+            "report_rate": whole.value,
+            "report_interval": [whole.low, whole.high],
+            "worse_by_row": dict(self.worse),
+            "better_by_row": dict(self.better),
+        }
+
+
+def measure(
+    plan: Plan,
+    folder: Path,
+    executor: Executor,
+    *,
+    seeds: int = SEEDS,
+    repetitions: int = REPETITIONS,
+    progress: Callable[[Status], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Alarms:
+    """Run every cell with the reference under many seeds, and judge it against itself again and again.
+
+    Parameters
+    ----------
+    plan
+        Its scale and rows; the candidate does not matter.
+    folder
+        Keeps the runs.
+    executor
+        Makes them.
+    seeds, repetitions
+        Seeds of each cell; how often they are split.
+    progress, stop
+        As for `evaluate`.
+    """
+    import numpy as np
+
+    runs = collect(plan, [Arm(role="reference", name=REFERENCE, controller=REFERENCE)], range(1, seeds + 1), folder, executor, progress, stop)  # fmt: skip
+    rng = np.random.default_rng(1)
+    worse = dict.fromkeys((row.id for row, _ in runs.cells), 0)
+    better, tested = dict(worse), dict(worse)
+    reports = 0
+    for _ in range(repetitions):
+        verdicts = _once(plan, runs, seeds, rng)
+        reports += "worse" in verdicts.values()
+        for row, verdict in verdicts.items():
+            tested[row] += verdict not in ("not tested", "not applicable")
+            worse[row] += verdict == "worse"
+            better[row] += verdict == "better"
+    return Alarms(scale=plan.scale, repetitions=repetitions, worse=worse, better=better, tested=tested, reports=reports)
+
+
+def _once(plan: Plan, runs: Runs, seeds: int, rng: Generator) -> dict[str, str]:
+    """One evaluation: verdict by row."""
+    _, most = plan.counts
+    drawn = (rng.permutation(seeds) + 1).tolist()
+    ours, theirs = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
+    by_row: dict[str, tuple[Row, list[Judged]]] = {}
+    for row, cell in runs.cells:
+        found = _cell(plan, runs, row, cell, ours, theirs, most)
+        by_row.setdefault(row.id, (row, []))[1].extend(found)
+    return {r.row.id: r.verdict for r in judge_rows(list(by_row.values()))}
+
+
+def _cell(
+    plan: Plan, runs: Runs, row: Row, cell: Cell, ours: Sequence[int], theirs: Sequence[int], most: int
+) -> list[Judged]:
+    """A cell, with as many seeds as an evaluation would have given it."""
+    n = plan.counts[0]
+    while True:
+        found = [
+            judge(m, cell, _some(values, ours[:n]), _some(values, theirs[:n]))
+            for m in row.measures
+            if (values := runs.values[(row.id, cell.id, REFERENCE)][m.name]).numbers
+        ]
+        wanted = min(more_seeds(found, plan.scale, most), len(ours))
+        if wanted <= n:
+            return found
+        n = wanted
+
+
+def _some(values: Values, seeds: Sequence[int]) -> Values:
+    """The values of these seeds, numbered from 1."""
+    kept = [(i, s) for i, s in enumerate(seeds, 1) if s in values.numbers]
+    return Values(numbers={i: values.numbers[s] for i, s in kept}, digests={i: values.digests[s] for i, s in kept})
+
+
+def recorded_file() -> Path:
+    """Where recorded rates are kept."""
+    return Path(__file__).with_name("alarms.json")
+
+
+def record(found: Alarms) -> Path:
+    """Keep it for reports, in place of what was recorded of its scale."""
+    place = recorded_file()
+    kept = [a for a in json.loads(place.read_text("utf-8")) if a["scale"] != found.scale]
+    kept = sorted([*kept, found.to_json()], key=lambda a: str(a["scale"]))
+    place.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    return place
