@@ -3,7 +3,9 @@
 //! A [`Link`] is loss model -> queue -> rate -> propagation delay, in this order. For every link, at every instant:
 //! arrivals = delivered + dropped + held.
 
+mod aggregate;
 pub mod capacity;
+pub mod ecn_fault;
 pub mod host;
 pub mod jitter;
 pub mod link;
@@ -12,10 +14,12 @@ pub mod pool;
 pub mod queue;
 pub mod reorder;
 mod transmitter;
+pub mod wifi;
 mod wire;
 
 pub use ackclock_core::schema::Limit;
 pub use capacity::CapacityConfig;
+pub use ecn_fault::EcnFault;
 pub use host::{Host, HostConfig};
 pub use link::{Counters, Link, LinkConfig, SoleLink};
 pub use loss::{AppliesTo, LossConfig};
@@ -25,3 +29,4 @@ pub use queue::{
     ThresholdParams,
 };
 pub use reorder::Reorder;
+pub use wifi::WifiJitter;

@@ -1,4 +1,5 @@
-//! A unidirectional link: loss model -> queue -> rate -> propagation delay (-> jitter, reordering), in this order.
+//! A unidirectional link: loss model -> queue -> rate -> propagation delay (-> jitter, aggregation, reordering),
+//! in this order.
 //!
 //! Speed: where the queue decides on arrival, so does the transmitter. A packet that is accepted at `now` starts its
 //! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later:
@@ -18,7 +19,9 @@ pub use sole::SoleLink;
 use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
+use crate::aggregate::Aggregate;
 use crate::capacity::Capacity;
+use crate::ecn_fault::{Faulty, Place};
 use crate::jitter::Jitter;
 use crate::loss::{Loss, LossConfig};
 use crate::pool::{PacketId, Pool};
@@ -27,6 +30,7 @@ use crate::queue::instants::Instants;
 use crate::queue::{Admission, Arrival, Queue, Refused};
 use crate::reorder::Chooser;
 use crate::transmitter::Transmitter;
+use crate::wifi::Wifi;
 use crate::wire::Wire;
 
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
@@ -70,6 +74,9 @@ struct Extras {
     jitter: Option<Jitter>,
     reorder: Option<Chooser>,
     capacity: Option<Capacity>,
+    wifi: Option<Wifi>,
+    aggregate: Option<Aggregate>,
+    ecn_fault: Option<Faulty>,
 }
 
 impl Extras {
@@ -79,23 +86,29 @@ impl Extras {
             loss: Loss::new(&config.loss, stream("loss")),
             jitter: Jitter::new(config.jitter, stream("jitter")),
             reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
-            capacity: config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, stream)),
+            capacity: config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream)),
+            wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),
+            aggregate: Aggregate::new(config.aggregate),
+            ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
         };
         let none = config.loss == LossConfig::NONE
             && extras.jitter.is_none()
             && extras.reorder.is_none()
-            && extras.capacity.is_none();
+            && extras.capacity.is_none()
+            && extras.wifi.is_none()
+            && extras.aggregate.is_none()
+            && extras.ecn_fault.is_none();
         (!none).then(|| Box::new(extras))
     }
 
     fn loses(&mut self, now: Time, packet: &Packet) -> bool {
-        self.loss.drops(packet) || self.capacity.as_mut().is_some_and(|c| c.drops(now))
+        self.loss.drops(now, packet) || self.capacity.as_mut().is_some_and(|c| c.drops(now))
     }
 }
 
 impl Link {
     /// An idle link at the start of a run. Its random streams are those of `<name>.loss`, `<name>.queue`,
-    /// `<name>.jitter` and `<name>.reorder` in a run with this seed.
+    /// `<name>.jitter`, `<name>.reorder`, `<name>.wifi` and `<name>.ecn-fault` in a run with this seed.
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
@@ -212,6 +225,9 @@ impl Link {
             if extras.loses(now, &pool[id]) {
                 self.dropped_loss += segments as u64;
                 return Err(Refused::Loss);
+            }
+            if let Some(faulty) = &mut extras.ecn_fault {
+                pool[id].ecn = faulty.pass(Place::Before, pool[id].ecn);
             }
         }
         if !PLAIN && self.queue.holds() {
@@ -370,6 +386,15 @@ impl Link {
         };
         if let Some(jitter) = &mut extras.jitter {
             delivery = jitter.apply(delivery);
+        }
+        if let Some(wifi) = &mut extras.wifi {
+            delivery = wifi.apply(delivery);
+        }
+        if let Some(aggregate) = &mut extras.aggregate {
+            delivery = aggregate.apply(delivery);
+        }
+        if let Some(faulty) = &mut extras.ecn_fault {
+            pool[id].ecn = faulty.pass(Place::After, pool[id].ecn);
         }
         let Some(extra) = extras.reorder.as_mut().and_then(Chooser::extra_delay) else {
             return Some(delivery);

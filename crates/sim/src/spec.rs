@@ -8,7 +8,7 @@ use ackclock_core::schema::{Described, Family, Table, Takes, Unit, Value, DURATI
 use ackclock_core::{choice, table, Distribution};
 use ackclock_net::host::{GateConfig, HostParams};
 use ackclock_net::link::LinkParams;
-use ackclock_net::{CapacityConfig, LossConfig, QueueConfig, Reorder};
+use ackclock_net::{CapacityConfig, EcnFault, LossConfig, QueueConfig, Reorder, WifiJitter};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -29,7 +29,8 @@ pub const FAMILIES: &[&Family] = &[
 ];
 
 /// Every table that a scenario has besides.
-pub const TABLES: &[&Table] = &[Reorder::TABLE, LinkParams::TABLE, HostParams::TABLE, Stack::TABLE];
+pub const TABLES: &[&Table] =
+    &[Reorder::TABLE, WifiJitter::TABLE, EcnFault::TABLE, LinkParams::TABLE, HostParams::TABLE, Stack::TABLE];
 
 impl<'de> Deserialize<'de> for Scenario {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::Error> {

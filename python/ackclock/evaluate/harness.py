@@ -36,6 +36,7 @@ KEPT = (
     ("transactions", ("flow", "bytes", "total_s", "done")),
     ("flows", ("flow", "completion_s", "dsacks", "undos", "spurious_rtos")),
     ("acks", ("t_s", "event")),
+    ("drops", ("t_s", "flow")),
 )
 """Tables of each run."""
 

@@ -275,3 +275,36 @@ def backoff(begin_s: float, end_s: float) -> Of:
         return found
 
     return of
+
+
+SEGMENT = 1500 * 8
+"""Bits of a packet, of which a breaker counts."""
+
+
+def tripped() -> Of:
+    """Share of intervals in which the candidate's flows stand behind a circuit breaker that has tripped (RFC 8084, §3).
+
+    An interval is 5 s or 20 round trips. It is bad if more than a tenth of what arrives is dropped and the offered rate of all
+    flows is above ten times what as many Reno flows would send at that loss (RFC 8083, §4.3, simplified). Three running trip.
+    """
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        rtt = c.about["rtt_s"]
+        length = max(5.0, 20 * rtt)
+        drops = t.rows("drops")
+        found = {}
+        for seed, rows in t.rows("goodput").items():
+            count = rows["flow"].n_unique()
+            windows = _in_windows(rows, length, 0.0)
+            bad = []
+            for i in range(min((len(w) for w in windows.values()), default=0)):
+                delivered = sum(w[i] for w in windows.values()) / PAYLOAD * length / SEGMENT
+                lost = drops[seed].filter(drops[seed]["t_s"].is_between(i * length, (i + 1) * length)).height
+                p = lost / (lost + delivered) if lost else 0.0
+                reno = count * SEGMENT / (rtt * math.sqrt(2 * p / 3)) if p else math.inf
+                bad.append(p > 0.1 and (lost + delivered) * SEGMENT / length > 10 * reno)
+            behind = [all(bad[max(0, i - 2) : i + 1]) and i >= 2 for i in range(len(bad))]
+            found[seed] = sum(behind) / len(behind) if behind else math.nan
+        return found
+
+    return of

@@ -9,7 +9,7 @@ Queue = one_of(family("queues", _rules.ALL))
 Loss = one_of(family("losses", _rules.ALL))
 Capacity = one_of(family("capacities", _rules.ALL))
 Workload = one_of(family("workloads", _rules.ALL))
-for _kind in ("reorder", "link", "host", "stack"):
+for _kind in ("reorder", "wifi-jitter", "ecn-fault", "link", "host", "stack"):
     single(_kind, _rules.ALL)
 
 globals().update(made)

@@ -225,6 +225,17 @@ class Scripted(Described):
     drops: tuple[Drop, ...]
     """The list."""
 
+class Policer(Described):
+    """A token-bucket policer: packets beyond a rate are dropped, none is delayed."""
+
+    kind: Literal["policer"]
+    rate: str
+    """Rate at which the bucket fills, of IP packets and framing."""
+    bucket: str
+    """What it holds."""
+    initial: str | None = None
+    """What it holds at the start; absent: it is full."""
+
 class Step(Described):
     """What a link is like from an instant on; what is absent stays as it was."""
 
@@ -513,6 +524,22 @@ class Reorder(Described):
     extra_delay: str
     """How much later they arrive."""
 
+class WifiJitter(Described):
+    """Wi-Fi jitter of draft-huitema-ccwg-c4-test; order is kept, so that a late packet blocks those behind it."""
+
+    mean: str
+    """Mean of a packet's own delay; what is delivered is later where packets are close together."""
+
+class EcnFault(Described):
+    """A box that changes the ECN field of packets."""
+
+    what: Literal["bleach", "strip-ce", "mark-all"]
+    """What it does: "bleach" makes every packet Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" every ECT into CE."""
+    at: Literal["before", "after"] = "after"
+    """Ahead of the queue, or behind it."""
+    probability: float | str = 1.0
+    """Share of packets that it changes."""
+
 class Link(_rules.RateOrCapacity):
     """One direction of a link."""
 
@@ -522,7 +549,7 @@ class Link(_rules.RateOrCapacity):
     """Propagation delay, one way."""
     queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Dualpi2 | Cake | None = None
     """Queue; absent: unlimited, first in, first out."""
-    loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | None = None
+    loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None = None
     """Loss ahead of the queue; absent: none."""
     jitter: str = "0 s"
     """Random extra delay, uniform from zero to this; order is kept."""
@@ -530,6 +557,12 @@ class Link(_rules.RateOrCapacity):
     """Reordering; absent: none."""
     capacity: Schedule | Random | Mahimahi | Dummynet | None = None
     """How rate, delay and loss vary in time; absent: they do not."""
+    wifi: WifiJitter | None = None
+    """Jitter as of a radio link, on top of `jitter`; absent: none."""
+    aggregate: str = "0 s"
+    """Packets are held until the first of them has waited this long, and leave together."""
+    ecn_fault: EcnFault | None = None
+    """A box that changes the ECN field; absent: none."""
 
 class Times(Described):
     """On-times and off-times drawn in turn; the first on-time is cut at a random point."""
@@ -699,6 +732,7 @@ __all__ = [
     "DropTail",
     "Dualpi2",
     "Dummynet",
+    "EcnFault",
     "Festive",
     "Fetch",
     "FqCodel",
@@ -715,6 +749,7 @@ __all__ = [
     "Periodic",
     "Pie",
     "Poisson",
+    "Policer",
     "Population",
     "Random",
     "RateBased",
@@ -732,5 +767,6 @@ __all__ = [
     "Transfer",
     "Video",
     "Voice",
+    "WifiJitter",
     "Xen",
 ]

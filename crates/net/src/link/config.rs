@@ -4,9 +4,11 @@ use ackclock_core::schema::{Refusal, Takes, DURATION_OR_ZERO, RATE};
 use ackclock_core::{table, Rate, Span};
 
 use crate::capacity::CapacityConfig;
+use crate::ecn_fault::EcnFault;
 use crate::loss::LossConfig;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
+use crate::wifi::WifiJitter;
 
 table! {
     /// One direction of a link.
@@ -25,6 +27,12 @@ table! {
         reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
         /// How rate, delay and loss vary in time; absent: they do not.
         capacity: Option<CapacityConfig> = Takes::OneOf(CapacityConfig::FAMILY);
+        /// Jitter as of a radio link, on top of `jitter`; absent: none.
+        wifi: Option<WifiJitter> = Takes::Table(WifiJitter::TABLE);
+        /// Packets are held until the first of them has waited this long, and leave together.
+        aggregate: Span = DURATION_OR_ZERO, Span::ZERO;
+        /// A box that changes the ECN field; absent: none.
+        ecn_fault: Option<EcnFault> = Takes::Table(EcnFault::TABLE);
     }
 }
 
@@ -48,6 +56,9 @@ impl LinkParams {
             jitter: self.jitter,
             reorder: self.reorder.clone(),
             capacity: self.capacity.clone(),
+            wifi: self.wifi.clone(),
+            aggregate: self.aggregate,
+            ecn_fault: self.ecn_fault.clone(),
         })
     }
 
@@ -67,7 +78,8 @@ impl LinkParams {
 
     /// The longest delay, jitter included.
     pub fn longest_delay(&self) -> Span {
-        self.capacity.as_ref().map_or(self.delay, |capacity| capacity.longest(self.delay)) + self.jitter
+        let own = self.capacity.as_ref().map_or(self.delay, |capacity| capacity.longest(self.delay));
+        own + self.jitter + self.aggregate + self.wifi.as_ref().map_or(Span::ZERO, WifiJitter::longest)
     }
 }
 
@@ -90,6 +102,12 @@ pub struct LinkConfig {
     pub reorder: Option<Reorder>,
     /// How the capacity varies, and the delay and the loss with it; `None` = it does not.
     pub capacity: Option<CapacityConfig>,
+    /// Jitter as of a radio link.
+    pub wifi: Option<WifiJitter>,
+    /// How long packets are held until they leave together; zero = not at all.
+    pub aggregate: Span,
+    /// A box that changes the ECN field.
+    pub ecn_fault: Option<EcnFault>,
 }
 
 impl LinkConfig {
@@ -104,6 +122,9 @@ impl LinkConfig {
             jitter: Span::ZERO,
             reorder: None,
             capacity: None,
+            wifi: None,
+            aggregate: Span::ZERO,
+            ecn_fault: None,
         }
     }
 }
@@ -112,6 +133,7 @@ impl LinkConfig {
     /// Whether a packet of so many bytes takes time to cross it. What changes or is drawn at random may.
     pub fn takes_time(&self, bytes: u32) -> bool {
         let own = self.delay > Span::ZERO || self.rate.tx_time(bytes) > Span::ZERO;
-        own || self.jitter > Span::ZERO || self.reorder.is_some() || self.capacity.is_some()
+        let later = self.jitter > Span::ZERO || self.aggregate > Span::ZERO || self.wifi.is_some();
+        own || later || self.reorder.is_some() || self.capacity.is_some()
     }
 }

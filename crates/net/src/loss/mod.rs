@@ -4,11 +4,12 @@ mod bernoulli;
 mod gilbert_elliott;
 mod listed;
 mod periodic;
+mod policer;
 mod scripted;
 
 use ackclock_core::packet::Class;
 use ackclock_core::schema::Takes;
-use ackclock_core::{choice, family, table, Packet, Stream};
+use ackclock_core::{choice, family, table, Packet, Stream, Time};
 
 use bernoulli::Bernoulli;
 pub use bernoulli::BernoulliParams;
@@ -18,6 +19,8 @@ use listed::Listed;
 pub use listed::ListedParams;
 use periodic::Periodic;
 pub use periodic::PeriodicParams;
+use policer::Policer;
+pub use policer::PolicerParams;
 use scripted::Scripted;
 pub use scripted::{Drop, ScriptedParams};
 
@@ -30,6 +33,7 @@ family! {
         Periodic(PeriodicParams),
         Listed(ListedParams),
         Scripted(ScriptedParams),
+        Policer(PolicerParams),
     }
 }
 
@@ -94,6 +98,7 @@ enum Model {
     Periodic(Periodic),
     Listed(Listed),
     Scripted(Scripted),
+    Policer(Policer),
 }
 
 impl Loss {
@@ -112,13 +117,14 @@ impl Loss {
             }
             LossConfig::Listed(given) => (Model::Listed(Listed::new(&given.packets)), given.applies_to),
             LossConfig::Scripted(given) => (Model::Scripted(Scripted::new(&given.drops)), AppliesTo::All),
+            LossConfig::Policer(given) => (Model::Policer(Policer::new(given)), AppliesTo::All),
         };
         Loss { applies_to, model }
     }
 
     /// Whether this packet, the next to arrive, is lost.
     #[inline]
-    pub(crate) fn drops(&mut self, packet: &Packet) -> bool {
+    pub(crate) fn drops(&mut self, now: Time, packet: &Packet) -> bool {
         match &mut self.model {
             Model::None => false,
             _ if !self.applies_to.covers(packet) => false,
@@ -127,6 +133,7 @@ impl Loss {
             Model::Periodic(model) => model.drops(),
             Model::Listed(model) => model.drops(),
             Model::Scripted(model) => model.drops(packet),
+            Model::Policer(model) => model.drops(now, packet.bytes),
         }
     }
 
@@ -138,6 +145,7 @@ impl Loss {
             Model::GilbertElliott(model) => model.restart(stream),
             Model::Periodic(model) => model.restart(),
             Model::Listed(model) => model.restart(),
+            Model::Policer(model) => model.restart(),
         }
     }
 }

@@ -41,6 +41,20 @@ def _cells() -> Iterator[Cell]:
                     yield _one(mbit, 40, bdp, victim, "standard" if mbit == 10 else "full", own, others)
 
 
+def _unequal() -> Iterator[Cell]:
+    """One of the two has a jitter of 10 ms, or a path sixteen times as long."""
+    plain = {"rate": "100 Mbit/s", "jitter": "1 ms"}
+    for name, said, links, rtt_ms in (
+        ("own-jitter", "its way in has a jitter of 10 ms", [{**plain, "jitter": "10 ms"}, plain], 40),
+        ("others-jitter", "the other's way in has a jitter of 10 ms", [plain, {**plain, "jitter": "10 ms"}], 40),
+        ("own-long", "RTTs of 160 and 10 ms", [{**plain, "delay": "75 ms"}, plain], 10),
+        ("others-long", "RTTs of 10 and 160 ms", [plain, {**plain, "delay": "75 ms"}], 10),
+    ):
+        groups = [flows("candidate", rtt_ms=40), flows("victim", "cubic", rtt_ms=40)]
+        made = dumbbell(groups, mbit=10, rtt_ms=rtt_ms, packets=33, access=links, warm_up=10, seconds=70)
+        yield cell(f"{path_id(10, rtt_ms)}-{name}", made, about(10, rtt_ms, what=said, victim="cubic", own=1, others=1))
+
+
 def _numbers(c: Cell) -> tuple[range, range]:
     own, others = c.about["own"], c.about["others"]
     return range(own), range(own, own + others)
@@ -89,14 +103,14 @@ ROWS = (
         level="MUST",
         title="Starvation",
         quote="MUST assess the potential to cause starvation",
-        cells=tuple(_cells()),
+        cells=(*_cells(), *_unequal()),
         measures=(
             Measure(name="time that the other is starved", of=_starved, better="less", margin=0.02),
             Measure(name="the other's least share of its part", of=_least, better="more", margin=0.05, judged=False),
             Measure(name="time that it is starved itself", of=_starved_itself, better="less", margin=0.02, judged=False),
         ),
         note="Starved: less than a tenth of an equal share in a window of 10 s or 100 round trips. The reference is CUBIC beside the same.",
-        needs=("ACK aggregation and jitter on one flow",),
+        needs=("ACK aggregation on one flow",),
         starves="time that it is starved itself",
     ),
     Row(

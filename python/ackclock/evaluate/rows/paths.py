@@ -31,6 +31,17 @@ def _lossy() -> Iterator[Cell]:
     yield cell(f"{path_id(10, 40)}-bursts", made, about(10, 40, 1, "bursts of loss"))
 
 
+def _wifi() -> Iterator[Cell]:
+    """20 Mbit/s and 10 ms; both ways have the jitter."""
+    for mean in (1, 7, 12):
+        jitter = {"wifi": {"mean": f"{mean} ms"}}
+        made = dumbbell(
+            [flows("candidate", rtt_ms=10)], mbit=20, rtt_ms=10, packets=100, forward=jitter, backward=jitter, warm_up=10, seconds=70
+        )  # fmt: skip
+        labels = about(20, 10, what=f"Wi-Fi jitter of {mean} ms, 100 packets")
+        yield cell(f"wifi-{mean}ms", made, labels, scale="quick" if mean == 7 else "standard")
+
+
 Steps = Mapping[float, Mapping[str, float]]
 """Seconds -> what changes: mbit, rtt_ms, loss."""
 
@@ -172,6 +183,14 @@ def _asymmetric() -> Iterator[Cell]:
         back = {"rate": "2 Mbit/s", "queue": {"kind": "drop-tail", "limit": "50 packets"}}
         made = dumbbell([flows("candidate", rtt_ms=40)], mbit=100, rtt_ms=40, bdp=bdp, backward=back)
         yield cell(path_id(100, 40, bdp), made, about(100, 40, bdp, "2 Mbit/s back"))
+    for mbit in (10, 100):
+        for timeout in (5, 20):
+            made = dumbbell(
+                [flows("candidate", rtt_ms=40)], mbit=mbit, rtt_ms=40, bdp=1, backward={"aggregate": f"{timeout} ms"}
+            )
+            labels = about(mbit, 40, 1, f"ACKs in bundles of {timeout} ms")
+            quick = (mbit, timeout) == (10, 20)
+            yield cell(f"{path_id(mbit, 40)}-bundles-{timeout}ms", made, labels, scale="quick" if quick else "standard")
 
 
 GOODPUT = Measure(name="goodput", of=measure.utilisation("candidate"), better="more", margin=0.05)
@@ -180,7 +199,7 @@ ROWS = (
     Row(
         id="14", section="6.4", level="should", title="Wireless paths",
         quote="should be evaluated in situations where some packet losses are due to radio effects …",
-        cells=tuple(_lossy()), measures=(UTILISATION, P95), needs=("Wi-Fi jitter",),
+        cells=(*_lossy(), *_wifi()), measures=(UTILISATION, P95), needs=("Wi-Fi jitter",),
     ),
     Row(
         id="17", section="7.3", level="SHOULD", title="Varying delay",
@@ -233,7 +252,7 @@ ROWS = (
     ),
     Row(
         id="x3", section="", level="", title="Asymmetric paths",
-        quote="not in the RFC: 100 Mbit/s there, 2 Mbit/s back",
-        cells=tuple(_asymmetric()), measures=(UTILISATION, P95, LOSS), needs=("thinned and aggregated ACKs",),
+        quote="not in the RFC: a slow way back, or ACKs that come in bundles",
+        cells=tuple(_asymmetric()), measures=(UTILISATION, P95, LOSS), needs=("thinned ACKs",),
     ),
 )  # fmt: skip

@@ -1,15 +1,16 @@
-"""Queues: how full they get, what is lost there, and what active management makes of it. Rows 2, 3, 12, 13 and 15."""
+"""Queues: how full they get, what is lost there, and what active management makes of it. Rows 2, 3, 12, 13, 15, 16 and x1."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ackclock.evaluate import measure
-from ackclock.evaluate.frame import about, cell, dumbbell, flows, grid, path_id
+from ackclock.evaluate.frame import PAYLOAD, about, cell, dumbbell, flows, grid, path_id
 from ackclock.evaluate.situation import Cell, Measure, Row, Scale, Tables
 
 UTILISATION = Measure(name="utilisation", of=measure.utilisation("candidate"), better="more", margin=0.05)
+UTILISATION_OF_ALL = Measure(name="all flows' utilisation", of=measure.utilisation(), better="more", margin=0.05)
 P95 = Measure(
     name="p95 queue delay", unit="s", of=measure.queue_delay(group="candidate"), better="less",
     margin=0.10, relative=True, least=0.001, only_if="utilisation",
@@ -82,6 +83,73 @@ def _managed() -> Iterator[Cell]:
                     )
 
 
+FAULTS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "none": ("marks arrive", {}, {}),
+    "bleached": ("ECT bleached ahead of the queue", {}, {"ecn_fault": {"what": "bleach", "at": "before"}}),
+    "stripped": ("marks stripped behind the queue", {}, {"ecn_fault": {"what": "strip-ce"}}),
+    "one-queue": ("all flows in one queue", {"queues": 1}, {}),
+}
+"""Name -> in words, keys of the queue, keys of the link."""
+
+
+def _tunnels() -> Iterator[Cell]:
+    """FQ-CoDel that marks, at 10 Mbit/s and 40 ms, and what tunnels make of it: one flow, and one beside CUBIC."""
+    mine: dict[str, Any] = {"stack": {"ecn": "ask"}}
+    for name, (said, queue, link) in FAULTS.items():
+        for beside in (False, True):
+            groups = [flows("candidate", rtt_ms=40, **mine)]
+            groups += [flows("victim", "cubic", rtt_ms=40, **mine)] if beside else []
+            made = dumbbell(
+                groups, mbit=10, rtt_ms=40, bdp=4, queue={"kind": "fq-codel", "ecn": True, **queue}, forward=link
+            )
+            words = said + (", beside CUBIC" if beside else "")
+            labels = about(10, 40, 4, words, victim="cubic" if beside else "")
+            quick = beside and name in ("stripped", "one-queue")
+            yield cell(
+                f"{name}{'-beside-cubic' if beside else ''}", made, labels, scale="quick" if quick else "standard"
+            )
+
+
+def _policed() -> Iterator[Cell]:
+    for mbit, rate, initial, buckets in ((4, 1, 10_000, (100,)), (100, 10, None, (100, 1000, 4000))):
+        for rtt_ms in (40, 100):
+            for kilobytes in buckets:
+                policer = {"kind": "policer", "rate": f"{rate} Mbit/s", "bucket": f"{kilobytes}000 bytes"}
+                if initial is not None:
+                    policer["initial"] = f"{initial} bytes"
+                made = dumbbell(
+                    [flows("candidate", rtt_ms=rtt_ms)], mbit=mbit, rtt_ms=rtt_ms, bdp=1, forward={"loss": policer}
+                )
+                labels = about(
+                    mbit, rtt_ms, 1, f"policed to {rate} Mbit/s, bucket of {kilobytes} kB", tokens_bps=rate * 1e6
+                )
+                quick = (mbit, rtt_ms) == (4, 40)
+                yield cell(
+                    f"{path_id(mbit, rtt_ms)}-{kilobytes}kB", made, labels, scale="quick" if quick else "standard"
+                )
+
+
+def _of_tokens(t: Tables, c: Cell) -> dict[int, float]:
+    return {s: v / (c.about["tokens_bps"] * PAYLOAD) for s, v in t.group("candidate", "goodput_bps").items()}
+
+
+def _breakers() -> Iterator[Cell]:
+    """Those of rows 3 and 8 that lose the most."""
+    for bdp in (0.1, 0.25, 1):
+        for count, victim in ((4, ""), (16, ""), (1, "cubic")):
+            groups = [flows("candidate", rtt_ms=40, count=count)]
+            groups += [flows("victim", victim, rtt_ms=40)] if victim else []
+            said = f"{count} beside 1 {victim}" if victim else f"{count} flows"
+            made = dumbbell(groups, mbit=10, rtt_ms=40, bdp=bdp, record={"drops": True})
+            scale: Scale = "quick" if (bdp, count) == (0.25, 4) else "standard"
+            yield cell(
+                f"{path_id(10, 40, bdp)}-{count}{victim and '-' + victim}",
+                made,
+                about(10, 40, bdp, said, victim=victim),
+                scale=scale,
+            )
+
+
 def _victim_share(t: Tables, c: Cell) -> dict[int, float]:
     return measure.utilisation("victim")(t, c) if c.about["victim"] else {}
 
@@ -117,6 +185,40 @@ ROWS = (
         note="One flow. Also what §6.3 says of wired paths.",
     ),
     Row(
+        id="13",
+        section="6.2",
+        level="MUST",
+        title="Tunnels",
+        quote="MUST consider the effect of traffic passing through a tunnel",
+        cells=tuple(_tunnels()),
+        measures=(
+            UTILISATION_OF_ALL,
+            Measure(name="the other's goodput", of=_victim_share, better="more", margin=0.05),
+            Measure(
+                name="p95 queue delay of all", unit="s", of=measure.queue_delay(), better="less", margin=0.10,
+                relative=True, least=0.001, only_if="all flows' utilisation",
+            ),
+            Measure(name="loss of all", of=measure.column("loss_share"), better="less", margin=0.01),
+        ),
+        note="With ECN; the reference is CUBIC under the same fault.",
+    ),
+    Row(
+        id="16",
+        section="7.2",
+        level="ought",
+        title="Circuit breakers",
+        quote="ought to react before the flow uses excessive resources",
+        cells=tuple(_breakers()),
+        measures=(
+            Measure(name="time behind a tripped breaker", of=measure.tripped(), better="less", margin=0.02),
+        ),
+        note=(
+            "A breaker in the sense of RFC 8084, which counts and does not cut: it trips when in three intervals of 5 s or 20 round trips "
+            "running more than a tenth is dropped and more than ten times what Reno would send at that loss is offered. The numbers are ours."
+        ),
+        needs=("RFC 8083's breaker for media",),
+    ),
+    Row(
         id="15",
         section="7.1",
         level="SHOULD",
@@ -124,7 +226,7 @@ ROWS = (
         quote="under a variety of bottleneck queue disciplines",
         cells=tuple(_managed()),
         measures=(
-            Measure(name="all flows' utilisation", of=measure.utilisation(), better="more", margin=0.05),
+            UTILISATION_OF_ALL,
             Measure(name="the other's goodput", of=_victim_share, better="more", margin=0.05),
             Measure(
                 name="p95 queue delay of all", unit="s", of=measure.queue_delay(), better="less", margin=0.10,
@@ -132,5 +234,17 @@ ROWS = (
             ),
         ),
         needs=("L4S: DualPI2 and AccECN", "the response to each marked round"),
+    ),
+    Row(
+        id="x1",
+        section="",
+        level="",
+        title="Policers",
+        quote="not in the RFC: a token bucket without a queue",
+        cells=tuple(_policed()),
+        measures=(
+            Measure(name="goodput by the token rate", of=_of_tokens, better="more", margin=0.05),
+            LOSS,
+        ),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What only the author can say, and what does not apply or cannot be looked at here. Rows 11, 13, 16, 24, 25, x1 and x2."""
+"""What only the author can say, and what does not apply or cannot be looked at here. Rows 11, 24, 25 and x2."""
 
 from __future__ import annotations
 
@@ -18,16 +18,6 @@ ROWS = (
         applies="text that only its author can write; see the end of the report",
     ),
     Row(
-        id="13", section="6.2", level="MUST", title="Tunnels",
-        quote="MUST consider the effect of traffic passing through a tunnel",
-        needs=("ECN faults: bleaching and stripped marks",),
-    ),
-    Row(
-        id="16", section="7.2", level="ought", title="Circuit breakers",
-        quote="ought to react before the flow uses excessive resources",
-        needs=("counters of circuit breakers (RFC 8083, RFC 8084)",),
-    ),
-    Row(
         id="24", section="7.10", level="MUST", title="Multipath",
         quote="MUST evaluate the harm to performance resulting from a change in the path",
         applies="the controller is not one of several paths",
@@ -36,10 +26,6 @@ ROWS = (
         id="25", section="7.11", level="SHOULD", title="Data centres",
         quote="SHOULD indicate which are expected to safely coexist",
         applies="the controller is not said to be for data centres alone",
-    ),
-    Row(
-        id="x1", section="", level="", title="Policers", quote="not in the RFC: a token bucket without a queue",
-        needs=("a token-bucket policer",),
     ),
     Row(
         id="x2", section="", level="", title="Applications that pause",

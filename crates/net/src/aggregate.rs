@@ -1,0 +1,39 @@
+//! Aggregation: packets are held until the first of them has waited for a time, then leave together, in order. So cable and
+//! radio links deliver ACKs, and Google's QUICHE tests its BBR with it. A bundle's release is known when its first packet
+//! comes, so nothing is scheduled: whoever arrives before it is delivered with it.
+
+use ackclock_core::{Span, Time};
+
+/// The bundle that is open.
+pub(crate) struct Aggregate {
+    timeout: Span,
+    release: Time,
+}
+
+impl Aggregate {
+    /// `None` if nothing is held.
+    pub(crate) fn new(timeout: Span) -> Option<Aggregate> {
+        (timeout > Span::ZERO).then_some(Aggregate { timeout, release: Time::ZERO })
+    }
+
+    /// The delivery of a packet that would be delivered at `undisturbed`; these never decrease.
+    pub(crate) fn apply(&mut self, undisturbed: Time) -> Time {
+        if undisturbed > self.release {
+            self.release = undisturbed + self.timeout;
+        }
+        self.release
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_before_the_release_leaves_with_it() {
+        let mut held = Aggregate::new(Span(20)).expect("held");
+        let leaves: Vec<u64> = [5, 10, 25, 26, 100].iter().map(|&t| held.apply(Time(t)).0).collect();
+        assert_eq!(leaves, [25, 25, 25, 46, 120]);
+        assert!(Aggregate::new(Span::ZERO).is_none());
+    }
+}

@@ -1,0 +1,118 @@
+//! A token-bucket policer: what arrives beyond a rate is dropped at once, without a queue. Flach et al., "An Internet-Wide
+//! Analysis of Traffic Policing", SIGCOMM 2016; like `police` in Linux's traffic control.
+//!
+//! The bucket fills at `rate` up to `bucket` bytes. A packet of L bytes that finds at least L takes them and passes undelayed,
+//! another one is dropped and takes nothing. Tokens are whole units of 1 bit / 1 ns, so that nothing is rounded however
+//! often the bucket is looked at. A full bucket lets a burst of bucket / (1 - rate / C) bytes pass at line rate C.
+
+use ackclock_core::schema::{Takes, RATE, SIZE};
+use ackclock_core::{table, Rate, Time};
+
+table! {
+    /// A token-bucket policer: packets beyond a rate are dropped, none is delayed.
+    pub struct PolicerParams "policer" {
+        /// Rate at which the bucket fills, of IP packets and framing.
+        rate: Rate = RATE;
+        /// What it holds.
+        bucket: u64 = SIZE;
+        /// What it holds at the start; absent: it is full.
+        initial: Option<u64> = Takes::Size(0, 1 << 40);
+    }
+}
+
+/// Units of a byte: bits times ns in a second.
+const BYTE: u128 = 8 * 1_000_000_000;
+
+pub(crate) struct Policer {
+    rate: u128,
+    full: u128,
+    initial: u128,
+    tokens: u128,
+    last: Time,
+}
+
+impl Policer {
+    pub(crate) fn new(params: &PolicerParams) -> Policer {
+        let full = u128::from(params.bucket) * BYTE;
+        let initial = params.initial.map_or(full, |bytes| u128::from(bytes) * BYTE).min(full);
+        Policer { rate: u128::from(params.rate.0), full, initial, tokens: initial, last: Time::ZERO }
+    }
+
+    /// Whether a packet of so many bytes is dropped that arrives now.
+    pub(crate) fn drops(&mut self, now: Time, bytes: u32) -> bool {
+        let filled = self.rate * u128::from(now.since(self.last).0);
+        self.last = now;
+        self.tokens = (self.tokens + filled).min(self.full);
+        let asked = u128::from(bytes) * BYTE;
+        if self.tokens < asked {
+            return true;
+        }
+        self.tokens -= asked;
+        false
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.tokens = self.initial;
+        self.last = Time::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn policer(rate: u64, bucket: u64, initial: Option<u64>) -> Policer {
+        Policer::new(&PolicerParams { rate: Rate(rate), bucket, initial })
+    }
+
+    #[test]
+    fn twice_the_rate_loses_half_in_the_long_run() {
+        let mut model = policer(1_000_000, 10_000, Some(0));
+        // 1500 bytes every 6 ms are 2 Mbit/s
+        let lost = (0..100_000u64).filter(|i| model.drops(Time(i * 6_000_000), 1500)).count();
+        assert!((49_990..=50_010).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn a_burst_within_the_bucket_loses_nothing_and_one_packet_more_does() {
+        let mut model = policer(1_000_000, 15_000, None);
+        assert_eq!((0..11).filter(|_| model.drops(Time::ZERO, 1500)).count(), 1);
+        // 15 kB are there again after 120 ms, to the nanosecond
+        assert!((0..9).all(|_| !model.drops(Time(119_999_999), 1500)));
+        assert!(model.drops(Time(119_999_999), 1500));
+        assert!(!model.drops(Time(120_000_000), 1500));
+    }
+
+    #[test]
+    fn a_full_bucket_passes_a_burst_that_is_longer_by_what_comes_in() {
+        // 100 kB at 10 Mbit/s through 1 Mbit/s: the n-th packet passes while 1500 n <= 100,000 + 150 (n - 1)
+        let mut model = policer(1_000_000, 100_000, None);
+        let passed = (0..1000u64).take_while(|i| !model.drops(Time(i * 1_200_000), 1500)).count();
+        assert_eq!(passed, 73);
+    }
+
+    proptest! {
+        /// Oracle: no window of time lets more pass than the bucket and what came in meanwhile.
+        #[test]
+        fn never_more_than_bucket_and_rate(
+            gaps in prop::collection::vec(0u64..50_000_000, 1..200), rate in 1u64..20_000_000, bucket in 0u64..20_000,
+        ) {
+            let mut model = policer(rate, bucket, None);
+            let mut now = 0;
+            let mut passed = Vec::new();
+            for gap in gaps {
+                now += gap;
+                if !model.drops(Time(now), 1500) {
+                    passed.push(now);
+                }
+            }
+            for (i, &from) in passed.iter().enumerate() {
+                for (n, &to) in passed[i..].iter().enumerate() {
+                    let bits = (n as u128 + 1) * 12_000 * 1_000_000_000;
+                    prop_assert!(bits <= u128::from(bucket) * BYTE + u128::from(rate) * u128::from(to - from));
+                }
+            }
+        }
+    }
+}
