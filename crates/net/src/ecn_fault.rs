@@ -106,6 +106,7 @@ mod tests {
                 target: Span(1),
                 interval: Span(1),
                 ecn: true,
+                ce_threshold: None,
             }),
         };
         let config = LinkConfig {

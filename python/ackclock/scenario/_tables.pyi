@@ -713,7 +713,7 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """The hosts remember ssthresh from one connection to the next; absent: they do not."""
 
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Dualpi2 | Cake
-Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted
+Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
 Workload: TypeAlias = (
     Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts
