@@ -259,6 +259,18 @@ def test_marks_hold_the_queue_where_dctcp_wants_it():
     assert off.links["marked"][0] == 0
 
 
+@pytest.mark.parametrize(("controller", "ecn_beta"), [("reno", 0.8), ("cubic", 0.85)])
+def test_a_mark_may_count_for_less_than_a_loss(controller: str, ecn_beta: float):
+    # RFC 8511: CoDel's queue is shorter than a BDP, so that a window halved leaves the link idle
+    values = scenario(controller, stack={"ecn": "ask"}).to_dict()
+    values["network"]["bottleneck"]["queue"] = {"kind": "codel", "ecn": True}
+    as_loss = run(Scenario.from_dict(values).set("duration", "60 s"))
+    less = run(Scenario.from_dict(values).set("duration", "60 s").set("flows.0.stack.ecn_beta", ecn_beta))
+    assert less.flows["goodput_bps"][0] > 1.01 * as_loss.flows["goodput_bps"][0]
+    assert less.flows["retransmissions"][0] == 0
+    assert less.links["marked"][0] > as_loss.links["marked"][0]
+
+
 def test_classic_ecn_reduces_without_a_loss():
     values = scenario("reno", stack={"ecn": "ask"}).to_dict()
     values["network"]["bottleneck"]["queue"] = {"kind": "threshold", "mark": "30 packets", "limit": "500 packets"}

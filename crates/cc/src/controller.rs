@@ -182,6 +182,11 @@ pub trait CongestionControl {
     /// changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
 
+    /// The same for a mark instead of a loss, where [`CongestionControl::on_ecn`] said to react. Optional.
+    fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
+        self.ssthresh(window, in_flight)
+    }
+
     /// A retransmission timeout: `ssthresh` is set, the window about to collapse (Linux CA_EVENT_LOSS). Optional.
     fn on_rto(&mut self, _window: &mut Window, _now: Time) {}
 
@@ -283,11 +288,24 @@ pub(crate) mod tests {
         for (name, permille, want) in
             [("reno", 700, 70), ("cubic", 500, 50), ("cubic-rfc9438", 500, 50), ("cubic", 1_000, 99)]
         {
-            let shared = Shared { beta_permille: Some(permille), hystart: None };
+            let shared = Shared { beta_permille: Some(permille), ..Shared::default() };
             let mut c = Controller::build(name, &Options::new(), shared).expect("registered");
             assert_eq!(c.ssthresh(&Window::new(100), 100), want, "{name} {permille}");
+            assert_eq!(c.ssthresh_for_mark(&Window::new(100), 100), want, "a mark is as a loss: {name}");
         }
-        let shared = Shared { beta_permille: None, hystart: Some(false) };
+        // RFC 8511: less for a mark, and a loss as before; 0.8 and 0.85 are 819 and 870 of 1024
+        for (name, permille, want) in
+            [("reno", 800, (50, 79)), ("cubic", 850, (70, 84)), ("cubic-rfc9438", 850, (70, 85))]
+        {
+            let shared = Shared { ecn_beta_permille: Some(permille), ..Shared::default() };
+            let mut c = Controller::build(name, &Options::new(), shared).expect("registered");
+            assert_eq!(
+                (c.ssthresh(&Window::new(100), 100), c.ssthresh_for_mark(&Window::new(100), 100)),
+                want
+            );
+            assert_eq!(c.ssthresh_for_mark(&Window::new(2), 2), 2, "two segments at least");
+        }
+        let shared = Shared { hystart: Some(false), ..Shared::default() };
         let Ok(Controller::Cubic(c)) = Controller::build("cubic", &Options::new(), shared) else {
             panic!("cubic");
         };
@@ -306,7 +324,7 @@ pub(crate) mod tests {
             ("tcp_friendliness".to_string(), Value::Flag(false)),
         ]);
         for (hystart, ssthresh) in [(true, Window::new(10).ssthresh), (false, 64)] {
-            let shared = Shared { beta_permille: None, hystart: Some(hystart) };
+            let shared = Shared { hystart: Some(hystart), ..Shared::default() };
             let Ok(Controller::Cubic(mut c)) = Controller::build("cubic", &options, shared) else {
                 panic!("cubic");
             };

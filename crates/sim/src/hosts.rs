@@ -85,8 +85,10 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     }
     let usual = config.controller.shared();
+    let permille = |share: f64| libm::rint(share * 1000.0) as u32;
     let shared = Shared {
-        beta_permille: stack.beta.map(|beta| libm::rint(beta * 1000.0) as u32).or(usual.beta_permille),
+        beta_permille: stack.beta.map(permille).or(usual.beta_permille),
+        ecn_beta_permille: stack.ecn_beta.map(permille).or(usual.ecn_beta_permille),
         hystart: stack.hystart.or(usual.hystart),
     };
     config.controller = controller(group, shared, index, customs)?;

@@ -114,6 +114,8 @@ stack! {
     };
     /// Multiplicative decrease, where the controller has a choice (cubic: 0.7).
     beta: f64 = Takes::Number(0.001, 0.999);
+    /// The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss.
+    ecn_beta: f64 = Takes::Number(0.001, 0.999);
     /// HyStart, where the controller has a choice.
     hystart: bool = FLAG;
     /// Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller

@@ -545,6 +545,6 @@ fn rule(name: &str) -> Rule {
 
 /// The controller of a profile, with or without HyStart if the profile says which.
 fn built_in(name: &str, hystart: Option<bool>) -> Recipe {
-    let shared = Shared { beta_permille: None, hystart };
+    let shared = Shared { hystart, ..Shared::default() };
     Recipe::new(name, &Options::new(), shared).expect("invariant: a controller of the registry")
 }

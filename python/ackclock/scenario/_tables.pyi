@@ -695,6 +695,8 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """First window that a receiver advertises, full segments; absent: the profile's 65160 bytes."""
     beta: float | None = None
     """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
+    ecn_beta: float | None = None
+    """The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss."""
     hystart: bool | None = None
     """HyStart, where the controller has a choice."""
     ecn: Literal["off", "accept", "ask"] | None = None

@@ -37,6 +37,8 @@ pub struct CubicParams {
     /// What is left of the window after a reduction, in 1/1024: 1 to 1023. RFC 9438's form takes the nearest
     /// thousandth (717 is its 0.7).
     pub beta: u32,
+    /// The same after a mark; `None`: as after a loss (RFC 8511: 0.85).
+    pub ecn_beta: Option<u32>,
     /// Leave slow start early by HyStart.
     pub hystart: bool,
     /// What HyStart detects.
@@ -54,6 +56,7 @@ impl CubicParams {
     pub const LINUX: CubicParams = CubicParams {
         form: CubicForm::Linux,
         beta: 717,
+        ecn_beta: None,
         hystart: true,
         detection: HyStartParams::LINUX,
         initial_ssthresh: 0,
@@ -125,6 +128,11 @@ pub struct Cubic {
     curve: Curve,
 }
 
+/// The nearest thousandth of what is in 1/1024.
+fn permille(beta: u32) -> u32 {
+    (beta * 1_000 + 512) / 1_024
+}
+
 #[derive(Clone, Debug)]
 enum Curve {
     Kernel(KernelCurve),
@@ -182,6 +190,16 @@ impl CongestionControl for Cubic {
             Curve::Kernel(curve) => curve.reduce(window.cwnd),
             Curve::Rfc(curve) => curve.reduce(window.cwnd, in_flight),
         }
+    }
+
+    fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
+        let of_loss = self.ssthresh(window, in_flight);
+        let Some(beta) = self.params.ecn_beta else { return of_loss };
+        let left = match self.params.form {
+            CubicForm::Linux => super::scale(window.cwnd, beta),
+            CubicForm::Rfc9438 => (u64::from(in_flight) * u64::from(permille(beta)) / 1_000) as u32,
+        };
+        left.max(2)
     }
 
     fn on_rto(&mut self, _window: &mut Window, _now: Time) {

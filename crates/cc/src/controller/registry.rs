@@ -38,6 +38,8 @@ pub type Custom = Box<dyn CongestionControl + Send>;
 pub struct Shared {
     /// Thousandths of the window that a reduction leaves (Reno, CUBIC).
     pub beta_permille: Option<u32>,
+    /// The same for a mark; `None`: as for a loss (Reno, CUBIC; RFC 8511).
+    pub ecn_beta_permille: Option<u32>,
     /// HyStart (CUBIC).
     pub hystart: Option<bool>,
 }
@@ -93,7 +95,7 @@ macro_rules! entry {
 
 /// Every built-in controller.
 pub const ENTRIES: &[Entry] = &[
-    entry!("reno", "NewReno: slow start, one segment per RTT, halve on loss (RFC 5681; counts segments as Linux does)", |shared| Controller::Reno(shared.beta_permille.map_or_else(Reno::default, |b| Reno { beta: beta_from_permille(b) }))),
+    entry!("reno", "NewReno: slow start, one segment per RTT, halve on loss (RFC 5681; counts segments as Linux does)", |shared| Controller::Reno(reno(shared))),
     entry!("cubic", "CUBIC with HyStart as in current Linux (RFC 9438 names the algorithm; integer arithmetic of the kernel)", CubicOptions, CubicParams::LINUX.options(), |options, shared| cubic(CubicParams::LINUX.with(options), shared)),
     entry!("cubic-rfc9438", "CUBIC in the form of RFC 9438: real arithmetic, no HyStart", CubicOptions, CubicParams::RFC9438.options(), |options, shared| cubic(CubicParams::RFC9438.with(options), shared)),
     entry!("westwood", "TCP Westwood of UCLA: a loss sets the window to estimated rate times least RTT; ABSE with adaptive start", WestwoodOptions, usual(), |options, _| Controller::Westwood(Box::new(Westwood::new(options)))),
@@ -115,10 +117,16 @@ pub const ENTRIES: &[Entry] = &[
     entry!("bbr3", "BBR, version 3 (draft-ietf-ccwg-bbr): the model of version 1, bounded by losses", |_| Controller::Bbr3(Box::default())),
 ];
 
+fn reno(shared: Shared) -> Reno {
+    let beta = shared.beta_permille.map_or(Reno::default().beta, beta_from_permille);
+    Reno { beta, ecn_beta: shared.ecn_beta_permille.map_or(beta, beta_from_permille) }
+}
+
 fn cubic(params: CubicParams, shared: Shared) -> Controller {
     let beta = shared.beta_permille.map_or(params.beta, beta_from_permille);
     let hystart = shared.hystart.unwrap_or(params.hystart);
-    Controller::Cubic(Cubic::new(CubicParams { beta, hystart, ..params }))
+    let ecn_beta = shared.ecn_beta_permille.map(beta_from_permille);
+    Controller::Cubic(Cubic::new(CubicParams { beta, ecn_beta, hystart, ..params }))
 }
 
 /// Name and one line for each built-in controller.
@@ -247,6 +255,9 @@ impl CongestionControl for Controller {
     }
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
         dispatch!(self, c => c.ssthresh(window, in_flight))
+    }
+    fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
+        dispatch!(self, c => c.ssthresh_for_mark(window, in_flight))
     }
     fn on_rto(&mut self, window: &mut Window, now: Time) {
         dispatch!(self, c => c.on_rto(window, now))

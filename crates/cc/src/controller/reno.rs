@@ -14,11 +14,13 @@ use crate::window::Window;
 pub struct Reno {
     /// What is left of the window after a reduction, in 1/1024; 512 is Reno proper.
     pub beta: u32,
+    /// The same after a mark (RFC 8511: 0.8).
+    pub ecn_beta: u32,
 }
 
 impl Default for Reno {
     fn default() -> Reno {
-        Reno { beta: 512 }
+        Reno { beta: 512, ecn_beta: 512 }
     }
 }
 
@@ -30,6 +32,10 @@ impl CongestionControl for Reno {
 
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         super::scale(window.cwnd, self.beta).max(2)
+    }
+
+    fn ssthresh_for_mark(&mut self, window: &Window, _in_flight: u32) -> u32 {
+        super::scale(window.cwnd, self.ecn_beta).max(2)
     }
 
     fn min_cwnd(&self, ssthresh: u32) -> u32 {

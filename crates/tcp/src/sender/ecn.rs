@@ -25,11 +25,12 @@ impl EcnSender {
 }
 
 impl Sender {
-    pub(super) fn enter_cwr(&mut self, now: Time) {
+    /// `marked`: for a mark; otherwise the device refused a packet.
+    pub(super) fn enter_cwr(&mut self, now: Time, marked: bool) {
         self.undo.keep_reduction();
         if self.ca_state < CaState::Cwr {
             self.undo.forget();
-            self.init_reduction(0, 0);
+            self.init_reduction(0, 0, marked);
             self.set_state(now, CaState::Cwr);
         }
     }

@@ -138,7 +138,7 @@ impl Sender {
     fn try_enter(&mut self, now: Time, arrival: &Arrival, w: &AckWork) -> bool {
         if !self.time_to_recover() {
             if self.ecn.echo && self.cc.on_ecn(&mut self.window, arrival) {
-                self.enter_cwr(now);
+                self.enter_cwr(now, true);
             }
             if self.ca_state != CaState::Cwr {
                 self.try_keep_open(now);
@@ -252,7 +252,7 @@ impl Sender {
         self.init_undo();
         if !matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
             self.undo.remember(self.current_ssthresh());
-            self.init_reduction(w.newly_acked, w.newly_sacked);
+            self.init_reduction(w.newly_acked, w.newly_sacked, false);
         }
         self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
@@ -270,8 +270,8 @@ impl Sender {
     }
 
     /// A reduction begins: RecoveryPoint (RFC 6675 §5 step 4.1), ssthresh (step 4.2, RFC 5681 §3.1 equation 4, which
-    /// is the controller's), the rule's state (Linux `tcp_init_cwnd_reduction`).
-    pub(super) fn init_reduction(&mut self, newly_acked: u32, newly_sacked: u32) {
+    /// is the controller's, for a loss or for a mark), the rule's state (Linux `tcp_init_cwnd_reduction`).
+    pub(super) fn init_reduction(&mut self, newly_acked: u32, newly_sacked: u32, marked: bool) {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
         self.dupthresh.note_recover(self.snd_nxt);
@@ -280,7 +280,10 @@ impl Sender {
         self.window.cwnd_cnt = 0;
         self.window.prior_cwnd = self.window.cwnd;
         let cwnd = self.window.cwnd;
-        self.window.ssthresh = self.cc.ssthresh(&self.window, flight);
+        self.window.ssthresh = match marked {
+            true => self.cc.ssthresh_for_mark(&self.window, flight),
+            false => self.cc.ssthresh(&self.window, flight),
+        };
         self.rule.enter(&RecoveryEntry {
             cwnd,
             ssthresh: self.window.ssthresh,

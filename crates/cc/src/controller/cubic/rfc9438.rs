@@ -38,7 +38,7 @@ pub(super) struct RfcCurve {
 
 impl RfcCurve {
     pub(super) fn new(params: &CubicParams) -> RfcCurve {
-        let permille = (params.beta * 1_000 + 512) / 1_024;
+        let permille = super::permille(params.beta);
         RfcCurve {
             beta: f64::from(permille) / 1_000.0,
             fast_convergence: params.fast_convergence,
