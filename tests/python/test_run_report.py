@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +21,6 @@ from ackclock.report import packed
 from ackclock.report.run import page, watched
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def made(name: str, **changes: object) -> Run:
@@ -156,43 +153,6 @@ def test_the_command_writes_report_and_figures_and_draws_them_again(tmp_path, mo
     assert main(["run", first, "--plot", "cwnd.png", "--plot-width", "wide"]) == 2
     assert main(["run", first, "--report", "no/such/folder.html"]) == 2
     assert "Traceback" not in capsys.readouterr().err
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-@pytest.mark.parametrize(("name", "width"), [("first", 1200), ("wishbone-4", 500), ("dumbbell-10", 1200)])
-def test_zooming_one_figure_moves_the_others(tmp_path, name, width):
-    html = report.render(page(made(name)))
-    probe = """<script>
-    const wait = () => {
-      if (!document.body.dataset.ready) return setTimeout(wait, 50);
-      const plots = [...document.querySelectorAll(".plot")];
-      Plotly.relayout(plots[0], { "xaxis.range[0]": 1, "xaxis.range[1]": 2 }).then(() => setTimeout(() => {
-        document.body.dataset.ranges = JSON.stringify(plots.map((p) => p.layout.xaxis.range));
-        document.body.dataset.wide = JSON.stringify(document.documentElement.scrollWidth <= window.innerWidth);
-      }, 300));
-    };
-    wait();
-    </script></body>"""
-    place = tmp_path / "page.html"
-    place.write_text(html.replace("</body>", probe))
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-    ]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2000", "--virtual-time-budget=60000"]
-    dom = subprocess.run(
-        [*command, "--dump-dom", place.as_uri()], check=False, capture_output=True, text=True, timeout=300
-    ).stdout
-    ranges = re.search(r'data-ranges="([^"]*)"', dom)
-    assert ranges is not None, dom[-2000:]
-    found = ranges.group(1).replace("&quot;", '"')
-    assert set(re.findall(r"\[[^\[\]]*\]", found)) == {"[1,2]"}
-    assert found.count("[1,2]") >= 4
-    assert 'data-wide="true"' in dom
 
 
 def test_rows_that_are_events_are_drawn_as_distributions(tmp_path):

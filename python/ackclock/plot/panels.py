@@ -184,6 +184,8 @@ class _Flows:
         self, look: Series, table: pl.DataFrame, column: str, scale: float, flows: Sequence[int]
     ) -> Curve | None:
         mine = table.filter(pl.col("flow").is_in(flows))
+        if column == "srtt_s":
+            mine = mine.filter(pl.col(column) > 0)  # no sample was taken before
         if not mine.height:
             return None
         value = pl.col(column).cast(pl.Float64) * scale

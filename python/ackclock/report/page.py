@@ -140,6 +140,10 @@ def items(texts: Sequence[str]) -> Prose:
     return Prose(html="<ul>" + "".join(f"<li>{escape(t, quote=False)}</li>" for t in texts) + "</ul>")
 
 
+LONG = 40
+"""Rows of a table that is shown folded."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableCell:
     """A cell of a table.
@@ -180,6 +184,11 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[TableCell | str, ...], ...]
     dense: bool = False
+
+    @property
+    def folds(self) -> bool:
+        """Whether it is so long that it opens only when it is asked for."""
+        return len(self.rows) > LONG
 
     @property
     def cells(self) -> list[list[TableCell]]:

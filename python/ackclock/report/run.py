@@ -61,7 +61,7 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
 
     record = scenario.record
     step = max(units.whole(scenario.duration, units.DURATION) // STEPS, 1_000_000)
-    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", 4 * step)):
+    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", 8 * step)):
         if units.whole(getattr(record, key), units.DURATION) == 0:
             scenario = scenario.set(f"record.{key}", f"{every} ns")
     scenario = scenario.set("record.drops", True)
@@ -133,7 +133,7 @@ def _summary(run: Run, flows: Sequence[Mapping[str, Any]]) -> str:
 
 def _conclusion(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     got = [row["goodput_bps"] or 0.0 for row in flows]
-    capacity, total = metrics.capacity_bps(run.scenario), sum(got)
+    capacity, total = metrics.capacity_bps(run.scenario), _together(flows)
     used = f", {share(total / capacity)} of what the bottleneck can carry" if 0 < total <= capacity < math.inf else ""
     for table, what in (("transactions", "transactions"), ("fetches", "fetches")):
         frame: pl.DataFrame = getattr(run, table)
@@ -145,11 +145,19 @@ def _conclusion(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[st
         return f"{names[0].split(' ', 1)[1]} carried {rate(total)}{used}."
     groups = _by_group(run, flows)
     if len(groups) > 1 and total > 0:
-        parts = [f"{label} {rate(sum(g))} ({share(sum(g) / total)})" for label, g in groups.items()]
+        parts = [f"{label} {rate(sum(g))} ({share(sum(g) / sum(got))})" for label, g in groups.items()]
         return (
             f"{_listed(parts)}: {rate(total)} together{used}. Jain's index over the flows is {metrics.jain(got):.3f}."
         )
     return f"{len(flows):,} flows carried {rate(total)}{used}. Jain's index over them is {metrics.jain(got):.3f}."
+
+
+def _together(flows: Sequence[Mapping[str, Any]]) -> float:
+    """What the flows got from the first start to the last end, bit/s: less than the sum, where not all ran all the time."""
+    if len(flows) == 1:
+        return float(flows[0]["goodput_bps"] or 0.0)
+    ran = max(row["stop_s"] for row in flows) - min(row["start_s"] for row in flows)
+    return float(8 * sum(row["bytes_acked"] for row in flows) / ran) if ran > 0 else 0.0
 
 
 def _by_group(run: Run, flows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
@@ -170,21 +178,24 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _flows(flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Block, ...]:
+    header: tuple[str, ...] = (
+        "flow",
+        "goodput",
+        "share",
+        "packets",
+        "retransmitted",
+        "timeouts",
+        "recoveries",
+        "mean RTT",
+        "least RTT",
+        "completed in",
+    )
+    if all(row["completion_s"] is None for row in flows):
+        header = header[:-1]
     table = Table(
         caption="Goodput counts what the receiver acknowledged, while the flow was open.",
-        header=(
-            "flow",
-            "goodput",
-            "share",
-            "packets",
-            "retransmitted",
-            "timeouts",
-            "recoveries",
-            "mean RTT",
-            "least RTT",
-            "completed in",
-        ),
-        rows=tuple(_flow_row(row, name, flows) for row, name in zip(flows[:SHOWN], names, strict=False)),
+        header=header,
+        rows=tuple(_flow_row(row, name, flows)[: len(header)] for row, name in zip(flows[:SHOWN], names, strict=False)),
     )
     told = [_sentence(row, name) for row, name in zip(flows, names, strict=True)] if len(flows) <= TOLD else []
     more = [paragraph(f"{len(flows) - SHOWN:,} more flows are in the tables of the run.")] if len(flows) > SHOWN else []
