@@ -89,8 +89,7 @@ pub struct Receiver {
     compressed: u8,
     dup_acks: u8,
     compressed_nxt: u64,
-    compress_soft: Time,
-    compress_hard: Time,
+    compress_at: Time,
 }
 
 impl Receiver {
@@ -139,8 +138,7 @@ impl Receiver {
             compressed: 0,
             dup_acks: 0,
             compressed_nxt: 0,
-            compress_soft: Time::NEVER,
-            compress_hard: Time::NEVER,
+            compress_at: Time::NEVER,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::flows::SENDER_PORT;
 use crate::job::Job;
 use crate::network::{Wiring, DEVICE};
 use crate::packet::{Header, Udp};
-use crate::sys::{self, Ring};
+use crate::sys::{self, Ring, Seen};
 
 /// A packet at the sending host of a traced flow.
 pub struct Row {
@@ -68,11 +68,11 @@ impl Capture {
         self.rings.iter().map(|(ring, _)| ring.fd())
     }
 
-    /// Take what the rings hold.
-    pub fn drain(&mut self) -> Result<()> {
+    /// Take what the rings hold: full blocks, at the end all of it.
+    pub fn drain(&mut self, all: bool) -> Result<()> {
         let Capture { rings, zero, file, traced, rows, failed } = self;
         for (ring, kept) in rings {
-            ring.drain(|seen| {
+            let each = |seen: Seen<'_>| {
                 let header = Header::parse(seen.head);
                 if header.is_none() && Udp::parse(seen.head).is_none() {
                     return;
@@ -91,14 +91,18 @@ impl Capture {
                 if *traced == TraceLevel::All || (*traced == TraceLevel::Flow && flow == 0) {
                     rows.push(Row { t, flow, peer, outgoing, header });
                 }
-            });
+            };
+            match all {
+                true => ring.drain_all(each),
+                false => ring.drain(each),
+            }
         }
         failed.take().map_or(Ok(()), Err)
     }
 
     /// Close the file; refuse if packets were missed.
     pub fn finish(&mut self) -> Result<()> {
-        self.drain()?;
+        self.drain(true)?;
         for (ring, _) in &self.rings {
             let lost = ring.lost()?;
             if lost > 0 {

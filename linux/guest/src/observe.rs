@@ -105,8 +105,8 @@ const CLIENTS: u64 = 2;
 const HOSTS: u64 = 16;
 /// Between two looks at the trace's buffer, ns.
 const TRACE_INTERVAL: u64 = 50_000_000;
-/// After the end, until the packet rings have handed out their last blocks.
-const LINGER: u64 = 30_000_000;
+/// After the end, so that all of its instant is over.
+const LINGER: u64 = 1_000;
 
 impl World<'_> {
     fn loop_to_the_end(&mut self) -> Result<()> {
@@ -153,7 +153,7 @@ impl World<'_> {
             }
             poll.wait(&mut ready)?;
             if ready.contains(&RING) {
-                self.capture.drain()?;
+                self.capture.drain(false)?;
             }
             if let Some(relay) = &mut self.relay {
                 // in the order of groups, whatever the order in which they were found

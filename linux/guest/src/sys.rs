@@ -362,6 +362,9 @@ pub struct Seen<'a> {
 const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 16;
 const KEPT: u32 = 160;
+/// After so many ms the kernel hands out a block that is not full: never. Its timer is a soft one, and whenever it goes off, so does
+/// every other soft timer within its slack, such as that of compressed SACKs.
+const RETIRED_AFTER: u32 = 1 << 30;
 
 impl Ring {
     /// A ring on the interface with this number, in the namespace of the calling thread.
@@ -387,7 +390,7 @@ impl Ring {
             tp_block_nr: BLOCKS as u32,
             tp_frame_size: 2048,
             tp_frame_nr: (BLOCKS * BLOCK / 2048) as u32,
-            tp_retire_blk_tov: 10,
+            tp_retire_blk_tov: RETIRED_AFTER,
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
@@ -406,7 +409,7 @@ impl Ring {
         Ok(Ring { fd, memory: memory.cast_const().cast(), block: 0 })
     }
 
-    /// Readable when a block is full or 10 ms old.
+    /// Readable when a block is full.
     pub fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
@@ -420,26 +423,37 @@ impl Ring {
             if unsafe { (&raw const (*header).block_status).read_volatile() } & libc::TP_STATUS_USER == 0 {
                 return;
             }
-            let (count, first) = unsafe { ((*header).num_pkts, (*header).offset_to_first_pkt) };
-            let mut at = first as usize;
-            for _ in 0..count {
-                let packet = unsafe { block.add(at) };
-                let h = unsafe { &*packet.cast::<libc::tpacket3_hdr>() };
-                let from = (size_of::<libc::tpacket3_hdr>() + 15) & !15;
-                let source = unsafe { &*packet.add(from).cast::<libc::sockaddr_ll>() };
-                let head = unsafe {
-                    std::slice::from_raw_parts(packet.add(h.tp_net as usize), h.tp_snaplen as usize)
-                };
-                each(Seen {
-                    t: h.tp_sec as u64 * 1_000_000_000 + h.tp_nsec as u64,
-                    outgoing: source.sll_pkttype == libc::PACKET_OUTGOING,
-                    len: h.tp_len,
-                    head,
-                });
-                at += h.tp_next_offset as usize;
-            }
+            self.read(&mut each);
             unsafe { (&raw mut (*header).block_status).write_volatile(libc::TP_STATUS_KERNEL) };
             self.block = (self.block + 1) % BLOCKS;
+        }
+    }
+
+    /// Hand out what is left, at the end: the block that the kernel still fills, too. There is one CPU, so it does not now.
+    pub fn drain_all(&mut self, mut each: impl FnMut(Seen<'_>)) {
+        self.drain(&mut each);
+        self.read(&mut each);
+    }
+
+    /// Hand out the packets of the present block.
+    fn read(&self, each: &mut impl FnMut(Seen<'_>)) {
+        let block = unsafe { self.memory.add(self.block * BLOCK) };
+        let header = unsafe { &*block.add(8).cast::<libc::tpacket_hdr_v1>() };
+        let mut at = header.offset_to_first_pkt as usize;
+        for _ in 0..header.num_pkts {
+            let packet = unsafe { block.add(at) };
+            let h = unsafe { &*packet.cast::<libc::tpacket3_hdr>() };
+            let from = (size_of::<libc::tpacket3_hdr>() + 15) & !15;
+            let source = unsafe { &*packet.add(from).cast::<libc::sockaddr_ll>() };
+            let head =
+                unsafe { std::slice::from_raw_parts(packet.add(h.tp_net as usize), h.tp_snaplen as usize) };
+            each(Seen {
+                t: h.tp_sec as u64 * 1_000_000_000 + h.tp_nsec as u64,
+                outgoing: source.sll_pkttype == libc::PACKET_OUTGOING,
+                len: h.tp_len,
+                head,
+            });
+            at += h.tp_next_offset as usize;
         }
     }
 

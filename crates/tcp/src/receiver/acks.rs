@@ -154,31 +154,29 @@ impl Receiver {
             return;
         }
         self.compressed += 1;
-        if self.compress_soft == Time::NEVER {
+        if self.compress_at == Time::NEVER {
             let (rtt, _) = self.window.measured();
             let rtt = if srtt > Span::ZERO { rtt.min(srtt) } else { rtt };
-            self.compress_soft = now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY);
-            self.compress_hard = self.compress_soft + COMPRESS_SLACK;
+            // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) takes all of its slack: an arrival meanwhile is no reason to look at it.
+            self.compress_at =
+                now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY) + COMPRESS_SLACK;
             if self.delack_runs <= now {
                 self.delack_runs = Time::NEVER; // it went off and found nothing
             }
-        } else if now > self.compress_soft {
-            // A range timer fires with the first interrupt after its soft expiry; an arrival is one.
-            self.now = true;
         }
     }
 
     /// Earliest deadline of this half.
     #[inline]
     pub fn deadline(&self) -> Time {
-        let held_back = self.compress_hard != Time::NEVER;
-        self.delack_at.min(self.compress_hard).min(if held_back { self.delack_runs } else { Time::NEVER })
+        let held_back = self.compress_at != Time::NEVER;
+        self.delack_at.min(self.compress_at).min(if held_back { self.delack_runs } else { Time::NEVER })
     }
 
     /// Whether what is held back leaves at `now`.
     #[inline]
     pub fn releases(&self, now: Time) -> bool {
-        self.compress_hard <= now
+        self.compress_at <= now
     }
 
     /// Timers that are due make an ACK due.
@@ -199,7 +197,7 @@ impl Receiver {
                 self.now = true;
             }
         }
-        if self.compress_hard <= now {
+        if self.compress_at <= now {
             self.now = true;
         }
     }
@@ -223,7 +221,6 @@ impl Receiver {
         (self.pushed, self.pushed_twice) = (false, false);
         (self.delack_at, self.delack_set) = (Time::NEVER, Time::NEVER);
         self.compressed = 0;
-        self.compress_soft = Time::NEVER;
-        self.compress_hard = Time::NEVER;
+        self.compress_at = Time::NEVER;
     }
 }

@@ -147,3 +147,19 @@ fn what_is_held_back_leaves_before_a_segment_of_the_same_nanosecond() {
     peer.receiver.quick = 0;
     assert!(peer.segment(45, false).is_empty(), "which is held back in its turn");
 }
+
+#[test]
+fn an_arrival_within_the_slack_releases_nothing() {
+    let mut peer = Peer::after(40);
+    for n in 41..45 {
+        peer.receiver.quick = 0;
+        peer.segment(n, false);
+    }
+    let due = peer.receiver.deadline();
+    peer.now = Time(due.0 - 5_000);
+    peer.receiver.quick = 0;
+    assert!(peer.segment(45, false).is_empty(), "the timer of 1 ms and 10 us of slack runs for all of both");
+    assert_eq!(peer.receiver.deadline(), due);
+    peer.wait();
+    assert_eq!(peer.acks(), [(40, vec![(41, 46)])]);
+}
