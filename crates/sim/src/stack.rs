@@ -77,6 +77,10 @@ stack! {
     response_carries_ack: bool = FLAG => |config, on| config.responder_delays_acks = on;
     /// In slow start the window grows by one segment per ACK, not by the segments acknowledged (as Linux did until 2015).
     count_acks: bool = FLAG => |config, on| config.count_acks = on;
+    /// The receiver cheats: it acknowledges each segment in so many pieces.
+    ack_splits: u32 = Takes::Whole(1, 100) => |config, pieces| config.ack_splits = pieces;
+    /// The receiver cheats: it never echoes marks.
+    hide_marks: bool = FLAG => |config, on| config.hide_marks = on;
     /// Reordering degree that a connection begins with, segments (a Linux route's `reordering`).
     reordering: u32 = Takes::Whole(1, 300) => |config, segments| config.reordering = segments;
     /// Tail loss probes.

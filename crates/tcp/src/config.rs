@@ -232,6 +232,10 @@ pub struct Config {
     pub next_seg_rules: bool,
     /// Grow by ACKs instead of segments acknowledged (Linux before the stretch-ACK fixes of 2015).
     pub count_acks: bool,
+    /// Each segment is acknowledged in so many pieces; 1 = honestly.
+    pub ack_splits: u32,
+    /// Marks are never echoed.
+    pub hide_marks: bool,
     /// cwnd never exceeds what is in flight by more than `dup_thresh` after an ACK that is dubious (Linux up to 3.1
     /// `tcp_moderate_cwnd`).
     pub moderate_open: bool,
@@ -380,6 +384,8 @@ impl Config {
             undo: false,
             next_seg_rules: false,
             count_acks: false,
+            ack_splits: 1,
+            hide_marks: false,
             moderate_open: false,
             full_ack_ends: false,
             idle_restart: true, // RFC 5681 §4.1

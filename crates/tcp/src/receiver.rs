@@ -6,6 +6,7 @@
 //! and while it grows Linux acknowledges every segment: that is what makes its early ACK trains.
 
 mod acks;
+mod cheats;
 mod ecn;
 mod reassembly;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::config::{Config, DelayedAck};
 use crate::rwnd::{ReceiveWindow, FIRST_MSS};
 use crate::ticks::Ticks;
 use acks::DELACK_MAX;
+use cheats::Split;
 use ecn::ExactEcho;
 
 /// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
@@ -73,6 +75,9 @@ pub struct Receiver {
     /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
     pub echo_marks: bool,
     exact: Option<ExactEcho>,
+    /// Cheats: ACKs in pieces, marks not echoed.
+    split: Option<Split>,
+    hides_marks: bool,
     ato: Span,
     last_data: Time,
     quick: u32,
@@ -125,6 +130,8 @@ impl Receiver {
             fin_waits: false,
             report_duplicates: config.dsack,
             echo_marks: false,
+            split: Split::new(config.ack_splits),
+            hides_marks: config.hide_marks,
             exact: config.controller.needs().exact_ecn.then(ExactEcho::default),
             ato: Span::ZERO,
             last_data: Time::ZERO,
@@ -461,6 +468,12 @@ impl Receiver {
         }
         if self.timestamps {
             seg.ts_ecr = self.ts_recent;
+        }
+        if let (Some(split), None) = (&mut self.split, &early) {
+            if let Some(ack) = split.next(self.rcv_wup, self.rcv_nxt, self.rcv_mss) {
+                seg.ack = ack;
+                return; // the rest is still due
+            }
         }
         if let Some((sack, _)) = early {
             seg.sack = sack;

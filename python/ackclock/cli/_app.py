@@ -717,6 +717,37 @@ def evaluate(
 
 
 @app.command()
+def conform(
+    controller: Annotated[
+        str, typer.Argument(metavar="NAME|FILE.py:CLASS", help="A controller by name, or your own.", show_default=False)
+    ],
+    pack: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ccwg-bbr-06|c4|quiche-bbr2", help="Only cases of this source (default: all). Repeatable."
+        ),
+    ] = None,
+    case: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this case. Repeatable.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
+    ] = None,
+    junit: Annotated[str | None, typer.Option(metavar="FILE", help="Write the outcomes as JUnit XML.")] = None,
+    json: Json = False,
+) -> int:
+    """Run published test cases for congestion controllers. Exit code 1 if one fails."""
+    from ackclock.cli import _conform
+
+    return _conform.run(
+        controller,
+        packs=pack or [],
+        cases=case or [],
+        options=option or [],
+        junit=_path(junit, "--junit"),
+        as_json=json,
+    )
+
+
+@app.command()
 def diff(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Scenario (TOML).", show_default=False)] = None,
     seed: Annotated[

@@ -127,17 +127,17 @@ def _plan(controller: str, asked: Options) -> Plan:
     from ackclock.evaluate.harness import REFERENCE
 
     scale = _scale(asked)
-    options = dict(_option(text) for text in asked.options)
-    name = _checked(controller, options, "CONTROLLER")
+    options = dict(option_of(text) for text in asked.options)
+    name = checked(controller, options, "CONTROLLER")
     if options:
         name += " (" + ", ".join(f"{k}={v}" for k, v in options.items()) + ")"
     rival = None
     if asked.rival is not None:
         if asked.rival == REFERENCE:
             raise InputError(f"--rival: found {quote(REFERENCE)}, the reference anyway; allowed: another controller")
-        rival = Arm(role="rival", name=_checked(asked.rival, {}, "--rival"), controller=_resolved(asked.rival))
+        rival = Arm(role="rival", name=checked(asked.rival, {}, "--rival"), controller=resolved(asked.rival))
     plan = Plan(
-        candidate=Arm(role="candidate", name=name, controller=_resolved(controller), options=options),
+        candidate=Arm(role="candidate", name=name, controller=resolved(controller), options=options),
         rival=rival,
         scale=scale,
         only=_only(asked),
@@ -147,13 +147,14 @@ def _plan(controller: str, asked: Options) -> Plan:
     return plan
 
 
-def _resolved(controller: str) -> str:
+def resolved(controller: str) -> str:
+    """The name with its file as seen from anywhere."""
     from ackclock.own import anchored, named
 
     return anchored(controller, Path.cwd()) if named(controller) else controller
 
 
-def _checked(controller: str, options: Mapping[str, Any], what: str) -> str:
+def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     """The name of a controller, which exists and obeys the rules of all controllers."""
     from ackclock.controllers import check
     from ackclock.errors import ScenarioError
@@ -168,14 +169,15 @@ def _checked(controller: str, options: Mapping[str, Any], what: str) -> str:
         place = what if error.key.endswith("congestion_control") else "--option"
         raise InputError(f"{place}: found {error.found}; allowed: {error.allowed}") from None
     if named(controller):
-        made = described(_resolved(controller), options).load()
+        made = described(resolved(controller), options).load()
         if isinstance(made, type):
             check(made)
         return short(controller)
     return controller
 
 
-def _option(text: str) -> tuple[str, bool | float | str]:
+def option_of(text: str) -> tuple[str, bool | float | str]:
+    """An option of a controller."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise InputError(f"--option: found {quote(text)}; allowed: NAME=VALUE")

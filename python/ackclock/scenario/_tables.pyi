@@ -669,6 +669,10 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """The end that is connected to delays its ACKs whatever `delayed_ack` says, so that its response carries the ACK of the request."""
     count_acks: bool | None = None
     """In slow start the window grows by one segment per ACK, not by the segments acknowledged (as Linux did until 2015)."""
+    ack_splits: int | None = None
+    """The receiver cheats: it acknowledges each segment in so many pieces."""
+    hide_marks: bool | None = None
+    """The receiver cheats: it never echoes marks."""
     reordering: int | None = None
     """Reordering degree that a connection begins with, segments (a Linux route's `reordering`)."""
     tlp: bool | None = None

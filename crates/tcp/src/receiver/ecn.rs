@@ -15,6 +15,7 @@ impl Receiver {
     /// A mark of congestion arrived, or the peer's word that it reduced (Linux `tcp_ecn_check_ce`,
     /// `tcp_ecn_accept_cwr`).
     pub fn on_marks(&mut self, ce: bool, cwr: bool, data: bool) {
+        let ce = ce && !self.hides_marks;
         if let Some(exact) = &mut self.exact {
             if data && exact.ce != ce {
                 // the state changes: what waits for an ACK is acknowledged with the former one (RFC 8257 §3.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ackclock.evaluate import measure
 from ackclock.evaluate.frame import VOICE, about, cell, dumbbell, flows, grid, path_id
@@ -88,6 +89,29 @@ def _real_time() -> Iterator[Cell]:
             )
 
 
+def _cheated() -> Iterator[Cell]:
+    """Two flows of the candidate; the receiver of one of them cheats."""
+    marking: dict[str, Any] = {"queue": {"kind": "codel", "ecn": True}}
+    cheats: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
+        ("split-acks", "each segment acknowledged in 5 pieces", {"ack_splits": 5}, {}),
+        ("hidden-marks", "marks hidden, CoDel", {"ecn": "ask", "hide_marks": True}, marking),
+    )
+    for name, said, stack, more in cheats:
+        honest = {k: v for k, v in stack.items() if k == "ecn"}
+        groups = [flows("honest", rtt_ms=40, stack=honest), flows("cheat", rtt_ms=40, stack=stack)]
+        made = dumbbell(groups, mbit=10, rtt_ms=40, bdp=4 if more else 1, **more)
+        yield cell(name, made, about(10, 40, 4 if more else 1, said), scale="quick")
+
+
+def _gain(t: Tables, _: Cell) -> dict[int, float]:
+    honest = t.group("honest", "goodput_bps")
+    return {s: v / honest[s] for s, v in t.group("cheat", "goodput_bps").items() if honest.get(s)}
+
+
+def _its_own(of: measure.Of) -> measure.Of:
+    return lambda t, c: of(t, c) if c.about.get("victim") == "traffic" else {}
+
+
 def _unresponsive() -> Iterator[Cell]:
     other = {"name": "unresponsive", "workload": {"kind": "constant-rate", "rate": "5 Mbit/s"}}
     for bdp in (1, 4):
@@ -154,11 +178,12 @@ ROWS = (
         level="SHOULD",
         title="Misbehaving nodes",
         quote="SHOULD explore how the algorithm performs with non-compliant senders, receivers, or routers",
-        cells=tuple(_unresponsive()),
+        cells=(*_cheated(), *_unresponsive()),
         measures=(
-            Measure(name="its utilisation", of=measure.utilisation("candidate"), better="more", margin=0.05),
-            Measure(name="its loss", of=measure.column("loss_share", "candidate"), better="less", margin=0.01),
+            Measure(name="a cheat's goodput by an honest flow's", unit="", of=_gain, better="less", margin=0.1),
+            Measure(name="its utilisation", of=_its_own(measure.utilisation("candidate")), better="more", margin=0.05),
+            Measure(name="its loss", of=_its_own(measure.column("loss_share", "candidate")), better="less", margin=0.01),
         ),
-        needs=("cheating receivers: split and optimistic ACKs, hidden marks",),
+        needs=("receivers that acknowledge what has not arrived",),
     ),
 )  # fmt: skip

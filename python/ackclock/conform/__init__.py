@@ -1,0 +1,6 @@
+"""Published test cases for congestion controllers, as data: a scenario, a predicate, a source. What a controller makes of them."""
+
+from ackclock.conform.harness import Outcome, Result, conform
+from ackclock.conform.packs import Case, Pack, names, pack
+
+__all__ = ["Case", "Outcome", "Pack", "Result", "conform", "names", "pack"]

@@ -1,0 +1,35 @@
+"""Receivers that cheat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ackclock
+
+
+def run(cheat: dict[str, Any], *, seconds: int = 20, queue: dict[str, Any] | None = None, **flow: Any) -> ackclock.Run:
+    """An honest flow and one whose receiver cheats, over 10 Mbit/s."""
+    link = {"rate": "10 Mbit/s", "delay": "20 ms", "queue": queue or {"kind": "drop-tail", "limit": "1 BDP"}}
+    both = {"congestion_control": "reno", **flow}
+    stack = both.pop("stack", {})
+    groups = [{**both, "stack": stack}, {**both, "stack": {**stack, **cheat}}]
+    scenario = {"duration": f"{seconds} s", "network": {"bottleneck": link}, "flows": groups}
+    return ackclock.run(ackclock.Scenario.from_dict(scenario), seed=1)
+
+
+@pytest.mark.parametrize("counts_acks", [False, True])
+def test_split_acks_gain_nothing(counts_acks: bool) -> None:
+    """An ACK counts only if it acknowledges a whole segment, even where ACKs are counted (Linux FLAG_DATA_ACKED)."""
+    made = run({"ack_splits": 5}, seconds=60, stack={"count_acks": counts_acks})
+    got = made.flows["goodput_bps"]
+    assert 0.6 < got[1] / got[0] < 1.5
+    assert made.flows["acks_received"][1] > 3 * made.flows["acks_received"][0]
+
+
+def test_hidden_marks_are_never_obeyed() -> None:
+    queue = {"kind": "codel", "ecn": True}
+    honest, cheated = (run(c, queue=queue, stack={"ecn": "ask"}) for c in ({}, {"hide_marks": True}))
+    assert 0.7 < honest.flows["goodput_bps"][1] / honest.flows["goodput_bps"][0] < 1.4
+    assert cheated.flows["goodput_bps"][1] > 3 * cheated.flows["goodput_bps"][0]
