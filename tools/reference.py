@@ -18,6 +18,9 @@ A scenario is a TOML file, or the same keys given to `ackclock.Scenario`. Quanti
 propagation delay, in packets of 1500 bytes plus framing, rounded. Bytes and packets are whole; a probability is a
 percentage or a number from 0 to 1 without quotes. `ackclock schema` prints the same as JSON Schema, `ackclock
 list` says what each name stands for. This page is written by `make docs`.
+
+`ackclock schema > scenario.schema.json` gives editors what they need to complete keys and to mark mistakes. A file whose first line is
+`#:schema ./scenario.schema.json` is checked while it is written, by editors that use Taplo (Even Better TOML in VS Code).
 """
 
 

@@ -199,45 +199,20 @@ def describe(*dimensions: Dimension, zero: bool = False) -> str:
     return f"{kinds}{sign} with its unit written out, e.g. {examples} (units: {units})"
 
 
-def pattern(*dimensions: Dimension, zero: bool = False, parts: bool = False) -> str:
-    """Regular expression (ECMA 262) of what `parse` takes; near the greatest value it lets a little more through."""
-    fraction = r"(?:\.[0-9]+)?"
-    less = r"0+\.0*[1-9][0-9]*"
-    alternatives = []
-    for dimension in dimensions:
-        # Units of equal size share an alternative.
-        for factor in dict.fromkeys(dimension.units.values()):
-            names = "|".join(re.escape(name) for name, size in dimension.units.items() if size == factor)
-            digits = len(str(int(dimension.largest / factor)))
-            many = rf"0*[1-9][0-9]{{0,{digits - 1}}}"
-            plain = (
-                rf"{many}(?:\.0+)?"
-                if dimension.indivisible and not parts and factor == 1
-                else rf"{many}{fraction}|{less}"
-            )
-            large = "|".join(f"0?{e}" if e < 10 else str(e) for e in range(digits))
-            numbers = [
-                plain,
-                rf"{many}{fraction}[eE]\+?(?:{large})",
-                rf"{less}[eE]\+?[0-9]{{1,2}}",
-                rf"(?:0*[1-9][0-9]*{fraction}|{less})[eE]-[0-9]{{1,2}}",
-            ]
-            alternatives.append(rf"\+?(?:{'|'.join(numbers)})\s*(?:{names})")
-    if zero:
-        names = "|".join(re.escape(name) for d in dimensions for name in d.units)
-        alternatives.append(rf"[+-]?0+(?:\.0+)?(?:[eE][+-]?[0-9]{{1,2}})?\s*(?:{names})")
-    return rf"^\s*(?:{'|'.join(alternatives)})\s*$"
+NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
+"""Regular expression (ECMA 262) of a number without its sign."""
 
 
-SHARE_PATTERN = (
-    r"^\s*(?:[+-]?0+(?:\.0+)?(?:[eE][+-]?[0-9]{1,2})?"
-    r"|\+?0*100(?:\.0+)?"
-    r"|\+?0*[0-9]{1,2}(?:\.[0-9]+)?"
-    r"|\+?0*[0-9]{1,2}(?:\.[0-9]+)?[eE]\+?0?[0-2]"
-    r"|\+?0+\.[0-9]+[eE]\+?[0-9]{1,2}"
-    r"|\+?[0-9]+(?:\.[0-9]+)?[eE]-[0-9]{1,2})\s*%\s*$"
-)
-"""Regular expression (ECMA 262) of the percentages that `parse_share` takes."""
+def pattern(*dimensions: Dimension, zero: bool = False) -> str:
+    """Regular expression (ECMA 262) of a number and a unit, short enough to be read in an editor; `parse` knows the bounds."""
+    names = "|".join(re.escape(name) for d in dimensions for name in d.units)
+    above_zero = "" if zero else r"(?=[0.]*[1-9])"
+    sign = r"(?:\+?|-(?=[0.]*[^0-9.]))" if zero else r"\+?"
+    return rf"^\s*{sign}{above_zero}{NUMBER}\s*(?:{names})\s*$"
+
+
+SHARE_PATTERN = r"^\s*\+?(?:0*100(?:\.0+)?|0*[0-9]{1,2}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?|-0+(?:\.0+)?)\s*%\s*$"
+"""Regular expression (ECMA 262) of percentages; `parse_share` knows what those with an exponent come to."""
 
 
 def whole(value: object, dimension: Dimension) -> int:

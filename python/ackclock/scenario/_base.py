@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, cast, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -57,6 +57,9 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     # Not visible to the type checker, which shall see the signature that pydantic gives each table.
+    # keys that people look for here, and where they are
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+
     if not TYPE_CHECKING:
 
         def __init__(self, /, **data: Any) -> None:
@@ -75,6 +78,8 @@ class Table(BaseModel):
                 if key not in cls.model_fields:
                     near = nearest(str(key), cls.model_fields)
                     hint = f', did you mean "{near}"?' if near else ""
+                    if key in cls.elsewhere:
+                        hint = f" here, which is said by {cls.elsewhere[key]}"
                     raise ScenarioError(
                         key=str(key), found=f"an unknown key{hint}", allowed=", ".join(cls.model_fields)
                     )
@@ -225,7 +230,7 @@ class Quantity:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {
             "type": "string",
-            "pattern": units.pattern(*self.dimensions, zero=self.zero, parts=self.parts),
+            "pattern": units.pattern(*self.dimensions, zero=self.zero),
             "examples": [self.example] if self.example else [d.example for d in self.dimensions],
         }
 

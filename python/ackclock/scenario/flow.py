@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -31,8 +32,19 @@ KERNEL = "kernel:"
 """What the name of a controller begins with that only a Linux kernel has."""
 
 
+_ACCESS = 'network.access_list with topology "wishbone": the senders\' links, which the flows take in turn'
+
+
 class Flows(Table):
     """A group of flows that are alike."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("access", "rtt", "delay", "rate", "loss"), _ACCESS),
+        "duration": "start and stop",
+        "bytes": "workload, of kind transfer or fetch",
+        "controller": "congestion_control",
+        "initial_window": "stack.initial_window",
+    }
 
     count: Count = 1
     """How many."""

@@ -341,7 +341,6 @@ def test_schema_takes_every_scenario(path):
     [
         ("duration", "-1 s"),
         ("duration", "0 s"),
-        ("duration", "1e13 s"),
         ("duration", "2 S"),
         (LOSS, {"kind": "bernoulli", "p": "101 %"}),
         (LOSS, {"kind": "bernoulli", "p": "1"}),
@@ -349,7 +348,7 @@ def test_schema_takes_every_scenario(path):
         ("flows.0.count", 0),
         ("flows.0.stack.beta", 1.0),
         ("flows.0.stack.smss", "-5 bytes"),
-        (f"{QUEUE}.limit", "1.5 packets"),
+        (f"{QUEUE}.limit", "1.5 pkts"),
         (f"{QUEUE}.limit", "0 BDP"),
     ],
 )
@@ -365,6 +364,13 @@ def test_schema_refuses_what_the_package_refuses(minimal, key, value):
     assert matches(schema, schema, scenario.to_dict() | {"flows": list(map(dict, scenario.to_dict()["flows"]))})
     here[last] = value
     assert not matches(schema, schema, minimal)
+
+
+def test_a_key_that_is_elsewhere_says_where(minimal):
+    with pytest.raises(
+        ScenarioError, match=r"flows\.0\.access: found an unknown key here, which is said by network\.access_list"
+    ):
+        Scenario.from_dict({**minimal, "flows": [{"access": {"delay": "5 ms"}}]})
 
 
 def test_a_byte_order_mark_is_no_statement(tmp_path, minimal):
