@@ -14,7 +14,7 @@ import tempfile
 import tomllib
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from draw import Draw, one_line
 
@@ -50,8 +50,9 @@ def _make() -> dict[str, list[str]]:
         tables=("flows",),
     )
     executor = sweeps.Threads(1)
-    sweeps.run(sweep, _WHOLE, executor)
+    _, status = sweeps.run(sweep, _WHOLE, executor)
     executor.close()
+    assert status.done == 4, status
     for table in ("runs", "flows"):
         place = _OUTSIDE / table / "part-000001.parquet"
         place.parent.mkdir(parents=True)
@@ -68,9 +69,11 @@ TABLES = sorted(COLUMNS)
 
 with closing(sqlite3.connect(_WHOLE / "state.sqlite")) as _db:
     DATABASE = _db.serialize()
-# One connection, on which an input is a transaction taken back, so that statements are compiled once, not for each input.
-_kept = sqlite3.connect(":memory:", isolation_level=None, cached_statements=1024)
-_kept.deserialize(DATABASE)
+# Connections on which an input is a transaction taken back, so that statements are compiled once, not for each input; the
+# second is for inputs that change the schema, which makes SQLite compile them anew.
+_kept = [sqlite3.connect(":memory:", isolation_level=None, cached_statements=1024) for _ in range(2)]
+for _db in _kept:
+    _db.deserialize(DATABASE)
 SWEEP = (_WHOLE / "sweeps" / "k" / "sweep.toml").read_bytes()
 
 
@@ -109,14 +112,16 @@ def _database(draw: Draw) -> bool:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
             db.deserialize(bytes(whole))
             return _read(db)
+    alterations = [_alteration(draw) for _ in range(edits)]
+    db = _kept[any(alteration.of_schema for alteration in alterations)]
     try:
-        _kept.execute("BEGIN")
-        for _ in range(edits):
-            _alter(_kept, draw)
-        return _read(_kept)
+        db.execute("BEGIN")
+        for alter in alterations:
+            alter(db)
+        return _read(db)
     finally:
-        if _kept.in_transaction:  # SQLite ends it itself after some errors
-            _kept.execute("ROLLBACK")
+        if db.in_transaction:  # SQLite ends it itself after some errors
+            db.execute("ROLLBACK")
 
 
 def _read(db: sqlite3.Connection) -> bool:
@@ -184,7 +189,7 @@ def _edit(store: Path, draw: Draw) -> None:
     kind = draw.byte() % 16
     if kind < 11:
         with closing(sqlite3.connect(store / "state.sqlite", isolation_level=None)) as db:
-            _alter(db, draw)
+            _alteration(draw)(db)
         return
     name = draw.one(
         ["state.sqlite", "sweeps/k/sweep.toml", "sweeps/k/cells.parquet", "data/1/runs/part-000001.parquet"]
@@ -198,34 +203,49 @@ def _edit(store: Path, draw: Draw) -> None:
     place.write_bytes(data)
 
 
-def _alter(db: sqlite3.Connection, draw: Draw) -> None:
+class _Alteration(NamedTuple):
     """One statement that no store makes."""
-    kind = draw.byte() % 16
-    table = draw.one(TABLES)
-    column = draw.one(COLUMNS[table])
-    value = draw.one(VALUES)
-    statement = {
-        0: f"DELETE FROM {table}",
-        1: f"DROP TABLE {table}",
-        2: f"ALTER TABLE {table} RENAME COLUMN {column} TO x",
-        3: f"INSERT INTO {table} SELECT * FROM {table}",
-        4: f"UPDATE {table} SET {column} = (SELECT max({column}) FROM {table})",
-    }.get(kind)
-    try:
-        if statement is not None:
-            db.execute(statement)
-            return
-        # the types of the columns are no bound: a table may have been made anew without them
-        if kind == 5:
-            db.execute(f"CREATE TABLE y AS SELECT * FROM {table}")
-            db.execute(f"DROP TABLE {table}")
-            db.execute(f"ALTER TABLE y RENAME TO {table}")
-        if kind < 12:
-            db.execute(f"UPDATE {table} SET {column} = ?", (value,))
-        else:
-            db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, 1 + draw.byte() % 4))
-    except (sqlite3.Error, UnicodeDecodeError):
-        pass  # so nothing is altered
+
+    kind: int
+    table: str
+    column: str
+    value: Any
+    row: int
+
+    @property
+    def of_schema(self) -> bool:
+        return self.kind in (1, 2, 5)
+
+    def __call__(self, db: sqlite3.Connection) -> None:
+        kind, table, column, value, row = self
+        statement = {
+            0: f"DELETE FROM {table}",
+            1: f"DROP TABLE {table}",
+            2: f"ALTER TABLE {table} RENAME COLUMN {column} TO x",
+            3: f"INSERT INTO {table} SELECT * FROM {table}",
+            4: f"UPDATE {table} SET {column} = (SELECT max({column}) FROM {table})",
+        }.get(kind)
+        try:
+            if statement is not None:
+                db.execute(statement)
+                return
+            # the types of the columns are no bound: a table may have been made anew without them
+            if kind == 5:
+                db.execute(f"CREATE TABLE y AS SELECT * FROM {table}")
+                db.execute(f"DROP TABLE {table}")
+                db.execute(f"ALTER TABLE y RENAME TO {table}")
+            if kind < 12:
+                db.execute(f"UPDATE {table} SET {column} = ?", (value,))
+            else:
+                db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, row))
+        except (sqlite3.Error, UnicodeDecodeError):
+            pass  # so nothing is altered
+
+
+def _alteration(draw: Draw) -> _Alteration:
+    kind, table = draw.byte() % 16, draw.one(TABLES)
+    column, value = draw.one(COLUMNS[table]), draw.one(VALUES)
+    return _Alteration(kind, table, column, value, 1 + draw.byte() % 4 if kind >= 12 else 0)
 
 
 def _exchange(data: bytearray, draw: Draw) -> None:
