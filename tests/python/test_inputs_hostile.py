@@ -134,4 +134,4 @@ def test_a_large_trace_is_read_in_little_memory(folder: Path) -> None:
     )
     count, mib = map(int, done.stdout.split())
     assert count == 16 * 2**20 - 2
-    assert mib < 600
+    assert mib < 300

@@ -14,7 +14,8 @@ use crate::spec::{CapturePoint, FlowGroup, Scenario, Topology, TraceLevel};
 use crate::starts;
 use crate::workload::{Asks, Place};
 
-/// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded.
+/// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded. What
+/// waits for a host that stalls, or is reordered by seconds, is not in it; [`crate::bounds`] ends what comes to need more.
 /// Nothing is built, so that a scenario beyond all bounds is refused at once; sums are floats, so that none overflows.
 pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let flows = flows(scenario);
@@ -22,7 +23,9 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let carried = carried(scenario);
 
     let per_packet = (size_of::<Packet>() + 8) as f64 * GROWTH + SCOREBOARD_BYTES;
-    let network = held(scenario).min(carried) * per_packet + links * LINK_BYTES;
+    let excess = excess(scenario);
+    let piled = if any_unlimited(scenario) { excess * DATAGRAM_BYTES } else { 0.0 };
+    let network = held(scenario).min(carried) * per_packet + piled + links * LINK_BYTES;
     let connections = flows * (2.0 * size_of::<Connection>() as f64 + CONNECTION_BYTES);
 
     let record = &scenario.record;
@@ -54,7 +57,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     // data and ACKs
     let capture =
         (record.capture != CapturePoint::None) as u8 as f64 * carried * 2.0 * size_of::<Captured>() as f64;
-    let drops = record.drops as u8 as f64 * carried / 10.0 * size_of::<Packet>() as f64 * COPIES;
+    let drops = record.drops as u8 as f64 * (carried / 10.0 + excess) * size_of::<Packet>() as f64 * COPIES;
     let performance = record.performance as u8 as f64 * flows * PERFORMANCE_BYTES;
     let workloads = workloads(scenario);
     (BASE_BYTES + network + connections + sampled + trace + vars + capture + drops + performance + workloads)
@@ -102,6 +105,28 @@ fn held(scenario: &Scenario) -> f64 {
     shared + scenario.flows.iter().map(own).sum::<f64>()
 }
 
+/// Datagrams of sources that nothing holds back, beyond what the bottleneck lets through: they wait or are dropped.
+fn excess(scenario: &Scenario) -> f64 {
+    let of = |group: &FlowGroup| {
+        let workload = group.workload.params();
+        match workload.asks(Span(scenario.duration_ns)) {
+            Asks::Regardless(each) if !workload.has_own_path() => starts::members(group) as f64 * each,
+            _ => 0.0,
+        }
+    };
+    let sent: f64 = scenario.flows.iter().map(of).sum();
+    (sent - bottleneck(scenario)).max(0.0)
+}
+
+/// Whether a link has a queue without a limit.
+fn any_unlimited(scenario: &Scenario) -> bool {
+    let network = &scenario.network;
+    let shape = [&network.access, &network.bottleneck, &network.egress];
+    let listed = network.access_list.iter().chain(network.links.iter().map(|named| &named.link));
+    let unlimited = |link: &LinkParams| link.queue.as_ref().and_then(QueueConfig::limit).is_none();
+    shape.into_iter().flatten().chain(listed).any(unlimited)
+}
+
 /// The greatest rate that a link has for long, bit/s; `None` = infinite.
 fn peak_bps(link: &LinkParams) -> Option<u64> {
     let rate = link.greatest_rate();
@@ -129,16 +154,20 @@ fn carried_by_flow_0(scenario: &Scenario) -> f64 {
 }
 
 fn carried_by(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
-    let (duration, flows) = (Span(scenario.duration_ns), flows as f64);
-    let network = &scenario.network;
-    let slowest = network.bottleneck.iter().filter_map(peak_bps).min();
-    let graph = network.links.iter().filter_map(|l| peak_bps(&l.link)).max();
-    let link = packets(slowest.or(graph).unwrap_or(FASTEST_BPS), duration.0 as f64);
+    let (duration, flows, link) = (Span(scenario.duration_ns), flows as f64, bottleneck(scenario));
     match group.workload.params().asks(duration) {
         Asks::Everything => link,
         Asks::Packets(each) => (flows * each).min(link + flows),
         Asks::Regardless(each) => flows * each,
     }
+}
+
+/// Full packets that the bottleneck lets through.
+fn bottleneck(scenario: &Scenario) -> f64 {
+    let network = &scenario.network;
+    let slowest = network.bottleneck.iter().filter_map(peak_bps).min();
+    let graph = network.links.iter().filter_map(|l| peak_bps(&l.link)).max();
+    packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns as f64)
 }
 
 /// What workloads leave behind and have open.
@@ -172,6 +201,8 @@ const PERFORMANCE_BYTES: f64 = 262_144.0;
 pub const CONNECTION_BYTES: f64 = (8 << 10) as f64;
 /// What sender and receiver remember of a packet in flight.
 const SCOREBOARD_BYTES: f64 = 256.0;
+/// A datagram that waits, in a ring that grows.
+const DATAGRAM_BYTES: f64 = 2.0 * (size_of::<Packet>() + 8) as f64;
 /// A ring that grows is up to twice as large as needed, and thrice while it is copied.
 const GROWTH: f64 = 3.0;
 /// Rows, growth of their vector, and columns made of them.

@@ -123,6 +123,8 @@ def status(target: Path, *, out: Path | None, as_json: bool) -> None:
     named = {} if found["at_work"] else {"running": "interrupted"}
     counts = ", ".join(f"{n:,} {named.get(state, state)}" for state, n in found["runs"].items() if n) or "no runs"
     typer.echo(f"{found['sweep']}: {found['total']:,} runs: {counts}")
+    for lost in found["lost"]:
+        typer.echo(f"lost: {lost}; `ackclock sweep resume` makes them again")
     for failure in found["failures"]:
         typer.echo(f"failed: scenario {failure['scenario'][:12]}, seed {failure['seed']}: {failure['error']}")
 
@@ -377,6 +379,7 @@ def _status_json(folder: Path, name: str) -> dict[str, Any]:
         if not name:
             name = sweeps.sweep_of(store).name
         counts = store.counts(name)
+        lost = [] if is_held(folder) else [str(damage) for damage in store.missing()]
         failures = [{"scenario": h, "seed": s, "error": e} for h, s, e in store.failures(name)]
     return {
         "sweep": name,
@@ -384,5 +387,6 @@ def _status_json(folder: Path, name: str) -> dict[str, Any]:
         "at_work": is_held(folder),
         "total": sum(counts.values()),
         "runs": counts,
+        "lost": lost,
         "failures": failures,
     }

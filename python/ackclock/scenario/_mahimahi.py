@@ -17,6 +17,9 @@ LARGEST_FILE = 128 * 2**20
 LONGEST_MS = 3_600_000
 """Length of the longest trace that is read, ms."""
 
+_AT_ONCE = 2**22
+"""Lines counted at once."""
+
 _LINE = "a whole number of milliseconds in each line"
 
 _LINES = re.compile(rb"(?:[0-9]{1,9}+\r?+\n)*+(?:[0-9]{1,9}+)?+")
@@ -94,8 +97,10 @@ def _read(path: str, *stamp: int) -> Opportunities:  # noqa: ARG001 - part of th
             found=f"{last} ms as the trace's end",
             allowed=f"1 to {LONGEST_MS} ms",
         )
-    counts = np.bincount(times, minlength=last + 1).tolist()
-    return Opportunities(counts=tuple(counts), sha256=hashlib.sha256(data).hexdigest())
+    counts = np.zeros(last + 1, dtype=np.int64)
+    for start in range(0, len(times), _AT_ONCE):  # numpy makes numbers of twice the size of what it counts
+        counts += np.bincount(times[start : start + _AT_ONCE], minlength=last + 1)
+    return Opportunities(counts=tuple(counts.tolist()), sha256=hashlib.sha256(data).hexdigest())
 
 
 def _refuse(path: str, data: bytes) -> None:

@@ -461,7 +461,7 @@ def _why_invalid(error: Exception, text: str) -> str:
     if isinstance(error, RecursionError):
         return "too many nested values"
     if not isinstance(error, tomllib.TOMLDecodeError):
-        return "a number with too many digits"
+        return str(error) if "dotted key" in str(error) else "a number with too many digits"
     said = str(error)
     line = re.search(r"at line (\d+)", said)
     if line is None or not said.startswith(("Cannot overwrite a value", "Cannot declare")):

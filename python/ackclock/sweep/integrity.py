@@ -55,17 +55,19 @@ def note(db: sqlite3.Connection, part: int, files: Mapping[str, Path]) -> None:
     db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", rows)
 
 
-def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None) -> str | None:
+def wrong(
+    db: sqlite3.Connection, part: int, table: str, place: Path | None, *, by_sum: bool = True
+) -> str | None:
     """What is wrong with the file of a table of a part, if anything; `place` is None if it is not there."""
     noted = None
     if _has_files(db):
         noted = db.execute("SELECT bytes, sha256 FROM files WHERE part = ? AND name = ?", (part, table)).fetchone()
     if noted is None:
-        return _wrong_by_rows(db, part, place) if table == "runs" else None
+        return _wrong_by_rows(db, part, place) if table == "runs" and by_sum else None
     if place is None:
         return "is gone"
     try:
-        same = place.stat().st_size == noted[0] and _sum(place) == noted[1]
+        same = place.stat().st_size == noted[0] and (not by_sum or _sum(place) == noted[1])
     except FileNotFoundError:
         return "is gone"
     except OSError as error:
@@ -73,14 +75,14 @@ def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None) -> 
     return None if same else "is not as it was written"
 
 
-def damaged(db: sqlite3.Connection, folder: Path) -> list[Damage]:
-    """The parts that are not whole."""
+def damaged(db: sqlite3.Connection, folder: Path, *, by_sum: bool = True) -> list[Damage]:
+    """The parts that are not whole: by their checksums, or by their sizes alone, which reads none of them."""
     found = []
     known = _has_files(db)
     for part, recipe, rows in db.execute("SELECT id, recipe, rows FROM parts WHERE live ORDER BY id").fetchall():
         noted = db.execute("SELECT name FROM files WHERE part = ? ORDER BY name", (part,)).fetchall() if known else []
         for name in [name for (name,) in noted] or ["runs"]:
-            why = wrong(db, part, name, parts.there(folder, recipe, name, part))
+            why = wrong(db, part, name, parts.there(folder, recipe, name, part), by_sum=by_sum)
             if why is not None:
                 file = parts.place(folder, recipe, name, part)
                 found.append(Damage(recipe=recipe, part=part, file=file, why=why, runs=rows))

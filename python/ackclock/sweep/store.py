@@ -283,6 +283,13 @@ class Store:
         database.check(self._db, self.folder, whole=True)
         return integrity.damaged(self._db, self.folder)
 
+    def missing(self) -> list[integrity.Damage]:
+        """The parts of which a file is gone or has another size, without a look into any of them."""
+        try:
+            return integrity.damaged(self._db, self.folder, by_sum=False)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise integrity.of_database(self.folder / "state.sqlite", str(error)) from None
+
     def sweeps(self) -> list[str]:
         """Names of the sweeps in this folder."""
         return [name for (name,) in self._rows("SELECT name FROM sweeps ORDER BY id")]

@@ -87,6 +87,10 @@ def test_lost_runs_are_named_and_made_again(
     capsys.readouterr()
     assert main(["sweep", "check", str(store)]) == 1
     assert "part-000001.parquet" in capsys.readouterr().out
+    assert main(["sweep", "status", str(store)]) == 0
+    lost = [line for line in capsys.readouterr().out.splitlines() if line.startswith("lost: ")]
+    assert len(lost) == (damage is not _flipped), lost  # sizes are looked at, not contents
+    assert all("part-000001.parquet" in line and "makes them again" in line for line in lost)
     if damage is not _table_gone:
         assert main(["sweep", "export", str(store), "--csv", str(tmp_path / "x.csv")]) == 3
         said = capsys.readouterr().err
