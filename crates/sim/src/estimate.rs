@@ -15,7 +15,8 @@ use crate::starts;
 use crate::workload::{Asks, Place};
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded. What
-/// waits for a host that stalls, or is reordered by seconds, is not in it; [`crate::bounds`] ends what comes to need more.
+/// waits for a host that stalls, or is reordered by seconds, is not in it, and links without a rate are taken to carry
+/// `FASTEST_BPS`; [`crate::bounds`] ends what comes to need more.
 /// Nothing is built, so that a scenario beyond all bounds is refused at once; sums are floats, so that none overflows.
 pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let flows = flows(scenario);

@@ -55,9 +55,7 @@ def note(db: sqlite3.Connection, part: int, files: Mapping[str, Path]) -> None:
     db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", rows)
 
 
-def wrong(
-    db: sqlite3.Connection, part: int, table: str, place: Path | None, *, by_sum: bool = True
-) -> str | None:
+def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, by_sum: bool = True) -> str | None:
     """What is wrong with the file of a table of a part, if anything; `place` is None if it is not there."""
     noted = None
     if _has_files(db):
