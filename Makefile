@@ -1,7 +1,8 @@
 # `make` lists the targets. Each sets up what it needs by itself; nothing is done twice.
 
 PYTHON ?= python3
-PROFILE ?= release
+PROFILE ?= quick
+DIST_PROFILE ?= release
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
@@ -10,12 +11,12 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test soak fuzz reproduce check bench docs site linux selftests lock clean
+.PHONY: help setup test soak fuzz reproduce check bench docs site dist dist-test linux selftests lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
-setup: $(VENV)/.engine ## environment .venv with the compiled engine; does nothing when up to date
+setup: $(VENV)/.engine-$(PROFILE) ## environment .venv with the compiled engine; does nothing when up to date
 
 soak: setup $(VENV)/.dev fuzz ## the tests that take minutes: kills, full disks, damaged stores, lost schedulers; then `make fuzz`
 	$(BIN)/pytest -m long
@@ -50,7 +51,8 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/controllers.py --check
 	$(BIN)/python tools/study_numbers.py --check
 
-bench: setup ## ns of CPU per packet, beside the yardstick
+bench: ## ns of CPU per packet, beside the yardstick, of an engine as in wheels
+	@$(MAKE) --no-print-directory setup PROFILE=release
 	$(BIN)/ackclock bench
 
 docs: setup ## write _tables.pyi and the reference from what the engine describes, and renew outputs and pictures in the pages
@@ -61,10 +63,18 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 	$(BIN)/python tools/controllers.py
 	$(BIN)/python tools/study_numbers.py
 
-site: setup $(VENV)/.docs ## the documentation as a site, in site/: every script of the gallery run, no dead link; needs no network
+site: setup $(VENV)/.dev $(VENV)/.docs ## the documentation as a site, in site/: every script of the gallery run, no dead link; needs no network
 	MPLBACKEND=Agg $(BIN)/python -m sphinx -c docs -b html -d $(VENV)/.doctrees -W --keep-going -q . site
 	cp site/README.html site/index.html
 	$(BIN)/python tools/links.py site
+
+dist: setup ## wheel (for every CPython from 3.11 on) and source distribution, in dist/
+	rm -rf dist
+	$(BIN)/maturin build --profile $(DIST_PROFILE) --locked --out dist
+	$(BIN)/maturin sdist --out dist
+
+dist-test: dist ## install both into an empty environment and run a scenario there
+	tools/dist_test.sh
 
 linux: setup ## build the kernel of the linux backend, minutes the first time; with it `make test` tests against it
 	$(BIN)/ackclock linux build
@@ -77,13 +87,14 @@ lock: setup ## choose the newest versions of all Python packages anew
 	$(BIN)/python tools/lock.py
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) target report site docs/gallery .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis python/ackclock/*.so
+	rm -rf $(VENV) target report site dist docs/gallery .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis python/ackclock/*.so
 	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.packages: requirements.lock tools/toolchain.sh
 	@PYTHON="$(PYTHON)" tools/toolchain.sh
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "packages of Python: $$(grep -c "==" requirements.lock), some 200 MB"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes -r requirements.lock
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.packages
@@ -94,6 +105,9 @@ $(VENV)/.docs: requirements-docs.lock $(VENV)/.packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	@touch $@
 
-$(VENV)/.engine: $(VENV)/.packages pyproject.toml $(RUST)
-	VIRTUAL_ENV="$(abspath $(VENV))" PIP_QUIET=1 $(BIN)/maturin develop --profile $(PROFILE) --locked --quiet
+# A profile of Cargo each; the last one built is the one that is installed.
+$(VENV)/.engine-$(PROFILE): $(VENV)/.packages pyproject.toml $(RUST)
+	@echo "the engine, with profile $(PROFILE): a minute or two the first time"
+	VIRTUAL_ENV="$(abspath $(VENV))" PIP_QUIET=1 $(BIN)/maturin develop --profile $(PROFILE) --locked
+	@rm -f $(VENV)/.engine $(VENV)/.engine-*
 	@touch $@

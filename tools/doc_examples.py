@@ -1,7 +1,8 @@
 """Runs the examples of the prose docs: `--check` says which printed outputs are no longer true, without it they are renewed.
 
 A block ```` ```toml name ```` or ```` ```python name ```` becomes a file; the lines of a ```` ```console ```` block that start with `$ ` are run,
-in order, in a folder that holds these files and the scenarios. Blocks that need a program which is not installed are left alone.
+in order, in a folder that holds these files and the scenarios. Blocks that need a program which is not installed are left alone. A
+```` ```python ```` block without a name is run too, and must not fail; one of ```` ```toml ```` must be TOML.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "python" / "README.md",
+    ROOT / "docs" / "tutorial.md",
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+]
 BLOCK = re.compile(r"```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<body>.*?)```", re.DOTALL)
 OPTIONAL = ("tshark", "capinfos")
 BROKEN = "Traceback (most recent call last)"
@@ -56,6 +63,11 @@ def run(text: str) -> str:
         def renew(match: re.Match[str]) -> str:
             if match["name"]:
                 (folder / match["name"]).write_text(match["body"], encoding="utf-8")
+            if match["language"] == "python" and not match["name"]:
+                (folder / "unnamed.py").write_text(match["body"], encoding="utf-8")
+                broken(output("python unnamed.py", folder, environment), BROKEN)
+            if match["language"] == "toml" and not match["name"]:
+                tomllib.loads(match["body"])
             if match["language"] != "console":
                 return match[0]
             commands = [line[2:] for line in match["body"].split("\n") if line.startswith("$ ")]
@@ -64,6 +76,12 @@ def run(text: str) -> str:
             return "\n".join(["```console", *(output(c, folder, environment) for c in commands), "```"])
 
         return BLOCK.sub(renew, text)
+
+
+def broken(printed: str, sign: str) -> None:
+    """Refuse an example that failed."""
+    if sign in printed:
+        raise SystemExit(f"an example of the documentation fails:\n{printed}")
 
 
 def output(command: str, folder: Path, environment: dict[str, str]) -> str:

@@ -107,7 +107,7 @@ def missing() -> str | None:
     if shutil.which("valgrind") is None:
         return "instructions: valgrind is not installed (Debian and Ubuntu: apt-get install valgrind)"
     if (profile := _engine.profile()) != "release":
-        return f"instructions: the engine was built with the profile {profile}; `make setup` builds `release`"
+        return f"instructions: the engine was built with the profile {profile}; `make setup PROFILE=release` builds another"
     return None
 
 

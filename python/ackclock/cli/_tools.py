@@ -19,8 +19,9 @@ def version() -> None:
 def names(*, as_json: bool) -> None:
     """List what scenarios can name."""
     from ackclock import _engine
+    from ackclock.scenario.scenario import shipped
 
-    registry = _engine.registry()
+    registry = {**_engine.registry(), "scenarios": shipped()}
     if as_json:
         options = {
             controller: {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import stat
@@ -25,6 +26,9 @@ from ackclock.scenario.record import Record
 
 CapturePoint = Literal["sender", "receiver"]
 """Side whose packets are captured."""
+
+SHIPPED = Path(__file__).parent.parent / "_scenarios"
+"""Folder of the scenarios that come with the package."""
 
 LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
@@ -393,7 +397,8 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
     Parameters
     ----------
     path
-        A TOML file of at most 1 MiB.
+        A TOML file of at most 1 MiB; or the name of a scenario that comes with ackclock, such as "first", where there is no file
+        of that name. `ackclock list` names them.
     own_code
         Whether controllers may be named by a file of Python, which a run would execute.
 
@@ -404,6 +409,14 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
     """
     source = str(path)
     allowed = "a readable TOML file in UTF-8 of at most 1 MiB"
+    if re.fullmatch(r"[\w-]+", source) and not Path(path).exists():
+        if (SHIPPED / f"{source}.toml").exists():
+            path = SHIPPED / f"{source}.toml"
+        else:
+            known = [name for name, _ in shipped()]
+            raise ScenarioError(
+                source=source, found="no such file", allowed=f"{allowed}, or one of {one_of(source, known)}"
+            )
     try:
         status = Path(path).stat()
         if not stat.S_ISREG(status.st_mode):
@@ -439,6 +452,15 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         return scenario
     except ScenarioError as error:
         raise error.read_from(source) from None
+
+
+def shipped() -> list[tuple[str, str]]:
+    """Scenarios that come with the package: name, and the comment at the top of the file."""
+    found = []
+    for path in sorted(SHIPPED.glob("*.toml")):
+        head = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+        found.append((path.stem, " ".join(line.removeprefix("#").strip() for line in head)))
+    return found
 
 
 def _anchored(value: Any, folder: Path) -> Any:

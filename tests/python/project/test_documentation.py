@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 from dataclasses import dataclass
 from types import ModuleType
 
 import pytest
+import yaml
 from conftest import ROOT, tool
+
+import ackclock
 
 
 def test_every_public_name_is_documented_and_in_the_reference():
@@ -97,3 +102,18 @@ def test_the_picture_of_the_readme_is_checked(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["pictures.py", "--check"])
     assert pictures.main() == 1
     assert "0.99 s" in capsys.readouterr().err
+
+
+def test_the_citation_names_this_version():
+    about = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert about["cff-version"] == "1.2.0"
+    assert about["version"] == ackclock.__version__
+    assert " OR ".join(about["license"]) == project["license"]
+    assert [author["name"] for author in about["authors"]] == [author["name"] for author in project["authors"]]
+    assert about["repository-code"] == project["urls"]["Source"]
+
+
+def test_the_description_of_the_package_leads_nowhere_outside_itself():
+    text = (ROOT / "python" / "README.md").read_text(encoding="utf-8")
+    assert not re.findall(r"\]\((?!https://)[^)]*\)", text)

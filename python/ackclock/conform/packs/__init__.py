@@ -49,7 +49,17 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Pack:
-    """Cases of one source."""
+    """Cases of one source.
+
+    Parameters
+    ----------
+    name, title
+        Of the file; of the source.
+    source
+        Where it was published.
+    cases
+        In order.
+    """
 
     name: str
     title: str

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Installs the wheel of dist/ into an empty environment without a compiler, builds another from the source distribution, and lets both
+# run a scenario: the digest must be that of this environment's own engine. `make dist-test` runs it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+top=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+wheel=$(ls dist/ackclock-*-abi3-*.whl)
+sdist=$(ls dist/ackclock-*.tar.gz)
+
+"${PYTHON:-python3}" -m venv "$work/venv"
+sed -nE 's/^([a-z0-9-]+==[^ ]+) .*/\1/p' requirements.lock >"$work/versions"
+empty() { # a command in an empty folder, with the system's programs only
+  (cd "$work" && env -i HOME="$work" LANG=C.UTF-8 PATH=/usr/bin:/bin "$@")
+}
+if empty sh -c 'command -v cargo rustc' >/dev/null; then
+  echo "dist-test: Rust is in /usr/bin; that nothing needs it is NOT tested" >&2
+fi
+digest() { empty "$work/venv/bin/ackclock" run first | sed -n 's/.*digest //p'; }
+same() { # WHAT DIGEST
+  [ -n "$2" ] && [ "$2" = "$here" ] || { echo "dist-test: $1: digest '$2', here '$here'" >&2; exit 1; }
+  echo "$1: digest $2"
+}
+
+here=$(.venv/bin/ackclock run scenarios/first.toml | sed -n 's/.*digest //p')
+pip=("$work/venv/bin/python" -m pip --quiet --disable-pip-version-check)
+"${pip[@]}" install --no-compile -c "$work/versions" "$top/$wheel"
+same "$wheel" "$(digest)"
+empty "$work/venv/bin/ackclock" run mahimahi --set "duration=1 s" --report run.html --out run >/dev/null
+test -s "$work/run.html" -a -s "$work/run/flows.parquet"
+empty "$work/venv/bin/ackclock" study show prr >/dev/null
+[ "$(unzip -p "$wheel" '*.dist-info/METADATA' | grep -c '](\(docs\|python\)/')" = 0 ] ||
+  { echo "dist-test: the description has links that lead nowhere outside the repository" >&2; exit 1; }
+
+# the profile that builds quickly: what is tested is that the archive has everything
+CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target} MATURIN_PEP517_ARGS="--profile ${SDIST_PROFILE:-quick}" \
+  PATH="$top/.venv/bin:$PATH" .venv/bin/python -m pip --quiet --disable-pip-version-check wheel --no-deps --no-build-isolation -w "$work/wheels" "$sdist"
+"${pip[@]}" install --no-compile --no-deps --force-reinstall "$work"/wheels/*.whl
+same "$sdist" "$(digest)"
