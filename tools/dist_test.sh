@@ -30,8 +30,6 @@ same "$wheel" "$(digest)"
 empty "$work/venv/bin/ackclock" run mahimahi --set "duration=1 s" --report run.html --out run >/dev/null
 test -s "$work/run.html" -a -s "$work/run/flows.parquet"
 empty "$work/venv/bin/ackclock" study show prr >/dev/null
-[ "$(unzip -p "$wheel" '*.dist-info/METADATA' | grep -c '](\(docs\|python\)/')" = 0 ] ||
-  { echo "dist-test: the description has links that lead nowhere outside the repository" >&2; exit 1; }
 
 # the profile that builds quickly: what is tested is that the archive has everything
 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target} MATURIN_PEP517_ARGS="--profile ${SDIST_PROFILE:-quick}" \

@@ -363,7 +363,7 @@ def list_names(json: Json = False) -> None:
 @app.command()
 def tables(
     name: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", help="One of them, with its columns.", show_default=False)
+        str | None, typer.Argument(metavar="TABLE", help="One of them, with its columns.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
