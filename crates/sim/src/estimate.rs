@@ -68,7 +68,11 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
 /// What a capture of one run may take on the disk, bytes: full packets with the headers of the file, and an ACK for each
 /// two of them.
 pub fn estimate_capture(scenario: &Scenario) -> u64 {
-    (carried(scenario) * (FULL_BYTES + CAPTURE_BYTES + (LEAST_BYTES + CAPTURE_BYTES) / 2.0)) as u64
+    let of = |group: &FlowGroup| {
+        let each = size(group) + CAPTURE_BYTES + (HEADER_BYTES + CAPTURE_BYTES) / 2.0;
+        carried_by(scenario, group, starts::members(group)) * each
+    };
+    scenario.flows.iter().map(of).sum::<f64>() as u64
 }
 
 /// Flows of the run; each client of a population is one.
@@ -155,12 +159,19 @@ fn carried_by_flow_0(scenario: &Scenario) -> f64 {
 }
 
 fn carried_by(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
-    let (duration, flows, link) = (Span(scenario.duration_ns), flows as f64, bottleneck(scenario));
+    let (duration, flows) = (Span(scenario.duration_ns), flows as f64);
+    let more = (FULL_BYTES / size(group)).max(1.0);
+    let link = bottleneck(scenario) * more;
     match group.workload.params().asks(duration) {
         Asks::Everything => link,
-        Asks::Packets(each) => (flows * each).min(link + flows),
+        Asks::Packets(each) => (flows * each * more).min(link + flows),
         Asks::Regardless(each) => flows * each,
     }
+}
+
+/// Bytes of a group's full packets.
+fn size(group: &FlowGroup) -> f64 {
+    group.stack.smss.map_or(FULL_BYTES, |smss| smss as f64 + HEADER_BYTES)
 }
 
 /// Full packets that the bottleneck lets through.
@@ -188,6 +199,8 @@ pub fn packets(bps: u64, ns: f64) -> f64 {
 
 /// A full packet.
 const FULL_BYTES: f64 = 1500.0;
+/// Headers of IP and TCP, with timestamps.
+const HEADER_BYTES: f64 = 52.0;
 /// Ethernet's header, options, and a block of the file around a packet.
 const CAPTURE_BYTES: f64 = 60.0;
 
@@ -202,8 +215,8 @@ const PERFORMANCE_BYTES: f64 = 262_144.0;
 pub const CONNECTION_BYTES: f64 = (8 << 10) as f64;
 /// What sender and receiver remember of a packet in flight.
 const SCOREBOARD_BYTES: f64 = 256.0;
-/// A datagram that waits, in a ring that grows.
-const DATAGRAM_BYTES: f64 = 2.0 * (size_of::<Packet>() + 8) as f64;
+/// A datagram that waits, in a ring that may be twice as large, which [`crate::bounds`] counts twice.
+const DATAGRAM_BYTES: f64 = 4.0 * (size_of::<Packet>() + 8) as f64;
 /// A ring that grows is up to twice as large as needed, and thrice while it is copied.
 const GROWTH: f64 = 3.0;
 /// Rows, growth of their vector, and columns made of them.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use ackclock_sim::{parse, run, run_with, Bounds, Customs, Error};
+use ackclock_sim::{estimate_memory, parse, run, run_with, Bounds, Customs, Error};
 
 fn scenario(network: &str, flows: &str, rest: &str) -> ackclock_sim::Scenario {
     let flows = format!(r#"{{"profile": "linux-6", "congestion_control": "cubic", {flows}}}"#);
@@ -74,6 +74,27 @@ fn a_bound_that_is_not_reached_changes_nothing() {
     let bounds = Bounds { memory: Some(1 << 30), ..Bounds::NONE };
     let bounded = run_with(&scenario, 1, &Customs::new(), &bounds).expect("runs");
     assert_eq!(bounded.digest, run(&scenario, 1).expect("runs").digest);
+}
+
+#[test]
+fn what_is_estimated_is_enough() {
+    let udp = r#""workload": {"kind": "constant-rate", "rate": 200000000, "payload": 500}"#;
+    let small = r#""workload": {"kind": "bulk"}, "stack": {"smss": 64}"#;
+    let limited =
+        r#"{"rate": 10000000, "delay": 1000000, "queue": {"kind": "drop-tail", "limit": {"packets": 50}}}"#;
+    for (what, network, flows, record) in [
+        ("datagrams pile up", r#"{"rate": 10000000, "delay": 1000000}"#, udp, ""),
+        ("drops", limited, udp, r#", "record": {"drops": true}"#),
+        ("small segments, traced", limited, small, r#", "record": {"trace": "all"}"#),
+        ("traced", limited, BULK, r#", "record": {"trace": "all"}"#),
+    ] {
+        let mut scenario = scenario(network, flows, record);
+        scenario.duration_ns = 5_000_000_000;
+        let estimate = estimate_memory(&scenario);
+        let bounds = Bounds { memory: Some(estimate), ..Bounds::NONE };
+        let outcome = run_with(&scenario, 1, &Customs::new(), &bounds);
+        assert!(outcome.is_ok(), "{what}: {} MiB estimated, {}", estimate >> 20, refused(outcome));
+    }
 }
 
 #[test]
