@@ -46,7 +46,7 @@ def run(controller: str, asked: Options) -> int:
     asked.workers.check()
     plan = _plan(controller, asked)
     statements = _statements(asked.statement)
-    folder = asked.out or Path(f"{plan.candidate.name.partition(':')[0].removesuffix('.py')}.evaluate")
+    folder = asked.out or Path(f"{Path(controller.partition(':')[0]).name.removesuffix('.py')}.evaluate")
     if not folder.exists():
         _terminal.writable_folder(folder)
     stop = threading.Event()

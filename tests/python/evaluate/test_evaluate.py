@@ -13,8 +13,8 @@ import pytest
 import ackclock
 from ackclock.cli import main
 from ackclock.errors import UnavailableError
-from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, page, rows
-from ackclock.evaluate.files import to_json
+from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, page, rows
+from ackclock.evaluate.files import alarms, to_json
 from ackclock.evaluate.frame import LEAST_BUFFER, bdp_packets, buffer_packets, grid
 from ackclock.evaluate.situation import filled
 from ackclock.scenario import Scenario
@@ -189,3 +189,24 @@ def test_the_authors_words_are_in_the_report(tmp_path: Path) -> None:
     html = report.render(made, drawn={f.name: b"" for f in made.figures})
     assert "It can be deployed host by host &lt;now&gt;." in html
     assert html.count("statement missing") == 2
+
+
+def test_false_alarms_are_counted(tmp_path: Path) -> None:
+    """CUBIC against itself: hardly ever worse, and never the same run in both arms."""
+    plan = Plan(candidate=Arm(role="candidate", name="cubic", controller="cubic"), scale="quick", only=("12",))
+    executor = Threads(2)
+    try:
+        counted = false_alarms.measure(plan, tmp_path, executor, seeds=8, repetitions=25)
+    finally:
+        executor.close()
+    assert counted.tested == {"12": 25}
+    assert counted.reports == counted.worse["12"]
+    said = counted.to_json()
+    assert said["interval"][0] <= said["row_rate"] <= said["interval"][1]
+    assert said["row_rate"] <= 0.2
+
+
+def test_the_recorded_rate_is_low() -> None:
+    for kept in alarms():
+        assert kept["repetitions"] >= 200
+        assert kept["interval"][1] <= 0.05

@@ -1,0 +1,55 @@
+"""Write docs/evaluation.md: what `ackclock evaluate --quick` says of every built-in controller that runs over TCP.
+
+Usage: evaluation.py [FOLDER], which keeps the runs (default: build/evaluation). Takes some minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ackclock import _engine
+from ackclock.evaluate import Arm, Evaluation, Plan, evaluate
+from ackclock.evaluate.harness import REFERENCE
+from ackclock.evaluate.verdict import SYMBOLS
+from ackclock.sweep import Threads, engine_identity
+
+PAGE = Path(__file__).parent.parent / "docs" / "evaluation.md"
+BEGIN, END = "<!-- evaluation: written by tools/evaluation.py -->", "<!-- /evaluation -->"
+
+
+def main(folder: Path) -> None:
+    """Run all, and replace what stands between the marks."""
+    controllers = [name for name, _ in _engine.registry()["controllers"] if not name.startswith("pcc-")]
+    found: dict[str, Evaluation] = {}
+    executor = Threads(2)
+    try:
+        for name in controllers:
+            print(name, file=sys.stderr)
+            plan = Plan(candidate=Arm(role="candidate", name=name, controller=name), scale="quick")
+            found[name] = evaluate(plan, folder, executor)
+    finally:
+        executor.close()
+    text = PAGE.read_text("utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(found)}\n{END}{after}", "utf-8")
+
+
+def table(found: dict[str, Evaluation]) -> str:
+    """A row for each controller, a column for each situation that was run."""
+    rows = [r.row for r in found[REFERENCE].rows if r.row.cells]
+    lines = [f"Engine {engine_identity()}, scale quick. Columns are the rows of the evaluation:", ""]
+    lines += [f"- {row.id}: {row.title} ({f'§{row.section}' if row.section else 'ours'})" for row in rows]
+    lines += ["", "| controller | " + " | ".join(row.id for row in rows) + " | worse | starved itself |"]
+    lines.append("|---" * (len(rows) + 3) + "|")
+    for name, one in found.items():
+        by_id = {r.row.id: r for r in one.rows}
+        cells = [SYMBOLS[by_id[row.id].verdict] for row in rows]
+        starved = "yes" if by_id["6"].remark else ""
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {one.summary()['worse']} | {starved} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("build/evaluation"))
