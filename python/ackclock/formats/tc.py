@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import ScenarioError, quote
+from ackclock.formats._disciplines import disciplines
 from ackclock.linux import _translate
 from ackclock.linux._translate import _NotByQdiscError
 
@@ -30,9 +31,6 @@ PORT = 5201
 """Of the first flow's server; iperf3's default."""
 
 MOST_FLOWS = 200
-
-BURST_S = 100e-6
-"""Of a shaper: a real machine's timers are no finer than that."""
 
 WORKLOADS = ("bulk", "transfer", "constant-rate", "voice")
 """What iperf3 can do."""
@@ -351,7 +349,7 @@ def _script(scenario: Scenario, plan: _Plan, flows: Sequence[_Flow], missing: Se
     for k, hop in enumerate(plan.hops):
         for node, end, qdisc in ((hop.left, f"w{k}l", hop.forward), (hop.right, f"w{k}r", hop.backward)):
             if qdisc is not None:
-                yield from _disciplines(f"tc -n ack-{node}", end, qdisc)
+                yield from disciplines(f"tc -n ack-{node}", end, qdisc)
     yield ""
     yield "# flows"
     for flow in flows:
@@ -455,78 +453,3 @@ def _routes(plan: _Plan) -> Iterator[str]:
 def _metrics(host: Mapping[str, Any]) -> str:
     first = f" initcwnd {host['initcwnd']}" if host["initcwnd"] else ""
     return first + (f" rto_min lock {host['rto_min_ms']}ms" if host["rto_min_ms"] else "")
-
-
-def _disciplines(tc: str, device: str, qdisc: Mapping[str, Any]) -> Iterator[str]:
-    if qdisc["kind"] == "netem":
-        yield f"{tc} qdisc add dev {device} root netem {_netem(qdisc)}"
-        return
-    bits = 8 * qdisc["rate"]
-    burst = qdisc["burst"] or max(1600, round(qdisc["rate"] * BURST_S))
-    table = f" stab overhead {qdisc['overhead']} linklayer ethernet" if qdisc["overhead"] else ""
-    yield f"{tc} qdisc add dev {device} root handle 1:{table} htb default 1"
-    yield f"{tc} class add dev {device} parent 1: classid 1:1 htb rate {bits}bit ceil {bits}bit burst {burst}b cburst {max(burst, 1600)}b quantum 1514"
-    yield f"{tc} qdisc add dev {device} parent 1:1 handle 2: {_leaf(qdisc['leaf'], bits)}"
-
-
-def _netem(qdisc: Mapping[str, Any]) -> str:
-    words = [f"limit {qdisc['limit']}"]
-    if qdisc["delay_ns"]:
-        words.append(f"delay {_time(qdisc['delay_ns'])}")
-    if qdisc.get("loss"):
-        words.append(f"loss random {_percent(qdisc['loss'])}")
-    if qdisc.get("gemodel"):
-        # as tc wants it: p, r, loss in the bad state (1-h), loss in the good one (1-k)
-        p, r, h, k = qdisc["gemodel"]
-        words.append(f"loss gemodel {_percent(p)} {_percent(r)} {_percent(2**32 - 1 - h)} {_percent(k)}")
-    if qdisc.get("rate"):
-        words.append(f"rate {8 * qdisc['rate']}bit {qdisc['overhead']}")
-    return " ".join(words)
-
-
-def _leaf(leaf: Mapping[str, Any], bits: int) -> str:
-    kind = leaf["kind"]
-    ecn = {True: " ecn", False: " noecn", None: ""}[leaf.get("ecn")]
-    if kind == "netem":
-        return f"netem limit {leaf['limit']} delay {_time(leaf['delay_ns'])}"
-    if kind == "bfifo":
-        return f"bfifo limit {leaf['limit']}"
-    if kind == "codel":
-        return f"codel limit {leaf['limit']} target {leaf['target']}us interval {leaf['interval']}us{ecn}"
-    if kind == "fq-codel":
-        return (
-            f"fq_codel limit {leaf['limit']} flows {leaf['flows']} quantum {leaf['quantum']} target {leaf['target']}us "
-            f"interval {leaf['interval']}us{ecn}"
-        )
-    if kind == "pie":
-        limit = leaf.get("limit", _translate.ENOUGH)
-        return f"pie limit {limit} target {_time(leaf['target'])} tupdate {_time(leaf['update'])}{ecn}"
-    if kind == "cake":
-        return f"cake unlimited besteffort rtt {leaf['rtt']}us" + (
-            f" memlimit {leaf['memory']}b" if leaf["memory"] else ""
-        )
-    red = f"red limit {leaf['limit']} min {leaf['min']} max {leaf['max']} probability {leaf['max_p'] / 2**32:.6g}"
-    return f"{red} avpkt {AVERAGE} burst {_red_burst(leaf)} bandwidth {bits}bit" + (" ecn" if leaf["ecn"] else "")
-
-
-AVERAGE = 1514
-"""Bytes of a packet, for tc's reckoning of RED's weight."""
-
-
-def _red_burst(leaf: Mapping[str, Any]) -> int:
-    """The burst from which tc comes to the weight that is wanted: the least w with burst + 1 - min/avpkt <= (1 - (1-2^-w)^burst) 2^w."""
-    least = leaf["min"] / AVERAGE
-    for burst in range(max(math.ceil(least), 1), 100_000):
-        room = burst + 1 - least
-        weight = next((w for w in range(1, 32) if room <= (1 - (1 - 2.0**-w) ** burst) * 2.0**w), 32)
-        if weight >= leaf["wlog"]:
-            return burst
-    return 100_000
-
-
-def _time(ns: int) -> str:
-    return f"{ns // 1000}us" if ns % 1000 == 0 else f"{ns}ns"
-
-
-def _percent(share: int) -> str:
-    return f"{100 * share / 2**32:.7g}%"

@@ -40,8 +40,9 @@ class Path(Table):
     """Name that flows use."""
     forward: tuple[str, ...]
     """Names of the links from sender to receiver, in order."""
-    backward: tuple[str, ...]
-    """Names of the links from receiver to sender, in order."""
+    backward: tuple[str, ...] = ()
+    """Names of the links from receiver to sender, in order; absent: those forward, mirrored. Paths that share a link forward then
+    share its mirror, NAME.backward."""
 
 
 class Network(Table):
@@ -120,7 +121,7 @@ class Network(Table):
         for i, path in enumerate(self.paths):
             for way in ("forward", "backward"):
                 listed: tuple[str, ...] = getattr(path, way)
-                if not listed:
+                if not listed and way == "forward":
                     raise ScenarioError(key=f"paths.{i}.{way}", found="no links", allowed="names of one or more links")
                 for j, name in enumerate(listed):
                     if name not in known:
@@ -129,6 +130,22 @@ class Network(Table):
                         raise ScenarioError(
                             key=f"paths.{i}.{way}.{j}", found=f"{quote(name)} twice", allowed="each link once"
                         )
+
+    def _whole(self) -> tuple[list[NamedLink], list[Path]]:
+        """Links and paths of a graph, with the mirrors of links whose paths name no way back."""
+        links, paths = list(self.links), []
+        named = {link.name: link for link in links}
+        for path in self.paths:
+            if path.backward:
+                paths.append(path)
+                continue
+            back = [f"{name}.backward" for name in reversed(path.forward)]
+            for name, mirror in zip(reversed(path.forward), back, strict=True):
+                if mirror not in named:
+                    named[mirror] = named[name].model_copy(update={"name": mirror})
+                    links.append(named[mirror])
+            paths.append(path.model_copy(update={"backward": tuple(back)}))
+        return links, paths
 
     def path(self, name: str | None) -> tuple[list[Link], list[Link]]:
         """Links of the first flow's way out and back.
@@ -139,8 +156,9 @@ class Network(Table):
             Path of a graph; None for its first.
         """
         if self.topology == "graph":
-            named = {link.name: link for link in self.links}
-            path = next((p for p in self.paths if p.name == name), self.paths[0])
+            links, paths = self._whole()
+            named = {link.name: link for link in links}
+            path = next((p for p in paths if p.name == name), paths[0])
             return [named[x] for x in path.forward], [named[x] for x in path.backward]
         access = self.access_list[0] if self.access_list else self.access
         out = [access, self.bottleneck, self.egress]
@@ -178,6 +196,7 @@ class Network(Table):
             except ScenarioError as error:
                 raise error.within(f"network.{key}") from None
 
+        links, paths = self._whole()
         return without_none(
             topology=self.topology,
             framing_bytes=byte_count(self.framing),
@@ -190,6 +209,6 @@ class Network(Table):
                 bottleneck=link("reverse.bottleneck", self.reverse.bottleneck),
                 egress=link("reverse.egress", self.reverse.egress),
             ),
-            links=[{"name": x.name, "link": link(f"links.{i}", x)} for i, x in enumerate(self.links)],
-            paths=[{"name": p.name, "forward": p.forward, "backward": p.backward} for p in self.paths],
+            links=[{"name": x.name, "link": link(f"links.{i}", x)} for i, x in enumerate(links)],
+            paths=[{"name": p.name, "forward": p.forward, "backward": p.backward} for p in paths],
         )

@@ -100,7 +100,7 @@ def test_what_is_written_is_read_again(tmp_path, run, kind, name):
         assert read.samples["cwnd"].max() == run.acks["cwnd"].max()
         assert read.samples["retransmissions"][-1] == run.flows["retransmissions"][0]
         return
-    assert both.height >= 60
+    assert both.height >= 30  # of iperf3: where an interval ends at a sample
     assert np.allclose(both["cwnd"], both["cwnd_ours"])
     assert np.allclose(both["srtt_s"], both["srtt_s_ours"], atol=1e-6)
     assert both["retransmissions"].to_list() == both["retransmissions_ours"].to_list()

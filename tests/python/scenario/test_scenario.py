@@ -366,6 +366,24 @@ def test_schema_refuses_what_the_package_refuses(minimal, key, value):
     assert not matches(schema, schema, minimal)
 
 
+def test_a_path_without_a_way_back_has_mirrors_of_its_links():
+    """The same graph with its links back written out: the same packets."""
+    short = load(ROOT / "scenarios" / "parking-lot.toml").set("duration", "3 s")
+    written = short.to_dict()
+    network = written["network"]
+    back = ("third", "second", "first")  # in the order in which the paths name them
+    named = {link["name"]: link for link in network["links"]}
+    network["links"] = [*network["links"], *({**named[name], "name": f"{name}.backward"} for name in back)]
+    network["paths"] = [
+        {**p, "backward": [f"{name}.backward" for name in reversed(p["forward"])]} for p in network["paths"]
+    ]
+    whole = Scenario.from_dict(written)
+    assert whole.to_engine_json() == short.to_engine_json()
+    assert short.network.base_rtt_ns("all") == 30_000_000
+    assert short.network.base_rtt_ns("two") == 10_000_000
+    assert run(short).flows["goodput_bps"].to_list() == run(whole).flows["goodput_bps"].to_list()
+
+
 def test_a_key_that_is_elsewhere_says_where(minimal):
     with pytest.raises(
         ScenarioError, match=r"flows\.0\.access: found an unknown key here, which is said by network\.access_list"

@@ -1,0 +1,66 @@
+"""Table `performance` on the real kernel, beside the simulator's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import ackclock
+from ackclock import linux
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def kernel() -> linux.Kernel:
+    """The real kernel, where it is built."""
+    lacking = [finding.what for finding in linux.missing(build=False)]
+    if lacking:
+        pytest.skip(lacking[0])
+    return linux.installed()
+
+
+@pytest.mark.parametrize("network", ["qdisc", "relay"])
+def test_what_each_flow_got_is_told_as_by_the_simulator(kernel: linux.Kernel, network: Any) -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "first.toml").set_all(
+        {"duration": "12 s", "record.warm_up": "2 s", "record.performance": True, "record.trace": "none"}
+    )
+    ours, theirs = ackclock.run(scenario).performance, linux.run(scenario, network=network).performance
+    assert theirs.select("of", "number", "name", "flows").equals(ours.select("of", "number", "name", "flows"))
+    for column in ("goodput_bps", "bytes_acked", "sent_packets", "share"):
+        assert theirs[column].to_list() == pytest.approx(ours[column].to_list(), rel=0.005)
+    assert theirs["retransmissions"].to_list() == ours["retransmissions"].to_list()
+    for column in (
+        "mean_rtt_s",
+        "p50_rtt_s",
+        "p95_rtt_s",
+        "p99_rtt_s",
+    ):  # smoothed ones, of which there are as many at any time
+        assert theirs[column].to_list() == pytest.approx(ours[column].to_list(), rel=0.02)
+    seen = ("dropped_packets", "loss_share", "mean_delay_s", "p50_delay_s", "p95_delay_s", "p99_delay_s")
+    for column in seen:
+        if network == "relay":
+            assert theirs[column].to_list() == pytest.approx(ours[column].to_list(), rel=0.01)
+        else:
+            assert theirs[column].null_count() == theirs.height
+
+
+def test_shares_are_those_after_the_warm_up(kernel: linux.Kernel) -> None:
+    flows = [
+        {"congestion_control": "reno", "name": "first"},
+        {"congestion_control": "reno", "start": "4 s", "name": "late"},
+    ]
+    link = {"rate": "8 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "30 packets"}}
+    record = {"performance": True, "warm_up": "5 s"}
+    scenario = ackclock.Scenario.from_dict(
+        {"duration": "15 s", "network": {"bottleneck": link}, "flows": flows, "record": record}
+    )
+    run = linux.run(scenario, network="relay")
+    table = run.performance
+    both = table.filter(pl.col("of") == "flow")
+    assert both["share"].sum() == pytest.approx(1)
+    assert table.filter(pl.col("of") == "run")["bytes_acked"][0] == both["bytes_acked"].sum()
+    assert both["bytes_acked"][0] < run.flows["bytes_acked"][0]
