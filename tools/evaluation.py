@@ -1,4 +1,4 @@
-"""Write docs/evaluation.md: what `ackclock evaluate --quick` says of every built-in controller that runs over TCP.
+"""Write docs/evaluation.md: what `ackclock evaluate --quick` says of every built-in controller that runs over TCP, and `ackclock conform` of a few.
 
 Usage: evaluation.py [FOLDER], which keeps the runs (default: build/evaluation). Takes some minutes.
 """
@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 from ackclock import _engine
+from ackclock.conform import conform, names, pack
+from ackclock.conform.harness import SYMBOLS as CASE_SYMBOLS
 from ackclock.evaluate import Arm, Evaluation, Plan, evaluate
 from ackclock.evaluate.harness import REFERENCE
 from ackclock.evaluate.verdict import SYMBOLS
@@ -16,6 +18,10 @@ from ackclock.sweep import Threads, engine_identity
 
 PAGE = Path(__file__).parent.parent / "docs" / "evaluation.md"
 BEGIN, END = "<!-- evaluation: written by tools/evaluation.py -->", "<!-- /evaluation -->"
+CASES_BEGIN, CASES_END = "<!-- conform: written by tools/evaluation.py -->", "<!-- /conform -->"
+
+CONFORM = ("bbr3", "bbr", "cubic", "reno")
+"""Controllers whose outcomes are shown."""
 
 
 def main(folder: Path) -> None:
@@ -30,10 +36,34 @@ def main(folder: Path) -> None:
             found[name] = evaluate(plan, folder, executor)
     finally:
         executor.close()
-    text = PAGE.read_text("utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table(found)}\n{END}{after}", "utf-8")
+    put(BEGIN, END, table(found))
+    put(CASES_BEGIN, CASES_END, cases())
+
+
+def put(begin: str, end: str, text: str) -> None:
+    """Replace what stands between two marks."""
+    page = PAGE.read_text("utf-8")
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    PAGE.write_text(f"{before}{begin}\n\n{text}\n{end}{after}", "utf-8")
+
+
+def cases() -> str:
+    """A table of each pack: a row for each case, a column for each controller, and what was found of the first."""
+    parts = []
+    for name in names():
+        one = pack(name)
+        by = {c: conform(c, one) for c in CONFORM}
+        parts += [f"### {one.title}", "", f"Source: {one.source}.", ""]
+        parts += [
+            "| case | what | " + " | ".join(CONFORM) + f" | found of {CONFORM[0]} |",
+            "|---" * (len(CONFORM) + 3) + "|",
+        ]
+        for i, case in enumerate(one.cases):
+            marks = " | ".join(CASE_SYMBOLS[by[c][i].outcome] for c in CONFORM)
+            parts.append(f"| {case.id} | {case.title} | {marks} | {by[CONFORM[0]][i].said} |")
+        parts.append("")
+    return "\n".join(parts)
 
 
 def table(found: dict[str, Evaluation]) -> str:

@@ -127,6 +127,8 @@ def _plan(controller: str, asked: Options) -> Plan:
     from ackclock.evaluate.harness import REFERENCE
 
     scale = _scale(asked)
+    if asked.gigabit and scale != "full":
+        raise InputError("--gigabit: found it without --full; allowed: together")
     options = dict(option_of(text) for text in asked.options)
     name = checked(controller, options, "CONTROLLER")
     if options:

@@ -80,6 +80,7 @@ def _scatter(evaluation: Evaluation) -> Figure | None:
                 ax.xaxis, [max(v * 1e3, 0.05) for v in data["p95_queue_delay_s"] if math.isfinite(v)], ax.set_xscale
             )
             ax.invert_xaxis()
+            ax.set_ylim(min(95.0, 100 * min(v for v in data["utilisation"] if math.isfinite(v)) - 1), 101)
             ax.set_title(f"{rate / 1e6:g} Mbit/s")
             ax.set_xlabel("p95 queue delay, ms")
         axes[0][0].set_ylabel("utilisation, %")
