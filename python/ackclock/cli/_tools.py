@@ -19,7 +19,7 @@ def version() -> None:
 def names(*, as_json: bool) -> None:
     """List what scenarios can name."""
     from ackclock import _engine
-    from ackclock.scenario.scenario import shipped
+    from ackclock.scenario._shipped import shipped
 
     registry = {**_engine.registry(), "scenarios": shipped()}
     if as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import stat
@@ -16,6 +15,7 @@ from pydantic import Field, model_validator
 from ackclock import _html, own, units
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.own import OwnClass
+from ackclock.scenario import _shipped
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
 from ackclock.scenario._mahimahi import read
 from ackclock.scenario._tables import DropTail, Host, Link, Mahimahi, Population, Scripted
@@ -26,9 +26,6 @@ from ackclock.scenario.record import Record
 
 CapturePoint = Literal["sender", "receiver"]
 """Side whose packets are captured."""
-
-SHIPPED = Path(__file__).parent.parent / "_scenarios"
-"""Folder of the scenarios that come with the package."""
 
 LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
@@ -409,14 +406,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
     """
     source = str(path)
     allowed = "a readable TOML file in UTF-8 of at most 1 MiB"
-    if re.fullmatch(r"[\w-]+", source) and not Path(path).exists():
-        if (SHIPPED / f"{source}.toml").exists():
-            path = SHIPPED / f"{source}.toml"
-        else:
-            known = [name for name, _ in shipped()]
-            raise ScenarioError(
-                source=source, found="no such file", allowed=f"{allowed}, or one of {one_of(source, known)}"
-            )
+    path = _shipped.find(path, allowed)
     try:
         status = Path(path).stat()
         if not stat.S_ISREG(status.st_mode):
@@ -452,15 +442,6 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         return scenario
     except ScenarioError as error:
         raise error.read_from(source) from None
-
-
-def shipped() -> list[tuple[str, str]]:
-    """Scenarios that come with the package: name, and the comment at the top of the file."""
-    found = []
-    for path in sorted(SHIPPED.glob("*.toml")):
-        head = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
-        found.append((path.stem, " ".join(line.removeprefix("#").strip() for line in head)))
-    return found
 
 
 def _anchored(value: Any, folder: Path) -> Any:

@@ -1,0 +1,37 @@
+"""Scenarios that come with the package, by name."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+from ackclock.errors import ScenarioError, one_of
+
+FOLDER = Path(__file__).parent.parent / "_scenarios"
+
+
+def shipped() -> list[tuple[str, str]]:
+    """Name of each, and the comment at the top of its file."""
+    found = []
+    for path in sorted(FOLDER.glob("*.toml")):
+        head = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+        found.append((path.stem, " ".join(line.removeprefix("#").strip() for line in head)))
+    return found
+
+
+def find(path: str | Path, allowed: str) -> Path:
+    """The file that is meant: the one of this name, or what comes with the package under it.
+
+    Raises
+    ------
+    ScenarioError
+        If a bare name, without folder or ending, is neither.
+    """
+    name = str(path)
+    if not re.fullmatch(r"[\w-]+", name) or Path(path).exists():
+        return Path(path)
+    if (FOLDER / f"{name}.toml").exists():
+        return FOLDER / f"{name}.toml"
+    known = one_of(name, [name for name, _ in shipped()])
+    raise ScenarioError(source=name, found="no such file", allowed=f"{allowed}, or one of {known}")
