@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from pathlib import Path
 
@@ -29,9 +30,9 @@ def find(path: str | Path, allowed: str) -> Path:
         If a bare name, without folder or ending, is neither.
     """
     name = str(path)
-    if not re.fullmatch(r"[\w-]+", name) or Path(path).exists():
+    if not re.fullmatch(r"[\w-]+", name) or os.path.exists(path):  # which a name too long does not upset
         return Path(path)
-    if (FOLDER / f"{name}.toml").exists():
+    if os.path.exists(FOLDER / f"{name}.toml"):
         return FOLDER / f"{name}.toml"
     known = one_of(name, [name for name, _ in shipped()])
     raise ScenarioError(source=name, found="no such file", allowed=f"{allowed}, or one of {known}")
