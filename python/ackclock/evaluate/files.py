@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.rows.text import STATEMENTS
+from ackclock.evaluate.situation import Row
 from ackclock.evaluate.verdict import Judged, RowVerdict
 from ackclock.stats import Estimate
 
@@ -95,12 +96,19 @@ def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = No
         "reference": REFERENCE,
         "scale": plan.scale,
         "seeds": {"first": 1, "count": first, "max": most},
-        "margins": "ours",
+        "margins": {"whose": "ours", "rows": {r.row.id: _margins(r.row) for r in evaluation.rows if r.row.measures}},
         "digest": evaluation.digest,
         "summary": {v.replace(" ", "_"): n for v, n in evaluation.summary().items()},
         "false_alarms": next((a for a in alarms() if a["scale"] == plan.scale), None),
         "rows": [_row_json(evaluation, row) for row in evaluation.rows],
         "statements": {section: (statements or {}).get(section, "missing") for section in STATEMENTS},
+    }
+
+
+def _margins(row: Row) -> dict[str, Any]:
+    return {
+        m.name: {"margin": m.margin, "unit": m.unit, "relative": m.relative, "least": m.least, "judged": m.judged}
+        for m in row.measures
     }
 
 

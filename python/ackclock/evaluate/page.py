@@ -160,7 +160,7 @@ def _alarm_words(evaluation: Evaluation) -> str:
     low, high = found["interval"]
     return (
         f"CUBIC against itself under other seeds, {found['repetitions']} times at the scale {found['scale']} with engine "
-        f"{found['version']}: {found['row_rate'] * 100:.2g} % of rows called worse ({low * 100:.2g} to {high * 100:.2g} %)"
+        f"{found['version']}: {found['row_rate'] * 100:.2g} % of {found['rows']} rows called worse ({low * 100:.2g} to {high * 100:.2g} %)"
     )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -210,3 +213,22 @@ def test_the_recorded_rate_is_low() -> None:
     for kept in alarms():
         assert kept["repetitions"] >= 200
         assert kept["interval"][1] <= 0.05
+
+
+def test_killed_and_continued_gives_the_same_folder(tmp_path: Path) -> None:
+    """SIGKILL while runs are made; the same command goes on, and nothing shows that it was ever stopped."""
+    command = [sys.executable, "-m", "ackclock", "evaluate", "reno", "--quick", "--rows", "3,12", "--jobs", "1"]
+    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    killed = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "parts")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    kept = tmp_path / "parts" / "store" / "data"
+    deadline = time.monotonic() + 60
+    while not list(kept.rglob("*.parquet")) and killed.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    killed.kill()
+    killed.wait()
+    assert not (tmp_path / "parts" / "report.html").exists(), "killed before its end"
+    subprocess.run([*command, "--out", str(tmp_path / "parts")], check=True, capture_output=True)
+    for name in ("evaluate.json", "junit.xml", "report.html", "cells.parquet"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -59,6 +59,7 @@ MANAGED = {
     "fq-codel": {"kind": "fq-codel"},
     "pie": {"kind": "pie"},
     "red": {"kind": "red", "min": "0.25 BDP", "max": "0.75 BDP"},
+    "dualpi2": {"kind": "dualpi2"},
 }
 
 
@@ -72,7 +73,13 @@ def _managed() -> Iterator[Cell]:
                     groups = [flows("candidate", rtt_ms=40, count=2 if shape == "2" else 1, **mine)]
                     if shape == "beside-cubic":
                         groups.append(flows("victim", "cubic", rtt_ms=40, **mine))
-                    made = dumbbell(groups, mbit=mbit, rtt_ms=40, bdp=4, queue={**queue, "ecn": ecn})
+                    made = dumbbell(
+                        groups,
+                        mbit=mbit,
+                        rtt_ms=40,
+                        bdp=4,
+                        queue={**queue, **({} if name == "dualpi2" else {"ecn": ecn})},
+                    )
                     quick = mbit == 10 and name in ("codel", "fq-codel") and not ecn and shape == "beside-cubic"
                     said = f"{name}{' with ECN' if ecn else ''}, {'beside CUBIC' if shape[0] == 'b' else shape + ' flow(s)'}"
                     yield cell(
@@ -233,7 +240,7 @@ ROWS = (
                 relative=True, least=0.001, only_if="all flows' utilisation",
             ),
         ),
-        needs=("L4S: DualPI2 and AccECN", "the response to each marked round"),
+        needs=("L4S: AccECN and a controller for ECT(1)", "the response to each marked round"),
     ),
     Row(
         id="x1",
