@@ -93,10 +93,16 @@ def test_table_for_the_docs():
 
 
 def test_drawn_scenarios_depend_on_seed_kind_and_number_alone():
-    few, many = list(drawn.drawn(5, transfers=2, bulks=1)), list(drawn.drawn(5))
-    assert len(many) == drawn.TRANSFERS + drawn.BULKS
-    assert [one.scenario for one in few] == [many[0].scenario, many[1].scenario, many[drawn.TRANSFERS].scenario]
+    few, many = list(drawn.drawn(5, transfers=2, bulks=1, lossy=1)), list(drawn.drawn(5))
+    assert len(many) == drawn.TRANSFERS + drawn.BULKS + drawn.LOSSY
+    first = (0, 1, drawn.TRANSFERS, drawn.TRANSFERS + drawn.BULKS)
+    assert [one.scenario for one in few] == [many[i].scenario for i in first]
     assert next(drawn.drawn(6)).scenario != many[0].scenario
     for one in many:
-        lost = one.scenario.to_dict()["network"]["egress"]["loss"]["drops"]
-        assert 1 <= len(lost) <= drawn.MOST_LOST + 1
+        loss = one.scenario.to_dict()["network"]["egress"]["loss"]
+        if one.kind == "lossy":
+            assert 0.001 <= loss["p"] <= 0.03
+        else:
+            assert 1 <= len(loss["drops"]) <= drawn.MOST_LOST + 1
+    played = {one.scenario.flows[0].congestion_control for one in many if one.kind == "lossy"}
+    assert played == set(drawn.ALL_CONTROLLERS)

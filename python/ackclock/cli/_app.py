@@ -766,7 +766,7 @@ def diff(
     reference: Annotated[
         bool, typer.Option("--reference", help="Run the measured cells of `ackclock fidelity`.")
     ] = False,
-    drawn: Annotated[bool, typer.Option("--drawn", help="Run a hundred scenarios drawn from the seed.")] = False,
+    drawn: Annotated[bool, typer.Option("--drawn", help="Run scenarios drawn from the seed.")] = False,
     json: Json = False,
 ) -> None:
     """Run a scenario in the simulator and in the real Linux TCP, and show where they first differ."""

@@ -106,12 +106,14 @@ def _all_patterns(seed: int, *, as_json: bool) -> None:
 
 def _all_drawn(seed: int, *, as_json: bool) -> None:
     from ackclock.diff import compare
-    from ackclock.fidelity.drawn import BULKS, TRANSFERS, drawn
+    from ackclock.fidelity.drawn import BULKS, LOSSY, TRANSFERS, drawn
 
     rows: list[tuple[str, Comparison]] = []
+    kinds: list[str] = []
     with _terminal.progress() as progress:
         for i, one in enumerate(drawn(seed)):
-            progress(one.name, i / (TRANSFERS + BULKS))
+            progress(one.name, i / (TRANSFERS + BULKS + LOSSY))
+            kinds.append(one.kind)
             rows.append((one.name, _terminal.interruptible(partial(compare, one.scenario, seed=1))))
     if as_json:
         _terminal.show_json([{"scenario": name, **result.to_json()} for name, result in rows])
@@ -123,9 +125,13 @@ def _all_drawn(seed: int, *, as_json: bool) -> None:
         again = {row.quantity: row for row in result.agreement}["retransmissions"]
         counts = f"{_number(again.simulator)} / {_number(again.kernel)}"
         typer.echo(f"| {name} | {result.events} | {found} | {counts} |")
-    equal = sum(result.divergence is None for _, result in rows)
     release = rows[0][1].kernel.provenance["kernel"]["release"]
-    typer.echo(f"\n{equal} of {len(rows)} are equal to Linux {release} in every segment and every window.")
+    equal = [
+        f"{sum(result.divergence is None for _, result in of)} of {len(of)} {kind}"
+        for kind in dict.fromkeys(kinds)
+        if (of := [row for row, its in zip(rows, kinds, strict=True) if its == kind])
+    ]
+    typer.echo(f"\nequal to Linux {release} in every segment and every window: {', '.join(equal)}")
 
 
 def _all_cells(seed: int, *, as_json: bool) -> None:

@@ -1,8 +1,9 @@
 """Scenarios that nobody chose: paths and losses drawn from a seed, for both backends.
 
-Two kinds. A transfer is a hundred segments over a queue that never fills, so every loss is a drawn one; of three transfers
+Three kinds. A transfer is a hundred segments over a queue that never fills, so every loss is a drawn one; of three transfers
 about one loses a retransmission too. A bulk flow of twelve seconds fills a queue of half to twice the bandwidth-delay
-product, so it loses there as well. Losses are by segment number, so both backends lose the same segments.
+product, so it loses there as well. Their losses are by segment number, so both backends lose the same segments. A flow
+under random loss loses 0.1 to 3 % of its packets, both backends by the same draws, with every controller that both have.
 """
 
 from __future__ import annotations
@@ -10,18 +11,25 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ackclock.fidelity.path import MeasuredPath
 from ackclock.scenario import Scenario
 
-__all__ = ["BULKS", "CONTROLLERS", "TRANSFERS", "Drawn", "drawn"]
+__all__ = ["ALL_CONTROLLERS", "BULKS", "CONTROLLERS", "LOSSY", "TRANSFERS", "Drawn", "drawn"]
 
 TRANSFERS = 70
 BULKS = 30
+LOSSY = 42
 """How many of each kind the table in the documentation has."""
 
 CONTROLLERS = ("reno", "cubic", "bic", "htcp", "illinois")
 """In turn."""
+
+ALL_CONTROLLERS = (
+    *CONTROLLERS, "westwood-plus", "highspeed", "scalable", "vegas", "hybla", "veno", "yeah", "dctcp", "bbr",
+)  # fmt: skip
+"""In turn, under random loss."""
 
 SEGMENT = 1448
 SEGMENTS = 100
@@ -42,7 +50,7 @@ class Drawn:
     name
         Kind, number and what was drawn.
     kind
-        "transfer" or "bulk".
+        "transfer", "bulk" or "lossy".
     scenario
         What both backends run.
     """
@@ -52,20 +60,22 @@ class Drawn:
     scenario: Scenario
 
 
-def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS) -> Iterator[Drawn]:
+def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS, lossy: int = LOSSY) -> Iterator[Drawn]:
     """Draw scenarios; each depends on the seed, its kind and its number alone.
 
     Parameters
     ----------
     seed
         Any number.
-    transfers, bulks
+    transfers, bulks, lossy
         How many of each kind.
     """
     for number in range(transfers):
         yield _one("transfer", seed, number)
     for number in range(bulks):
         yield _one("bulk", seed, number)
+    for number in range(lossy):
+        yield _one("lossy", seed, number)
 
 
 def _one(kind: str, seed: int, number: int) -> Drawn:
@@ -75,13 +85,20 @@ def _one(kind: str, seed: int, number: int) -> Drawn:
     def between(low: int, high: int) -> int:
         return low + int(draw() * (high - low + 1))
 
-    controller = CONTROLLERS[number % len(CONTROLLERS)]
+    controllers = ALL_CONTROLLERS if kind == "lossy" else CONTROLLERS
+    controller = controllers[number % len(controllers)]
     rate = round(2 * 50 ** draw(), 1)
     rtt_ms = between(20, 200)
     bdp = rate * 1e6 * rtt_ms * 1e-3 / (8 * 1514)
     first, last, queue = 1, SEGMENTS, 2 * SEGMENTS
-    if kind == "bulk":
+    if kind != "transfer":
         first, last, queue = BULK_FROM, BULK_TO, max(10, round(bdp * (0.5 + 1.5 * draw())))
+    path = MeasuredPath(rate_bps=round(rate * 1e6), rtt_ms=rtt_ms, queue_packets=queue)
+    said = f"{kind} {number}: {controller}, {rate:g} Mbit/s, {rtt_ms} ms, queue {queue}"
+    if kind == "lossy":
+        share = round(0.001 * 30 ** draw(), 4)
+        loss: dict[str, Any] = {"kind": "bernoulli", "p": share}
+        return Drawn(name=f"{said}, {share:.2%}", kind=kind, scenario=_scenario(kind, number, controller, path, loss))
     lost: set[int] = set()
     wanted = between(1, MOST_LOST)
     while len(lost) < wanted:
@@ -89,15 +106,19 @@ def _one(kind: str, seed: int, number: int) -> Drawn:
     drops = [{"first": n, "transmission": 0} for n in sorted(lost)]
     if draw() < 1 / 3:
         drops.append({"first": sorted(lost)[between(0, wanted - 1)], "transmission": 1})
-    path = MeasuredPath(rate_bps=round(rate * 1e6), rtt_ms=rtt_ms, queue_packets=queue)
-    work = {"kind": "bulk"} if kind == "bulk" else {"kind": "transfer", "bytes": f"{SEGMENTS * SEGMENT} bytes"}
-    scenario = Scenario.from_dict(
+    loss = {"kind": "scripted", "drops": drops}
+    scenario = _scenario(kind, number, controller, path, loss)
+    return Drawn(name=f"{said}, {len(drops)} lost", kind=kind, scenario=scenario)
+
+
+def _scenario(kind: str, number: int, controller: str, path: MeasuredPath, loss: dict[str, Any]) -> Scenario:
+    transfer = {"kind": "transfer", "bytes": f"{SEGMENTS * SEGMENT} bytes"}
+    work = transfer if kind == "transfer" else {"kind": "bulk"}
+    return Scenario.from_dict(
         {
             "name": f"{kind}-{number}",
-            "duration": f"{BULK_SECONDS} s" if kind == "bulk" else "60 s",
-            "network": path.network(loss={"kind": "scripted", "drops": drops}),
+            "duration": "60 s" if kind == "transfer" else f"{BULK_SECONDS} s",
+            "network": path.network(loss=loss),
             "flows": [{"profile": "linux-6", "congestion_control": controller, "workload": work}],
         }
     )
-    said = f"{kind} {number}: {controller}, {rate:g} Mbit/s, {rtt_ms} ms, queue {queue}, {len(drops)} lost"
-    return Drawn(name=said, kind=kind, scenario=scenario)
