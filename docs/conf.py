@@ -108,6 +108,7 @@ docs/reference/python-tools
 :hidden:
 :caption: Results
 docs/fidelity
+docs/evaluation
 docs/studies/README
 ```
 
