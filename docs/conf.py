@@ -95,6 +95,7 @@ docs/glossary
 ```{toctree}
 :hidden:
 :caption: Reference
+:glob:
 docs/reference/scenario
 docs/reference/tables
 docs/controllers
@@ -102,6 +103,7 @@ docs/reference/python
 docs/reference/python-results
 docs/reference/python-sweeps
 docs/reference/python-tools
+docs/reference/*
 ```
 
 ```{toctree}
