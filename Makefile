@@ -64,7 +64,7 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 	$(BIN)/python tools/study_numbers.py
 
 site: setup $(VENV)/.dev $(VENV)/.docs ## the documentation as a site, in site/: every script of the gallery run, no dead link; needs no network
-	MPLBACKEND=Agg $(BIN)/python -m sphinx -c docs -b html -d $(VENV)/.doctrees -W --keep-going -q . site
+	MPLBACKEND=Agg $(BIN)/python -m sphinx -E -c docs -b html -d $(VENV)/.doctrees -W --keep-going -q . site
 	cp site/README.html site/index.html
 	$(BIN)/python tools/links.py site
 
