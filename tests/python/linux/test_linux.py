@@ -335,15 +335,6 @@ def test_patches_say_why_and_under_which_licence() -> None:
         assert file.read_text().startswith("// SPDX-License-Identifier: GPL-2.0 OR MIT\n")
 
 
-@pytest.fixture
-def kernel() -> linux.Kernel:
-    """The real kernel, where it is built."""
-    lacking = [finding.what for finding in linux.missing(build=False)]
-    if lacking:
-        pytest.skip(lacking[0])
-    return linux.installed()
-
-
 @pytest.mark.parametrize("network", ["qdisc", "relay"])
 def test_the_kernel_repeats_bit_by_bit(kernel: linux.Kernel, network: Any, tmp_path: Path) -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "reno-10m.toml").set("duration", "3 s").set("record.trace", "flow")
@@ -355,51 +346,6 @@ def test_the_kernel_repeats_bit_by_bit(kernel: linux.Kernel, network: Any, tmp_p
     assert first.links["dropped_loss"].sum() > 0
     assert first.flows["bytes_acked"][0] > 100_000
     assert linux.run(scenario, seed=8, network=network).digest != first.digest
-
-
-def test_the_kernel_and_the_simulator_meet_the_same_scripted_losses(kernel: linux.Kernel) -> None:
-    from ackclock.diff import PATTERNS, compare
-
-    pattern = next(p for p in PATTERNS if p.name == "1 to 4 of the initial window")
-    result = compare(pattern.scenario())
-    assert result.recovered, result.divergence
-    assert result.kernel.flows["retransmissions"][0] == result.simulator.flows["retransmissions"][0] == 4
-
-
-def test_drawn_transfers_are_equal_in_every_segment_and_every_window(kernel: linux.Kernel) -> None:
-    from ackclock.diff import compare
-    from ackclock.fidelity.drawn import drawn
-
-    results = [compare(one.scenario) for one in drawn(2, transfers=10, bulks=0, lossy=0)]
-    equal = sum(result.divergence is None for result in results)
-    assert equal >= 9, [str(result.divergence) for result in results]
-
-
-def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> None:
-    from ackclock.diff import compare
-    from ackclock.fidelity.path import N1, bulk
-
-    # with the memory of a TUN device the 23rd ACK is another one, and every second one after it
-    result = compare(bulk(N1, "yeah", seconds=5), network="qdisc")
-    by = {row.quantity: row for row in result.agreement}
-    assert result.events > 1000, str(result.divergence)
-    assert by["retransmissions"].simulator == by["retransmissions"].kernel
-
-
-def test_held_back_acks_leave_before_a_segment_of_the_same_nanosecond(kernel: linux.Kernel) -> None:
-    from ackclock.diff import compare
-    from ackclock.fidelity.path import N2
-
-    # ACKs 1.01 ms apart let go of segments 1.01 ms apart: the first such pair meets at 2.98 s
-    scenario = ackclock.Scenario.from_dict(
-        {
-            "duration": "3.2 s",
-            "network": N2.network(loss={"kind": "bernoulli", "p": 0.01}),
-            "flows": [{"profile": "linux-6", "congestion_control": "illinois", "workload": {"kind": "bulk"}}],
-        }
-    )
-    result = compare(scenario, seed=2)
-    assert result.divergence is None, str(result.divergence)
 
 
 def test_the_guest_is_pinned_and_its_threads_are_reaped(kernel: linux.Kernel, scenario: ackclock.Scenario) -> None:

@@ -123,15 +123,6 @@ def test_claims_stand_side_by_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert pl.read_parquet(tmp_path / "out" / "tables" / "sim" / "x.parquet")["value"][0] == 1.0
 
 
-@pytest.fixture
-def kernel() -> linux.Kernel:
-    """The real kernel, where it is built."""
-    lacking = [finding.what for finding in linux.missing(build=False)]
-    if lacking:
-        pytest.skip(lacking[0])
-    return linux.installed()
-
-
 SAME = ("flow", "idx", "batch", "request", "initial_window", "bytes", "done", "segments_sent", "retransmissions")
 
 

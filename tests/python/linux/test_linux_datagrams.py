@@ -16,15 +16,6 @@ from ackclock.linux import _translate
 from ackclock.studies.pcc import testbed
 
 
-@pytest.fixture
-def kernel() -> linux.Kernel:
-    """The real kernel, where it is built."""
-    lacking = [finding.what for finding in linux.missing(build=False)]
-    if lacking:
-        pytest.skip(lacking[0])
-    return linux.installed()
-
-
 def job(scenario: ackclock.Scenario, network: Any = "auto") -> dict[str, Any]:
     return _translate.job(json.loads(scenario.to_engine_json()), 1, network, ["cubic"])
 

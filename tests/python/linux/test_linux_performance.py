@@ -14,15 +14,6 @@ from ackclock import linux
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def kernel() -> linux.Kernel:
-    """The real kernel, where it is built."""
-    lacking = [finding.what for finding in linux.missing(build=False)]
-    if lacking:
-        pytest.skip(lacking[0])
-    return linux.installed()
-
-
 @pytest.mark.parametrize("network", ["qdisc", "relay"])
 def test_what_each_flow_got_is_told_as_by_the_simulator(kernel: linux.Kernel, network: Any) -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "first.toml").set_all(

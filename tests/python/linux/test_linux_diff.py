@@ -1,0 +1,64 @@
+"""The simulator beside the real kernel, ACK by ACK, where it is built."""
+
+from __future__ import annotations
+
+import pytest
+
+import ackclock
+from ackclock import linux
+from ackclock.diff import PATTERNS, compare
+from ackclock.fidelity.drawn import drawn
+from ackclock.fidelity.path import N1, N2, bulk
+
+
+def test_the_kernel_and_the_simulator_meet_the_same_scripted_losses(kernel: linux.Kernel) -> None:
+    pattern = next(p for p in PATTERNS if p.name == "1 to 4 of the initial window")
+    result = compare(pattern.scenario())
+    assert result.recovered, result.divergence
+    assert result.kernel.flows["retransmissions"][0] == result.simulator.flows["retransmissions"][0] == 4
+
+
+def test_drawn_transfers_are_equal_in_every_segment_and_every_window(kernel: linux.Kernel) -> None:
+    results = [compare(one.scenario) for one in drawn(2, transfers=10, bulks=0, lossy=0)]
+    equal = sum(result.divergence is None for result in results)
+    assert equal >= 9, [str(result.divergence) for result in results]
+
+
+def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> None:
+    # with the memory of a TUN device the 23rd ACK is another one, and every second one after it
+    result = compare(bulk(N1, "yeah", seconds=5), network="qdisc")
+    by = {row.quantity: row for row in result.agreement}
+    assert result.events > 1000, str(result.divergence)
+    assert by["retransmissions"].simulator == by["retransmissions"].kernel
+
+
+def test_held_back_acks_leave_before_a_segment_of_the_same_nanosecond(kernel: linux.Kernel) -> None:
+    # ACKs 1.01 ms apart let go of segments 1.01 ms apart: the first such pair meets at 2.98 s
+    scenario = ackclock.Scenario.from_dict(
+        {
+            "duration": "3.2 s",
+            "network": N2.network(loss={"kind": "bernoulli", "p": 0.01}),
+            "flows": [{"profile": "linux-6", "congestion_control": "illinois", "workload": {"kind": "bulk"}}],
+        }
+    )
+    result = compare(scenario, seed=2)
+    assert result.divergence is None, str(result.divergence)
+
+
+def test_flows_under_random_loss_are_equal_in_every_segment_and_every_window(kernel: linux.Kernel) -> None:
+    short = [one.scenario.set("duration", "4 s") for one in drawn(2, transfers=0, bulks=0, lossy=12)]
+    results = [compare(scenario) for scenario in short]
+    equal = sum(result.divergence is None for result in results)
+    assert equal >= 11, [str(result.divergence) for result in results]
+
+
+@pytest.mark.parametrize(("seed", "seconds"), [(2, 4), (3, 6)])
+def test_arrivals_are_not_late_by_a_microsecond(kernel: linux.Kernel, seed: int, seconds: int) -> None:
+    # with system calls that take 1 us if they fail, seed 3 parts after 4.86 s
+    loss = {"kind": "bernoulli", "p": "1 %"}
+    result = compare(bulk(N2, "illinois", seconds=seconds, loss=loss), seed=seed)
+    assert result.divergence is None, str(result.divergence)
+    ours, theirs = (
+        run.acks.filter(run.acks["event"] == "ack")["t_s"].round(9) for run in (result.simulator, result.kernel)
+    )
+    assert (ours == theirs).all()
