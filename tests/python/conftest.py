@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from ackclock import linux
+
 ROOT = Path(__file__).resolve().parents[2]
 
 MINIMAL: dict[str, Any] = {
@@ -49,3 +51,12 @@ def cpu_s(pid: int) -> float:
     """CPU time that a process has taken: on a busy machine its clock says little."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture
+def kernel() -> linux.Kernel:
+    """The real kernel, where it is built."""
+    lacking = [finding.what for finding in linux.missing(build=False)]
+    if lacking:
+        pytest.skip(lacking[0])
+    return linux.installed()
