@@ -111,11 +111,14 @@ def quote(value: object) -> str:
 
 
 def one_of(found: str, names: Iterable[str]) -> str:
-    """The allowed names as a list, led by the one nearest to what was found."""
+    """The allowed names as a list, and the one nearest to what was found. Names of the user's own may be long, or many."""
     names = list(names)
     near = nearest(found, names)
-    listed = ", ".join(names)
-    return f"{listed} (nearest: {near})" if near else listed
+    listed = ", ".join(_cut(name, 60) for name in names[:50])
+    if len(names) > 50:
+        listed += f" and {len(names) - 50:,} more"
+    listed = _cut(listed, 600)
+    return f"{listed} (nearest: {_cut(near, 60)})" if near else listed
 
 
 def nearest(found: str, names: Iterable[str]) -> str | None:
