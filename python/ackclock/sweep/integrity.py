@@ -56,12 +56,13 @@ def note(db: sqlite3.Connection, part: int, files: Mapping[str, Path]) -> None:
 
 
 def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, by_sum: bool = True) -> str | None:
-    """What is wrong with the file of a table of a part, if anything; `place` is None if it is not there."""
-    noted = None
-    if _has_files(db):
-        noted = db.execute("SELECT bytes, sha256 FROM files WHERE part = ? AND name = ?", (part, table)).fetchone()
+    """What is wrong with the file of a table of a part, if anything; `place` is None if it is not there.
+
+    No file is read whose checksum is not noted: what decodes Parquet ends the process for some damages.
+    """
+    noted = db.execute("SELECT bytes, sha256 FROM files WHERE part = ? AND name = ?", (part, table)).fetchone()
     if noted is None:
-        return _wrong_by_rows(db, part, place) if table == "runs" and by_sum else None
+        return None if place is None and table != "runs" else "has no checksum"
     if place is None:
         return "is gone"
     try:
@@ -76,9 +77,8 @@ def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, 
 def damaged(db: sqlite3.Connection, folder: Path, *, by_sum: bool = True) -> list[Damage]:
     """The parts that are not whole: by their checksums, or by their sizes alone, which reads none of them."""
     found = []
-    known = _has_files(db)
     for part, recipe, rows in db.execute("SELECT id, recipe, rows FROM parts WHERE live ORDER BY id").fetchall():
-        noted = db.execute("SELECT name FROM files WHERE part = ? ORDER BY name", (part,)).fetchall() if known else []
+        noted = db.execute("SELECT name FROM files WHERE part = ? ORDER BY name", (part,)).fetchall()
         for name in [name for (name,) in noted] or ["runs"]:
             why = wrong(db, part, name, parts.there(folder, recipe, name, part), by_sum=by_sum)
             if why is not None:
@@ -161,8 +161,6 @@ _ANY_OTHER = {table: f"SELECT 1 FROM {table} WHERE {' OR '.join(of.values())} LI
 def _unlike(db: sqlite3.Connection) -> str | None:
     """What no store writes, if there is anything of it."""
     for table, kinds in _KINDS.items():
-        if table == "files" and not _has_files(db):
-            continue
         there = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
         if not there:
             return f"no table {table}"
@@ -174,23 +172,6 @@ def _unlike(db: sqlite3.Connection) -> str | None:
             )
             return f"{table}.{column} holds what no store writes"
     return None
-
-
-def _wrong_by_rows(db: sqlite3.Connection, part: int, place: Path | None) -> str | None:
-    import polars as pl
-
-    if place is None:
-        return "is gone"
-    (rows,) = db.execute("SELECT rows FROM parts WHERE id = ?", (part,)).fetchone() or (None,)
-    try:
-        found = pl.scan_parquet(place, glob=False).select(pl.len()).collect().item()
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        return "cannot be read"
-    return None if rows is None or found == rows else f"holds {found:,} runs of {rows:,}"
-
-
-def _has_files(db: sqlite3.Connection) -> bool:
-    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'files'").fetchone() is not None
 
 
 def _sum(file: Path) -> bytes:

@@ -258,7 +258,7 @@ def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
     again = f"`ackclock sweep resume {store.folder}` writes it again"
     try:
         noted = place.with_suffix(".sha256")
-        if noted.is_file() and noted.read_text(encoding="utf-8") != _sum(place):
+        if noted.read_text(encoding="utf-8") != _sum(place):
             raise DamagedError(f"{place}: is not as it was written; {again}")
         cells = pl.read_parquet(place, glob=False)
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):

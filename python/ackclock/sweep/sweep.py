@@ -283,7 +283,9 @@ class Sweep:
             for key in keys:
                 if key not in {axis.key for axis in axes}:
                     raise ScenarioError(
-                        key=f"{table}.{key}", found="no such axis", allowed=one_of(key, [a.key for a in axes]) or "an axis"
+                        key=f"{table}.{key}",
+                        found="no such axis",
+                        allowed=one_of(key, [a.key for a in axes]) or "an axis",
                     )
         groups = values.get("zip", [])
         if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
