@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackclock.errors import UnavailableError
+from ackclock.errors import UnavailableError, shown
 from ackclock.sweep import parts
 
 FILES = """
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS files (
   part INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 BLOB NOT NULL, PRIMARY KEY (part, name)
 ) WITHOUT ROWID
 """
-"""What each file of a part was when it was written. Stores of before do not have it: their parts are checked by rows."""
+"""What each file of a part was when it was written."""
 
 
 class DamagedError(UnavailableError):
@@ -118,7 +118,7 @@ def check_database(db: sqlite3.Connection, place: Path, *, whole: bool = False) 
 def of_database(place: Path, why: str) -> DamagedError:
     """What is said of a damaged database; `why` in the words of SQLite."""
     return DamagedError(
-        f"{place}: is damaged ({' '.join(why.split())[:80]}); `ackclock sweep check {place.parent} --repair` sets it "
+        f"{place}: is damaged ({shown(' '.join(why.split())[:80])}); `ackclock sweep check {place.parent} --repair` sets it "
         "aside, and all runs are made again"
     )
 
