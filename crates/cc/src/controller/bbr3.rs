@@ -11,10 +11,15 @@
 //! | ProbeBW: down, cruise, refill, up | `probe_bw.rs` | §5.3.3, §5.5.10 |
 //! | ProbeRTT and the least RTT | `probe_rtt.rs` | §5.3.4, §5.5.5 |
 //! | gains, pacing rate, cwnd | `gains.rs` | §5.6 |
+//! | what marks teach | `ecn.rs` | none |
+//! | the draft's numbers, and those of Google's kernel | `flavour.rs` | §2 |
 //!
 //! Differs: losses are judged when an ACK arrives, by the newest segment it covers, not segment by segment as they are
-//! marked; a loss event is an ACK that shows losses.
+//! marked; a loss event is an ACK that shows losses. The kernel tests what will be in flight when its pacer sends next; our
+//! pacer holds nothing back that counts as sent.
 
+mod ecn;
+mod flavour;
 mod gains;
 mod model;
 mod probe_bw;
@@ -24,6 +29,9 @@ mod startup;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
+use self::ecn::Marks;
+pub(super) use self::flavour::Bbr3Options;
+use self::flavour::{Constants, Flavour};
 use self::model::{Aggregation, Bounds, Rounds};
 use self::probe_bw::{AckPhase, Cycle, Probe};
 use self::probe_rtt::MinRtt;
@@ -43,6 +51,8 @@ enum State {
 /// BBRv3.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
+    flavour: Flavour,
+    c: &'static Constants,
     state: State,
     /// BBR.pacing_gain and BBR.cwnd_gain of the state.
     pacing_gain: f64,
@@ -54,6 +64,8 @@ pub struct Bbr3 {
     aggregation: Aggregation,
     full_pipe: FullPipe,
     probe: Probe,
+    marks: Marks,
+    undo: Undo,
     rtt: MinRtt,
     /// BBR.prior_cwnd: what cwnd returns to after recovery or ProbeRTT.
     prior_cwnd: u32,
@@ -68,19 +80,41 @@ pub struct Bbr3 {
     stream: Stream,
 }
 
-impl Default for Bbr3 {
-    fn default() -> Bbr3 {
-        let (pacing_gain, cwnd_gain) = State::Startup.gains();
+/// What a loss may change, as it was before (BBRSaveStateUponLoss).
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    state: State,
+    full_pipe_reached: bool,
+    bw_shortterm: f64,
+    inflight_shortterm: f64,
+    inflight_longterm: f64,
+}
+
+impl Bbr3 {
+    /// As the scenario wants it.
+    pub(super) fn new(options: &Bbr3Options) -> Bbr3 {
+        let c = options.flavour.constants();
+        let (pacing_gain, cwnd_gain) = State::Startup.gains(c);
         Bbr3 {
+            flavour: options.flavour,
+            c,
             state: State::Startup,
             pacing_gain,
             cwnd_gain,
             rounds: Rounds::default(),
             bw_filter: [0.0; 2],
             bounds: Bounds::default(),
-            aggregation: Aggregation::default(),
+            aggregation: Aggregation::new(c.extra_acked_parts),
             full_pipe: FullPipe::default(),
             probe: Probe::default(),
+            marks: Marks::new(options.ecn),
+            undo: Undo {
+                state: State::Startup,
+                full_pipe_reached: false,
+                bw_shortterm: f64::INFINITY,
+                inflight_shortterm: f64::INFINITY,
+                inflight_longterm: f64::INFINITY,
+            },
             rtt: MinRtt::default(),
             prior_cwnd: 0,
             prev_state: CaState::Open,
@@ -90,9 +124,7 @@ impl Default for Bbr3 {
             stream: Stream::new(0, "bbr3"),
         }
     }
-}
 
-impl Bbr3 {
     /// BBRSaveCwnd: cwnd as it was before recovery or ProbeRTT, or the greatest since.
     fn save_cwnd(&mut self, cwnd: u32) {
         let steady = self.prev_state < CaState::Recovery && self.state != State::ProbeRtt;
@@ -122,7 +154,7 @@ impl CongestionControl for Bbr3 {
         self.rtt.stamp(now);
         self.aggregation.restart(now);
         self.smss = smss;
-        gains::pace_from_rtt(window, srtt, smss);
+        self.pace_from_rtt(window, srtt, smss);
     }
 
     fn on_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
@@ -130,6 +162,13 @@ impl CongestionControl for Bbr3 {
     /// Recovery begins: cwnd is saved and modulated in `set_cwnd`, not reduced to a threshold.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         self.save_cwnd(window.cwnd);
+        self.undo = Undo {
+            state: self.state,
+            full_pipe_reached: self.full_pipe.reached,
+            bw_shortterm: self.bounds.bw_shortterm,
+            inflight_shortterm: self.bounds.inflight_shortterm,
+            inflight_longterm: self.bounds.inflight_longterm,
+        };
         window.ssthresh
     }
 
@@ -143,7 +182,7 @@ impl CongestionControl for Bbr3 {
         }
         self.update_min_rtt(ack);
         self.check_probe_rtt(window, ack);
-        (self.pacing_gain, self.cwnd_gain) = self.state.gains();
+        (self.pacing_gain, self.cwnd_gain) = self.state.gains(self.c);
         self.set_pacing(window, ack);
         self.set_cwnd(window, ack);
     }
@@ -154,10 +193,25 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// BBRHandleSpuriousLossDetection: what the losses taught is forgotten.
+    /// BBRHandleSpuriousLossDetection: bounds are as they were before the losses. The draft goes back to Startup or to a probe
+    /// that the losses ended, and then Startup's end is undone, too: it would end again at once.
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        let undo = self.undo;
+        self.bounds.loss_in_round = false;
         self.full_pipe.reset(0.0);
-        self.bounds.reset_shortterm();
+        self.bounds.bw_shortterm = self.bounds.bw_shortterm.max(undo.bw_shortterm);
+        self.bounds.inflight_shortterm = self.bounds.inflight_shortterm.max(undo.inflight_shortterm);
+        self.bounds.inflight_longterm = self.bounds.inflight_longterm.max(undo.inflight_longterm);
+        if self.flavour == Flavour::Draft06 && self.state != State::ProbeRtt && self.state != undo.state {
+            match undo.state {
+                State::Startup => {
+                    self.state = State::Startup;
+                    self.full_pipe.reached = undo.full_pipe_reached;
+                }
+                State::ProbeBw(Cycle::Up) => self.start_refill(0),
+                _ => {}
+            }
+        }
         window.cwnd.max(self.prior_cwnd)
     }
 
@@ -175,6 +229,7 @@ impl CongestionControl for Bbr3 {
             rate: true,
             pacing: true,
             seed: true,
+            exact_ecn: self.marks.on,
             vars: &[
                 "estimate_bps",
                 "min_rtt_s",
@@ -184,7 +239,6 @@ impl CongestionControl for Bbr3 {
                 "inflight_longterm",
                 "inflight_shortterm",
             ],
-            ..Needs::default()
         }
     }
 

@@ -7,7 +7,7 @@ use ackclock_core::schema::{Described, Table};
 use ackclock_core::{Span, Time};
 
 use super::bbr::Bbr;
-use super::bbr3::Bbr3;
+use super::bbr3::{Bbr3, Bbr3Options};
 use super::bic::Bic;
 use super::compound::Compound;
 use super::cubic::{Cubic, CubicOptions, CubicParams};
@@ -114,7 +114,7 @@ pub const ENTRIES: &[Entry] = &[
     entry!("dctcp", "DCTCP: reduces by the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
     entry!("ledbat++", "LEDBAT++: a background transport below 60 ms of queueing delay (draft-irtf-iccrg-ledbat-plus-plus)", |_| Controller::LedbatPlusPlus(Box::default())),
     entry!("bbr", "BBR, version 1, as in Linux: paced by a model of the path", |_| Controller::Bbr(Box::default())),
-    entry!("bbr3", "BBR, version 3 (draft-ietf-ccwg-bbr): the model of version 1, bounded by losses", |_| Controller::Bbr3(Box::default())),
+    entry!("bbr3", "BBR, version 3 (draft-ietf-ccwg-bbr): the model of version 1, bounded by losses", Bbr3Options, usual(), |options, _| Controller::Bbr3(Box::new(Bbr3::new(options)))),
 ];
 
 fn reno(shared: Shared) -> Reno {

@@ -3,17 +3,11 @@
 
 use ackclock_core::Time;
 
-use super::{AckSample, Bbr3, Cycle, RateSample, State};
+use super::{AckSample, Bbr3, Cycle, Flavour, Marks, RateSample, State};
 use crate::window::Window;
 
-/// BBR.Beta (§2): share that a short-term bound keeps in a round with losses, as CUBIC's window does.
-pub(super) const BETA: f64 = 0.7;
-
-/// BBR.LossThresh (§2): losses of a round trip that a probe tolerates.
-const LOSS_THRESH: f64 = 0.02;
-
-/// BBR.ExtraAckedFilterLen (§2), rounds; the two halves of our filter hold five to ten.
-const EXTRA_ACKED_ROUNDS: u32 = 5;
+/// Parts of the filter of aggregation, at most.
+const MAX_PARTS: usize = 10;
 
 /// Round trips counted by packets (§5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +51,8 @@ pub(super) struct Bounds {
     pub loss_round_start: bool,
     /// BBR.loss_in_round: the loss round has seen a loss.
     pub loss_in_round: bool,
+    /// And so has the probing cycle.
+    pub loss_in_cycle: bool,
     /// BBR.loss_events_in_round.
     pub loss_events: u32,
 }
@@ -72,6 +68,7 @@ impl Default for Bounds {
             loss_round_delivered: 0,
             loss_round_start: false,
             loss_in_round: false,
+            loss_in_cycle: false,
             loss_events: 0,
         }
     }
@@ -87,20 +84,29 @@ impl Bounds {
     /// BBRResetCongestionSignals.
     pub fn reset_signals(&mut self) {
         self.loss_in_round = false;
+        self.loss_in_cycle = false;
         self.bw_latest = 0.0;
         self.inflight_latest = 0.0;
     }
 
-    /// BBRInitLowerBounds and BBRLossLowerBounds: a round with losses lowers the bounds, to no less than it delivered.
-    fn lower(&mut self, max_bw: f64, cwnd: u32) {
-        if self.bw_shortterm.is_infinite() {
-            self.bw_shortterm = max_bw;
-        }
+    /// BBRInitLowerBounds and BBRLossLowerBounds: a round with losses lowers the bounds, to no less than it delivered. Marks
+    /// lower what may be in flight by their share. The lower of the two holds.
+    pub(super) fn lower(&mut self, max_bw: f64, cwnd: u32, beta: f64, marks: &Marks) {
         if self.inflight_shortterm.is_infinite() {
             self.inflight_shortterm = f64::from(cwnd);
         }
-        self.bw_shortterm = self.bw_latest.max(BETA * self.bw_shortterm);
-        self.inflight_shortterm = self.inflight_latest.max(BETA * self.inflight_shortterm);
+        let mut by_marks = f64::INFINITY;
+        if marks.in_round {
+            by_marks = self.inflight_shortterm * marks.keeps();
+        }
+        if self.loss_in_round {
+            if self.bw_shortterm.is_infinite() {
+                self.bw_shortterm = max_bw;
+            }
+            self.bw_shortterm = self.bw_latest.max(beta * self.bw_shortterm);
+            self.inflight_shortterm = self.inflight_latest.max(beta * self.inflight_shortterm);
+        }
+        self.inflight_shortterm = self.inflight_shortterm.min(by_marks);
     }
 
     /// BBRAdvanceLatestDeliverySignals: the next loss round begins with this sample.
@@ -121,36 +127,56 @@ pub(super) struct Aggregation {
     epoch_stamp: Time,
     /// BBR.extra_acked_delivered since then.
     epoch_acked: f64,
-    /// BBR.ExtraACKedFilter: the greatest of this half and of the one before.
-    extra_acked: [f64; 2],
-    /// Rounds of this half.
+    /// BBR.ExtraACKedFilter: the greatest of each of the last parts of some rounds; `at` is the part under way.
+    parts: [f64; MAX_PARTS],
+    len: usize,
+    at: usize,
+    /// Rounds of this part.
     rounds: u32,
 }
 
-impl Default for Aggregation {
-    fn default() -> Aggregation {
-        Aggregation { epoch_stamp: Time::ZERO, epoch_acked: 0.0, extra_acked: [0.0; 2], rounds: 0 }
-    }
-}
-
 impl Aggregation {
+    /// A filter of `len` parts.
+    pub fn new(len: usize) -> Aggregation {
+        Aggregation {
+            epoch_stamp: Time::ZERO,
+            epoch_acked: 0.0,
+            parts: [0.0; MAX_PARTS],
+            len,
+            at: 0,
+            rounds: 0,
+        }
+    }
+
     /// A new interval begins.
     pub fn restart(&mut self, now: Time) {
         (self.epoch_stamp, self.epoch_acked) = (now, 0.0);
     }
 
-    /// BBR.extra_acked.
-    pub fn extra_acked(&self) -> f64 {
-        self.extra_acked[0].max(self.extra_acked[1])
+    /// A round has begun: after `rounds` of them the oldest part is forgotten.
+    fn advance(&mut self, rounds: u32) {
+        self.rounds += 1;
+        if self.rounds >= rounds {
+            self.rounds = 0;
+            self.at = (self.at + 1) % self.len;
+            self.parts[self.at] = 0.0;
+        }
     }
 }
 
-/// IsInflightTooHigh: losses since the segment's transmission exceed the threshold's share of what was in flight then.
-pub(super) fn too_high(rate: &RateSample) -> bool {
-    f64::from(rate.lost) > f64::from(rate.tx_in_flight) * LOSS_THRESH
-}
-
 impl Bbr3 {
+    /// IsInflightTooHigh: losses since the segment's transmission exceed the threshold's share of what was in flight then, or
+    /// marks theirs.
+    pub(super) fn too_high(&self, rate: &RateSample) -> bool {
+        f64::from(rate.lost) > f64::from(rate.tx_in_flight) * self.c.loss_thresh || self.marks.too_high(rate)
+    }
+
+    /// BBR.extra_acked.
+    pub(super) fn extra_acked(&self) -> f64 {
+        let most = self.aggregation.parts.iter().fold(0.0, |most: f64, &part| most.max(part));
+        most.min(self.c.extra_acked_max * self.bw())
+    }
+
     /// BBR.max_bw (§5.5.2).
     pub(super) fn max_bw(&self) -> f64 {
         self.bw_filter[0].max(self.bw_filter[1])
@@ -190,25 +216,29 @@ impl Bbr3 {
         bounds.loss_round_start = rate.prior_delivered >= bounds.loss_round_delivered;
         if ack.newly_lost > 0 {
             bounds.loss_in_round = true;
+            bounds.loss_in_cycle = true;
             bounds.loss_events += 1;
         }
         if bounds.loss_round_start {
             bounds.loss_round_delivered = self.rounds.delivered;
-            if bounds.loss_in_round && lowers {
-                bounds.lower(max_bw, window.cwnd); // BBRAdaptLowerBoundsFromCongestion
+            if (bounds.loss_in_round || self.marks.in_round) && lowers {
+                // BBRAdaptLowerBoundsFromCongestion
+                bounds.lower(max_bw, window.cwnd, self.c.beta, &self.marks);
             }
+            self.marks.in_round = false;
         }
     }
 
-    /// BBRUpdateACKAggregation.
+    /// BBRUpdateACKAggregation. In Startup a part lasts one round, and the draft keeps no more than that.
     pub(super) fn update_aggregation(&mut self, window: &Window, ack: &AckSample) {
         let bw = self.bw();
+        let startup = !self.full_pipe.reached;
         let a = &mut self.aggregation;
         if self.rounds.round_start {
-            a.rounds += 1;
-            if a.rounds >= EXTRA_ACKED_ROUNDS {
-                a.rounds = 0;
-                a.extra_acked = [0.0, a.extra_acked[0]];
+            if startup && self.flavour == Flavour::Draft06 {
+                a.parts[a.at] = 0.0;
+            } else {
+                a.advance(if startup { 1 } else { self.c.extra_acked_rounds });
             }
         }
         let mut expected = bw * ack.now.since(a.epoch_stamp).as_secs();
@@ -218,6 +248,6 @@ impl Bbr3 {
         }
         a.epoch_acked += f64::from(ack.delivered);
         let extra = (a.epoch_acked - expected).min(f64::from(window.cwnd));
-        a.extra_acked[0] = a.extra_acked[0].max(extra);
+        a.parts[a.at] = a.parts[a.at].max(extra);
     }
 }

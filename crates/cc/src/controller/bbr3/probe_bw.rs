@@ -3,8 +3,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::model::{too_high, BETA};
-use super::{AckSample, Bbr3, RateSample, State};
+use super::{AckSample, Bbr3, Flavour, RateSample, State};
 use crate::window::Window;
 
 /// Rounds between probes, at most (§5.3.3.5): after that many a Reno flow of the same size has its window again.
@@ -47,6 +46,10 @@ pub(super) struct Probe {
     pub ack_phase: AckPhase,
     /// BBR.bw_probe_samples: rate samples are a probe's, so their losses set the long-term bound.
     pub samples: bool,
+    /// BBR.prev_probe_too_high: the last probe met too much loss, so the next one ends where the long-term bound is reached.
+    prev_too_high: bool,
+    /// BBR.stopped_risky_probe: this one ended so; if its round of feedback is good, the next follows at once.
+    stopped_risky: bool,
     /// BBR.bw_probe_up_rounds, .bw_probe_up_acks, .probe_up_cnt: the bound rises by one for each `up_cnt` segments.
     up_rounds: u32,
     up_acks: f64,
@@ -61,6 +64,8 @@ impl Default for Probe {
             wait: Span::ZERO,
             ack_phase: AckPhase::Init,
             samples: false,
+            prev_too_high: false,
+            stopped_risky: false,
             up_rounds: 0,
             up_acks: 0.0,
             up_cnt: f64::INFINITY,
@@ -72,6 +77,7 @@ impl Bbr3 {
     /// BBRStartProbeBW_DOWN, BBRPickProbeWait: drain what the probe queued; the next probe comes in two to three seconds.
     pub(super) fn start_down(&mut self, now: Time) {
         self.bounds.reset_signals();
+        (self.marks.in_round, self.marks.in_cycle) = (false, false);
         self.probe.up_cnt = f64::INFINITY;
         self.probe.rounds_since_probe = self.stream.below(2) as u32;
         self.probe.wait = PROBE_WAIT + Span((self.stream.unit() * 1e9) as u64);
@@ -81,10 +87,11 @@ impl Bbr3 {
         self.state = State::ProbeBw(Cycle::Down);
     }
 
-    /// BBRStartProbeBW_REFILL.
-    fn start_refill(&mut self) {
+    /// BBRStartProbeBW_REFILL. The probe's growth begins as in its round `up_rounds`.
+    pub(super) fn start_refill(&mut self, up_rounds: u32) {
         self.bounds.reset_shortterm();
-        self.probe.up_rounds = 0;
+        self.probe.stopped_risky = false;
+        self.probe.up_rounds = up_rounds;
         self.probe.up_acks = 0.0;
         self.probe.ack_phase = AckPhase::Refilling;
         self.rounds.start();
@@ -109,18 +116,26 @@ impl Bbr3 {
     }
 
     /// BBRIsTimeToProbeBW, BBRIsRenoCoexistenceProbeTime (§5.3.3.5).
-    fn time_to_probe(&mut self, window: &Window, now: Time) -> bool {
+    fn time_to_probe(&mut self, window: &Window, ack: &AckSample) -> bool {
+        if let Some(up_rounds) = self.reprobe_after_marks(ack) {
+            self.start_refill(up_rounds);
+            return true;
+        }
         let rounds = self.target_inflight(window).min(RENO_ROUNDS);
-        let due = now > self.probe.cycle_stamp + self.probe.wait
+        let due = ack.now > self.probe.cycle_stamp + self.probe.wait
             || f64::from(self.probe.rounds_since_probe) >= rounds;
         if due {
-            self.start_refill();
+            self.start_refill(0);
         }
         due
     }
 
-    /// BBRIsTimeToGoDown: the rate no longer grows, unless the bound is why.
+    /// BBRIsTimeToGoDown: the rate no longer grows, unless the bound is why; or what was too high before is in flight again.
     fn time_to_go_down(&mut self, window: &Window, ack: &AckSample, bw: f64) -> bool {
+        if self.probe.prev_too_high && f64::from(ack.in_flight) >= self.bounds.inflight_longterm {
+            self.probe.stopped_risky = true;
+            return true;
+        }
         if ack.cwnd_limited && f64::from(window.cwnd) >= self.bounds.inflight_longterm {
             self.full_pipe.reset(bw); // the bound, not the path, holds the rate back
             return false;
@@ -130,18 +145,19 @@ impl Bbr3 {
 
     /// BBRHandleInflightTooHigh: a probe met losses beyond the threshold, so what was in flight then is the bound.
     fn handle_too_high(&mut self, window: &Window, ack: &AckSample, rate: &RateSample) {
+        self.probe.prev_too_high = true;
         self.probe.samples = false;
         if !rate.is_app_limited {
             self.bounds.inflight_longterm =
-                f64::from(rate.tx_in_flight).max(BETA * self.target_inflight(window));
+                f64::from(rate.tx_in_flight).max(self.c.beta * self.target_inflight(window));
         }
         if self.state == State::ProbeBw(Cycle::Up) {
             self.start_down(ack.now);
         }
     }
 
-    /// BBRAdaptLongTermModel.
-    fn adapt_longterm(&mut self, window: &Window, ack: &AckSample, rate: &RateSample) {
+    /// BBRAdaptLongTermModel. True: a cautious probe went well, and the next one begins.
+    fn adapt_longterm(&mut self, window: &Window, ack: &AckSample, rate: &RateSample) -> bool {
         if self.probe.ack_phase == AckPhase::ProbeStarting && self.rounds.round_start {
             self.probe.ack_phase = AckPhase::ProbeFeedback;
         }
@@ -151,20 +167,28 @@ impl Bbr3 {
             if matches!(self.state, State::ProbeBw(_)) && !rate.is_app_limited {
                 self.bw_filter = [0.0, self.bw_filter[0]]; // BBRAdvanceMaxBwFilter, §5.5.4
             }
+            if matches!(self.state, State::ProbeBw(_))
+                && self.probe.stopped_risky
+                && !self.probe.prev_too_high
+            {
+                self.start_refill(0);
+                return true;
+            }
         }
-        if too_high(rate) {
+        if self.too_high(rate) {
             if self.probe.samples {
                 self.handle_too_high(window, ack, rate);
             }
-            return;
+            return false;
         }
         if self.bounds.inflight_longterm.is_infinite() {
-            return;
+            return false;
         }
         self.bounds.inflight_longterm = self.bounds.inflight_longterm.max(f64::from(rate.tx_in_flight));
         if self.state == State::ProbeBw(Cycle::Up) {
             self.probe_upwards(window, ack);
         }
+        false
     }
 
     /// BBRProbeInflightLongtermUpward.
@@ -188,20 +212,26 @@ impl Bbr3 {
         if !self.full_pipe.reached {
             return;
         }
-        self.adapt_longterm(window, ack, rate);
+        if self.adapt_longterm(window, ack, rate) {
+            return;
+        }
         let State::ProbeBw(cycle) = self.state else { return };
         let in_flight = f64::from(ack.in_flight);
         match cycle {
             Cycle::Down => {
-                if !self.time_to_probe(window, ack.now)
+                if !self.time_to_probe(window, ack)
                     && in_flight <= self.inflight_with_headroom()
                     && in_flight <= self.inflight(1.0, window, ack.smss)
                 {
                     self.state = State::ProbeBw(Cycle::Cruise); // BBRIsTimeToCruise
+                    if self.flavour == Flavour::LinuxV3 && self.bounds.inflight_shortterm.is_finite() {
+                        let bounds = &mut self.bounds;
+                        bounds.inflight_shortterm = bounds.inflight_shortterm.min(bounds.inflight_longterm);
+                    }
                 }
             }
             Cycle::Cruise => {
-                self.time_to_probe(window, ack.now);
+                self.time_to_probe(window, ack);
             }
             Cycle::Refill => {
                 if self.rounds.round_start {
@@ -211,6 +241,7 @@ impl Bbr3 {
             }
             Cycle::Up => {
                 if self.time_to_go_down(window, ack, bw) {
+                    self.probe.prev_too_high = false;
                     self.start_down(ack.now);
                 }
             }

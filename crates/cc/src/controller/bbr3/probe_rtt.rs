@@ -4,7 +4,7 @@
 use ackclock_core::{Span, Time};
 
 use super::gains::MIN_PIPE_CWND;
-use super::{AckPhase, AckSample, Bbr3, Cycle, State};
+use super::{AckPhase, AckSample, Bbr3, Cycle, Flavour, State};
 use crate::window::Window;
 
 /// BBR.MinRTTFilterLen (§2).
@@ -62,16 +62,18 @@ impl MinRtt {
 impl Bbr3 {
     /// BBRUpdateMinRTT (§5.3.4.3).
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
+        let linux = self.flavour == Flavour::LinuxV3;
+        let held_back = linux && ack.rate.is_some_and(|rate| rate.is_ack_delayed);
         let r = &mut self.rtt;
         r.expired = ack.now > r.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
         if let Some(rtt) = ack.rtt.map(Span::as_secs) {
-            if rtt < r.probe_rtt_min || r.expired {
+            if rtt < r.probe_rtt_min || (r.expired && !held_back) {
                 r.probe_rtt_min = rtt;
                 r.probe_rtt_min_stamp = ack.now;
             }
         }
         let expired = ack.now > r.min_rtt_stamp + MIN_RTT_FILTER;
-        if r.probe_rtt_min < r.min_rtt || expired {
+        if r.probe_rtt_min < r.min_rtt || (linux && r.probe_rtt_min == r.min_rtt) || expired {
             r.min_rtt = r.probe_rtt_min;
             r.min_rtt_stamp = r.probe_rtt_min_stamp;
         }

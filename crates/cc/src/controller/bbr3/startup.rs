@@ -3,7 +3,6 @@
 
 use ackclock_core::trace::CaState;
 
-use super::model::too_high;
 use super::{AckSample, Bbr3, RateSample, State};
 use crate::window::Window;
 
@@ -25,6 +24,8 @@ pub(super) struct FullPipe {
     pub now: bool,
     /// BBR.full_bw_reached: the pipe was full once; Startup is over.
     pub reached: bool,
+    /// Rounds since Drain began.
+    drain_rounds: u32,
 }
 
 impl FullPipe {
@@ -51,27 +52,34 @@ impl Bbr3 {
         }
     }
 
-    /// BBRCheckStartupHighLoss, BBRCheckStartupDone: the rate no longer grows, or a round of recovery was lossy.
+    /// BBRCheckStartupHighLoss, BBRCheckStartupDone: the rate no longer grows, a round of recovery was lossy, or two were marked.
     pub(super) fn check_startup_done(&mut self, ack: &AckSample, rate: &RateSample) {
+        let marked = self.update_marks(ack);
         if self.state != State::Startup {
             return;
         }
         let lossy = self.bounds.loss_round_start
             && ack.ca_state == CaState::Recovery
             && self.bounds.loss_events >= FULL_LOSS_EVENTS
-            && too_high(rate);
-        if lossy && !self.full_pipe.reached {
+            && self.too_high(rate);
+        if (lossy || marked) && !self.full_pipe.reached {
             self.full_pipe.reached = true;
             self.bounds.inflight_longterm = self.bdp(self.max_bw(), 1.0).max(self.bounds.inflight_latest);
         }
         if self.full_pipe.reached {
             self.state = State::Drain; // BBREnterDrain
+            self.full_pipe.drain_rounds = 0;
         }
     }
 
-    /// BBRCheckDrainDone: no more in flight than the path holds without a queue.
+    /// BBRCheckDrainDone: no more in flight than the path holds without a queue, or time is up.
     pub(super) fn check_drain_done(&mut self, window: &Window, ack: &AckSample) {
-        if self.state == State::Drain && f64::from(ack.in_flight) <= self.inflight(1.0, window, ack.smss) {
+        if self.state != State::Drain {
+            return;
+        }
+        self.full_pipe.drain_rounds += u32::from(self.rounds.round_start);
+        let drained = f64::from(ack.in_flight) <= self.inflight(1.0, window, ack.smss);
+        if drained || self.full_pipe.drain_rounds > self.c.drain_rounds {
             self.start_down(ack.now);
         }
     }

@@ -1,0 +1,103 @@
+//! What marks teach, as the kernel's v3 has it (`bbr_update_ecn_alpha`, `bbr_adapt_lower_bounds`); the draft specifies
+//! nothing. Marks are those of an exact echo: DCTCP's or AccECN's.
+//!
+//! | rule | when |
+//! |---|---|
+//! | the path is eligible | its least RTT was at most 5 ms once |
+//! | `alpha` += (CE share of the round - `alpha`) / 16, from 1 | each round |
+//! | Startup ends | two rounds in a row with half of the segments marked |
+//! | a probe is too high | more than half of the sample's segments marked |
+//! | `inflight_shortterm` x (1 - `alpha` / 3) | a round with marks, outside probes |
+//! | a new probe at once, its first step half of `inflight_longterm` | the marks of this cycle have stopped, and it saw no loss |
+
+use super::{AckSample, Bbr3, RateSample};
+
+/// Least RTT that makes the path eligible, seconds.
+const MAX_RTT: f64 = 0.005;
+/// Gain of `alpha`.
+const ALPHA_GAIN: f64 = 1.0 / 16.0;
+/// Share of `alpha` by which the bound falls: 85 / 256.
+const FACTOR: f64 = 85.0 / 256.0;
+/// Share of marks that is too much.
+const THRESH: f64 = 0.5;
+/// Rounds of such a share that end Startup.
+const FULL_ROUNDS: u8 = 2;
+/// First step of the probe after marks, share of `inflight_longterm`.
+const REPROBE_GAIN: f64 = 0.5;
+
+/// Marks seen, if the controller heeds them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    /// The controller heeds marks.
+    pub on: bool,
+    /// The path is short enough.
+    pub eligible: bool,
+    /// EWMA of the share of marked segments.
+    pub alpha: f64,
+    /// The round, and the cycle, have seen a mark.
+    pub in_round: bool,
+    pub in_cycle: bool,
+    startup_rounds: u8,
+    /// Since the round began.
+    delivered: u32,
+    delivered_ce: u32,
+}
+
+impl Marks {
+    pub fn new(on: bool) -> Marks {
+        Marks {
+            on,
+            eligible: false,
+            alpha: 1.0,
+            in_round: false,
+            in_cycle: false,
+            startup_rounds: 0,
+            delivered: 0,
+            delivered_ce: 0,
+        }
+    }
+
+    /// The share of marks in the sample is beyond what a probe tolerates.
+    pub fn too_high(&self, rate: &RateSample) -> bool {
+        self.eligible && f64::from(rate.delivered_ce) > THRESH * f64::from(rate.delivered)
+    }
+
+    /// What remains of a bound in a round with marks.
+    pub fn keeps(&self) -> f64 {
+        1.0 - self.alpha * FACTOR
+    }
+}
+
+impl Bbr3 {
+    /// An ACK with a rate sample: counts, and at the start of a round `alpha`. Says whether Startup has seen too much.
+    pub(super) fn update_marks(&mut self, ack: &AckSample) -> bool {
+        let m = &mut self.marks;
+        if !m.on {
+            return false;
+        }
+        m.eligible |= self.rtt.min_rtt <= MAX_RTT;
+        m.delivered += ack.delivered;
+        m.delivered_ce += ack.delivered_ce;
+        if m.eligible && ack.delivered_ce > 0 {
+            (m.in_round, m.in_cycle) = (true, true);
+        }
+        if !self.rounds.round_start || m.delivered == 0 {
+            return false;
+        }
+        let share = f64::from(m.delivered_ce) / f64::from(m.delivered);
+        (m.delivered, m.delivered_ce) = (0, 0);
+        m.alpha = (m.alpha + ALPHA_GAIN * (share - m.alpha)).min(1.0);
+        m.startup_rounds =
+            if m.eligible && share >= THRESH { m.startup_rounds + 1 } else { 0 }.min(FULL_ROUNDS);
+        m.startup_rounds == FULL_ROUNDS
+    }
+
+    /// Rounds of growth to begin the next probe with, if marks kept the flow low and have stopped.
+    pub(super) fn reprobe_after_marks(&self, ack: &AckSample) -> Option<u32> {
+        let ceased = self.marks.in_cycle
+            && !self.bounds.loss_in_cycle
+            && ack.ca_state == ackclock_core::trace::CaState::Open;
+        let first = self.bounds.inflight_longterm.min(1e9) * REPROBE_GAIN;
+        ceased.then(|| libm::log2(first.max(1.0)) as u32)
+    }
+}
