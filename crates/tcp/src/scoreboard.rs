@@ -200,6 +200,14 @@ impl Scoreboard {
         segment
     }
 
+    /// Segment `n` begins at `start` from now on: what lies before was acknowledged.
+    #[cold]
+    pub fn trim(&mut self, n: u64, start: u64) {
+        let segment = self.get_mut(n);
+        debug_assert!(segment.start() <= start && start < segment.end);
+        segment.len = (segment.end - start) as u32;
+    }
+
     /// Record a retransmission: time, flags, place in the list.
     pub fn retransmitted(&mut self, n: u64, now: Time, delivered: u32, counts: bool) {
         let next = self.next as u32;

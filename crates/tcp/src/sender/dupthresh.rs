@@ -177,19 +177,31 @@ impl Sender {
         self.mark_limited();
     }
 
-    /// A segment was delivered late: number `low`, when all below `sacked_end` had been SACKed (Linux
-    /// `tcp_check_sack_reordering`).
-    pub(super) fn check_reordering(&mut self, low: u64, sacked_end: u64) {
-        if low >= sacked_end {
+    /// A segment was delivered late: number `low`, which begins at `start`, when all below `sacked_end` had been SACKed (Linux
+    /// `tcp_check_sack_reordering`). Linux up to 4.15 counts packets, since then bytes (memory).
+    pub(super) fn check_reordering(&mut self, low: u64, start: u64, sacked_end: u64) {
+        let metric = match self.config.detection {
+            Detection::Rack => self.highest_sack().saturating_sub(start).div_ceil(self.smss as u64),
+            _ => sacked_end.saturating_sub(low),
+        };
+        if metric == 0 {
             return;
         }
-        let metric = (sacked_end - low) as u32;
+        let metric = metric.min(MAX_REORDERING as u64) as u32;
         if metric > self.dupthresh.degree && self.config.detection != Detection::Dupthresh {
-            self.dupthresh.degree = metric.min(MAX_REORDERING);
+            self.dupthresh.degree = metric;
             self.dupthresh.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
         }
         self.rack.saw_reordering();
         self.stats.reorderings += 1;
+    }
+
+    /// Offset after the last SACKed byte, or `snd_una` (Linux `tcp_highest_sack_seq`).
+    fn highest_sack(&self) -> u64 {
+        match self.board.sacked_out {
+            0 => self.snd_una,
+            _ => self.board.get(self.board.sacked_end() - 1).end,
+        }
     }
 }
 

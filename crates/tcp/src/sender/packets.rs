@@ -85,6 +85,9 @@ impl Sender {
     /// Segment `n` is about to be sent again, `alone` or with what follows it: what left as one packet and was lost
     /// leaves as one packet again (Linux `tcp_xmit_retransmit_queue`, `__tcp_retransmit_skb`).
     pub(super) fn begin_retransmission(&mut self, n: u64, alone: bool) {
+        if self.board.get(n).start() < self.snd_una {
+            self.board.trim(n, self.snd_una);
+        }
         let start = self.board.get(n).start();
         let Some(queue) = self.queue.as_ref().filter(|q| !q.continues_at(start)) else { return };
         let together = queue.sent_in(start);
@@ -99,6 +102,18 @@ impl Sender {
         let end = self.board.get(last).end - self.board.get(last).is(FIN) as u64;
         let queue = self.queue.as_mut().expect("invariant: seen above");
         queue.begin(start, end, last > n);
+    }
+
+    /// The ACK ended within the head. If that lies in a packet of several segments, what it covers is cut off at once; a segment
+    /// that is alone in its packet stays whole until it is sent again (Linux `tcp_tso_acked`, `__tcp_retransmit_skb`).
+    /// `popped`: it covers segments before the head.
+    #[cold]
+    pub(super) fn on_ack_within(&mut self, popped: bool) {
+        let (Some(queue), Some(head)) = (&self.queue, self.board.head()) else { return };
+        let packet = queue.sent_in(head.start());
+        if packet > head.end || (popped && queue.sent_in(head.start() - 1) == packet) {
+            self.board.trim(self.board.first, self.snd_una);
+        }
     }
 
     fn tso(&self) -> Option<Tso> {

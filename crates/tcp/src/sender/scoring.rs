@@ -41,7 +41,7 @@ impl Sender {
             self.sack_range(now, a, b, w);
         }
         if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {
-            self.check_reordering(reord, self.board.sacked_end());
+            self.check_reordering(reord, self.board.get(reord).start(), self.board.sacked_end());
             w.reord = None;
         }
     }
@@ -131,7 +131,7 @@ impl Sender {
         if seg.ack > self.snd_una {
             w.una_advanced = true;
         }
-        let mut reord: Option<u64> = None;
+        let mut reord: Option<(u64, u64)> = None;
         let mut acked_all = true;
         while let Some(head) = self.board.head() {
             if head.end > seg.ack {
@@ -147,7 +147,7 @@ impl Sender {
             } else if !s.is(SACKED) {
                 w.first_ackt.get_or_insert(s.xmit);
                 w.last_ackt = Some(s.xmit);
-                reord.get_or_insert(n);
+                reord.get_or_insert((n, s.start()));
                 w.orig_sack_acked |= s.end <= self.high_seq;
             }
             if let (Some(rates), false) = (&mut self.rates, s.is(SACKED)) {
@@ -162,14 +162,20 @@ impl Sender {
                 }
             }
         }
-        self.snd_una = self.snd_una.max(seg.ack);
+        let prior_una = self.snd_una;
+        self.snd_una = prior_una.max(seg.ack);
+        if self.board.head().is_some_and(|head| head.start() < self.snd_una) {
+            self.on_ack_within(w.newly_acked > 0);
+        }
         if w.newly_acked > 0 {
             w.set_timer = true;
             if !self.sack {
                 self.remove_emulated_sacks(w.newly_acked);
-            } else if let Some(r) = reord {
-                if r < prior_sacked_end {
-                    self.check_reordering(r, prior_sacked_end);
+            } else if let Some((n, start)) = reord {
+                // To Linux since 4.16 (memory) the rest of a segment fills a hole, too: it counts from where the segment began.
+                let rest = start < prior_una && self.config.detection == Detection::Rack;
+                if n < prior_sacked_end || rest {
+                    self.check_reordering(n, start, prior_sacked_end);
                 }
             }
         } else if let (Some(first), false, Some(head)) = (w.first_sackt, acked_all, self.board.head()) {
