@@ -80,25 +80,29 @@ struct Extras {
 }
 
 impl Extras {
-    /// `None` if the link has none of it, so that it costs one branch.
+    /// `None` if the link has none of it, so that it costs one branch, and no random stream is made.
     fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
-        let extras = Extras {
-            loss: Loss::new(&config.loss, stream("loss")),
-            jitter: Jitter::new(config.jitter, stream("jitter")),
-            reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
-            capacity: config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream)),
-            wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),
-            aggregate: Aggregate::new(config.aggregate),
-            ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
-        };
         let none = config.loss == LossConfig::NONE
-            && extras.jitter.is_none()
-            && extras.reorder.is_none()
-            && extras.capacity.is_none()
-            && extras.wifi.is_none()
-            && extras.aggregate.is_none()
-            && extras.ecn_fault.is_none();
-        (!none).then(|| Box::new(extras))
+            && config.jitter == Span::ZERO
+            && config.reorder.is_none()
+            && config.capacity.is_none()
+            && config.wifi.is_none()
+            && config.aggregate == Span::ZERO
+            && config.ecn_fault.is_none();
+        (!none).then(|| {
+            Box::new(Extras {
+                loss: Loss::new(&config.loss, stream("loss")),
+                jitter: Jitter::new(config.jitter, stream("jitter")),
+                reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
+                capacity: config
+                    .capacity
+                    .as_ref()
+                    .map(|c| Capacity::new(c, config.rate, config.delay, &stream)),
+                wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),
+                aggregate: Aggregate::new(config.aggregate),
+                ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
+            })
+        })
     }
 
     fn loses(&mut self, now: Time, packet: &Packet) -> bool {
@@ -112,7 +116,7 @@ impl Link {
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
-        let queue = Queue::new(&config.queue, stream("queue"));
+        let queue = Queue::new(&config.queue, || stream("queue"));
         Link {
             plain: extras.is_none() && matches!(queue, Queue::DropTail(_)),
             next: Time::NEVER,

@@ -24,8 +24,6 @@ pub struct Built {
     pub world: World,
     /// Flows.
     pub app: App,
-    /// Names of the links, by number.
-    pub link_names: Vec<String>,
     /// Clients of populations, as drawn.
     pub clients: Vec<ClientRow>,
 }
@@ -48,7 +46,10 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let mut clients = Vec::new();
     let mut machines = Machines::new(&scenario.hosts)?;
     let mut destinations = Vec::new();
-    let (mut flows, mut drivers) = (Vec::new(), Vec::new());
+    let members: u64 = scenario.flows.iter().map(starts::members).sum();
+    let room = members.min(MAX_SLOTS as u64) as usize;
+    let (mut flows, mut drivers) = (Vec::with_capacity(room), Vec::with_capacity(room));
+    layout.routes.reserve_exact(room);
     let mut journal = Journal::default();
     journal.transactions.level = scenario.record.transactions;
     journal.transactions.from = Time(scenario.record.warm_up_ns);
@@ -117,9 +118,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let observer = Observer::new(&scenario.record, flows.len());
     journal.destinations = destinations;
     let app = App { flows, drivers, journal, observer };
-    let mut link_names: Vec<String> = layout.links.into_iter().map(|l| l.name).collect();
-    link_names.shrink_to_fit(); // else they keep the room of the configurations
-    Ok(Built { world, app, link_names, clients })
+    Ok(Built { world, app, clients })
 }
 
 /// The number of a destination cache; the first group that names it says what it holds at the start.

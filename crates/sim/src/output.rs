@@ -40,7 +40,7 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
         "performance": performance(&built.app.flows, observer.meter.as_ref(), built.world.gauges()),
         "fetches": fetches(&journal.fetches),
         "recoveries": recoveries(&journal.recoveries),
-        "links": links(&link_counters(&mut built.world), built.link_names),
+        "links": links(&link_counters(&mut built.world), built.world.link_names()),
         "hosts": hosts(&mut built.world),
         "destinations": destinations(&journal.destinations),
         "goodput": goodput(&observer.goodput),

@@ -72,6 +72,7 @@ fn play(
         return Err(Error::Stopped);
     }
     built.app.finish(&mut built.world);
+    built.world.forget_ends();
     if let Some(link) = built.world.lost_link() {
         let found =
             format!("a packet that met more than {MOST_PHASES} changes of the capacity of link {link}");

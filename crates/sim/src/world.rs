@@ -135,6 +135,11 @@ impl World {
         self.net.links.iter().find(|slot| slot.link.is_lost()).map(|slot| slot.link.name())
     }
 
+    /// Names of the links, by number.
+    pub fn link_names(&self) -> Vec<String> {
+        self.net.links.iter().map(|slot| slot.link.name().to_string()).collect()
+    }
+
     /// Number of links.
     pub fn links(&self) -> usize {
         self.net.links.len()

@@ -182,17 +182,17 @@ macro_rules! held {
 
 impl Queue {
     /// `stream` serves disciplines that decide at random.
-    pub(crate) fn new(config: &QueueConfig, stream: Stream) -> Queue {
+    pub(crate) fn new(config: &QueueConfig, stream: impl FnOnce() -> Stream) -> Queue {
         match config.clone() {
             QueueConfig::DropTail(params) => Queue::DropTail(DropTail::new(&params)),
             QueueConfig::NetemLimit(params) => Queue::NetemLimit(NetemLimit::new(&params)),
             QueueConfig::Codel(params) => Queue::Codel(Box::new(Codel::new(params))),
             QueueConfig::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params))),
-            QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream))),
+            QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream()))),
             QueueConfig::Threshold(params) => Queue::Threshold(Threshold::new(&params)),
-            QueueConfig::Red(params) => Queue::Red(Box::new(Red::new(params, stream))),
-            QueueConfig::Choke(params) => Queue::Choke(Box::new(Choke::new(params, stream))),
-            QueueConfig::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, stream))),
+            QueueConfig::Red(params) => Queue::Red(Box::new(Red::new(params, stream()))),
+            QueueConfig::Choke(params) => Queue::Choke(Box::new(Choke::new(params, stream()))),
+            QueueConfig::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, stream()))),
             QueueConfig::Cake(_) => unreachable!("invariant: refused before a link is made"),
         }
     }

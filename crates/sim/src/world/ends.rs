@@ -100,6 +100,12 @@ impl World {
         !self.free.is_empty() || self.slots.len() < MAX_SLOTS as usize / 2
     }
 
+    /// Every connection is retired: give back the room of all ends, which tables may need.
+    pub fn forget_ends(&mut self) {
+        debug_assert!(self.ends.iter().all(Option::is_none));
+        (self.ends, self.slots, self.free) = (Vec::new(), Vec::new(), Vec::new());
+    }
+
     /// Connections open now, and slots ever used.
     pub fn occupancy(&self) -> (usize, usize) {
         (self.slots.len() - self.free.len(), self.slots.len())
