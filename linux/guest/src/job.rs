@@ -150,6 +150,31 @@ pub enum Leaf {
         /// Marks.
         ecn: bool,
     },
+    /// DualPI2.
+    Dualpi2 {
+        /// Packets.
+        limit: u32,
+        /// us.
+        target: u32,
+        /// us.
+        update: u32,
+        /// In 1/256.
+        alpha: u32,
+        /// In 1/256.
+        beta: u32,
+        /// k.
+        coupling: u8,
+        /// us.
+        step: u32,
+        /// Packets.
+        step_from: u32,
+        /// Share of the C queue, in percent.
+        classic_share: u8,
+        /// Whatever can be marked goes into the L queue.
+        any_ect: bool,
+        /// Above a probability of 1 it drops.
+        drops: bool,
+    },
     /// CAKE without its own shaper.
     Cake {
         /// Target round-trip time, us.

@@ -113,6 +113,34 @@ fn leaf_message(interface: u32, leaf: &Leaf) -> Message {
                 m.attr(TCA_RED_PARMS, &body).attr(TCA_RED_STAB, &[0; 256]).u32(TCA_RED_MAX_P, max_p)
             })
         }
+        Leaf::Dualpi2 {
+            limit,
+            target,
+            update,
+            alpha,
+            beta,
+            coupling,
+            step,
+            step_from,
+            classic_share,
+            any_ect,
+            drops,
+        } => m.text(TCA_KIND, "dualpi2").nest(TCA_OPTIONS | NLA_F_NESTED, &[], |m| {
+            m.u32(TCA_DUALPI2_LIMIT, limit)
+                .u32(TCA_DUALPI2_MEMORY_LIMIT, u32::MAX)
+                .u32(TCA_DUALPI2_TARGET, target)
+                .u32(TCA_DUALPI2_TUPDATE, update)
+                .u32(TCA_DUALPI2_ALPHA, alpha)
+                .u32(TCA_DUALPI2_BETA, beta)
+                .u32(TCA_DUALPI2_STEP_THRESH_US, step)
+                .u32(TCA_DUALPI2_MIN_QLEN_STEP, step_from)
+                .attr(TCA_DUALPI2_COUPLING, &[coupling])
+                .attr(TCA_DUALPI2_DROP_OVERLOAD, &[drops as u8])
+                .attr(TCA_DUALPI2_DROP_EARLY, &[0])
+                .attr(TCA_DUALPI2_C_PROTECTION, &[classic_share])
+                .attr(TCA_DUALPI2_ECN_MASK, &[if any_ect { 3 } else { 1 }])
+                .attr(TCA_DUALPI2_SPLIT_GSO, &[0])
+        }),
         Leaf::Cake { rtt, memory } => m.text(TCA_KIND, "cake").nest(TCA_OPTIONS, &[], |m| {
             let m = m.u32(TCA_CAKE_RTT, rtt);
             if memory > 0 {
@@ -185,12 +213,13 @@ pub fn stats(netlink: &Netlink) -> Result<Vec<(u32, Stats)>> {
     Ok(found)
 }
 
-/// Packets marked, in a discipline's own counters (tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats).
+/// Packets marked, in a discipline's own counters (tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats, tc_dualpi2_xstats).
 fn marked(kind: &[u8], own: &[u8]) -> u32 {
     let at: &[usize] = match kind.split(|&b| b == 0).next() {
         Some(b"codel") => &[24, 32], // ecn_mark, ce_mark
         Some(b"fq_codel") => &[12, 28],
         Some(b"red") => &[12],
+        Some(b"dualpi2") => &[24],
         _ => &[],
     };
     at.iter().filter(|&&at| own.len() >= at + 4).map(|&at| u32_at(own, at)).sum()
@@ -218,6 +247,8 @@ const HTB: u32 = 1 << 16;
 const CLASS: u32 = 1 << 16 | 1;
 const LEAF: u32 = 2 << 16;
 
+/// Disciplines of recent kernels want nests flagged as such.
+const NLA_F_NESTED: u16 = 1 << 15;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
@@ -255,3 +286,17 @@ const TCA_RED_STAB: u16 = 2;
 const TCA_RED_MAX_P: u16 = 3;
 const TCA_CAKE_RTT: u16 = 7;
 const TCA_CAKE_MEMORY: u16 = 10;
+const TCA_DUALPI2_LIMIT: u16 = 1;
+const TCA_DUALPI2_MEMORY_LIMIT: u16 = 2;
+const TCA_DUALPI2_TARGET: u16 = 3;
+const TCA_DUALPI2_TUPDATE: u16 = 4;
+const TCA_DUALPI2_ALPHA: u16 = 5;
+const TCA_DUALPI2_BETA: u16 = 6;
+const TCA_DUALPI2_STEP_THRESH_US: u16 = 8;
+const TCA_DUALPI2_MIN_QLEN_STEP: u16 = 9;
+const TCA_DUALPI2_COUPLING: u16 = 10;
+const TCA_DUALPI2_DROP_OVERLOAD: u16 = 11;
+const TCA_DUALPI2_DROP_EARLY: u16 = 12;
+const TCA_DUALPI2_C_PROTECTION: u16 = 13;
+const TCA_DUALPI2_ECN_MASK: u16 = 14;
+const TCA_DUALPI2_SPLIT_GSO: u16 = 15;

@@ -235,6 +235,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
             "off": {"net/ipv4/tcp_ecn": "0"},
             "accept": {"net/ipv4/tcp_ecn": "2"},
             "ask": {"net/ipv4/tcp_ecn": "1"},
+            "accecn": {"net/ipv4/tcp_ecn": "3"},
         },
     }
     sysctl["net/ipv4/tcp_ecn"] = "0"
@@ -427,6 +428,24 @@ def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
             return codel
         only_ect1 = queue["ce_threshold_for"] == "l4s"
         return {**codel, "flows": queue["queues"], "quantum": queue["quantum"], "ce_ect1": only_ect1}
+    if kind == "dualpi2":
+        gains = {key: int(queue[key] * 256 + 0.5) for key in ("alpha", "beta")}
+        for key, steps in gains.items():
+            if steps < 1:
+                raise _NotByQdiscError(f"{place}.queue.{key}", f"{queue[key]:g}, less than 1/256 (the kernel's least)")
+        return {
+            "kind": "dualpi2",
+            "limit": limit,
+            "target": queue["target"] // 1000,
+            "update": max(queue["update"] // 1000, 1),
+            **gains,
+            "coupling": queue["coupling"],
+            "step": queue["step"] // 1000,
+            "step_from": queue["step_from"],
+            "classic_share": int(queue["classic_share"] * 100 + 0.5),
+            "any_ect": queue["classifier"] == "any-ect",
+            "drops": queue["overload"] == "drop",
+        }
     if kind == "cake":
         return {"kind": "cake", "rtt": queue["rtt"] // 1000, "memory": queue.get("limit", 0)}
     if kind == "red":

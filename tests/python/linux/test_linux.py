@@ -376,6 +376,7 @@ QUEUES: dict[str, tuple[dict[str, Any], bool]] = {
         },
         True,
     ),
+    "dualpi2": ({"kind": "dualpi2"}, True),
     "cake": ({"kind": "cake", "rtt": "40 ms"}, False),
 }
 

@@ -62,3 +62,25 @@ def test_arrivals_are_not_late_by_a_microsecond(kernel: linux.Kernel, seed: int,
         run.acks.filter(run.acks["event"] == "ack")["t_s"].round(9) for run in (result.simulator, result.kernel)
     )
     assert (ours == theirs).all()
+
+
+@pytest.mark.parametrize(("controller", "classifier"), [("dctcp", "any-ect"), ("cubic", "l4s"), ("reno", "l4s")])
+def test_flows_behind_dualpi2_are_equal_in_every_segment(
+    kernel: linux.Kernel, controller: str, classifier: str
+) -> None:
+    queue = {"kind": "dualpi2", "classifier": classifier}
+    scenario = ackclock.Scenario.from_dict(
+        {
+            "duration": "8 s",
+            "network": {
+                "topology": "chain",
+                "framing": "14 bytes",
+                "bottleneck": {"rate": "40 Mbit/s", "delay": "5 ms", "queue": queue},
+                "reverse": {"bottleneck": {"delay": "5 ms"}},
+            },
+            "flows": [{"profile": "linux-6", "congestion_control": controller, "stack": {"ecn": "ask"}}],
+        }
+    )
+    result = compare(scenario)
+    assert result.divergence is None, str(result.divergence)
+    assert result.kernel.links["marked"][0] == result.simulator.links["marked"][0] > 0

@@ -23,6 +23,8 @@ impl Receiver {
                 exact.ce = ce;
                 self.now = true;
             }
+            // who reduced may have no window left to send a second segment (Linux `tcp_ecn_accept_cwr`)
+            self.now |= cwr && data;
             return;
         }
         if cwr {
@@ -82,5 +84,23 @@ mod tests {
         // in pairs while the mark stays, at once where it changes; the tenth waits for its timer
         let want = [(2, false), (3, false), (4, true), (6, true), (7, true), (8, false), (9, true)];
         assert_eq!(acks, want);
+    }
+    /// A segment that tells of a reduction is acknowledged at once, though the mark stays as it was.
+    #[test]
+    fn exact_echo_does_not_hold_back_the_ack_of_a_reduction() {
+        let config = Config {
+            controller: Recipe::by_name("dctcp").expect("registered"),
+            delayed_ack: DelayedAck::Rfc,
+            ..Config::profile("rfc").expect("known")
+        };
+        let acked = |cwr: bool| {
+            let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0, config.wheel));
+            receiver.on_syn();
+            let seg = Segment { seq: 1, len: 1000, flags: Flags::ACK, ..Segment::default() };
+            receiver.on_marks(false, cwr, true);
+            receiver.on_data(Time::ZERO, &seg, Span::ZERO, Span::from_secs(1), 1);
+            receiver.ack_due()
+        };
+        assert_eq!((acked(false), acked(true)), (false, true));
     }
 }
