@@ -62,7 +62,7 @@ def test_socket_buffers_of_2_mib_give_the_windows_of_their_system(minimal, profi
     minimal["duration"] = "20 s"
     minimal["network"]["bottleneck"] = {"rate": "1 Gbit/s", "delay": "100 ms"}
     minimal["record"] = {"sample_interval": "100 ms"}
-    stack = {"socket_buffer": "2 MiB", "hystart": False}
+    stack = {"socket_buffer": "2 MiB", "slow_start": {"kind": "classic"}}
     minimal["flows"] = [{"profile": profile, "congestion_control": "reno", "stack": stack}]
     most = run(Scenario.from_dict(minimal)).samples["in_flight"].max()
     assert segments - 3 <= most <= segments + 1  # the last one may be a part

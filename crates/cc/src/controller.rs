@@ -11,7 +11,6 @@ mod fast;
 mod highspeed;
 mod htcp;
 mod hybla;
-mod hystart;
 mod illinois;
 mod ledbat;
 mod minmax;
@@ -44,7 +43,6 @@ pub use fast::Fast;
 pub use highspeed::{HighSpeed, HighSpeedForm};
 pub use htcp::Htcp;
 pub use hybla::Hybla;
-pub use hystart::{HyStart, HyStartExit, HyStartParams};
 pub use illinois::Illinois;
 pub use ledbat::LedbatPlusPlus;
 pub use recipe::{Maker, Recipe};
@@ -159,6 +157,10 @@ pub struct Needs {
     pub exact_ecn: bool,
     /// It draws random numbers.
     pub seed: bool,
+    /// It comes with HyStart, unless the stack says which slow start it is to have.
+    pub hystart: bool,
+    /// Its start is not the slow start of RFC 5681, so that no other can stand in for it.
+    pub own_start: bool,
     /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
     pub vars: &'static [&'static str],
 }
@@ -305,44 +307,18 @@ pub(crate) mod tests {
             );
             assert_eq!(c.ssthresh_for_mark(&Window::new(2), 2), 2, "two segments at least");
         }
-        let shared = Shared { hystart: Some(false), ..Shared::default() };
-        let Ok(Controller::Cubic(c)) = Controller::build("cubic", &Options::new(), shared) else {
-            panic!("cubic");
-        };
-        assert_eq!(c.params, CubicParams { hystart: false, ..CubicParams::LINUX });
     }
 
     #[test]
     fn parameters_of_the_module_reach_cubic() {
-        let number = |name: &str, x: u32| (name.to_string(), Value::Whole(x.into()));
         let options = Options::from([
-            number("hystart_detect", 2),
-            number("hystart_low_window", 40),
-            number("hystart_ack_delta_us", 500),
-            number("initial_ssthresh", 64),
             ("fast_convergence".to_string(), Value::Flag(false)),
             ("tcp_friendliness".to_string(), Value::Flag(false)),
         ]);
-        for (hystart, ssthresh) in [(true, Window::new(10).ssthresh), (false, 64)] {
-            let shared = Shared { hystart: Some(hystart), ..Shared::default() };
-            let Ok(Controller::Cubic(mut c)) = Controller::build("cubic", &options, shared) else {
-                panic!("cubic");
-            };
-            let detection =
-                HyStartParams { ack_train: false, delay: true, low_window: 40, ack_delta_us: 500 };
-            let want = CubicParams {
-                hystart,
-                detection,
-                initial_ssthresh: 64,
-                fast_convergence: false,
-                tcp_friendliness: false,
-                ..CubicParams::LINUX
-            };
-            assert_eq!(c.params, want);
-            // the kernel heeds initial_ssthresh only where HyStart is off
-            let mut window = Window::new(10);
-            c.on_start(&mut window, Time::ZERO, Span::from_ms(100), 1448);
-            assert_eq!(window.ssthresh, ssthresh);
-        }
+        let Ok(Controller::Cubic(c)) = Controller::build("cubic", &options, Shared::default()) else {
+            panic!("cubic");
+        };
+        let want = CubicParams { fast_convergence: false, tcp_friendliness: false, ..CubicParams::LINUX };
+        assert_eq!(c.params, want);
     }
 }

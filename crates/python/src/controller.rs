@@ -402,11 +402,11 @@ impl PyController {
             rate: flag("wants_rate")?,
             pacing: flag("wants_pacing")?,
             exact_ecn: flag("wants_exact_ecn")?,
-            seed: false,
             vars: match bound.getattr_opt("variables")? {
                 Some(names) => intern(names.extract()?)?,
                 None => &[],
             },
+            ..Needs::default()
         };
         let window =
             PyWindow { cwnd: 0.0, ssthresh: f64::INFINITY, pacing_rate: f64::INFINITY, prior_cwnd: 0 };

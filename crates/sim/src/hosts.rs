@@ -89,9 +89,14 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     let shared = Shared {
         beta_permille: stack.beta.map(permille).or(usual.beta_permille),
         ecn_beta_permille: stack.ecn_beta.map(permille).or(usual.ecn_beta_permille),
-        hystart: stack.hystart.or(usual.hystart),
     };
     config.controller = controller(group, shared, index, customs)?;
+    let needs = config.controller.needs();
+    if let (Some(rule), true) = (&stack.slow_start, needs.control || needs.own_start) {
+        let found = format_args!("{:?} with the controller {}", rule.kind(), group.congestion_control);
+        let allowed = "no slow_start: this controller has a start of its own";
+        return Err(Error::value(place("stack.slow_start"), found, allowed));
+    }
     config.ecn = match stack.ecn {
         Some(ecn) => ecn,
         None if config.controller.needs().exact_ecn => EcnUse::Ask,

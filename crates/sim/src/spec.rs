@@ -3,6 +3,7 @@
 
 mod network;
 
+use ackclock_cc::SlowStartConfig;
 use ackclock_core::options::{usual, Options};
 use ackclock_core::schema::{Described, Family, Table, Takes, Unit, Value, DURATION, DURATION_OR_ZERO, FLAG};
 use ackclock_core::{choice, table, Distribution};
@@ -26,6 +27,7 @@ pub const FAMILIES: &[&Family] = &[
     ArrivalsConfig::FAMILY,
     GateConfig::FAMILY,
     AdaptationConfig::FAMILY,
+    SlowStartConfig::FAMILY,
 ];
 
 /// Every table that a scenario has besides.

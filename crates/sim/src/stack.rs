@@ -1,6 +1,7 @@
 //! Switches of a TCP stack: what a scenario may change in a host's profile, one entry each, in the order in which they are
 //! carried out.
 
+use ackclock_cc::SlowStartConfig;
 use ackclock_core::schema::{Takes, DURATION, FLAG, SIZE};
 use ackclock_core::{table, Span};
 use ackclock_tcp::{
@@ -20,7 +21,7 @@ macro_rules! stack {
         impl Stack {
             /// Make the changes that are given.
             pub fn apply(&self, config: &mut Config) {
-                $($(if let Some(value) = self.$key {
+                $($(if let Some(value) = self.$key.clone() {
                     let apply: fn(&mut Config, $type) = $apply;
                     apply(config, value);
                 })?)*
@@ -120,8 +121,9 @@ stack! {
     beta: f64 = Takes::Number(0.001, 0.999);
     /// The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss.
     ecn_beta: f64 = Takes::Number(0.001, 0.999);
-    /// HyStart, where the controller has a choice.
-    hystart: bool = FLAG;
+    /// How a connection grows until it knows the path, beside any controller that begins with slow start; absent: as the
+    /// controller does ("hystart" for cubic, "classic" for the others).
+    slow_start: SlowStartConfig = Takes::OneOf(SlowStartConfig::FAMILY) => |config, rule| config.slow_start = Some(rule);
     /// Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller
     /// want it.
     ecn: EcnUse = EcnUse::TAKES;

@@ -2,8 +2,9 @@
 //!
 //! Length: a list of settings, and their values in each profile.
 
-use ackclock_cc::controller::{Options, Recipe, Shared};
-use ackclock_cc::{Rule, Window};
+use ackclock_cc::controller::Recipe;
+use ackclock_cc::slow_start::HyStartParams;
+use ackclock_cc::{Rule, SlowStartConfig, StartRule, Window};
 use ackclock_core::{choice, Span};
 
 use crate::memory::PacketMemory;
@@ -291,6 +292,8 @@ pub struct Config {
     pub rule: Rule,
     /// Makes the controller of each connection.
     pub controller: Recipe,
+    /// How each connection begins; `None`: as its controller does.
+    pub slow_start: Option<SlowStartConfig>,
 }
 
 /// What a packet without offload took beside its payload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
@@ -314,6 +317,17 @@ pub const PROFILES: &[(&str, &str)] = &[
 ];
 
 impl Config {
+    /// The slow start of a new connection.
+    pub fn slow_start(&self) -> StartRule {
+        let needs = self.controller.needs();
+        match &self.slow_start {
+            _ if needs.control || needs.own_start => StartRule::Classic,
+            Some(config) => StartRule::new(config),
+            None if needs.hystart => StartRule::new(&SlowStartConfig::HyStart(HyStartParams::LINUX)),
+            None => StartRule::Classic,
+        }
+    }
+
     /// The profile called `name`, if there is one.
     pub fn profile(name: &str) -> Option<Config> {
         Some(match name {
@@ -410,7 +424,8 @@ impl Config {
             wheel: Wheel::Exact,
             tick_phase: 0,
             rule: rule("rfc6675"),
-            controller: built_in("reno", None),
+            controller: built_in("reno"),
+            slow_start: None,
         }
     }
 
@@ -447,7 +462,7 @@ impl Config {
             hz: 1000,
             wheel: Wheel::Levels,
             rule: rule("prr-linux-6"),
-            controller: built_in("cubic", None),
+            controller: built_in("cubic"),
             ..Config::plain()
         }
     }
@@ -478,7 +493,7 @@ impl Config {
             initial_rwnd: 5_840, // four segments of 1460 (memory)
             first_buffer: 65_535, // three quarters of tcp_rmem of 87380 (memory)
             wheel: Wheel::Exact, // timers have slack since 2.6.36 (memory)
-            controller: built_in("cubic", Some(false)), // HyStart came in 2.6.29
+            slow_start: Some(SlowStartConfig::CLASSIC), // HyStart came in 2.6.29
             ..Config::linux_3_2()
         }
     }
@@ -510,7 +525,8 @@ impl Config {
             whole_window: true,      // study sheet 6.2: 2 MiB stay 2 MiB
             hz: 100,                 // HZ of the i386 kernels (memory)
             rule: rule("freebsd-4"), // tcp_newreno_partial_ack and the full ACK of tcp_input
-            controller: built_in("reno", Some(false)),
+            controller: built_in("reno"),
+            slow_start: Some(SlowStartConfig::CLASSIC),
             ..Config::plain()
         }
     }
@@ -538,7 +554,7 @@ impl Config {
             first_buffer: 65_536,
             dsack: true, // RFC 2883
             rule: rule("prr-rfc9937"),
-            controller: built_in("cubic", None), // RFC 9438
+            controller: built_in("cubic"), // RFC 9438
             ..Config::plain()
         }
     }
@@ -549,8 +565,7 @@ fn rule(name: &str) -> Rule {
     Rule::by_name(name).expect("invariant: a rule of the registry")
 }
 
-/// The controller of a profile, with or without HyStart if the profile says which.
-fn built_in(name: &str, hystart: Option<bool>) -> Recipe {
-    let shared = Shared { hystart, ..Shared::default() };
-    Recipe::new(name, &Options::new(), shared).expect("invariant: a controller of the registry")
+/// The controller of a profile.
+fn built_in(name: &str) -> Recipe {
+    Recipe::by_name(name).expect("invariant: a controller of the registry")
 }

@@ -46,7 +46,7 @@ mod writer;
 
 use std::rc::Rc;
 
-use ackclock_cc::{CongestionControl, Controller, Rule, Window};
+use ackclock_cc::{CongestionControl, Controller, Rule, StartRule, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
@@ -139,6 +139,7 @@ pub struct Sender {
     /// The controller sets the window by itself.
     controls: bool,
     rule: Rule,
+    slow_start: StartRule,
     usage: Usage,
     /// Present where the controller needs delivery rates.
     rates: Option<Box<DeliveryRate>>,
@@ -206,6 +207,7 @@ impl Sender {
             controls: needs.control,
             rates: needs.rate.then(Box::default),
             rule: config.rule.clone(),
+            slow_start: config.slow_start(),
             board: Scoreboard::default(),
             rtt,
             snd_una: 1,
@@ -305,13 +307,6 @@ impl Sender {
         }
     }
 
-    fn note_hystart_exit(&mut self) {
-        if let Some((_, cwnd)) = self.cc.hystart_exit() {
-            self.stats.hystart_exits += 1;
-            self.stats.hystart_exit_cwnd = cwnd;
-        }
-    }
-
     /// Value of the timestamp clock: 1 ms, never zero.
     #[inline]
     pub fn ts(&self, now: Time) -> u32 {
@@ -387,11 +382,8 @@ impl Sender {
             self.update_reo_wnd(&w);
         }
         let arrival = self.arrival(clock, &prior, &w);
-        let ssthresh = self.window.ssthresh;
         self.cc.on_sample(&mut self.window, &arrival);
-        if self.window.ssthresh != ssthresh {
-            self.note_hystart_exit();
-        }
+        self.sample_slow_start(&arrival);
 
         if self.loss_probe.is_out() {
             self.process_tlp_ack(now, seg.ack, &w);

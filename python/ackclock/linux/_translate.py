@@ -210,6 +210,10 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     }
     if workload == "transactions":
         sysctl["net/ipv4/tcp_max_syn_backlog"] = "4096"  # clients who come at once are not the attack that it is for
+    kind = "hystart" if group["congestion_control"] == "cubic" else "classic"
+    start = stack.pop("slow_start", None)
+    if start not in (None, Stack.model_validate({"slow_start": {"kind": kind}}).engine()["slow_start"]):
+        raise refuse("stack.slow_start", start["kind"], f"{quote(kind)} without options, as this controller has it")
     initcwnd = stack.pop("initial_window", 0)
     timestamps = stack.pop("timestamps", True)
     smss = stack.pop("smss", 0)

@@ -38,7 +38,15 @@ from ackclock.scenario._mahimahi import read
 from ackclock.scenario.distribution import Distribution, drawable, drawn
 from ackclock.units import Dimension
 
-NAMES = {("losses", "none"): "NoLoss", ("arrivals", "periodic"): "Regular"}
+NAMES = {
+    ("losses", "none"): "NoLoss",
+    ("arrivals", "periodic"): "Regular",
+    ("slow starts", "classic"): "ClassicSlowStart",
+    ("slow starts", "hystart"): "HyStart",
+    ("slow starts", "hystart++"): "HyStartPlusPlus",
+    ("slow starts", "search"): "SearchSlowStart",
+    ("slow starts", "limited"): "LimitedSlowStart",
+}
 """Classes that are not called as their kind is."""
 
 

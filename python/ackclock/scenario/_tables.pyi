@@ -625,6 +625,24 @@ class Host(_rules.HostKeysFit):
     burst: int = 10
     """With catch_up = "burst": at most this many packets."""
 
+class ClassicSlowStart(Described):
+    """Slow start of RFC 5681: one segment for each one acknowledged, until ssthresh or a loss."""
+
+    kind: Literal["classic"]
+
+class HyStart(Described):
+    """HyStart as in Linux: slow start ends when a train of ACKs grows long, or the RTT rises."""
+
+    kind: Literal["hystart"]
+    ack_train: bool = True
+    """The length of ACK trains counts (bit 0 of Linux `hystart_detect`)."""
+    delay: bool = True
+    """The rise in RTT counts (bit 1 of it)."""
+    low_window: int = 16
+    """cwnd below which nothing is detected, segments (Linux `hystart_low_window`)."""
+    ack_delta: str = "2 ms"
+    """ACKs at most this far apart form a train, in whole microseconds (Linux `hystart_ack_delta_us`)."""
+
 class MetricsCache(Described):
     """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
 
@@ -701,8 +719,8 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
     ecn_beta: float | None = None
     """The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss."""
-    hystart: bool | None = None
-    """HyStart, where the controller has a choice."""
+    slow_start: ClassicSlowStart | HyStart | None = None
+    """How a connection grows until it knows the path, beside any controller that begins with slow start; absent: as the controller does ("hystart" for cubic, "classic" for the others)."""
     ecn: Literal["off", "accept", "ask"] | None = None
     """Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller want it."""
     hz: int | None = None
@@ -732,6 +750,7 @@ __all__ = [
     "Bursts",
     "Cake",
     "Choke",
+    "ClassicSlowStart",
     "Codel",
     "ConstantRate",
     "Drop",
@@ -744,6 +763,7 @@ __all__ = [
     "FqCodel",
     "GilbertElliott",
     "Host",
+    "HyStart",
     "InitialWindow",
     "Link",
     "Listed",

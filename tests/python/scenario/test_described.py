@@ -20,6 +20,7 @@ UNIONS = {
     "workloads": _tables.Workload,
     "arrivals": _tables.Transactions.takes["arrivals"].annotation,
     "adaptations": _tables.Video.takes["adaptation"].annotation,
+    "slow starts": _tables.Stack.takes["slow_start"].annotation,
 }
 
 

@@ -184,6 +184,7 @@ impl CongestionControl for Bbr {
     fn needs(&self) -> Needs {
         Needs {
             control: true,
+            own_start: true,
             rate: true,
             pacing: true,
             seed: true,

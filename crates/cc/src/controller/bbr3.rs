@@ -226,6 +226,7 @@ impl CongestionControl for Bbr3 {
     fn needs(&self) -> Needs {
         Needs {
             control: true,
+            own_start: true,
             rate: true,
             pacing: true,
             seed: true,
@@ -239,6 +240,7 @@ impl CongestionControl for Bbr3 {
                 "inflight_longterm",
                 "inflight_shortterm",
             ],
+            ..Needs::default()
         }
     }
 

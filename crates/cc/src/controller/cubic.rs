@@ -12,12 +12,12 @@
 mod kernel;
 mod rfc9438;
 
-use ackclock_core::schema::{Takes, FLAG};
+use ackclock_core::schema::FLAG;
 use ackclock_core::{table, Span, Time};
 
 use self::kernel::KernelCurve;
 use self::rfc9438::RfcCurve;
-use super::{AckSample, Arrival, CongestionControl, HyStart, HyStartParams};
+use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
 /// Which arithmetic.
@@ -39,12 +39,6 @@ pub struct CubicParams {
     pub beta: u32,
     /// The same after a mark; `None`: as after a loss (RFC 8511: 0.85).
     pub ecn_beta: Option<u32>,
-    /// Leave slow start early by HyStart.
-    pub hystart: bool,
-    /// What HyStart detects.
-    pub detection: HyStartParams,
-    /// First ssthresh where HyStart is off, segments; 0 = none.
-    pub initial_ssthresh: u32,
     /// Give way to new flows: aim lower when a loss comes below the last maximum (RFC 9438 §4.7).
     pub fast_convergence: bool,
     /// Grow at least as Reno would (RFC 9438 §4.3).
@@ -57,26 +51,15 @@ impl CubicParams {
         form: CubicForm::Linux,
         beta: 717,
         ecn_beta: None,
-        hystart: true,
-        detection: HyStartParams::LINUX,
-        initial_ssthresh: 0,
         fast_convergence: true,
         tcp_friendliness: true,
     };
-    /// RFC 9438, without any of its optional slow starts.
-    pub const RFC9438: CubicParams =
-        CubicParams { form: CubicForm::Rfc9438, hystart: false, ..CubicParams::LINUX };
+    /// RFC 9438.
+    pub const RFC9438: CubicParams = CubicParams { form: CubicForm::Rfc9438, ..CubicParams::LINUX };
 
     /// These, but for what `options` say.
     pub(super) fn with(self, options: &CubicOptions) -> CubicParams {
         CubicParams {
-            detection: HyStartParams {
-                ack_train: options.hystart_detect & 1 > 0,
-                delay: options.hystart_detect & 2 > 0,
-                low_window: options.hystart_low_window,
-                ack_delta_us: options.hystart_ack_delta_us,
-            },
-            initial_ssthresh: options.initial_ssthresh,
             fast_convergence: options.fast_convergence,
             tcp_friendliness: options.tcp_friendliness,
             ..self
@@ -85,31 +68,15 @@ impl CubicParams {
 
     /// What the options of a scenario are if none is given.
     pub(super) fn options(&self) -> CubicOptions {
-        CubicOptions {
-            hystart_detect: self.detection.ack_train as u32 | (self.detection.delay as u32) << 1,
-            hystart_low_window: self.detection.low_window,
-            hystart_ack_delta_us: self.detection.ack_delta_us,
-            initial_ssthresh: self.initial_ssthresh,
-            fast_convergence: self.fast_convergence,
-            tcp_friendliness: self.tcp_friendliness,
-        }
+        CubicOptions { fast_convergence: self.fast_convergence, tcp_friendliness: self.tcp_friendliness }
     }
 }
 
-const MILLION: Takes = Takes::Whole(0, 1_000_000);
-
 table! {
-    /// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) but for `hystart`,
-    /// which the stack sets, and `beta`. Their defaults are those of the form ([`CubicParams::options`]).
+    /// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) but for those of HyStart,
+    /// which is a slow start, and `initial_ssthresh` and `beta`, which the stack sets. Their defaults are those of the form
+    /// ([`CubicParams::options`]).
     pub(super) struct CubicOptions "cubic" {
-        /// what HyStart looks at: 1 the length of ACK trains, 2 the rise in RTT, 3 both, 0 nothing
-        hystart_detect: u32 = Takes::Whole(0, 3);
-        /// cwnd below which HyStart detects nothing, segments
-        hystart_low_window: u32 = MILLION;
-        /// ACKs at most this far apart form a train, microseconds
-        hystart_ack_delta_us: u32 = MILLION;
-        /// first ssthresh where HyStart is off, segments; 0 is none
-        initial_ssthresh: u32 = MILLION;
         /// aim lower when a loss comes below the last maximum
         fast_convergence: bool = FLAG;
         /// grow at least as Reno would
@@ -122,8 +89,6 @@ table! {
 pub struct Cubic {
     /// Parameters, as given (beta within 1 to 1023).
     pub params: CubicParams,
-    /// The early exit from slow start, and how it came about.
-    pub hystart: HyStart,
     delay_min: u32,
     curve: Curve,
 }
@@ -147,30 +112,23 @@ impl Cubic {
             CubicForm::Linux => Curve::Kernel(KernelCurve::new(&params)),
             CubicForm::Rfc9438 => Curve::Rfc(RfcCurve::new(&params)),
         };
-        Cubic { params, hystart: HyStart::new(params.detection), delay_min: 0, curve }
+        Cubic { params, delay_min: 0, curve }
+    }
+
+    /// Whether RTT samples of now say something of the path (Linux `cubictcp_acked`); those that do not, HyStart does not
+    /// see either.
+    #[inline]
+    pub fn heeds_rtt(&self, now: Time) -> bool {
+        !matches!(&self.curve, Curve::Kernel(curve) if curve.ignores_rtt(now))
     }
 }
 
 impl CongestionControl for Cubic {
-    fn on_start(&mut self, window: &mut Window, _now: Time, _srtt: Span, _smss: u32) {
-        if !self.params.hystart && self.params.initial_ssthresh > 0 {
-            window.ssthresh = self.params.initial_ssthresh;
-        }
-    }
-
-    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
-        let Some(rtt) = ack.rtt else { return };
-        if let Curve::Kernel(curve) = &self.curve {
-            if curve.ignores_rtt(ack.now) {
-                return;
-            }
-        }
+    fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
+        let Some(rtt) = ack.rtt.filter(|_| self.heeds_rtt(ack.now)) else { return };
         let delay = u32::try_from(rtt.as_us()).unwrap_or(u32::MAX).max(1);
         if self.delay_min == 0 || delay < self.delay_min {
             self.delay_min = delay;
-        }
-        if self.params.hystart {
-            self.hystart.on_sample(window, ack, delay, self.delay_min);
         }
     }
 
@@ -204,11 +162,14 @@ impl CongestionControl for Cubic {
 
     fn on_rto(&mut self, _window: &mut Window, _now: Time) {
         self.delay_min = 0;
-        self.hystart.reset();
         match &mut self.curve {
             Curve::Kernel(curve) => curve.reset(),
             Curve::Rfc(curve) => curve.reset(),
         }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { hystart: self.params.form == CubicForm::Linux, ..Needs::default() }
     }
 
     fn on_tx_start(&mut self, _window: &mut Window, now: Time, idle: Span) {

@@ -8,7 +8,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 
 /// RTT0, us.
@@ -95,6 +95,10 @@ impl CongestionControl for Hybla {
 
     fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
         self.on = state == CaState::Open;
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { own_start: true, ..Needs::default() }
     }
 }
 

@@ -146,7 +146,7 @@ impl CongestionControl for LedbatPlusPlus {
     }
 
     fn needs(&self) -> Needs {
-        Needs { pacing: true, vars: &["base_rtt_s", "delay_s"], ..Needs::default() }
+        Needs { pacing: true, own_start: true, vars: &["base_rtt_s", "delay_s"], ..Needs::default() }
     }
 
     fn vars(&self, values: &mut [f64]) {

@@ -16,7 +16,6 @@ use super::fast::{Fast, FastOptions};
 use super::highspeed::{HighSpeed, HighSpeedOptions};
 use super::htcp::Htcp;
 use super::hybla::Hybla;
-use super::hystart::HyStartExit;
 use super::illinois::Illinois;
 use super::ledbat::LedbatPlusPlus;
 use super::options::{self, usual, Options, Refusal, Value};
@@ -40,8 +39,6 @@ pub struct Shared {
     pub beta_permille: Option<u32>,
     /// The same for a mark; `None`: as for a loss (Reno, CUBIC; RFC 8511).
     pub ecn_beta_permille: Option<u32>,
-    /// HyStart (CUBIC).
-    pub hystart: Option<bool>,
 }
 
 /// Makes a controller for each connection.
@@ -124,9 +121,8 @@ fn reno(shared: Shared) -> Reno {
 
 fn cubic(params: CubicParams, shared: Shared) -> Controller {
     let beta = shared.beta_permille.map_or(params.beta, beta_from_permille);
-    let hystart = shared.hystart.unwrap_or(params.hystart);
     let ecn_beta = shared.ecn_beta_permille.map(beta_from_permille);
-    Controller::Cubic(Cubic::new(CubicParams { beta, ecn_beta, hystart, ..params }))
+    Controller::Cubic(Cubic::new(CubicParams { beta, ecn_beta, ..params }))
 }
 
 /// Name and one line for each built-in controller.
@@ -197,19 +193,12 @@ impl Controller {
         Ok(Recipe::new(name, options, shared)?.make())
     }
 
-    /// How HyStart last ended slow start, and cwnd at that moment.
-    pub fn hystart_exit(&self) -> Option<(HyStartExit, u32)> {
+    /// Whether an RTT sample of now says something of the path.
+    #[inline]
+    pub fn heeds_rtt(&self, now: Time) -> bool {
         match self {
-            Controller::Cubic(c) => c.hystart.exit,
-            _ => None,
-        }
-    }
-
-    /// How often HyStart ended slow start.
-    pub fn hystart_exits(&self) -> u32 {
-        match self {
-            Controller::Cubic(c) => c.hystart.exits,
-            _ => 0,
+            Controller::Cubic(c) => c.heeds_rtt(now),
+            _ => true,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Exactly one rule sets the window: the controller by itself, the recovery rule, or the controller's growth.
 
-use ackclock_cc::{AckSample, Arrival, CongestionControl, Controller, RecoveryAck, RecoveryRule};
+use ackclock_cc::{
+    AckSample, Arrival, CongestionControl, Controller, RecoveryAck, RecoveryRule, SlowStart, StartRule,
+};
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
@@ -31,6 +33,21 @@ impl Sender {
             ca_state: self.ca_state,
             is_dup: w.is_dup(),
             slow_path: w.slow_path,
+        }
+    }
+
+    /// The slow start sees the samples that its controller heeds.
+    #[inline]
+    pub(super) fn sample_slow_start(&mut self, arrival: &Arrival) {
+        if matches!(self.slow_start, StartRule::Classic) {
+            return;
+        }
+        let rtt = arrival.rtt.filter(|_| self.cc.heeds_rtt(arrival.now));
+        let ssthresh = self.window.ssthresh;
+        self.slow_start.on_sample(&mut self.window, arrival, rtt);
+        if self.window.ssthresh != ssthresh {
+            self.stats.hystart_exits += 1;
+            self.stats.hystart_exit_cwnd = self.window.cwnd;
         }
     }
 
@@ -83,7 +100,10 @@ impl Sender {
                 if self.counts_acks() {
                     sample.acked = 1;
                 }
-                self.cc.on_ack(&mut self.window, &sample);
+                if let Some(acked) = self.slow_start.growth(&mut self.window, &sample) {
+                    sample.acked = acked;
+                    self.cc.on_ack(&mut self.window, &sample);
+                }
                 self.usage.window_changed(arrival.now);
             }
         }

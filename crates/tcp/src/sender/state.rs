@@ -12,7 +12,7 @@
 //! Letters A to E are those of the steps in Linux's function. Step B, a receiver that takes back what it SACKed, is looked
 //! for when the timer expires (`timeout_mark_lost`); step C checks an invariant, as the scoreboard's tests do.
 
-use ackclock_cc::{Arrival, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, Window};
+use ackclock_cc::{Arrival, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, SlowStart, Window};
 use ackclock_core::trace::{CaState, Event, ExitCause};
 use ackclock_core::{Segment, Span, Time};
 
@@ -326,6 +326,7 @@ impl Sender {
             self.window.prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.cc.ssthresh(&self.window, self.board.packets_out());
             self.cc.on_rto(&mut self.window, now);
+            self.slow_start.on_rto();
             self.init_undo();
         }
         // The loss window of one segment (RFC 5681 §3.1), on top of what RACK believes to be under way.

@@ -94,27 +94,7 @@ fn after_an_rto_the_first_stage_has_no_memory_of_w_max() {
 }
 
 #[test]
-fn hystart_is_an_option_of_both_forms() {
-    for (params, on) in [
-        (CubicParams::LINUX, true),
-        (CubicParams { hystart: false, ..CubicParams::LINUX }, false),
-        (CubicParams::RFC9438, false),
-        (CubicParams { hystart: true, ..CubicParams::RFC9438 }, true),
-    ] {
-        let mut c = Cubic::new(params);
-        let mut w = Window::new(100);
-        for i in 0..40_u64 {
-            let rtt = if i < 10 { 100 } else { 120 };
-            let una = if i < 10 { 1 } else { 1_000 };
-            let ack = AckSample::from(Arrival {
-                rtt: Some(Span::from_ms(rtt)),
-                snd_una: una,
-                snd_nxt: una + 500,
-                ..arrival(i, 1)
-            });
-            c.on_sample(&mut w, &ack);
-        }
-        assert_eq!(!w.in_slow_start(), on, "{params:?}");
-        assert_eq!(c.hystart.exit.is_some(), on);
-    }
+fn the_kernels_form_comes_with_hystart() {
+    assert!(Cubic::new(CubicParams::LINUX).needs().hystart);
+    assert!(!Cubic::new(CubicParams::RFC9438).needs().hystart);
 }

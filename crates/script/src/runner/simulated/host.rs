@@ -1,8 +1,9 @@
 //! From what a script sets up to the stack's constants. What the stack does not have must stand as it is on the host
 //! that the stack imitates.
 
-use ackclock_cc::controller::{Options, Recipe, Shared, Value};
-use ackclock_cc::Rule;
+use ackclock_cc::controller::{Options, Recipe, Value};
+use ackclock_cc::slow_start::HyStartParams;
+use ackclock_cc::{Rule, SlowStartConfig};
 use ackclock_core::Span;
 use ackclock_tcp::{Buffers, Config, EcnUse, KeepAlive, Pacing, SendLimit, Tso};
 
@@ -170,9 +171,7 @@ impl Host {
         let name = socket.controller.clone().or(self.setup.route.congctl.clone());
         let name = name.unwrap_or_else(|| s.tcp_congestion_control.clone());
         let options = if name == "cubic" { options_of(&self.setup.cubic) } else { Options::new() };
-        let shared =
-            Shared { hystart: (!self.setup.cubic.hystart).then_some(false), ..self.base.controller.shared() };
-        let Ok(controller) = Recipe::new(&name, &options, shared) else {
+        let Ok(controller) = Recipe::new(&name, &options, self.base.controller.shared()) else {
             return unsupported(line, format!("congestion control '{name}'"));
         };
         let rule = match s.recovery.as_str() {
@@ -192,6 +191,15 @@ impl Host {
             offer = offer.min(segments as u64 * mss);
         }
         Ok(Config {
+            slow_start: match controller.needs().hystart {
+                true => Some(slow_start_of(&self.setup.cubic)),
+                false => self.base.slow_start.clone(),
+            },
+            // the kernel heeds the module's only where HyStart is off
+            initial_ssthresh: match self.setup.cubic.initial_ssthresh {
+                ssthresh if name == "cubic" && ssthresh > 0 && !self.setup.cubic.hystart => ssthresh,
+                _ => self.base.initial_ssthresh,
+            },
             smss: advmss.saturating_sub(12 * timestamps as u32).max(1),
             path_mss: self.path_mss(),
             iw: self.setup.route.initcwnd.unwrap_or(self.base.iw),
@@ -307,25 +315,25 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     if route != Route::default() {
         return Some("this metric of the route".into());
     }
-    // What the module takes and CUBIC's options do not.
-    let options = options_of(&setup.cubic);
-    let refused = Recipe::new("cubic", &options, Shared::default()).err();
-    refused.map(|r| format!("parameter '{}={}' of tcp_cubic", r.key, r.found))
+    None
 }
 
 /// Parameters of the module as options of the controller; what is as in the kernel is left out.
 fn options_of(cubic: &CubicModule) -> Options {
-    let usual = CubicModule::default();
-    let numbers = [
-        // bits that the kernel does not know change nothing
-        ("hystart_detect", cubic.hystart_detect & 3, usual.hystart_detect),
-        ("hystart_low_window", cubic.hystart_low_window, usual.hystart_low_window),
-        ("hystart_ack_delta_us", cubic.hystart_ack_delta_us, usual.hystart_ack_delta_us),
-        ("initial_ssthresh", cubic.initial_ssthresh, usual.initial_ssthresh),
-    ];
     let flags = [("fast_convergence", cubic.fast_convergence), ("tcp_friendliness", cubic.tcp_friendliness)];
-    let numbers = numbers.into_iter().filter(|(_, x, usual)| x != usual);
-    let numbers = numbers.map(|(name, x, _)| (name.to_string(), Value::Number(x.into())));
     let flags = flags.into_iter().filter(|(_, on)| !on);
-    numbers.chain(flags.map(|(name, on)| (name.to_string(), Value::Flag(on)))).collect()
+    flags.map(|(name, on)| (name.to_string(), Value::Flag(on))).collect()
+}
+
+/// How connections begin with these parameters.
+fn slow_start_of(cubic: &CubicModule) -> SlowStartConfig {
+    match cubic.hystart {
+        true => SlowStartConfig::HyStart(HyStartParams {
+            ack_train: cubic.hystart_detect & 1 > 0,
+            delay: cubic.hystart_detect & 2 > 0,
+            low_window: cubic.hystart_low_window,
+            ack_delta: Span::from_us(cubic.hystart_ack_delta_us.into()),
+        }),
+        false => SlowStartConfig::CLASSIC,
+    }
 }

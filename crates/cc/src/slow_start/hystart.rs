@@ -14,7 +14,11 @@
 //! Differs: the round restarts on the first ACK after an RTO, not at the RTO itself (one ACK later); the pacing rate
 //! is computed from this ACK's window, where Linux uses the value of the ACK before.
 
-use super::Arrival;
+use ackclock_core::schema::{Takes, DURATION_OR_ZERO, FLAG};
+use ackclock_core::{table, Span};
+
+use super::SlowStart;
+use crate::controller::Arrival;
 use crate::window::Window;
 
 /// RTT samples of a round before their minimum counts.
@@ -25,49 +29,32 @@ const DELAY_MAX: u32 = 16_000;
 /// Largest burst of segmentation offload, bytes (Linux `sk_gso_max_size`).
 const GSO_MAX_SIZE: u128 = 65_536;
 
-/// What is detected, and from where on (Linux module parameters `hystart_detect`, `hystart_low_window`,
-/// `hystart_ack_delta_us`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HyStartParams {
-    /// The length of ACK trains counts.
-    pub ack_train: bool,
-    /// The rise in RTT counts.
-    pub delay: bool,
-    /// cwnd below which nothing is detected, segments.
-    pub low_window: u32,
-    /// ACKs at most this far apart form a train, us.
-    pub ack_delta_us: u32,
+table! {
+    /// HyStart as in Linux: slow start ends when a train of ACKs grows long, or the RTT rises.
+    pub struct HyStartParams "hystart" {
+        /// The length of ACK trains counts (bit 0 of Linux `hystart_detect`).
+        ack_train: bool = FLAG, true;
+        /// The rise in RTT counts (bit 1 of it).
+        delay: bool = FLAG, true;
+        /// cwnd below which nothing is detected, segments (Linux `hystart_low_window`).
+        low_window: u32 = Takes::Whole(0, 1_000_000), 16;
+        /// ACKs at most this far apart form a train, in whole microseconds (Linux `hystart_ack_delta_us`).
+        ack_delta: Span = DURATION_OR_ZERO, Span::from_ms(2);
+    }
 }
 
 impl HyStartParams {
     /// As the kernel has them.
     pub const LINUX: HyStartParams =
-        HyStartParams { ack_train: true, delay: true, low_window: 16, ack_delta_us: 2_000 };
-}
-
-impl Default for HyStartParams {
-    fn default() -> HyStartParams {
-        HyStartParams::LINUX
-    }
-}
-
-/// Which test ended slow start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HyStartExit {
-    /// The ACK train was longer than half of the least RTT (the whole of it for a paced sender), and a bit.
-    AckTrain,
-    /// The round's least RTT exceeded the connection's by an eighth (4 to 16 ms).
-    Delay,
+        HyStartParams { ack_train: true, delay: true, low_window: 16, ack_delta: Span::from_ms(2) };
 }
 
 /// State of the detection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HyStart {
     params: HyStartParams,
-    /// How slow start was last left, and cwnd at that moment.
-    pub exit: Option<(HyStartExit, u32)>,
-    /// How often slow start was left.
-    pub exits: u32,
+    /// Least RTT since the start or the last RTO, us; 0 = none yet.
+    delay_min: u32,
     found: bool,
     started: bool,
     round_start: u64,
@@ -77,18 +64,41 @@ pub struct HyStart {
     sample_cnt: u8,
 }
 
-impl HyStart {
-    /// Nothing detected yet.
-    pub fn new(params: HyStartParams) -> HyStart {
-        HyStart { params, ..HyStart::default() }
+impl SlowStart for HyStart {
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival, rtt: Option<Span>) {
+        let Some(rtt) = rtt else { return };
+        let delay = u32::try_from(rtt.as_us()).unwrap_or(u32::MAX).max(1);
+        if self.delay_min == 0 || delay < self.delay_min {
+            self.delay_min = delay;
+        }
+        if !self.found && window.in_slow_start() {
+            self.detect(window, ack, delay);
+        }
     }
 
-    /// An RTT sample of `delay` us in slow start, `delay_min` us being the least of the connection. Sets ssthresh to
-    /// cwnd when slow start is over.
-    pub fn on_sample(&mut self, window: &mut Window, ack: &Arrival, delay: u32, delay_min: u32) {
-        if self.found || !window.in_slow_start() {
-            return;
+    fn on_rto(&mut self) {
+        (self.delay_min, self.found, self.started) = (0, false, false);
+    }
+}
+
+impl HyStart {
+    /// Nothing detected yet.
+    pub fn new(params: &HyStartParams) -> HyStart {
+        HyStart {
+            params: params.clone(),
+            delay_min: 0,
+            found: false,
+            started: false,
+            round_start: 0,
+            last_ack: 0,
+            end_seq: 0,
+            curr_rtt: 0,
+            sample_cnt: 0,
         }
+    }
+
+    /// An RTT sample of `delay` us in slow start. Sets ssthresh to cwnd when slow start is over.
+    fn detect(&mut self, window: &mut Window, ack: &Arrival, delay: u32) {
         let now = ack.now.0 / 1_000;
         if !self.started || ack.snd_una > self.end_seq {
             self.start_round(now, ack.snd_nxt);
@@ -96,14 +106,15 @@ impl HyStart {
         if window.cwnd < self.params.low_window {
             return;
         }
-        if self.params.ack_train && now - self.last_ack <= u64::from(self.params.ack_delta_us) {
+        let delay_min = self.delay_min;
+        if self.params.ack_train && now - self.last_ack <= self.params.ack_delta.as_us() {
             self.last_ack = now;
             let mut threshold = u64::from(delay_min) + ack_delay(window, ack);
             if !ack.paced {
                 threshold >>= 1;
             }
             if now - self.round_start > threshold {
-                self.leave(window, HyStartExit::AckTrain);
+                self.leave(window);
             }
         }
         if !self.params.delay {
@@ -113,14 +124,8 @@ impl HyStart {
         if self.sample_cnt < MIN_SAMPLES {
             self.sample_cnt += 1;
         } else if self.curr_rtt > delay_min.saturating_add((delay_min >> 3).clamp(DELAY_MIN, DELAY_MAX)) {
-            self.leave(window, HyStartExit::Delay);
+            self.leave(window);
         }
-    }
-
-    /// Slow start begins anew after an RTO. What is known of earlier exits stays.
-    pub fn reset(&mut self) {
-        self.found = false;
-        self.started = false;
     }
 
     fn start_round(&mut self, now: u64, snd_nxt: u64) {
@@ -132,14 +137,12 @@ impl HyStart {
         self.sample_cnt = 0;
     }
 
-    fn leave(&mut self, window: &mut Window, how: HyStartExit) {
+    fn leave(&mut self, window: &mut Window) {
         if self.found {
             return; // both tests fired on one ACK: the first counts
         }
         self.found = true;
         window.ssthresh = window.cwnd;
-        self.exit = Some((how, window.cwnd));
-        self.exits += 1;
     }
 }
 
@@ -164,33 +167,31 @@ mod tests {
     const SMSS: u64 = 1448;
 
     /// Rounds of slow start on a 100 ms path, ACKs `gap_us` apart, RTT from `rtt_us(round)`.
-    fn rounds(paced: bool, gap_us: u64, rtt_us: impl Fn(u64) -> u32) -> (HyStart, Window) {
-        rounds_of(HyStartParams::default(), paced, gap_us, rtt_us)
+    fn rounds(paced: bool, gap_us: u64, rtt_us: impl Fn(u64) -> u64) -> (HyStart, Window) {
+        rounds_of(HyStartParams::LINUX, paced, gap_us, rtt_us)
     }
 
     fn rounds_of(
         params: HyStartParams,
         paced: bool,
         gap_us: u64,
-        rtt_us: impl Fn(u64) -> u32,
+        rtt_us: impl Fn(u64) -> u64,
     ) -> (HyStart, Window) {
-        let mut h = HyStart::new(params);
+        let mut h = HyStart::new(&params);
         let mut w = Window::new(10);
         let (mut una, mut nxt) = (0, 10 * SMSS);
-        let mut delay_min = u32::MAX;
         for round in 0..8 {
             let t0 = (round + 1) * 100_000_000;
             for i in 0..w.cwnd {
                 una += SMSS;
                 let rtt = rtt_us(round);
-                delay_min = delay_min.min(rtt);
                 let ack = Arrival {
                     snd_una: una,
                     snd_nxt: nxt,
                     paced,
                     ..arrival(t0 + u64::from(i) * gap_us * 1_000, 1)
                 };
-                h.on_sample(&mut w, &ack, rtt, delay_min);
+                h.on_sample(&mut w, &ack, Some(Span::from_us(rtt)));
                 if !w.in_slow_start() {
                     return (h, w);
                 }
@@ -205,76 +206,78 @@ mod tests {
     fn a_train_longer_than_half_the_rtt_ends_slow_start() {
         // 1 ms apart: the round of 80 ACKs passes 50.5 ms (half of 100 ms + 1 ms) at its 52nd ACK
         let (h, w) = rounds(false, 1_000, |_| 100_000);
-        assert_eq!(h.exit, Some((HyStartExit::AckTrain, 80 + 51)));
+        assert_eq!((h.found, w.ssthresh), (true, 80 + 51));
         assert_eq!(w.ssthresh, w.cwnd);
-        assert_eq!(h.exits, 1);
         // a paced sender waits for the whole RTT: the round of 160 reaches 101 ms
-        let (h, _) = rounds(true, 1_000, |_| 100_000);
-        assert_eq!(h.exit, Some((HyStartExit::AckTrain, 160 + 102)));
+        let (h, w) = rounds(true, 1_000, |_| 100_000);
+        assert_eq!((h.found, w.ssthresh), (true, 160 + 102));
     }
 
     #[test]
     fn spread_acks_are_no_train() {
         let (h, w) = rounds(false, 2_001, |_| 100_000);
-        assert_eq!(h.exit, None);
+        assert!(!h.found);
         assert!(w.in_slow_start());
     }
 
     #[test]
     fn a_rise_of_an_eighth_ends_slow_start_after_eight_samples() {
         let rtt = |round| if round < 3 { 100_000 } else { 112_501 };
-        let (h, _) = rounds(false, 10, rtt);
-        assert_eq!(h.exit, Some((HyStartExit::Delay, 80 + 8)));
+        let (h, w) = rounds(false, 10, rtt);
+        assert_eq!((h.found, w.ssthresh), (true, 80 + 8));
         let (h, _) = rounds(false, 10, |round| if round < 3 { 100_000 } else { 112_500 });
-        assert_eq!(h.exit, None);
+        assert!(!h.found);
     }
 
     #[test]
     fn each_test_works_without_the_other() {
-        let both = HyStartParams::default();
-        let train = HyStartParams { delay: false, ..both };
+        let both = HyStartParams::LINUX;
+        let train = HyStartParams { delay: false, ..both.clone() };
         let delay = HyStartParams { ack_train: false, ..both };
         let rising = |round| if round < 3 { 100_000 } else { 120_000 };
         // ACKs in bursts whose RTT rises
-        assert_eq!(rounds_of(train, false, 10, rising).0.exit, None);
-        assert_eq!(rounds_of(delay, false, 10, rising).0.exit, Some((HyStartExit::Delay, 80 + 8)));
+        let left = |params: &HyStartParams, gap_us, rtt_us: &dyn Fn(u64) -> u64| {
+            let (h, w) = rounds_of(params.clone(), false, gap_us, rtt_us);
+            h.found.then_some(w.ssthresh)
+        };
+        assert_eq!(left(&train, 10, &rising), None);
+        assert_eq!(left(&delay, 10, &rising), Some(80 + 8));
         // a long train of constant RTT
-        assert_eq!(
-            rounds_of(train, false, 1_000, |_| 100_000).0.exit,
-            Some((HyStartExit::AckTrain, 80 + 51))
-        );
-        assert_eq!(rounds_of(delay, false, 1_000, |_| 100_000).0.exit, None);
+        assert_eq!(left(&train, 1_000, &|_| 100_000), Some(80 + 51));
+        assert_eq!(left(&delay, 1_000, &|_| 100_000), None);
         let neither = HyStartParams { ack_train: false, ..train };
-        assert_eq!(rounds_of(neither, false, 1_000, rising).0.exit, None);
+        assert_eq!(left(&neither, 1_000, &rising), None);
     }
 
     #[test]
     fn bounds_of_window_and_train_are_parameters() {
-        let later = HyStartParams { low_window: 100, ..HyStartParams::default() };
-        let (h, _) = rounds_of(later, false, 10, |round| if round < 3 { 100_000 } else { 120_000 });
+        let later = HyStartParams { low_window: 100, ..HyStartParams::LINUX };
+        let (h, w) = rounds_of(later, false, 10, |round| if round < 3 { 100_000 } else { 120_000 });
         // sampled from cwnd 100 on, in the round that begins with 80
-        assert_eq!(h.exit, Some((HyStartExit::Delay, 100 + 8)));
-        let close = HyStartParams { ack_delta_us: 999, ..HyStartParams::default() };
-        assert_eq!(rounds_of(close, false, 1_000, |_| 100_000).0.exit, None);
+        assert_eq!((h.found, w.ssthresh), (true, 100 + 8));
+        let close = HyStartParams { ack_delta: Span::from_us(999), ..HyStartParams::LINUX };
+        assert!(!rounds_of(close, false, 1_000, |_| 100_000).0.found);
     }
 
     #[test]
     fn small_windows_are_left_alone() {
-        let (h, _) = rounds(false, 10, |round| if round < 1 { 100_000 } else { 130_000 });
+        let (h, w) = rounds(false, 10, |round| if round < 1 { 100_000 } else { 130_000 });
         // round 1 begins at 20 >= 16; a rise within the first round of 10 goes unseen until cwnd is 16
-        assert_eq!(h.exit, Some((HyStartExit::Delay, 20 + 8)));
+        assert_eq!((h.found, w.ssthresh), (true, 20 + 8));
     }
 
     #[test]
-    fn after_a_reset_it_may_fire_again() {
+    fn after_a_timeout_it_may_fire_again() {
         let (mut h, mut w) = rounds(false, 10, |round| if round < 3 { 100_000 } else { 120_000 });
-        h.reset();
+        h.on_rto();
         w.ssthresh = 1000;
-        for i in 0..20 {
-            let ack = Arrival { snd_una: 1 << 20, snd_nxt: 1 << 21, ..arrival(2_000_000_000 + i, 1) };
-            h.on_sample(&mut w, &ack, 120_000, 100_000);
+        // The least RTT is forgotten too. A low sample, then a round of high ones: eight, and the one that finds it.
+        for i in 0..10 {
+            let (una, rtt) = if i == 0 { (1 << 20, 100_000) } else { (3 << 20, 120_000) };
+            let ack = Arrival { snd_una: una, snd_nxt: una + (1 << 20), ..arrival(2_000_000_000 + i, 1) };
+            h.on_sample(&mut w, &ack, Some(Span::from_us(rtt)));
+            assert_eq!(w.in_slow_start(), i < 9);
         }
-        assert_eq!(h.exits, 2);
     }
 
     #[test]

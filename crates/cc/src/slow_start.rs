@@ -1,0 +1,95 @@
+//! Slow starts: the contract, the closed set, and what a scenario may say of each. A rule stands beside any controller
+//! that begins with the slow start of RFC 5681. It says when slow start is over, by setting ssthresh, and how fast the
+//! window grows until then; what comes after is the controller's.
+
+mod hystart;
+
+use ackclock_core::{family, table, Span};
+
+use crate::controller::{AckSample, Arrival};
+use crate::window::Window;
+pub use hystart::{HyStart, HyStartParams};
+
+family! {
+    /// A slow start and its parameters.
+    pub enum SlowStartConfig "slow starts" {
+        Classic(ClassicParams),
+        HyStart(HyStartParams),
+    }
+}
+
+table! {
+    /// Slow start of RFC 5681: one segment for each one acknowledged, until ssthresh or a loss.
+    pub struct ClassicParams "classic" {}
+}
+
+impl SlowStartConfig {
+    /// Until a loss.
+    pub const CLASSIC: SlowStartConfig = SlowStartConfig::Classic(ClassicParams {});
+
+    /// Its name.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            SlowStartConfig::Classic(_) => ClassicParams::TABLE.kind,
+            SlowStartConfig::HyStart(_) => HyStartParams::TABLE.kind,
+        }
+    }
+}
+
+/// The contract of a slow start. Every hook has a default: that of RFC 5681, which has no state.
+pub trait SlowStart {
+    /// An ACK in any state, before losses are looked for; `rtt` is its sample, if the controller heeds it. The rule ends
+    /// slow start by setting ssthresh.
+    fn on_sample(&mut self, _window: &mut Window, _ack: &Arrival, _rtt: Option<Span>) {}
+
+    /// An ACK that may let the window grow: segments that count as acknowledged. `None`: the window is the rule's, and the
+    /// controller is not asked.
+    fn growth(&mut self, _window: &mut Window, ack: &AckSample) -> Option<u32> {
+        Some(ack.acked)
+    }
+
+    /// A retransmission timeout: the window is about to collapse, and slow start begins anew.
+    fn on_rto(&mut self) {}
+}
+
+/// Every built-in slow start.
+#[allow(missing_docs, reason = "each variant holds the rule of its name")]
+#[derive(Clone, Debug)]
+pub enum StartRule {
+    Classic,
+    HyStart(HyStart),
+}
+
+impl StartRule {
+    /// At the start of a connection.
+    pub fn new(config: &SlowStartConfig) -> StartRule {
+        match config {
+            SlowStartConfig::Classic(_) => StartRule::Classic,
+            SlowStartConfig::HyStart(params) => StartRule::HyStart(HyStart::new(params)),
+        }
+    }
+}
+
+/// Classic needs no hook.
+macro_rules! dispatch {
+    ($self:ident, $classic:expr, $r:ident => $e:expr) => {
+        match $self {
+            StartRule::Classic => $classic,
+            StartRule::HyStart($r) => $e,
+        }
+    };
+}
+
+impl SlowStart for StartRule {
+    #[inline]
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival, rtt: Option<Span>) {
+        dispatch!(self, (), r => r.on_sample(window, ack, rtt))
+    }
+    #[inline]
+    fn growth(&mut self, window: &mut Window, ack: &AckSample) -> Option<u32> {
+        dispatch!(self, Some(ack.acked), r => r.growth(window, ack))
+    }
+    fn on_rto(&mut self) {
+        dispatch!(self, (), r => r.on_rto())
+    }
+}
