@@ -1,13 +1,14 @@
-//! The event queue: two timing wheels before a small heap, ordered by time, then by when the event was scheduled, then by
-//! insertion number.
+//! The event queue: two timing wheels, ordered by time, then by when the event was scheduled, then by insertion number.
 //!
-//! An event that lies ahead is put into a slot of a wheel, whatever else is pending: one of 33 us within the next 33 ms, or
-//! else one of 33 ms within the next 34 s. When a slot's time has come, its events go into the heap, which holds those of
-//! one slot only and brings them into order. What lies later than 34 s waits in a heap of its own.
+//! An event that lies ahead is put into a slot of a wheel, whatever else is pending: one of 8 us within the next 33 ms, or
+//! else one of 33 ms within the next 137 s. When a slot's time has come, its events are sorted; what is added to the
+//! same slot while they leave goes into a small heap. What lies later than 137 s waits in a heap of its own.
 //!
 //! A key carries its event's id in the low bits. Two events at the same nanosecond leave in the order in which they were
 //! scheduled, on every machine. An event may be scheduled ahead of time ([`EventQueue::push`] with a `since` in the
 //! future): it takes the place among its equals that it would have had if it had been scheduled then.
+
+use std::cmp::Ordering::{Greater, Less};
 
 use crate::time::Time;
 
@@ -17,17 +18,19 @@ const ID_BITS: u32 = 24;
 /// Greatest event id that fits a key.
 pub const MAX_EVENT_ID: u32 = (1 << ID_BITS) - 1;
 
-/// A slot of the fine wheel is 2^15 ns long: a packet of 1500 bytes takes 12 us at 1 Gbit/s.
-const FINE_BITS: u32 = 15;
+/// A slot of the fine wheel is 2^13 ns long: a packet of 1500 bytes takes 12 us at 1 Gbit/s.
+const FINE_BITS: u32 = 13;
 
-/// A wheel has 2^10 slots, and a slot of the coarse wheel is one turn of the fine one.
-const TURN_BITS: u32 = 10;
+/// A wheel has 2^12 slots, as many as two levels of words of 64 bits can tell of, and a slot of the coarse wheel is one turn of the fine one.
+const TURN_BITS: u32 = 12;
 const TURN: u64 = 1 << TURN_BITS;
 
 /// Pending events, earliest first.
 #[derive(Default)]
 pub struct EventQueue {
-    /// What is due up to the end of slot `at`.
+    /// What was due in slot `at` when its time came, the latest first.
+    present: Vec<Key>,
+    /// What was added to it since.
     due: Heap,
     /// The present slot of the fine wheel, counted from time 0.
     at: u64,
@@ -89,12 +92,19 @@ impl EventQueue {
     #[inline]
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, u32)> {
         let key = match self.due.0.first() {
-            Some(key) if key.at > end.0 => return None,
-            Some(&key) => {
-                self.due.pop();
-                key
-            }
-            None => self.advance(end)?,
+            None => match self.present.last() {
+                None => self.advance(end)?,
+                Some(_) => self.present.pop_if(|key| key.at <= end.0)?,
+            },
+            Some(added) => match self.present.last() {
+                Some(key) if key.before(added) => self.present.pop_if(|key| key.at <= end.0)?,
+                _ if added.at > end.0 => return None,
+                _ => {
+                    let key = *added;
+                    self.due.pop();
+                    key
+                }
+            },
         };
         Some((Time(key.at), key.number_and_id as u32 & MAX_EVENT_ID))
     }
@@ -135,15 +145,18 @@ impl EventQueue {
         if next == NONE && key.at <= end.0 {
             return Some(key); // it is alone, as a rule
         }
-        self.due.push(key);
+        self.present.push(key);
         while next != NONE {
             let entry = self.entries.free(next);
-            self.due.push(entry.key);
+            self.present.push(entry.key);
             next = entry.next;
         }
-        let first = *self.due.0.first().filter(|key| key.at <= end.0)?;
-        self.due.pop();
-        Some(first)
+        match &mut self.present[..] {
+            [a, b] if a.before(b) => std::mem::swap(a, b), // two, as a rule
+            [_, _] => {}
+            more => more.sort_unstable_by(|a, b| if a.before(b) { Greater } else { Less }),
+        }
+        self.present.pop_if(|key| key.at <= end.0)
     }
 
     /// The next slot in which something is due: `next` of the fine wheel, or one of the next turn in which something waits
@@ -182,12 +195,16 @@ struct Wheel {
     /// Slots that hold entries, by 64.
     used: [u64; TURN as usize / 64],
     /// Words of `used` that are not 0.
-    words: u32,
+    words: u64,
 }
 
 impl Default for Wheel {
     fn default() -> Self {
-        Wheel { first: Box::new([NONE; TURN as usize]), used: [0; TURN as usize / 64], words: 0 }
+        Wheel {
+            first: vec![NONE; TURN as usize].try_into().expect("as long"),
+            used: [0; TURN as usize / 64],
+            words: 0,
+        }
     }
 }
 
