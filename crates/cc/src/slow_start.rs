@@ -2,19 +2,31 @@
 //! that begins with the slow start of RFC 5681. It says when slow start is over, by setting ssthresh, and how fast the
 //! window grows until then; what comes after is the controller's.
 
+mod careful_resume;
 mod hystart;
+mod hystart_plus_plus;
+mod limited;
+mod search;
 
 use ackclock_core::{family, table, Span};
 
 use crate::controller::{AckSample, Arrival};
 use crate::window::Window;
+pub use careful_resume::{CarefulResume, CarefulResumeParams};
 pub use hystart::{HyStart, HyStartParams};
+pub use hystart_plus_plus::{HyStartPlusPlus, HyStartPlusPlusParams};
+pub use limited::{Limited, LimitedParams};
+pub use search::{Search, SearchParams};
 
 family! {
     /// A slow start and its parameters.
     pub enum SlowStartConfig "slow starts" {
         Classic(ClassicParams),
         HyStart(HyStartParams),
+        HyStartPlusPlus(HyStartPlusPlusParams),
+        Search(SearchParams),
+        Limited(LimitedParams),
+        CarefulResume(CarefulResumeParams),
     }
 }
 
@@ -32,6 +44,10 @@ impl SlowStartConfig {
         match self {
             SlowStartConfig::Classic(_) => ClassicParams::TABLE.kind,
             SlowStartConfig::HyStart(_) => HyStartParams::TABLE.kind,
+            SlowStartConfig::HyStartPlusPlus(_) => HyStartPlusPlusParams::TABLE.kind,
+            SlowStartConfig::Search(_) => SearchParams::TABLE.kind,
+            SlowStartConfig::Limited(_) => LimitedParams::TABLE.kind,
+            SlowStartConfig::CarefulResume(_) => CarefulResumeParams::TABLE.kind,
         }
     }
 }
@@ -48,6 +64,21 @@ pub trait SlowStart {
         Some(ack.acked)
     }
 
+    /// A congestion event: the controller's target window, or a smaller one.
+    fn on_reduction(&mut self, _window: &mut Window, target: u32, _snd_nxt: u64) -> u32 {
+        target
+    }
+
+    /// Most that cwnd may be in a recovery.
+    fn most(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// Departures wait for [`Window::pacing_rate`] while the rule sets one.
+    fn paces(&self) -> bool {
+        false
+    }
+
     /// A retransmission timeout: the window is about to collapse, and slow start begins anew.
     fn on_rto(&mut self) {}
 }
@@ -58,14 +89,26 @@ pub trait SlowStart {
 pub enum StartRule {
     Classic,
     HyStart(HyStart),
+    HyStartPlusPlus(HyStartPlusPlus),
+    Search(Box<Search>),
+    Limited(Limited),
+    CarefulResume(Box<CarefulResume>),
 }
 
 impl StartRule {
-    /// At the start of a connection.
-    pub fn new(config: &SlowStartConfig) -> StartRule {
+    /// At the start of a connection with an initial window of `iw` segments.
+    pub fn new(config: &SlowStartConfig, iw: u32) -> StartRule {
         match config {
             SlowStartConfig::Classic(_) => StartRule::Classic,
             SlowStartConfig::HyStart(params) => StartRule::HyStart(HyStart::new(params)),
+            SlowStartConfig::HyStartPlusPlus(params) => {
+                StartRule::HyStartPlusPlus(HyStartPlusPlus::new(params))
+            }
+            SlowStartConfig::Search(params) => StartRule::Search(Box::new(Search::new(params))),
+            SlowStartConfig::Limited(params) => StartRule::Limited(Limited::new(params)),
+            SlowStartConfig::CarefulResume(params) => {
+                StartRule::CarefulResume(Box::new(CarefulResume::new(params, iw)))
+            }
         }
     }
 }
@@ -76,6 +119,10 @@ macro_rules! dispatch {
         match $self {
             StartRule::Classic => $classic,
             StartRule::HyStart($r) => $e,
+            StartRule::HyStartPlusPlus($r) => $e,
+            StartRule::Search($r) => $e,
+            StartRule::Limited($r) => $e,
+            StartRule::CarefulResume($r) => $e,
         }
     };
 }
@@ -88,6 +135,15 @@ impl SlowStart for StartRule {
     #[inline]
     fn growth(&mut self, window: &mut Window, ack: &AckSample) -> Option<u32> {
         dispatch!(self, Some(ack.acked), r => r.growth(window, ack))
+    }
+    fn on_reduction(&mut self, window: &mut Window, target: u32, snd_nxt: u64) -> u32 {
+        dispatch!(self, target, r => r.on_reduction(window, target, snd_nxt))
+    }
+    fn most(&self) -> u32 {
+        dispatch!(self, u32::MAX, r => r.most())
+    }
+    fn paces(&self) -> bool {
+        dispatch!(self, false, r => r.paces())
     }
     fn on_rto(&mut self) {
         dispatch!(self, (), r => r.on_rto())

@@ -86,7 +86,11 @@ tables! {
         acks_received: "ACKs that the sender received; of PCC, reports.";
         mean_rtt_s ["s"]: "Mean of all samples of the RTT.", or "there was no sample";
         min_rtt_s ["s"]: "The least of them.", or "there was no sample";
-        hystart_exit_cwnd ["segments"]: "cwnd at which HyStart left slow start; 0: it did not.";
+        slow_start_end_s ["s"]: "When its first slow start ended.", or "it did not end, or the transport has none";
+        slow_start_by: "Why: \"rule\" (the slow start said so), \"loss\", \"mark\", \"timeout\", \"threshold\" (cwnd came to an ssthresh that was set before, or the controller set one); empty: it did not end.";
+        slow_start_cwnd ["segments"]: "cwnd then, before it was reduced.", or "it did not end";
+        slow_start_ssthresh ["segments"]: "ssthresh from then on.", or "it did not end";
+        slow_start_lost ["segments"]: "Segments marked lost up to two round trips later.", or "it did not end";
         send_rate_bps ["bit/s"]: "PCC: payload sent, retransmissions included, from `start_s` to `stop_s`.", or "it is not a PCC flow";
         lost_packets ["packets"]: "PCC: datagrams taken as lost.", or "it is not a PCC flow";
         intervals: "PCC: monitor intervals.", or "it is not a PCC flow";

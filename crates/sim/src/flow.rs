@@ -3,7 +3,7 @@
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{Connection, DestinationMetrics, Stats, VarsTrace};
+use ackclock_tcp::{Connection, DestinationMetrics, SlowStartExit, Stats, VarsTrace};
 
 use crate::tally::TransactionLog;
 use crate::transport::{DatagramEnd, Transport, TransportConfig};
@@ -105,7 +105,8 @@ pub struct Sums {
     pub rtt_sum_ns: u128,
     pub rtt_samples: u64,
     pub min_rtt: Span,
-    pub hystart_exit_cwnd: u32,
+    /// The first slow start of the first connection that ended one.
+    pub slow_start: Option<SlowStartExit>,
     /// PCC: payload bytes sent, retransmissions included; packets taken as lost; monitor intervals.
     pub sent_bytes: u64,
     pub lost_packets: u64,
@@ -135,7 +136,7 @@ impl Default for Sums {
             rtt_sum_ns: 0,
             rtt_samples: 0,
             min_rtt: Span::MAX,
-            hystart_exit_cwnd: 0,
+            slow_start: None,
             sent_bytes: 0,
             lost_packets: 0,
             intervals: 0,
@@ -197,9 +198,7 @@ impl Sums {
         if stats.rtt_samples > 0 {
             self.min_rtt = self.min_rtt.min(sender.info().min_rtt);
         }
-        if stats.hystart_exit_cwnd > 0 {
-            self.hystart_exit_cwnd = stats.hystart_exit_cwnd;
-        }
+        self.slow_start = self.slow_start.or(stats.slow_start);
         self.failed |= sender.has_failed() || receiver.has_failed();
     }
 }

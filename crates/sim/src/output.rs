@@ -9,10 +9,10 @@ use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySu
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_net::{Counters, Refused};
 use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{DestinationMetrics, VarsRow, VarsTrace};
+use ackclock_tcp::{DestinationMetrics, SlowStartEnd, SlowStartExit, VarsRow, VarsTrace};
 
 use crate::build::Built;
-use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow};
+use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
 use crate::observe::{GoodputRow, QueueRow, SampleRow};
 use crate::performance::performance;
 use crate::table::{seconds, Table};
@@ -69,6 +69,7 @@ fn flows(flows: &[Flow], world: &World) -> Table {
     };
     let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
     let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
+    let of_start = |s: &Sums, of: fn(SlowStartExit) -> f64| s.slow_start.map_or(f64::NAN, of);
     // what only PCC has
     let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
     let send_rate = |f: &Flow| of_pcc(f, f.closed.sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
@@ -98,7 +99,15 @@ fn flows(flows: &[Flow], world: &World) -> Table {
         .i8("acks_received", sums().map(|s| s.acks_received))
         .f8("mean_rtt_s", sums().map(|s| mean_rtt(s.rtt_sum_ns, s.rtt_samples)))
         .span("min_rtt_s", sums().map(|s| s.min_rtt))
-        .u4("hystart_exit_cwnd", sums().map(|s| s.hystart_exit_cwnd))
+        .f8("slow_start_end_s", sums().map(|s| of_start(s, |exit| exit.at.as_secs())))
+        .text(
+            "slow_start_by",
+            &SlowStartEnd::NAMES,
+            sums().map(|s| s.slow_start.map_or(0, |exit| exit.by as u32)),
+        )
+        .f8("slow_start_cwnd", sums().map(|s| of_start(s, |exit| f64::from(exit.cwnd))))
+        .f8("slow_start_ssthresh", sums().map(|s| of_start(s, |exit| f64::from(exit.ssthresh))))
+        .f8("slow_start_lost", sums().map(|s| of_start(s, |exit| exit.lost as f64)))
         .f8("send_rate_bps", rows().map(send_rate))
         .f8("lost_packets", rows().map(|f| of_pcc(f, f.closed.lost_packets)))
         .f8("intervals", rows().map(|f| of_pcc(f, f.closed.intervals)))

@@ -322,8 +322,8 @@ impl Config {
         let needs = self.controller.needs();
         match &self.slow_start {
             _ if needs.control || needs.own_start => StartRule::Classic,
-            Some(config) => StartRule::new(config),
-            None if needs.hystart => StartRule::new(&SlowStartConfig::HyStart(HyStartParams::LINUX)),
+            Some(config) => StartRule::new(config, self.iw),
+            None if needs.hystart => StartRule::new(&SlowStartConfig::HyStart(HyStartParams::LINUX), self.iw),
             None => StartRule::Classic,
         }
     }

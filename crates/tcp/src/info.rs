@@ -29,13 +29,48 @@ pub struct Stats {
     pub dsacks_received: u64,
     /// Times that reordering was seen.
     pub reorderings: u64,
-    pub hystart_exits: u64,
-    pub hystart_exit_cwnd: u32,
+    /// The first slow start, once it is over.
+    pub slow_start: Option<SlowStartExit>,
     pub rtt_sum_ns: u128,
     pub rtt_samples: u64,
     pub acks_received: u64,
     /// Pure ACKs sent by this end as a receiver.
     pub acks_sent: u64,
+}
+
+/// Why the first slow start ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlowStartEnd {
+    /// The slow start said so.
+    Rule = 1,
+    /// A loss was found.
+    Loss,
+    /// A mark of congestion came.
+    Mark,
+    /// The retransmission timer expired.
+    Timeout,
+    /// The window came to an ssthresh that was set before, or the controller set one.
+    Threshold,
+}
+
+impl SlowStartEnd {
+    /// Names in tables, by number; the first is that of none.
+    pub const NAMES: [&'static str; 6] = ["", "rule", "loss", "mark", "timeout", "threshold"];
+}
+
+/// The end of a connection's first slow start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlowStartExit {
+    /// When.
+    pub at: Time,
+    /// Why.
+    pub by: SlowStartEnd,
+    /// Window before, segments.
+    pub cwnd: u32,
+    /// ssthresh after, segments.
+    pub ssthresh: u32,
+    /// Segments marked lost up to two round trips later.
+    pub lost: u64,
 }
 
 /// A snapshot in the spirit of TCP_INFO; windows in segments.

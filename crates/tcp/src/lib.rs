@@ -23,7 +23,7 @@ pub use config::{
     Tso, Wheel, PROFILES,
 };
 pub use connection::{Connection, State};
-pub use info::{Info, Stats, Times};
+pub use info::{Info, SlowStartEnd, SlowStartExit, Stats, Times};
 pub use keepalive::KeepAlive;
 pub use ledger::Ledger;
 pub use memory::PacketMemory;

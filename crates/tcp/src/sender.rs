@@ -12,6 +12,7 @@
 //! | losses | `Rack`, `Dupthresh` | `detection.rs`, `rack.rs`, `dupthresh.rs` |
 //! | congestion states; reductions that were a mistake | `Undo` | `state.rs`, `undo.rs` |
 //! | timers and probes | `Timer`, `LossProbe`, `WindowProbes`, `Patience` | `timers.rs`, `loss_probe.rs`, `window_probe.rs`, `patience.rs` |
+//! | how the first slow start ended | `StartUp` | `start_up.rs` |
 //! | windows that are not filled; pacing; rates | `Usage`, `Pacer`, `DeliveryRate` | `validation.rs`, `pacing.rs`, `delivery.rs` |
 //! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
 
@@ -33,6 +34,7 @@ mod queries;
 mod rack;
 mod scoring;
 mod send_buffer;
+mod start_up;
 mod state;
 mod stream;
 mod timers;
@@ -46,7 +48,7 @@ mod writer;
 
 use std::rc::Rc;
 
-use ackclock_cc::{CongestionControl, Controller, Rule, StartRule, Window};
+use ackclock_cc::{CongestionControl, Controller, Rule, SlowStart, StartRule, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
@@ -66,6 +68,7 @@ use patience::Patience;
 use push::SendQueue;
 use rack::Rack;
 use send_buffer::SendBuffer;
+use start_up::StartUp;
 use stream::Stream;
 use timers::{Timer, TimerKind};
 pub use trace::Trace;
@@ -140,6 +143,7 @@ pub struct Sender {
     controls: bool,
     rule: Rule,
     slow_start: StartRule,
+    start_up: StartUp,
     usage: Usage,
     /// Present where the controller needs delivery rates.
     rates: Option<Box<DeliveryRate>>,
@@ -201,13 +205,13 @@ impl Sender {
         let needs = config.controller.needs();
         let rtt =
             Rtt::new(config.rto_style, config.initial_rto, config.min_rto, config.max_rto, config.tick());
+        let slow_start = config.slow_start();
         Sender {
             smss: config.payload(),
             window: Window { ssthresh: config.initial_ssthresh, ..Window::new(config.iw) },
             controls: needs.control,
             rates: needs.rate.then(Box::default),
             rule: config.rule.clone(),
-            slow_start: config.slow_start(),
             board: Scoreboard::default(),
             rtt,
             snd_una: 1,
@@ -217,7 +221,9 @@ impl Sender {
             queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers))),
             buffer: config.writer.filter(|_| config.buffers.is_none()).map(SendBuffer::new),
             sack: config.sack,
-            pacer: Pacer::wanted(config, needs.pacing),
+            pacer: Pacer::wanted(config, needs.pacing, slow_start.paces()),
+            slow_start,
+            start_up: if needs.control { StartUp::Known } else { StartUp::Goes },
             cc: config.controller.make(),
             ecn: EcnSender::default(),
             ca_state: CaState::Open,
@@ -408,6 +414,7 @@ impl Sender {
         if !old && prior.outstanding > 0 {
             self.control_window(arrival, &prior, entering, &w);
         }
+        self.look_at_slow_start(clock, None);
         self.update_pacing();
         if self.queue.is_some() && w.newly_acked > 0 {
             self.note_freed(now);

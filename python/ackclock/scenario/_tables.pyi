@@ -643,6 +643,42 @@ class HyStart(Described):
     ack_delta: str = "2 ms"
     """ACKs at most this far apart form a train, in whole microseconds (Linux `hystart_ack_delta_us`)."""
 
+class HyStartPlusPlus(Described):
+    """HyStart++ (RFC 9406): a rise in RTT slows slow start down, and ends it if it lasts."""
+
+    kind: Literal["hystart++"]
+    css_growth_divisor: int = 4
+    """What growth is divided by after the rise (CSS_GROWTH_DIVISOR)."""
+    css_rounds: int = 5
+    """Rounds after the rise until slow start ends (CSS_ROUNDS)."""
+    burst: int = 8
+    """Most segments by which one ACK lets an unpaced sender grow (L)."""
+
+class SearchSlowStart(Described):
+    """SEARCH (draft-chung-ccwg-search-09): slow start ends when less is delivered than was sent a round trip before."""
+
+    kind: Literal["search"]
+    drain: bool = True
+    """After slow start cwnd falls to what was delivered in the last first RTT, that is without what stands in queues; else ssthresh is cwnd, and nothing falls."""
+
+class LimitedSlowStart(Described):
+    """Limited slow start (RFC 3742): from some window on it grows by a given number of segments per round trip at most."""
+
+    kind: Literal["limited"]
+    max_ssthresh: int = 100
+    """Window up to which slow start doubles it, segments; above, a round trip adds half of this (RFC 3742)."""
+
+class CarefulResume(Described):
+    """Careful Resume (RFC 9959): jumps to half of the window that an earlier connection had, and retreats if that was too much."""
+
+    kind: Literal["careful-resume"]
+    saved_cwnd: int
+    """What an earlier connection had delivered in one RTT, segments."""
+    saved_rtt: str
+    """Its least RTT."""
+    max_jump: int = 1000000000
+    """Most segments to jump to, whatever was saved."""
+
 class MetricsCache(Described):
     """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
 
@@ -719,7 +755,9 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
     ecn_beta: float | None = None
     """The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss."""
-    slow_start: ClassicSlowStart | HyStart | None = None
+    slow_start: (
+        ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None
+    ) = None
     """How a connection grows until it knows the path, beside any controller that begins with slow start; absent: as the controller does ("hystart" for cubic, "classic" for the others)."""
     ecn: Literal["off", "accept", "ask"] | None = None
     """Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller want it."""
@@ -749,6 +787,7 @@ __all__ = [
     "Bulk",
     "Bursts",
     "Cake",
+    "CarefulResume",
     "Choke",
     "ClassicSlowStart",
     "Codel",
@@ -764,7 +803,9 @@ __all__ = [
     "GilbertElliott",
     "Host",
     "HyStart",
+    "HyStartPlusPlus",
     "InitialWindow",
+    "LimitedSlowStart",
     "Link",
     "Listed",
     "Mahimahi",
@@ -784,6 +825,7 @@ __all__ = [
     "Reorder",
     "Schedule",
     "Scripted",
+    "SearchSlowStart",
     "Stack",
     "Step",
     "Threshold",

@@ -7,6 +7,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::{AckWork, Prior, Sender};
+use crate::info::SlowStartEnd;
 
 impl Sender {
     /// What the controller is told before losses are looked for.
@@ -46,8 +47,7 @@ impl Sender {
         let ssthresh = self.window.ssthresh;
         self.slow_start.on_sample(&mut self.window, arrival, rtt);
         if self.window.ssthresh != ssthresh {
-            self.stats.hystart_exits += 1;
-            self.stats.hystart_exit_cwnd = self.window.cwnd;
+            self.look_at_slow_start(arrival.now, Some(SlowStartEnd::Rule));
         }
     }
 
@@ -78,7 +78,7 @@ impl Sender {
         if self.controls {
             self.cc.on_control(&mut self.window, &sample);
         } else if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
-            self.window.cwnd = self.rule.on_ack(&RecoveryAck {
+            let cwnd = self.rule.on_ack(&RecoveryAck {
                 delivered,
                 pipe: self.board.pipe(),
                 cwnd: self.window.cwnd,
@@ -88,6 +88,7 @@ impl Sender {
                 entering,
                 progress: w.data_acked || w.data_sacked || w.dsack || (!self.sack && w.is_dup()),
             });
+            self.window.cwnd = cwnd.min(self.slow_start.most());
             // CWR outlives the last ACK of what was sent. No window at all would then wait for the window probe (RFC 6937's
             // CRB, which leaves nothing where prr_out is ahead of prr_delivered; Linux warns of it, `tcp_snd_cwnd_set`).
             if self.board.packets_out() == 0 {

@@ -30,7 +30,7 @@ impl Sender {
         self.undo.keep_reduction();
         if self.ca_state < CaState::Cwr {
             self.undo.forget();
-            self.init_reduction(0, 0, marked);
+            self.init_reduction(now, 0, 0, marked);
             self.set_state(now, CaState::Cwr);
         }
     }

@@ -32,6 +32,8 @@ pub(super) struct Pacer {
     pub next: Time,
     /// The window of the handshake is out, and no ACK came yet.
     first_window: bool,
+    /// Somebody sets the rate of the window, if only for a while.
+    set: bool,
     /// How the host treats lateness; `None`: as the kernel does on a host that is never late.
     host: Option<HostPacing>,
     /// When the segment that waits was to leave, if one does.
@@ -40,10 +42,11 @@ pub(super) struct Pacer {
 
 impl Pacer {
     /// None where neither departures nor the size of bursts depend on a rate.
-    pub fn wanted(config: &Config, by_controller: bool) -> Option<Box<Pacer>> {
+    pub fn wanted(config: &Config, by_controller: bool, by_slow_start: bool) -> Option<Box<Pacer>> {
         let p = Pacing { on: config.pacing.on || by_controller, ..config.pacing };
         let sizes_packets = config.buffers.is_some_and(|buffers| buffers.tso.is_some());
-        (p.on || p.initial_window || p.measured || sizes_packets).then(|| Box::new(Pacer::new(p)))
+        let wanted = p.on || p.initial_window || p.measured || sizes_packets || by_slow_start;
+        wanted.then(|| Box::new(Pacer::new(p)))
     }
 
     pub fn new(config: Pacing) -> Pacer {
@@ -52,6 +55,7 @@ impl Pacer {
             rate: config.most,
             next: Time::ZERO,
             first_window: false,
+            set: false,
             host: None,
             waits: Time::NEVER,
         }
@@ -60,7 +64,7 @@ impl Pacer {
     /// Departures wait for the rate.
     #[inline]
     pub fn paces(&self) -> bool {
-        self.config.on || self.first_window
+        self.config.on || self.first_window || self.set
     }
 
     /// When the next segment may leave, if that is later than now.
@@ -100,6 +104,7 @@ impl Pacer {
     /// The window changed.
     fn update(&mut self, window: &Window, smss: u32, packets_out: u32, srtt: Span) {
         self.first_window = false;
+        self.set = window.pacing_rate != UNLIMITED;
         self.rate = match window.pacing_rate {
             UNLIMITED => {
                 let slow_start = window.cwnd < window.ssthresh / 2;

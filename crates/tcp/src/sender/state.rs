@@ -20,6 +20,7 @@ use super::intent::{First, Next};
 use super::timers::TimerKind;
 use super::{AckWork, Sender};
 use crate::config::Detection;
+use crate::info::SlowStartEnd;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 
 /// Least time in which a receiver may still deliver what it SACKed.
@@ -252,7 +253,7 @@ impl Sender {
         self.init_undo();
         if !matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
             self.undo.remember(self.current_ssthresh());
-            self.init_reduction(w.newly_acked, w.newly_sacked, false);
+            self.init_reduction(now, w.newly_acked, w.newly_sacked, false);
         }
         self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
@@ -271,7 +272,7 @@ impl Sender {
 
     /// A reduction begins: RecoveryPoint (RFC 6675 §5 step 4.1), ssthresh (step 4.2, RFC 5681 §3.1 equation 4, which
     /// is the controller's, for a loss or for a mark), the rule's state (Linux `tcp_init_cwnd_reduction`).
-    pub(super) fn init_reduction(&mut self, newly_acked: u32, newly_sacked: u32, marked: bool) {
+    pub(super) fn init_reduction(&mut self, now: Time, newly_acked: u32, newly_sacked: u32, marked: bool) {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
         self.dupthresh.note_recover(self.snd_nxt);
@@ -280,10 +281,13 @@ impl Sender {
         self.window.cwnd_cnt = 0;
         self.window.prior_cwnd = self.window.cwnd;
         let cwnd = self.window.cwnd;
-        self.window.ssthresh = match marked {
+        let target = match marked {
             true => self.cc.ssthresh_for_mark(&self.window, flight),
             false => self.cc.ssthresh(&self.window, flight),
         };
+        self.window.ssthresh = self.slow_start.on_reduction(&mut self.window, target, self.snd_nxt);
+        let why = if marked { SlowStartEnd::Mark } else { SlowStartEnd::Loss };
+        self.look_at_slow_start(now, Some(why));
         self.rule.enter(&RecoveryEntry {
             cwnd,
             ssthresh: self.window.ssthresh,
@@ -324,7 +328,9 @@ impl Sender {
         if first_of_window {
             self.undo.remember(self.current_ssthresh());
             self.window.prior_cwnd = self.window.cwnd;
-            self.window.ssthresh = self.cc.ssthresh(&self.window, self.board.packets_out());
+            let target = self.cc.ssthresh(&self.window, self.board.packets_out());
+            self.window.ssthresh = self.slow_start.on_reduction(&mut self.window, target, self.snd_nxt);
+            self.look_at_slow_start(now, Some(SlowStartEnd::Timeout));
             self.cc.on_rto(&mut self.window, now);
             self.slow_start.on_rto();
             self.init_undo();

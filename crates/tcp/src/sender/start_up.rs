@@ -1,0 +1,56 @@
+//! How the first slow start ended: when, why, at which window, and how much was lost until two round trips later.
+//!
+//! An end that proves a mistake, and is undone, is none: ssthresh is arbitrarily high again, and slow start goes on.
+
+use ackclock_cc::Window;
+use ackclock_core::Time;
+
+use super::Sender;
+use crate::info::{SlowStartEnd, SlowStartExit};
+
+/// What is looked for.
+#[derive(Debug)]
+pub(super) enum StartUp {
+    /// The end of slow start.
+    Goes,
+    /// Losses, until then.
+    Over(Time),
+    /// Nothing any more; nothing at all where the controller has a start of its own.
+    Known,
+}
+
+impl Sender {
+    /// After an ACK: whether slow start is over; at once where there is a reason that would not show later.
+    #[inline]
+    pub(super) fn look_at_slow_start(&mut self, now: Time, why: Option<SlowStartEnd>) {
+        match self.start_up {
+            StartUp::Known => {}
+            StartUp::Goes if self.window.in_slow_start() && why.is_none() => {}
+            _ => self.note_slow_start(now, why),
+        }
+    }
+
+    #[cold]
+    fn note_slow_start(&mut self, now: Time, why: Option<SlowStartEnd>) {
+        match (&self.start_up, &mut self.stats.slow_start) {
+            (StartUp::Over(_), exit) if self.window.ssthresh == Window::INFINITE => {
+                self.start_up = StartUp::Goes;
+                *exit = None;
+            }
+            (StartUp::Over(until), Some(exit)) => {
+                exit.lost = self.lost;
+                if now >= *until {
+                    self.start_up = StartUp::Known;
+                }
+            }
+            _ => {
+                let by = why.unwrap_or(SlowStartEnd::Threshold);
+                let reduced = matches!(by, SlowStartEnd::Loss | SlowStartEnd::Mark | SlowStartEnd::Timeout);
+                let cwnd = if reduced { self.window.prior_cwnd } else { self.window.cwnd };
+                let (ssthresh, lost) = (self.window.ssthresh, self.lost);
+                self.stats.slow_start = Some(SlowStartExit { at: now, by, cwnd, ssthresh, lost });
+                self.start_up = StartUp::Over(now + self.rtt.srtt() * 2);
+            }
+        }
+    }
+}
