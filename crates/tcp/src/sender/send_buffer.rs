@@ -38,6 +38,8 @@ pub(super) struct SendBuffer {
     closes: bool,
     /// Ends of segments with PSH, not yet acknowledged, ascending.
     marks: VecDeque<u64>,
+    /// So many of them, the last ones, are of segments not sent yet.
+    unsent: usize,
     /// Offset after the last mark.
     pushed: u64,
     max_window: u64,
@@ -55,15 +57,31 @@ impl SendBuffer {
             grows: false,
             closes: false,
             marks: VecDeque::new(),
+            unsent: 0,
             pushed: 1,
             max_window: 0,
         }
     }
 
-    /// Whether a segment that ends at `end` carries PSH.
+    /// Whether a new segment that ends at `end` carries PSH.
     #[inline]
-    pub fn pushes(&self, end: u64) -> bool {
-        self.marks.back().is_some_and(|&last| end <= last) && self.marks.binary_search(&end).is_ok()
+    pub fn pushes(&mut self, end: u64) -> bool {
+        while self.unsent > 0 {
+            let next = self.marks[self.marks.len() - self.unsent];
+            if next > end {
+                break;
+            }
+            self.unsent -= 1;
+            if next == end {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether a segment that ended at `end` carried PSH.
+    pub fn pushed_at(&self, end: u64) -> bool {
+        self.marks.binary_search(&end).is_ok()
     }
 
     /// Whether the writer has something to do once nothing more may leave.
@@ -94,7 +112,14 @@ impl SendBuffer {
     /// The last buffer, which ends at `end`, is marked (Linux `tcp_mark_push`).
     fn mark(&mut self, end: u64) {
         self.marks.push_back(end);
+        self.unsent += 1;
         self.pushed = end;
+    }
+
+    /// The last mark is none.
+    fn unmark(&mut self) {
+        self.marks.pop_back();
+        self.unsent = self.unsent.saturating_sub(1);
     }
 }
 
@@ -122,7 +147,7 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer {
             (buffer.left, buffer.call) = (0, 0);
             while buffer.marks.back().is_some_and(|&mark| mark > end) {
-                buffer.marks.pop_back();
+                buffer.unmark();
             }
             if buffer.closes {
                 self.stream.close();
@@ -187,7 +212,7 @@ impl Sender {
                 tail => smss - tail,
             };
             if !buffer.copied && tail > 0 && buffer.marks.back() == Some(&end) {
-                buffer.marks.pop_back();
+                buffer.unmark();
             }
             let bytes = room.min(buffer.call);
             end += bytes;

@@ -269,7 +269,11 @@ impl Sender {
         let mut flags = Flags::ACK;
         let end = start + len as u64;
         let pushes = match &mut self.queue {
-            None => self.buffer.as_ref().map_or(end == self.stream.end(), |b| b.pushes(end)),
+            None => match &mut self.buffer {
+                None => end == self.stream.end(),
+                Some(buffer) if rexmit > 0 || len == 0 => buffer.pushed_at(end),
+                Some(buffer) => buffer.pushes(end),
+            },
             Some(queue) => {
                 queue.segment_end = end;
                 len > 0 && queue.pushes(end)
