@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock.evaluate.harness import REFERENCE, Plan, Runs, collect
-from ackclock.evaluate.situation import Arm, Cell, Row
+from ackclock.evaluate.situation import Arm, Row
 from ackclock.evaluate.verdict import Judged, Values, judge, judge_rows, more_seeds
 from ackclock.stats import proportion_interval
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor, Status
 
 REPETITIONS = 200
-SEEDS = 400
-"""Of each cell, from which those of a repetition are drawn."""
+SEEDS: Mapping[str, int] = {"quick": 400, "standard": 100, "full": 200}
+"""Of each cell, from which those of a repetition are drawn: at least twice the most that an evaluation takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +82,7 @@ def measure(
     folder: Path,
     executor: Executor,
     *,
-    seeds: int = SEEDS,
+    seeds: int | None = None,
     repetitions: int = REPETITIONS,
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
@@ -98,13 +98,15 @@ def measure(
     executor
         Makes them.
     seeds, repetitions
-        Seeds of each cell; how often they are split.
+        Seeds of each cell (None: those of the scale); how often they are split.
     progress, stop
         As for `evaluate`.
     """
     import numpy as np
 
-    runs = collect(plan, [Arm(role="reference", name=REFERENCE, controller=REFERENCE)], range(1, seeds + 1), folder, executor, progress, stop)  # fmt: skip
+    seeds = seeds or SEEDS[plan.scale]
+    arm = Arm(role="reference", name=REFERENCE, controller=REFERENCE)
+    runs = collect(plan, [arm], range(1, seeds + 1), folder, executor, progress, stop)
     rng = np.random.default_rng(1)
     worse = dict.fromkeys((row.id for row, _ in runs.cells), 0)
     better, tested = dict(worse), dict(worse)
@@ -124,28 +126,23 @@ def _once(plan: Plan, runs: Runs, seeds: int, rng: Generator) -> dict[str, str]:
     _, most = plan.counts
     drawn = (rng.permutation(seeds) + 1).tolist()
     ours, theirs = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
-    by_row: dict[str, tuple[Row, list[Judged]]] = {}
-    for row, cell in runs.cells:
-        found = _cell(plan, runs, row, cell, ours, theirs, most)
-        by_row.setdefault(row.id, (row, []))[1].extend(found)
+    cells = {(row.id, cell.id): (row, cell) for row, cell in runs.cells}
+    found: dict[tuple[str, str], list[Judged]] = {}
+    wanted = dict.fromkeys(cells, plan.counts[0])
+    while wanted:
+        for key, n in wanted.items():
+            values = runs.values[(*key, REFERENCE)]
+            row, cell = cells[key]
+            found[key] = [
+                judge(m, cell, _some(values[m.name], ours[:n]), _some(values[m.name], theirs[:n]))
+                for m in row.measures
+                if values[m.name].numbers
+            ]
+        by_row: dict[str, tuple[Row, list[Judged]]] = {}
+        for key, (row, _) in cells.items():
+            by_row.setdefault(row.id, (row, []))[1].extend(found[key])
+        wanted = {k: n for k, n in more_seeds(list(by_row.values()), plan.scale, most).items() if n <= len(ours)}
     return {r.row.id: r.verdict for r in judge_rows(list(by_row.values()))}
-
-
-def _cell(
-    plan: Plan, runs: Runs, row: Row, cell: Cell, ours: Sequence[int], theirs: Sequence[int], most: int
-) -> list[Judged]:
-    """A cell, with as many seeds as an evaluation would have given it."""
-    n = plan.counts[0]
-    while True:
-        found = [
-            judge(m, cell, _some(values, ours[:n]), _some(values, theirs[:n]))
-            for m in row.measures
-            if (values := runs.values[(row.id, cell.id, REFERENCE)][m.name]).numbers
-        ]
-        wanted = min(more_seeds(found, plan.scale, most), len(ours))
-        if wanted <= n:
-            return found
-        n = wanted
 
 
 def _some(values: Values, seeds: Sequence[int]) -> Values:

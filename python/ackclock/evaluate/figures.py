@@ -55,6 +55,8 @@ def _scatter(evaluation: Evaluation) -> Figure | None:
     table: list[dict[str, Any]] = []
     for cell in cells:
         for arm in arms(evaluation):
+            if ("12", cell.id, "utilisation", arm) not in evaluation.numbers:
+                continue  # arms for information are not run everywhere
             got = {}
             for measure in ("utilisation", "p95 queue delay"):
                 values = [

@@ -25,10 +25,10 @@ NAME = "evaluate"
 
 REFERENCE = "cubic"
 INFORMATION = ("reno", "bbr3")
-"""Shown in the candidate's place beside it; no verdict rests on them."""
+"""Shown in the candidate's place beside it; no verdict rests on them, and cells of the full scale are left out."""
 
-INFORMATION_SEEDS = 3
-"""Of each cell under those: a third of the time of an evaluation went into what no verdict rests on."""
+FEW_SEEDS = 3
+"""Of each cell under those, and of a victim alone, of which only the mean is needed: no verdict rests on their seeds."""
 
 SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "full": (10, 80)}
 """Of each cell: at first, and at most."""
@@ -166,6 +166,11 @@ class _Entry:
     def key(self) -> Key:
         return (self.row.id, self.cell.id, "" if self.arm is None else self.arm.key)
 
+    @property
+    def judged(self) -> bool:
+        """Whether verdicts rest on it seed by seed."""
+        return self.arm is not None and self.arm.role != "information"
+
 
 def evaluate(
     plan: Plan,
@@ -188,9 +193,6 @@ def evaluate(
 
     first, most = plan.counts
     entries = _entries(plan, plan.arms, range(1, first + 1))
-    for entry in entries:
-        if entry.arm is not None and entry.arm.role == "information":
-            entry.seeds = range(1, min(first, INFORMATION_SEEDS) + 1)
     with Store(folder / "store", write=True) as store:
         while True:
             frames = _made(store, entries, executor, progress, stop)
@@ -239,14 +241,18 @@ def _entries(plan: Plan, arms: Sequence[Arm], seeds: range) -> list[_Entry]:
     from ackclock.scenario import Scenario
 
     found = []
+    few = seeds[:FEW_SEEDS]
     for row in plan.rows:
         for cell in row.at(plan.scale, gigabit=plan.gigabit):
             for arm in arms:
+                if arm.role == "information" and cell.scale == "full":
+                    continue
                 scenario = Scenario.from_dict(filled(cell.scenario, arm.controller, arm.options))
-                found.append(_Entry(row=row, cell=cell, arm=arm, scenario=scenario, seeds=seeds))
+                some = few if arm.role == "information" else seeds
+                found.append(_Entry(row=row, cell=cell, arm=arm, scenario=scenario, seeds=some))
             if cell.alone:
                 scenario = Scenario.from_dict(without(cell.scenario))
-                found.append(_Entry(row=row, cell=cell, arm=None, scenario=scenario, seeds=seeds))
+                found.append(_Entry(row=row, cell=cell, arm=None, scenario=scenario, seeds=few))
     return found
 
 
@@ -310,29 +316,31 @@ def _cells(entries: Sequence[_Entry]) -> list[tuple[Row, Cell]]:
 
 
 def _extend(plan: Plan, entries: Sequence[_Entry], found: _Found, most: int) -> bool:
-    """Give more seeds to cells that they may settle; arms for information keep those that they have."""
+    """Give more seeds to cells whose row needs them; arms for information and victims alone keep those that they have."""
+    wanted = more_seeds(_by_row(plan, found), plan.scale, most)
     more = False
     for entry in entries:
-        if entry.arm is not None and entry.arm.role == "information":
-            continue
-        wanted = more_seeds(found[(entry.row.id, entry.cell.id)], plan.scale, most)
-        if wanted > len(entry.seeds):
-            entry.seeds = range(1, wanted + 1)
+        n = wanted.get((entry.row.id, entry.cell.id), 0)
+        if entry.judged and n > len(entry.seeds):
+            entry.seeds = range(1, n + 1)
             more = True
     return more
 
 
-def _evaluation(plan: Plan, entries: Sequence[_Entry], frames: Mapping[Key, Tables], found: _Found) -> Evaluation:
-    by_row = [
+def _by_row(plan: Plan, found: _Found) -> list[tuple[Row, list[Judged]]]:
+    return [
         (row, [j for cell in row.at(plan.scale, gigabit=plan.gigabit) for j in found[(row.id, cell.id)]])
         for row in plan.rows
     ]
+
+
+def _evaluation(plan: Plan, entries: Sequence[_Entry], frames: Mapping[Key, Tables], found: _Found) -> Evaluation:
     numbers = {}
     for entry in entries:
         if entry.arm is not None:
             for name, kept in values(frames[entry.key], entry.cell, entry.row).items():
                 numbers[(entry.row.id, entry.cell.id, name, entry.arm.key)] = kept
-    rows = judge_rows(by_row)
+    rows = judge_rows(_by_row(plan, found))
     over_time = {}
     for found_row in rows:
         worst = found_row.worst

@@ -47,10 +47,8 @@ def harm_to_goodput(group: str) -> Of:
     """(x - y) / x: what the victim lost of what it has alone (Ware et al., HotNets 2019)."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
-        assert t.alone is not None, "the cell runs the victim alone, too"
-        alone = t.alone.group(group, "goodput_bps")
-        beside = t.group(group, "goodput_bps")
-        return {s: (alone[s] - y) / alone[s] if alone.get(s) else math.nan for s, y in beside.items()}
+        alone = _alone(t, group, "goodput_bps")
+        return {s: (alone - y) / alone if alone else math.nan for s, y in t.group(group, "goodput_bps").items()}
 
     return of
 
@@ -59,12 +57,17 @@ def harm_to_delay(group: str) -> Of:
     """(y - x) / y of the 95th percentile of the one-way delay."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
-        assert t.alone is not None, "the cell runs the victim alone, too"
-        alone = t.alone.group(group, "p95_delay_s")
-        beside = t.group(group, "p95_delay_s")
-        return {s: (y - alone[s]) / y if y and s in alone else math.nan for s, y in beside.items()}
+        alone = _alone(t, group, "p95_delay_s")
+        return {s: (y - alone) / y if y else math.nan for s, y in t.group(group, "p95_delay_s").items()}
 
     return of
+
+
+def _alone(t: Tables, group: str, column: str) -> float:
+    """What a victim has alone, the mean over a few seeds: both arms are held against it, so it only scales their difference."""
+    assert t.alone is not None, "the cell runs the victim alone, too"
+    values = [v for v in t.alone.group(group, column).values() if math.isfinite(v)]
+    return sum(values) / len(values) if values else math.nan
 
 
 def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int, list[float]]:

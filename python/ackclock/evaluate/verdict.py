@@ -292,17 +292,59 @@ def _interval(values: Sequence[float], level: float) -> Estimate:
     return bootstrap_mean(values, level=level) if len(values) > 1 else mean_interval(values, level=level)
 
 
-def more_seeds(cells: Sequence[Judged], scale: Scale, most: int) -> int:
-    """How many seeds a cell should have: twice as many while one of its intervals reaches across a margin and they may settle it."""
-    n = max((j.difference.n for j in cells), default=0)
-    if scale == "quick" or not n or n >= most:
-        return n
-    for j in cells:
-        d = j.difference
-        if not j.counts or j.verdict != "no difference shown" or not math.isfinite(d.low):
+def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, most: int) -> dict[tuple[str, str], int]:
+    """How many seeds cells should have whose row needs more: (row, cell) -> seeds.
+
+    A row that is worse needs none. One whose mean over cells is open gets twice as many in all the cells that the mean is of,
+    if so many may settle it. In every other row, only a cell may change the verdict that lies beyond its margin and is not
+    worse for sure yet. A row has `PAIRS` pairs of runs at most, where the first seeds are not more than that already.
+    """
+    if scale == "quick":
+        return {}
+    found: dict[tuple[str, str], int] = {}
+    gated = [(row, _gated(cells)) for row, cells in by_row]
+    flat = [j for _, cells in gated for j in cells]
+    sure = {id(flat[i]) for i in holm(flat)}
+    for row, cells in gated:
+        verdict = _row(row, cells, sure).verdict
+        if verdict in ("worse", "not tested", "not applicable"):
             continue
-        distance = abs(d.value - j.margin)
-        half = (d.high - d.low) / 2
-        if half <= 0 or (distance > 0 and n * (half / distance) ** 2 <= most):
-            return min(2 * n, most)
-    return n
+        upto = min(most, PAIRS // len({j.cell.id for j in cells}))
+        wanted = [] if verdict != "no difference shown" else _of_open_means(row, cells, upto)
+        wanted += [j for j in cells if j.counts and id(j) not in sure and _may_be_worse(j, upto)]
+        for j in wanted:
+            n = max(i.difference.n for i in cells if i.cell.id == j.cell.id)
+            if n < upto:
+                found[(row.id, j.cell.id)] = min(2 * n, upto)
+    return found
+
+
+def _of_open_means(row: Row, cells: Sequence[Judged], upto: int) -> list[Judged]:
+    """What the means over cells are of that more seeds may settle."""
+    found = []
+    for measure in row.measures:
+        parts = [j for j in cells if j.counts and j.measure is measure]
+        values = in_margins(parts)
+        if len(values) > 1:
+            mean = _interval(values, LEVEL)
+            if outcome(mean, 1.0) == "no difference shown" and _may_settle(mean, 1.0, 1.0, upto):
+                found += parts
+    return found
+
+
+def _may_be_worse(judged: Judged, upto: int) -> bool:
+    d = judged.difference
+    return d.value > judged.margin and math.isfinite(d.low) and _may_settle(d, judged.margin, HOLM_WIDTHS, upto)
+
+
+def _may_settle(d: Estimate, margin: float, widths: float, upto: int) -> bool:
+    """Whether so many half-widths fit between mean and margin with that many seeds."""
+    distance, half = abs(d.value - margin), widths * (d.high - d.low) / 2
+    return distance > 0 and d.n * (half / distance) ** 2 <= upto
+
+
+PAIRS = 2000
+"""Of runs, in a row. A row of 144 cells has more than enough seeds for its mean, and would take most of the time."""
+
+HOLM_WIDTHS = 2.0
+"""Half-widths of a 95 % interval that one cell of some hundreds needs to be worse after Holm."""

@@ -7,7 +7,18 @@ import math
 import pytest
 
 from ackclock.evaluate import Cell, Measure, Row
-from ackclock.evaluate.verdict import Judged, Values, holm, in_margins, judge, judge_rows, more_seeds, outcome
+from ackclock.evaluate.situation import Scale
+from ackclock.evaluate.verdict import (
+    PAIRS,
+    Judged,
+    Values,
+    holm,
+    in_margins,
+    judge,
+    judge_rows,
+    more_seeds,
+    outcome,
+)
 from ackclock.stats import Estimate
 
 LESS = Measure(name="loss", of=lambda t, c: {}, better="less", margin=0.05)
@@ -110,10 +121,37 @@ def test_delay_counts_where_utilisation_is_alike() -> None:
     assert judge_rows([(row(delay, MORE), [slow, busy])])[0].measure == "delay"
 
 
-def test_seeds_are_added_only_where_they_may_settle_it() -> None:
+def wanted(cells: list[Judged], most: int = 40, scale: Scale = "standard") -> dict[str, int]:
+    return {at: n for (_, at), n in more_seeds([(row(LESS), cells)], scale, most).items()}
+
+
+def test_seeds_are_added_where_a_row_is_open_and_they_may_settle_it() -> None:
     near = judged(LESS, [0.15, 0.05, 0.12, 0.04, 0.10, 0.11], [0.05, 0.06, 0.05, 0.06, 0.04, 0.05])
     assert near.verdict == "no difference shown"
-    assert more_seeds([near], "standard", 40) in (6, 12)
+    assert wanted([near], 400) == {"a": 12}
+    assert wanted([near], 400, "quick") == {}
+    on_it = judged(LESS, [0.15, 0.06, 0.12, 0.04], [0.05] * 4, "b")
+    assert wanted([on_it], 5) == {}, "the mean is so near to the margin that few more tell nothing"
+
+
+def test_a_row_that_is_settled_has_no_more_seeds() -> None:
     clear = judged(LESS, [0.5, 0.51, 0.49, 0.5, 0.5, 0.5], [0.1] * 5 + [0.11])
-    assert more_seeds([clear], "standard", 40) == 6
-    assert more_seeds([near], "quick", 40) == 6
+    open_one = judged(LESS, [0.15, 0.05, 0.12, 0.04, 0.10, 0.11], [0.05, 0.06, 0.05, 0.06, 0.04, 0.05], "b")
+    assert wanted([clear, open_one]) == {}, "worse"
+    quiet = [judged(LESS, [0.1, 0.11, 0.1, 0.1, 0.1, 0.1], [0.1] * 6, f"q{i}") for i in range(30)]
+    below = judged(LESS, [0.16, 0.10, 0.12, 0.08, 0.20, 0.10], [0.1] * 6, "below")
+    assert below.verdict == "no difference shown"
+    assert wanted([below, *quiet]) == {}, "no worse, and this cell will not change that"
+
+
+def test_a_cell_that_may_be_worse_has_more_seeds_in_a_row_that_is_not() -> None:
+    quiet = [judged(LESS, [0.1, 0.11, 0.1, 0.1, 0.1, 0.1], [0.1] * 6, f"q{i}") for i in range(30)]
+    suspect = judged(LESS, [0.30, 0.12, 0.31, 0.33, 0.29, 0.12], [0.1] * 6, "suspect")
+    assert judge_rows([(row(LESS), [suspect, *quiet])])[0].verdict == "no worse"
+    assert wanted([suspect, *quiet], 80) == {"suspect": 12}
+
+
+def test_a_row_has_no_more_than_its_pairs_of_runs() -> None:
+    near = [judged(LESS, [0.12, 0.02, 0.10, 0.01, 0.07, 0.06], [0.05] * 6, f"c{i}") for i in range(PAIRS // 10)]
+    assert set(wanted(near[:1], 400).values()) == {12}
+    assert set(wanted(near, 400).values()) == {10}
