@@ -49,6 +49,36 @@ def test_wifi_jitter_keeps_order_and_delays() -> None:
     assert voice["p95_delay_s"] > 0.04
 
 
+def test_nothing_arrives_in_an_outage_and_what_waited_does_afterwards() -> None:
+    flow = {"workload": {"kind": "constant-rate", "rate": "10 Mbit/s", "payload": "972 bytes"}}
+    out = {"at": "2 s", "every": "3 s", "lasts": "500 ms"}  # at 2, 5 and 8 s
+    sent = run({}, flow).links.row(0, named=True)["arrivals"]
+    waits = run({"outage": out}, flow)
+    lost = run({"outage": {**out, "arrivals": "lost"}}, flow)
+    assert waits.links.row(0, named=True)["dropped_loss"] == 0
+    assert waits.datagrams.row(0, named=True)["p95_delay_s"] > 0.3
+    assert lost.links.row(0, named=True)["dropped_loss"] == pytest.approx(sent * 1.5 / 10, abs=3)
+    assert lost.datagrams.row(0, named=True)["max_delay_s"] == pytest.approx(0.0051, abs=0.0001)
+
+
+def test_thinned_acks_lift_a_slow_way_back() -> None:
+    flow = {"congestion_control": "cubic"}
+    back = {"rate": "200 kbit/s", "queue": {"kind": "drop-tail", "limit": "50 packets"}}
+    plain, thin = (run({}, flow, back={**back, "thin_acks": n}) for n in (1, 8))
+    assert thin.flows["goodput_bps"][0] > 1.5 * plain.flows["goodput_bps"][0]
+    assert thin.flows["rtos"][0] == 0
+
+
+def test_a_bucket_for_each_flow() -> None:
+    policer = {"kind": "policer", "rate": "5 Mbit/s", "bucket": "3000 bytes"}
+    shares = []
+    for per in ("link", "flow"):
+        flow = {"count": 2, "workload": {"kind": "constant-rate", "rate": "5 Mbit/s"}}
+        lost = run({"loss": {**policer, "per": per}}, flow).links.row(0, named=True)
+        shares.append(lost["dropped_loss"] / lost["arrivals"])
+    assert shares == [pytest.approx(0.5, abs=0.001), pytest.approx(0, abs=0.001)]
+
+
 @pytest.mark.parametrize(
     ("bottleneck", "key"),
     [
@@ -56,6 +86,8 @@ def test_wifi_jitter_keeps_order_and_delays() -> None:
         ({"wifi": {}}, "network.bottleneck.wifi.mean"),
         ({"ecn_fault": {"what": "paint"}}, "network.bottleneck.ecn_fault.what"),
         ({"aggregate": "-1 ms"}, "network.bottleneck.aggregate"),
+        ({"outage": {"at": "1 s"}}, "network.bottleneck.outage.lasts"),
+        ({"thin_acks": 4, "queue": {"kind": "codel"}}, "network.bottleneck.thin_acks"),
     ],
 )
 def test_what_is_impossible_is_refused(bottleneck: dict[str, Any], key: str) -> None:

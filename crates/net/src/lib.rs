@@ -10,9 +10,11 @@ pub mod host;
 pub mod jitter;
 pub mod link;
 pub mod loss;
+pub mod outage;
 pub mod pool;
 pub mod queue;
 pub mod reorder;
+mod thin;
 mod transmitter;
 pub mod wifi;
 mod wire;
@@ -23,6 +25,7 @@ pub use ecn_fault::EcnFault;
 pub use host::{Host, HostConfig};
 pub use link::{Counters, Link, LinkConfig, SoleLink};
 pub use loss::{AppliesTo, LossConfig};
+pub use outage::Outage;
 pub use pool::{PacketId, Pool};
 pub use queue::{
     CodelParams, DropTailParams, FqCodelParams, NetemLimitParams, PieParams, QueueConfig, RedParams, Refused,

@@ -24,11 +24,13 @@ use crate::capacity::Capacity;
 use crate::ecn_fault::{Faulty, Place};
 use crate::jitter::Jitter;
 use crate::loss::{Loss, LossConfig};
+use crate::outage::Outages;
 use crate::pool::{PacketId, Pool};
 use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
 use crate::queue::{Admission, Arrival, Queue, Refused};
 use crate::reorder::Chooser;
+use crate::thin::Thinner;
 use crate::transmitter::Transmitter;
 use crate::wifi::Wifi;
 use crate::wire::Wire;
@@ -77,6 +79,8 @@ struct Extras {
     wifi: Option<Wifi>,
     aggregate: Option<Aggregate>,
     ecn_fault: Option<Faulty>,
+    outages: Option<Outages>,
+    thinner: Option<Thinner>,
 }
 
 impl Extras {
@@ -88,7 +92,9 @@ impl Extras {
             && config.capacity.is_none()
             && config.wifi.is_none()
             && config.aggregate == Span::ZERO
-            && config.ecn_fault.is_none();
+            && config.ecn_fault.is_none()
+            && config.outage.is_none()
+            && config.thin_acks <= 1;
         (!none).then(|| {
             Box::new(Extras {
                 loss: Loss::new(&config.loss, stream("loss")),
@@ -101,22 +107,27 @@ impl Extras {
                 wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),
                 aggregate: Aggregate::new(config.aggregate),
                 ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
+                outages: Outages::new(config.outage.as_ref(), stream("outage")),
+                thinner: Thinner::new(config.thin_acks),
             })
         })
     }
 
     fn loses(&mut self, now: Time, packet: &Packet) -> bool {
-        self.loss.drops(now, packet) || self.capacity.as_mut().is_some_and(|c| c.drops(now))
+        self.loss.drops(now, packet)
+            || self.capacity.as_mut().is_some_and(|c| c.drops(now))
+            || self.outages.as_mut().is_some_and(|o| o.loses(now))
     }
 }
 
 impl Link {
     /// An idle link at the start of a run. Its random streams are those of `<name>.loss`, `<name>.queue`,
-    /// `<name>.jitter`, `<name>.reorder`, `<name>.wifi` and `<name>.ecn-fault` in a run with this seed.
+    /// `<name>.jitter`, `<name>.reorder`, `<name>.wifi`, `<name>.ecn-fault` and `<name>.outage` in a run with this seed.
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
         let queue = Queue::new(&config.queue, || stream("queue"));
+        debug_assert_eq!(queue.holds(), config.queue.holds());
         Link {
             plain: extras.is_none() && matches!(queue, Queue::DropTail(_)),
             next: Time::NEVER,
@@ -169,11 +180,11 @@ impl Link {
         self.plain
     }
 
-    /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it, and nothing counts
-    /// what is on the wire.
+    /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it or takes its
+    /// place, and nothing counts what is on the wire.
     pub fn passes_ahead(&self) -> bool {
-        let reorders = self.extras.as_ref().is_some_and(|extras| extras.reorder.is_some());
-        !reorders && !matches!(self.queue, Queue::NetemLimit(_))
+        let changes = |extras: &Extras| extras.reorder.is_some() || extras.thinner.is_some();
+        !self.extras.as_deref().is_some_and(changes) && !matches!(self.queue, Queue::NetemLimit(_))
     }
 
     /// A packet arrives at the near end. `now` never decreases from call to call. Afterwards [`Link::next_event`]
@@ -237,6 +248,12 @@ impl Link {
         if !PLAIN && self.queue.holds() {
             return self.take_held(pool, now, id);
         }
+        if self.extras::<PLAIN>().and_then(|e| e.thinner.as_mut()).is_some_and(|t| t.replaces(pool, now, id))
+        {
+            self.refused += segments as u64;
+            self.dropped[class as usize] += segments as u64;
+            return Err(Refused::Aqm);
+        }
         let busy_until = self.busy_until;
         let idle = busy_until <= now; // then nobody waits, and a plain link has nobody to let go
         if !PLAIN || !idle {
@@ -263,11 +280,14 @@ impl Link {
                 return Err(why);
             }
         }
-        let earliest = now.max(busy_until);
+        let earliest = self.put_off::<PLAIN>(now.max(busy_until));
         let (start, end) = match self.capacity_mut::<PLAIN>() {
             None => (earliest, earliest + tx),
             Some(capacity) => capacity.transmit(earliest, bytes),
         };
+        if let Some(thinner) = self.extras::<PLAIN>().and_then(|e| e.thinner.as_mut()) {
+            thinner.note(pool, now, id, start);
+        }
         if start > now {
             self.backlog.push(now, start, bytes, segments);
             self.instants.cover(now, start);
@@ -413,8 +433,7 @@ impl Link {
     #[inline(never)]
     fn take_held(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<Option<Time>, Refused> {
         self.serve(pool, now);
-        let earliest = now.max(self.busy_until);
-        let busy = self.capacity().map_or(earliest, |capacity| capacity.start(earliest)) > now;
+        let busy = self.start_of(now.max(self.busy_until)) > now;
         if self.queue.len() == 0 {
             self.occupied = now;
         }
@@ -446,6 +465,7 @@ impl Link {
                 self.served += packet.segments() as u64;
                 self.waited += waited.0 as u128 * packet.segments() as u128;
                 self.max_wait = self.max_wait.max(waited);
+                let start = self.put_off::<false>(start);
                 let (start, end) = match self.capacity_mut::<false>() {
                     None => (start, start + self.transmitter.time(packet.bytes)),
                     Some(capacity) => capacity.transmit(start, packet.bytes),
@@ -462,10 +482,22 @@ impl Link {
     /// The next start of a transmission in a queue that holds its packets.
     #[inline]
     fn next_departure(&self) -> Time {
-        self.queue.head_arrival().map_or(Time::NEVER, |arrival| {
-            let earliest = arrival.max(self.busy_until);
-            self.capacity().map_or(earliest, |capacity| capacity.start(earliest))
-        })
+        self.queue.head_arrival().map_or(Time::NEVER, |arrival| self.start_of(arrival.max(self.busy_until)))
+    }
+
+    /// When a transmission starts that may from `earliest` on.
+    #[inline]
+    fn start_of(&self, earliest: Time) -> Time {
+        let outages = self.extras.as_ref().and_then(|extras| extras.outages.as_ref());
+        let earliest = outages.map_or(earliest, |outages| outages.start_at(earliest));
+        self.capacity().map_or(earliest, |capacity| capacity.start(earliest))
+    }
+
+    /// `earliest`, or the end of the outage that it is in, for a transmission that begins now.
+    #[inline]
+    fn put_off<const PLAIN: bool>(&mut self, earliest: Time) -> Time {
+        let outages = self.extras::<PLAIN>().and_then(|extras| extras.outages.as_mut());
+        outages.map_or(earliest, |outages| outages.start(earliest))
     }
 
     #[inline]

@@ -8,12 +8,14 @@ use ackclock_net::capacity::{
 };
 use ackclock_net::ecn_fault::{EcnChange, Place};
 use ackclock_net::loss::{
-    BernoulliParams, Drop, GilbertElliottParams, ListedParams, PeriodicParams, PolicerParams, ScriptedParams,
+    BernoulliParams, Drop, GilbertElliottParams, ListedParams, Per, PeriodicParams, PolicerParams,
+    ScriptedParams,
 };
+use ackclock_net::outage::Arrivals;
 use ackclock_net::queue::{ChokeParams, Classifier, DualPi2Params, Overload};
 use ackclock_net::{
     AppliesTo, CapacityConfig, CodelParams, Counters, EcnFault, FqCodelParams, Limit, LinkConfig, LossConfig,
-    NetemLimitParams, PieParams, QueueConfig, RedParams, Refused, Reorder, SoleLink, ThresholdParams,
+    NetemLimitParams, Outage, PieParams, QueueConfig, RedParams, Refused, Reorder, SoleLink, ThresholdParams,
     WifiJitter,
 };
 use proptest::prelude::*;
@@ -106,7 +108,7 @@ fn loss() -> impl Strategy<Value = LossConfig> {
             .prop_map(|(packets, applies_to)| LossConfig::Listed(ListedParams { packets, applies_to })),
         Just(LossConfig::Scripted(ScriptedParams { drops: vec![drop] })),
         (1u64..10_000_000_000, 0u64..90_000).prop_map(|(rate, bucket)| {
-            LossConfig::Policer(PolicerParams { rate: Rate(rate), bucket, initial: None })
+            LossConfig::Policer(PolicerParams { rate: Rate(rate), bucket, initial: None, per: Per::Flow })
         }),
     ]
 }
@@ -161,18 +163,31 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         at,
         probability,
     }));
-    let more = (wifi, prop_oneof![Just(0u64), 0u64..20_000], fault);
+    let arrivals = prop_oneof![Just(Arrivals::Wait), Just(Arrivals::Lost)];
+    let outage =
+        prop::option::of((0u64..50_000, prop::option::of(1u64..50_000), 0.0..4e-5, arrivals).prop_map(
+            |(at, every, high, arrivals)| Outage {
+                at: Span(at),
+                every: every.map(Span),
+                lasts: Distribution::Uniform { low: 0.0, high },
+                arrivals,
+            },
+        ));
+    let more = (wifi, prop_oneof![Just(0u64), 0u64..20_000], fault, outage);
     (rate, 0u64..30_000, queue(), loss(), jitter, reorder, capacity(), more).prop_map(
-        |(rate, delay, queue, loss, jitter, reorder, capacity, (wifi, aggregate, ecn_fault))| LinkConfig {
-            queue,
-            loss,
-            jitter: Span(jitter),
-            reorder,
-            capacity,
-            wifi,
-            aggregate: Span(aggregate),
-            ecn_fault,
-            ..LinkConfig::new("l", rate, Span(delay))
+        |(rate, delay, queue, loss, jitter, reorder, capacity, (wifi, aggregate, ecn_fault, outage))| {
+            LinkConfig {
+                queue,
+                loss,
+                jitter: Span(jitter),
+                reorder,
+                capacity,
+                wifi,
+                aggregate: Span(aggregate),
+                ecn_fault,
+                outage,
+                ..LinkConfig::new("l", rate, Span(delay))
+            }
         },
     )
 }

@@ -9,7 +9,7 @@ use ackclock_core::schema::{Described, Family, Table, Takes, Unit, Value, DURATI
 use ackclock_core::{choice, table, Distribution};
 use ackclock_net::host::{GateConfig, HostParams};
 use ackclock_net::link::LinkParams;
-use ackclock_net::{CapacityConfig, EcnFault, LossConfig, QueueConfig, Reorder, WifiJitter};
+use ackclock_net::{CapacityConfig, EcnFault, LossConfig, Outage, QueueConfig, Reorder, WifiJitter};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -31,8 +31,15 @@ pub const FAMILIES: &[&Family] = &[
 ];
 
 /// Every table that a scenario has besides.
-pub const TABLES: &[&Table] =
-    &[Reorder::TABLE, WifiJitter::TABLE, EcnFault::TABLE, LinkParams::TABLE, HostParams::TABLE, Stack::TABLE];
+pub const TABLES: &[&Table] = &[
+    Reorder::TABLE,
+    WifiJitter::TABLE,
+    EcnFault::TABLE,
+    Outage::TABLE,
+    LinkParams::TABLE,
+    HostParams::TABLE,
+    Stack::TABLE,
+];
 
 impl<'de> Deserialize<'de> for Scenario {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::Error> {

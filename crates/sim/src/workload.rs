@@ -6,6 +6,7 @@ mod bulk;
 mod bursts;
 mod datagrams;
 mod fetch;
+mod media;
 mod one_way;
 pub mod population;
 mod throttled;
@@ -31,6 +32,7 @@ use bulk::{Bulk, BulkParams};
 use bursts::{Bursts, BurstsParams};
 use datagrams::{ConstantRateParams, Datagrams, OnOffParams, VoiceParams};
 pub use fetch::{Fetch, FetchParams, Pace};
+use media::{Media, MediaParams};
 use population::PopulationParams;
 pub use throttled::{Throttled, ThrottledParams};
 pub use transactions::{Offered, Transactions, TransactionsParams};
@@ -95,10 +97,10 @@ workloads! {
     params
         Bulk(BulkParams), Transfer(TransferParams), Fetch(FetchParams), Throttled(ThrottledParams),
         Population(PopulationParams), ConstantRate(ConstantRateParams), OnOff(OnOffParams), Voice(VoiceParams),
-        Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams);
+        Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams), Media(MediaParams);
     drivers
         Bulk(Bulk), Transfer(Transfer), Fetch(Fetch), Throttled(Throttled), Datagrams(Datagrams),
-        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>);
+        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>), Media(Box<Media>);
 }
 
 /// The contract of a workload's parameters: what they mean for a run.

@@ -235,6 +235,8 @@ class Policer(Described):
     """What it holds."""
     initial: str | None = None
     """What it holds at the start; absent: it is full."""
+    per: Literal["link", "flow"] = "link"
+    """One bucket for the link, or one for each flow."""
 
 class Step(Described):
     """What a link is like from an instant on; what is absent stays as it was."""
@@ -516,6 +518,21 @@ class Bursts(Described):
     count: int | None = None
     """Bursts; absent: until the flow's stop."""
 
+class Media(Described):
+    """Video frames in real time over one connection."""
+
+    kind: Literal["media"]
+    fps: int = 30
+    """Frames per second."""
+    group: int = 30
+    """Frames of a group, of which the first stands for itself."""
+    first: str
+    """Size of the first frame of a group."""
+    other: str
+    """Size of each of the others."""
+    drop_late: str | None = None
+    """When the oldest frame that is not acknowledged is older than this, frames are left out up to the next group; absent: never."""
+
 class Reorder(Described):
     """A share of the packets is held back, so that later ones overtake them."""
 
@@ -540,6 +557,18 @@ class EcnFault(Described):
     probability: float | str = 1.0
     """Share of packets that it changes."""
 
+class Outage(Described):
+    """A link that is out of order for a while, once or again and again."""
+
+    at: str
+    """Start of the first one."""
+    every: str | None = None
+    """From the start of one to that of the next; absent: there is one."""
+    lasts: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """How long each lasts: a duration, or a distribution of durations; always shorter than `every`."""
+    arrivals: Literal["wait", "lost"] = "wait"
+    """What comes in meanwhile waits in the queue, or is lost."""
+
 class Link(_rules.RateOrCapacity):
     """One direction of a link."""
 
@@ -563,6 +592,10 @@ class Link(_rules.RateOrCapacity):
     """Packets are held until the first of them has waited this long, and leave together."""
     ecn_fault: EcnFault | None = None
     """A box that changes the ECN field; absent: none."""
+    outage: Outage | None = None
+    """For a while it transmits nothing; absent: it always does."""
+    thin_acks: int = 1
+    """Of so many ACKs of a connection that wait, only the newest stays."""
 
 class Times(Described):
     """On-times and off-times drawn in turn; the first on-time is cut at a random point."""
@@ -778,7 +811,18 @@ Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | R
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
 Workload: TypeAlias = (
-    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts
+    Bulk
+    | Transfer
+    | Fetch
+    | Throttled
+    | Population
+    | ConstantRate
+    | OnOff
+    | Voice
+    | Transactions
+    | Video
+    | Bursts
+    | Media
 )
 
 __all__ = [
@@ -809,10 +853,12 @@ __all__ = [
     "Link",
     "Listed",
     "Mahimahi",
+    "Media",
     "MetricsCache",
     "NetemLimit",
     "NoLoss",
     "OnOff",
+    "Outage",
     "Periodic",
     "Pie",
     "Poisson",

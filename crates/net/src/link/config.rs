@@ -6,6 +6,7 @@ use ackclock_core::{table, Rate, Span};
 use crate::capacity::CapacityConfig;
 use crate::ecn_fault::EcnFault;
 use crate::loss::LossConfig;
+use crate::outage::Outage;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
 use crate::wifi::WifiJitter;
@@ -33,6 +34,10 @@ table! {
         aggregate: Span = DURATION_OR_ZERO, Span::ZERO;
         /// A box that changes the ECN field; absent: none.
         ecn_fault: Option<EcnFault> = Takes::Table(EcnFault::TABLE);
+        /// For a while it transmits nothing; absent: it always does.
+        outage: Option<Outage> = Takes::Table(Outage::TABLE);
+        /// Of so many ACKs of a connection that wait, only the newest stays.
+        thin_acks: u32 = Takes::Whole(1, 1000), 1;
     }
 }
 
@@ -43,6 +48,13 @@ impl LinkParams {
         if !queue.is_simulated() {
             let allowed = "another kind, or the linux backend: the simulator has no CAKE";
             return Err(Refusal::new("cake", allowed).within("queue.kind"));
+        }
+        if self.thin_acks > 1 && queue.holds() {
+            return Err(Refusal::new(
+                self.thin_acks,
+                "1 with a queue that drops at departure, or another queue",
+            )
+            .within("thin_acks"));
         }
         if let Some(capacity) = &self.capacity {
             capacity.check(self.own_rate(), self.delay).map_err(|refusal| refusal.within("capacity"))?;
@@ -59,6 +71,8 @@ impl LinkParams {
             wifi: self.wifi.clone(),
             aggregate: self.aggregate,
             ecn_fault: self.ecn_fault.clone(),
+            outage: self.outage.clone(),
+            thin_acks: self.thin_acks,
         })
     }
 
@@ -108,6 +122,10 @@ pub struct LinkConfig {
     pub aggregate: Span,
     /// A box that changes the ECN field.
     pub ecn_fault: Option<EcnFault>,
+    /// When it transmits nothing.
+    pub outage: Option<Outage>,
+    /// Of how many ACKs of a connection that wait only the newest stays; 1 = all stay.
+    pub thin_acks: u32,
 }
 
 impl LinkConfig {
@@ -125,6 +143,8 @@ impl LinkConfig {
             wifi: None,
             aggregate: Span::ZERO,
             ecn_fault: None,
+            outage: None,
+            thin_acks: 1,
         }
     }
 }
@@ -134,6 +154,6 @@ impl LinkConfig {
     pub fn takes_time(&self, bytes: u32) -> bool {
         let own = self.delay > Span::ZERO || self.rate.tx_time(bytes) > Span::ZERO;
         let later = self.jitter > Span::ZERO || self.aggregate > Span::ZERO || self.wifi.is_some();
-        own || later || self.reorder.is_some() || self.capacity.is_some()
+        own || later || self.reorder.is_some() || self.capacity.is_some() || self.outage.is_some()
     }
 }

@@ -20,7 +20,7 @@ pub use listed::ListedParams;
 use periodic::Periodic;
 pub use periodic::PeriodicParams;
 use policer::Policer;
-pub use policer::PolicerParams;
+pub use policer::{Per, PolicerParams};
 use scripted::Scripted;
 pub use scripted::{Drop, ScriptedParams};
 
@@ -133,7 +133,7 @@ impl Loss {
             Model::Periodic(model) => model.drops(),
             Model::Listed(model) => model.drops(),
             Model::Scripted(model) => model.drops(packet),
-            Model::Policer(model) => model.drops(now, packet.bytes),
+            Model::Policer(model) => model.drops(now, packet.flow, packet.bytes),
         }
     }
 

@@ -3,10 +3,12 @@
 //!
 //! The bucket fills at `rate` up to `bucket` bytes. A packet of L bytes that finds at least L takes them and passes undelayed,
 //! another one is dropped and takes nothing. Tokens are whole units of 1 bit / 1 ns, so that nothing is rounded however
-//! often the bucket is looked at. A full bucket lets a burst of bucket / (1 - rate / C) bytes pass at line rate C.
+//! often the bucket is looked at. A full bucket lets a burst of bucket / (1 - rate / C) bytes pass at line rate C. Access
+//! networks police subscribers: with `per = "flow"` each flow has a bucket of its own.
 
+use ackclock_core::packet::FlowId;
 use ackclock_core::schema::{Takes, RATE, SIZE};
-use ackclock_core::{table, Rate, Time};
+use ackclock_core::{choice, table, Rate, Time};
 
 table! {
     /// A token-bucket policer: packets beyond a rate are dropped, none is delayed.
@@ -17,8 +19,21 @@ table! {
         bucket: u64 = SIZE;
         /// What it holds at the start; absent: it is full.
         initial: Option<u64> = Takes::Size(0, 1 << 40);
+        /// One bucket for the link, or one for each flow.
+        per: Per = Per::TAKES, Per::Link;
     }
 }
+
+/// Who shares a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// All.
+    Link,
+    /// The connections of a flow.
+    Flow,
+}
+
+choice! { Per: Link "link", Flow "flow" }
 
 /// Units of a byte: bits times ns in a second.
 const BYTE: u128 = 8 * 1_000_000_000;
@@ -27,6 +42,13 @@ pub(crate) struct Policer {
     rate: u128,
     full: u128,
     initial: u128,
+    per: Per,
+    /// By the flow's number; that of the link is the first.
+    buckets: Vec<Bucket>,
+}
+
+#[derive(Clone, Copy)]
+struct Bucket {
     tokens: u128,
     last: Time,
 }
@@ -35,25 +57,32 @@ impl Policer {
     pub(crate) fn new(params: &PolicerParams) -> Policer {
         let full = u128::from(params.bucket) * BYTE;
         let initial = params.initial.map_or(full, |bytes| u128::from(bytes) * BYTE).min(full);
-        Policer { rate: u128::from(params.rate.0), full, initial, tokens: initial, last: Time::ZERO }
+        Policer { rate: u128::from(params.rate.0), full, initial, per: params.per, buckets: Vec::new() }
     }
 
     /// Whether a packet of so many bytes is dropped that arrives now.
-    pub(crate) fn drops(&mut self, now: Time, bytes: u32) -> bool {
-        let filled = self.rate * u128::from(now.since(self.last).0);
-        self.last = now;
-        self.tokens = (self.tokens + filled).min(self.full);
+    pub(crate) fn drops(&mut self, now: Time, flow: FlowId, bytes: u32) -> bool {
+        let number = match self.per {
+            Per::Link => 0,
+            Per::Flow => flow as usize,
+        };
+        if number >= self.buckets.len() {
+            self.buckets.resize(number + 1, Bucket { tokens: self.initial, last: Time::ZERO });
+        }
+        let bucket = &mut self.buckets[number];
+        let filled = self.rate * u128::from(now.since(bucket.last).0);
+        bucket.last = now;
+        bucket.tokens = (bucket.tokens + filled).min(self.full);
         let asked = u128::from(bytes) * BYTE;
-        if self.tokens < asked {
+        if bucket.tokens < asked {
             return true;
         }
-        self.tokens -= asked;
+        bucket.tokens -= asked;
         false
     }
 
     pub(crate) fn restart(&mut self) {
-        self.tokens = self.initial;
-        self.last = Time::ZERO;
+        self.buckets.clear();
     }
 }
 
@@ -63,33 +92,45 @@ mod tests {
     use proptest::prelude::*;
 
     fn policer(rate: u64, bucket: u64, initial: Option<u64>) -> Policer {
-        Policer::new(&PolicerParams { rate: Rate(rate), bucket, initial })
+        Policer::new(&PolicerParams { rate: Rate(rate), bucket, initial, per: Per::Link })
     }
 
     #[test]
     fn twice_the_rate_loses_half_in_the_long_run() {
         let mut model = policer(1_000_000, 10_000, Some(0));
         // 1500 bytes every 6 ms are 2 Mbit/s
-        let lost = (0..100_000u64).filter(|i| model.drops(Time(i * 6_000_000), 1500)).count();
+        let lost = (0..100_000u64).filter(|i| model.drops(Time(i * 6_000_000), 0, 1500)).count();
         assert!((49_990..=50_010).contains(&lost), "{lost}");
     }
 
     #[test]
     fn a_burst_within_the_bucket_loses_nothing_and_one_packet_more_does() {
         let mut model = policer(1_000_000, 15_000, None);
-        assert_eq!((0..11).filter(|_| model.drops(Time::ZERO, 1500)).count(), 1);
+        assert_eq!((0..11).filter(|_| model.drops(Time::ZERO, 0, 1500)).count(), 1);
         // 15 kB are there again after 120 ms, to the nanosecond
-        assert!((0..9).all(|_| !model.drops(Time(119_999_999), 1500)));
-        assert!(model.drops(Time(119_999_999), 1500));
-        assert!(!model.drops(Time(120_000_000), 1500));
+        assert!((0..9).all(|_| !model.drops(Time(119_999_999), 0, 1500)));
+        assert!(model.drops(Time(119_999_999), 0, 1500));
+        assert!(!model.drops(Time(120_000_000), 0, 1500));
     }
 
     #[test]
     fn a_full_bucket_passes_a_burst_that_is_longer_by_what_comes_in() {
         // 100 kB at 10 Mbit/s through 1 Mbit/s: the n-th packet passes while 1500 n <= 100,000 + 150 (n - 1)
         let mut model = policer(1_000_000, 100_000, None);
-        let passed = (0..1000u64).take_while(|i| !model.drops(Time(i * 1_200_000), 1500)).count();
+        let passed = (0..1000u64).take_while(|i| !model.drops(Time(i * 1_200_000), 0, 1500)).count();
         assert_eq!(passed, 73);
+    }
+
+    #[test]
+    fn each_flow_has_a_bucket_of_its_own() {
+        for (per, passed) in [(Per::Link, 10), (Per::Flow, 20)] {
+            let params = PolicerParams { rate: Rate(1_000_000), bucket: 15_000, initial: None, per };
+            let mut model = Policer::new(&params);
+            let fates: Vec<bool> = (0..40).map(|i| model.drops(Time::ZERO, i % 2 * 3, 1500)).collect();
+            assert_eq!(fates.iter().filter(|&&dropped| !dropped).count(), passed);
+            model.restart();
+            assert!(!model.drops(Time::ZERO, 3, 15_000));
+        }
     }
 
     proptest! {
@@ -103,7 +144,7 @@ mod tests {
             let mut passed = Vec::new();
             for gap in gaps {
                 now += gap;
-                if !model.drops(Time(now), 1500) {
+                if !model.drops(Time(now), 0, 1500) {
                     passed.push(now);
                 }
             }

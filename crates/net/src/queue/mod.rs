@@ -101,6 +101,12 @@ impl QueueConfig {
     pub fn is_simulated(&self) -> bool {
         !matches!(self, QueueConfig::Cake(_))
     }
+
+    /// Whether it holds its packets, because it may drop them later.
+    pub fn holds(&self) -> bool {
+        use QueueConfig::{Cake, Choke, Codel, DualPi2, FqCodel};
+        matches!(self, Cake(_) | Choke(_) | Codel(_) | DualPi2(_) | FqCodel(_))
+    }
 }
 
 impl Default for QueueConfig {

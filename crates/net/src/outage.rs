@@ -1,0 +1,189 @@
+//! Outages: for a while a link starts no transmission, once or again and again, for a time that is drawn. So radio links hand
+//! over, and satellite paths change every 15 s (the gaps of a low orbit are under 100 ms). What is on its way arrives all
+//! the same, and so does the packet whose transmission has begun. What waits leaves afterwards, in order, unless the queue's
+//! limit refuses it; with `arrivals = "lost"` what comes in meanwhile is gone.
+
+use ackclock_core::schema::{Takes, Unit, DURATION, DURATION_OR_ZERO};
+use ackclock_core::{choice, table, Distribution, Span, Stream, Time};
+
+table! {
+    /// A link that is out of order for a while, once or again and again.
+    pub struct Outage "outage" {
+        /// Start of the first one.
+        at: Span = DURATION_OR_ZERO;
+        /// From the start of one to that of the next; absent: there is one.
+        every: Option<Span> = DURATION;
+        /// How long each lasts: a duration, or a distribution of durations; always shorter than `every`.
+        lasts: Distribution = Takes::DrawnOr(Unit::Duration, 0);
+        /// What comes in meanwhile waits in the queue, or is lost.
+        arrivals: Arrivals = Arrivals::TAKES, Arrivals::Wait;
+    }
+}
+
+/// What becomes of arrivals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// They wait.
+    Wait,
+    /// They are lost.
+    Lost,
+}
+
+choice! { Arrivals: Wait "wait", Lost "lost" }
+
+/// Outages at work. Arrivals and starts of transmissions each come in order, but not the one with the other: two walks over the
+/// same outages.
+pub(crate) struct Outages {
+    here: Walk,
+    there: Walk,
+    lost: bool,
+}
+
+impl Outages {
+    pub(crate) fn new(config: Option<&Outage>, stream: Stream) -> Option<Outages> {
+        let config = config?;
+        let mut here = Walk {
+            from: Time::ZERO + config.at,
+            until: Time::ZERO,
+            every: config.every,
+            lasts: config.lasts.clone(),
+            stream,
+        };
+        here.draw();
+        Some(Outages { there: here.clone(), here, lost: config.arrivals == Arrivals::Lost })
+    }
+
+    /// Whether a packet that arrives now is lost.
+    pub(crate) fn loses(&mut self, now: Time) -> bool {
+        self.lost && self.here.over(now) > now
+    }
+
+    /// When a transmission starts that may from `earliest` on, which never decreases.
+    pub(crate) fn start(&mut self, earliest: Time) -> Time {
+        self.there.over(earliest)
+    }
+
+    /// The same of one that is not begun yet.
+    pub(crate) fn start_at(&self, earliest: Time) -> Time {
+        match earliest < self.there.from {
+            true => earliest,
+            false => self.there.clone().over(earliest),
+        }
+    }
+}
+
+/// The outages one after another.
+#[derive(Clone)]
+struct Walk {
+    from: Time,
+    until: Time,
+    every: Option<Span>,
+    lasts: Distribution,
+    stream: Stream,
+}
+
+impl Walk {
+    /// `now`, or the end of the outage that it is in.
+    fn over(&mut self, now: Time) -> Time {
+        while self.until <= now && self.from != Time::NEVER {
+            self.from = self.every.map_or(Time::NEVER, |every| self.from + every);
+            self.draw();
+        }
+        match now < self.from {
+            true => now,
+            false => self.until,
+        }
+    }
+
+    /// The end of the outage that begins at `from`.
+    fn draw(&mut self) {
+        if self.from == Time::NEVER {
+            self.until = Time::NEVER;
+            return;
+        }
+        let drawn = Span((self.lasts.draw(&mut self.stream).clamp(0.0, LONGEST_S) * 1e9) as u64);
+        // a nanosecond of each period is left, so that time goes on
+        self.until = self.from + self.every.map_or(drawn, |every| drawn.min(every - Span(1)));
+    }
+}
+
+/// An hour.
+const LONGEST_S: f64 = 3600.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LinkConfig, QueueConfig, SoleLink};
+    use ackclock_core::{Packet, Rate};
+
+    fn outage(at: u64, every: Option<u64>, lasts: f64, arrivals: Arrivals) -> Outage {
+        let lasts = Distribution::Constant { value: lasts };
+        Outage { at: Span(at), every: every.map(Span), lasts, arrivals }
+    }
+
+    fn at_work(config: &Outage) -> Outages {
+        Outages::new(Some(config), Stream::new(1, "test")).expect("given")
+    }
+
+    #[test]
+    fn a_start_in_an_outage_is_put_off_to_its_end() {
+        let mut once = at_work(&outage(100, None, 50e-9, Arrivals::Wait));
+        let starts: Vec<u64> = [0, 99, 100, 149, 150, 1000].iter().map(|&t| once.start(Time(t)).0).collect();
+        assert_eq!(starts, [0, 99, 150, 150, 150, 1000]);
+        assert!(!once.loses(Time(120)), "arrivals wait");
+        let mut again = at_work(&outage(0, Some(100), 50e-9, Arrivals::Lost));
+        let starts: Vec<u64> = [0, 60, 110, 333, 360].iter().map(|&t| again.start(Time(t)).0).collect();
+        assert_eq!(starts, [50, 60, 150, 350, 360]);
+        assert_eq!(again.start_at(Time(410)), Time(450));
+        assert_eq!(again.start(Time(399)), Time(399), "asking changes nothing");
+        let lost: Vec<bool> = [0, 49, 50, 100, 160].iter().map(|&t| again.loses(Time(t))).collect();
+        assert_eq!(lost, [true, true, false, true, false]);
+    }
+
+    #[test]
+    fn one_that_never_ends_leaves_a_nanosecond() {
+        let mut always = at_work(&outage(0, Some(100), 1.0, Arrivals::Wait));
+        assert_eq!([always.start(Time(0)).0, always.start(Time(100)).0], [99, 199]);
+    }
+
+    /// When ten packets of 1 us leave that come together at 5 us; the link is out from 8 to 20 us.
+    fn through(queue: QueueConfig, arrivals: Arrivals) -> Vec<u64> {
+        let config = LinkConfig {
+            queue,
+            outage: Some(outage(8_000, None, 12e-6, arrivals)),
+            ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO)
+        };
+        let mut link = SoleLink::new(&config, 1);
+        let packet = Packet { bytes: 1000, ..Packet::default() };
+        for i in 0..10 {
+            assert!(link.offer(Time(5_000), Packet { conn: i, ..packet }).is_ok());
+        }
+        let during = link.offer(Time(9_000), Packet { conn: 10, ..packet }).is_ok();
+        assert_eq!(during, arrivals == Arrivals::Wait);
+        let mut left = Vec::new();
+        while link.next_event() != Time::NEVER {
+            let at = link.next_event();
+            while let Some(packet) = link.poll(at) {
+                assert_eq!(packet.conn as usize, left.len(), "in order");
+                left.push(at.0 / 1000);
+            }
+        }
+        left
+    }
+
+    #[test]
+    fn what_waits_leaves_afterwards_whether_the_queue_decides_on_arrival_or_not() {
+        let held = QueueConfig::Codel(crate::CodelParams {
+            limit: None,
+            target: Span::from_ms(5),
+            interval: Span::from_ms(100),
+            ecn: false,
+            ce_threshold: None,
+        });
+        for queue in [QueueConfig::UNLIMITED, held] {
+            let waits = through(queue.clone(), Arrivals::Wait);
+            assert_eq!(waits, [6, 7, 8, 21, 22, 23, 24, 25, 26, 27, 28]);
+            assert_eq!(through(queue, Arrivals::Lost), waits[..10]);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Media in real time: a camera makes a frame at fixed intervals, and writes it to one connection at once. Every so many frames
+//! one stands for itself and is larger, the others hold differences to the one before (the "steady state" source of RFC 8593 §5 in its
+//! simplest form: sizes do not vary, and the encoder does not adapt). A frame is delivered when its last byte is. An
+//! application that waits too long gives up until the next group, because what is missing cannot be decoded.
+//!
+//! Each frame leaves a row in the table `fetches`: `start_s` when it was made, `total_s` its delay, none if it was not written or did
+//! not arrive.
+
+use std::collections::VecDeque;
+use std::mem::size_of;
+
+use ackclock_core::schema::{Takes, DURATION, SIZE};
+use ackclock_core::{table, Span, Time};
+
+use super::one_way::OneWay;
+use super::{Asks, Context, Driver, Make, Params, Place, Site, Workload};
+use crate::error::Error;
+use crate::flow::{FetchCounts, FetchRow};
+use crate::transport::TransportConfig;
+use crate::world::{ConnId, RECEIVER};
+
+table! {
+    /// Video frames in real time over one connection.
+    pub struct MediaParams "media" {
+        /// Frames per second.
+        fps: u32 = Takes::Whole(1, 1000), 30;
+        /// Frames of a group, of which the first stands for itself.
+        group: u32 = Takes::Whole(1, 10_000), 30;
+        /// Size of the first frame of a group.
+        first: u64 = SIZE;
+        /// Size of each of the others.
+        other: u64 = SIZE;
+        /// When the oldest frame that is not acknowledged is older than this, frames are left out up to the next group;
+        /// absent: never.
+        drop_late: Option<Span> = DURATION;
+    }
+}
+
+impl MediaParams {
+    fn frames(&self, duration: Span) -> f64 {
+        duration.as_secs() * self.fps as f64 + 1.0
+    }
+
+    /// Mean bytes of a frame.
+    fn mean(&self) -> f64 {
+        let (first, other, group) = (self.first as f64, self.other as f64, self.group as f64);
+        (first + (group - 1.0) * other) / group
+    }
+}
+
+impl Params for MediaParams {
+    fn asks(&self, duration: Span) -> Asks {
+        let each = 1.0 + self.mean() / 1000.0;
+        Asks::Packets(self.frames(duration) * each)
+    }
+    fn rows(&self, duration: Span) -> f64 {
+        self.frames(duration) * size_of::<FetchRow>() as f64
+    }
+    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+        let params = self.clone();
+        Ok(Box::new(move |_, _| Driver::Media(Box::new(Media::new(params.clone())))))
+    }
+}
+
+/// State of a flow of frames.
+pub struct Media {
+    params: MediaParams,
+    way: OneWay,
+    started: Time,
+    next: u32,
+    written: u64,
+    /// Frames up to the next group are left out.
+    skips: bool,
+    /// Written and not delivered: row in the journal, and the byte after the frame.
+    under_way: VecDeque<(usize, u64)>,
+    /// Written and not acknowledged: when it was made, and the byte after it.
+    open: VecDeque<(Time, u64)>,
+}
+
+impl Media {
+    fn new(params: MediaParams) -> Media {
+        let (under_way, open) = Default::default();
+        let way = OneWay::default();
+        Media { params, way, started: Time::ZERO, next: 0, written: 0, skips: false, under_way, open }
+    }
+
+    /// A frame is made.
+    fn frame(&mut self, cx: &mut Context) {
+        let now = cx.now();
+        let begins = self.next % self.params.group == 0;
+        let late =
+            |&(made, _): &(Time, u64)| self.params.drop_late.is_some_and(|most| now.since(made) > most);
+        let is_late = self.open.front().is_some_and(late);
+        self.skips = is_late || self.skips && !begins;
+        let bytes = if begins { self.params.first } else { self.params.other };
+        let row = cx.journal.fetches.len();
+        cx.journal.fetches.push(FetchRow {
+            flow: cx.flow.id,
+            idx: self.next,
+            start: now,
+            connected: Time::NEVER,
+            first_byte: Time::NEVER,
+            completed: Time::NEVER,
+            bytes,
+            counts: FetchCounts::default(),
+        });
+        if !self.skips {
+            self.written += bytes;
+            self.under_way.push_back((row, self.written));
+            self.open.push_back((now, self.written));
+            self.way.write(cx, bytes);
+        }
+        self.next += 1;
+        // from the start, so that nothing adds up
+        let since = Span((self.next as u128 * 1_000_000_000 / self.params.fps as u128) as u64);
+        cx.wake((self.started + since).min(cx.flow.stop));
+    }
+}
+
+impl Workload for Media {
+    fn start(&mut self, cx: &mut Context) {
+        self.way.open(cx);
+        self.started = cx.now();
+        self.frame(cx);
+    }
+
+    fn wake(&mut self, cx: &mut Context) {
+        if cx.now() >= cx.flow.stop {
+            self.way.stop(cx);
+        } else if self.way.is_open() {
+            self.frame(cx);
+        }
+    }
+
+    fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
+        if host == RECEIVER {
+            let received = cx.world.transport(conn, RECEIVER).received();
+            while let Some(&(row, end)) = self.under_way.front() {
+                let size = cx.journal.fetches[row].bytes;
+                if cx.journal.fetches[row].first_byte == Time::NEVER && received > end - size {
+                    cx.journal.fetches[row].first_byte = cx.now();
+                }
+                if received < end {
+                    break;
+                }
+                cx.journal.fetches[row].completed = cx.now();
+                self.under_way.pop_front();
+            }
+        } else {
+            let acked = cx.world.transport(conn, host).acked();
+            while self.open.front().is_some_and(|&(_, end)| acked >= end) {
+                self.open.pop_front();
+            }
+        }
+        self.way.progress(cx, conn, host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{parse, run, Output};
+
+    /// Frames of 9000 and 3000 bytes, ten a second, five a group, over a link of this rate and a delay of 10 ms.
+    fn media(rate: u64, more: &str) -> Output {
+        let json = format!(
+            r#"{{"duration_ns": 10000000000, "network": {{"topology": "chain",
+                 "bottleneck": {{"rate": {rate}, "delay": 10000000}}, "reverse": {{"bottleneck": {{"rate": {rate}, "delay": 10000000}}}}}},
+                 "flows": [{{"profile": "linux-6", "congestion_control": "cubic",
+                             "workload": {{"kind": "media", "fps": 10, "group": 5, "first": 9000, "other": 3000{more}}}}}]}}"#,
+        );
+        run(&parse(&json).expect("reads"), 1).expect("runs")
+    }
+
+    #[test]
+    fn frames_come_by_the_clock_and_take_their_transmission_and_the_delay() {
+        let output = media(8_000_000, "");
+        let rows = output.table("fetches");
+        assert_eq!(rows.rows(), 100);
+        for (i, &start) in rows.floats("start_s").iter().enumerate() {
+            assert!((start - i as f64 / 10.0).abs() < 1e-9);
+        }
+        let took = rows.floats("total_s");
+        // 9000 bytes are 7 packets of at most 1500, 3000 are 3; the handshake is before the first
+        for (i, &took) in took.iter().enumerate().skip(1) {
+            let bytes = if i % 5 == 0 { 9000.0 + 7.0 * 52.0 } else { 3000.0 + 3.0 * 52.0 };
+            assert!((took - 0.01 - bytes / 1e6).abs() < 2e-5, "{i}: {took}");
+        }
+        assert_eq!(output.table("flows").integers("bytes_acked"), [20 * (9000 + 4 * 3000)]);
+    }
+
+    #[test]
+    fn what_is_late_is_left_out_to_the_next_group() {
+        let slow = 200_000; // of 336 kbit/s
+        let all = media(slow, "");
+        let late = all.table("fetches").floats("total_s").iter().copied().fold(0.0, f64::max);
+        assert!(late > 2.0, "{late}");
+        let output = media(slow, r#", "drop_late": 250000000"#);
+        let took = output.table("fetches").floats("total_s");
+        let written: Vec<usize> = (0..100).filter(|&i| took[i].is_finite()).collect();
+        assert!((30..80).contains(&written.len()), "{}", written.len());
+        for pair in written.windows(2) {
+            assert!(pair[1] == pair[0] + 1 || pair[1] % 5 == 0, "after a gap a group begins: {pair:?}");
+        }
+        assert!(took.iter().filter(|t| t.is_finite()).all(|&t| t < 1.0));
+    }
+}
