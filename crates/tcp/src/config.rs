@@ -258,6 +258,9 @@ pub struct Config {
     pub receive_memory: u64,
     /// What a packet takes of it.
     pub packet_memory: PacketMemory,
+    /// The window offered may shrink to what the memory still holds (Linux `tcp_shrink_window`; off by default, as there). RFC
+    /// 9293 §3.8.6 advises against it.
+    pub shrink_window: bool,
     /// Quarters of a socket buffer that hold payload; the rest is set apart for the packets' own overhead.
     pub window_quarters: u8,
     /// The whole window is offered from the start; otherwise it opens by two segments for each that arrives.
@@ -409,6 +412,7 @@ impl Config {
             receive_buffer: 64 << 20,
             receive_memory: 0,
             packet_memory: PacketMemory::Copied,
+            shrink_window: false,
             window_quarters: 4,
             whole_window: false,
             dsack: false,

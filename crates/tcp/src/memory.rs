@@ -8,12 +8,40 @@ const SK_BUFF: u32 = 256;
 const SHARED_INFO: u32 = 320;
 /// Cache line: sizes are multiples of it.
 const LINE: u32 = 64;
-/// Heads up to the first size come from a cache of their own, of objects of the second (Linux SKB_SMALL_HEAD_CACHE_SIZE).
-const SMALL_HEAD: (u32, u32) = (512, 576);
+/// Heads up to this size come from a cache of their own (Linux SKB_SMALL_HEAD_CACHE_SIZE).
+const SMALL_HEAD: u32 = 576;
+/// Room before the headers (Linux NET_SKB_PAD).
+const PAD: u32 = 64;
 
 /// What lies in the head of a larger packet; the rest is in pages.
 const PAGE: u32 = 4096;
-const LINEAR: u32 = PAGE - SHARED_INFO;
+const LINEAR: u32 = PAGE - SHARED_INFO - PAD;
+
+/// Payload that one page holds when packets are copied together.
+pub const COPY: u64 = (PAGE - SHARED_INFO) as u64;
+
+/// Memory of so many bytes that were copied together (Linux `tcp_collapse`).
+pub fn copied_together(bytes: u64) -> u64 {
+    let rest = (bytes % COPY) as u32;
+    let whole = bytes / COPY * (PAGE + SK_BUFF) as u64;
+    whole + if rest > 0 { (head(rest) + SK_BUFF) as u64 } else { 0 }
+}
+
+/// Bytes that may be copied behind the last of them.
+pub fn room_behind_copies(bytes: u64) -> u32 {
+    match (bytes % COPY) as u32 {
+        0 => 0,
+        rest => head(rest) - SHARED_INFO - rest,
+    }
+}
+
+/// The object that holds so many bytes and what the kernel notes behind them.
+fn head(bytes: u32) -> u32 {
+    match bytes.next_multiple_of(LINE) + SHARED_INFO {
+        size if size <= SMALL_HEAD => SMALL_HEAD,
+        size => size.next_power_of_two(),
+    }
+}
 
 /// Whose memory holds a packet that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +60,17 @@ impl PacketMemory {
     pub fn of(self, len: u32, overhead: u32) -> u64 {
         match self {
             PacketMemory::Copied => copied(len, overhead),
-            PacketMemory::HandedOn => (SMALL_HEAD.1 + SK_BUFF + len) as u64,
+            PacketMemory::HandedOn => (SMALL_HEAD + SK_BUFF + len) as u64,
+        }
+    }
+
+    /// Bytes of a following packet that may be copied behind the payload of such a packet. Differs: what was handed on is joined
+    /// page by page in Linux, here never.
+    pub fn room_behind(self, len: u32, overhead: u32) -> u32 {
+        let used = PAD + len + overhead;
+        match self {
+            PacketMemory::Copied if len + overhead <= LINEAR => head(used) - SHARED_INFO - used,
+            _ => 0,
         }
     }
 
@@ -46,9 +84,7 @@ fn copied(len: u32, overhead: u32) -> u64 {
     if len + overhead > LINEAR {
         return ((len + overhead - LINEAR).next_multiple_of(PAGE) + PAGE + SK_BUFF) as u64;
     }
-    let head = (len + overhead).next_multiple_of(LINE) + SHARED_INFO;
-    let object = if head <= SMALL_HEAD.0 { SMALL_HEAD.1 } else { head.next_power_of_two() };
-    (object + SK_BUFF) as u64
+    (head(PAD + len + overhead) + SK_BUFF) as u64
 }
 
 /// What part of memory is payload, in 256ths (Linux `scaling_ratio`).
@@ -97,6 +133,7 @@ mod tests {
         assert_eq!(memory(1000), 2304);
         assert_eq!(memory(500), 1280);
         assert_eq!(memory(10), 832);
+        assert_eq!(memory(640), 2304);
         assert_eq!(memory(10_000), 256 + 3 * 4096);
         assert_eq!(PacketMemory::Copied.full(), Share(160));
         assert_eq!(Share::of(1000, memory(1000)).window(2304), 999);

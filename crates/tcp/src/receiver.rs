@@ -8,6 +8,7 @@
 mod acks;
 mod cheats;
 mod ecn;
+mod queues;
 mod reassembly;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use crate::ticks::Ticks;
 use acks::DELACK_MAX;
 use cheats::Split;
 use ecn::ExactEcho;
+use queues::{Run, Waiting};
 
 /// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
 const NUM_SACKS: usize = 4;
@@ -41,10 +43,14 @@ pub struct Receiver {
     pub rcv_nxt: u64,
     /// rcv_nxt when the last ACK left.
     rcv_wup: u64,
-    /// Received out of order: ascending, disjoint ranges.
-    out_of_order: Vec<(u64, u64)>,
-    /// Bytes in them.
+    /// Received out of order: ascending, disjoint runs.
+    out_of_order: Vec<Run>,
+    /// Memory of them.
     gathered: u64,
+    /// In order and not read yet, where reads are calls.
+    waiting: Waiting,
+    /// A packet found no memory, which the next ACK says.
+    no_memory: bool,
     /// The application reads what came in order, after the ACK if one is due: since when, and where the first buffer ends.
     drains: Option<(Time, u64)>,
     /// Blocks to report, latest first.
@@ -66,6 +72,8 @@ pub struct Receiver {
     pushed_twice: bool,
     /// Size of the last segment, if it was shorter than rcv_mss.
     short_size: u32,
+    /// Payload of the segments that were asked for.
+    advmss: u32,
     /// Greatest segment that one packet brings, where a device puts several into one.
     pub segment_limit: u32,
     /// The application closed: a FIN is answered at once.
@@ -111,6 +119,8 @@ impl Receiver {
             rcv_wup: 0,
             out_of_order: Vec::new(),
             gathered: 0,
+            waiting: Waiting::default(),
+            no_memory: false,
             drains: None,
             sacks: SmallVec::new(),
             early: None,
@@ -125,6 +135,7 @@ impl Receiver {
             pushed: false,
             pushed_twice: false,
             short_size: 0,
+            advmss: config.payload(),
             segment_limit: config.payload(),
             closing: false,
             fin_waits: false,
@@ -153,7 +164,9 @@ impl Receiver {
     pub fn negotiated(&mut self, sack: bool, timestamps: bool) {
         self.sack &= sack;
         // Options that were not agreed on leave their room to the payload.
-        self.segment_limit = self.segment_limit.saturating_add(12 * (self.timestamps && !timestamps) as u32);
+        let options = 12 * (self.timestamps && !timestamps) as u32;
+        self.segment_limit = self.segment_limit.saturating_add(options);
+        self.advmss += options;
         self.timestamps &= timestamps;
         self.window.negotiated(self.timestamps);
     }
@@ -189,6 +202,7 @@ impl Receiver {
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = bytes.min(self.received() - self.read);
         self.read += taken;
+        self.waiting.release(1 + self.read);
         let queued = self.received() - self.read;
         self.window.on_drained(now, 1 + self.read, queued, self.beyond());
         if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {
@@ -210,7 +224,7 @@ impl Receiver {
         self.rcv_wup
     }
 
-    /// Bound of all windows offered so far.
+    /// Bound of the window offered last.
     pub fn right_edge(&self) -> u64 {
         self.window.right_edge()
     }
@@ -223,8 +237,13 @@ impl Receiver {
     /// The segment does not reach beyond the window; a FIN may by its one number, and so may the rest if nothing waits
     /// to be read (Linux `tcp_sequence`).
     pub fn is_in_window(&self, seg: &Segment) -> bool {
-        let right = self.right_edge().max(self.rcv_nxt);
+        let right = self.window.furthest_edge().max(self.rcv_nxt);
         seg.seq + seg.len as u64 <= right || (seg.seq <= right && self.read == self.received())
+    }
+
+    /// SO_RCVBUF of a connection, memory.
+    pub fn set_buffer(&mut self, memory: u64) {
+        self.window.set_buffer(memory);
     }
 
     /// A segment with payload from outside the window: an ACK, with a report if it is a duplicate (Linux
@@ -280,6 +299,13 @@ impl Receiver {
                 self.now = true; // beyond a hole it is data like any other to Linux
             }
         }
+        let room_matters = self.explicit_reads || self.gathered > 0;
+        if room_matters && end > self.rcv_nxt && !self.is_taken(seg) {
+            if self.pending {
+                self.decide(now, srtt);
+            }
+            return;
+        }
         if end <= self.rcv_nxt {
             // A needless retransmission: report it, at once (RFC 2883; Linux `tcp_data_queue`).
             self.dsack = self.reports().then_some((start, end));
@@ -290,8 +316,8 @@ impl Receiver {
             if start < self.rcv_nxt {
                 self.dsack = self.reports().then_some((start, self.rcv_nxt));
             }
-            if self.explicit_reads || self.gathered > 0 {
-                self.make_room(self.received() - self.taken_at_once());
+            if self.explicit_reads {
+                self.enqueue(seg);
             }
             self.rcv_nxt = end;
             self.pending = true;
@@ -315,7 +341,7 @@ impl Receiver {
             self.measure_rtt(seg, 0);
             self.measure_mss(seg);
             let waiting = self.received() - self.taken_at_once();
-            let before = self.make_room(waiting);
+            let before = self.memory(waiting);
             self.insert(start, end);
             if self.early.is_some() {
                 self.decrement_quickack();
@@ -363,20 +389,11 @@ impl Receiver {
         }
     }
 
-    /// A segment arrives while `waiting` bytes in order and others are kept. The memory they take.
-    #[inline]
-    fn make_room(&mut self, waiting: u64) -> u64 {
-        let taken = self.memory(waiting);
-        if self.window.overflows(taken) {
-            self.quick = 0;
-        }
-        taken
-    }
-
     /// Memory taken by what waits out of order, and by `waiting` bytes in order.
     #[inline]
     fn memory(&self, waiting: u64) -> u64 {
-        self.window.memory(waiting) + self.window.memory(self.gathered)
+        let in_order = if self.explicit_reads { self.waiting.memory } else { self.window.memory(waiting) };
+        in_order + self.gathered
     }
 
     fn taken_at_once(&self) -> u64 {
@@ -449,7 +466,14 @@ impl Receiver {
     pub fn stamp(&mut self, seg: &mut Segment) {
         seg.ack = self.rcv_nxt;
         let early = self.early.take();
-        seg.wnd = early.map_or_else(|| self.window.advertise(self.rcv_nxt), |(_, window)| window);
+        seg.wnd = match early {
+            None => self.window.advertise(self.rcv_nxt),
+            Some((_, window)) => window,
+        };
+        if std::mem::take(&mut self.no_memory) {
+            self.window.advertise_none(self.rcv_nxt);
+            seg.wnd = 0;
+        }
         if let Some(exact) = &mut self.exact {
             let before = exact.before.take();
             if before.map_or(exact.ce, |(_, ce)| ce) {

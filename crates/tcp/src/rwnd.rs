@@ -4,7 +4,7 @@
 //! Once per RTT the buffer is set to what the application drained, doubled, and doubled again while that grows; the
 //! window offered then opens by two segments per segment received, as far as the segment itself leaves room in the
 //! buffer. The buffer is memory (`memory.rs`), of which the window may take the share that segments were seen to fill with
-//! payload (Linux `scaling_ratio`). Differs: packets are not copied together, and none is dropped, when memory runs out.
+//! payload (Linux `scaling_ratio`). What happens when it runs out is in `receiver/queues.rs`.
 
 use ackclock_core::{Segment, Span, Time};
 
@@ -14,6 +14,9 @@ use crate::memory::{PacketMemory, Share};
 
 /// Estimate of the peer's segment size before the first segment (Linux TCP_MSS_DEFAULT).
 pub const FIRST_MSS: u32 = 536;
+
+/// The window may always be bounded by so much (half of Linux SOCK_MIN_RCVBUF).
+const LEAST_CLAMP: u64 = 1_152;
 
 /// Receive window of one endpoint, bytes.
 #[derive(Debug)]
@@ -43,8 +46,13 @@ pub struct ReceiveWindow {
     step: u64,
     /// The very first offer, in the handshake.
     first: u64,
-    /// Right edge already offered; it never moves back.
+    /// Right edge offered now, and the greatest ever. An edge moves back where windows may shrink, or when memory ran out.
     right: u64,
+    furthest: u64,
+    /// The offer may shrink (Linux `tcp_shrink_window`).
+    shrinks: bool,
+    /// Windows are rounded up and never shrink.
+    rounds_up: bool,
     /// Window of the last ACK (Linux `rcv_wnd`).
     told: u64,
     /// Eight times the receiver's own view of the RTT, us (Linux `rcv_rtt_est`).
@@ -91,6 +99,9 @@ impl ReceiveWindow {
             step: 2 * advmss,
             first,
             right: 0,
+            furthest: 0,
+            shrinks: config.shrink_window,
+            rounds_up: false,
             told: first,
             rtt_8: 0,
             last_ts_ecr: 0,
@@ -101,6 +112,7 @@ impl ReceiveWindow {
             header_max: u32::MAX as u64,
             held: 0,
         };
+        made.rounds_up = made.unit > 0 && !made.shrinks;
         made.work_out();
         made
     }
@@ -128,9 +140,14 @@ impl ReceiveWindow {
         self.threshold
     }
 
-    /// Bound of all windows offered so far.
+    /// Bound of the window offered last.
     pub fn right_edge(&self) -> u64 {
         self.right
+    }
+
+    /// Bound of all windows offered so far (Linux `rcv_mwnd_seq`).
+    pub fn furthest_edge(&self) -> u64 {
+        self.furthest
     }
 
     /// The window to put into a header.
@@ -140,11 +157,21 @@ impl ReceiveWindow {
             self.right = rcv_nxt + self.first;
         } else {
             // An offer that stays is rounded up anew (Linux `tcp_select_window`).
-            let now = (self.right.saturating_sub(rcv_nxt) + self.unit) & !self.unit;
-            self.right = self.right.max(rcv_nxt + self.offer().max(now));
+            let now = match self.shrinks && self.unit > 0 {
+                false => (self.right.saturating_sub(rcv_nxt) + self.unit) & !self.unit,
+                true => 0,
+            };
+            self.right = rcv_nxt + self.offer().max(now);
         }
+        self.furthest = self.furthest.max(self.right);
         self.told = self.right - rcv_nxt;
         self.told.min(self.header_max) as u32
+    }
+
+    /// What arrived found no memory: the header says zero (Linux ICSK_ACK_NOMEM).
+    pub fn advertise_none(&mut self, rcv_nxt: u64) {
+        (self.right, self.told) = (rcv_nxt, 0);
+        self.furthest = self.furthest.max(rcv_nxt);
     }
 
     /// Window of the last ACK.
@@ -171,7 +198,7 @@ impl ReceiveWindow {
     /// not what was told already. The last sixteenth of the buffer is never offered.
     #[inline]
     fn offer(&self) -> u64 {
-        if self.held == 0 && self.unit > 0 {
+        if self.held == 0 && self.rounds_up {
             return (self.threshold.min(self.all) + self.unit) & !self.unit;
         }
         self.offer_of_rest()
@@ -181,6 +208,13 @@ impl ReceiveWindow {
         let (mut free, all) = (self.room(self.held), self.all);
         let full = self.clamp.min(all);
         let mss = (self.rcv_mss as u64).min(full);
+        if self.shrinks && self.unit > 0 {
+            free &= !self.unit;
+            if free < full / 2 && (free < all / 16 || free < mss || free <= self.unit) {
+                return 0;
+            }
+            return free.min((self.threshold + self.unit) & !self.unit);
+        }
         if free < full / 2 {
             free &= !self.unit;
             if free < all / 16 || free < mss {
@@ -221,6 +255,17 @@ impl ReceiveWindow {
         }
     }
 
+    /// SO_RCVBUF of a connection: the buffer takes so much memory from now on, and grows no more (Linux `tcp_set_window_clamp`).
+    pub fn set_buffer(&mut self, memory: u64) {
+        (self.buffer, self.most) = (memory, memory);
+        self.work_out();
+        let before = std::mem::replace(&mut self.clamp, self.all.max(LEAST_CLAMP));
+        self.threshold = match self.clamp < before {
+            true => self.threshold.min(self.clamp),
+            false => self.threshold.max(self.told.min(self.clamp)),
+        };
+    }
+
     /// Segments are of this length from now on; the share stays.
     pub fn expect(&mut self, len: u32) {
         (self.rcv_mss, self.packet) = (len, len);
@@ -231,6 +276,35 @@ impl ReceiveWindow {
     pub fn negotiated(&mut self, timestamps: bool) {
         self.overhead = 40 + 12 * timestamps as u32;
         self.work_out();
+    }
+
+    /// Memory of one packet.
+    #[inline]
+    pub fn packet_memory(&self, len: u32) -> u64 {
+        match len == self.packet {
+            true => self.segment,
+            false => self.kept.of(len, self.overhead),
+        }
+    }
+
+    /// Bytes of the next packet that may be copied behind the payload of one.
+    pub fn room_behind(&self, len: u32) -> u32 {
+        self.kept.room_behind(len, self.overhead)
+    }
+
+    /// Share of memory that is the window's.
+    pub fn share(&self) -> Share {
+        self.share
+    }
+
+    /// The buffer holds so much.
+    pub fn fits(&self, held: u64) -> bool {
+        held <= self.buffer
+    }
+
+    /// An eighth of the buffer.
+    pub fn eighth(&self) -> u64 {
+        self.buffer / 8
     }
 
     /// Memory that so many bytes take, in packets as they were measured and a rest.
@@ -279,6 +353,7 @@ impl ReceiveWindow {
             Some(shift) => self.unit = (1 << shift) - 1,
             None => (self.unit, self.header_max) = (0, 65_535),
         }
+        self.rounds_up = self.unit > 0 && !self.shrinks;
     }
 
     /// The receiver's own view of the RTT: a full segment that echoes a new timestamp, older than a tick of its clock (Linux

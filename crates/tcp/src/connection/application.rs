@@ -44,6 +44,10 @@ impl Connection {
     pub fn send_buffer(&self) -> Option<u64> {
         self.sender.send_buffer()
     }
+    /// SO_RCVBUF: the receive buffer takes this much memory, and does not grow.
+    pub fn set_receive_buffer(&mut self, memory: u64) {
+        self.receiver.set_buffer(memory);
+    }
     /// TCP_NOTSENT_LOWAT: bytes that may wait unsent before a write blocks.
     pub fn set_notsent_lowat(&mut self, bytes: u64) {
         self.sender.set_notsent_lowat(bytes);

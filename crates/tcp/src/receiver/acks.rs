@@ -35,8 +35,8 @@ impl Receiver {
         let len = seg.len.min(self.segment_limit);
         if self.mode != DelayedAck::Linux || len >= self.rcv_mss {
             if len > self.rcv_mss {
-                self.rcv_mss = len;
-                self.window.measure_share(len, seg.len);
+                self.rcv_mss = len.min(self.advmss);
+                self.window.measure_share(self.rcv_mss, seg.len);
             }
             self.pushed |= pushes;
             return;

@@ -2,6 +2,7 @@
 
 use ackclock_core::{SackBlock, SackList};
 
+use super::queues::Run;
 use super::{Receiver, NUM_SACKS};
 use crate::config::DelayedAck;
 
@@ -16,28 +17,37 @@ impl Receiver {
     /// If ranges meet, or are not those that the bytes were counted for.
     pub fn recount(&self) {
         let held = &self.out_of_order;
-        assert!(held.iter().all(|r| self.rcv_nxt < r.0 && r.0 < r.1), "{held:?} beyond {}", self.rcv_nxt);
-        assert!(held.windows(2).all(|w| w[0].1 < w[1].0), "{held:?}");
-        assert_eq!(self.gathered, held.iter().map(|r| r.1 - r.0).sum::<u64>());
+        assert!(
+            held.iter().all(|r| self.rcv_nxt < r.start && r.start < r.end),
+            "{held:?} beyond {}",
+            self.rcv_nxt
+        );
+        assert!(held.windows(2).all(|w| w[0].end < w[1].start), "{held:?}");
+        assert_eq!(self.gathered, held.iter().map(|r| r.memory).sum::<u64>());
+        assert!(self.explicit_reads || self.waiting.memory == 0);
     }
 
     /// Bytes from rcv_nxt to the end of what arrived out of order.
     pub(super) fn beyond(&self) -> u64 {
-        self.out_of_order.last().map_or(0, |r| r.1 - self.rcv_nxt)
+        self.out_of_order.last().map_or(0, |r| r.end - self.rcv_nxt)
     }
 
     pub(super) fn close_gaps(&mut self) {
         let mut filled = 0;
         let arrived = self.rcv_nxt;
-        while let Some(&(start, end)) = self.out_of_order.get(filled) {
+        while let Some(&run) = self.out_of_order.get(filled) {
+            let Run { start, end, .. } = run;
             if start > self.rcv_nxt {
                 break;
             }
             if start < arrived && self.dsack.is_none() && self.reports() {
                 self.dsack = Some((start, end.min(arrived))); // it came a second time (Linux `tcp_ofo_queue`)
             }
+            if self.explicit_reads {
+                self.enqueue_run(run, self.rcv_nxt);
+            }
             self.rcv_nxt = self.rcv_nxt.max(end);
-            self.gathered -= end - start;
+            self.gathered -= run.memory;
             filled += 1;
         }
         self.out_of_order.drain(..filled);
@@ -49,25 +59,40 @@ impl Receiver {
     }
 
     pub(super) fn insert(&mut self, start: u64, end: u64) {
-        let i = self.out_of_order.partition_point(|r| r.1 < start);
+        let i = self.out_of_order.partition_point(|r| r.end < start);
         let mut j = i;
-        let (mut s, mut e) = (start, end);
-        while j < self.out_of_order.len() && self.out_of_order[j].0 <= end {
-            let known = self.out_of_order[j];
-            if known.0 <= start && end <= known.1 {
+        let len = (end - start) as u32;
+        let before = self.out_of_order.get(i).filter(|r| r.end == start && len <= r.room);
+        let (memory, packets, room) = match before {
+            Some(run) => (0, 0, run.room - len), // copied behind the last packet
+            None => (self.window.packet_memory(len), 1, self.window.room_behind(len)),
+        };
+        let mut run = Run { start, end, memory, packets, room };
+        while let Some(known) = self.out_of_order.get(j).copied().filter(|r| r.start <= end) {
+            if known.start <= start && end <= known.end {
                 self.dsack = self.reports().then_some((start, end));
                 self.now = true;
             }
-            s = s.min(known.0);
-            e = e.max(known.1);
-            self.gathered -= known.1 - known.0;
+            // Of what came a second time one copy is kept.
+            let twice = known.end.min(end).saturating_sub(known.start.max(start));
+            if twice > 0 {
+                run.memory = run.memory.saturating_sub(memory * twice / len as u64);
+                run.packets = run.packets.saturating_sub((twice == len as u64) as u32);
+            }
+            if known.end > end {
+                run.room = known.room;
+            }
+            (run.memory, run.packets) = (run.memory + known.memory, run.packets + known.packets);
+            (run.start, run.end) = (run.start.min(known.start), run.end.max(known.end));
+            self.gathered -= known.memory;
             j += 1;
         }
-        self.gathered += e - s;
+        self.gathered += run.memory;
+        let (s, e) = (run.start, run.end);
         if (i, j) == (i, i + 1) {
-            self.out_of_order[i] = (s, e); // the common case: the run grows
+            self.out_of_order[i] = run; // the common case: the run grows
         } else {
-            self.out_of_order.splice(i..j, [(s, e)]);
+            self.out_of_order.splice(i..j, [run]);
         }
         self.report(start, end, (s, e));
     }

@@ -85,9 +85,7 @@ impl Sender {
     /// Segment `n` is about to be sent again, `alone` or with what follows it: what left as one packet and was lost
     /// leaves as one packet again (Linux `tcp_xmit_retransmit_queue`, `__tcp_retransmit_skb`).
     pub(super) fn begin_retransmission(&mut self, n: u64, alone: bool) {
-        if self.board.get(n).start() < self.snd_una {
-            self.board.trim(n, self.snd_una);
-        }
+        self.trim(n);
         let start = self.board.get(n).start();
         let Some(queue) = self.queue.as_ref().filter(|q| !q.continues_at(start)) else { return };
         let together = queue.sent_in(start);
@@ -113,6 +111,13 @@ impl Sender {
         let packet = queue.sent_in(head.start());
         if packet > head.end || (popped && queue.sent_in(head.start() - 1) == packet) {
             self.board.trim(self.board.first, self.snd_una);
+        }
+    }
+
+    /// What was acknowledged of segment `n` does not leave again.
+    pub(super) fn trim(&mut self, n: u64) {
+        if self.board.packets_out() > 0 && self.board.get(n).start() < self.snd_una {
+            self.board.trim(n, self.snd_una);
         }
     }
 

@@ -23,6 +23,7 @@ impl Sender {
         if !self.sack {
             self.board.set_emulated_sacked(0);
         }
+        self.trim(self.board.first);
         let pieces = self.board.cut_to(smss);
         for n in pieces {
             if !self.board.get(n).is(SACKED) {

@@ -71,7 +71,6 @@ impl Ends {
         let mut packet = vec![0; OFFLOAD];
         if let Some(size) = gro.filter(|size| p.seq.len > *size) {
             packet[1] = if self.v6 { 4 } else { 1 }; // VIRTIO_NET_HDR_GSO_TCPV6, _TCPV4
-            packet[2..4].copy_from_slice(&((ip.len() + header) as u16).to_ne_bytes());
             packet[4..6].copy_from_slice(&size.to_ne_bytes());
         }
         packet.extend(ip);

@@ -159,6 +159,12 @@ impl Host {
         }
     }
 
+    /// What the receive buffer takes if so much is asked for (Linux `__sock_set_rcvbuf`: twice that, at least SOCK_MIN_RCVBUF).
+    pub fn receive_limit(&self, asked: u64) -> u64 {
+        const LEAST: u64 = 2_304;
+        (2 * asked.min(self.setup.sysctls.rmem_max)).max(LEAST)
+    }
+
     /// Constants of a connection of this socket.
     pub fn config(
         &self,
@@ -181,7 +187,7 @@ impl Host {
         let Some(rule) = rule else { return unsupported(line, format!("recovery rule '{}'", s.recovery)) };
         let advmss = self.advmss(socket);
         let buffer = match socket.receive_buffer {
-            Some(asked) => asked.min(s.rmem_max),
+            Some(asked) => self.receive_limit(asked) / 2,
             None => s.tcp_rmem[1] / 2, // window from buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
         };
         let mss = (advmss - 12 * timestamps as u32).max(1) as u64;
@@ -231,6 +237,7 @@ impl Host {
                 Some(_) => 2 * buffer,
                 None => s.tcp_rmem[2].max(2 * buffer),
             },
+            shrink_window: s.tcp_shrink_window > 0,
             pacing: Pacing {
                 on: self.setup.qdisc == Qdisc::Fq || socket.max_pacing_rate.is_some(),
                 initial_window: false,
@@ -284,7 +291,6 @@ fn not_modelled(setup: &Setup) -> Option<String> {
         ("tcp_mtu_probing", s.tcp_mtu_probing, k.tcp_mtu_probing),
         ("tcp_pingpong_thresh", s.tcp_pingpong_thresh, k.tcp_pingpong_thresh),
         ("tcp_recovery", s.tcp_recovery, k.tcp_recovery),
-        ("tcp_shrink_window", s.tcp_shrink_window, k.tcp_shrink_window),
         ("tcp_thin_linear_timeouts", s.tcp_thin_linear_timeouts, k.tcp_thin_linear_timeouts),
     ];
     if let Some((name, value, _)) = fixed.iter().find(|(_, value, wanted)| value != wanted) {

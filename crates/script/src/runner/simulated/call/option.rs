@@ -126,7 +126,13 @@ impl Simulated<'_> {
                     self.stack.act(|conn| conn.set_send_buffer(limit));
                 }
             }
-            ("SO_RCVBUF", Some(n), _) if n >= 0 && !live => socket.options.receive_buffer = Some(n as u64),
+            ("SO_RCVBUF", Some(n), _) if n >= 0 => {
+                socket.options.receive_buffer = Some(n as u64);
+                let memory = self.stack.host.receive_limit(n as u64);
+                if live {
+                    self.stack.act(|conn| conn.set_receive_buffer(memory));
+                }
+            }
             ("SO_MAX_PACING_RATE", Some(n), _) => {
                 let most = match n as u32 {
                     u32::MAX => u64::MAX, // four bytes of ones: no limit

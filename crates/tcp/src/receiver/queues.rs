@@ -1,0 +1,229 @@
+//! The memory of what waits, in order for the application or out of order for what is missing, and what happens when there is
+//! no more: the buffer grows while it may, badly filled packets are copied together, what lies furthest ahead is thrown away,
+//! and at last what arrives (Linux `tcp_try_rmem_schedule`, `tcp_prune_queue`, `tcp_collapse`, `tcp_prune_ofo_queue`).
+//!
+//! Differs: packets out of order that follow one another are taken to be of one size; and Linux's fast path, which asks for no
+//! memory while some of a page is left, is not here.
+
+use std::collections::VecDeque;
+
+use ackclock_core::Segment;
+
+use super::Receiver;
+use crate::config::DelayedAck;
+use crate::memory::{self, Share};
+
+/// Packets that arrived out of order and follow one another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub start: u64,
+    pub end: u64,
+    /// Memory they take.
+    pub memory: u64,
+    pub packets: u32,
+    /// Bytes that may be copied behind the last one.
+    pub room: u32,
+}
+
+impl Run {
+    fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Length and memory of one of its packets.
+    fn packet(&self) -> (u64, u64) {
+        let packets = self.packets.max(1) as u64;
+        (self.bytes().div_ceil(packets), self.memory / packets)
+    }
+}
+
+/// A packet in order.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    start: u64,
+    end: u64,
+    memory: u64,
+    /// Bytes that may be copied behind its own.
+    room: u32,
+}
+
+impl Packet {
+    fn is_bloated(&self, share: Share) -> bool {
+        share.window(self.memory) > self.end - self.start
+    }
+}
+
+/// What the application has not read: the queue of a receiver whose reads are calls.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    packets: VecDeque<Packet>,
+    /// Memory they take.
+    pub memory: u64,
+}
+
+impl Waiting {
+    /// Bytes up to `end` join the queue in a packet of so much memory; few go into the last one if that has `room` (Linux
+    /// `tcp_try_coalesce`).
+    fn push(&mut self, start: u64, end: u64, memory: u64, room: u32) {
+        if let Some(last) = self.packets.back_mut() {
+            if end - start <= last.room as u64 {
+                last.end = end;
+                last.room -= (end - start) as u32;
+                return;
+            }
+        }
+        self.memory += memory;
+        self.packets.push_back(Packet { start, end, memory, room });
+    }
+
+    /// The application has read up to `read`.
+    pub fn release(&mut self, read: u64) {
+        while let Some(first) = self.packets.front().filter(|p| p.end <= read) {
+            self.memory -= first.memory;
+            self.packets.pop_front();
+        }
+    }
+
+    /// From the first packet on that is badly filled or read in part, all is copied together (Linux `tcp_collapse`).
+    fn collapse(&mut self, share: Share, read: u64) {
+        let from = self.packets.iter().position(|p| p.start < read || p.is_bloated(share));
+        let Some(from) = from else { return };
+        let end = self.packets.back().map_or(read, |p| p.end);
+        let mut start = self.packets[from].start.max(read);
+        for old in self.packets.drain(from..) {
+            self.memory -= old.memory;
+        }
+        while start < end {
+            let len = (end - start).min(memory::COPY);
+            let taken = memory::copied_together(len);
+            self.memory += taken;
+            let room = memory::room_behind_copies(len);
+            self.packets.push_back(Packet { start, end: start + len, memory: taken, room });
+            start += len;
+        }
+    }
+}
+
+impl Receiver {
+    /// The segment is next in order and waits for a read.
+    #[cold]
+    pub(super) fn enqueue(&mut self, seg: &Segment) {
+        let end = seg.seq + seg.len as u64;
+        if end > self.rcv_nxt {
+            let (memory, room) = (self.window.packet_memory(seg.len), self.window.room_behind(seg.len));
+            self.waiting.push(self.rcv_nxt, end, memory, room);
+        }
+    }
+
+    /// Whether window and memory allow a segment that brings something new (Linux `tcp_data_queue`). What lies outside the window
+    /// of now is answered, and so is what comes in order and finds no memory, with a window of zero; what comes out of
+    /// order and finds none is not.
+    #[cold]
+    pub(super) fn is_taken(&mut self, seg: &Segment) -> bool {
+        let window = self.window.right_edge().saturating_sub(self.rcv_nxt);
+        let in_order = seg.seq <= self.rcv_nxt;
+        let bare_fin = seg.len == 0 && seg.seq == self.rcv_nxt;
+        if in_order && seg.seq < self.rcv_nxt && self.reports() {
+            self.dsack = Some((seg.seq, self.rcv_nxt));
+        }
+        if (in_order && window == 0 && !bare_fin) || (!in_order && seg.seq >= self.rcv_nxt + window) {
+            self.enter_quickack();
+            self.pending = true;
+            self.now |= self.mode != DelayedAck::Linux;
+            return false;
+        }
+        let waiting = self.received() - self.taken_at_once();
+        if self.make_room(seg.seq, waiting) {
+            return true;
+        }
+        if in_order {
+            (self.no_memory, self.pending, self.now) = (true, true, true);
+            return waiting == 0 || seg.len == 0; // with nothing to read, the reader waits for this
+        }
+        false
+    }
+
+    /// What waited out of order is in order from `start` on, and waits for a read.
+    #[cold]
+    pub(super) fn enqueue_run(&mut self, run: Run, mut start: u64) {
+        let (len, memory) = run.packet();
+        while start < run.end {
+            let end = run.end.min(start + len);
+            let room = if end == run.end { run.room } else { 0 };
+            self.waiting.push(start, end, memory, room);
+            start = end;
+        }
+    }
+
+    /// A packet arrives at `seq` while `waiting` bytes in order and others are kept. Whether there is room for it, which may have
+    /// to be made.
+    fn make_room(&mut self, seq: u64, waiting: u64) -> bool {
+        if !self.window.overflows(self.memory(waiting)) {
+            return true;
+        }
+        self.quick = 0;
+        if !self.window.fits(self.memory(waiting)) {
+            self.collapse();
+        }
+        if !self.window.fits(self.memory(waiting)) {
+            self.throw_away(seq, waiting);
+        }
+        let taken = self.memory(waiting);
+        self.window.hold(taken, self.rcv_nxt);
+        self.window.fits(taken)
+    }
+
+    fn collapse(&mut self) {
+        let share = self.window.share();
+        let (mut tiny, most) = (0, self.window.eighth());
+        for run in &mut self.out_of_order {
+            if run.packets <= 1 && run.bytes() < memory::COPY {
+                tiny += run.memory;
+                if tiny > most {
+                    break;
+                }
+                continue;
+            }
+            let (len, each) = run.packet();
+            if share.window(each) > len {
+                self.gathered -= run.memory;
+                run.memory = memory::copied_together(run.bytes());
+                run.packets = run.bytes().div_ceil(memory::COPY) as u32;
+                run.room = memory::room_behind_copies(run.bytes());
+                self.gathered += run.memory;
+            }
+        }
+        self.waiting.collapse(share, 1 + self.read);
+    }
+
+    /// The highest packets go first, an eighth of the buffer at a time, until there is room; none before the one that arrives. What
+    /// was reported of all others is reported no more (Linux `tcp_prune_ofo_queue`).
+    fn throw_away(&mut self, seq: u64, waiting: u64) {
+        let mut goal = self.window.eighth() as i64;
+        let mut pruned = false;
+        while let Some(last) = self.out_of_order.last_mut() {
+            let (len, each) = last.packet();
+            let start = last.end.saturating_sub(len).max(last.start);
+            if seq > start {
+                break;
+            }
+            let freed = if start == last.start { last.memory } else { each };
+            (last.end, last.memory, last.packets) = (start, last.memory - freed, last.packets - 1);
+            if last.start == last.end {
+                self.out_of_order.pop();
+            }
+            self.gathered -= freed;
+            goal -= freed as i64;
+            pruned = true;
+            if self.out_of_order.is_empty() || goal <= 0 {
+                if self.window.fits(self.memory(waiting)) {
+                    break;
+                }
+                goal = self.window.eighth() as i64;
+            }
+        }
+        if pruned {
+            self.sacks.clear();
+        }
+    }
+}
