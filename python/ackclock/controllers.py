@@ -62,6 +62,7 @@ class Controller:
     wants_rate: bool = False
     wants_pacing: bool = False
     wants_exact_ecn: bool = False
+    wants_l4s: bool = False
     every: int | str = 1
     variables: tuple[str, ...] = ()
 

@@ -155,6 +155,8 @@ pub struct Needs {
     pub pacing: bool,
     /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     pub exact_ecn: bool,
+    /// It asks for accurate ECN (RFC 9768), which gives exact marks, too, and its packets carry ECT(1) (RFC 9331).
+    pub l4s: bool,
     /// It draws random numbers.
     pub seed: bool,
     /// It comes with HyStart, unless the stack says which slow start it is to have.

@@ -2,6 +2,7 @@
 //! crates exchange: packets with the headers of TCP and of datagrams, the trace, the options of controllers. It holds
 //! their fields and no behaviour: no I/O, no clock, no protocol, no network element.
 
+pub mod accecn;
 pub mod datagram;
 pub mod digest;
 pub mod distribution;
@@ -15,6 +16,7 @@ pub mod time;
 pub mod trace;
 pub mod units;
 
+pub use accecn::AccEcnOption;
 pub use datagram::{Datagram, DatagramEndpoint};
 pub use digest::Digest;
 pub use distribution::Distribution;

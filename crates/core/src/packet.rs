@@ -3,6 +3,7 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
+use crate::accecn::AccEcnOption;
 use crate::datagram::Datagram;
 
 /// Number of a flow in the run.
@@ -10,9 +11,9 @@ pub type FlowId = u32;
 
 /// TCP header flags, with the bit values of the header.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Flags(pub u8);
+pub struct Flags(pub u16);
 
-#[allow(missing_docs, reason = "the control bits of RFC 9293 §3.1 and RFC 3168 §6.1, by name")]
+#[allow(missing_docs, reason = "the control bits of RFC 9293 §3.1, RFC 3168 §6.1 and RFC 9768 §3, by name")]
 impl Flags {
     pub const FIN: Flags = Flags(0x01);
     pub const SYN: Flags = Flags(0x02);
@@ -22,6 +23,7 @@ impl Flags {
     pub const URG: Flags = Flags(0x20);
     pub const ECE: Flags = Flags(0x40);
     pub const CWR: Flags = Flags(0x80);
+    pub const AE: Flags = Flags(0x100);
 
     /// Whether any flag of `other` is set.
     #[inline]
@@ -70,6 +72,10 @@ impl SackList {
             self.len += 1;
         }
     }
+    /// Leave out all blocks but the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len as u8);
+    }
     /// Whether there is no block.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -109,6 +115,8 @@ pub struct Segment {
     pub has_ts: bool,
     /// Options of a SYN; meaningful with the SYN flag.
     pub syn: SynOptions,
+    /// AccECN option.
+    pub accecn: AccEcnOption,
 }
 
 /// Options that travel on SYN and SYN-ACK only.
@@ -128,10 +136,14 @@ impl Segment {
     pub fn option_bytes(&self) -> u32 {
         if self.flags.has(Flags::SYN) {
             // mss 4, SACK permitted 2 + timestamps 10 (or padding), nop + wscale 4
-            return 4 + if self.has_ts { 12 } else { 4 * self.syn.sack_permitted as u32 } + 4;
+            let ts = if self.has_ts { 12 } else { 4 * self.syn.sack_permitted as u32 };
+            return 4 + ts + 4 + self.accecn.padded(false);
         }
         let ts = if self.has_ts { 12 } else { 0 };
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() as u32 };
+        if self.accecn.is_some() {
+            return ts + sack + self.accecn.padded(!self.sack.is_empty());
+        }
         ts + sack
     }
 

@@ -174,7 +174,7 @@ impl End {
         let kind = draw.byte();
         let flags = match kind % 4 {
             0..=2 => Flags::ACK,
-            _ => Flags(draw.byte() & !Flags::URG.0),
+            _ => Flags(u16::from(draw.byte()) & !Flags::URG.0),
         };
         let seq = if kind & 4 != 0 { near(rcv, draw.number(1000)) } else { rcv };
         let ack = match kind >> 3 & 3 {

@@ -402,6 +402,7 @@ impl PyController {
             rate: flag("wants_rate")?,
             pacing: flag("wants_pacing")?,
             exact_ecn: flag("wants_exact_ecn")?,
+            l4s: flag("wants_l4s")?,
             vars: match bound.getattr_opt("variables")? {
                 Some(names) => intern(names.extract()?)?,
                 None => &[],

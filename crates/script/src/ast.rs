@@ -1,7 +1,7 @@
 //! What a packet script says. Numbers are as written: sequence numbers 32 bits wide, windows the raw 16 bits of the
 //! header, times as distances from the start or from the event before. What is relative to what is the player's task.
 
-use ackclock_core::{Flags, Span};
+use ackclock_core::{AccEcnOption, Flags, Span};
 
 use crate::error::Pos;
 
@@ -151,12 +151,17 @@ pub struct SeqRange {
 /// Header flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpFlags {
-    /// The eight flags of RFC 9293; ECE and CWR are compared only without `ace`.
+    /// The eight flags of RFC 9293 and AE (RFC 9768); AE, CWR and ECE are compared only without `ace`.
     pub bits: Flags,
-    /// The AE flag of AccECN (RFC 9768), compared only without `ace`.
-    pub ae: bool,
     /// AE, CWR and ECE as one number, the ACE field of AccECN.
     pub ace: Option<u8>,
+}
+
+impl TcpFlags {
+    /// The flags of the header.
+    pub fn header(&self) -> Flags {
+        self.ace.map_or(self.bits, |ace| self.bits.with_ace(ace))
+    }
 }
 
 /// Options of a segment.
@@ -197,21 +202,8 @@ pub enum TcpOption {
         cookie: Vec<u8>,
     },
     Md5([u8; 16]),
-    /// `ECN`: the AccECN option (RFC 9768 §3.2.3).
-    AccEcn(AccEcn),
-}
-
-/// Byte counters of the AccECN option, 24 bits each; a shorter option leaves out the last ones.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AccEcn {
-    /// Whether `e1b` leads (option kind 174) or `e0b` (172).
-    pub e1b_first: bool,
-    /// The leading one.
-    pub first: u32,
-    /// CE bytes.
-    pub ceb: Option<u32>,
-    /// The other ECT counter.
-    pub last: Option<u32>,
+    /// `ECN`: the AccECN option.
+    AccEcn(AccEcnOption),
 }
 
 impl TcpOption {
@@ -226,7 +218,7 @@ impl TcpOption {
             TcpOption::Timestamps { .. } => 10,
             TcpOption::FastOpen { experimental, cookie } => 2 + 2 * *experimental as usize + cookie.len(),
             TcpOption::Md5(_) => 18,
-            TcpOption::AccEcn(a) => 5 + 3 * (a.ceb.is_some() as usize + a.last.is_some() as usize),
+            TcpOption::AccEcn(a) => a.bytes() as usize,
         }
     }
 }

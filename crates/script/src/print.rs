@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
+use ackclock_core::packet::Ecn;
 use ackclock_core::Flags;
 
 use crate::ast::*;
@@ -129,7 +130,8 @@ impl Display for SeqRange {
 
 impl Display for TcpFlags {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        const LETTERS: [(Flags, char); 8] = [
+        const LETTERS: [(Flags, char); 9] = [
+            (Flags::AE, 'A'),
             (Flags::FIN, 'F'),
             (Flags::SYN, 'S'),
             (Flags::RST, 'R'),
@@ -141,9 +143,6 @@ impl Display for TcpFlags {
         ];
         if *self == TcpFlags::default() {
             return f.write_char('-');
-        }
-        if self.ae {
-            f.write_char('A')?;
         }
         for (_, letter) in LETTERS.iter().filter(|(flag, _)| self.bits.has(*flag)) {
             f.write_char(*letter)?;
@@ -191,16 +190,16 @@ impl Display for TcpOption {
                 f.write_str("md5")?;
                 hex(f, digest)
             }
-            TcpOption::AccEcn(a) => {
-                let (lead, trail) = if a.e1b_first { ("e1b", "e0b") } else { ("e0b", "e1b") };
-                write!(f, "ECN {lead} {}", a.first)?;
-                if let Some(ceb) = a.ceb {
-                    write!(f, " ceb {ceb}")?;
-                }
-                if let Some(last) = a.last {
-                    write!(f, " {trail} {last}")?;
-                }
-                Ok(())
+            TcpOption::AccEcn(option) => {
+                f.write_str("ECN")?;
+                option.by_mark().try_for_each(|(mark, counter)| {
+                    let name = match mark {
+                        Ecn::Ect1 => "e1b",
+                        Ecn::Ect0 => "e0b",
+                        _ => "ceb",
+                    };
+                    write!(f, " {name} {counter}")
+                })
             }
         }
     }

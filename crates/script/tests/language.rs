@@ -1,6 +1,6 @@
 //! Every construct of the language is read, and every script that is printed reads as the same script.
 
-use ackclock_core::Span;
+use ackclock_core::{Flags, Span};
 use ackclock_script::ast::*;
 use ackclock_script::{parse, Error, Limits, Options, Pos, Setup};
 
@@ -98,7 +98,7 @@ fn flags_in_any_order_and_the_ace_digit() {
     for (text, ace) in [(".5", 5), ("P5.", 5), ("F.0", 0), ("S7", 7), ("3", 3)] {
         assert_eq!(flags(text).ace, Some(ace), "{text}");
     }
-    assert!(flags("A.").ae && !flags(".").ae);
+    assert!(flags("A.").bits.has(Flags::AE) && !flags(".").bits.has(Flags::AE));
     for bad in ["PP", ".8", ".55", "E5.", "W.1", "A2", "-."] {
         let error = second(&format!("+0 > {bad} 1:1(0)")).unwrap_err();
         assert!(matches!(error, Error::Value { .. }), "{bad}: {error}");

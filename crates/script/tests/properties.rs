@@ -1,6 +1,6 @@
 //! Whatever the text: an answer, never a panic; and whatever the script: printed and read again it is the same.
 
-use ackclock_core::{Flags, Span};
+use ackclock_core::{AccEcnOption, Flags, Span};
 use ackclock_script::ast::*;
 use ackclock_script::{parse, Limits, Options, Pos, Setup};
 use proptest::collection::vec;
@@ -297,9 +297,9 @@ fn seq_range() -> impl Strategy<Value = SeqRange> {
 }
 
 fn flags() -> impl Strategy<Value = TcpFlags> {
-    (any::<u8>(), any::<bool>(), option::of(0..8u8)).prop_map(|(bits, ae, ace)| match ace {
-        Some(_) => TcpFlags { bits: Flags(bits & 0x3f), ae: false, ace },
-        None => TcpFlags { bits: Flags(bits), ae, ace },
+    (0..0x200u16, option::of(0..8u8)).prop_map(|(bits, ace)| match ace {
+        Some(_) => TcpFlags { bits: Flags(bits & 0x3f), ace },
+        None => TcpFlags { bits: Flags(bits), ace },
     })
 }
 
@@ -317,7 +317,6 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
 }
 
 fn tcp_option() -> impl Strategy<Value = TcpOption> {
-    let acc_ecn = (any::<bool>(), 0..1u32 << 24, option::of((0..1u32 << 24, option::of(0..1u32 << 24))));
     prop_oneof![
         Just(TcpOption::Nop),
         Just(TcpOption::Eol),
@@ -329,12 +328,8 @@ fn tcp_option() -> impl Strategy<Value = TcpOption> {
         (any::<bool>(), vec(any::<u8>(), 0..17))
             .prop_map(|(experimental, cookie)| TcpOption::FastOpen { experimental, cookie }),
         any::<[u8; 16]>().prop_map(TcpOption::Md5),
-        acc_ecn.prop_map(|(e1b_first, first, rest)| TcpOption::AccEcn(AccEcn {
-            e1b_first,
-            first,
-            ceb: rest.map(|r| r.0),
-            last: rest.and_then(|r| r.1),
-        })),
+        (any::<bool>(), vec(0..1u32 << 24, 1..4))
+            .prop_map(|(order1, counters)| TcpOption::AccEcn(AccEcnOption::new(order1, &counters))),
     ]
 }
 

@@ -265,7 +265,7 @@ fn tcp(out: &mut Vec<u8>, captured: &Captured, seg: &Segment, window: u16, from:
     out.extend(to.port.to_be_bytes());
     out.extend(own_isn.wrapping_add(seg.seq as u32).to_be_bytes());
     out.extend(ack.to_be_bytes());
-    out.extend([header_words << 4, seg.flags.0]);
+    out.extend([header_words << 4 | (seg.flags.0 >> 8) as u8, seg.flags.0 as u8]);
     out.extend(window.to_be_bytes());
     out.extend([0; 4]); // checksum, urgent pointer
     tcp_options(out, seg, ack);
@@ -285,21 +285,29 @@ fn tcp_options(out: &mut Vec<u8>, seg: &Segment, ack: u32) {
         out.extend(seg.syn.mss.to_be_bytes());
     }
     let sack_permitted = syn && seg.syn.sack_permitted;
-    if sack_permitted != seg.has_ts {
-        out.extend([NOP, NOP]); // together they fill three words, alone they need padding
-    }
-    if sack_permitted {
-        out.extend([OPT_SACK_PERMITTED, 2]);
-    }
     if seg.has_ts {
+        match sack_permitted {
+            true => out.extend([OPT_SACK_PERMITTED, 2]), // together they fill three words, alone they need padding
+            false => out.extend([NOP, NOP]),
+        }
         out.extend([OPT_TIMESTAMPS, 10]);
         out.extend(seg.ts_val.to_be_bytes());
         out.extend(seg.ts_ecr.to_be_bytes());
     }
+    let (bytes, padded) = (seg.accecn.bytes(), seg.accecn.padded(!syn && !seg.sack.is_empty()));
+    if seg.accecn.is_some() {
+        out.extend([if seg.accecn.order1() { OPT_ACCECN_1 } else { OPT_ACCECN_0 }, bytes as u8]);
+        seg.accecn.counters().for_each(|counter| out.extend(&counter.to_be_bytes()[1..]));
+        out.extend((bytes..padded).map(|_| NOP));
+    }
+    if sack_permitted && !seg.has_ts {
+        out.extend([NOP, NOP, OPT_SACK_PERMITTED, 2]);
+    }
     if syn {
         out.extend([NOP, OPT_WINDOW_SCALE, 3, seg.syn.wscale]);
     } else if !seg.sack.is_empty() {
-        out.extend([NOP, NOP, OPT_SACK, 2 + 8 * seg.sack.len() as u8]);
+        out.extend((bytes.saturating_sub(padded)..2).map(|_| NOP)); // where the option has not taken their place
+        out.extend([OPT_SACK, 2 + 8 * seg.sack.len() as u8]);
         for edge in seg.sack.as_slice().iter().flat_map(|block| [block.start, block.end]) {
             out.extend(ack.wrapping_add(edge as u32).to_be_bytes());
         }
@@ -354,6 +362,8 @@ const OPT_MSS: u8 = 2;
 const OPT_WINDOW_SCALE: u8 = 3;
 const OPT_SACK_PERMITTED: u8 = 4;
 const OPT_SACK: u8 = 5;
+const OPT_ACCECN_0: u8 = 172;
+const OPT_ACCECN_1: u8 = 174;
 const OPT_TIMESTAMPS: u8 = 8;
 
 /// 2^64 over the golden ratio, odd: Fibonacci hashing.

@@ -99,9 +99,11 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     }
     config.ecn = match stack.ecn {
         Some(ecn) => ecn,
+        None if config.controller.needs().l4s => EcnUse::AccEcn,
         None if config.controller.needs().exact_ecn => EcnUse::Ask,
         None => config.ecn,
     };
+    config.ect1 = stack.ect1.unwrap_or(config.controller.needs().l4s);
     Ok(config)
 }
 

@@ -124,9 +124,15 @@ stack! {
     /// How a connection grows until it knows the path, beside any controller that begins with slow start; absent: as the
     /// controller does ("hystart" for cubic, "classic" for the others).
     slow_start: SlowStartConfig = Takes::OneOf(SlowStartConfig::FAMILY) => |config, rule| config.slow_start = Some(rule);
-    /// Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller
-    /// want it.
+    /// Explicit congestion notification (RFC 3168): never, if the peer asks, or ask for it; "accecn" asks for accurate ECN (RFC
+    /// 9768), "accecn-accept" and "accecn-ask" agree to it and ask for none or for that of RFC 3168; absent: as the profile and
+    /// the controller want it.
     ecn: EcnUse = EcnUse::TAKES;
+    /// ECN-capable packets carry ECT(1), the mark of L4S (RFC 9331), and not ECT(0); absent: as the controller wants it.
+    ect1: bool = FLAG;
+    /// The option of accurate ECN: 0 never, 1 where it tells something new, 2 always if the path lets it through, 3 always (Linux
+    /// `tcp_ecn_option`).
+    accecn_option: u32 = Takes::Whole(0, 3) => |config, option| config.accecn.option = option as u8;
     /// Ticks of the kernel's clock per second.
     hz: u32 = Takes::Whole(1, 1_000_000) => |config, hz| config.hz = hz;
     /// Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later.

@@ -55,7 +55,7 @@ pub enum EarlyRetransmit {
 
 choice! { EarlyRetransmit: Off "off", Rfc5827 "rfc5827", Delayed "delayed" }
 
-/// What an endpoint does with explicit congestion notification (RFC 3168; Linux `tcp_ecn`).
+/// What an endpoint does with explicit congestion notification (RFC 3168, RFC 9768; Linux `tcp_ecn`, 0 to 5 in another order).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnUse {
     /// Nothing.
@@ -64,9 +64,38 @@ pub enum EcnUse {
     Accept,
     /// Asks, and agrees.
     Ask,
+    /// Asks for accurate ECN, and agrees to what the peer asks for.
+    AccEcn,
+    /// Agrees to accurate ECN, and asks for none.
+    AccEcnAccept,
+    /// Agrees to accurate ECN, and asks for that of RFC 3168.
+    AccEcnAsk,
 }
 
-choice! { EcnUse: Off "off", Accept "accept", Ask "ask" }
+choice! { EcnUse: Off "off", Accept "accept", Ask "ask", AccEcn "accecn", AccEcnAccept "accecn-accept", AccEcnAsk "accecn-ask" }
+
+impl EcnUse {
+    /// Agrees to that of RFC 3168.
+    pub fn accepts(self) -> bool {
+        self != EcnUse::Off
+    }
+
+    /// Agrees to that of RFC 9768.
+    pub fn accepts_accurate(self) -> bool {
+        matches!(self, EcnUse::AccEcn | EcnUse::AccEcnAccept | EcnUse::AccEcnAsk)
+    }
+}
+
+/// How accurate ECN is carried out (Linux `tcp_ecn_option`, `tcp_ecn_option_beacon`, `tcp_ecn_fallback`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AccEcnRules {
+    /// The option: 0 never, 1 where it tells something new, 2 always if the path lets it through, 3 always.
+    pub option: u8,
+    /// How often at least in a round trip; 0: no matter.
+    pub beacon: u8,
+    /// What the peer says of a SYN's mark is checked.
+    pub fallback: bool,
+}
 
 /// How far an ordinary timer is rounded; `ticks.rs` does it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -267,8 +296,12 @@ pub struct Config {
     pub whole_window: bool,
     /// Duplicates are reported (RFC 2883).
     pub dsack: bool,
-    /// Use of ECN (RFC 3168).
+    /// Use of ECN.
     pub ecn: EcnUse,
+    /// How, if it is accurate.
+    pub accecn: AccEcnRules,
+    /// ECN-capable packets carry ECT(1) (RFC 9331) and not ECT(0).
+    pub ect1: bool,
     /// Whether and how segments are paced.
     pub pacing: Pacing,
     /// Segments are checked as a peer's are who may send anything (RFC 5961), answers to those without payload at least
@@ -417,6 +450,8 @@ impl Config {
             whole_window: false,
             dsack: false,
             ecn: EcnUse::Off,
+            accecn: AccEcnRules { option: 2, beacon: 3, fallback: true },
+            ect1: false,
             pacing: Pacing::OFF,
             validate: None,
             buffers: None,

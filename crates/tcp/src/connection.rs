@@ -2,6 +2,7 @@
 //! [`Receiver`](crate::receiver::Receiver). (RFC 9293; Linux where the profile says so.)
 
 mod application;
+mod ecn;
 mod handshake;
 mod queries;
 
@@ -17,8 +18,10 @@ use crate::receiver::Receiver;
 use crate::sender::{Leaving, Sender};
 use crate::ticks::Ticks;
 use crate::validity::Validity;
+use ecn::{Marks, Mode};
 
 pub(crate) use handshake::window_scale;
+pub use queries::AccurateMarks;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,8 +69,8 @@ pub struct Connection {
     pub(crate) closed_last: bool,
     /// An RST must leave.
     reset_due: bool,
-    /// ECN is asked for, or agreed on.
-    ecn: bool,
+    ecn: Mode,
+    marks: Marks,
 }
 
 impl Connection {
@@ -110,7 +113,13 @@ impl Connection {
             ack_first: false,
             closed_last: false,
             reset_due: false,
-            ecn: config.ecn == EcnUse::Ask && !responder,
+            ecn: match config.ecn {
+                _ if responder => Mode::Off,
+                EcnUse::AccEcn => Mode::Pending,
+                EcnUse::Ask | EcnUse::AccEcnAsk => Mode::Classic,
+                EcnUse::Off | EcnUse::Accept | EcnUse::AccEcnAccept => Mode::Off,
+            },
+            marks: Marks::default(),
             config: config.clone(),
         }
     }
@@ -125,17 +134,6 @@ impl Connection {
         self.sender.set_host_pacer(policy);
     }
 
-    /// ECN field of the IP packet that carries this segment (RFC 3168 §6.1: new data only; Linux under DCTCP: all data).
-    #[inline]
-    pub fn mark_of(&self, seg: &Segment) -> Ecn {
-        match self.sender.ecn.on
-            && seg.len > 0
-            && (seg.rexmit == 0 || self.config.controller.needs().exact_ecn)
-        {
-            true => Ecn::Ect0,
-            false => Ecn::NotEct,
-        }
-    }
     /// A segment arrived.
     #[inline(always)]
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
@@ -146,7 +144,7 @@ impl Connection {
             }
         }
         if self.state != State::Established || seg.flags.has(Flags::SYN) || seg.flags.has(Flags::RST) {
-            return self.on_packet_slow(now, seg);
+            return self.on_packet_slow(now, seg, ecn);
         }
         if self.validity.is_some() && !self.is_valid(now, seg) {
             return;
@@ -157,16 +155,13 @@ impl Connection {
         self.on_established(now, seg);
     }
 
-    #[cold]
-    fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
-        self.sender.ecn.echo = seg.flags.has(Flags::ECE);
-        self.receiver.on_marks(ecn == Ecn::Ce && seg.len > 0, seg.flags.has(Flags::CWR), seg.seq_len() > 0);
-    }
-
     #[inline(always)]
     fn on_established(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::ACK) {
             self.sender.hear(now, seg);
+            if self.sender.ecn.accurate && self.sender.looked_at_marks() {
+                self.receiver.look_at_waiting(seg.seq_len() > 0);
+            }
         }
         if seg.len > 0 || seg.flags.has(Flags::FIN) {
             let ts_now = self.sender.ts(now);
@@ -276,6 +271,9 @@ impl Connection {
         if self.state != State::Established {
             return self.poll_slow(now, seg);
         }
+        if self.sender.ecn.accurate {
+            self.fit_payload(now);
+        }
         if std::mem::take(&mut self.ack_first) {
             self.pure_ack(now, seg);
         } else if let Some(data) = self.sender.poll(now) {
@@ -308,7 +306,10 @@ impl Connection {
         let Leaving { seq, len, seg_no, rexmit, flags } = leaving;
         let ts_val = if self.has_ts { self.sender.ts(now) } else { 0 };
         *seg = Segment { seq, len, seg_no, rexmit, flags, ts_val, has_ts: self.has_ts, ..Segment::default() };
-        self.receiver.stamp(seg);
+        match self.sender.ecn.accurate {
+            true => self.stamp_accurately(now, seg),
+            false => self.receiver.stamp(seg),
+        }
     }
 
     #[inline]

@@ -19,10 +19,10 @@ mod ticks;
 mod validity;
 
 pub use config::{
-    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Pacing, RtoStyle, SendLimit,
-    Tso, Wheel, PROFILES,
+    AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Pacing, RtoStyle,
+    SendLimit, Tso, Wheel, PROFILES,
 };
-pub use connection::{Connection, State};
+pub use connection::{AccurateMarks, Connection, State};
 pub use info::{Info, SlowStartEnd, SlowStartExit, Stats, Times};
 pub use keepalive::KeepAlive;
 pub use ledger::Ledger;

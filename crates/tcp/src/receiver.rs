@@ -5,6 +5,7 @@
 //! block of the latest arrival first; DSACK: RFC 2883. The window grows by receive-buffer autotuning (`rwnd.rs`),
 //! and while it grows Linux acknowledges every segment: that is what makes its early ACK trains.
 
+mod accurate;
 mod acks;
 mod cheats;
 mod ecn;
@@ -19,6 +20,7 @@ use smallvec::SmallVec;
 use crate::config::{Config, DelayedAck};
 use crate::rwnd::{ReceiveWindow, FIRST_MSS};
 use crate::ticks::Ticks;
+pub(crate) use accurate::{first_option, Accurate};
 use acks::DELACK_MAX;
 use cheats::Split;
 use ecn::ExactEcho;
@@ -83,6 +85,8 @@ pub struct Receiver {
     /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
     pub echo_marks: bool,
     exact: Option<ExactEcho>,
+    /// Counts marks, where accurate ECN was agreed on.
+    pub(crate) accurate: Option<Box<Accurate>>,
     /// Cheats: ACKs in pieces, marks not echoed.
     split: Option<Split>,
     hides_marks: bool,
@@ -144,6 +148,7 @@ impl Receiver {
             split: Split::new(config.ack_splits),
             hides_marks: config.hide_marks,
             exact: config.controller.needs().exact_ecn.then(ExactEcho::default),
+            accurate: None,
             ato: Span::ZERO,
             last_data: Time::ZERO,
             quick: 0,

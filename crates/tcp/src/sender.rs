@@ -16,6 +16,7 @@
 //! | windows that are not filled; pacing; rates | `Usage`, `Pacer`, `DeliveryRate` | `validation.rs`, `pacing.rs`, `delivery.rs` |
 //! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
 
+mod accurate;
 mod chrono;
 mod control;
 mod delivery;
@@ -57,6 +58,7 @@ use crate::info::Stats;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 use crate::ticks::Ticks;
+use accurate::{Feedback, Progress};
 use delivery::DeliveryRate;
 use dupthresh::Dupthresh;
 use ecn::EcnSender;
@@ -185,6 +187,10 @@ pub struct Sender {
     frto: bool,
     /// Marks of congestion.
     pub ecn: EcnSender,
+    /// The peer's counters of them, where accurate ECN was agreed on.
+    pub(crate) feedback: Option<Box<Feedback>>,
+    /// Payload that its option takes of a segment, bytes.
+    option_room: u32,
 
     timer: Timer,
     loss_probe: LossProbe,
@@ -226,6 +232,8 @@ impl Sender {
             start_up: if needs.control { StartUp::Known } else { StartUp::Goes },
             cc: config.controller.make(),
             ecn: EcnSender::default(),
+            feedback: None,
+            option_room: 0,
             ca_state: CaState::Open,
             high_seq: 0,
             undo: Undo::default(),
@@ -330,17 +338,33 @@ impl Sender {
     }
 
     /// A segment acknowledges. With nothing outstanding, as in a receiver's half, there is nothing to learn but the window.
-    #[inline]
+    #[inline(always)]
     pub fn hear(&mut self, now: Time, seg: &Segment) {
         if self.board.packets_out() > 0 || seg.ack != self.snd_una || !seg.sack.is_empty() {
             return self.on_ack(now, seg);
         }
         self.take_window(seg.wnd);
+        if self.ecn.accurate {
+            self.hear_marks(seg, self.standing());
+        }
         if self.has_new_data() {
             self.intent.push();
         }
         if self.timer.waits_for(TimerKind::Probe) {
             self.on_probe_ack(now);
+        }
+    }
+
+    /// Where it stands before an ACK.
+    #[inline]
+    fn prior(&self) -> Prior {
+        Prior {
+            snd_una: self.snd_una,
+            delivered: self.delivered,
+            lost: self.lost,
+            outstanding: self.board.packets_out(),
+            pipe: self.board.pipe(),
+            cwnd: self.window.cwnd,
         }
     }
 
@@ -352,14 +376,7 @@ impl Sender {
             return; // acknowledges what was never sent, or nothing new
         }
         self.stats.acks_received += 1;
-        let prior = Prior {
-            snd_una: self.snd_una,
-            delivered: self.delivered,
-            lost: self.lost,
-            outstanding: self.board.packets_out(),
-            pipe: self.board.pipe(),
-            cwnd: self.window.cwnd,
-        };
+        let prior = self.prior();
         let expected = seg.sack.is_empty() && seg.wnd as u64 == self.snd_wnd && !self.ecn.echo;
         let mut w = AckWork { slow_path: !expected, ..AckWork::default() };
         if seg.ack > self.snd_una {
@@ -386,6 +403,16 @@ impl Sender {
             self.clean_rtx_queue(clock, seg, prior_sacked_end, &mut w);
             self.update_rtt(clock, seg, &mut w);
             self.update_reo_wnd(&w);
+            if self.ecn.accurate {
+                let progress = Progress {
+                    snd_una: prior.snd_una,
+                    delivered: prior.delivered,
+                    forward: w.data_acked || w.data_sacked,
+                    sacked: w.data_sacked || self.board.sacked_out > 0,
+                    slow_path: w.slow_path,
+                };
+                self.hear_marks(seg, progress);
+            }
         }
         let arrival = self.arrival(clock, &prior, &w);
         self.cc.on_sample(&mut self.window, &arrival);

@@ -218,7 +218,7 @@ impl Relay {
             len: header.len,
             seg_no,
             rexmit,
-            flags: Flags(header.flags),
+            flags: Flags(header.flags.into()),
             ..Segment::default()
         };
         Some((flow, conn, seg.into(), header.ecn))
@@ -237,7 +237,7 @@ impl Relay {
     /// Number of the connection; ordinal of a data segment and its transmission, as the simulator counts them.
     fn count(&mut self, flow: u32, forward: bool, peer: u16, header: &Header) -> (u32, u32, u8) {
         let counts = self.counts;
-        let opens = header.syn && header.flags & Flags::ACK.0 == 0;
+        let opens = header.syn && header.flags & Flags::ACK.0 as u8 == 0;
         let connection = self.connection(flow, peer, opens);
         let number = connection.number;
         if header.len == 0 || !counts {

@@ -231,6 +231,7 @@ impl CongestionControl for Bbr3 {
             pacing: true,
             seed: true,
             exact_ecn: self.marks.on,
+            l4s: false,
             vars: &[
                 "estimate_bps",
                 "min_rtt_s",

@@ -150,7 +150,7 @@ impl Parser<'_> {
                 'U' => flags.bits |= Flags::URG,
                 'E' => flags.bits |= Flags::ECE,
                 'W' => flags.bits |= Flags::CWR,
-                'A' => flags.ae = true,
+                'A' => flags.bits |= Flags::AE,
                 '0'..='7' if flags.ace.is_none() => flags.ace = Some(c as u8 - b'0'),
                 _ => return refuse("letters of FSRPUEWA, '.', one digit from 0 to 7, or '-' alone"),
             }
@@ -158,7 +158,7 @@ impl Parser<'_> {
                 return refuse("each flag once");
             }
         }
-        if flags.ace.is_some() && (flags.ae || flags.bits.has(Flags::ECE | Flags::CWR)) {
+        if flags.ace.is_some() && flags.bits.ace() != 0 {
             return refuse("a digit for the ACE field, or E, W and A");
         }
         Ok(flags)

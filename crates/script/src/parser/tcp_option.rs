@@ -1,7 +1,9 @@
 //! The list of TCP options between `<` and `>`.
 
+use ackclock_core::AccEcnOption;
+
 use super::{unexpected, Parser};
-use crate::ast::{AccEcn, TcpOption, TcpOptions};
+use crate::ast::{TcpOption, TcpOptions};
 use crate::error::Error;
 use crate::lexer::Kind;
 
@@ -124,16 +126,15 @@ impl Parser<'_> {
             .collect()
     }
 
-    fn acc_ecn(&mut self) -> Result<AccEcn, Error> {
-        let e1b_first = self.peek()?.is_word("e1b");
-        let (lead, trail) = if e1b_first { ("e1b", "e0b") } else { ("e0b", "e1b") };
-        let mut option = AccEcn { e1b_first, first: self.labelled(lead, MAX24)?, ceb: None, last: None };
-        if self.peek()?.kind == Kind::Word {
-            option.ceb = Some(self.labelled("ceb", MAX24)?);
+    fn acc_ecn(&mut self) -> Result<AccEcnOption, Error> {
+        let order1 = self.peek()?.is_word("e1b");
+        let names = if order1 { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
+        let mut counters = vec![self.labelled(names[0], MAX24)?];
+        for name in &names[1..] {
+            if self.peek()?.kind == Kind::Word {
+                counters.push(self.labelled(name, MAX24)?);
+            }
         }
-        if self.peek()?.kind == Kind::Word {
-            option.last = Some(self.labelled(trail, MAX24)?);
-        }
-        Ok(option)
+        Ok(AccEcnOption::new(order1, &counters))
     }
 }

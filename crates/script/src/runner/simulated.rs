@@ -108,15 +108,20 @@ impl Machine for Simulated<'_> {
 
     fn change(&mut self, line: u32, setup: Setup) -> Result<(), Stop> {
         let qdisc = setup.qdisc;
-        // The device may change at any time, the rest before a connection begins.
+        // The device may change at any time, and the option of accurate ECN; the rest before a connection begins.
         let (tso, gso, gro, files) = (setup.tso, setup.gso, setup.gro, setup.files.clone());
-        let before = Setup { qdisc, tso, gso, gro, files, ..self.stack.host.setup.clone() };
+        let mut before = Setup { qdisc, tso, gso, gro, files, ..self.stack.host.setup.clone() };
+        let option = setup.sysctls.tcp_ecn_option;
+        before.sysctls.tcp_ecn_option = option;
         let changes = setup != before;
         self.stack.host.change(setup, line)?;
         if changes && self.stack.conn.is_some() && !self.sockets.is_between() {
             return unsupported(line, "a change of parameters after the connection began");
         }
-        self.stack.act(|conn| conn.set_refused(qdisc == Qdisc::DropAll));
+        self.stack.act(|conn| {
+            conn.set_refused(qdisc == Qdisc::DropAll);
+            conn.set_accecn_option(option as u8);
+        });
         self.settle();
         Ok(())
     }

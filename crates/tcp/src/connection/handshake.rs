@@ -1,10 +1,10 @@
 //! How a connection begins, and how it breaks off: SYN, SYN-ACK, what both ends agree on; RST.
 
-use ackclock_core::packet::SynOptions;
+use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, Segment, Span, Time};
 
+use super::ecn::Mode;
 use super::{Connection, State};
-use crate::config::EcnUse;
 use crate::sender::Leaving;
 
 impl Connection {
@@ -17,7 +17,7 @@ impl Connection {
     }
 
     #[cold]
-    pub(super) fn on_packet_slow(&mut self, now: Time, seg: &Segment) {
+    pub(super) fn on_packet_slow(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
         if seg.flags.has(Flags::RST) {
             self.on_reset(now, seg);
             return;
@@ -26,8 +26,7 @@ impl Connection {
         let state = self.state;
         match state {
             State::Listen if syn && !seg.flags.has(Flags::ACK) => {
-                self.ecn =
-                    self.config.ecn != EcnUse::Off && seg.flags.has(Flags::ECE) && seg.flags.has(Flags::CWR);
+                self.on_syn_marks(seg, ecn);
                 self.negotiate(seg);
                 self.state = State::SynReceived;
                 self.syn_due = true;
@@ -35,22 +34,29 @@ impl Connection {
             }
             State::SynReceived if syn => {
                 // The SYN-ACK was lost: answer again (Linux `tcp_check_req`).
+                self.on_syn_marks_again(seg, ecn);
                 self.syn_due = true;
                 self.syn_again = true;
                 self.arm_syn(now);
             }
             State::SynReceived if seg.flags.has(Flags::ACK) && seg.ack >= 1 => {
+                self.on_third_ack_marks(seg, ecn);
                 self.establish(now, seg);
                 self.on_established(now, seg);
             }
             State::SynSent if syn && seg.flags.has(Flags::ACK) => {
-                self.ecn &= seg.flags.has(Flags::ECE) && !seg.flags.has(Flags::CWR);
+                self.on_synack_marks(seg, ecn);
                 self.negotiate(seg);
                 self.establish(now, seg);
                 self.receiver.ack_now();
                 self.ack_first = true;
             }
-            State::Established if syn && self.may_challenge(now) => self.receiver.ack_now(),
+            State::Established if syn => {
+                self.on_late_syn_marks(seg, ecn);
+                if self.may_challenge(now) {
+                    self.receiver.ack_now();
+                }
+            }
             State::Done if seg.seq_len() > 0 => self.receiver.ack_now(),
             _ => {}
         }
@@ -100,7 +106,7 @@ impl Connection {
         if self.syn_timeouts > 1 {
             self.sender.start_from_one();
         }
-        self.sender.ecn.on = self.ecn;
+        self.sender.ecn.on = self.ecn != Mode::Off;
         // Options that were not agreed on leave their room to the payload.
         let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
         let own = own.min(self.config.path_mss.saturating_sub(12 * self.has_ts as u32));
@@ -138,7 +144,9 @@ impl Connection {
         if again {
             self.sender.stats.syn_retransmissions += 1;
             // Whoever drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
-            self.ecn &= self.state == State::SynReceived;
+            if self.ecn == Mode::Classic && self.state == State::SynSent {
+                self.ecn = Mode::Off;
+            }
         }
         self.syn_tries += 1;
         if self.syn_tries == 1 {
@@ -150,17 +158,12 @@ impl Connection {
             wscale: window_scale(self.config.receive_buffer),
             sack_permitted: self.sack,
         };
-        if self.state == State::SynReceived {
-            seg.flags |= Flags::ACK;
-            if self.ecn {
-                seg.flags |= Flags::ECE;
-            }
-        } else {
-            seg.ack = 0;
-            if self.ecn {
-                seg.flags |= Flags::ECE | Flags::CWR;
-            }
+        let responds = self.state == State::SynReceived;
+        match responds {
+            true => seg.flags |= Flags::ACK,
+            false => seg.ack = 0,
         }
+        self.mark_syn(responds, seg);
         true
     }
 }

@@ -7,7 +7,31 @@ use super::{Connection, State};
 use crate::info::Stats;
 use crate::sender::VarsTrace;
 
+/// Where accurate ECN was agreed on: packets and payload bytes with marks, in the manner of TCP_INFO.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AccurateMarks {
+    /// Packets of ours that arrived CE, as the peer tells.
+    pub delivered_ce: u32,
+    /// Packets that arrived here CE.
+    pub received_ce: u32,
+    /// Payload bytes of ours that arrived ECT(1), ECT(0), CE, as the peer tells.
+    pub delivered_bytes: [u32; 3],
+    /// The same of those that arrived here.
+    pub received_bytes: [u32; 3],
+}
+
 impl Connection {
+    /// What accurate ECN counts, if it was agreed on.
+    pub fn accurate_marks(&self) -> Option<AccurateMarks> {
+        let (out, back) = (self.sender.feedback.as_ref()?, self.receiver.accurate.as_ref()?);
+        Some(AccurateMarks {
+            delivered_ce: out.ce,
+            received_ce: back.ce,
+            delivered_bytes: out.bytes,
+            received_bytes: back.bytes,
+        })
+    }
+
     /// State of the connection.
     pub fn state(&self) -> State {
         self.state

@@ -17,7 +17,7 @@ impl Sender {
         Arrival {
             now,
             delivered,
-            delivered_ce: if self.ecn.echo { delivered } else { 0 },
+            delivered_ce: self.ecn.marked(delivered),
             covered: w.newly_acked,
             acked_bytes: self.snd_una - prior.snd_una,
             rtt: w.rtt,
@@ -64,7 +64,7 @@ impl Sender {
             arrival,
             acked: delivered,
             delivered,
-            delivered_ce: if arrival.ece { delivered } else { 0 },
+            delivered_ce: self.ecn.marked(delivered),
             newly_lost,
             in_flight: self.board.pipe(),
             ca_state: self.ca_state,

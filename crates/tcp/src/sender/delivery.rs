@@ -113,7 +113,7 @@ impl DeliveryRate {
         &mut self,
         now: Time,
         delivered: u32,
-        ece: bool,
+        delivered_ce: u32,
         small: bool,
         min_rtt: Span,
         counts: Counts,
@@ -121,9 +121,7 @@ impl DeliveryRate {
         if self.app_limited > 0 && counts.delivered > self.app_limited {
             self.app_limited = 0;
         }
-        if ece {
-            self.delivered_ce += u64::from(delivered);
-        }
+        self.delivered_ce += u64::from(delivered_ce);
         if delivered > 0 {
             self.delivered_time = now;
         }
@@ -165,7 +163,7 @@ impl Sender {
     pub(super) fn sample_rate(&mut self, ack: &AckSample) -> Option<RateSample> {
         let (counts, min_rtt) = (self.counts(), self.rtt.min_rtt());
         let small = ack.acked_bytes < u64::from(self.smss);
-        self.rates.as_mut()?.sample(ack.now, ack.delivered, ack.ece, small, min_rtt, counts)
+        self.rates.as_mut()?.sample(ack.now, ack.delivered, ack.delivered_ce, small, min_rtt, counts)
     }
 
     /// Segment `n` was just sent.
@@ -220,9 +218,8 @@ mod tests {
         }
         for n in 0..10 {
             rates.on_delivered(n, ms(n), n + 1);
-            let sample = rates
-                .sample(ms(100 + n), 1, false, false, Span::from_ms(100), counts(n + 1, 9))
-                .expect("one");
+            let sample =
+                rates.sample(ms(100 + n), 1, 0, false, Span::from_ms(100), counts(n + 1, 9)).expect("one");
             assert_eq!(sample.delivered, n as u32 + 1);
             // all were stamped when nothing had been delivered and the first had been sent at 0
             assert_eq!(sample.ack_elapsed, Span::from_ms(100 + n));
@@ -234,18 +231,13 @@ mod tests {
         }
         for n in 10..20_u64 {
             rates.on_delivered(n, ms(90 + n), n + 1);
-            let sample = rates
-                .sample(ms(190 + n), 1, false, false, Span::from_ms(100), counts(n + 1, 9))
-                .expect("one");
+            let sample =
+                rates.sample(ms(190 + n), 1, 0, false, Span::from_ms(100), counts(n + 1, 9)).expect("one");
             if n == 19 {
                 assert_eq!((sample.delivered, sample.interval), (10, Span::from_ms(100)));
             }
         }
-        assert_eq!(
-            rates.sample(ms(300), 0, false, false, Span::ZERO, counts(20, 0)),
-            None,
-            "nothing delivered"
-        );
+        assert_eq!(rates.sample(ms(300), 0, 0, false, Span::ZERO, counts(20, 0)), None, "nothing delivered");
     }
 
     #[test]
@@ -253,7 +245,7 @@ mod tests {
         let mut rates = DeliveryRate::default();
         rates.on_sent(ms(0), 0, false, true, counts(0, 1));
         rates.on_delivered(0, ms(0), 1);
-        let sample = rates.sample(ms(50), 1, false, false, Span::from_ms(60), counts(1, 0)).expect("one");
+        let sample = rates.sample(ms(50), 1, 0, false, Span::from_ms(60), counts(1, 0)).expect("one");
         assert_eq!(sample.segments_per_second(), None);
     }
 

@@ -11,16 +11,30 @@ use super::Sender;
 pub struct EcnSender {
     /// Both ends agreed.
     pub on: bool,
-    /// The ACK under way carries ECE.
+    /// On accurate ECN (RFC 9768).
+    pub accurate: bool,
+    /// The ACK under way carries ECE, or reports marks by its counter.
     pub echo: bool,
+    /// The marks that it reports so, packets.
+    pub newly: u32,
     /// The next new segment carries CWR.
     pub cwr_due: bool,
 }
 
 impl EcnSender {
+    /// Marked segments, of those that the ACK under way delivers. A counter tells of other packets, too.
+    #[inline]
+    pub fn marked(&self, delivered: u32) -> u32 {
+        match (self.echo, self.accurate) {
+            (false, _) => 0,
+            (true, false) => delivered,
+            (true, true) => self.newly,
+        }
+    }
+
     /// The window was reduced, for whatever reason.
     pub fn reduced(&mut self) {
-        self.cwr_due = self.on;
+        self.cwr_due = self.on && !self.accurate;
     }
 }
 

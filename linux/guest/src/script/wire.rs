@@ -1,9 +1,9 @@
 //! Packets of the language as bytes on the wire, and back: numbers relative to each side's first, addresses filled in.
 
 use ackclock_core::packet::Ecn;
-use ackclock_core::Flags;
+use ackclock_core::{AccEcnOption, Flags};
 use ackclock_script::ast::{
-    AccEcn, EcnMark, IcmpPacket, Quoted, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket,
+    EcnMark, IcmpPacket, Quoted, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket,
 };
 
 /// The two ends of the connection, and what their numbers count from.
@@ -45,10 +45,7 @@ impl Ends {
             list.iter().for_each(|o| self.put_option(o, &ecr, &mut options));
         }
         let header = 20 + options.len();
-        let (ace, bits) = match p.flags.ace {
-            Some(ace) => (ace >> 2, p.flags.bits.0 & 0x3f | (ace & 3) << 6),
-            None => (p.flags.ae as u8, p.flags.bits.0),
-        };
+        let [ace, bits] = p.flags.header().0.to_be_bytes();
         let mut tcp = Vec::with_capacity(header + p.seq.len as usize);
         tcp.extend(self.remote.to_be_bytes());
         tcp.extend(self.local.to_be_bytes());
@@ -177,11 +174,9 @@ impl Ends {
                 out.extend([19, 18]);
                 out.extend(digest);
             }
-            TcpOption::AccEcn(a) => {
-                let counters = [Some(a.first), a.ceb, a.last];
-                let counters: Vec<u32> = counters.into_iter().flatten().collect();
-                out.extend([if a.e1b_first { 174 } else { 172 }, 2 + 3 * counters.len() as u8]);
-                counters.iter().for_each(|n| out.extend(&n.to_be_bytes()[1..]));
+            TcpOption::AccEcn(option) => {
+                out.extend([if option.order1() { 174 } else { 172 }, option.bytes() as u8]);
+                option.counters().for_each(|n| out.extend(&n.to_be_bytes()[1..]));
             }
         }
     }
@@ -204,12 +199,12 @@ impl Ends {
         if u16_at(tcp, 0) != self.local || u16_at(tcp, 2) != self.remote {
             return None;
         }
-        let bits = Flags(tcp[13]);
+        let bits = Flags(u16::from_be_bytes([tcp[12] & 1, tcp[13]]));
         let syn = bits.has(Flags::SYN);
         let start = if syn { 0 } else { u32_at(tcp, 4).wrapping_sub(self.first.0) };
         let ack = u32_at(tcp, 8).wrapping_sub(if syn { 0 } else { self.first.1 });
         let packet = TcpPacket {
-            flags: TcpFlags { bits, ae: tcp[12] & 1 != 0, ace: None },
+            flags: TcpFlags { bits, ace: None },
             seq: SeqRange { start, end: start.wrapping_add(len as u32), len: len as u16 },
             ack: bits.has(Flags::ACK).then_some(ack),
             win: Some(u16_at(tcp, 14)),
@@ -244,12 +239,10 @@ impl Ends {
                 (254, 4..) if option[2..4] == [0xf9, 0x89] => {
                     TcpOption::FastOpen { experimental: true, cookie: option[4..].to_vec() }
                 }
-                (172 | 174, 5..) => TcpOption::AccEcn(AccEcn {
-                    e1b_first: kind == 174,
-                    first: triple(2).unwrap_or(0),
-                    ceb: triple(5),
-                    last: triple(8),
-                }),
+                (172 | 174, 2 | 5 | 8 | 11) => {
+                    let counters: Vec<u32> = [2, 5, 8].into_iter().filter_map(triple).collect();
+                    TcpOption::AccEcn(AccEcnOption::new(kind == 174, &counters))
+                }
                 _ => continue,
             });
         }

@@ -5,7 +5,7 @@ use ackclock_cc::controller::{Options, Recipe, Value};
 use ackclock_cc::slow_start::HyStartParams;
 use ackclock_cc::{Rule, SlowStartConfig};
 use ackclock_core::Span;
-use ackclock_tcp::{Buffers, Config, EcnUse, KeepAlive, Pacing, SendLimit, Tso};
+use ackclock_tcp::{AccEcnRules, Buffers, Config, EcnUse, KeepAlive, Pacing, SendLimit, Tso};
 
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
@@ -225,7 +225,15 @@ impl Host {
             ecn: match s.tcp_ecn {
                 0 => EcnUse::Off,
                 1 => EcnUse::Ask,
-                _ => EcnUse::Accept,
+                2 => EcnUse::Accept,
+                3 => EcnUse::AccEcn,
+                4 => EcnUse::AccEcnAsk,
+                _ => EcnUse::AccEcnAccept,
+            },
+            accecn: AccEcnRules {
+                option: s.tcp_ecn_option as u8,
+                beacon: s.tcp_ecn_option_beacon as u8,
+                fallback: s.tcp_ecn_fallback > 0,
             },
             initial_rwnd: offer as u32,
             first_buffer: buffer,
@@ -274,7 +282,6 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     let fixed = [
         ("tcp_abort_on_overflow", s.tcp_abort_on_overflow, k.tcp_abort_on_overflow),
         ("tcp_app_win", s.tcp_app_win, k.tcp_app_win),
-        ("tcp_ecn_fallback", s.tcp_ecn_fallback, k.tcp_ecn_fallback),
         ("tcp_fack", s.tcp_fack, k.tcp_fack),
         ("tcp_fin_timeout", s.tcp_fin_timeout, k.tcp_fin_timeout),
         ("tcp_min_snd_mss", s.tcp_min_snd_mss, k.tcp_min_snd_mss),
@@ -299,8 +306,8 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     if s.tcp_comp_sack_nr != 0 && s.tcp_comp_sack_nr != k.tcp_comp_sack_nr {
         return Some(format!("sysctl 'tcp_comp_sack_nr={}'", s.tcp_comp_sack_nr));
     }
-    if s.tcp_ecn > 2 {
-        return Some(format!("sysctl 'tcp_ecn={}' (accurate ECN)", s.tcp_ecn));
+    if s.tcp_ecn_fallback == 0 && matches!(s.tcp_ecn, 1 | 4) {
+        return Some("sysctl 'tcp_ecn_fallback=0' where ECN of RFC 3168 is asked for".into());
     }
     if s.tcp_syncookies > 1 {
         return Some("SYN cookies".into());

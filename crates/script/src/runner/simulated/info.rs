@@ -92,6 +92,20 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
             ("tcpi_total_rto", (stats.rtos + stats.syn_retransmissions) as i64),
         ]);
     }
+    if let Some(marks) = conn.accurate_marks() {
+        let [e1, e0, ce] = marks.delivered_bytes;
+        let [e1_in, e0_in, ce_in] = marks.received_bytes;
+        names.extend([
+            ("tcpi_delivered_ce", marks.delivered_ce as i64),
+            ("tcpi_received_ce", marks.received_ce as i64),
+            ("tcpi_delivered_e1_bytes", e1 as i64),
+            ("tcpi_delivered_e0_bytes", e0 as i64),
+            ("tcpi_delivered_ce_bytes", ce as i64),
+            ("tcpi_received_e1_bytes", e1_in as i64),
+            ("tcpi_received_e0_bytes", e0_in as i64),
+            ("tcpi_received_ce_bytes", ce_in as i64),
+        ]);
+    }
     debug_assert!(CaState::Loss as i64 == 4, "the states have the kernel's numbers");
     names
 }

@@ -108,7 +108,9 @@ impl Stack {
         while let Some(segment) = conn.poll_transmit(self.now) {
             let ecn = conn.mark_of(&segment);
             let mut packet = wire::outbound(&segment, self);
-            while self.host.setup.tso && conn.continues() {
+            // a tun device cannot keep ACE whole in a packet of several segments: Linux cuts it before
+            let whole = self.host.setup.tso && conn.accurate_marks().is_none();
+            while whole && conn.continues() {
                 let Some(next) = conn.poll_transmit(self.now) else { break };
                 wire::append(&mut packet, &next);
             }

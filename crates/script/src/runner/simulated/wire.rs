@@ -14,9 +14,6 @@ pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
     if p.ports.is_some() {
         return unsupported(line, "ports on a packet");
     }
-    if p.flags.ae || p.flags.ace.is_some() {
-        return unsupported(line, "accurate ECN");
-    }
     if p.flags.bits.has(Flags::URG) || p.urg.is_some_and(|n| n != 0) {
         return unsupported(line, "urgent data");
     }
@@ -30,7 +27,6 @@ pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
             // No socket has a key, so what carries a signature is dropped.
             TcpOption::Md5(_) if injected => {}
             TcpOption::Md5(_) => return unsupported(line, "option md5"),
-            TcpOption::AccEcn(_) => return unsupported(line, "accurate ECN"),
             _ => {}
         }
     }
@@ -63,7 +59,7 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
             None => 0,
         },
         len: p.seq.len as u32,
-        flags: p.flags.bits,
+        flags: p.flags.header(),
         wnd: if scaled { win << stack.agreed.peer_shift.unwrap_or(0) } else { win },
         syn: SynOptions { mss: 536, ..SynOptions::default() }, // RFC 9293 §3.7.1: without the option
         ..Segment::default()
@@ -87,6 +83,7 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
                 segment.ts_val = *val;
                 segment.ts_ecr = stack.tap.echoed(line, *ecr, p.ack.is_some(), options)?;
             }
+            TcpOption::AccEcn(option) => segment.accecn = *option,
             _ => {}
         }
     }
@@ -149,8 +146,11 @@ fn syn_options(s: &Segment, shift: Option<u8>) -> Vec<TcpOption> {
     match (s.has_ts, s.syn.sack_permitted) {
         (true, true) => list.extend([TcpOption::SackPermitted, timestamps]),
         (true, false) => list.extend([TcpOption::Nop, TcpOption::Nop, timestamps]),
-        (false, true) => list.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::SackPermitted]),
-        (false, false) => {}
+        (false, _) => {}
+    }
+    push_accecn(&mut list, s, false);
+    if s.syn.sack_permitted && !s.has_ts {
+        list.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::SackPermitted]);
     }
     if let Some(shift) = shift {
         list.extend([TcpOption::Nop, TcpOption::WindowScale(shift)]);
@@ -164,10 +164,23 @@ fn options(s: &Segment) -> Vec<TcpOption> {
         list.extend([TcpOption::Nop, TcpOption::Nop]);
         list.push(TcpOption::Timestamps { val: s.ts_val, ecr: s.ts_ecr });
     }
+    let padding = push_accecn(&mut list, s, !s.sack.is_empty());
     if !s.sack.is_empty() {
         let edge = |e: i32| (s.ack as u32).wrapping_add(e as u32);
         let blocks = s.sack.as_slice().iter().map(|b| (edge(b.start), edge(b.end))).collect();
-        list.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::Sack(blocks)]);
+        list.extend((0..padding).map(|_| TcpOption::Nop));
+        list.push(TcpOption::Sack(blocks));
     }
     list
+}
+
+/// The AccECN option, padded; beside SACK blocks it may take the place of some of their two bytes of padding. How many of
+/// these remain.
+fn push_accecn(list: &mut Vec<TcpOption>, s: &Segment, beside_sack: bool) -> u32 {
+    let (bytes, padded) = (s.accecn.bytes(), s.accecn.padded(beside_sack));
+    if s.accecn.is_some() {
+        list.push(TcpOption::AccEcn(s.accecn));
+        list.extend((bytes..padded).map(|_| TcpOption::Nop));
+    }
+    2 - bytes.saturating_sub(padded)
 }

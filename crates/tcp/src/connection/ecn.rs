@@ -1,0 +1,236 @@
+//! Which ECN both ends agree on: none, that of RFC 3168, or accurate ECN (RFC 9768 §3.1; Linux `tcp_ecn.h`), with every way
+//! down from one to the other.
+//!
+//! | end | sees | then |
+//! |---|---|---|
+//! | client | its SYN is lost once | it asks again; from the second loss on with no flag at all, and the first SYN-ACK decides |
+//! | client | SYN-ACK 001; 000 or 111; another | RFC 3168; none; accurate |
+//! | server | SYN 000; 011; another | none; RFC 3168; accurate |
+//! | server | its SYN-ACK is lost once | the option is left out; from the second loss on every flag is |
+//! | server | a SYN without flags again | its packets carry no ECT, its ACKs still count |
+//! | either | its SYN or SYN-ACK arrived with a mark that it cannot have got on the way | no ECT |
+//! | server | the handshake's last ACK has ACE 000 | no ECT, no trust in the option |
+//!
+//! Differs: SYNs that cross are not modelled.
+
+use ackclock_core::accecn::{handshake_code, handshake_mark};
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Flags, Segment, Time};
+
+use super::Connection;
+use crate::config::DelayedAck;
+use crate::receiver::first_option;
+
+/// What is asked for, or agreed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mode {
+    Off,
+    /// RFC 3168.
+    Classic,
+    /// Accurate ECN was asked for.
+    Pending,
+    /// RFC 9768.
+    Accurate,
+}
+
+/// What the handshake of accurate ECN showed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    /// Mark with which our SYN or SYN-ACK left, and the peer's arrived.
+    sent: Ecn,
+    heard: Ecn,
+    /// The path changes marks or flags: packets carry no ECT. Linux's TCP_ACCECN_ACE_FAIL_SEND and _RECV.
+    pub(super) fails_out: bool,
+    pub(super) fails_in: bool,
+}
+
+impl Connection {
+    /// ECN field of the IP packet that carries this segment. RFC 3168 §6.1: new data only, of a controller that needs exact
+    /// marks all data. RFC 9768: every packet; SYNs only of such a controller, as in Linux.
+    #[inline]
+    pub fn mark_of(&self, seg: &Segment) -> Ecn {
+        match self.ecn {
+            Mode::Off => Ecn::NotEct,
+            Mode::Classic => {
+                let marks = self.sender.ecn.on
+                    && seg.len > 0
+                    && (seg.rexmit == 0 || self.config.controller.needs().exact_ecn);
+                if marks {
+                    self.ect()
+                } else {
+                    Ecn::NotEct
+                }
+            }
+            Mode::Pending | Mode::Accurate => self.accurate_mark(seg),
+        }
+    }
+
+    #[cold]
+    fn accurate_mark(&self, seg: &Segment) -> Ecn {
+        let marks = match seg.flags.has(Flags::SYN) {
+            true => self.config.controller.needs().exact_ecn && self.syn_tries <= 1,
+            false => !self.marks.fails_out && !self.marks.fails_in,
+        };
+        if marks {
+            self.ect()
+        } else {
+            Ecn::NotEct
+        }
+    }
+
+    fn ect(&self) -> Ecn {
+        if self.config.ect1 {
+            Ecn::Ect1
+        } else {
+            Ecn::Ect0
+        }
+    }
+
+    /// A SYN arrived: what the answer agrees on.
+    pub(super) fn on_syn_marks(&mut self, seg: &Segment, ecn: Ecn) {
+        let use_of = self.config.ecn;
+        self.marks.heard = ecn;
+        self.ecn = match seg.flags.ace() {
+            0b000 => Mode::Off,
+            ace if ace != 0b011 && use_of.accepts_accurate() => Mode::Accurate,
+            ace if ace & 0b011 == 0b011 && use_of.accepts() => Mode::Classic,
+            _ => Mode::Off,
+        };
+    }
+
+    /// The SYN again: the answer tells of the latest.
+    pub(super) fn on_syn_marks_again(&mut self, seg: &Segment, ecn: Ecn) {
+        if self.ecn == Mode::Accurate {
+            self.marks.heard = ecn;
+            self.marks.fails_in |= seg.flags.ace() == 0;
+            self.marks.fails_out |= self.sender.stats.syn_retransmissions > 0;
+        }
+    }
+
+    /// The flags of our own SYN or SYN-ACK.
+    pub(super) fn mark_syn(&mut self, responds: bool, seg: &mut Segment) {
+        let retransmitted = self.syn_tries > 1;
+        match (self.ecn, responds) {
+            (Mode::Classic, true) => seg.flags |= Flags::ECE,
+            (Mode::Classic, false) => seg.flags |= Flags::ECE | Flags::CWR,
+            (Mode::Pending, false) if self.syn_timeouts < 2 => seg.flags = seg.flags.with_ace(0b111),
+            (Mode::Accurate, true) => {
+                if self.syn_timeouts < 2 {
+                    seg.flags = seg.flags.with_ace(handshake_code(self.marks.heard));
+                }
+                if self.config.accecn.option > 0 && !retransmitted {
+                    seg.accecn = first_option();
+                }
+            }
+            _ => {}
+        }
+        if self.syn_tries <= 1 {
+            self.marks.sent = self.mark_of(seg);
+        }
+    }
+
+    /// The SYN-ACK decides what the client does (Linux `tcp_ecn_rcv_synack`).
+    pub(super) fn on_synack_marks(&mut self, seg: &Segment, ecn: Ecn) {
+        let ace = seg.flags.ace();
+        self.ecn = match (self.ecn, ace) {
+            (Mode::Classic, _) if ace & 0b011 == 0b001 => Mode::Classic,
+            (Mode::Pending, 0b001) => Mode::Classic,
+            (Mode::Pending, 0b000 | 0b111) | (Mode::Off | Mode::Classic, _) => Mode::Off,
+            (Mode::Pending | Mode::Accurate, _) => Mode::Accurate,
+        };
+        if self.ecn != Mode::Accurate {
+            return;
+        }
+        self.marks.heard = ecn;
+        self.receiver.count_marks(&self.config, Ecn::NotEct, 0);
+        self.sender.hear_accurately(&seg.accecn);
+        self.receiver.reflect(ecn, if seg.accecn.is_some() { 2 } else { 0 });
+        // Linux looks at our SYN's mark only where the SYN-ACK arrived CE
+        let looks = ecn == Ecn::Ce || self.config.delayed_ack != DelayedAck::Linux;
+        if looks && (ace == 0b101 || self.is_plausible(ace)) && ecn == Ecn::Ce {
+            self.receiver.count_marked_synack();
+        }
+    }
+
+    /// The handshake's last ACK, or the first packet after one that was lost (Linux `tcp_accecn_third_ack`).
+    pub(super) fn on_third_ack_marks(&mut self, seg: &Segment, ecn: Ecn) {
+        if self.ecn != Mode::Accurate {
+            return;
+        }
+        self.receiver.count_marks(&self.config, self.marks.heard, 1);
+        self.sender.hear_accurately(&seg.accecn);
+        match seg.flags.ace() {
+            0b000 if seg.sack.is_empty() => {
+                self.marks.fails_in = true;
+                self.sender.distrust_option();
+            }
+            0b000 | 0b001 | 0b101 | 0b111 => {}
+            ace => {
+                let plain = seg.seq_len() == 0 && seg.sack.is_empty();
+                if plain && self.is_plausible(ace) && handshake_mark(ace) == Ecn::Ce {
+                    self.sender.count_marked_synack();
+                }
+            }
+        }
+        self.receiver.on_accurate_marks(ecn, seg);
+    }
+
+    /// A SYN on a connection that stands: the ACK that challenges it tells its mark.
+    pub(super) fn on_late_syn_marks(&mut self, seg: &Segment, ecn: Ecn) {
+        if self.ecn == Mode::Accurate {
+            self.marks.heard = ecn;
+            self.sender.see_option(&seg.accecn);
+            self.receiver.reflect(ecn, seg.accecn.is_some() as u8);
+        }
+    }
+
+    /// From now on the option of accurate ECN goes by this rule ([`crate::AccEcnRules::option`]).
+    pub fn set_accecn_option(&mut self, rule: u8) {
+        self.receiver.set_option_rule(rule);
+    }
+
+    /// A segment on a connection that uses ECN.
+    #[cold]
+    pub(super) fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
+        if self.ecn == Mode::Accurate {
+            let newer = self.has_ts && seg.has_ts && self.receiver.is_newer_stamp(seg);
+            self.sender.await_marks(newer);
+            self.receiver.on_accurate_marks(ecn, seg);
+            return;
+        }
+        self.sender.ecn.echo = seg.flags.has(Flags::ECE);
+        self.receiver.on_marks(ecn == Ecn::Ce && seg.len > 0, seg.flags.has(Flags::CWR), seg.seq_len() > 0);
+    }
+
+    /// With the option a segment has less room for data.
+    #[cold]
+    pub(super) fn fit_payload(&mut self, now: Time) {
+        let room = self.receiver.option_room(now, self.sender.rtt.srtt(), self.sender.saw_option());
+        self.sender.make_option_room(room);
+    }
+
+    /// The header of a segment with ACE and option.
+    #[cold]
+    pub(super) fn stamp_accurately(&mut self, now: Time, seg: &mut Segment) {
+        let reports = self.receiver.reported_duplicate();
+        self.receiver.stamp(seg);
+        // The last ACK of a closed connection comes from what Linux keeps of it in TIME-WAIT, which knows no ACE.
+        let over = seg.seq_len() == 0 && self.sender.fin_acked() && self.receiver.fin_received();
+        if over && self.config.delayed_ack == DelayedAck::Linux {
+            return;
+        }
+        let agreed = self.sender.saw_option();
+        self.receiver.stamp_marks(now, self.sender.rtt.srtt(), agreed, reports, seg);
+    }
+
+    /// Whether what the peer says of our SYN's mark can have happened on the way: a mark does not appear where there was
+    /// none, nor vanish, and CE stays (§3.2.2.3).
+    fn is_plausible(&mut self, code: u8) -> bool {
+        let (sent, arrived) = (self.marks.sent, handshake_mark(code));
+        let valid = sent == arrived
+            || !(sent == Ecn::NotEct || arrived == Ecn::NotEct || sent == Ecn::Ce)
+            || !self.config.accecn.fallback;
+        self.marks.fails_in |= !valid;
+        valid
+    }
+}

@@ -1,0 +1,275 @@
+//! Accurate ECN at the receiver (RFC 9768 §2.2, §3.2): how many packets arrived CE, how many payload bytes with each mark,
+//! when that is worth an ACK, and what the option of a segment says.
+//!
+//! | rule | Linux | RFC 9768 §3.2.2.5 |
+//! |---|---|---|
+//! | an ACK at once | any change of the mark, told by the next segment with data | data that arrives CE after a packet that did not |
+//! | an ACK for marks that gather | six, seen when an ACK arrives | two with data unacknowledged, three without |
+//! | order of the option | 1, ECT(1) first | either |
+//! | the option does not fit | leave out fields at the end that did not change, then a third SACK block, then the option | the same |
+
+use ackclock_core::accecn::{handshake_code, padded, CEP_START};
+use ackclock_core::packet::Ecn;
+use ackclock_core::{AccEcnOption, Segment, Span, Time};
+
+use super::Receiver;
+use crate::config::{AccEcnRules, Config, DelayedAck};
+
+/// Counters of CE, ECT(0) and ECT(1) start at 0, 1 and 1, so that one that was zeroed on the way is noticed (§3.2.1).
+const BYTES_START: [u32; 3] = [1, 1, 0];
+/// Fields in the order of the option: ECT(1), CE, ECT(0), as indices of `bytes`.
+const ORDER_1: [usize; 3] = [0, 2, 1];
+/// A counter that passes a multiple of this is told even if nothing else asks for it (§3.2.3.3).
+const TOLD_EVERY: u32 = 1 << 22;
+/// Marks since the last segment left that are worth an ACK (Linux TCP_ACCECN_ACE_MAX_DELTA).
+const MANY: u32 = 6;
+/// Room of options in a header, bytes.
+const ROOM: u32 = 40;
+
+/// What a receiver counts for its peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Accurate {
+    rules: AccEcnRules,
+    linux: bool,
+    /// Packets that arrived CE (r.cep - 5), and those since the last segment left.
+    pub(crate) ce: u32,
+    waiting: u32,
+    /// Payload bytes that arrived ECT(1), ECT(0), CE.
+    pub(crate) bytes: [u32; 3],
+    /// Fields that the next option must have: what changed is not left out.
+    needed: usize,
+    /// Segments that should carry the option.
+    demand: u8,
+    /// Mark of the packet before.
+    last: Ecn,
+    /// A packet has arrived with a mark.
+    seen: bool,
+    /// The next segment with data is acknowledged at once (Linux ICSK_ACK_NOW).
+    hurry: bool,
+    /// When the option left last.
+    told_at: Time,
+    /// It left with a report of this duplicate, whose like would mean that segments with the option are dropped.
+    told_beside: Option<u64>,
+    /// The path drops segments with the option.
+    pub(crate) dropped: bool,
+    /// The next segment says how the peer's SYN or SYN-ACK arrived.
+    reflect: Option<Ecn>,
+}
+
+impl Receiver {
+    /// The handshake agreed on accurate ECN. `before`: the mark that the next one is compared with.
+    pub(crate) fn count_marks(&mut self, config: &Config, before: Ecn, demand: u8) {
+        self.exact = None;
+        self.accurate = Some(Box::new(Accurate {
+            rules: config.accecn,
+            linux: config.delayed_ack == DelayedAck::Linux,
+            ce: 0,
+            waiting: 0,
+            bytes: [0; 3],
+            needed: 0,
+            demand,
+            last: before,
+            seen: false,
+            hurry: false,
+            told_at: Time::ZERO,
+            told_beside: None,
+            dropped: false,
+            reflect: None,
+        }));
+    }
+
+    /// A packet arrived with this mark, `segments` in one (Linux `tcp_ecn_received_counters`, `tcp_data_ecn_check`).
+    pub(crate) fn on_accurate_marks(&mut self, ecn: Ecn, seg: &Segment) {
+        let ecn = if self.hides_marks && ecn == Ecn::Ce { Ecn::Ect0 } else { ecn };
+        let segments = seg.len.div_ceil(self.segment_limit.max(1)).max(1);
+        let data = seg.seq_len() > 0;
+        let Some(a) = &mut self.accurate else { return };
+        let edge = a.last != ecn;
+        if ecn != Ecn::NotEct {
+            a.seen = true;
+            if ecn == Ecn::Ce {
+                a.ce = a.ce.wrapping_add(segments);
+                a.waiting += segments;
+            }
+            if seg.len > 0 {
+                let counter = &mut a.bytes[ecn as usize - 1];
+                let before = *counter / TOLD_EVERY;
+                *counter = counter.wrapping_add(seg.len);
+                if *counter / TOLD_EVERY != before {
+                    a.demand = a.demand.max(1);
+                }
+                let field = ORDER_1.iter().position(|&i| i == ecn as usize - 1).map_or(0, |at| at + 1);
+                a.needed = a.needed.max(field);
+            }
+        }
+        if edge || ecn == Ecn::Ce {
+            a.demand = 2;
+        }
+        let many = a.waiting >= if data { 2 } else { 3 };
+        let due = match a.linux {
+            true => {
+                a.hurry |= edge;
+                data && a.hurry
+            }
+            false => (data && edge && ecn == Ecn::Ce) || (ecn == Ecn::Ce && many),
+        };
+        a.last = ecn;
+        let retransmitted = a.linux && ecn == Ecn::NotEct && a.seen && seg.len > 0;
+        // the duplicate that was reported comes again: the report was lost, with the option
+        if a.told_beside == Some(seg.seq) && seg.len > 0 && seg.seq + seg.len as u64 <= self.rcv_nxt {
+            a.dropped = true;
+        }
+        if due {
+            self.ack_now();
+        }
+        if retransmitted {
+            self.quick = self.quick.max(2);
+            self.pingpong = false;
+            self.ato = self.delack_timeout;
+        }
+    }
+
+    /// The option goes by another rule.
+    pub(crate) fn set_option_rule(&mut self, rule: u8) {
+        self.accurate.iter_mut().for_each(|a| a.rules.option = rule);
+    }
+
+    /// The SYN-ACK arrived CE.
+    pub(crate) fn count_marked_synack(&mut self) {
+        if let Some(a) = &mut self.accurate {
+            a.ce += 1;
+            a.waiting += 1;
+        }
+    }
+
+    /// PAWS: its timestamp is newer than the latest that counts.
+    pub(crate) fn is_newer_stamp(&self, seg: &Segment) -> bool {
+        seg.seq <= self.rcv_wup && seg.ts_val.wrapping_sub(self.ts_recent) as i32 > 0
+    }
+
+    /// Start of the duplicate that the next segment reports.
+    pub(crate) fn reported_duplicate(&self) -> Option<u64> {
+        self.dsack.map(|(start, _)| start)
+    }
+
+    /// The sending half has looked at an ACK's marks: many that wait are told with the next segment (Linux
+    /// `__tcp_accecn_process`).
+    pub(crate) fn look_at_waiting(&mut self, data: bool) {
+        let Some(a) = &mut self.accurate else { return };
+        a.hurry |= a.linux && a.waiting >= MANY;
+        if data && a.hurry {
+            self.ack_now();
+        }
+    }
+
+    /// The next segment says with which mark the peer's SYN or SYN-ACK arrived.
+    pub(crate) fn reflect(&mut self, arrived: Ecn, demand: u8) {
+        if let Some(a) = &mut self.accurate {
+            a.reflect = Some(arrived);
+            a.demand = a.demand.max(demand);
+        }
+    }
+
+    /// Whether a segment that leaves now carries the option, if it fits.
+    fn tells(&self, now: Time, srtt: Span, agreed: bool) -> bool {
+        self.accurate.as_ref().is_some_and(|a| {
+            let beacon = || {
+                a.rules.beacon > 0 && now.since(a.told_at).0.saturating_mul(a.rules.beacon.into()) >= srtt.0
+            };
+            a.rules.option > 0
+                && agreed
+                && (a.rules.option >= 3 || !a.dropped)
+                && (a.rules.option >= 2 || a.demand > 0 || beacon())
+        })
+    }
+
+    /// Bytes that the option takes from the payload of a segment with data.
+    pub(crate) fn option_room(&self, now: Time, srtt: Span, agreed: bool) -> u32 {
+        if self.tells(now, srtt, agreed) {
+            padded(AccEcnOption::new(true, &[0; 3]).bytes(), false)
+        } else {
+            0
+        }
+    }
+
+    /// ACE and the option, on a segment that is complete otherwise. `reports`: the duplicate that it reports.
+    pub(crate) fn stamp_marks(
+        &mut self,
+        now: Time,
+        srtt: Span,
+        agreed: bool,
+        reports: Option<u64>,
+        seg: &mut Segment,
+    ) {
+        let tells = self.tells(now, srtt, agreed);
+        let Some(a) = &mut self.accurate else { return };
+        match a.reflect.take() {
+            Some(arrived) => seg.flags = seg.flags.with_ace(handshake_code(arrived)),
+            None => {
+                seg.flags = seg.flags.with_ace((a.ce.wrapping_add(CEP_START) & 7) as u8);
+                a.waiting = 0;
+            }
+        }
+        a.hurry = false;
+        a.told_beside = None;
+        if !tells {
+            return;
+        }
+        let Some((fields, blocks)) = fit(seg, a.needed) else { return };
+        seg.sack.truncate(blocks);
+        let counters = ORDER_1.map(|i| a.bytes[i].wrapping_add(BYTES_START[i]));
+        seg.accecn = AccEcnOption::new(true, &counters[..fields]);
+        a.needed = 0;
+        a.told_at = now;
+        a.told_beside = reports;
+        a.demand = a.demand.saturating_sub(1);
+    }
+}
+
+/// The option of a SYN-ACK: nothing was counted yet.
+pub(crate) fn first_option() -> AccEcnOption {
+    AccEcnOption::new(true, &ORDER_1.map(|i| BYTES_START[i]))
+}
+
+/// Fields of the option and SACK blocks that fit beside the other options, with at least `needed` fields (Linux
+/// `tcp_options_fit_accecn`): fields go first, then blocks beyond the second, and then there is no option.
+fn fit(seg: &Segment, needed: usize) -> Option<(usize, usize)> {
+    let blocks = seg.sack.len();
+    let fewest = if needed > 0 { blocks.min(2) } else { blocks };
+    let bare = seg.option_bytes() - 8 * blocks as u32;
+    (fewest..=blocks).rev().find_map(|kept| {
+        let room = (ROOM - bare).checked_sub(8 * kept as u32)?;
+        let fits = |fields: &usize| padded(2 + 3 * *fields as u32, blocks > 0) <= room;
+        (needed..=3).rev().find(fits).map(|fields| (fields, kept))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ackclock_core::SackBlock;
+
+    #[test]
+    fn the_option_takes_what_the_other_options_leave() {
+        let of = |has_ts, blocks| {
+            let mut seg = Segment { has_ts, ..Segment::default() };
+            (0..blocks).for_each(|_| seg.sack.push(SackBlock { start: 1, end: 2 }));
+            seg
+        };
+        // Linux's scripts tcp_accecn_sack_space_grab: with timestamps one block leaves room for three fields, two for two
+        for (has_ts, blocks, needed, want) in [
+            (true, 0, 3, Some((3, 0))),
+            (true, 1, 3, Some((3, 1))),
+            (true, 2, 2, Some((2, 2))),
+            (true, 2, 3, None),
+            (true, 3, 0, Some((0, 3))),
+            (true, 3, 2, Some((2, 2))),
+            (false, 3, 3, Some((3, 3))),
+            (false, 4, 0, Some((1, 4))),
+            (false, 4, 1, Some((1, 4))),
+            (false, 4, 2, Some((3, 3))),
+        ] {
+            assert_eq!(fit(&of(has_ts, blocks), needed), want, "{has_ts} {blocks} {needed}");
+        }
+    }
+}
