@@ -788,9 +788,7 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
     ecn_beta: float | None = None
     """The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss."""
-    slow_start: (
-        ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None
-    ) = None
+    slow_start: ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None = None
     """How a connection grows until it knows the path, beside any controller that begins with slow start; absent: as the controller does ("hystart" for cubic, "classic" for the others)."""
     ecn: Literal["off", "accept", "ask"] | None = None
     """Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller want it."""
@@ -811,18 +809,7 @@ Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | R
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
 Workload: TypeAlias = (
-    Bulk
-    | Transfer
-    | Fetch
-    | Throttled
-    | Population
-    | ConstantRate
-    | OnOff
-    | Voice
-    | Transactions
-    | Video
-    | Bursts
-    | Media
+    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media
 )
 
 __all__ = [
