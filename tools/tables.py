@@ -64,10 +64,19 @@ def table_class(table: type[Described]) -> str:
     for key, field in table.model_fields.items():
         kind = typed(field.annotation)
         default = "" if field.is_required() else f" = {literal(field.default)}"
-        lines.append(f"    {key}: {kind}{default}")
+        lines.append(entry(key, kind, default))
         if field.description:
             lines.append(f"    {quoted(field.description, 4)}")
     return "\n".join(lines) + "\n"
+
+
+def entry(key: str, kind: str, default: str) -> str:
+    """One line, or as many as the formatter would make of it."""
+    line = f"    {key}: {kind}{default}"
+    if len(line) <= 120:
+        return line
+    inner = f"        {kind}" if len(kind) <= 112 else "        " + kind.replace(" | ", "\n        | ")
+    return f"    {key}: (\n{inner}\n    ){default}"
 
 
 def typed(annotation: Any) -> str:

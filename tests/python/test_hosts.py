@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from ackclock import Scenario, run, run_batch
-from ackclock.errors import ScenarioError
+from ackclock.errors import InputError, ScenarioError
 from ackclock.scenario import Host
 
 CONSTANT = {"kind": "constant-rate", "rate": "9.9 Mbit/s", "payload": "1472 bytes"}
@@ -19,7 +19,8 @@ def hosted(minimal, host, /, **flow):
 
 
 @pytest.mark.parametrize(
-    ("preset", "share"), [("clean", 0), ("light", 5 / 105), ("xen-shared", 0.5), ("micro", 0.9), ("single-core", 0)]
+    ("preset", "share"),
+    [("clean", 0), ("light", 5 / 105), ("xen-shared", 0.5), ("micro", 0.9), ("single-core", 0), ("modern", 0)],
 )
 def test_presets_stall_as_long_as_they_say(minimal, preset, share):
     result = run(hosted(minimal, {"preset": preset, "catch_up": "none"}).set("duration", "100 s"))
@@ -28,7 +29,7 @@ def test_presets_stall_as_long_as_they_say(minimal, preset, share):
     flow = result.flows.row(0, named=True)
     assert flow["sent_packets"] / 82_500 == pytest.approx(1 - host["stalled_share"], abs=0.01)
     presets = get_args(get_args(Host.model_fields["preset"].annotation)[0])
-    assert set(presets) == {"clean", "light", "xen-shared", "micro", "single-core"}
+    assert set(presets) == {"clean", "light", "xen-shared", "micro", "single-core", "modern"}
 
 
 def test_every_run_reports_its_noise(minimal):
@@ -130,3 +131,37 @@ def test_the_prototypes_cells_that_do_not_hang_on_the_start(host, cells):
     for queue, share in cells.items():
         goodput = run_batch(paced_by_pcc(host, queue), (1, 2)).flows["goodput_bps"].mean()
         assert goodput / (100e6 * 1456 / 1500) == pytest.approx(share, abs=0.08), queue
+
+
+def test_modern_hosts_merge_and_cut_up(minimal):
+    """1 Gbit/s brings four segments in 50 us; at 10 Mbit/s each has an interrupt of its own."""
+    fast = {"duration": "3 s", "network": {"bottleneck": {"rate": "1 Gbit/s", "delay": "5 ms"}}}
+    modern = Scenario.from_dict(minimal | fast | {"hosts": "modern"})
+    result = run(modern)
+    receiver = result.hosts.row(1, named=True)
+    assert 3 < receiver["interrupt_packets"] / receiver["merged_packets"] < 5
+    flow = result.flows.row(0, named=True)
+    assert 3 < flow["sent_packets"] / flow["acks_received"] < 5
+    assert flow["goodput_bps"] > 0.9e9
+    compiled = modern.to_engine()
+    assert compiled["hosts"][0]["preset"] == "modern"
+    assert (compiled["flows"][0]["host"], compiled["flows"][0]["stack"]["tso"]) == ("modern", True)
+    single = modern.set("flows.0.stack", {"tso": False}).set("network.bottleneck.rate", "10 Mbit/s")
+    host = run(single).hosts.row(1, named=True)
+    assert host["interrupt_packets"] == host["merged_packets"]
+    datagrams = Scenario.from_dict(minimal | fast | {"hosts": "modern", "flows": [{"workload": CONSTANT}]})
+    assert "tso" not in datagrams.to_engine()["flows"][0]["stack"]
+    assert "modern" in modern.to_toml()
+    assert Scenario.from_dict(modern.to_dict()) == modern
+
+
+@pytest.mark.parametrize(
+    ("host", "key"),
+    [
+        ({"gro_flush_timeout": "1 ms"}, "hosts.0.gro_flush_timeout"),
+        ({"gro": True, "napi_defer_hard_irqs": 2}, "hosts.0.napi_defer_hard_irqs"),
+    ],
+)
+def test_what_needs_merging_is_refused_without(minimal, host, key):
+    with pytest.raises(InputError, match=key):
+        run(hosted(minimal, host))

@@ -14,9 +14,9 @@ use ackclock_net::loss::{
 use ackclock_net::outage::Arrivals;
 use ackclock_net::queue::{ChokeParams, Classifier, DualPi2Params, Overload};
 use ackclock_net::{
-    AppliesTo, CapacityConfig, CodelParams, Counters, EcnFault, FqCodelParams, Limit, LinkConfig, LossConfig,
-    NetemLimitParams, Outage, PieParams, QueueConfig, RedParams, Refused, Reorder, SoleLink, ThresholdParams,
-    WifiJitter,
+    AppliesTo, CapacityConfig, CodelParams, Counters, EcnFault, FqCodelParams, Limit, LinkConfig,
+    LinuxRedParams, LossConfig, NetemLimitParams, Outage, PieParams, QueueConfig, RedParams, Refused,
+    Reorder, SoleLink, ThresholdParams, WifiJitter,
 };
 use proptest::prelude::*;
 
@@ -58,6 +58,23 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         (0u32..40, 0.0..5.0, 0.0..10.0, 0.0..1.0, 0.001..1.0, any::<bool>()).prop_map(
             |(limit, min, width, max_p, weight, ecn)| {
                 QueueConfig::Red(RedParams { limit, min, max: min + width, max_p, weight, ecn })
+            }
+        ),
+        (4000u64..60_000, 0.0..1.0, any::<[bool; 4]>(), any::<bool>()).prop_map(
+            |(limit, probability, [ecn, harddrop, nodrop, adaptive], idles)| {
+                QueueConfig::LinuxRed(LinuxRedParams {
+                    limit,
+                    min: None,
+                    max: None,
+                    probability,
+                    avpkt: limit / 40,
+                    burst: None,
+                    bandwidth: idles.then_some(Rate(1_000_000)),
+                    ecn,
+                    harddrop,
+                    nodrop: nodrop && ecn,
+                    adaptive,
+                })
             }
         ),
         (0u32..40, 0.0..5.0, 0.1..10.0, 0.0..1.0, 0.001..1.0).prop_map(

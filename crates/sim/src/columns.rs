@@ -199,9 +199,10 @@ tables! {
         stalls: "How often that was.";
         longest_stall_s ["s"]: "The longest of them.";
         cpu_wait_s ["s"]: "Time for which processes waited for a core, all together.";
-        interrupts: "Interrupts of a card that coalesces them.";
+        interrupts: "Interrupts of a card that coalesces them or merges packets.";
         interrupt_packets ["packets"]: "Packets that came with them.";
         largest_interrupt ["packets"]: "Most packets of one interrupt.";
+        merged_packets ["packets"]: "Packets that reached the transports with them: fewer where the card merges them (`gro`).";
         batches: "Batches in which a card that gathers packets sent them.";
         batch_packets ["packets"]: "Packets that left in them.";
         largest_batch ["packets"]: "Most packets of one batch.";

@@ -217,12 +217,13 @@ fn hosts(world: &mut World) -> Table {
         .i8("stalls", rows().map(|s| s.stalls))
         .span("longest_stall_s", rows().map(|s| s.longest_stall))
         .span("cpu_wait_s", rows().map(|s| s.waited))
-        .i8("interrupts", rows().map(|s| s.interrupts))
-        .i8("interrupt_packets", rows().map(|s| s.interrupt_packets))
-        .u4("largest_interrupt", rows().map(|s| s.largest_interrupt))
-        .i8("batches", rows().map(|s| s.batches))
-        .i8("batch_packets", rows().map(|s| s.batch_packets))
-        .u4("largest_batch", rows().map(|s| s.largest_batch))
+        .i8("interrupts", rows().map(|s| s.interrupts.times))
+        .i8("interrupt_packets", rows().map(|s| s.interrupts.packets))
+        .u4("largest_interrupt", rows().map(|s| s.interrupts.largest))
+        .i8("merged_packets", rows().map(|s| s.interrupts.merged))
+        .i8("batches", rows().map(|s| s.batches.times))
+        .i8("batch_packets", rows().map(|s| s.batches.packets))
+        .u4("largest_batch", rows().map(|s| s.batches.largest))
 }
 
 fn destinations(known: &[(String, DestinationMetrics)]) -> Table {

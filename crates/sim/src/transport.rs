@@ -217,6 +217,13 @@ impl Transport {
         }
     }
 
+    /// The host's card cuts packets of several segments up.
+    pub fn cut_packets(&mut self) {
+        if let Transport::Tcp(tcp) = self {
+            tcp.cut_packets();
+        }
+    }
+
     /// Switch the per-ACK trace of TCP on or off.
     pub fn set_trace(&mut self, on: bool) {
         if let Transport::Tcp(tcp) = self {

@@ -183,3 +183,47 @@ fn hosts_that_make_no_sense_are_refused() {
         assert!(error.contains(what), "{error}");
     }
 }
+
+fn integer(output: &Output, table: &str, column: &str) -> i64 {
+    output.table(table).integers(column)[0]
+}
+
+/// 100 Mb/s bring 2.4 segments in 200 us, and the kernel's clock holds them for up to 1 ms: 8.3 at most.
+#[test]
+fn a_merged_packet_is_acknowledged_once() {
+    let flow = format!(r#"{BULK}, "peer_host": "a""#);
+    let gro = r#"{"name": "a", "gro": true, "gro_flush_timeout": 200000, "napi_defer_hard_irqs": 2}"#;
+    let merged = play(&flow, gro, 100, 10);
+    let perfect = play(BULK, "", 100, 10);
+    let acks = |output: &Output| integer(output, "flows", "acks_received");
+    let (packets, deliveries) =
+        (integer(&merged, "hosts", "interrupt_packets"), integer(&merged, "hosts", "merged_packets"));
+    let mean = packets as f64 / deliveries as f64;
+    assert!((4.0..8.4).contains(&mean), "{mean}");
+    assert!(acks(&merged) < deliveries + deliveries / 10, "{} {deliveries}", acks(&merged));
+    assert!(acks(&perfect) > 2 * acks(&merged), "{} {}", acks(&perfect), acks(&merged));
+}
+
+/// Segments that come one by one, each with an interrupt, are never merged.
+#[test]
+fn nothing_is_merged_where_nothing_comes_together() {
+    let flow = format!(r#"{BULK}, "peer_host": "a""#);
+    let alone = play(&flow, r#"{"name": "a", "gro": true}"#, 100, 5);
+    let perfect = play(BULK, "", 100, 5);
+    assert_eq!(integer(&alone, "hosts", "interrupt_packets"), integer(&alone, "hosts", "merged_packets"));
+    assert_eq!(alone.digest, perfect.digest);
+}
+
+/// The card of a modern host cuts packets up: the links see single segments, sent back to back.
+#[test]
+fn a_card_cuts_packets_of_several_segments_up() {
+    let counted = |host: &str| {
+        let flow = format!(r#"{BULK}, "stack": {{"tso": true}}, "host": "a", "peer_host": "a""#);
+        let output = play(&flow, &format!(r#"{{"name": "a", "shared": false{host}}}"#), 100, 5);
+        (integer(&output, "flows", "acks_received"), integer(&output, "flows", "sent_packets"))
+    };
+    let (whole_acks, whole) = counted("");
+    let (cut_acks, cut) = counted(r#", "cuts_packets": true"#);
+    assert!(whole_acks * 3 < whole, "one ACK a packet: {whole_acks} of {whole}");
+    assert!(cut_acks * 5 > cut * 2, "an ACK for every second segment: {cut_acks} of {cut}");
+}

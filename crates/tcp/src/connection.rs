@@ -71,6 +71,8 @@ pub struct Connection {
     reset_due: bool,
     ecn: Mode,
     marks: Marks,
+    /// Segments leave one by one, though they were put together (TSO).
+    cuts: bool,
 }
 
 impl Connection {
@@ -120,6 +122,7 @@ impl Connection {
                 EcnUse::Off | EcnUse::Accept | EcnUse::AccEcnAccept => Mode::Off,
             },
             marks: Marks::default(),
+            cuts: false,
             config: config.clone(),
         }
     }
@@ -132,6 +135,11 @@ impl Connection {
     /// How the host treats lateness of paced segments.
     pub fn set_host_pacer(&mut self, policy: HostPacing) {
         self.sender.set_host_pacer(policy);
+    }
+
+    /// Packets of several segments leave as segments: the card cuts them up.
+    pub fn cut_packets(&mut self) {
+        self.cuts = true;
     }
 
     /// A segment arrived.
@@ -251,7 +259,7 @@ impl Connection {
     #[cold]
     fn append_segments(&mut self, now: Time, packet: &mut Segment) -> u16 {
         let mut more = 0;
-        while self.sender.continues() {
+        while !self.cuts && self.sender.continues() {
             let Some(next) = self.poll_transmit(now) else { break };
             debug_assert_eq!(
                 next.seq,

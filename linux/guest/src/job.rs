@@ -149,6 +149,10 @@ pub enum Leaf {
         wlog: u8,
         /// Marks.
         ecn: bool,
+        /// Above `max` it drops even what it could mark.
+        harddrop: bool,
+        /// `max_p` adapts.
+        adaptive: bool,
     },
     /// DualPI2.
     Dualpi2 {
@@ -200,8 +204,24 @@ pub struct Host {
     pub mss: u32,
     /// MTU of the host's device.
     pub mtu: u32,
-    /// Packets of several segments leave the host, and cross the network as one.
+    /// TCP makes packets of several segments.
     pub tso: bool,
+    /// Cards of the sending and of the receiving host.
+    pub cards: [Card; 2],
     /// TCP_WINDOW_CLAMP of receivers, bytes; 0 = none.
     pub window_clamp: u32,
+}
+
+/// What the device of a host does with packets.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// Packets of several segments leave it as segments; otherwise they cross the network as one.
+    pub cuts: bool,
+    /// Segments that come together are merged.
+    pub gro: bool,
+    /// ns.
+    pub gro_flush_timeout: u64,
+    /// Polls.
+    pub napi_defer_hard_irqs: u32,
 }

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use ackclock_sim::spec::WorkloadConfig;
 use ackclock_sim::workload::transactions::InitialWindow;
 
-use crate::job::{Job, Network, Stage};
+use crate::job::{Card, Host, Job, Network, Stage};
 use crate::netlink::{Message, Netlink};
 use crate::{qdisc, sys};
 
@@ -44,10 +44,8 @@ impl Node {
         let body = interface(index, libc::IFF_UP as u32, libc::IFF_UP as u32);
         let mut message = Message::new(libc::RTM_NEWLINK, 0, &body);
         if device != "lo" {
-            message = message.u32(IFLA_MTU, mtu).u32(IFLA_TXQLEN, TX_QUEUE);
-            if !tso {
-                message = message.u32(IFLA_GSO_MAX_SEGS, 1);
-            }
+            let segments = if tso { MOST_SEGMENTS } else { 1 };
+            message = message.u32(IFLA_MTU, mtu).u32(IFLA_TXQLEN, TX_QUEUE).u32(IFLA_GSO_MAX_SEGS, segments);
         }
         self.netlink.request(message, device)
     }
@@ -200,7 +198,7 @@ impl Wiring {
         let groups = self.hosts.len();
         let mtu = job.hosts.iter().map(|h| h.mtu).max().unwrap_or(1500);
         let stages = forward.len().max(backward.len()).max(1);
-        let any = job.hosts.iter().any(|h| h.tso);
+        let any = job.hosts.iter().any(|h| h.cards.iter().any(|card| h.tso && !card.cuts));
         let alone = groups == 1;
         let routers = if alone { stages } else { stages + 1 };
         for _ in 0..routers {
@@ -210,9 +208,11 @@ impl Wiring {
         let (first, last) = (0, routers - 1);
         for group in 0..groups {
             let [left, right] = [format!("left{group}"), format!("right{group}")];
-            let tso = job.hosts[group].tso;
-            veth(&self.hosts[group][0], DEVICE, &self.routers[first], &left, mtu, tso)?;
-            veth(&self.routers[last], &right, &self.hosts[group][1], DEVICE, mtu, tso)?;
+            veth(&self.hosts[group][0], DEVICE, &self.routers[first], &left, mtu, any)?;
+            veth(&self.routers[last], &right, &self.hosts[group][1], DEVICE, mtu, any)?;
+            for (node, card) in self.hosts[group].iter().zip(&job.hosts[group].cards) {
+                set_card(node, &job.hosts[group], card)?;
+            }
             sys::enter(self.routers[first].fd())?;
             self.routers[first].route([10, 0, group as u8, 0], 24, &left, true, Metrics::default())?;
             sys::enter(self.routers[last].fd())?;
@@ -274,6 +274,31 @@ fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32, tso: bool) -> 
     Ok(())
 }
 
+/// What a host's card does with packets of several segments: the wire is laid as if it had none.
+fn set_card(node: &Node, host: &Host, card: &Card) -> Result<()> {
+    sys::enter(node.fd())?;
+    sys::set_generic_offloads(DEVICE, host.tso, card.gro)?;
+    if host.tso {
+        node.up(DEVICE, host.mtu, true)?;
+    }
+    if card.cuts || !host.tso {
+        sys::no_segmentation_by_device(DEVICE)?;
+    }
+    if card.gro_flush_timeout > 0 {
+        // what sysfs shows belongs to the namespace of whoever mounts it
+        sys::mount("sysfs", "/sys")?;
+        let set = |name: &str, value: u64| {
+            std::fs::write(format!("/sys/class/net/{DEVICE}/{name}"), value.to_string())
+                .map_err(|error| std::io::Error::new(error.kind(), format!("{name} = {value}: {error}")))
+        };
+        let done = set("gro_flush_timeout", card.gro_flush_timeout)
+            .and_then(|()| set("napi_defer_hard_irqs", card.napi_defer_hard_irqs as u64));
+        sys::unmount("/sys")?;
+        done?;
+    }
+    Ok(())
+}
+
 /// struct ifinfomsg.
 fn interface(index: u32, flags: u32, change: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
@@ -294,6 +319,8 @@ const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RIGHT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Packets that a TUN device holds until the relay looks: more than one instant brings; Linux 7.3 takes no more.
 const TX_QUEUE: u32 = 32_767;
+/// Linux GSO_MAX_SEGS, what a device has by itself.
+const MOST_SEGMENTS: u32 = 65_535;
 const NEIGHBOUR: [u8; 4] = [169, 254, 0, 1];
 
 const IFLA_ADDRESS: u16 = 1;

@@ -106,9 +106,10 @@ fn leaf_message(interface: u32, leaf: &Leaf) -> Message {
                 }
             })
         }
-        Leaf::Red { limit, min, max, max_p, wlog, ecn } => {
+        Leaf::Red { limit, min, max, max_p, wlog, ecn, harddrop, adaptive } => {
             let mut body = words(&[limit, min, max]);
-            body.extend([wlog, 0, 10, ecn as u8]); // Plog is superseded by MAX_P; no idle damping table
+            let flags = ecn as u8 | (harddrop as u8) << 1 | (adaptive as u8) << 2;
+            body.extend([wlog, 0, 10, flags]); // Plog is superseded by MAX_P; no idle damping table
             m.text(TCA_KIND, "red").nest(TCA_OPTIONS, &[], |m| {
                 m.attr(TCA_RED_PARMS, &body).attr(TCA_RED_STAB, &[0; 256]).u32(TCA_RED_MAX_P, max_p)
             })

@@ -35,6 +35,12 @@ pub fn mount(kind: &str, target: &str) -> Result<()> {
     check(done, &format!("mount {kind}")).map(drop)
 }
 
+/// Take what was mounted last at `target` away.
+pub fn unmount(target: &str) -> Result<()> {
+    let target_c = text(target);
+    check(unsafe { libc::umount2(target_c.as_ptr(), 0) }, &format!("unmount {target}")).map(drop)
+}
+
 /// Flush files and switch the machine off.
 pub fn power_off() -> ! {
     unsafe {
@@ -313,6 +319,11 @@ pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
 pub fn set_generic_offloads(name: &str, gso: bool, gro: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGSO, gso)?;
     set_offload(name, ETHTOOL_SGRO, gro)
+}
+
+/// Packets of several segments are cut up before they reach the device.
+pub fn no_segmentation_by_device(name: &str) -> Result<()> {
+    set_offload(name, ETHTOOL_STSO, false)
 }
 
 fn set_offload(name: &str, command: u32, on: bool) -> Result<()> {

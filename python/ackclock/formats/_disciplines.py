@@ -74,7 +74,9 @@ def _leaf(leaf: Mapping[str, Any], bits: int) -> str:
             f" memlimit {leaf['memory']}b" if leaf["memory"] else ""
         )
     red = f"red limit {leaf['limit']} min {leaf['min']} max {leaf['max']} probability {leaf['max_p'] / 2**32:.6g}"
-    return f"{red} avpkt {AVERAGE} burst {red_burst(leaf)} bandwidth {bits}bit" + (" ecn" if leaf["ecn"] else "")
+    return f"{red} avpkt {AVERAGE} burst {red_burst(leaf)} bandwidth {bits}bit" + "".join(
+        f" {word}" for word in ("ecn", "harddrop", "adaptive") if leaf[word]
+    )
 
 
 AVERAGE = 1514

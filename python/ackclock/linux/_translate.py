@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
-from ackclock.scenario import Link, Stack
+from ackclock.scenario import Host, Link, LinuxRed, Stack
 from ackclock.scenario._described import schema
 
 __all__ = ["NETWORKS", "job", "kernel_controller"]
@@ -106,11 +106,15 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         if value and key not in recorded and value != RECORD_DEFAULTS.get(key):
             name = key.removesuffix("_ns")
             raise ScenarioError(key=f"record.{name}", found=quote(value), allowed=f"no {name}, with the linux backend")
-    hosts = [_host(group, i, controllers) for i, group in enumerate(flows)]
+    machines = scenario.get("hosts", [])
+    hosts = [
+        {**_host(group, i, controllers), "cards": [_card(group.get(key), machines) for key in ("host", "peer_host")]}
+        for i, group in enumerate(flows)
+    ]
     plan: dict[str, Any] = {"kind": "relay"}
     if network != "relay":
         try:
-            plan = _qdiscs(scenario, seed)
+            plan = _qdiscs(scenario, hosts, seed)
         except _NotByQdiscError as error:
             if network == "qdisc":
                 key, found = error.args
@@ -123,6 +127,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         raise ScenarioError(
             key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
         )
+    _check_cards(hosts, plan["kind"])
     for i, group in enumerate(flows):
         memory = group.get("stack", {}).get("packet_memory", real := PACKET_MEMORY[plan["kind"]])
         if memory != real:
@@ -186,7 +191,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     options = group.get("congestion_control_options") or {}
     for key in sorted({name for name, value in group.items() if value} - {
         "count", "profile", "congestion_control", "congestion_control_options", "recovery", "stack", "workload",
-        "start_ns", "start_s", "stagger_ns", "stagger_s", "stop_ns", "path",
+        "start_ns", "start_s", "stagger_ns", "stagger_s", "stop_ns", "path", "host", "peer_host",
     }):  # fmt: skip
         raise refuse(key, group[key], f"no {key}")
     if datagrams:
@@ -263,6 +268,47 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     }
 
 
+CARD = {"gro": False, "gro_flush_timeout": 0, "napi_defer_hard_irqs": 0}
+"""What of a host the guest's devices carry out, and what they do without being told."""
+
+
+def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The device of the host of that name; what else a host may be is refused."""
+    place, machine = next(((i, m) for i, m in enumerate(machines) if m["name"] == name), (0, {}))
+    for key, value in machine.items():
+        if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", *CARD) and value not in (
+            *UNNOTICED.get(key, ()), False, None, 0,
+        ):  # fmt: skip
+            shown = Host.takes[key].shown(value)
+            raise ScenarioError(
+                key=f"hosts.{place}.{key}", found=quote(shown), allowed=f"no {key}, with the linux backend"
+            )
+    return {
+        "cuts": machine.get("cuts_packets", False),
+        **{key: machine.get(key, without) for key, without in CARD.items()},
+    }
+
+
+def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
+    """What the wires between the devices cannot do."""
+    for i, host in enumerate(hosts):
+        sends, receives = host["cards"]
+        if network == "relay" and (sends["gro"] or receives["gro"]):
+            key = f"flows.{i}.{'host' if sends['gro'] else 'peer_host'}"
+            allowed = "one without, where the network is --network relay"
+            raise ScenarioError(key=key, found="a host with gro", allowed=allowed)
+        if host["tso"] and sends["cuts"] != receives["cuts"]:
+            raise ScenarioError(
+                key=f"flows.{i}.peer_host",
+                found="cuts_packets at one end only",
+                allowed="at both ends or at none, with the linux backend",
+            )
+
+
+UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
+"""Values of a host's keys that change nothing."""
+
+
 def _bound_buffer(host: dict[str, Any], network: str) -> None:
     """A window is bound by its buffer: TCP_WINDOW_CLAMP alone is forgotten when the buffer grows (`tcp_rcv_space_adjust`)."""
     if host["window_clamp"]:
@@ -295,7 +341,7 @@ def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str]
     }
 
 
-def _qdiscs(scenario: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def _qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
     """The network as two rows of disciplines, if it is one path that all flows share."""
     network = scenario["network"]
     if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
@@ -312,7 +358,7 @@ def _qdiscs(scenario: Mapping[str, Any], seed: int) -> dict[str, Any]:
     if any(group["workload"].get("common_random_numbers") for group in scenario["flows"]):
         raise _NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     back = network.get("reverse", {})
-    whole = any(group.get("stack", {}).get("tso") for group in scenario["flows"])
+    whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
     # The simulator numbers access.0.forward and so on in a dumbbell, bottleneck first.
     suffix = {"access": "", "bottleneck": "", "egress": ""}
     order = list(names)
@@ -465,8 +511,36 @@ def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
             "max_p": _share(queue["max_p"]),
             "wlog": wlog,
             "ecn": queue["ecn"],
+            "harddrop": False,
+            "adaptive": False,
+        }
+    if kind == "linux-red":
+        for key in ("bandwidth", "nodrop"):
+            if queue.get(key):
+                raise _NotByQdiscError(f"{place}.queue.{key}", quote(LinuxRed.takes[key].shown(queue[key])))
+        minimum, maximum, wlog = red_weight(queue)
+        return {
+            "kind": "red",
+            "limit": limit,
+            "min": minimum,
+            "max": maximum,
+            "max_p": _share(queue["probability"]),
+            "wlog": wlog,
+            "ecn": queue["ecn"],
+            "harddrop": queue["harddrop"],
+            "adaptive": queue["adaptive"],
         }
     raise _NotByQdiscError(f"{place}.queue.kind", quote(kind))
+
+
+def red_weight(queue: Mapping[str, Any]) -> tuple[int, int, int]:
+    """`min`, `max` and the weight of an arrival, as the power of 1/2 that `tc red` finds."""
+    maximum = queue.get("max", queue["limit"] // 4)
+    minimum = queue.get("min", maximum // 3)
+    size = queue["avpkt"]
+    burst = queue.get("burst", (2 * minimum + maximum) // (3 * size))
+    room = burst + 1 - minimum / size
+    return minimum, maximum, next(w for w in range(1, 32) if room <= (1 - (1 - 2.0**-w) ** burst) * 2.0**w)
 
 
 def _merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:

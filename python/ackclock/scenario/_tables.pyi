@@ -103,6 +103,33 @@ class Red(_rules.MinBelowMaxAndLimit):
     ecn: bool = False
     """Mark packets that can be marked instead of dropping them."""
 
+class LinuxRed(_rules.MinBelowMaxAndLimit):
+    """RED as in Linux: in bytes, all signalled above `max`; adaptive, if asked for."""
+
+    kind: Literal["linux-red"]
+    limit: str
+    """Bytes that wait at most."""
+    min: str | None = None
+    """Mean of the waiting bytes at which signals begin; absent: a third of `max`."""
+    max: str | None = None
+    """Mean above which every packet gets one; absent: a quarter of `limit`."""
+    probability: float | str = 0.02
+    """Probability of a signal at `max`; where it adapts, the first."""
+    avpkt: str = "1000 bytes"
+    """Size of a packet, from which the weight and the length of idle times come."""
+    burst: int | None = None
+    """Packets that may arrive at once without a signal, from which the weight comes; absent: (2 min + max) / (3 avpkt)."""
+    bandwidth: str | None = None
+    """Rate at which the mean falls while the queue is idle; absent: it does not, as below a shaper (HTB), which never asks an empty queue."""
+    ecn: bool = False
+    """Mark packets that can be marked instead of dropping them."""
+    harddrop: bool = False
+    """Above `max`, drop even those."""
+    nodrop: bool = False
+    """With `ecn`: packets that cannot be marked pass."""
+    adaptive: bool = False
+    """Every 500 ms the probability moves, so that the mean stays between 40 and 60 % of the way from `min` to `max`."""
+
 class Choke(_rules.MinBelowMaxAndLimit):
     """CHOKe (Pan, Prabhakar and Psounis 2000): RED, and an arrival that meets a packet of its own connection in a random place of the queue is dropped together with it."""
 
@@ -576,7 +603,9 @@ class Link(_rules.RateOrCapacity):
     """Rate; absent: infinite."""
     delay: str = "0 s"
     """Propagation delay, one way."""
-    queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Dualpi2 | Cake | None = None
+    queue: (
+        DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
+    ) = None
     """Queue; absent: unlimited, first in, first out."""
     loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None = None
     """Loss ahead of the queue; absent: none."""
@@ -623,8 +652,8 @@ class Host(_rules.HostKeysFit):
     """Name that flow groups use."""
     shared: bool = True
     """One machine for all that name it; otherwise one for each flow."""
-    preset: Literal["clean", "xen-shared", "light", "micro", "single-core"] | None = None
-    """Gate and cores at once; keys given beside it take precedence."""
+    preset: Literal["clean", "xen-shared", "light", "micro", "single-core", "modern"] | None = None
+    """Several of these settings at once; keys given beside it take precedence."""
     gate: Times | Xen | None = None
     """When the processor is taken away: meanwhile nothing is received or sent, and no timer fires; absent: never."""
     receives_on: bool = False
@@ -645,6 +674,14 @@ class Host(_rules.HostKeysFit):
     """Least time between two interrupts of the card; packets wait for the next one; absent: each interrupts."""
     interrupt_rate: int | None = None
     """The same as interrupts per second (ITR)."""
+    gro: bool | None = None
+    """Segments that follow one another in one interrupt reach TCP as one packet, which it acknowledges once (generic receive offload); absent: false, or as the preset says."""
+    gro_flush_timeout: str = "0 s"
+    """With `gro`: time after which the kernel looks into the card again by itself, and for which it may hold packets (Linux `gro_flush_timeout`)."""
+    napi_defer_hard_irqs: int = 0
+    """With `gro_flush_timeout`: looks in a row that find nothing before the card may interrupt again."""
+    cuts_packets: bool | None = None
+    """The card cuts the packets of stack key `tso` up, so that single segments cross the network, as on a real wire; absent: false, or as the preset says."""
     transmit_interval: str | None = None
     """Least time between two hand-overs to the line; packets leave back to back; absent: each at once."""
     batch: int = 1
@@ -788,10 +825,16 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
     ecn_beta: float | None = None
     """The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss."""
-    slow_start: ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None = None
+    slow_start: (
+        ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None
+    ) = None
     """How a connection grows until it knows the path, beside any controller that begins with slow start; absent: as the controller does ("hystart" for cubic, "classic" for the others)."""
-    ecn: Literal["off", "accept", "ask"] | None = None
-    """Explicit congestion notification: never, if the peer asks, or ask for it; absent: as the profile and the controller want it."""
+    ecn: Literal["off", "accept", "ask", "accecn", "accecn-accept", "accecn-ask"] | None = None
+    """Explicit congestion notification (RFC 3168): never, if the peer asks, or ask for it; "accecn" asks for accurate ECN (RFC 9768), "accecn-accept" and "accecn-ask" agree to it and ask for none or for that of RFC 3168; absent: as the profile and the controller want it."""
+    ect1: bool | None = None
+    """ECN-capable packets carry ECT(1), the mark of L4S (RFC 9331), and not ECT(0); absent: as the controller wants it."""
+    accecn_option: int | None = None
+    """The option of accurate ECN: 0 never, 1 where it tells something new, 2 always if the path lets it through, 3 always (Linux `tcp_ecn_option`)."""
     hz: int | None = None
     """Ticks of the kernel's clock per second."""
     pacing: bool | None = None
@@ -805,7 +848,7 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     metrics_cache: MetricsCache | None = None
     """The hosts remember ssthresh from one connection to the next; absent: they do not."""
 
-Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | Choke | Dualpi2 | Cake
+Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
 Workload: TypeAlias = (
@@ -838,6 +881,7 @@ __all__ = [
     "InitialWindow",
     "LimitedSlowStart",
     "Link",
+    "LinuxRed",
     "Listed",
     "Mahimahi",
     "Media",

@@ -6,7 +6,7 @@ import json
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +17,7 @@ from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.own import OwnClass
 from ackclock.scenario import _shipped
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
+from ackclock.scenario._described import schema
 from ackclock.scenario._mahimahi import read
 from ackclock.scenario._tables import DropTail, Host, Link, Mahimahi, Population, Scripted
 from ackclock.scenario._toml import check_keys, to_toml
@@ -26,6 +27,11 @@ from ackclock.scenario.record import Record
 
 CapturePoint = Literal["sender", "receiver"]
 """Side whose packets are captured."""
+
+MODERN: Literal["modern"] = "modern"
+"""Preset of a host of today, and name of the sending ones where all are."""
+MODERN_PEER = "modern-peer"
+"""Name of the receiving ones."""
 
 LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
@@ -75,8 +81,9 @@ class Scenario(Table):
     """The network."""
     flows: Annotated[tuple[Flows, ...], Field(min_length=1)]
     """Groups of flows; flows are numbered through them in order."""
-    hosts: tuple[Host, ...] = ()
-    """Hosts that are not perfect; flows name them."""
+    hosts: tuple[Host, ...] | Literal["modern"] = ()
+    """Hosts that are not perfect; flows name them. "modern": every end of every flow has a host of preset "modern" of its own, and TCP
+    makes packets of several segments (`stack.tso`) unless a group says otherwise."""
     record: Record = Record.constant()
     """What to record."""
 
@@ -138,6 +145,9 @@ class Scenario(Table):
                 )
 
     def _check_hosts(self) -> None:
+        if self.hosts == MODERN:
+            self._check_host_names([])
+            return
         names = [host.name for host in self.hosts]
         for i, name in enumerate(names):
             if name in names[:i]:
@@ -147,11 +157,14 @@ class Scenario(Table):
             raise ScenarioError(
                 key=f"hosts.{emulators[1]}.emulates_links", found="true for a second host", allowed="one such host"
             )
+        self._check_host_names(names)
+
+    def _check_host_names(self, names: Sequence[str]) -> None:
         for i, group in enumerate(self.flows):
             for key in ("host", "peer_host"):
                 name = getattr(group, key)
                 if name is not None and name not in names:
-                    allowed = one_of(name, names) if names else "no host; the scenario has no hosts"
+                    allowed = one_of(name, names) if names else "no host; the scenario lists none"
                     raise ScenarioError(key=f"flows.{i}.{key}", found=quote(name), allowed=allowed)
 
     def _check_size(self, end: int) -> None:
@@ -302,11 +315,17 @@ class Scenario(Table):
 
     def to_engine(self) -> dict[str, Any]:
         """What `to_engine_json` writes, as plain values and without the name, which is no part of the result."""
+        flows = [group.engine() for group in self.flows]
+        if self.hosts == MODERN:
+            hosts = tuple(Host(name=name, shared=False, preset=MODERN) for name in (MODERN, MODERN_PEER))
+            flows = [_on_modern_hosts(group) for group in flows]
+        else:
+            hosts = self.hosts
         return {
             "duration_ns": nanoseconds(self.duration),
             "network": self.network.engine(self.flows[0].path),
-            "flows": [group.engine() for group in self.flows],
-            **({"hosts": [host.engine() for host in self.hosts]} if self.hosts else {}),
+            "flows": flows,
+            **({"hosts": [host.engine() for host in hosts]} if hosts else {}),
             "record": self.record.engine(),
         }
 
@@ -442,6 +461,15 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         return scenario
     except ScenarioError as error:
         raise error.read_from(source) from None
+
+
+def _on_modern_hosts(group: dict[str, Any]) -> dict[str, Any]:
+    """A compiled group of flows where `hosts = "modern"`."""
+    datagrams = group["workload"]["kind"] in schema()["datagrams"] or (
+        group["congestion_control"] in schema()["pcc"]["controllers"]
+    )
+    stack = group["stack"] if datagrams else {"tso": True, **group["stack"]}
+    return {**group, "host": MODERN, "peer_host": MODERN_PEER, "stack": stack}
 
 
 def _anchored(value: Any, folder: Path) -> Any:

@@ -319,6 +319,8 @@ def matches(schema, node, value):
             and all(matches(schema, known[key], entry) for key, entry in value.items() if key in known)
         )
     if isinstance(value, list):
+        if "items" not in node:
+            return "anyOf" in node  # seen to above
         return len(value) >= node.get("minItems", 0) and all(matches(schema, node["items"], entry) for entry in value)
     if isinstance(value, str):
         return "pattern" not in node or re.search(node["pattern"], value) is not None

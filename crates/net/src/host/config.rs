@@ -5,6 +5,7 @@ use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Span};
 
 use super::cpu::CpuConfig;
 use super::gate::{GateConfig, TimesParams, SLICE};
+use super::gro::GroConfig;
 use super::nic::Batching;
 
 table! {
@@ -16,7 +17,7 @@ table! {
         name: String = Takes::Text;
         /// One machine for all that name it; otherwise one for each flow.
         shared: bool = FLAG, true;
-        /// Gate and cores at once; keys given beside it take precedence.
+        /// Several of these settings at once; keys given beside it take precedence.
         preset: Option<Preset> = Preset::TAKES;
         /// When the processor is taken away: meanwhile nothing is received or sent, and no timer fires; absent: never.
         gate: Option<GateConfig> = Takes::OneOf(GateConfig::FAMILY);
@@ -38,6 +39,17 @@ table! {
         receive_interval: Option<Span> = DURATION;
         /// The same as interrupts per second (ITR).
         interrupt_rate: Option<u32> = Takes::Whole(1, 10_000_000);
+        /// Segments that follow one another in one interrupt reach TCP as one packet, which it acknowledges once (generic receive
+        /// offload); absent: false, or as the preset says.
+        gro: Option<bool> = FLAG;
+        /// With `gro`: time after which the kernel looks into the card again by itself, and for which it may hold packets
+        /// (Linux `gro_flush_timeout`).
+        gro_flush_timeout: Span = DURATION_OR_ZERO, Span::ZERO;
+        /// With `gro_flush_timeout`: looks in a row that find nothing before the card may interrupt again.
+        napi_defer_hard_irqs: u32 = Takes::Whole(0, 1_000_000), 0;
+        /// The card cuts the packets of stack key `tso` up, so that single segments cross the network, as on a real wire; absent:
+        /// false, or as the preset says.
+        cuts_packets: Option<bool> = FLAG;
         /// Least time between two hand-overs to the line; packets leave back to back; absent: each at once.
         transmit_interval: Option<Span> = DURATION;
         /// Packets that leave together (segmentation offload; reports in batches).
@@ -53,7 +65,7 @@ table! {
     }
 }
 
-/// Gates and cores that go by a name.
+/// Hosts that go by a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// Perfect.
@@ -66,9 +78,17 @@ pub enum Preset {
     Micro,
     /// One core for all: senders that wait busily share it with whoever else names this host.
     SingleCore,
+    /// A server of today on a real wire: its card interrupts at most every 50 us, merges what came (`gro`) and cuts up what
+    /// leaves (`cuts_packets`).
+    Modern,
 }
 
-choice! { Preset: Clean "clean", XenShared "xen-shared", Light "light", Micro "micro", SingleCore "single-core" }
+choice! {
+    Preset: Clean "clean", XenShared "xen-shared", Light "light", Micro "micro", SingleCore "single-core", Modern "modern"
+}
+
+/// Least time between interrupts of a modern card.
+const MODERN_INTERVAL: Span = Span::from_us(50);
 
 impl Preset {
     fn gate(self) -> Option<TimesParams> {
@@ -77,7 +97,7 @@ impl Preset {
             Preset::XenShared => (constant(SLICE), constant(SLICE)),
             Preset::Light => (Distribution::Exponential { mean: 0.1 }, constant(0.005)),
             Preset::Micro => (constant(SLICE), constant(0.27)),
-            Preset::Clean | Preset::SingleCore => return None,
+            Preset::Clean | Preset::SingleCore | Preset::Modern => return None,
         };
         Some(TimesParams { on, off })
     }
@@ -111,6 +131,8 @@ pub struct HostConfig {
     pub receive: Batching,
     /// From the processes to the line.
     pub transmit: Batching,
+    /// The card cuts packets of several segments up.
+    pub cuts: bool,
     /// What becomes of the lateness of paced senders.
     pub pacer: HostPacing,
 }
@@ -125,18 +147,36 @@ impl HostParams {
         if self.emulates_links && gate.is_none() {
             return Err(Refusal::new("true without a gate", "a host with a gate").within("emulates_links"));
         }
+        let modern = self.preset == Some(Preset::Modern);
+        let gro = self.gro.unwrap_or(modern);
+        if !gro && self.gro_flush_timeout > Span::ZERO {
+            return Err(Refusal::new("a time without gro", "a host with gro").within("gro_flush_timeout"));
+        }
+        if self.napi_defer_hard_irqs > 0 && self.gro_flush_timeout == Span::ZERO {
+            let refusal = Refusal::new(self.napi_defer_hard_irqs, "0 without gro_flush_timeout");
+            return Err(refusal.within("napi_defer_hard_irqs"));
+        }
         Ok(HostConfig {
             name: format!("host.{name}"),
             gate,
             receives_on: self.receives_on,
             emulates_links: self.emulates_links,
             cpu: self.cpu(),
-            receive: Batching { interval: self.interrupts(), ..Batching::NONE },
+            receive: Batching {
+                interval: self.interrupts(),
+                gro: gro.then_some(GroConfig {
+                    flush_timeout: self.gro_flush_timeout,
+                    defer_hard_irqs: self.napi_defer_hard_irqs,
+                }),
+                ..Batching::NONE
+            },
             transmit: Batching {
                 interval: self.transmit_interval.unwrap_or(Span::ZERO),
                 packets: self.batch,
                 flush: if self.batch > 1 { self.batch_flush } else { Span::ZERO },
+                gro: None,
             },
+            cuts: self.cuts_packets.unwrap_or(modern),
             pacer: HostPacing {
                 tick: self.tick.unwrap_or(Span::ZERO),
                 catch_up: match self.catch_up {
@@ -164,6 +204,7 @@ impl HostParams {
     /// Least time between two interrupts.
     fn interrupts(&self) -> Span {
         let of = |rate: u32| Span((libm::rint(1e9 / rate as f64) as u64).max(1));
-        self.interrupt_rate.map(of).or(self.receive_interval).unwrap_or(Span::ZERO)
+        let modern = (self.preset == Some(Preset::Modern)).then_some(MODERN_INTERVAL);
+        self.interrupt_rate.map(of).or(self.receive_interval).or(modern).unwrap_or(Span::ZERO)
     }
 }

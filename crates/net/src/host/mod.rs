@@ -7,6 +7,7 @@
 //! | `gate.rs` | the processor is taken away (virtual machines) |
 //! | `cpu.rs` | n processes on k cores, cost of a packet |
 //! | `nic.rs` | interrupt coalescing on the way in, batches on the way out |
+//! | `gro.rs` | packets merged on the way in (GRO) |
 //! | `departures.rs` | the noise that came of it |
 //!
 //! What a paced sender does about its lateness is [`ackclock_core::HostPacing`]. Several flows, senders and receivers, can
@@ -16,6 +17,7 @@ mod config;
 mod cpu;
 mod departures;
 mod gate;
+mod gro;
 mod nic;
 
 use ackclock_core::{HostPacing, Packet, Span, Stream, Time};
@@ -24,7 +26,8 @@ pub use config::{HostConfig, HostParams, Preset, Repaid};
 pub use cpu::CpuConfig;
 pub use departures::Departures;
 pub use gate::{GateConfig, TimesParams, XenParams};
-pub use nic::Batching;
+pub use gro::GroConfig;
+pub use nic::{Batching, RingSums};
 
 use cpu::Cpu;
 use gate::Gate;
@@ -61,18 +64,10 @@ pub struct HostSums {
     pub longest_stall: Span,
     /// Time that processes waited for a core, all together.
     pub waited: Span,
-    /// Interrupts of a card that coalesces them, packets that came by them, most by one.
-    pub interrupts: u64,
-    /// Packets that came by these interrupts.
-    pub interrupt_packets: u64,
-    /// Most packets of one interrupt.
-    pub largest_interrupt: u32,
+    /// Interrupts of a card that coalesces them or merges packets.
+    pub interrupts: RingSums,
     /// The same for batches that left.
-    pub batches: u64,
-    /// Packets that left in these batches.
-    pub batch_packets: u64,
-    /// Most packets of one batch.
-    pub largest_batch: u32,
+    pub batches: RingSums,
 }
 
 /// A host at work. Its processes are numbers; the owner of the host asks it before each step of a process.
@@ -85,6 +80,7 @@ pub struct Host {
     pacer: HostPacing,
     receives_on: bool,
     emulates_links: bool,
+    cuts: bool,
 }
 
 impl Host {
@@ -108,6 +104,7 @@ impl Host {
             pacer: config.pacer,
             receives_on: config.receives_on,
             emulates_links: config.emulates_links,
+            cuts: config.cuts,
         }
     }
 
@@ -124,6 +121,11 @@ impl Host {
     /// What packets cost.
     pub fn cpu(&self) -> &CpuConfig {
         &self.cpu
+    }
+
+    /// Whether its card cuts packets of several segments up.
+    pub fn cuts(&self) -> bool {
+        self.cuts
     }
 
     /// Whether packets are taken in while the gate is closed.
@@ -182,9 +184,9 @@ impl Host {
         self.ring(direction).push(now, packet)
     }
 
-    /// How many packets the card hands over at `now`.
-    pub fn hand_over(&mut self, now: Time, direction: Direction) -> u32 {
-        self.rings[direction as usize].as_mut().map_or(0, |ring| ring.begin(now))
+    /// How many packets the card hands over at `now`, and when it wants that again, as far as it knows.
+    pub fn hand_over(&mut self, now: Time, direction: Direction) -> (u32, Option<Time>) {
+        self.rings[direction as usize].as_mut().map_or((0, None), |ring| ring.begin(now))
     }
 
     /// The next of these.
@@ -196,20 +198,10 @@ impl Host {
     pub fn sums(&mut self, now: Time) -> HostSums {
         let (stalled, stalls, longest_stall) =
             self.gate.as_mut().map_or((Span::ZERO, 0, Span::ZERO), |gate| gate.stalled(now));
-        let [(interrupts, interrupt_packets, largest_interrupt), (batches, batch_packets, largest_batch)] =
-            [0, 1].map(|i| self.rings[i].as_ref().map_or((0, 0, 0), Ring::sums));
-        HostSums {
-            stalled,
-            stalls,
-            longest_stall,
-            waited: self.scheduler.as_ref().map_or(Span::ZERO, |cpu| cpu.waited(now)),
-            interrupts,
-            interrupt_packets,
-            largest_interrupt,
-            batches,
-            batch_packets,
-            largest_batch,
-        }
+        let [interrupts, batches] =
+            [0, 1].map(|i| self.rings[i].as_ref().map_or(RingSums::default(), Ring::sums));
+        let waited = self.scheduler.as_ref().map_or(Span::ZERO, |cpu| cpu.waited(now));
+        HostSums { stalled, stalls, longest_stall, waited, interrupts, batches }
     }
 
     fn ring(&mut self, direction: Direction) -> &mut Ring {

@@ -7,10 +7,14 @@
 //! Sending: with an interval, likewise, as when a driver hands over its ring at intervals; with a batch of n packets,
 //! none leaves before n wait or the oldest has waited for `flush` (segmentation offload, reports in batches). A batch
 //! leaves at one instant: the first link is the line that it leaves on, and spreads it by its rate.
+//!
+//! With GRO (`gro.rs`) a hand-over is a poll: what it brings is merged, and more polls may follow without an interrupt.
 
 use std::collections::VecDeque;
 
 use ackclock_core::{Packet, Span, Time};
+
+use super::gro::{Gro, GroConfig};
 
 /// When packets are handed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,35 +25,57 @@ pub struct Batching {
     pub packets: u32,
     /// How long the oldest waits for that number.
     pub flush: Span,
+    /// Packets are merged.
+    pub gro: Option<GroConfig>,
 }
 
 impl Batching {
     /// Every packet at once.
-    pub const NONE: Batching = Batching { interval: Span::ZERO, packets: 1, flush: Span::ZERO };
+    pub const NONE: Batching = Batching { interval: Span::ZERO, packets: 1, flush: Span::ZERO, gro: None };
 }
 
 /// Packets that wait in one direction.
 pub(crate) struct Ring {
     config: Batching,
     waiting: VecDeque<Packet>,
+    /// Of a hand-over that has begun.
+    ready: VecDeque<Packet>,
+    gro: Option<Gro>,
+    /// Polls follow without an interrupt, so packets wait for the next one.
+    masked: bool,
+    /// The instant of the poll that is due, once everything else of that instant is ahead of it.
+    settled: Time,
     last: Time,
     due: Time,
-    handed_over: u64,
-    interrupts: u64,
-    largest: u32,
+    sums: RingSums,
+}
+
+/// What passed a ring.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RingSums {
+    /// Hand-overs that brought packets.
+    pub times: u64,
+    /// Packets that came by them.
+    pub packets: u64,
+    /// Most packets of one.
+    pub largest: u32,
+    /// Packets that went on: fewer where they are merged.
+    pub merged: u64,
 }
 
 impl Ring {
     /// `None` if no packet would ever wait.
     pub(crate) fn new(config: Batching) -> Option<Ring> {
-        (config.interval > Span::ZERO || config.packets > 1).then(|| Ring {
+        (config.interval > Span::ZERO || config.packets > 1 || config.gro.is_some()).then(|| Ring {
             config,
             waiting: VecDeque::new(),
+            ready: VecDeque::new(),
+            gro: config.gro.map(Gro::new),
+            masked: false,
+            settled: Time::NEVER,
             last: Time::ZERO,
             due: Time::NEVER,
-            handed_over: 0,
-            interrupts: 0,
-            largest: 0,
+            sums: RingSums::default(),
         })
     }
 
@@ -58,39 +84,57 @@ impl Ring {
         self.waiting.push_back(packet);
         let full = self.waiting.len() as u32 >= self.config.packets;
         let ready = if full { now } else { now + self.config.flush };
-        let due = match self.interrupts {
+        let due = match self.sums.times {
             0 => ready,
             _ => ready.max(self.last + self.config.interval),
         };
-        let sooner = due < self.due;
+        let sooner = due < self.due && !self.masked;
         if sooner {
             self.due = due;
         }
         sooner.then_some(due)
     }
 
-    /// Whether the hand-over is due at `now`; it counts as done then, and [`Ring::take`] gives what is handed over.
-    pub(crate) fn begin(&mut self, now: Time) -> u32 {
+    /// How many packets are handed over at `now`, none if nothing is due; [`Ring::take`] gives them. When the ring wants to be
+    /// emptied again.
+    pub(crate) fn begin(&mut self, now: Time) -> (u32, Option<Time>) {
         if self.due != now {
-            return 0;
+            return (0, None);
+        }
+        // A packet of the very nanosecond of a poll belongs to it: packets that a poll lets go come back at such times, and
+        // the kernel's timer of the packet, which is on its way for longer, goes off before that of the card.
+        if self.gro.is_some() && std::mem::replace(&mut self.settled, now) != now {
+            return (0, Some(now));
         }
         self.due = Time::NEVER;
-        self.last = now;
-        self.interrupts += 1;
         let packets = self.waiting.len() as u32;
-        self.handed_over += packets as u64;
-        self.largest = self.largest.max(packets);
-        packets
+        if packets > 0 {
+            self.last = now;
+            self.sums.times += 1;
+            self.sums.packets += packets as u64;
+            self.sums.largest = self.sums.largest.max(packets);
+        }
+        match &mut self.gro {
+            None => std::mem::swap(&mut self.waiting, &mut self.ready),
+            Some(gro) => {
+                let (again, interrupts) = gro.poll(now, &mut self.waiting, &mut self.ready);
+                self.masked = !interrupts;
+                self.due = again.unwrap_or(Time::NEVER);
+            }
+        }
+        let handed = self.ready.len() as u32;
+        self.sums.merged += handed as u64;
+        (handed, Some(self.due).filter(|&due| due != Time::NEVER))
     }
 
     /// The next packet of a hand-over that has begun.
     pub(crate) fn take(&mut self) -> Packet {
-        self.waiting.pop_front().expect("invariant: as many as begin said")
+        self.ready.pop_front().expect("invariant: as many as begin said")
     }
 
-    /// Hand-overs, packets handed over, most at a time.
-    pub(crate) fn sums(&self) -> (u64, u64, u32) {
-        (self.interrupts, self.handed_over, self.largest)
+    /// What passed.
+    pub(crate) fn sums(&self) -> RingSums {
+        self.sums
     }
 }
 
@@ -107,7 +151,7 @@ mod tests {
             due.sort();
             while due.first().is_some_and(|&t| t <= until) {
                 let now = due.remove(0);
-                let packets = ring.begin(now);
+                let (packets, _) = ring.begin(now);
                 if packets > 0 {
                     out.push((now.0, (0..packets).map(|_| ring.take().conn).collect()));
                 }
@@ -153,7 +197,7 @@ mod tests {
         fn nothing_is_lost_and_order_is_kept(
             gaps in prop::collection::vec(0u64..500, 1..200), interval in 0u64..300, packets in 1u32..6, flush in 1u64..400,
         ) {
-            let config = Batching { interval: Span(interval.max((packets == 1) as u64)), packets, flush: Span(flush) };
+            let config = Batching { interval: Span(interval.max((packets == 1) as u64)), packets, flush: Span(flush), gro: None };
             let mut t = 0;
             let arrivals: Vec<u64> = gaps.iter().map(|gap| { t += gap; t }).collect();
             let out = play(config, &arrivals);

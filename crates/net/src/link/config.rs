@@ -56,6 +56,7 @@ impl LinkParams {
             )
             .within("thin_acks"));
         }
+        queue.check().map_err(|refusal| refusal.within("queue"))?;
         if let Some(capacity) = &self.capacity {
             capacity.check(self.own_rate(), self.delay).map_err(|refusal| refusal.within("capacity"))?;
         }

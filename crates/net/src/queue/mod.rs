@@ -10,13 +10,14 @@ mod drop_tail;
 mod dualpi2;
 pub(crate) mod fq_codel;
 pub(crate) mod instants;
+mod linux_red;
 mod netem_limit;
 mod pie;
 mod red;
 mod threshold;
 
 use ackclock_core::packet::Ecn;
-use ackclock_core::schema::{Limit, DURATION, SIZE};
+use ackclock_core::schema::{Limit, Refusal, DURATION, SIZE};
 use ackclock_core::{choice, family, table, Packet, Span, Stream, Time};
 
 use crate::pool::Pool;
@@ -32,6 +33,8 @@ use dualpi2::DualPi2;
 pub use dualpi2::{DualPi2Params, Overload};
 use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
+use linux_red::LinuxRed;
+pub use linux_red::LinuxRedParams;
 use netem_limit::NetemLimit;
 pub use netem_limit::NetemLimitParams;
 use pie::Pie;
@@ -51,6 +54,7 @@ family! {
         Pie(PieParams),
         Threshold(ThresholdParams),
         Red(RedParams),
+        LinuxRed(LinuxRedParams),
         Choke(ChokeParams),
         DualPi2(DualPi2Params),
         Cake(CakeParams),
@@ -91,9 +95,18 @@ impl QueueConfig {
             QueueConfig::Pie(params) => params.limit.map(Limit::Packets),
             QueueConfig::Threshold(params) => params.limit.map(Limit::Packets),
             QueueConfig::Red(params) => Some(Limit::Packets(params.limit)),
+            QueueConfig::LinuxRed(params) => Some(Limit::Bytes(params.limit)),
             QueueConfig::Choke(params) => Some(Limit::Packets(params.limit)),
             QueueConfig::DualPi2(params) => params.limit.map(Limit::Packets),
             QueueConfig::Cake(params) => params.limit.map(Limit::Bytes),
+        }
+    }
+
+    /// What does not fit together in it.
+    pub fn check(&self) -> Result<(), Refusal> {
+        match self {
+            QueueConfig::LinuxRed(params) => params.wlog().map(drop),
+            _ => Ok(()),
         }
     }
 
@@ -166,6 +179,7 @@ pub(crate) enum Queue {
     NetemLimit(NetemLimit),
     Threshold(Threshold),
     Red(Box<Red>),
+    LinuxRed(Box<LinuxRed>),
     Pie(Box<Pie>),
     Codel(Box<Codel>),
     FqCodel(Box<FqCodel>),
@@ -194,6 +208,7 @@ impl Queue {
             QueueConfig::NetemLimit(params) => Queue::NetemLimit(NetemLimit::new(&params)),
             QueueConfig::Codel(params) => Queue::Codel(Box::new(Codel::new(params))),
             QueueConfig::FqCodel(params) => Queue::FqCodel(Box::new(FqCodel::new(params))),
+            QueueConfig::LinuxRed(params) => Queue::LinuxRed(Box::new(LinuxRed::new(params, stream()))),
             QueueConfig::Pie(params) => Queue::Pie(Box::new(Pie::new(params, stream()))),
             QueueConfig::Threshold(params) => Queue::Threshold(Threshold::new(&params)),
             QueueConfig::Red(params) => Queue::Red(Box::new(Red::new(params, stream()))),
@@ -210,6 +225,7 @@ impl Queue {
             Queue::NetemLimit(queue) => queue.admit(arrival),
             Queue::Threshold(queue) => queue.admit(arrival),
             Queue::Red(queue) => queue.admit(arrival),
+            Queue::LinuxRed(queue) => queue.admit(arrival),
             Queue::Pie(queue) => queue.admit(arrival),
             _ => unreachable!("invariant: drop-tail, or it holds packets: see `enqueue`"),
         }

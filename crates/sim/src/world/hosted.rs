@@ -44,6 +44,9 @@ impl Hosts {
         let host = self.of.get(flow as usize)?[side]?;
         let on = &self.slots[host as usize].host;
         transport.set_pacer(on.pacer());
+        if on.cuts() {
+            transport.cut_packets();
+        }
         // TCP is at home in the kernel and works when it is interrupted; who paces datagrams may spin
         let busy = on.cpu().busy_wait && side == SENDER && transport.datagram().is_some();
         Some(Box::new(Process {
@@ -296,7 +299,10 @@ impl World {
                 self.arm_slice(at);
             }
             _ => {
-                let packets = self.hosts_mut().slots[at].host.hand_over(now, Direction::In);
+                let (packets, again) = self.hosts_mut().slots[at].host.hand_over(now, Direction::In);
+                if let Some(again) = again {
+                    self.host_tick(at as u32, 0, again);
+                }
                 for _ in 0..packets {
                     let packet = self.hosts_mut().slots[at].host.take(Direction::In);
                     let index = 2 * (packet.conn & SLOT_MASK) as usize + packet.forward as usize;
@@ -312,7 +318,7 @@ impl World {
     /// What waits in the card of a host goes onto its line.
     fn hand_out(&mut self, at: usize) {
         let now = self.now;
-        for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out) {
+        for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out).0 {
             let packet = self.hosts_mut().slots[at].host.take(Direction::Out);
             self.net.send(now, &packet);
         }

@@ -1,0 +1,322 @@
+//! Generic receive offload (GRO): segments that follow one another in a poll of the card reach TCP as one packet, which
+//! TCP acknowledges once.
+//!
+//! A poll takes all packets that wait in the card. A segment joins the packet of its connection that is held if it is the
+//! next in sequence, has the same ACK number, window, options, flags (but FIN and PSH) and ECN field, is no longer than the
+//! first, and the whole stays below 64 KiB. A shorter one, FIN, PSH, RST, SYN and URG close the packet. What does not
+//! carry data passes, behind what is held of its connection. The end of the poll lets everything go.
+//!
+//! With `flush_timeout` the end of a poll lets only what is held since an earlier tick of the kernel's clock go, and the
+//! next poll comes at that time; with `defer_hard_irqs` the card does not interrupt until so many polls in a row found
+//! nothing.
+//!
+//! Source: Linux 7.3 `dev_gro_receive`, `tcp_gro_receive`, `napi_complete_done`. Differs: the kernel holds eight packets in
+//! each of eight hash buckets, here a card holds 64; a poll takes more than 64 packets without a break, which changes
+//! nothing while the kernel's clock has a tick of 1 ms or longer.
+
+use std::collections::VecDeque;
+
+use ackclock_core::{Flags, Header, Packet, Segment, Span, Time};
+
+/// How a card merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroConfig {
+    /// Time from a poll to the next one that the kernel asks for itself; zero: none (Linux `gro_flush_timeout`).
+    pub flush_timeout: Span,
+    /// Empty polls before the card may interrupt again (Linux `napi_defer_hard_irqs`).
+    pub defer_hard_irqs: u32,
+}
+
+/// Packets held, the oldest first.
+pub(crate) struct Gro {
+    config: GroConfig,
+    held: VecDeque<Held>,
+    deferrals: u32,
+}
+
+struct Held {
+    packet: Packet,
+    /// Payload of its first segment.
+    size: u32,
+    since: u64,
+}
+
+impl Gro {
+    pub(crate) fn new(config: GroConfig) -> Gro {
+        Gro { config, held: VecDeque::new(), deferrals: 0 }
+    }
+
+    /// A poll takes `waiting`; what goes on to TCP is added to `ready`. When the next poll comes without an interrupt, and
+    /// whether the card may interrupt before.
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        waiting: &mut VecDeque<Packet>,
+        ready: &mut VecDeque<Packet>,
+    ) -> (Option<Time>, bool) {
+        let (tick, worked) = (now.0 / TICK.0, !waiting.is_empty());
+        while let Some(packet) = waiting.pop_front() {
+            self.receive(packet, tick, ready);
+        }
+        let mut again = false;
+        if worked {
+            again = !self.held.is_empty();
+            self.deferrals = self.config.defer_hard_irqs;
+        }
+        let mut interrupts = true;
+        if self.deferrals > 0 {
+            self.deferrals -= 1;
+            again = true;
+            interrupts = self.config.flush_timeout == Span::ZERO;
+        }
+        again &= self.config.flush_timeout > Span::ZERO;
+        while self.held.front().is_some_and(|oldest| !again || oldest.since < tick) {
+            ready.extend(self.held.pop_front().map(|held| held.packet));
+        }
+        (again.then(|| now + self.config.flush_timeout), interrupts)
+    }
+
+    fn receive(&mut self, packet: Packet, tick: u64, ready: &mut VecDeque<Packet>) {
+        let Header::Tcp(seg) = &packet.header else { return ready.push_back(packet) };
+        let of = |held: &Held| held.packet.conn == packet.conn && held.packet.forward == packet.forward;
+        let at = self.held.iter().position(of);
+        let size = size_of(&packet, seg);
+        let mut closes = seg.len == 0 || seg.flags.has(CLOSE);
+        if let Some(at) = at {
+            let held = &mut self.held[at];
+            let joins = size.is_some_and(|size| held.takes(&packet, seg, size));
+            if joins {
+                closes |= seg.len < held.size;
+                held.add(&packet, seg);
+            }
+            if !joins || closes {
+                ready.extend(self.held.remove(at).map(|held| held.packet));
+            }
+            if joins {
+                return;
+            }
+        }
+        match size {
+            Some(size) if !closes => {
+                if self.held.len() == MOST_HELD {
+                    ready.extend(self.held.pop_front().map(|held| held.packet));
+                }
+                self.held.push_back(Held { packet, size, since: tick });
+            }
+            _ => ready.push_back(packet),
+        }
+    }
+}
+
+impl Held {
+    fn takes(&self, packet: &Packet, seg: &Segment, size: u32) -> bool {
+        let Header::Tcp(first) = &self.packet.header else { return false };
+        let differs = (first.flags.0 ^ seg.flags.0) & !(Flags::FIN | Flags::PSH).0 != 0;
+        seg.len > 0
+            && seg.seq == first.seq + first.len as u64
+            && seg.ack == first.ack
+            && !differs
+            && seg.wnd == first.wnd
+            && (seg.has_ts, seg.ts_val, seg.ts_ecr) == (first.has_ts, first.ts_val, first.ts_ecr)
+            && seg.sack == first.sack
+            && seg.accecn == first.accecn
+            && packet.ecn == self.packet.ecn
+            && match packet.more {
+                0 => seg.len <= self.size,
+                _ => size == self.size,
+            }
+            && first.ip_bytes() + seg.len < LARGEST
+    }
+
+    fn add(&mut self, packet: &Packet, seg: &Segment) {
+        self.packet.more += 1 + packet.more;
+        self.packet.bytes += packet.bytes;
+        let first = self.packet.header.tcp_mut();
+        first.len += seg.len;
+        first.flags |= Flags(seg.flags.0 & (Flags::FIN | Flags::PSH).0);
+    }
+}
+
+/// Payload of each segment of a packet, if all have the same.
+fn size_of(packet: &Packet, seg: &Segment) -> Option<u32> {
+    seg.len.is_multiple_of(packet.segments()).then(|| seg.len / packet.segments())
+}
+
+/// Linux GRO_LEGACY_MAX_SIZE, bytes: an IP packet stays below.
+const LARGEST: u32 = 65_536;
+/// Linux MAX_GRO_SKBS times GRO_HASH_BUCKETS.
+const MOST_HELD: usize = 64;
+/// Tick of the kernel's clock (HZ = 1000).
+const TICK: Span = Span::from_ms(1);
+/// Flags that let a packet go.
+const CLOSE: Flags = Flags(0x01 | 0x02 | 0x04 | 0x08 | 0x20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ackclock_core::packet::Ecn;
+    use proptest::prelude::*;
+
+    const SIZE: u32 = 1448;
+
+    fn data(conn: u32, number: u64) -> Packet {
+        let flags = Flags::ACK;
+        let seg =
+            Segment { seq: 1 + number * SIZE as u64, len: SIZE, flags, has_ts: true, ..Segment::default() };
+        Packet { header: Header::Tcp(seg), conn, bytes: 1514, forward: true, ..Packet::default() }
+    }
+
+    fn with(mut packet: Packet, change: impl Fn(&mut Segment)) -> Packet {
+        change(packet.header.tcp_mut());
+        packet
+    }
+
+    fn polls(config: GroConfig, polls: &[(u64, Vec<Packet>)]) -> Vec<Vec<u32>> {
+        let mut gro = Gro::new(config);
+        let poll = |(at, packets): &(u64, Vec<Packet>)| {
+            let (mut waiting, mut ready) = (packets.iter().copied().collect(), VecDeque::new());
+            gro.poll(Time(*at), &mut waiting, &mut ready);
+            ready.iter().map(Packet::segments).collect()
+        };
+        polls.iter().map(poll).collect()
+    }
+
+    const AT_ONCE: GroConfig = GroConfig { flush_timeout: Span::ZERO, defer_hard_irqs: 0 };
+
+    /// Segments of each packet that leaves, of one poll.
+    fn merged(packets: Vec<Packet>) -> Vec<u32> {
+        polls(AT_ONCE, &[(0, packets)]).remove(0)
+    }
+
+    #[test]
+    fn what_follows_in_sequence_is_one_packet() {
+        assert_eq!(merged((0..10).map(|n| data(0, n)).collect()), [10]);
+        assert_eq!(merged((0..6).map(|n| data(n as u32 % 2, n / 2)).collect()), [3, 3]);
+        assert_eq!(merged(vec![data(0, 0), data(0, 2), data(0, 3), data(0, 1)]), [1, 2, 1], "a hole");
+    }
+
+    #[test]
+    fn a_packet_stays_below_64_kib() {
+        // 52 bytes of headers and 45 of 1448 are 65212
+        assert_eq!(merged((0..100).map(|n| data(0, n)).collect()), [45, 45, 10]);
+    }
+
+    #[test]
+    fn some_segments_close_a_packet() {
+        let psh = with(data(0, 1), |seg| seg.flags |= Flags::PSH);
+        assert_eq!(merged(vec![data(0, 0), psh, data(0, 2)]), [2, 1]);
+        assert_eq!(merged(vec![psh, data(0, 2)]), [1, 1], "alone");
+        let short = with(data(0, 1), |seg| seg.len = 100);
+        let next = with(data(0, 1), |seg| seg.seq += 100);
+        assert_eq!(merged(vec![data(0, 0), short, next]), [2, 1]);
+        let long = with(data(0, 1), |seg| seg.len = SIZE + 1);
+        assert_eq!(merged(vec![data(0, 0), long]), [1, 1]);
+    }
+
+    #[test]
+    fn what_differs_stays_apart() {
+        let ce = Packet { ecn: Ecn::Ce, ..data(0, 1) };
+        assert_eq!(merged(vec![data(0, 0), ce, data(0, 2)]), [1, 1, 1]);
+        let changes: [fn(&mut Segment); 5] = [
+            |seg| seg.ts_val += 1,
+            |seg| seg.ack += 1,
+            |seg| seg.wnd += 1,
+            |seg| seg.flags |= Flags::CWR,
+            |seg| seg.sack.push(Default::default()),
+        ];
+        for change in changes {
+            assert_eq!(merged(vec![data(0, 0), with(data(0, 1), change)]), [1, 1]);
+        }
+        // since Linux 7.0 a CWR bit that stays set does not
+        let cwr = |n| with(data(0, n), |seg| seg.flags |= Flags::CWR);
+        assert_eq!(merged(vec![cwr(0), cwr(1)]), [2]);
+    }
+
+    #[test]
+    fn an_ack_without_data_keeps_its_place() {
+        let ack = with(data(0, 2), |seg| seg.len = 0);
+        assert_eq!(merged(vec![data(0, 0), data(0, 1), ack, data(0, 2)]), [2, 1, 1]);
+    }
+
+    #[test]
+    fn packets_of_several_segments_merge() {
+        let of = |n: u64, segments: u16| {
+            let mut packet = with(data(0, n), |seg| seg.len = segments as u32 * SIZE);
+            packet.more = segments - 1;
+            packet
+        };
+        assert_eq!(merged(vec![of(0, 3), of(3, 2), data(0, 5)]), [6]);
+    }
+
+    /// Random marks of 10 % make batches of 1 / (2 x 0.1 x 0.9) = 5.6 segments (L4S sheet, section 6).
+    #[test]
+    fn marks_cut_batches() {
+        let mut stream = ackclock_core::Stream::new(1, "marks");
+        let packets: Vec<Packet> = (0..40_000)
+            .map(|n| Packet {
+                ecn: if stream.next_u64().is_multiple_of(10) { Ecn::Ce } else { Ecn::Ect0 },
+                ..data(0, n)
+            })
+            .collect();
+        let batches = merged(packets).len() as f64;
+        assert!((40_000.0 / batches / 5.55 - 1.0).abs() < 0.03, "{}", 40_000.0 / batches);
+    }
+
+    #[test]
+    fn with_a_timeout_packets_are_held_until_the_clock_ticks() {
+        let config = GroConfig { flush_timeout: Span::from_us(100), defer_hard_irqs: 1 };
+        let out = polls(
+            config,
+            &[
+                (900_000, vec![data(0, 0)]),
+                (990_000, vec![data(0, 1), data(0, 2)]),
+                (1_010_000, vec![data(0, 3)]),
+                (1_110_000, vec![data(0, 4)]),
+                (1_210_000, vec![]),
+            ],
+        );
+        assert_eq!(out, [vec![], vec![], vec![4], vec![], vec![1]]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_reaches_tcp_once_and_in_order(
+            kinds in prop::collection::vec((0u32..3, 0u8..6, 1u32..1449), 1..300), breaks in 1usize..40,
+            timeout in 0u64..2, defer in 0u32..3,
+        ) {
+            let mut next = [1u64; 3];
+            let mut packets = Vec::new();
+            for &(conn, kind, len) in &kinds {
+                let mut packet = with(data(conn, 0), |seg| {
+                    seg.seq = next[conn as usize];
+                    seg.len = if kind == 0 { 0 } else if kind == 1 { len } else { SIZE };
+                    seg.ts_val = kind as u32 / 5;
+                });
+                next[conn as usize] += packet.header.payload() as u64;
+                packet.bytes = packet.header.ip_bytes() + 14;
+                packets.push(packet);
+            }
+            let config = GroConfig { flush_timeout: Span(timeout * 100_000), defer_hard_irqs: defer };
+            let mut gro = Gro::new(config);
+            let mut ready = VecDeque::new();
+            for (i, poll) in packets.chunks(breaks).enumerate() {
+                gro.poll(Time(i as u64 * 100_000), &mut poll.iter().copied().collect(), &mut ready);
+            }
+            for i in 0..3 + defer as u64 {
+                gro.poll(Time(1_000_000_000 + i * 2_000_000), &mut VecDeque::new(), &mut ready);
+            }
+            prop_assert!(gro.held.is_empty());
+            let mut seen = [1u64; 3];
+            let bytes: u64 = ready.iter().map(|p| p.bytes as u64).sum();
+            for packet in &ready {
+                let Header::Tcp(seg) = &packet.header else { unreachable!() };
+                prop_assert_eq!(seg.seq, seen[packet.conn as usize]);
+                prop_assert!(seg.ip_bytes() < LARGEST + SIZE);
+                seen[packet.conn as usize] += seg.len as u64;
+            }
+            prop_assert_eq!(seen, next);
+            prop_assert_eq!(ready.iter().map(Packet::segments).sum::<u32>() as usize, packets.len());
+            prop_assert_eq!(bytes, packets.iter().map(|p| p.bytes as u64).sum::<u64>());
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! RED as Linux has it (`sch_red`): in bytes, not gentle, with marks, `harddrop`, `nodrop` and a drop probability that adapts.
+//!
+//! Source: Linux 7.3 `net/sched/sch_red.c`, `include/net/red.h`; what `tc red` makes of its arguments. The adaptation is that
+//! of S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED", 2001, without its choice of weight and thresholds.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `qavg` | mean of the bytes that wait before each arrival, with `wlog` fraction bits |
+//! | `wlog` | an arrival has the weight 2^-wlog |
+//! | `max_p` | drop probability at `max`, in 2^-32; moves every 500 ms if `adaptive` |
+//! | `r` | drawn once, uniform in [0, (max - min) / max_p): kept until the next signal |
+//! | `count` | packets since; a signal when count (qavg - min) reaches `r` |
+//!
+//! Above `max` every packet gets a signal: a mark, if `ecn`, unless `harddrop`; otherwise a drop.
+//!
+//! Differs: what became of the clock of adaptation before the run is not known, so it starts with the run.
+
+use ackclock_core::schema::{Refusal, Takes, COUNT, FLAG, RATE, SIZE};
+use ackclock_core::{table, Rate, Span, Stream, Time};
+
+use super::{ecn_capable, Admission, Arrival, Refused};
+
+table! {
+    /// RED as in Linux: in bytes, all signalled above `max`; adaptive, if asked for.
+    pub struct LinuxRedParams "linux-red" {
+        /// Bytes that wait at most.
+        limit: u64 = SIZE;
+        /// Mean of the waiting bytes at which signals begin; absent: a third of `max`.
+        min: Option<u64> = SIZE;
+        /// Mean above which every packet gets one; absent: a quarter of `limit`.
+        max: Option<u64> = SIZE;
+        /// Probability of a signal at `max`; where it adapts, the first.
+        probability: f64 = Takes::Share, 0.02;
+        /// Size of a packet, from which the weight and the length of idle times come.
+        avpkt: u64 = SIZE, 1000;
+        /// Packets that may arrive at once without a signal, from which the weight comes; absent: (2 min + max) / (3 avpkt).
+        burst: Option<u32> = COUNT;
+        /// Rate at which the mean falls while the queue is idle; absent: it does not, as below a shaper (HTB), which never asks
+        /// an empty queue.
+        bandwidth: Option<Rate> = RATE;
+        /// Mark packets that can be marked instead of dropping them.
+        ecn: bool = FLAG, false;
+        /// Above `max`, drop even those.
+        harddrop: bool = FLAG, false;
+        /// With `ecn`: packets that cannot be marked pass.
+        nodrop: bool = FLAG, false;
+        /// Every 500 ms the probability moves, so that the mean stays between 40 and 60 % of the way from `min` to `max`.
+        adaptive: bool = FLAG, false;
+    }
+}
+
+impl LinuxRedParams {
+    /// `min` and `max`, bytes.
+    pub fn band(&self) -> (u64, u64) {
+        let max = self.max.unwrap_or(self.limit / 4);
+        (self.min.unwrap_or(max / 3), max)
+    }
+
+    fn burst(&self) -> u32 {
+        let (min, max) = self.band();
+        self.burst.unwrap_or(((2 * min + max) / (3 * self.avpkt.max(1))).min(u32::MAX as u64) as u32)
+    }
+
+    /// The weight that `tc` finds: the least w with burst + 1 - min / avpkt <= (1 - (1 - 2^-w)^burst) 2^w.
+    pub fn wlog(&self) -> Result<u8, Refusal> {
+        let (min, max) = self.band();
+        if min >= max || max > self.limit {
+            let found = format!("min {min}, max {max} and limit {} bytes", self.limit);
+            return Err(Refusal::new(found, "min below max, max not above limit").within("max"));
+        }
+        if self.nodrop && !self.ecn {
+            return Err(Refusal::new("true without ecn", "nodrop with ecn").within("nodrop"));
+        }
+        let burst = self.burst() as f64;
+        let room = burst + 1.0 - min as f64 / self.avpkt as f64;
+        let fits = |w: &u8| {
+            let weight = libm::ldexp(1.0, -(*w as i32));
+            room <= (1.0 - libm::pow(1.0 - weight, burst)) / weight
+        };
+        // the kernel keeps the scaled thresholds in 32 bits
+        let wlog = (1..32u8).find(fits).filter(|_| room >= 1.0);
+        wlog.filter(|&w| max << w < 1 << 31).ok_or_else(|| {
+            let allowed = "a burst above min / avpkt, such that max times 2^wlog is below 2^31";
+            Refusal::new(format!("burst {burst} with min {min} and avpkt {} bytes", self.avpkt), allowed)
+                .within("burst")
+        })
+    }
+
+    /// `max_p` in 2^-32.
+    pub fn max_p(&self) -> u32 {
+        libm::rint(self.probability * 4_294_967_296.0).min(u32::MAX as f64) as u32
+    }
+}
+
+pub(crate) struct LinuxRed {
+    parameters: LinuxRedParams,
+    min: u64,
+    max: u64,
+    wlog: u8,
+    idle: Option<Damping>,
+    qavg: u64,
+    count: i64,
+    r: u64,
+    max_p: u32,
+    /// When the probability moves next.
+    adapts: Time,
+    stream: Stream,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    None,
+    Early,
+    Forced,
+}
+
+impl LinuxRed {
+    pub(crate) fn new(parameters: LinuxRedParams, stream: Stream) -> LinuxRed {
+        let wlog = parameters.wlog().expect("invariant: refused before a link is made");
+        let (min, max) = parameters.band();
+        LinuxRed {
+            idle: parameters.bandwidth.map(|rate| Damping::new(wlog, rate.tx_time(parameters.avpkt as u32))),
+            min,
+            max,
+            wlog,
+            qavg: 0,
+            count: -1,
+            r: 0,
+            max_p: parameters.max_p(),
+            adapts: if parameters.adaptive { Time(ADAPTS.0) } else { Time::NEVER },
+            stream,
+            parameters,
+        }
+    }
+
+    pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
+        let idle_since = arrival.finds_link_idle().then_some(arrival.busy_until);
+        self.adapt(arrival.now, idle_since);
+        self.qavg = match (idle_since, &self.idle) {
+            (Some(since), Some(damping)) => damping.after(self.qavg, arrival.now - since),
+            _ => self.qavg + arrival.backlog.bytes() - (self.qavg >> self.wlog),
+        };
+        let LinuxRedParams { ecn, harddrop, nodrop, limit, .. } = self.parameters;
+        let signal = self.signal();
+        let mark = match signal {
+            Signal::None => false,
+            _ if !ecn || (harddrop && signal == Signal::Forced) => return Admission::Refuse(Refused::Aqm),
+            _ if ecn_capable(arrival.packet) => true,
+            _ if nodrop => false,
+            _ => return Admission::Refuse(Refused::Aqm),
+        };
+        let full = arrival.backlog.bytes() + arrival.packet.bytes as u64 > limit;
+        match mark {
+            _ if full && !arrival.finds_link_idle() => Admission::Refuse(Refused::QueueFull),
+            true => Admission::Mark,
+            false => Admission::Accept,
+        }
+    }
+
+    /// Linux `red_action`.
+    fn signal(&mut self) -> Signal {
+        if self.qavg < self.min << self.wlog {
+            self.count = -1;
+            return Signal::None;
+        }
+        if self.qavg >= self.max << self.wlog {
+            self.count = -1;
+            return Signal::Forced;
+        }
+        self.count += 1;
+        let above = (self.qavg - (self.min << self.wlog)) >> self.wlog;
+        if self.count == 0 {
+            self.r = self.draw();
+            return Signal::None;
+        }
+        if above.saturating_mul(self.count as u64) < self.r {
+            return Signal::None;
+        }
+        self.count = 0;
+        self.r = self.draw();
+        Signal::Early
+    }
+
+    /// Uniform in [0, (max - min) / max_p).
+    fn draw(&mut self) -> u64 {
+        (self.stream.next_u64() >> 32) / self.per_byte()
+    }
+
+    /// max_p / (max - min): as first set rounded down, once it has moved to the nearest.
+    fn per_byte(&self) -> u64 {
+        let delta = self.max - self.min;
+        let moved = if self.max_p == self.parameters.max_p() { 0 } else { delta / 2 };
+        ((self.max_p as u64 + moved) / delta).max(1)
+    }
+
+    /// The probability moves at each of the times that have passed (Linux `red_adaptative_algo`).
+    fn adapt(&mut self, now: Time, idle_since: Option<Time>) {
+        while self.adapts <= now {
+            let at = self.adapts;
+            let idle = idle_since.filter(|&since| since <= at);
+            let qavg = match (idle, &self.idle) {
+                (Some(since), Some(damping)) => damping.after(self.qavg, at - since),
+                _ => self.qavg,
+            } >> self.wlog;
+            let before = self.max_p;
+            self.move_to(qavg);
+            self.adapts = at + ADAPTS;
+            if self.max_p == before && qavg == 0 {
+                // nothing will change until something arrives
+                let periods = (now - at).0 / ADAPTS.0;
+                self.adapts = at + Span(periods * ADAPTS.0) + ADAPTS;
+            }
+        }
+    }
+
+    fn move_to(&mut self, qavg: u64) {
+        let fifth = (self.max - self.min) / 5;
+        if qavg > self.min + 3 * fifth && self.max_p <= MOST_P {
+            self.max_p += LARGEST_STEP.min(self.max_p / 4);
+        } else if qavg < self.min + 2 * fifth && self.max_p >= LEAST_P {
+            self.max_p = self.max_p / 10 * 9;
+        }
+    }
+}
+
+/// How the mean falls while nobody asks: a table over the idle time, of shifts (`tc`: `tc_red_eval_idle_damping`).
+struct Damping {
+    shifts: [u8; 256],
+    cell_log: u32,
+}
+
+impl Damping {
+    fn new(wlog: u8, packet: Span) -> Damping {
+        let us = packet.0.max(1) as f64 / 1000.0;
+        let per_us = -libm::log(1.0 - libm::ldexp(1.0, -(wlog as i32))) / us;
+        let cell_log = (0..31).find(|&c| 31.0 / per_us / libm::ldexp(1.0, c) < 512.0).unwrap_or(31) as u32;
+        let mut shifts = [31; 256];
+        shifts[0] = 0;
+        for (i, shift) in shifts.iter_mut().enumerate().take(255).skip(1) {
+            *shift = (libm::ldexp(i as f64, cell_log as i32) * per_us).min(31.0) as u8;
+        }
+        Damping { shifts, cell_log }
+    }
+
+    /// Linux `red_calc_qavg_from_idle_time`.
+    fn after(&self, qavg: u64, idle: Span) -> u64 {
+        let us = idle.as_us().min(255 << self.cell_log);
+        match self.shifts[(us >> self.cell_log) as usize & 255] {
+            0 => {
+                let falls = (qavg as u128 * us as u128) >> self.cell_log;
+                qavg - (falls as u64).min(qavg - (qavg >> 1))
+            }
+            shift => qavg >> shift,
+        }
+    }
+}
+
+/// Linux HZ/2.
+const ADAPTS: Span = Span::from_ms(500);
+/// Linux MAX_P_MIN, MAX_P_MAX and the greatest MAX_P_ALPHA, in 2^-32.
+const LEAST_P: u32 = u32::MAX / 100;
+const MOST_P: u32 = u32::MAX / 2;
+const LARGEST_STEP: u32 = LEAST_P;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Pool;
+    use crate::queue::backlog::Backlog;
+    use crate::wire::Wire;
+    use ackclock_core::packet::Ecn;
+    use ackclock_core::Packet;
+
+    /// The sheet's vector: min 30000, max 90000, packets of 1000, a burst of 55.
+    fn parameters() -> LinuxRedParams {
+        LinuxRedParams {
+            limit: 400_000,
+            min: Some(30_000),
+            max: Some(90_000),
+            probability: 0.02,
+            avpkt: 1000,
+            burst: Some(55),
+            bandwidth: None,
+            ecn: false,
+            harddrop: false,
+            nodrop: false,
+            adaptive: false,
+        }
+    }
+
+    fn red(change: impl Fn(&mut LinuxRedParams)) -> LinuxRed {
+        let mut parameters = parameters();
+        change(&mut parameters);
+        LinuxRed::new(parameters, Stream::new(1, "test"))
+    }
+
+    /// One packet meets `waiting` packets of 1000 bytes.
+    fn admit(red: &mut LinuxRed, now: Time, waiting: u32, ecn: Ecn) -> Admission {
+        let mut backlog = Backlog::default();
+        (0..waiting).for_each(|_| backlog.push(now, now + Span(1), 1000, 1));
+        let packet = Packet { bytes: 1000, ecn, ..Packet::default() };
+        let (wire, pool) = (Wire::default(), Pool::default());
+        let tx = Span::from_ms(1);
+        let busy_until = now + Span(1);
+        red.admit(&Arrival {
+            now,
+            packet: &packet,
+            tx,
+            busy_until,
+            backlog: &backlog,
+            wire: &wire,
+            pool: &pool,
+        })
+    }
+
+    #[test]
+    fn the_weight_is_that_of_tc() {
+        assert_eq!(parameters().wlog().unwrap(), 5);
+        assert_eq!(LinuxRedParams { burst: None, ..parameters() }.burst(), 50);
+        let defaults = LinuxRedParams { min: None, max: None, ..parameters() };
+        assert_eq!(defaults.band(), (33_333, 100_000));
+        assert!(LinuxRedParams { burst: Some(10), ..parameters() }.wlog().is_err());
+        assert!(LinuxRedParams { min: Some(90_000), ..parameters() }.wlog().is_err());
+        assert!(LinuxRedParams { nodrop: true, ..parameters() }.wlog().is_err());
+    }
+
+    /// Vectors of the L4S sheet, section 5: per cent after each period with the mean above, below and in the band.
+    #[test]
+    fn the_probability_adapts_in_linux_steps() {
+        let after = |qavg: u64, n: usize| -> Vec<f64> {
+            let mut red = red(|p| p.adaptive = true);
+            let mut step = || {
+                red.move_to(qavg);
+                (red.max_p as f64 / 4_294_967_296.0 * 1e5).round() / 1e3
+            };
+            (0..n).map(|_| step()).collect()
+        };
+        assert_eq!(after(66_001, 5), [2.5, 3.125, 3.906, 4.883, 5.883]);
+        assert_eq!(after(53_999, 3), [1.8, 1.62, 1.458]);
+        assert_eq!(after(60_000, 2), [2.0, 2.0]);
+        let ends = |qavg| *after(qavg, 200).last().unwrap();
+        assert!(ends(80_000) > 50.0 && ends(80_000) < 51.01);
+        assert!(ends(0) < 1.0 && ends(0) > 0.89);
+    }
+
+    #[test]
+    fn it_adapts_every_500_ms_whoever_asks_when() {
+        let at = |times: &[u64]| {
+            let mut red = red(|p| p.adaptive = true);
+            red.qavg = 80_000 << 5;
+            for &ms in times {
+                red.adapt(Time(ms * 1_000_000), None);
+            }
+            red.max_p
+        };
+        assert_eq!(at(&[499]), parameters().max_p());
+        assert_eq!(at(&[500, 900, 1000, 1499, 1500]), at(&[1700]));
+        let mut idle = red(|p| p.adaptive = true);
+        idle.adapt(Time(u64::MAX / 4), None); // ends, though 10^10 periods passed
+        assert!(idle.max_p < LEAST_P);
+    }
+
+    #[test]
+    fn signals_come_as_often_as_the_mean_asks() {
+        // u uniform, a signal at count >= u / p: intervals of 1 / (2 p) packets on average
+        let share = |avg: u64| {
+            let mut red = red(|_| {});
+            let n = 400_000;
+            let signals = (0..n).filter(|_| {
+                red.qavg = avg << 5;
+                red.signal() == Signal::Early
+            });
+            signals.count() as f64 / n as f64
+        };
+        assert_eq!(share(29_999), 0.0);
+        for (avg, p) in [(45_000, 0.005), (60_000, 0.01), (84_000, 0.018)] {
+            assert!((share(avg) / (2.0 * p) - 1.0).abs() < 0.03, "{avg}: {}", share(avg));
+        }
+    }
+
+    #[test]
+    fn above_max_all_are_marked_or_dropped() {
+        let verdict = |change: fn(&mut LinuxRedParams), waiting: u32, ecn: Ecn| {
+            let mut red = red(change);
+            (red.qavg, red.count) = ((waiting as u64 * 1000) << 5, -1);
+            let all: Vec<_> = (0..50).map(|_| admit(&mut red, Time(1), waiting, ecn)).collect();
+            assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+            all[0]
+        };
+        let (drop, full) = (Admission::Refuse(Refused::Aqm), Admission::Refuse(Refused::QueueFull));
+        assert_eq!(verdict(|_| {}, 100, Ecn::Ect0), drop);
+        assert_eq!(verdict(|p| p.ecn = true, 100, Ecn::Ect0), Admission::Mark);
+        assert_eq!(verdict(|p| p.ecn = true, 100, Ecn::NotEct), drop);
+        assert_eq!(verdict(|p| (p.ecn, p.harddrop) = (true, true), 100, Ecn::Ect0), drop);
+        assert_eq!(verdict(|p| (p.ecn, p.nodrop) = (true, true), 100, Ecn::NotEct), Admission::Accept);
+        assert_eq!(verdict(|p| p.ecn = true, 400, Ecn::Ect0), full);
+        assert_eq!(verdict(|_| {}, 20, Ecn::Ect0), Admission::Accept);
+    }
+
+    #[test]
+    fn the_mean_is_a_fixed_point_number_that_falls_while_idle() {
+        let mut red = red(|_| {});
+        admit(&mut red, Time(1), 32, Ecn::NotEct);
+        assert_eq!(red.qavg, 32_000);
+        admit(&mut red, Time(1), 32, Ecn::NotEct);
+        assert_eq!(red.qavg, 32_000 + 32_000 - 1000);
+        // 1000 bytes at 8 Mbit/s are 1 ms: m ms ought to leave (31/32)^m, that is e^(-m/31.5). `tc` fills a table of shifts
+        // with that exponent, so that 2^(-m/31.5) is left.
+        let damping = Damping::new(5, Span::from_ms(1));
+        for (ms, left) in [(16, 1), (34, 1), (65, 2), (110, 3), (320, 10)] {
+            assert_eq!(damping.after(1 << 20, Span::from_ms(ms)), 1 << (20 - left), "{ms} ms");
+        }
+        assert_eq!(damping.after(1 << 20, Span::ZERO), 1 << 20);
+        assert_eq!(damping.after(1 << 20, Span::from_secs(100)), 0);
+    }
+}
