@@ -46,3 +46,23 @@ def test_hidden_marks_are_never_obeyed() -> None:
     honest, cheated = (run(c, queue=queue, stack={"ecn": "ask"}) for c in ({}, {"hide_marks": True}))
     assert 0.7 < honest.flows["goodput_bps"][1] / honest.flows["goodput_bps"][0] < 1.4
     assert cheated.flows["goodput_bps"][1] > 3 * cheated.flows["goodput_bps"][0]
+
+
+def test_optimistic_acks_take_from_an_honest_flow_and_lose_data() -> None:
+    fair = run({}).flows["goodput_bps"]
+    concealed = run({"optimistic_acks": 0.0}).flows
+    ahead = run({"optimistic_acks": 0.5}).flows
+    assert 0.7 < fair[1] / fair[0] < 1.4
+    for flows in (concealed, ahead):
+        assert flows["goodput_bps"][1] > 3 * flows["goodput_bps"][0]
+        assert flows["retransmissions"][1] < flows["retransmissions"][0]
+    # what was lost is no goodput, though it was acknowledged
+    delivered = concealed["goodput_bps"][1] * 20 / 8
+    assert delivered < concealed["sent_packets"][1] * 1448
+
+
+def test_an_optimist_does_not_stall() -> None:
+    """Its ACKs beyond what was sent are ignored; the repetition that follows is answered honestly."""
+    for share in (0.1, 0.5, 1.0):
+        made = run({"optimistic_acks": share}, workload={"kind": "transfer", "bytes": "1 MB"})
+        assert made.flows["completion_s"].is_finite().all()

@@ -82,6 +82,9 @@ stack! {
     ack_splits: u32 = Takes::Whole(1, 100) => |config, pieces| config.ack_splits = pieces;
     /// The receiver cheats: it never echoes marks.
     hide_marks: bool = FLAG => |config, on| config.hide_marks = on;
+    /// The receiver cheats: it acknowledges what is missing as if it had come, and this share of what comes in a round trip
+    /// ahead of it. Goodput is of what comes.
+    optimistic_acks: f64 = Takes::Share => |config, share| config.optimistic_acks = Some((share * 65536.0) as u32);
     /// Reordering degree that a connection begins with, segments (a Linux route's `reordering`).
     reordering: u32 = Takes::Whole(1, 300) => |config, segments| config.reordering = segments;
     /// Tail loss probes.

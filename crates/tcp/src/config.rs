@@ -266,6 +266,8 @@ pub struct Config {
     pub ack_splits: u32,
     /// Marks are never echoed.
     pub hide_marks: bool,
+    /// The receiver conceals losses, and acknowledges ahead so many 65536ths of what comes in a round trip.
+    pub optimistic_acks: Option<u32>,
     /// cwnd never exceeds what is in flight by more than `dup_thresh` after an ACK that is dubious (Linux up to 3.1
     /// `tcp_moderate_cwnd`).
     pub moderate_open: bool,
@@ -436,6 +438,7 @@ impl Config {
             count_acks: false,
             ack_splits: 1,
             hide_marks: false,
+            optimistic_acks: None,
             moderate_open: false,
             full_ack_ends: false,
             idle_restart: true, // RFC 5681 §4.1

@@ -22,7 +22,7 @@ use crate::rwnd::{ReceiveWindow, FIRST_MSS};
 use crate::ticks::Ticks;
 pub(crate) use accurate::{first_option, Accurate};
 use acks::DELACK_MAX;
-use cheats::Split;
+use cheats::{Optimist, Split};
 use ecn::ExactEcho;
 use queues::{Run, Waiting};
 
@@ -87,8 +87,9 @@ pub struct Receiver {
     exact: Option<ExactEcho>,
     /// Counts marks, where accurate ECN was agreed on.
     pub(crate) accurate: Option<Box<Accurate>>,
-    /// Cheats: ACKs in pieces, marks not echoed.
+    /// Cheats: ACKs in pieces, ACKs of what has not arrived, marks not echoed.
     split: Option<Split>,
+    optimist: Option<Optimist>,
     hides_marks: bool,
     ato: Span,
     last_data: Time,
@@ -146,6 +147,7 @@ impl Receiver {
             report_duplicates: config.dsack,
             echo_marks: false,
             split: Split::new(config.ack_splits),
+            optimist: Optimist::new(config.optimistic_acks),
             hides_marks: config.hide_marks,
             exact: config.controller.needs().exact_ecn.then(ExactEcho::default),
             accurate: None,
@@ -196,6 +198,11 @@ impl Receiver {
     #[inline]
     pub fn received(&self) -> u64 {
         self.rcv_nxt.saturating_sub(1) - self.fin_received() as u64
+    }
+
+    /// Of those, bytes that a receiver that cheats never had.
+    pub fn concealed(&self) -> u64 {
+        self.optimist.map_or(0, |optimist| optimist.concealed())
     }
 
     /// Without window scaling the header has 16 bits; with it, the window is a multiple of its unit.
@@ -289,6 +296,9 @@ impl Receiver {
         self.ts_now = ts_now;
         self.drain();
         let (start, end) = (seg.seq, seg.seq + seg.seq_len());
+        if let Some(optimist) = &mut self.optimist {
+            self.rcv_nxt = optimist.skip(self.rcv_nxt, start, end);
+        }
         if self.timestamps && start <= self.rcv_wup && seg.has_ts {
             self.ts_recent = seg.ts_val;
         }
@@ -478,6 +488,10 @@ impl Receiver {
         if std::mem::take(&mut self.no_memory) {
             self.window.advertise_none(self.rcv_nxt);
             seg.wnd = 0;
+        }
+        if let (Some(optimist), None) = (&mut self.optimist, &early) {
+            let ahead = optimist.ahead(self.window.measured().1, seg.wnd);
+            (seg.ack, seg.wnd) = (seg.ack + u64::from(ahead), seg.wnd - ahead);
         }
         if let Some(exact) = &mut self.exact {
             let before = exact.before.take();

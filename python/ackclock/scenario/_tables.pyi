@@ -797,6 +797,8 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """The receiver cheats: it acknowledges each segment in so many pieces."""
     hide_marks: bool | None = None
     """The receiver cheats: it never echoes marks."""
+    optimistic_acks: float | str | None = None
+    """The receiver cheats: it acknowledges what is missing as if it had come, and this share of what comes in a round trip ahead of it. Goodput is of what comes."""
     reordering: int | None = None
     """Reordering degree that a connection begins with, segments (a Linux route's `reordering`)."""
     tlp: bool | None = None

@@ -45,6 +45,10 @@ impl Connection {
     pub fn received(&self) -> u64 {
         self.receiver.received()
     }
+    /// Of those, bytes that a receiver that cheats never had.
+    pub fn concealed(&self) -> u64 {
+        self.receiver.concealed()
+    }
     /// The peer's FIN arrived in order.
     pub fn peer_closed(&self) -> bool {
         self.receiver.fin_received()
