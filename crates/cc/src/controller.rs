@@ -14,6 +14,7 @@ mod hybla;
 mod illinois;
 mod ledbat;
 mod minmax;
+mod prague;
 mod recipe;
 mod registry;
 mod reno;
@@ -45,6 +46,7 @@ pub use htcp::Htcp;
 pub use hybla::Hybla;
 pub use illinois::Illinois;
 pub use ledbat::LedbatPlusPlus;
+pub use prague::Prague;
 pub use recipe::{Maker, Recipe};
 pub use registry::{Controller, Custom, Entry, Shared, ENTRIES, REGISTRY};
 pub use reno::Reno;
@@ -155,7 +157,7 @@ pub struct Needs {
     pub pacing: bool,
     /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     pub exact_ecn: bool,
-    /// It asks for accurate ECN (RFC 9768), which gives exact marks, too, and its packets carry ECT(1) (RFC 9331).
+    /// It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
     pub l4s: bool,
     /// It draws random numbers.
     pub seed: bool,
@@ -172,7 +174,10 @@ pub struct Needs {
 /// then what the congestion states ask for (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack`
 /// and `on_control`.
 pub trait CongestionControl {
-    /// The handshake is over, with this RTT (zero if it gave no sample). Optional.
+    /// The handshake is over; `accurate`: it agreed on accurate ECN. Optional.
+    fn on_negotiated(&mut self, _accurate: bool) {}
+
+    /// Then, with this RTT (zero if it gave no sample). Optional.
     fn on_start(&mut self, _window: &mut Window, _now: Time, _srtt: Span, _smss: u32) {}
 
     /// RTT sample and delivery of every ACK, in every state, before losses are looked for (Linux `pkts_acked`). Optional.

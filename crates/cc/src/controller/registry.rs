@@ -19,6 +19,7 @@ use super::hybla::Hybla;
 use super::illinois::Illinois;
 use super::ledbat::LedbatPlusPlus;
 use super::options::{self, usual, Options, Refusal, Value};
+use super::prague::{Prague, PragueOptions};
 use super::reno::Reno;
 use super::scalable::Scalable;
 use super::vegas::Vegas;
@@ -109,6 +110,7 @@ pub const ENTRIES: &[Entry] = &[
     entry!("yeah", "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux", |_| Controller::Yeah(Yeah::default())),
     entry!("compound", "Compound: Reno's window plus one controlled by delay (INFOCOM 2006)", |_| Controller::Compound(Compound::default())),
     entry!("dctcp", "DCTCP: reduces by the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
+    entry!("prague", "TCP Prague: DCTCP for the Internet, for L4S (draft-briscoe-iccrg-prague-congestion-control); asks for accurate ECN", PragueOptions, usual(), |options, _| Controller::Prague(Box::new(Prague::new(options)))),
     entry!("ledbat++", "LEDBAT++: a background transport below 60 ms of queueing delay (draft-irtf-iccrg-ledbat-plus-plus)", |_| Controller::LedbatPlusPlus(Box::default())),
     entry!("bbr", "BBR, version 1, as in Linux: paced by a model of the path", |_| Controller::Bbr(Box::default())),
     entry!("bbr3", "BBR, version 3 (draft-ietf-ccwg-bbr): the model of version 1, bounded by losses", Bbr3Options, usual(), |options, _| Controller::Bbr3(Box::new(Bbr3::new(options)))),
@@ -165,6 +167,7 @@ pub enum Controller {
     Yeah(Yeah),
     Compound(Compound),
     Dctcp(Dctcp),
+    Prague(Box<Prague>),
     LedbatPlusPlus(Box<LedbatPlusPlus>),
     Bbr(Box<Bbr>),
     Bbr3(Box<Bbr3>),
@@ -222,6 +225,7 @@ macro_rules! dispatch {
             Controller::Yeah($c) => $e,
             Controller::Compound($c) => $e,
             Controller::Dctcp($c) => $e,
+            Controller::Prague($c) => $e,
             Controller::LedbatPlusPlus($c) => $e,
             Controller::Bbr($c) => $e,
             Controller::Bbr3($c) => $e,
@@ -231,6 +235,9 @@ macro_rules! dispatch {
 }
 
 impl CongestionControl for Controller {
+    fn on_negotiated(&mut self, accurate: bool) {
+        dispatch!(self, c => c.on_negotiated(accurate))
+    }
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         dispatch!(self, c => c.on_start(window, now, srtt, smss))
     }

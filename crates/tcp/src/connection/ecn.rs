@@ -4,7 +4,7 @@
 //! | end | sees | then |
 //! |---|---|---|
 //! | client | its SYN is lost once | it asks again; from the second loss on with no flag at all, and the first SYN-ACK decides |
-//! | client | SYN-ACK 001; 000 or 111; another | RFC 3168; none; accurate |
+//! | client | SYN-ACK 001; 000 or 111; another | RFC 3168, or none if the controller needs accurate ECN; none; accurate |
 //! | server | SYN 000; 011; another | none; RFC 3168; accurate |
 //! | server | its SYN-ACK is lost once | the option is left out; from the second loss on every flag is |
 //! | server | a SYN without flags again | its packets carry no ECT, its ACKs still count |
@@ -93,7 +93,9 @@ impl Connection {
         self.ecn = match seg.flags.ace() {
             0b000 => Mode::Off,
             ace if ace != 0b011 && use_of.accepts_accurate() => Mode::Accurate,
-            ace if ace & 0b011 == 0b011 && use_of.accepts() => Mode::Classic,
+            ace if ace & 0b011 == 0b011 && use_of.accepts() && !self.config.controller.needs().l4s => {
+                Mode::Classic
+            }
             _ => Mode::Off,
         };
     }
@@ -133,9 +135,11 @@ impl Connection {
     pub(super) fn on_synack_marks(&mut self, seg: &Segment, ecn: Ecn) {
         let ace = seg.flags.ace();
         self.ecn = match (self.ecn, ace) {
-            (Mode::Classic, _) if ace & 0b011 == 0b001 => Mode::Classic,
-            (Mode::Pending, 0b001) => Mode::Classic,
-            (Mode::Pending, 0b000 | 0b111) | (Mode::Off | Mode::Classic, _) => Mode::Off,
+            (Mode::Classic, _) if ace & 0b011 == 0b001 && !self.config.controller.needs().l4s => {
+                Mode::Classic
+            }
+            (Mode::Pending, 0b001) if !self.config.controller.needs().l4s => Mode::Classic,
+            (Mode::Pending, 0b000 | 0b001 | 0b111) | (Mode::Off | Mode::Classic, _) => Mode::Off,
             (Mode::Pending | Mode::Accurate, _) => Mode::Accurate,
         };
         if self.ecn != Mode::Accurate {

@@ -106,7 +106,7 @@ impl Connection {
         if self.syn_timeouts > 1 {
             self.sender.start_from_one();
         }
-        self.sender.ecn.on = self.ecn != Mode::Off;
+        self.sender.agree_on_ecn(self.ecn != Mode::Off);
         // Options that were not agreed on leave their room to the payload.
         let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
         let own = own.min(self.config.path_mss.saturating_sub(12 * self.has_ts as u32));

@@ -10,6 +10,7 @@
 //! Linux takes delta also where ACKs cover more than four segments as a rule: such ACKs are thin by nature and not for want
 //! of lost ones.
 
+use ackclock_cc::CongestionControl;
 use ackclock_core::accecn::CEP_START;
 use ackclock_core::packet::Ecn;
 use ackclock_core::trace::CaState;
@@ -184,6 +185,12 @@ impl Sender {
         feedback.sees(option);
         self.feedback = Some(Box::new(feedback));
         self.ecn.accurate = true;
+    }
+
+    /// The handshake is over.
+    pub(crate) fn agree_on_ecn(&mut self, on: bool) {
+        self.ecn.on = on;
+        self.cc.on_negotiated(self.ecn.accurate);
     }
 
     /// A SYN-ACK that came again may show the option that the first one had lost.

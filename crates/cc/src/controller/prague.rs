@@ -1,0 +1,255 @@
+//! TCP Prague: a scalable control for L4S. The window gives way by half of the share of marks, as DCTCP's does, with fractions
+//! of segments and alpha, growth on unmarked ACKs even while it gives way, and no advantage for short paths.
+//!
+//! Sources: draft-briscoe-iccrg-prague-congestion-control; the L4S team's `tcp_prague`, from a description. It needs accurate
+//! ECN (RFC 9768) and marks its packets ECT(1) (RFC 9331 §4).
+//!
+//! | rule | |
+//! |---|---|
+//! | alpha += (F - alpha) / 16 | F: share of marks, once per max(RTT, virtual RTT), from the first mark on; alpha starts at 1 |
+//! | cwnd -= cwnd alpha / 2 | on the first mark, then not for max(RTT, virtual RTT) |
+//! | cwnd += unmarked s / cwnd | on every ACK outside loss recovery; s = (RTT / virtual RTT)^2 |
+//! | slow start ends | at the first mark |
+//! | a loss halves | or, within a round trip of a reduction for marks, brings both together to a half |
+//!
+//! | variable | unit |
+//! |---|---|
+//! | `alpha` | 2^-24, the module's 20 bits times 16 |
+//! | `frac_cwnd` | segments, 2^-20; cwnd follows it by a segment per ACK |
+//!
+//! Without accurate ECN nothing is marked, and it is Reno, paced by the stack alone.
+//!
+//! Differs: bursts are the stack's (`tso`), not a quarter of a millisecond; no search for a queue of classic ECN, which the
+//! module has switched off, too.
+
+use ackclock_core::schema::Takes;
+use ackclock_core::trace::CaState;
+use ackclock_core::{table, Span, Time};
+
+use super::{AckSample, Arrival, CongestionControl, Needs};
+use crate::window::Window;
+
+/// 1 in fractions of segments, and in F.
+const ONE: u64 = 1 << 20;
+/// Alpha is kept in 16ths of `ONE`.
+const SHIFT_G: u32 = 4;
+/// Least window.
+const MIN_CWND: u32 = 2;
+
+table! {
+    /// Options of `prague`.
+    pub(super) struct PragueOptions "prague" {
+        /// shorter paths behave as if their RTT were this, seconds; 0: none do
+        virtual_rtt_s: f64 = Takes::Number(0.0, 1.0), 0.025;
+        /// round trips after slow start from which on they do
+        virtual_after: u32 = Takes::Whole(0, 1_000_000), 500;
+    }
+}
+
+/// TCP Prague.
+#[derive(Clone, Debug)]
+pub struct Prague {
+    virtual_rtt: Span,
+    virtual_after: u32,
+    /// Accurate ECN was agreed on.
+    l4s: bool,
+    alpha: u64,
+    /// A mark has been seen.
+    marked: bool,
+    /// The period of alpha: ends when this is acknowledged and the time has passed.
+    next_seq: u64,
+    period_began: Time,
+    delivered: u64,
+    delivered_ce: u64,
+    /// Rounds since slow start.
+    rounds: u32,
+    frac_cwnd: u64,
+    /// cwnd as it was left here; if it is another one, recovery or an undo has set it.
+    left: u32,
+    reduced_at: Option<Time>,
+    before_loss: u64,
+    now: Time,
+    srtt: Span,
+}
+
+impl Prague {
+    /// As the scenario wants it.
+    pub(super) fn new(options: &PragueOptions) -> Prague {
+        Prague {
+            virtual_rtt: Span((options.virtual_rtt_s * 1e9) as u64),
+            virtual_after: options.virtual_after,
+            l4s: false,
+            alpha: ONE << SHIFT_G,
+            marked: false,
+            next_seq: 0,
+            period_began: Time::ZERO,
+            delivered: 0,
+            delivered_ce: 0,
+            rounds: 0,
+            frac_cwnd: 0,
+            left: 0,
+            reduced_at: None,
+            before_loss: 0,
+            now: Time::ZERO,
+            srtt: Span::ZERO,
+        }
+    }
+
+    /// The round trip that rules count by.
+    fn period(&self) -> Span {
+        match self.rounds >= self.virtual_after {
+            true => self.srtt.max(self.virtual_rtt),
+            false => self.srtt,
+        }
+    }
+
+    /// (RTT / virtual RTT)^2, of `ONE`; counted in units of 128 us, as the module does.
+    fn share(&self) -> u64 {
+        let (rtt, virt) = (self.srtt.as_us() / 128, self.period().as_us() / 128);
+        if virt > rtt {
+            rtt * rtt * ONE / (virt * virt)
+        } else {
+            ONE
+        }
+    }
+
+    /// The period of alpha may end.
+    fn update_alpha(&mut self, window: &Window, ack: &Arrival) {
+        self.delivered += u64::from(ack.delivered);
+        self.delivered_ce += u64::from(ack.delivered_ce);
+        if ack.snd_una < self.next_seq || ack.now.since(self.period_began) < self.period() {
+            return;
+        }
+        if self.marked {
+            let share = (self.delivered_ce * ONE / self.delivered.max(1)).min(ONE);
+            self.alpha = (self.alpha - (self.alpha >> SHIFT_G) + share).min(ONE << SHIFT_G);
+        }
+        self.rounds = self.rounds.saturating_add(u32::from(!window.in_slow_start()));
+        (self.next_seq, self.period_began) = (ack.snd_nxt, ack.now);
+        (self.delivered, self.delivered_ce) = (0, 0);
+    }
+
+    /// What recovery, a timeout or an undo has made of the window counts.
+    fn take_over(&mut self, window: &Window) {
+        if window.cwnd != self.left {
+            self.frac_cwnd = u64::from(window.cwnd) * ONE;
+        }
+    }
+
+    /// cwnd follows its fraction by at most a segment.
+    fn follow(&mut self, window: &mut Window) {
+        let whole = (self.frac_cwnd / ONE) as u32;
+        match window.cwnd.cmp(&whole) {
+            std::cmp::Ordering::Less => window.cwnd += 1,
+            std::cmp::Ordering::Greater => window.cwnd -= 1,
+            std::cmp::Ordering::Equal => {}
+        }
+        window.cwnd = window.cwnd.max(MIN_CWND).min(window.cwnd_clamp);
+        self.left = window.cwnd;
+    }
+}
+
+/// `value` times `share` / `of`, rounded to nearest.
+fn part(value: u64, share: u64, of: u64) -> u64 {
+    ((u128::from(value) * u128::from(share) + u128::from(of / 2)) / u128::from(of)) as u64
+}
+
+impl CongestionControl for Prague {
+    fn on_negotiated(&mut self, accurate: bool) {
+        self.l4s = accurate;
+    }
+
+    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, _smss: u32) {
+        (self.now, self.srtt, self.period_began) = (now, srtt, now);
+        self.left = window.cwnd;
+        self.frac_cwnd = u64::from(window.cwnd) * ONE;
+    }
+
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
+        (self.now, self.srtt) = (ack.now, ack.srtt);
+        self.marked |= self.l4s && ack.delivered_ce > 0;
+        self.update_alpha(window, ack);
+        if self.l4s && ack.srtt > Span::ZERO {
+            // twice the rate while it looks for its window, as the stack does
+            let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 100 };
+            let bytes = u64::from(window.cwnd.max(ack.in_flight)) * u64::from(ack.smss);
+            window.pacing_rate = (bytes * percent * 10_000_000 / ack.srtt.0.max(1)).max(1);
+        }
+    }
+
+    /// A mark gives way here and now, by a fraction; there is no state of reduction, so that growth goes on.
+    fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
+        if !self.l4s {
+            return true;
+        }
+        if self.reduced_at.is_some_and(|at| ack.now.since(at) < self.period()) {
+            return false;
+        }
+        self.take_over(window);
+        let cut = part(self.frac_cwnd, self.alpha, ONE << (SHIFT_G + 1));
+        self.frac_cwnd = (self.frac_cwnd - cut).max(u64::from(MIN_CWND) * ONE);
+        window.ssthresh = (self.frac_cwnd / ONE) as u32;
+        self.reduced_at = Some(ack.now);
+        self.follow(window);
+        false
+    }
+
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        if !self.l4s {
+            return window.grow_as_reno(ack);
+        }
+        self.take_over(window);
+        if ack.cwnd_limited {
+            let mut unmarked = ack.acked.saturating_sub(ack.delivered_ce);
+            if window.in_slow_start() {
+                let before = window.cwnd;
+                unmarked = window.slow_start(unmarked);
+                self.frac_cwnd += u64::from(window.cwnd - before) * ONE;
+            }
+            self.frac_cwnd += part(u64::from(unmarked) * self.share(), ONE, self.frac_cwnd.max(ONE));
+        }
+        self.follow(window);
+    }
+
+    /// A loss: half, or what remains of a half when marks have just cut it.
+    fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
+        if !self.l4s {
+            return (window.cwnd / 2).max(MIN_CWND);
+        }
+        self.take_over(window);
+        self.before_loss = self.frac_cwnd;
+        let just_cut = self.reduced_at.is_some_and(|at| self.now.since(at) < self.srtt);
+        let one = ONE << SHIFT_G;
+        let of = if just_cut { 2 * one - self.alpha } else { 2 * one };
+        self.frac_cwnd = part(self.frac_cwnd, one, of);
+        ((self.frac_cwnd / ONE) as u32).max(MIN_CWND)
+    }
+
+    fn on_state(&mut self, window: &mut Window, state: CaState, _now: Time) {
+        if state == CaState::Loss {
+            self.left = window.cwnd.wrapping_add(1); // the timeout's window counts
+        }
+    }
+
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        let cwnd = window.cwnd.max(window.prior_cwnd);
+        self.frac_cwnd = self.before_loss.max(u64::from(cwnd) * ONE);
+        self.left = cwnd;
+        cwnd
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { l4s: true, exact_ecn: true, pacing: true, vars: &["alpha", "frac_cwnd"], ..Needs::default() }
+    }
+
+    fn vars(&self, values: &mut [f64]) {
+        let all = [self.alpha as f64 / (ONE << SHIFT_G) as f64, self.frac_cwnd as f64 / ONE as f64];
+        for (value, known) in values.iter_mut().zip(all) {
+            *value = known;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
