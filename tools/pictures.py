@@ -1,5 +1,5 @@
-"""Draws the picture of README.md with a script of the gallery; `--check` says whether the picture, and the numbers that README.md
-names beside it, are what this version gives.
+"""Draws the picture of README.md with a script of the gallery, and the pictures of study `slow-start`; `--check` says whether the
+pictures, and the numbers that README.md names beside its own, are what this version gives.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt  # behind the choice of the backend
 import numpy as np
 
+from ackclock import studies
+from ackclock.plot import Figure
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 SCRIPT = ROOT / "examples" / "04_time_sequence.py"
 PICTURE = ROOT / "docs" / "images" / "recovery.png"
+STUDY = "slow-start"
 DPI = 150
 NEAR = 2
 """Levels of 255 by which a pixel may differ: another processor may round another way."""
@@ -35,6 +39,11 @@ def main() -> int:
         PICTURE.write_bytes(drawn)
     elif not PICTURE.exists() or not alike(drawn, PICTURE.read_bytes()):
         problems.append(f"{PICTURE.relative_to(ROOT)}: not what {SCRIPT.name} draws; `make docs` renews it")
+    for picture, content in of_study().items():
+        if not check:
+            picture.write_bytes(content)
+        elif not picture.exists() or not alike(content, picture.read_bytes()):
+            problems.append(f"{picture.relative_to(ROOT)}: not what study {STUDY} draws; `make docs` renews it")
     said = "\n".join(
         line for line in README.read_text(encoding="utf-8").split("\n") if f"({PICTURE.relative_to(ROOT)})" in line
     )
@@ -60,6 +69,14 @@ def draw(script: Path) -> tuple[bytes, str]:
     finally:
         plt.show = shown
     return picture.getvalue(), printed.getvalue()
+
+
+def of_study() -> dict[Path, bytes]:
+    """The figures of a study at quick scale, as PNG, by their files in the documentation."""
+    study = studies.get(STUDY)
+    tables = study.run(jobs=2).tables
+    figures = [block for chapter in study.chapters for block in chapter.blocks(tables) if isinstance(block, Figure)]
+    return {PICTURE.with_name(f"{STUDY}-{figure.name}.png"): figure.render()["png"] for figure in figures}
 
 
 def alike(one: bytes, other: bytes) -> bool:

@@ -17,6 +17,7 @@ _MODULES = {
     "iw10": "ackclock.studies.iw10",
     "large-pipes": "ackclock.studies.large_pipes",
     "pcc": "ackclock.studies.pcc",
+    "slow-start": "ackclock.studies.slow_start",
 }
 
 

@@ -99,9 +99,12 @@ def test_the_picture_of_the_readme_is_checked(monkeypatch, capsys):
     drawn = pictures.PICTURE.read_bytes()
     assert pictures.alike(drawn, drawn)
     monkeypatch.setattr(pictures, "draw", lambda _script: (drawn, "rate halving: 0.99 s"))
+    monkeypatch.setattr(pictures, "of_study", lambda: {pictures.PICTURE.with_name("slow-start-gone.png"): drawn})
     monkeypatch.setattr(sys, "argv", ["pictures.py", "--check"])
     assert pictures.main() == 1
-    assert "0.99 s" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "0.99 s" in said
+    assert "docs/images/slow-start-gone.png: not what study slow-start draws" in said
 
 
 def test_the_citation_names_this_version():

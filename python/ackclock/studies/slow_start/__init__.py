@@ -1,0 +1,44 @@
+"""Slow starts: which exit is good?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ackclock.studies.slow_start import exits, findings, noise, resume
+from ackclock.study import Publication, Study
+
+STUDY = Study(
+    name="slow-start",
+    title="Slow starts: which exit is good?",
+    summary=(
+        "Classic slow start, HyStart as in Linux, HyStart++, SEARCH and limited slow start under CUBIC, over rates, round-trip times, queues, radio links "
+        "and other traffic: with which window they end, how much they lose, how long the rate takes; and Careful Resume on a path that is as "
+        "it was, or has shrunk."
+    ),
+    publications=(
+        Publication(
+            authors="P. Balasubramanian, Y. Huang, M. Olson",
+            title="HyStart++: Modified Slow Start for TCP",
+            where="RFC 9406 (2023)",
+        ),
+        Publication(
+            authors="M. Claypool, F. Chung and others",
+            title="SEARCH: a new slow start algorithm for TCP and QUIC",
+            where="draft-chung-ccwg-search-09",
+        ),
+        Publication(
+            authors="S. Floyd",
+            title="Limited Slow-Start for TCP with Large Congestion Windows",
+            where="RFC 3742 (2004)",
+        ),
+        Publication(
+            authors="N. Kuhn, E. Stephan, G. Fairhurst, R. Secchi, C. Huitema",
+            title="Convergence of Congestion Control from Retained State (Careful Resume)",
+            where="RFC 9959 (2026)",
+        ),
+    ),
+    chapters=(exits.CHAPTER, noise.CHAPTER, resume.CHAPTER),
+    findings=findings.findings,
+    headline=findings.headline,
+    record=Path(__file__).with_name("recorded.json"),
+)

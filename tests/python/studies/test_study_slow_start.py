@@ -1,0 +1,72 @@
+"""The study of slow starts: what is read of a run, and a small run of it."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ackclock import studies
+from ackclock.studies.slow_start import exits, noise, paths, resume
+from ackclock.study import Plan
+
+
+class Runs:
+    """The tables of two runs of 1,000 packets' product, 100 ms."""
+
+    flows = pl.DataFrame(
+        {
+            "seed": [1, 1, 2, 2],
+            "flow": [0, 1, 0, 1],
+            "slow_start_by": ["rule", "", "", ""],
+            "slow_start_ssthresh": [500.0, None, None, None],
+            "slow_start_lost": [50.0, None, None, None],
+        }
+    )
+    goodput = pl.DataFrame(
+        {
+            "seed": [1] * 8 + [2] * 8,
+            "flow": [0] * 16,
+            # Mbit/s; 98.8 of 120 is what has to be reached, over four intervals
+            "goodput_bps": [1e6 * x for x in (0, 10, 20, 100, 100, 99, 99, 99, 0, 98, 98, 98, 98, 98, 98, 98)],
+        }
+    )
+
+
+def test_an_exit_is_measured_by_the_path_without_its_queue():
+    place = paths.Place(rate=120, rtt=100, queue=3.0)
+    assert place.bdp == 1000
+    found = paths.quality(place, Runs)
+    assert found["exit"][0] == 0.5
+    assert np.isnan(found["exit"][1])
+    assert found["lost_bdp"].to_list() == [0.05, 0.0]
+    # four intervals from the fourth one on: seven round trips
+    needed = 0.9 * 0.95 * 120e6 * 1448 / 1500
+    assert 98e6 < needed < 99.4e6
+    assert found["settled"].to_list() == [7.0, float("inf")]
+
+
+def test_others_take_their_share_on_average():
+    others = paths.Place(rate=50, rtt=40, queue=1.0, background=0.4).others()["workload"]
+    assert others["rate"] == "40000000 bit/s"
+    assert others["on"] == others["off"]
+
+
+@pytest.mark.parametrize("case", resume.CASES)
+def test_every_arm_is_a_scenario(case):
+    place, stack = resume.CASES[case]
+    work = {"kind": "transfer", "bytes": "1 MB"}
+    made = place.scenario(resume.SAVED, 10, stack=stack, workload=work)
+    assert made.flows[0].stack.slow_start.saved_cwnd == 417
+
+
+def test_a_small_run_judges_every_claim():
+    study = studies.get("slow-start")
+    result = study.run(seeds=2, jobs=2)
+    assert [outcome.claim.id for outcome in result.outcomes] == [f"S{i}" for i in range(1, 12)]
+    assert set(result.tables) == {exits.TABLE, noise.TABLE, noise.IDLE, resume.TABLE}
+    assert "Careful Resume" in " ".join(study.findings(result))
+    assert study.headline(result).figure.name == "exits"
+
+
+def test_what_all_slow_starts_meet_is_the_same():
+    cells = noise._cells(Plan(seeds=2), "noise")
+    assert len({(cell.stream, cell.first) for cell in cells}) == len(noise.PLACES)
