@@ -56,6 +56,12 @@ VOICE: Mapping[str, Any] = {"name": "probe", "workload": {"kind": "voice"}}
 """A telephone call, whose delay is that of whoever shares the queue."""
 
 
+def camera(controller: str = "cubic") -> dict[str, Any]:
+    """Video in real time over TCP, 1.2 Mbit/s: 30 frames a second in groups of 30, left out when 250 ms late. C4's tests have its sizes."""
+    frames = {"kind": "media", "first": "37500 bytes", "other": "3750 bytes", "drop_late": "250 ms"}
+    return {"name": "camera", "congestion_control": controller, "workload": frames}
+
+
 def shorts(name: str, controller: str, *, load: float) -> dict[str, Any]:
     """Short transfers: Poisson arrivals, sizes lognormal with a median of 30 kB."""
     sizes = {"kind": "lognormal", "median": "30000 bytes", "sigma": 1.5}

@@ -37,6 +37,7 @@ KEPT = (
     ("performance", None),
     ("goodput", ("t_s", "flow", "goodput_bps")),
     ("transactions", ("flow", "bytes", "total_s", "done")),
+    ("fetches", ("flow", "start_s", "total_s")),
     ("flows", ("flow", "completion_s", "dsacks", "undos", "spurious_rtos")),
     ("acks", ("t_s", "event")),
     ("drops", ("t_s", "flow")),

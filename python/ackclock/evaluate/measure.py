@@ -218,6 +218,36 @@ def completion(quantile: float, least_bytes: float = 0.0, most_bytes: float = ma
     return of
 
 
+def fetched(quantile: float, flow: int = 0) -> Of:
+    """A quantile of the times that the fetches or bursts of a flow took, s; one that did not end counts with the time it had."""
+    import polars as pl
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        had = pl.col("total_s").fill_nan(None).fill_null(float(c.about["seconds"]) - pl.col("start_s"))
+        found = {}
+        for seed, rows in t.rows("fetches").items():
+            took = rows.filter(pl.col("flow") == flow).select(had)["total_s"].quantile(quantile, "linear")
+            found[seed] = math.nan if took is None else float(took)
+        return found
+
+    return of
+
+
+def late(most_s: float, flow: int) -> Of:
+    """Share of a flow's frames that took longer than this, were left out or never arrived."""
+    import polars as pl
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        found = {}
+        for seed, rows in t.rows("fetches").items():
+            took = rows.filter(pl.col("flow") == flow)["total_s"].fill_nan(None)
+            on_time = int((took <= most_s).sum())
+            found[seed] = 1 - on_time / len(took) if len(took) else math.nan
+        return found
+
+    return of
+
+
 def finished(flow: int = 0) -> Of:
     """When a transfer was complete, s from its start; the end of the run if it never was."""
     import polars as pl
@@ -282,6 +312,36 @@ def backoff(begin_s: float, end_s: float) -> Of:
 
 SEGMENT = 1500 * 8
 """Bits of a packet, of which a breaker counts."""
+
+
+def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
+    """Share of reports at which the congestion breaker of a media flow has tripped (RFC 8083, §4.3).
+
+    A report a second. Over CB_INTERVAL reports the flow must not send more than ten times what TCP would at its share of lost
+    packets, by the simple form of the equation, with the round trip of the idle path: with the measured one it would trip sooner.
+    """
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        rtt = c.about["rtt_s"]
+        reports = math.ceil(3 * min(max(10 * group / fps, 10 * rtt, 3.0), 15.0) / 3.0)
+        drops = t.rows("drops")
+        found = {}
+        for seed, rows in t.rows("goodput").items():
+            came = [v / PAYLOAD / SEGMENT for v in _in_windows(rows, 1.0, 0.0).get(flow, [])]
+            lost = drops[seed].filter(drops[seed]["flow"] == flow)["t_s"].to_list()
+            gone = [0.0] * len(came)
+            for at in lost:
+                if at < len(gone):
+                    gone[int(at)] += 1
+            tripped = []
+            for i in range(reports, len(came) + 1):
+                missing, all_ = sum(gone[i - reports : i]), sum(came[i - reports : i]) + sum(gone[i - reports : i])
+                p = missing / all_ if all_ else 0.0
+                tripped.append(p > 0 and all_ / reports > 10 / (rtt * math.sqrt(2 * p / 3)))
+            found[seed] = sum(tripped) / len(tripped) if tripped else math.nan
+        return found
+
+    return of
 
 
 def tripped() -> Of:

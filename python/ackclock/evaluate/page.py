@@ -25,7 +25,14 @@ from ackclock.evaluate.rows.text import STATEMENTS
 from ackclock.evaluate.verdict import SYMBOLS, VERDICTS, Judged, RowVerdict, judge_part
 from ackclock.report import TableCell
 
-COMPANY = {"": "alone", "reno": "Reno", "cubic": "CUBIC", "bbr3": "BBRv3", "traffic": "other traffic"}
+COMPANY = {
+    "": "alone",
+    "reno": "Reno",
+    "cubic": "CUBIC",
+    "bbr3": "BBRv3",
+    "bbr3-linux": "BBRv3 (Linux)",
+    "traffic": "other traffic",
+}
 """Who else is on the path: columns of the matrix."""
 
 KINDS = {"worse": "fails", "no difference shown": "undecided", "no worse": "holds", "better": "holds"}

@@ -57,7 +57,7 @@ class Cell:
         """The cell for people."""
         parts = []
         if "rate_bps" in self.about:
-            parts.append(f"{self.about['rate_bps'] / 1e6:g} Mbit/s")
+            parts.append(f"{self.about['rate_bps'] / 1e6:.4g} Mbit/s")
         if "rtt_s" in self.about:
             parts.append(f"{self.about['rtt_s'] * 1e3:g} ms")
         if "buffer_bdp" in self.about:

@@ -1,12 +1,12 @@
-"""Short flows beside long ones. Rows 5 and 10."""
+"""Short flows beside long ones, and applications that pause. Rows 5, 10 and x2."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ackclock.evaluate import measure
-from ackclock.evaluate.frame import about, cell, dumbbell, flows, path_id, shorts
-from ackclock.evaluate.situation import PLACE, Cell, Measure, Row, Scale
+from ackclock.evaluate.frame import about, camera, cell, dumbbell, flows, path_id, shorts
+from ackclock.evaluate.situation import PLACE, Cell, Measure, Row, Scale, Tables
 
 SMALL, MIDDLE = 15_000, 150_000
 """Bytes; the bounds of the three classes of sizes."""
@@ -56,6 +56,46 @@ def _either() -> Iterator[Cell]:
             yield cell(f"{c.id}-{tag}", c.scenario, {**c.about, "what": what, "victim": "cubic"}, scale=c.scale)
 
 
+def _of_bursts(of: measure.Of) -> measure.Of:
+    return lambda t, c: {} if "camera" in c.about else of(t, c)
+
+
+def _late_frames(t: Tables, c: Cell) -> dict[int, float]:
+    return measure.late(0.25, 0)(t, c) if "camera" in c.about else {}
+
+
+def _loss(t: Tables, _: Cell) -> dict[int, float]:
+    """Of the candidate's group, whatever it is called."""
+    return {**t.group("candidate", "loss_share"), **t.group("camera", "loss_share")}
+
+
+def _pausing() -> Iterator[Cell]:
+    """One connection that writes, waits for the ACK and pauses; and a camera, which never has more to send."""
+    for mbit in (10, 100):
+        for name, size, pause in (("small", 10_000, "1 s"), ("large", 2_000_000, "3 s")):
+            for beside in (False, True):
+                bursts = {"kind": "bursts", "bytes": f"{size} bytes", "pause": {"kind": "exponential", "mean": pause}}
+                groups = [{**flows("candidate", rtt_ms=40), "workload": bursts}]
+                groups += [flows("victim", "cubic", rtt_ms=40)] if beside else []
+                made = dumbbell(groups, mbit=mbit, rtt_ms=40, bdp=1)
+                said = f"{size / 1000:g} kB, then {pause} of silence" + (", beside CUBIC" if beside else "")
+                labels = about(mbit, 40, 1, said, seconds=60, victim="cubic" if beside else "")
+                quick = (mbit, name, beside) == (10, "large", True)
+                scale: Scale = "quick" if quick else "standard" if mbit == 10 else "full"
+                yield cell(f"{path_id(mbit, 40)}-{name}{'-beside-cubic' if beside else ''}", made, labels, scale=scale)
+    for mbit, packets in ((3, 25), (10, 33)):
+        made = dumbbell([camera(PLACE), flows("victim", "cubic", rtt_ms=40)], mbit=mbit, rtt_ms=40, packets=packets)
+        labels = about(
+            mbit,
+            40,
+            what=f"a camera of its own beside CUBIC, {packets} packets",
+            seconds=60,
+            victim="cubic",
+            camera=True,
+        )
+        yield cell(f"{path_id(mbit, 40)}-camera", made, labels)
+
+
 ROWS = (
     Row(
         id="5",
@@ -76,5 +116,36 @@ ROWS = (
         cells=tuple(_either()),
         measures=MEASURES,
         note=NOTE,
+    ),
+    Row(
+        id="x2",
+        section="",
+        level="",
+        title="Applications that pause",
+        quote="not in the RFC: most connections never fill the path",
+        cells=tuple(_pausing()),
+        measures=(
+            Measure(
+                name="median time of a burst",
+                unit="s",
+                of=_of_bursts(measure.fetched(0.5)),
+                better="less",
+                margin=0.10,
+                relative=True,
+                least=0.005,
+            ),
+            Measure(
+                name="p95 time of a burst",
+                unit="s",
+                of=_of_bursts(measure.fetched(0.95)),
+                better="less",
+                margin=0.10,
+                relative=True,
+                least=0.005,
+            ),
+            Measure(name="a camera's frames later than 250 ms", of=_late_frames, better="less", margin=0.05),
+            Measure(name="its loss", of=_loss, better="less", margin=0.01),
+        ),
+        needs=("a flow that is throttled, then not",),
     ),
 )

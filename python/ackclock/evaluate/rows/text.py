@@ -1,4 +1,4 @@
-"""What only the author can say, and what does not apply or cannot be looked at here. Rows 11, 24, 25 and x2."""
+"""What only the author can say, and what does not apply. Rows 11, 24 and 25."""
 
 from __future__ import annotations
 
@@ -26,9 +26,5 @@ ROWS = (
         id="25", section="7.11", level="SHOULD", title="Data centres",
         quote="SHOULD indicate which are expected to safely coexist",
         applies="the controller is not said to be for data centres alone",
-    ),
-    Row(
-        id="x2", section="", level="", title="Applications that pause",
-        quote="not in the RFC: most connections never fill the path", needs=("workloads with phases",),
     ),
 )  # fmt: skip
