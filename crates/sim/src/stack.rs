@@ -5,7 +5,8 @@ use ackclock_cc::SlowStartConfig;
 use ackclock_core::schema::{Takes, DURATION, FLAG, SIZE};
 use ackclock_core::{table, Span};
 use ackclock_tcp::{
-    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, PacketMemory, SendLimit, Tso,
+    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing, PacketMemory,
+    SendLimit, Tso,
 };
 
 /// `/// About. key: type = takes => what it changes;` What changes nothing of [`Config`] is asked for by its name.
@@ -115,6 +116,9 @@ stack! {
     /// What a packet takes of the memory for received data: as behind a device that copies it (2304 bytes for 1448 of payload),
     /// or as between namespaces of one machine (veth), where the sender's memory is handed on (832 bytes and the payload).
     packet_memory: PacketMemory = PacketMemory::TAKES => |config, kept| config.packet_memory = kept;
+    /// The sender looks for the path's MTU by itself (RFC 4821; Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the
+    /// start, when segments hold 1024 bytes and grow with each probe that is acknowledged.
+    mtu_probing: MtuProbing = MtuProbing::TAKES => |config, when| config.mtu_probing = when;
     /// First window that a receiver advertises, full segments; absent: the profile's 65160 bytes.
     initial_receive_window: u32 = SEGMENTS => |config, segments| {
         config.initial_rwnd = segments.saturating_mul(config.payload());

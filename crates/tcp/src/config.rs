@@ -296,6 +296,12 @@ pub struct Config {
     pub window_quarters: u8,
     /// The whole window is offered from the start; otherwise it opens by two segments for each that arrives.
     pub whole_window: bool,
+    /// Whether the sender looks for the path's MTU.
+    pub mtu_probing: MtuProbing,
+    /// Payload that it then begins with (Linux `tcp_base_mss`).
+    pub base_mss: u32,
+    /// Bytes of an IP header.
+    pub ip_header: u32,
     /// Duplicates are reported (RFC 2883).
     pub dsack: bool,
     /// Use of ECN.
@@ -337,6 +343,19 @@ pub struct Config {
 /// What a packet without offload took beside its payload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
 /// to the cache line in which 1448 bytes of payload end. The payload lay behind them.
 const HEAD_UP_TO_3_1: u32 = 456;
+
+/// Whether the sender looks for the path's MTU by itself (RFC 4821; Linux `tcp_mtu_probing`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MtuProbing {
+    /// It does not.
+    Off,
+    /// After repeated timeouts, which a path that drops what is large may have caused.
+    AfterTimeouts,
+    /// Always, from small segments upwards.
+    Always,
+}
+
+choice! { MtuProbing: Off "off", AfterTimeouts "after-timeouts", Always "always" }
 
 /// Name and one line for each profile.
 pub const PROFILES: &[(&str, &str)] = &[
@@ -449,6 +468,9 @@ impl Config {
             receive_memory: 0,
             packet_memory: PacketMemory::Copied,
             shrink_window: false,
+            mtu_probing: MtuProbing::Off,
+            base_mss: 1024,
+            ip_header: 20,
             window_quarters: 4,
             whole_window: false,
             dsack: false,

@@ -19,8 +19,8 @@ mod ticks;
 mod validity;
 
 pub use config::{
-    AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, Pacing, RtoStyle,
-    SendLimit, Tso, Wheel, PROFILES,
+    AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing,
+    Pacing, RtoStyle, SendLimit, Tso, Wheel, PROFILES,
 };
 pub use connection::{AccurateMarks, Connection, State};
 pub use info::{Info, SlowStartEnd, SlowStartExit, Stats, Times};

@@ -11,7 +11,7 @@
 //! | what leaves next, and how | `Intent`, `NextSeg` | `intent.rs`, `next_seg.rs`, `transmit.rs`, `packets.rs` |
 //! | losses | `Rack`, `Dupthresh` | `detection.rs`, `rack.rs`, `dupthresh.rs` |
 //! | congestion states; reductions that were a mistake | `Undo` | `state.rs`, `undo.rs` |
-//! | timers and probes | `Timer`, `LossProbe`, `WindowProbes`, `Patience` | `timers.rs`, `loss_probe.rs`, `window_probe.rs`, `patience.rs` |
+//! | timers and probes | `Timer`, `LossProbe`, `WindowProbes`, `Patience`, `MtuSearch` | `timers.rs`, `loss_probe.rs`, `window_probe.rs`, `patience.rs`, `mtu_probe.rs` |
 //! | how the first slow start ended | `StartUp` | `start_up.rs` |
 //! | windows that are not filled; pacing; rates | `Usage`, `Pacer`, `DeliveryRate` | `validation.rs`, `pacing.rs`, `delivery.rs` |
 //! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
@@ -25,6 +25,7 @@ mod dupthresh;
 mod ecn;
 mod intent;
 mod loss_probe;
+mod mtu_probe;
 mod next_seg;
 mod pacing;
 mod packets;
@@ -64,6 +65,7 @@ use dupthresh::Dupthresh;
 use ecn::EcnSender;
 use intent::{Intent, Next};
 use loss_probe::LossProbe;
+use mtu_probe::MtuSearch;
 use next_seg::NextSeg;
 use pacing::Pacer;
 use patience::Patience;
@@ -198,6 +200,8 @@ pub struct Sender {
     pub window_probes: WindowProbes,
     /// When it gives up.
     pub patience: Patience,
+    /// Present where the path's MTU is looked for.
+    mtu_search: Option<Box<MtuSearch>>,
 
     /// Running sums.
     pub stats: Stats,
@@ -248,6 +252,7 @@ impl Sender {
             intent: Intent::default(),
             window_probes: WindowProbes::default(),
             patience: Patience::default(),
+            mtu_search: MtuSearch::new(config, !responder),
             usage: Usage::default(),
             stats: Stats::default(),
             trace: Trace::new(flow, responder),
@@ -265,8 +270,15 @@ impl Sender {
         self.trace.vars = Some(Box::new(VarsTrace::new(self.config.controller.needs().vars, interval)));
     }
 
-    /// The handshake is over: what both sides can do, the peer's window, the segment size.
-    pub fn established(&mut self, now: Time, wnd: u32, sack: bool, smss: u32, rtt: Option<Span>) {
+    /// The handshake is over: what both sides can do, the peer's window, the payload of a segment and room for its options.
+    pub fn established(
+        &mut self,
+        now: Time,
+        wnd: u32,
+        sack: bool,
+        (smss, options): (u32, u32),
+        rtt: Option<Span>,
+    ) {
         self.snd_wnd = wnd as u64;
         if let Some(queue) = &mut self.queue {
             queue.offered_first(wnd as u64);
@@ -276,6 +288,7 @@ impl Sender {
         }
         self.sack &= sack;
         self.smss = smss;
+        self.begin_mtu_search(now, options);
         self.usage.begin(now);
         match rtt {
             Some(rtt) => {
@@ -305,6 +318,9 @@ impl Sender {
     #[inline]
     fn take_window(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
+        if self.mtu_search.is_some() {
+            self.offered_to_mtu_search(wnd as u64);
+        }
         if let Some(buffer) = &mut self.buffer {
             buffer.offered(wnd as u64);
         }

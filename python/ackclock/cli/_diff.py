@@ -106,13 +106,14 @@ def _all_patterns(seed: int, *, as_json: bool) -> None:
 
 def _all_drawn(seed: int, *, as_json: bool) -> None:
     from ackclock.diff import compare
-    from ackclock.fidelity.drawn import BULKS, LOSSY, TRANSFERS, drawn
+    from ackclock.fidelity.drawn import drawn, listed
 
     rows: list[tuple[str, Comparison]] = []
     kinds: list[str] = []
+    todo = [*drawn(seed), *listed()]
     with _terminal.progress() as progress:
-        for i, one in enumerate(drawn(seed)):
-            progress(one.name, i / (TRANSFERS + BULKS + LOSSY))
+        for i, one in enumerate(todo):
+            progress(one.name, i / len(todo))
             kinds.append(one.kind)
             rows.append((one.name, _terminal.interruptible(partial(compare, one.scenario, seed=1))))
     if as_json:

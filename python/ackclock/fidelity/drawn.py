@@ -4,6 +4,8 @@ Three kinds. A transfer is a hundred segments over a queue that never fills, so 
 about one loses a retransmission too. A bulk flow of twelve seconds fills a queue of half to twice the bandwidth-delay
 product, so it loses there as well. Their losses are by segment number, so both backends lose the same segments. A flow
 under random loss loses 0.1 to 3 % of its packets, both backends by the same draws, with every controller that both have.
+
+Beside them `listed` has flows whose losses the measured kernel's netem drew.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ackclock.fidelity.path import MeasuredPath
+from ackclock.fidelity import reference
+from ackclock.fidelity.path import N2, MeasuredPath
 from ackclock.scenario import Scenario
 
-__all__ = ["ALL_CONTROLLERS", "BULKS", "CONTROLLERS", "LOSSY", "TRANSFERS", "Drawn", "drawn"]
+__all__ = ["ALL_CONTROLLERS", "BULKS", "CONTROLLERS", "LOSSY", "TRANSFERS", "Drawn", "drawn", "listed"]
 
 TRANSFERS = 70
 BULKS = 30
@@ -50,7 +53,7 @@ class Drawn:
     name
         Kind, number and what was drawn.
     kind
-        "transfer", "bulk" or "lossy".
+        "transfer", "bulk", "lossy" or "listed".
     scenario
         What both backends run.
     """
@@ -76,6 +79,24 @@ def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS, lossy: i
         yield _one("bulk", seed, number)
     for number in range(lossy):
         yield _one("lossy", seed, number)
+
+
+def listed(*, seconds: int = BULK_SECONDS) -> Iterator[Drawn]:
+    """Bulk flows on n2 that lose the packets which the measured kernel lost, by position, on both backends.
+
+    Parameters
+    ----------
+    seconds
+        Length of a flow.
+    """
+    for percent in (0.1, 1.0):
+        for seed in range(1, 6):
+            # The kernel counted from 0.
+            packets = [packet + 1 for packet in reference.lost_packets(percent, seed)]
+            for number, controller in enumerate(("reno", "cubic")):
+                said = f"listed: {controller}, {percent:g} %, the kernel's seed {seed}"
+                scenario = _scenario("listed", number, controller, N2, {"kind": "listed", "packets": packets})
+                yield Drawn(name=said, kind="listed", scenario=scenario.set("duration", f"{seconds} s"))
 
 
 def _one(kind: str, seed: int, number: int) -> Drawn:

@@ -821,6 +821,8 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """Receive buffer set by the application (SO_RCVBUF), which then does not grow by itself; how much of it the window may fill is the profile's."""
     packet_memory: Literal["copied", "handed-on"] | None = None
     """What a packet takes of the memory for received data: as behind a device that copies it (2304 bytes for 1448 of payload), or as between namespaces of one machine (veth), where the sender's memory is handed on (832 bytes and the payload)."""
+    mtu_probing: Literal["off", "after-timeouts", "always"] | None = None
+    """The sender looks for the path's MTU by itself (RFC 4821; Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the start, when segments hold 1024 bytes and grow with each probe that is acknowledged."""
     initial_receive_window: int | None = None
     """First window that a receiver advertises, full segments; absent: the profile's 65160 bytes."""
     beta: float | None = None

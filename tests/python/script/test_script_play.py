@@ -100,7 +100,7 @@ def test_parameters_come_from_the_command_line_too(written):
     text = SERVER.replace("<...>", "<mss 1460,nop,wscale 8>")
     assert play(written(text)).verdict == "fail"
     assert play(written(text), sysctls=[("tcp_sack", "0")]).verdict == "pass"
-    assert play(written(text), sysctls=[("tcp_mtu_probing", "1")]).verdict == "unsupported"
+    assert play(written(text), sysctls=[("tcp_abort_on_overflow", "1")]).verdict == "unsupported"
 
 
 # -- the command --

@@ -109,9 +109,10 @@ impl Connection {
         self.sender.agree_on_ecn(self.ecn != Mode::Off);
         // Options that were not agreed on leave their room to the payload.
         let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
-        let own = own.min(self.config.path_mss.saturating_sub(12 * self.has_ts as u32));
-        let smss = own.min(self.peer_mss.saturating_sub(12 * self.has_ts as u32)).max(1);
-        self.sender.established(now, seg.wnd, self.sack, smss, rtt);
+        let options = 12 * self.has_ts as u32;
+        let own = own.min(self.config.path_mss.saturating_sub(options));
+        let smss = own.min(self.peer_mss.saturating_sub(options)).max(1);
+        self.sender.established(now, seg.wnd, self.sack, (smss, options), rtt);
     }
 
     pub(super) fn arm_syn(&mut self, now: Time) {

@@ -380,7 +380,7 @@ proptest! {
             duplicate: threshold(duplicate),
         };
         pair.receiver.on_syn();
-        pair.sender.established(pair.now, config.initial_rwnd, config.sack, SMSS, Some(Span::from_ms(40)));
+        pair.sender.established(pair.now, config.initial_rwnd, config.sack, (SMSS, 0), Some(Span::from_ms(40)));
         pair.sender.write(pair.now, segments * SMSS as u64 / 2);
         pair.drain();
         let mut steps = 0;

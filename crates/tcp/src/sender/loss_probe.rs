@@ -97,8 +97,8 @@ impl Sender {
         self.timer.disarm();
         self.stats.tlps += 1;
         if again {
-            self.begin_retransmission(self.board.next - 1, true);
-            seg = Some(self.resend(now, self.board.next - 1, false));
+            let last = self.begin_retransmission(self.board.next - 1, true);
+            seg = Some(self.resend(now, last, false));
         }
         self.intent.take_sent();
         self.loss_probe = LossProbe { high_seq: Some(self.snd_nxt), again };

@@ -52,7 +52,7 @@ impl Sender {
     pub(super) fn next_lost(&mut self, now: Time) -> Option<Leaving> {
         let first = self.board.first;
         if self.intent.take_head() && first < self.board.next {
-            self.begin_retransmission(first, true);
+            let first = self.begin_retransmission(first, true);
             return Some(self.retransmit(now, first));
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
@@ -71,7 +71,7 @@ impl Sender {
                 if beyond || self.pacing_holds(now, s.start()) {
                     return None;
                 }
-                self.begin_retransmission(n, false);
+                let n = self.begin_retransmission(n, false);
                 return Some(self.retransmit(now, n));
             }
             n += 1;
@@ -89,7 +89,7 @@ impl Sender {
         if let Some(n) =
             (from..self.board.sacked_end()).find(|&n| !self.board.get(n).is(SACKED | EVER_RETRANS))
         {
-            self.begin_retransmission(n, true);
+            let n = self.begin_retransmission(n, true);
             return Some(self.retransmit(now, n));
         }
         self.next_seg.high_rxt = self.next_seg.high_rxt.max(self.board.sacked_end()); // nothing below is left to look at
@@ -97,7 +97,7 @@ impl Sender {
             self.next_seg.rescued = true;
             let last = (self.board.first..self.board.next).rev().find(|&n| !self.board.get(n).is(SACKED))?;
             let high_rxt = self.next_seg.high_rxt;
-            self.begin_retransmission(last, true);
+            let last = self.begin_retransmission(last, true);
             let seg = self.retransmit(now, last);
             self.next_seg.high_rxt = high_rxt; // rule (4): the rescue does not count
             return Some(seg);

@@ -83,11 +83,12 @@ impl Sender {
     }
 
     /// Segment `n` is about to be sent again, `alone` or with what follows it: what left as one packet and was lost
-    /// leaves as one packet again (Linux `tcp_xmit_retransmit_queue`, `__tcp_retransmit_skb`).
-    pub(super) fn begin_retransmission(&mut self, n: u64, alone: bool) {
+    /// leaves as one packet again (Linux `tcp_xmit_retransmit_queue`, `__tcp_retransmit_skb`). Its number now.
+    pub(super) fn begin_retransmission(&mut self, n: u64, alone: bool) -> u64 {
+        let n = if self.mtu_search.is_some() { self.end_mtu_probe(n) } else { n };
         self.trim(n);
         let start = self.board.get(n).start();
-        let Some(queue) = self.queue.as_ref().filter(|q| !q.continues_at(start)) else { return };
+        let Some(queue) = self.queue.as_ref().filter(|q| !q.continues_at(start)) else { return n };
         let together = queue.sent_in(start);
         let quota = self.window.cwnd.saturating_sub(self.board.pipe()).max(1) as u64;
         let most = if alone { 1 } else { quota.min(self.tso_segments()) };
@@ -100,6 +101,7 @@ impl Sender {
         let end = self.board.get(last).end - self.board.get(last).is(FIN) as u64;
         let queue = self.queue.as_mut().expect("invariant: seen above");
         queue.begin(start, end, last > n);
+        n
     }
 
     /// The ACK ended within the head. If that lies in a packet of several segments, what it covers is cut off at once; a segment

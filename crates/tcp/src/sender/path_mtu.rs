@@ -10,29 +10,25 @@ use ackclock_core::Time;
 
 use super::intent::Next;
 use super::Sender;
-use crate::scoreboard::SACKED;
 
 impl Sender {
     /// Segments hold at most `smss` bytes of payload from now on.
     pub fn shrink_segments(&mut self, now: Time, smss: u32) {
-        let smss = smss.max(1);
-        if smss >= self.smss {
-            return;
+        let smss = self.learn_path(smss.max(1));
+        if smss < self.smss {
+            self.smss = smss;
+            self.retransmit_larger(now);
         }
-        self.smss = smss;
+    }
+
+    /// What is out in larger segments than full ones is lost, for reasons other than congestion.
+    pub(super) fn retransmit_larger(&mut self, now: Time) {
         if !self.sack {
             self.board.set_emulated_sacked(0);
         }
-        self.trim(self.board.first);
-        let pieces = self.board.cut_to(smss);
-        for n in pieces {
-            if !self.board.get(n).is(SACKED) {
-                self.mark_lost(n);
-            }
+        for n in self.cut_segments() {
+            self.mark_lost(n);
         }
-        let first = self.board.first;
-        self.dupthresh.look_from(first);
-        self.next_seg.start_over(first);
         if self.board.lost_out == 0 {
             return;
         }

@@ -58,21 +58,28 @@ impl Sender {
 
     /// Whether the RTO that expires now is the last.
     pub(super) fn gives_up(&self, now: Time) -> bool {
-        if self.patience.timeouts == 0 {
-            return false;
-        }
         let mut retries = self.config.data_retries as u32;
         if self.patience.orphan {
             let alive = self.rtt.rto() < self.config.max_rto;
             retries = if alive { ORPHAN_RETRIES } else { 0 };
         }
+        match self.patience.user_timeout {
+            Span::ZERO => self.waited_for(now, retries),
+            timeout => self.waited(now, retries, timeout),
+        }
+    }
+
+    /// Whether `retries` retransmissions brought nothing, judged by the time they take (Linux `retransmits_timed_out`).
+    pub(super) fn waited_for(&self, now: Time, retries: u32) -> bool {
+        self.waited(now, retries, self.time_of(retries))
+    }
+
+    fn waited(&self, now: Time, retries: u32, enough: Span) -> bool {
+        if self.patience.timeouts == 0 {
+            return false;
+        }
         let Some(since) = self.undo.since() else { return self.patience.timeouts >= retries };
-        let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
-        let enough = match self.patience.user_timeout {
-            Span::ZERO => self.time_of(retries),
-            timeout => timeout,
-        };
-        waited >= enough
+        Span::from_ms(self.ts(now).wrapping_sub(since) as u64) >= enough
     }
 
     /// Time that `retries` retransmissions take from the least RTO on.

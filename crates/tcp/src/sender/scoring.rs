@@ -169,6 +169,9 @@ impl Sender {
         }
         if w.newly_acked > 0 {
             w.set_timer = true;
+            if self.mtu_search.is_some() {
+                self.look_for_mtu_probe(now);
+            }
             if !self.sack {
                 self.remove_emulated_sacks(w.newly_acked);
             } else if let Some((n, start)) = reord {

@@ -150,6 +150,9 @@ impl Sender {
             }
             return false;
         }
+        if self.mtu_search.is_some() && self.mtu_probe_failed(now) {
+            return false;
+        }
         self.enter_recovery(now, w);
         self.intent.set(Next::LostThenNew);
         true
@@ -350,7 +353,8 @@ impl Sender {
         self.loss_probe.end();
         self.dupthresh.reset();
         // RFC 5682 §2.1 step 1: not when the timer strikes in Recovery, unless this is a timeout in a row
-        self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0);
+        let probing = self.mtu_search.as_ref().is_some_and(|search| search.is_out());
+        self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0) && !probing;
     }
 
     /// All that is not SACKed is lost (RFC 5681 §3.1), under RACK only what was sent long enough ago (RFC 8985 §6.3;

@@ -188,6 +188,9 @@ impl Sender {
             self.timer.disarm();
             return;
         }
+        if self.mtu_search.is_some() {
+            self.doubt_path(now);
+        }
         match self.ca_state {
             CaState::Open | CaState::Cwr => self.stats.rtos_open += 1,
             CaState::Disorder => self.stats.rtos_disorder += 1,

@@ -5,6 +5,7 @@ use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Flags, Time};
 
 use super::intent::{First, Next};
+use super::mtu_probe::Attempt;
 use super::send_buffer::SendBuffer;
 use super::timers::TimerKind;
 use super::Sender;
@@ -150,6 +151,13 @@ impl Sender {
         let outstanding = self.board.packets_out();
         if outstanding == 0 {
             self.restart_after_idle(now);
+        }
+        if self.mtu_search.is_some() && !probe && !self.continues() {
+            match self.try_mtu_probe(now) {
+                Attempt::None => {}
+                Attempt::Waits => return None,
+                Attempt::Leaves(len) => return Some(self.send_new(now, len, false)),
+            }
         }
         if self.pacing_holds(now, self.snd_nxt) {
             return None;

@@ -94,6 +94,9 @@ impl Sender {
     #[inline(always)]
     pub(super) fn after_push(&mut self, now: Time) {
         let sent = self.intent.take_sent();
+        if let Some(search) = &mut self.mtu_search {
+            search.round_over();
+        }
         if sent {
             self.schedule_probe(now, false);
         }

@@ -5,7 +5,7 @@ use ackclock_cc::controller::{Options, Recipe, Value};
 use ackclock_cc::slow_start::HyStartParams;
 use ackclock_cc::{Rule, SlowStartConfig};
 use ackclock_core::Span;
-use ackclock_tcp::{AccEcnRules, Buffers, Config, EcnUse, KeepAlive, Pacing, SendLimit, Tso};
+use ackclock_tcp::{AccEcnRules, Buffers, Config, EcnUse, KeepAlive, MtuProbing, Pacing, SendLimit, Tso};
 
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
@@ -58,6 +58,9 @@ pub struct KeepAliveOptions {
     /// TCP_KEEPCNT.
     pub probes: Option<u64>,
 }
+
+/// Linux `ip_rt_min_advmss`.
+const LEAST_ADVMSS: u32 = 256;
 
 /// The host.
 pub struct Host {
@@ -123,8 +126,8 @@ impl Host {
     /// MSS to advertise.
     pub fn advmss(&self, socket: &SocketOptions) -> u32 {
         let route = &self.setup.route;
-        let mtu = route.mtu.unwrap_or(self.setup.mtu).min(self.setup.mtu);
-        let room = mtu.saturating_sub(self.setup.ip_header + TCP_HEADER);
+        // What a router said counts here, too (Linux `ipv4_default_advmss`).
+        let room = self.pmtu().saturating_sub(self.setup.ip_header + TCP_HEADER).max(LEAST_ADVMSS);
         let mss = route.advmss.unwrap_or(room).min(room);
         mss.min(socket.max_segment.unwrap_or(u32::MAX)).max(1)
     }
@@ -246,6 +249,13 @@ impl Host {
                 None => s.tcp_rmem[2].max(2 * buffer),
             },
             shrink_window: s.tcp_shrink_window > 0,
+            mtu_probing: match s.tcp_mtu_probing {
+                0 => MtuProbing::Off,
+                1 => MtuProbing::AfterTimeouts,
+                _ => MtuProbing::Always,
+            },
+            base_mss: s.tcp_base_mss as u32,
+            ip_header: self.setup.ip_header,
             pacing: Pacing {
                 on: self.setup.qdisc == Qdisc::Fq || socket.max_pacing_rate.is_some(),
                 initial_window: false,
@@ -295,7 +305,9 @@ fn not_modelled(setup: &Setup) -> Option<String> {
         ("tcp_comp_sack_slack_ns", s.tcp_comp_sack_slack_ns, k.tcp_comp_sack_slack_ns),
         ("tcp_max_reordering", s.tcp_max_reordering, k.tcp_max_reordering),
         ("tcp_min_rtt_wlen", s.tcp_min_rtt_wlen, k.tcp_min_rtt_wlen),
-        ("tcp_mtu_probing", s.tcp_mtu_probing, k.tcp_mtu_probing),
+        ("tcp_mtu_probe_floor", s.tcp_mtu_probe_floor, k.tcp_mtu_probe_floor),
+        ("tcp_probe_interval", s.tcp_probe_interval, k.tcp_probe_interval),
+        ("tcp_probe_threshold", s.tcp_probe_threshold, k.tcp_probe_threshold),
         ("tcp_pingpong_thresh", s.tcp_pingpong_thresh, k.tcp_pingpong_thresh),
         ("tcp_recovery", s.tcp_recovery, k.tcp_recovery),
         ("tcp_thin_linear_timeouts", s.tcp_thin_linear_timeouts, k.tcp_thin_linear_timeouts),

@@ -1,0 +1,279 @@
+//! The sender finds out by itself what the path carries (RFC 4821; Linux `tcp_mtu_probing`). A larger segment now and then is a
+//! probe: if it is acknowledged, all segments become as large; if it alone is lost, that is no congestion. Where timeouts
+//! follow one another, the path may drop what is large and not say so, and segments become smaller. Off unless asked for, as in
+//! Linux.
+//!
+//! Sizes are those of packets, with all headers. Differs: Linux sends no probe while it has SACKs to report itself.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
+use super::intent::Next;
+use super::Sender;
+use crate::config::{Config, MtuProbing};
+use crate::scoreboard::{FIN, SACKED};
+
+/// Linux `tcp_probe_threshold`: the search ends where the range is narrower.
+const NARROWEST: u32 = 8;
+/// Linux `tcp_probe_interval`: then it begins again.
+const AGAIN_AFTER: Span = Span::from_secs(600);
+/// Linux `tcp_mtu_probe_floor`, `tcp_min_snd_mss`: payload and options.
+const FLOOR: u32 = 48;
+/// A window smaller than this is not risked.
+const LEAST_CWND: u32 = 11;
+/// Linux `tcp_retries1`: after so many timeouts the path is doubted.
+const DOUBTFUL: u32 = 3;
+const TCP_HEADER: u32 = 20;
+
+/// A probe under way.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    size: u32,
+    start: u64,
+    end: u64,
+}
+
+/// The search (Linux `icsk_mtup`).
+#[derive(Debug)]
+pub(super) struct MtuSearch {
+    enabled: bool,
+    /// IP and TCP headers; the options of each segment.
+    headers: u32,
+    options: u32,
+    base: u32,
+    /// Payload and options that both ends take.
+    clamp: u32,
+    /// What the path is known to carry at most.
+    path: u32,
+    low: u32,
+    high: u32,
+    /// This end connected.
+    active: bool,
+    /// The greatest window that the peer offered.
+    max_window: u64,
+    since: Time,
+    probe: Option<Probe>,
+    /// This round of sending has tried.
+    tried: bool,
+}
+
+impl MtuSearch {
+    pub fn new(config: &Config, active: bool) -> Option<Box<MtuSearch>> {
+        (config.mtu_probing != MtuProbing::Off).then(|| {
+            Box::new(MtuSearch {
+                enabled: config.mtu_probing == MtuProbing::Always,
+                headers: config.ip_header + TCP_HEADER,
+                options: 0,
+                base: config.base_mss,
+                clamp: 0,
+                path: u32::MAX,
+                low: 0,
+                high: 0,
+                active,
+                max_window: 0,
+                since: Time::ZERO,
+                probe: None,
+                tried: false,
+            })
+        })
+    }
+
+    /// Payload of a packet of this size (Linux `tcp_mtu_to_mss`).
+    fn payload(&self, packet: u32) -> u32 {
+        packet.saturating_sub(self.headers).min(self.clamp).max(FLOOR).saturating_sub(self.options).max(1)
+    }
+
+    fn packet(&self, payload: u32) -> u32 {
+        payload + self.options + self.headers
+    }
+
+    /// Payload of a full segment (Linux `tcp_sync_mss`).
+    fn segment(&mut self) -> u32 {
+        self.high = self.high.min(self.path);
+        let most = self.payload(self.path);
+        if self.enabled {
+            most.min(self.payload(self.low))
+        } else {
+            most
+        }
+    }
+
+    /// A round of sending is over.
+    pub fn round_over(&mut self) {
+        self.tried = false;
+    }
+
+    /// A probe is out.
+    pub fn is_out(&self) -> bool {
+        self.probe.is_some()
+    }
+}
+
+/// What becomes of a probe.
+pub(super) enum Attempt {
+    /// Nothing.
+    None,
+    /// It waits for room in the window, and everything waits with it.
+    Waits,
+    /// It leaves, with so many bytes.
+    Leaves(u32),
+}
+
+impl Sender {
+    /// The handshake settled that segments hold `smss` bytes, `options` taking room in each. What they hold at first (Linux
+    /// `tcp_mtup_init`): an end that was connected to begins with small ones when the peer's window first grows.
+    #[cold]
+    pub(super) fn begin_mtu_search(&mut self, now: Time, options: u32) {
+        let Some(search) = &mut self.mtu_search else { return };
+        search.options = options;
+        search.clamp = self.smss + options;
+        search.path = search.clamp + search.headers;
+        search.high = search.path;
+        search.low = search.packet(search.base);
+        search.since = now;
+        search.max_window = self.snd_wnd;
+        if search.active {
+            self.smss = search.segment();
+        }
+    }
+
+    /// The peer offers this window: where it is wider than all before, Linux works out anew what a segment holds
+    /// (`tcp_ack_update_window`).
+    #[cold]
+    pub(super) fn offered_to_mtu_search(&mut self, window: u64) {
+        let Some(search) = self.mtu_search.as_mut().filter(|s| window > s.max_window && s.clamp > 0) else {
+            return;
+        };
+        search.max_window = window;
+        self.smss = search.segment();
+    }
+
+    /// Whether a probe leaves now (Linux `tcp_mtu_probe`).
+    #[cold]
+    pub(super) fn try_mtu_probe(&mut self, now: Time) -> Attempt {
+        let waiting = self.stream.from(self.snd_nxt);
+        let (pipe, room) = (self.board.pipe(), (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt));
+        let Some(search) = &mut self.mtu_search else { return Attempt::None };
+        let free = search.enabled && search.probe.is_none() && !std::mem::replace(&mut search.tried, true);
+        if !free || self.ca_state != CaState::Open || self.window.cwnd < LEAST_CWND {
+            return Attempt::None;
+        }
+        let len = search.payload((search.low + search.high) / 2);
+        if len > search.payload(search.high) || search.high.saturating_sub(search.low) < NARROWEST {
+            if now.since(search.since) >= AGAIN_AFTER {
+                search.high = search.clamp + search.headers;
+                search.low = search.packet(self.smss);
+                search.since = now;
+            }
+            return Attempt::None;
+        }
+        // If it is lost, the segments behind it show that.
+        let needed = len as u64 + (self.dupthresh.degree() as u64 + 1) * self.smss as u64;
+        if waiting < needed || self.snd_wnd < needed {
+            return Attempt::None;
+        }
+        if room < needed {
+            return Attempt::Waits;
+        }
+        if pipe + 2 > self.window.cwnd {
+            return if pipe == 0 { Attempt::None } else { Attempt::Waits };
+        }
+        let (start, end) = (self.snd_nxt, self.snd_nxt + len as u64);
+        if let Some(queue) = &mut self.queue {
+            let whole = queue.buffer_at(start, len as u64).is_some_and(|(to, ..)| to >= end);
+            if !whole {
+                return Attempt::None; // a record ends within
+            }
+            queue.begin(start, end, false);
+            queue.sent_up_to(end, self.snd_una);
+        }
+        let search = self.mtu_search.as_mut().expect("invariant: seen above");
+        search.probe = Some(Probe { size: search.packet(len), start, end });
+        self.window.cwnd -= 1; // it counts for two
+        Attempt::Leaves(len)
+    }
+
+    /// Something was acknowledged: the probe, too? Then the window holds as many bytes in fewer segments (Linux
+    /// `tcp_mtup_probe_success`).
+    #[cold]
+    pub(super) fn look_for_mtu_probe(&mut self, now: Time) {
+        let (una, smss) = (self.snd_una, self.smss);
+        let Some(search) = &mut self.mtu_search else { return };
+        let Some(probe) = search.probe.filter(|p| p.end <= una) else { return };
+        let bytes = self.window.cwnd as u64 * search.packet(smss) as u64;
+        search.low = probe.size;
+        search.probe = None;
+        self.smss = search.segment();
+        self.window.cwnd = ((bytes / probe.size as u64) as u32).max(1);
+        self.window.cwnd_cnt = 0;
+        self.window.ssthresh = self.current_ssthresh();
+        self.usage.window_changed(now);
+    }
+
+    /// What seems lost is the probe: the path does not carry it. It leaves again in smaller segments, and the window stays
+    /// (Linux `tcp_mtup_probe_failed`). False: it is not.
+    #[cold]
+    pub(super) fn mtu_probe_failed(&mut self, now: Time) -> bool {
+        let una = self.snd_una;
+        let open = self.ca_state < CaState::Cwr;
+        let Some(search) = self.mtu_search.as_mut().filter(|_| open) else { return false };
+        let Some(probe) = search.probe.filter(|p| p.start == una) else { return false };
+        search.high = probe.size - 1;
+        search.probe = None;
+        self.window.cwnd += 1;
+        self.retransmit_larger(now);
+        self.intent.set(Next::LostThenNew);
+        true
+    }
+
+    /// Segment `n` leaves again: the probe shows nothing any more, and what is larger than a full segment leaves in pieces (Linux
+    /// `__tcp_retransmit_skb`). The number of the first piece.
+    #[cold]
+    pub(super) fn end_mtu_probe(&mut self, n: u64) -> u64 {
+        if let Some(search) = &mut self.mtu_search {
+            search.probe = None;
+        }
+        let s = *self.board.get(n);
+        if s.len - s.is(FIN) as u32 <= self.smss {
+            return n;
+        }
+        self.cut_segments();
+        self.board.at_or_after(s.start().max(self.snd_una), self.smss)
+    }
+
+    /// A timeout: after several, segments become smaller, for the path may be a black hole for larger ones (Linux
+    /// `tcp_mtu_probing`).
+    #[cold]
+    pub(super) fn doubt_path(&mut self, now: Time) {
+        if !self.waited_for(now, DOUBTFUL) {
+            return;
+        }
+        let Some(search) = &mut self.mtu_search else { return };
+        if !std::mem::replace(&mut search.enabled, true) {
+            search.since = now;
+        } else {
+            let mss = (search.payload(search.low) / 2).min(search.base).max(FLOOR);
+            search.low = search.packet(mss);
+        }
+        self.smss = search.segment();
+        self.cut_segments();
+    }
+
+    /// A router said what the path carries. The payload of a segment that fits.
+    pub(super) fn learn_path(&mut self, smss: u32) -> u32 {
+        let Some(search) = &mut self.mtu_search else { return smss };
+        search.path = search.path.min(search.packet(smss));
+        search.segment()
+    }
+
+    /// Segments that are larger than a full one become several; the numbers of the pieces that are not SACKed.
+    pub(super) fn cut_segments(&mut self) -> Vec<u64> {
+        self.trim(self.board.first);
+        let mut pieces = self.board.cut_to(self.smss);
+        let first = self.board.first;
+        self.dupthresh.look_from(first);
+        self.next_seg.start_over(first);
+        pieces.retain(|&n| !self.board.get(n).is(SACKED));
+        pieces
+    }
+}
