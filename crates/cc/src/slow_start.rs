@@ -96,6 +96,16 @@ pub enum StartRule {
 }
 
 impl StartRule {
+    /// Nothing that an ACK says matters to it now: it has no hook, or has found what it looked for.
+    #[inline]
+    pub fn looks_away(&self) -> bool {
+        match self {
+            StartRule::Classic => true,
+            StartRule::HyStart(hystart) => hystart.found(),
+            _ => false,
+        }
+    }
+
     /// At the start of a connection with an initial window of `iw` segments.
     pub fn new(config: &SlowStartConfig, iw: u32) -> StartRule {
         match config {

@@ -97,6 +97,12 @@ impl HyStart {
         }
     }
 
+    /// Slow start was left. Until a timeout, which forgets all samples, none of them matters.
+    #[inline]
+    pub fn found(&self) -> bool {
+        self.found
+    }
+
     /// An RTT sample of `delay` us in slow start. Sets ssthresh to cwnd when slow start is over.
     fn detect(&mut self, window: &mut Window, ack: &Arrival, delay: u32) {
         let now = ack.now.0 / 1_000;

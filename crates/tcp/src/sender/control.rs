@@ -1,8 +1,6 @@
 //! Exactly one rule sets the window: the controller by itself, the recovery rule, or the controller's growth.
 
-use ackclock_cc::{
-    AckSample, Arrival, CongestionControl, Controller, RecoveryAck, RecoveryRule, SlowStart, StartRule,
-};
+use ackclock_cc::{AckSample, Arrival, CongestionControl, Controller, RecoveryAck, RecoveryRule, SlowStart};
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
@@ -40,7 +38,7 @@ impl Sender {
     /// The slow start sees the samples that its controller heeds.
     #[inline]
     pub(super) fn sample_slow_start(&mut self, arrival: &Arrival) {
-        if matches!(self.slow_start, StartRule::Classic) {
+        if self.slow_start.looks_away() {
             return;
         }
         let rtt = arrival.rtt.filter(|_| self.cc.heeds_rtt(arrival.now));
