@@ -16,7 +16,7 @@ use crate::job::{Host, Job};
 use crate::network::{host_ip, Wiring};
 use crate::sys;
 
-pub use books::{Fetched, Flow, PccSums, Shared, State, Sums, MOST_FLOWS};
+pub use books::{Fetched, Flow, PccSums, Restart, Shared, State, Sums, MOST_FLOWS};
 pub use datagram::is_plain;
 
 /// The sending host of flow n listens or binds here + n.

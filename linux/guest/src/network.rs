@@ -3,7 +3,7 @@
 //! With the kernel's queueing disciplines: sender - r0 - r1 - ... - receiver, each stage of the way forward on the egress of a
 //! router towards the receiver, each stage back on one towards the sender. Hosts have no queue of their own, so that
 //! packets reach every stage one by one. Where groups differ in their hosts each has a pair of its own, and routers
-//! carry stages only between them. With the relay each host has a TUN device instead, and no router.
+//! carry stages only between them. With the relay each host has a device of it instead, and no router.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -13,6 +13,7 @@ use ackclock_sim::workload::transactions::InitialWindow;
 
 use crate::job::{Card, Host, Job, Network, Stage};
 use crate::netlink::{Message, Netlink};
+use crate::sys::relay::Device;
 use crate::{qdisc, sys};
 
 /// Name of the only device of a host.
@@ -131,15 +132,14 @@ pub struct Wiring {
     pub routers: Vec<Node>,
     /// Stages with the router and device that carry them.
     pub stages: Vec<(Stage, usize, u32)>,
-    /// With the relay, by group: the hosts' devices.
-    pub tuns: Vec<[OwnedFd; 2]>,
+    /// With the relay: the hosts' devices, those of a group in a row.
+    pub relay: Option<Device>,
 }
 
 impl Wiring {
     /// Lay everything.
     pub fn new(job: &Job) -> Result<Wiring> {
-        let mut wiring =
-            Wiring { hosts: Vec::new(), routers: Vec::new(), stages: Vec::new(), tuns: Vec::new() };
+        let mut wiring = Wiring { hosts: Vec::new(), routers: Vec::new(), stages: Vec::new(), relay: None };
         for host in &job.hosts {
             let pair = [Node::new()?, Node::new()?];
             for node in &pair {
@@ -151,7 +151,7 @@ impl Wiring {
             wiring.hosts.push(pair);
         }
         match &job.network {
-            Network::Relay => wiring.lay_tuns(job)?,
+            Network::Relay => wiring.lay_relay(job)?,
             Network::Qdisc { forward, backward, .. } => wiring.lay_routers(job, forward, backward)?,
         }
         for (group, pair) in wiring.hosts.iter().enumerate() {
@@ -180,17 +180,16 @@ impl Wiring {
         Ok(wiring)
     }
 
-    fn lay_tuns(&mut self, job: &Job) -> Result<()> {
+    fn lay_relay(&mut self, job: &Job) -> Result<()> {
+        let relay = Device::new()?;
         for (pair, host) in self.hosts.iter().zip(&job.hosts) {
-            let mut fds = Vec::new();
             for node in pair {
                 sys::enter(node.fd())?;
-                fds.push(sys::tun(DEVICE)?);
+                relay.new_host(DEVICE)?;
                 node.up(DEVICE, host.mtu, false)?;
             }
-            let [a, b]: [OwnedFd; 2] = fds.try_into().expect("invariant: two");
-            self.tuns.push([a, b]);
         }
+        self.relay = Some(relay);
         Ok(())
     }
 
@@ -317,7 +316,7 @@ fn write_sysctl(name: &str, value: &str) -> Result<()> {
 /// Two addresses serve every wire: no frame ever meets a third station.
 const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RIGHT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
-/// Packets that a TUN device holds until the relay looks: more than one instant brings; Linux 7.3 takes no more.
+/// Packets that a device holds in front of its discipline: more than one instant brings.
 const TX_QUEUE: u32 = 32_767;
 /// Linux GSO_MAX_SEGS, what a device has by itself.
 const MOST_SEGMENTS: u32 = 65_535;

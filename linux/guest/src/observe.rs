@@ -41,10 +41,10 @@ pub struct Notes {
 
 /// Run the job; its tables.
 pub fn run(job: &Job) -> Result<Vec<Table>> {
-    let wiring = Wiring::new(job)?;
+    let mut wiring = Wiring::new(job)?;
     let shared = Arc::new(Shared::new(job)?);
     let mut relay = match job.network {
-        Network::Relay => Some(Relay::new(job, &wiring, &shared)?),
+        Network::Relay => Some(Relay::new(job, &mut wiring, &shared, job.scenario.record.performance)?),
         Network::Qdisc { .. } => None,
     };
     let links = match (&relay, &job.network) {
@@ -101,8 +101,7 @@ struct World<'a> {
 const TIMER: u64 = 0;
 const RING: u64 = 1;
 const CLIENTS: u64 = 2;
-/// Tokens from here on are hosts'.
-const HOSTS: u64 = 16;
+const RELAY: u64 = 3;
 /// Between two looks at the trace's buffer, ns.
 const TRACE_INTERVAL: u64 = 50_000_000;
 /// After the end, so that all of its instant is over.
@@ -115,8 +114,8 @@ impl World<'_> {
         let poll = Poll::new()?;
         let timer = sys::timer()?;
         poll.add(timer.as_raw_fd(), TIMER)?;
-        for (fd, host) in self.wiring.tuns.iter().flatten().zip(HOSTS..) {
-            poll.add(fd.as_raw_fd(), host)?;
+        if let Some(relay) = &self.relay {
+            poll.add(relay.fd(), RELAY)?;
         }
         poll.add(self.clients.fd(), CLIENTS)?;
         for fd in self.capture.fds() {
@@ -140,13 +139,18 @@ impl World<'_> {
         let mut armed = u64::MAX;
         let mut ready = Vec::new();
         loop {
-            let relay = self.relay.as_ref().map_or(u64::MAX, Relay::next_event);
             let stop = stops.last().map_or(u64::MAX, |(t, _)| *t);
-            let clients = self.clients.next_event();
-            let due = [samples.due, queues.due, goodput.due, traces.due, slices.due, looks.due];
+            let due =
+                [samples.due, queues.due, goodput.due, traces.due, slices.due, looks.due, warm_up, stop, end];
             let due = due.into_iter().min().expect("invariant: not empty");
-            let next = [relay, clients, due, warm_up, stop, end];
-            let next = next.into_iter().min().expect("invariant: not empty");
+            let relay = match &mut self.relay {
+                Some(relay) => {
+                    relay.tell_ahead(due)?; // and no further: counters are read then
+                    relay.next_event()
+                }
+                None => u64::MAX,
+            };
+            let next = relay.min(due).min(self.clients.next_event());
             if next != armed {
                 sys::arm(timer.as_raw_fd(), self.shared.zero + next)?;
                 armed = next;
@@ -155,11 +159,10 @@ impl World<'_> {
             if ready.contains(&RING) {
                 self.capture.drain(false)?;
             }
-            if let Some(relay) = &mut self.relay {
-                // in the order of groups, whatever the order in which they were found
-                ready.sort_unstable();
-                let hosts = ready.iter().filter(|token| **token >= HOSTS);
-                relay.collect(hosts.map(|token| (token - HOSTS) as usize), &self.shared)?;
+            if let Some(relay) =
+                self.relay.as_mut().filter(|_| ready.contains(&RELAY) || ready.contains(&TIMER))
+            {
+                relay.collect(&self.shared, due)?;
             }
             if ready.contains(&CLIENTS) {
                 self.clients.collect(&self.shared)?;

@@ -1,24 +1,29 @@
-//! The simulator's own links between the hosts' TUN devices: a scenario's network bit for bit, with its random streams, so
-//! that only the TCP differs. An event takes place at its due time; only packets that come from a host are timed by
-//! the clock.
+//! The simulator's own links between the hosts of a relay: a scenario's network bit for bit, with its random streams, so
+//! that only the TCP differs.
+//!
+//! The kernel runs ahead of the links. It notes when hosts send, and is told when packets arrive; the links hear of what was
+//! sent in order of time, and later, but before the first packet that hangs on it is due. What a host sends takes at least the
+//! delays of its way (`least`), and so long it may be left alone. Deliveries that nothing can change any more are told
+//! ahead of time ([`Relay::tell_ahead`]). Links see the times of packets and never the clock, so lateness changes nothing.
 
 use std::collections::BTreeMap;
 use std::io::{Error, Result};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 
-use ackclock_core::datagram::Datagram;
+use ackclock_core::datagram::{Datagram, UDP_IP_BYTES};
 use ackclock_core::packet::{Ecn, Flags};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
-use ackclock_net::{LossConfig, Refused, SoleLink};
+use ackclock_net::{LinkConfig, LossConfig, Refused, SoleLink};
 use ackclock_sim::performance::Gauges;
 use ackclock_sim::spec::WorkloadConfig;
 use ackclock_sim::topology::{Builder, Layout};
 
-use crate::flows::{is_plain, Shared, SENDER_PORT};
+use crate::flows::{is_plain, Restart, Shared, SENDER_PORT};
 use crate::job::Job;
 use crate::network::Wiring;
 use crate::packet::{Header, Udp};
-use crate::{sys, wire};
+use crate::sys::relay::{Device, Fate, Sent, Verdict};
+use crate::wire;
 
 /// A packet that a link refused.
 pub struct Dropped {
@@ -28,18 +33,19 @@ pub struct Dropped {
     pub reason: Refused,
 }
 
-/// Links, ways, and the bytes of the packets under way.
+/// Links, ways, and the device that holds the packets under way.
 pub struct Relay {
+    device: Device,
+    zero: u64,
     links: Vec<SoleLink>,
+    /// By link: what a packet needs at least once its transmission is over, and from the far end to its host, ns.
+    least: Vec<(u64, u64)>,
     /// Names of the links, by number.
     pub names: Vec<String>,
     routes: Vec<[Vec<u32>; 2]>,
-    tuns: Vec<[RawFd; 2]>,
-    groups: Vec<usize>,
     plain: Vec<bool>,
-    buffer: Vec<u8>,
-    payloads: Vec<Vec<u8>>,
-    free: Vec<u32>,
+    sent: Vec<Sent>,
+    verdicts: Vec<Verdict>,
     /// By flow and peer's port.
     connections: BTreeMap<(u32, u16), Connection>,
     numbered: u32,
@@ -69,8 +75,8 @@ struct Count {
 }
 
 impl Relay {
-    /// The scenario's network, empty.
-    pub fn new(job: &Job, wiring: &Wiring, shared: &Shared) -> Result<Relay> {
+    /// The scenario's network, empty. `exact`: every event takes place when it is due, for whoever looks at each.
+    pub fn new(job: &Job, wiring: &mut Wiring, shared: &Shared, exact: bool) -> Result<Relay> {
         let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
         let mut layout = Layout::default();
         let mut builder = Builder::new(&job.scenario.network);
@@ -83,17 +89,37 @@ impl Relay {
                 _ => builder.route(&mut layout, group.path.as_deref()).map_err(refused)?,
             }
         }
+        let device = wiring.relay.take().expect("invariant: laid with the hosts");
+        let alone: Vec<u64> =
+            layout.links.iter().map(|config| if exact { 0 } else { least_delay(config) }).collect();
+        let way = |way: &[u32]| way.iter().map(|&link| alone[link as usize]).sum::<u64>();
+        for group in 0..job.scenario.flows.len() {
+            for side in 0..2 {
+                let flows = shared.flows.iter().filter(|flow| flow.group == group);
+                let least = flows.map(|flow| way(&layout.routes[flow.id as usize][side])).min();
+                device.look_ahead(2 * group + side, least.unwrap_or(0))?;
+            }
+        }
+        let links: Vec<_> = layout.links.iter().map(|config| SoleLink::new(config, job.seed)).collect();
+        let own = |(link, &least): (&SoleLink, &u64)| if link.passes_ahead() { least } else { 0 };
+        let mut least: Vec<_> = links.iter().zip(&alone).map(|both| (own(both), u64::MAX)).collect();
+        for route in layout.routes.iter().flatten() {
+            for (i, &link) in route.iter().enumerate() {
+                let rest = &mut least[link as usize].1;
+                *rest = (*rest).min(way(&route[i + 1..]));
+            }
+        }
         let scripted = layout.links.iter().any(|link| matches!(link.loss, LossConfig::Scripted(_)));
         Ok(Relay {
-            links: layout.links.iter().map(|config| SoleLink::new(config, job.seed)).collect(),
+            device,
+            zero: shared.zero,
+            links,
+            least,
             names: layout.links.iter().map(|config| config.name.clone()).collect(),
             routes: layout.routes,
-            tuns: wiring.tuns.iter().map(|[a, b]| [a.as_raw_fd(), b.as_raw_fd()]).collect(),
-            groups: shared.flows.iter().map(|f| f.group).collect(),
             plain: shared.flows.iter().map(|f| is_plain(&job.scenario.flows[f.group].workload)).collect(),
-            buffer: vec![0; 65536],
-            payloads: Vec::new(),
-            free: Vec::new(),
+            sent: Vec::new(),
+            verdicts: Vec::new(),
             connections: BTreeMap::new(),
             numbered: 0,
             counts: job.scenario.record.drops || scripted || job.scenario.record.performance,
@@ -104,37 +130,92 @@ impl Relay {
         })
     }
 
-    /// The earliest instant at which a link has something to do.
-    pub fn next_event(&self) -> u64 {
-        self.links.iter().map(|l| l.next_event().0).min().unwrap_or(u64::MAX)
+    /// Readable when the links must hear of what was sent.
+    pub fn fd(&self) -> RawFd {
+        self.device.fd()
     }
 
-    /// Everything that these hosts have sent, each named by twice its group plus its side.
-    pub fn collect(&mut self, hosts: impl Iterator<Item = usize>, shared: &Shared) -> Result<()> {
-        for (flow, k) in shared.take_restarts() {
-            self.restart_losses(flow, k);
-        }
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let mut now = None;
-        for host in hosts {
-            let (group, side) = (host / 2, host % 2);
-            while let Some(n) = sys::read(self.tuns[group][side], &mut buffer)? {
-                let now = *now.get_or_insert_with(|| sys::monotonic() - shared.zero);
-                self.enter(now, side == 0, &buffer[..n])?;
+    /// The latest instant by which [`Relay::advance`] must be called for what the links do by themselves.
+    pub fn next_event(&self) -> u64 {
+        let due = self.links.iter().zip(&self.least).map(|(link, &(own, rest))| {
+            let next = link.next_event();
+            let departs = link.first().is_none_or(|(t, _)| t != next);
+            next.0.saturating_add(if departs { own.saturating_add(rest) } else { rest })
+        });
+        let held = self.sent.first().map(|sent| sent.t - self.zero);
+        due.chain(held).min().unwrap_or(u64::MAX)
+    }
+
+    /// Hear of everything that was sent, and of fetches that begin with losses of their own. What answers a delivery of the
+    /// instant `reading`, at which counters are read, waits for the next call.
+    pub fn collect(&mut self, shared: &Shared, reading: u64) -> Result<()> {
+        let mut sent = std::mem::take(&mut self.sent);
+        let held = sent.len();
+        while self.device.take(&mut sent)? {}
+        let answers = |sent: &Sent| sent.after > 0 && sent.t == self.zero + reading;
+        let mut later: Vec<Sent> = sent[held..].iter().copied().filter(answers).collect();
+        let mut at = 0;
+        sent.retain(|sent| {
+            at += 1;
+            at <= held || !answers(sent)
+        });
+        // in the order of hosts within a nanosecond, what answers a delivery last
+        sent.sort_by_key(|sent| (sent.t, sent.after, sent.host));
+        let mut restarts = shared.take_restarts().into_iter().peekable();
+        for sent in &sent {
+            let now = sent.t.saturating_sub(self.zero);
+            while let Some(restart) = restarts.next_if(|restart| restart.t <= now) {
+                self.restart_losses(restart);
             }
+            self.advance_before(now + u64::from(sent.after));
+            self.enter(now, sent);
         }
-        self.buffer = buffer;
+        restarts.for_each(|restart| self.restart_losses(restart));
+        self.advance_before(shared.now());
+        sent.clear();
+        sent.append(&mut later);
+        self.sent = sent;
         Ok(())
     }
 
-    /// Every event up to `now`, in order of time.
+    /// Every event up to `now`, in order of time; what follows from them is told.
     pub fn advance(&mut self, now: u64) -> Result<()> {
+        self.advance_before(now + 1);
+        self.tell()
+    }
+
+    /// Tell of the deliveries up to `until` that nothing can change any more.
+    pub fn tell_ahead(&mut self, until: u64) -> Result<()> {
+        if self.gauges.is_none() {
+            for link in 0..self.links.len() {
+                while let Some((t, packet)) = self.links[link].first() {
+                    let way = &self.routes[packet.flow as usize][usize::from(!packet.forward)];
+                    let last = way.last() == Some(&(link as u32));
+                    if t.0 > until || !last {
+                        break;
+                    }
+                    let packet = self.links[link].pop();
+                    self.deliver(t, link as u32, &packet);
+                }
+            }
+        }
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Result<()> {
+        self.device.put(&self.verdicts)?;
+        self.verdicts.clear();
+        Ok(())
+    }
+
+    /// Every event before `limit`, in order of time.
+    fn advance_before(&mut self, limit: u64) {
         loop {
             let Some((t, link)) = self.links.iter().zip(0..).map(|(l, i)| (l.next_event(), i)).min() else {
-                return Ok(());
+                return;
             };
-            if t.0 > now || t == Time::NEVER {
-                return Ok(());
+            if t.0 >= limit || t == Time::NEVER {
+                return;
             }
             let packet = self.links[link].poll(t);
             self.head_drops(t, link as u32);
@@ -143,7 +224,7 @@ impl Relay {
                 let at = way.iter().position(|&l| l == link as u32).expect("invariant: it came this way");
                 match way.get(at + 1) {
                     Some(&next) => self.offer(t, next, packet),
-                    None => self.deliver(t, &packet)?,
+                    None => self.deliver(t, link as u32, &packet),
                 }
             }
         }
@@ -154,67 +235,56 @@ impl Relay {
         &mut self.links[link]
     }
 
-    fn restart_losses(&mut self, flow: u32, k: u32) {
-        let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
-        for way in &self.routes[flow as usize] {
+    fn restart_losses(&mut self, restart: Restart) {
+        self.advance_before(restart.t);
+        let seed = Stream::new(self.seed, &format!("fetch.{}", restart.idx)).next_u64();
+        for way in &self.routes[restart.flow as usize] {
             for &link in way {
                 self.links[link as usize].restart_loss(seed);
             }
         }
     }
 
-    fn enter(&mut self, now: u64, forward: bool, bytes: &[u8]) -> Result<()> {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.payloads.push(Vec::new());
-            self.payloads.len() as u32 - 1
-        });
-        let Some((flow, conn, content, ecn)) = self.read(forward, bytes, slot) else {
-            self.free.push(slot);
-            return Ok(());
+    fn enter(&mut self, now: u64, sent: &Sent) {
+        let forward = sent.host.is_multiple_of(2);
+        let Some((flow, conn, content, ecn)) = self.read(forward, sent) else {
+            self.decide(0, sent.packet, 0, Fate::Lost);
+            return;
         };
-        self.payloads[slot as usize].clear();
-        self.payloads[slot as usize].extend_from_slice(bytes);
-        let packet = Packet {
-            header: content,
-            flow,
-            conn,
-            bytes: bytes.len() as u32 + self.framing,
-            forward,
-            ecn,
-            more: 0,
-        };
+        let packet =
+            Packet { header: content, flow, conn, bytes: sent.len + self.framing, forward, ecn, more: 0 };
         if let Some(gauges) = &mut self.gauges {
             gauges.depart(Time(now), &packet);
         }
         let first = self.routes[flow as usize][usize::from(!forward)][0];
         self.offer(Time(now), first, packet);
-        Ok(())
     }
 
     /// Flow, number of the connection, and what the links look at, of a packet of a flow.
-    fn read(&mut self, forward: bool, bytes: &[u8], slot: u32) -> Option<(u32, u32, Content, Ecn)> {
-        let flows = self.groups.len();
+    fn read(&mut self, forward: bool, sent: &Sent) -> Option<(u32, u32, Content, Ecn)> {
+        let flows = self.plain.len();
         let ends = |source: u16, target: u16| {
             let (ours, peer) = if forward { (source, target) } else { (target, source) };
             let flow = ours.checked_sub(SENDER_PORT).filter(|flow| (*flow as usize) < flows)?;
             Some((flow as u32, peer))
         };
-        // Links do not look at offsets and times: they tell where the bytes are.
-        if let Some(udp) = Udp::parse(bytes) {
+        // Links do not look at offsets and times: they tell which packet it is.
+        if let Some(udp) = Udp::parse(sent.head()) {
             let (flow, peer) = ends(udp.source, udp.target)?;
-            let mut datagram = wire::decode(udp.payload, udp.payload.len(), self.plain[flow as usize])?;
+            let len = sent.len as usize - UDP_IP_BYTES as usize;
+            let mut datagram = wire::decode(udp.payload, len, self.plain[flow as usize])?;
             match &mut datagram {
-                Datagram::Data(data) => data.sent = Time(slot as u64),
-                Datagram::Report(report) => report.held = Span(slot as u64),
+                Datagram::Data(data) => data.sent = Time(sent.packet),
+                Datagram::Report(report) => report.held = Span(sent.packet),
             }
             let conn = self.connection(flow, peer, false).number;
             return Some((flow, conn, Content::Datagram(datagram), udp.ecn));
         }
-        let header = Header::parse(bytes)?;
+        let header = Header::parse(sent.head())?;
         let (flow, peer) = ends(header.source, header.target)?;
         let (conn, seg_no, rexmit) = self.count(flow, forward, peer, &header);
         let seg = Segment {
-            seq: slot as u64,
+            seq: sent.packet,
             len: header.len,
             seg_no,
             rexmit,
@@ -272,7 +342,7 @@ impl Relay {
     }
 
     fn drop(&mut self, t: Time, link: u32, packet: Packet, reason: Refused) {
-        self.free.push(slot(&packet));
+        self.decide(0, name(&packet), 0, Fate::Lost);
         if let Some(gauges) = &mut self.gauges {
             gauges.lose(t, &packet);
         }
@@ -281,27 +351,35 @@ impl Relay {
         }
     }
 
-    fn deliver(&mut self, t: Time, packet: &Packet) -> Result<()> {
+    fn deliver(&mut self, t: Time, link: u32, packet: &Packet) {
         if let Some(gauges) = &mut self.gauges {
             gauges.arrive(t, packet);
         }
-        let slot = slot(packet);
-        let bytes = &mut self.payloads[slot as usize];
-        if packet.ecn == Ecn::Ce {
-            Header::mark(bytes);
-        }
-        self.free.push(slot);
-        let tun = self.tuns[self.groups[packet.flow as usize]][usize::from(packet.forward)];
-        sys::write(tun, bytes)
+        let fate = if packet.ecn == Ecn::Ce { Fate::Marked } else { Fate::Delivered };
+        self.decide(self.zero + t.0, name(packet), link, fate);
+    }
+
+    fn decide(&mut self, t: u64, packet: u64, order: u32, what: Fate) {
+        self.verdicts.push(Verdict { t, packet, order, what });
     }
 }
 
-/// Where the bytes of a packet are.
-fn slot(packet: &Packet) -> u32 {
+/// What a packet needs at least between its transmission and the far end of a link, ns.
+fn least_delay(link: &LinkConfig) -> u64 {
+    let varies = link.capacity.is_some() || link.reorder.is_some();
+    if varies {
+        0
+    } else {
+        link.delay.0
+    }
+}
+
+/// The kernel's name of a packet.
+fn name(packet: &Packet) -> u64 {
     match packet.header {
-        Content::Tcp(segment) => segment.seq as u32,
-        Content::Datagram(Datagram::Data(data)) => data.sent.0 as u32,
-        Content::Datagram(Datagram::Report(report)) => report.held.0 as u32,
+        Content::Tcp(segment) => segment.seq,
+        Content::Datagram(Datagram::Data(data)) => data.sent.0,
+        Content::Datagram(Datagram::Report(report)) => report.held.0,
     }
 }
 

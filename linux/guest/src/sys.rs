@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 mod inbox;
 pub mod raw;
+pub mod relay;
 
 pub use inbox::Inbox;
 pub use now::*;
@@ -290,19 +291,6 @@ pub fn interface_index(name: &str) -> Result<u32> {
         0 => Err(Error::other(format!("no interface {name}"))),
         n => Ok(n),
     }
-}
-
-/// A new TUN device (IP packets, no further header), not blocking.
-pub fn tun(name: &str) -> Result<OwnedFd> {
-    let path = text("/dev/net/tun");
-    let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let fd = check(unsafe { libc::open(path.as_ptr(), flags) }, "open /dev/net/tun")?;
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let mut request: libc::ifreq = unsafe { zeroed() };
-    name_into(&mut request, name);
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as i16;
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &request) }, "TUNSETIFF")?;
-    Ok(fd)
 }
 
 /// Aggregation by the device off, and segmentation unless `tso`: a packet is a packet.

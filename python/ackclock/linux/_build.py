@@ -84,7 +84,7 @@ def build(
         identity = repr(sorted(IDENTITY.items())).encode()
         parts = (identity, config.read_bytes(), *(p.read_bytes() for p in patches))
         tree_key = _cache.hash_of([found.digest.encode(), *parts])
-        extra = _read_controllers([*ours, *controllers])
+        extra = _read_controllers(ours, controllers)
         progress("guest program", 0.02)
         _build_guest(linux, jobs)
         key = _cache.hash_of([tree_key.encode(), *(part for name, text in extra for part in (name.encode(), text))])
@@ -147,8 +147,8 @@ def _explained(here: Path) -> Iterator[None]:
         raise InputError(f"{error.filename or here}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _read_controllers(files: Sequence[Path]) -> list[tuple[str, bytes]]:
-    read: dict[str, bytes] = {}
+def _read_controllers(ours: Sequence[Path], files: Sequence[Path]) -> list[tuple[str, bytes]]:
+    read = {path.name: path.read_bytes() for path in ours}
     for path in files:
         allowed = "a C file of a controller (`struct tcp_congestion_ops`), of a name of its own"
         if path.suffix not in (".c", ".h") or not re.fullmatch(r"[a-z0-9_]+", path.stem):

@@ -29,6 +29,22 @@ impl SoleLink {
         self.link.poll(&mut self.pool, now).map(|id| self.pool.remove(id))
     }
 
+    /// The packet on the wire that leaves next, and when, if no other can come before it ([`Link::passes_ahead`]).
+    pub fn first(&self) -> Option<(Time, &Packet)> {
+        self.link.passes_ahead().then(|| self.link.first(&self.pool)).flatten()
+    }
+
+    /// Take that packet, be it ahead of time.
+    pub fn pop(&mut self) -> Packet {
+        let id = self.link.pop(&mut self.pool);
+        self.pool.remove(id)
+    }
+
+    /// As [`Link::passes_ahead`].
+    pub fn passes_ahead(&self) -> bool {
+        self.link.passes_ahead()
+    }
+
     /// As [`Link::next_event`].
     pub fn next_event(&self) -> Time {
         self.link.next_event()

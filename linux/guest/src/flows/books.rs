@@ -112,6 +112,14 @@ pub struct Flow {
     pub fetches: Option<(FetchParams, Option<Pace>)>,
 }
 
+/// The losses of a flow begin anew with a fetch.
+#[derive(Clone, Copy)]
+pub struct Restart {
+    pub t: u64,
+    pub flow: u32,
+    pub idx: u32,
+}
+
 /// What threads and observer share.
 pub struct Shared {
     /// Monotonic time of the start of the run.
@@ -124,7 +132,7 @@ pub struct Shared {
     pub clients: Vec<ClientRow>,
     states: Vec<Mutex<State>>,
     fetches: Mutex<Vec<Fetched>>,
-    restarts: Mutex<Vec<(u32, u32)>>,
+    restarts: Mutex<Vec<Restart>>,
 }
 
 impl Shared {
@@ -176,11 +184,11 @@ impl Shared {
 
     /// Let the losses of a fetch begin anew.
     pub fn restart(&self, flow: u32, idx: u32) {
-        self.restarts.lock().expect("invariant: no thread panics").push((flow, idx));
+        self.restarts.lock().expect("invariant: no thread panics").push(Restart { t: self.now(), flow, idx });
     }
 
-    /// Fetches whose losses are to begin anew: (flow, number of the fetch).
-    pub fn take_restarts(&self) -> Vec<(u32, u32)> {
+    /// Fetches whose losses are to begin anew, in order of time.
+    pub fn take_restarts(&self) -> Vec<Restart> {
         std::mem::take(&mut self.restarts.lock().expect("invariant: no thread panics"))
     }
 

@@ -1,0 +1,135 @@
+//! The device of `linux/modules/ackclock_relay.c`: hosts whose packets it puts aside, and delivers when it is told.
+
+use std::io::Result;
+use std::mem::{size_of, size_of_val, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::{check, text};
+
+/// A packet that a host has sent.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Sent {
+    /// CLOCK_MONOTONIC, ns.
+    pub t: u64,
+    /// Its name.
+    pub packet: u64,
+    /// Bytes of the IP packet.
+    pub len: u32,
+    /// Number of the host.
+    pub host: u16,
+    /// Something was delivered in the same nanosecond before.
+    pub after: u8,
+    unused: u8,
+    head: [u8; HEAD],
+}
+
+impl Sent {
+    /// Its first bytes: more than the headers of any packet of ours.
+    pub fn head(&self) -> &[u8] {
+        &self.head[..HEAD.min(self.len as usize)]
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Verdict {
+    /// When it reaches the other host of the pair, CLOCK_MONOTONIC, ns; what has passed means now.
+    pub t: u64,
+    /// Its name.
+    pub packet: u64,
+    /// Of packets of one nanosecond the least comes first.
+    pub order: u32,
+    /// Delivered, delivered with a mark of congestion, or lost.
+    pub what: Fate,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub enum Fate {
+    Delivered,
+    Marked,
+    Lost,
+}
+
+const HEAD: usize = 104;
+/// Packets in one system call.
+const BATCH: usize = 512;
+
+#[repr(C)]
+struct NewHost {
+    name: [u8; libc::IFNAMSIZ],
+    host: u32,
+}
+
+#[repr(C)]
+struct Lookahead {
+    ns: u64,
+    host: u32,
+    unused: u32,
+}
+
+/// The device.
+pub struct Device {
+    fd: OwnedFd,
+    inbox: Box<[Sent]>,
+}
+
+impl Device {
+    /// Without hosts.
+    pub fn new() -> Result<Device> {
+        let path = text("/dev/ackclock-relay");
+        let fd =
+            check(unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) }, "open the relay")?;
+        let empty: Sent = unsafe { zeroed() };
+        Ok(Device { fd: unsafe { OwnedFd::from_raw_fd(fd) }, inbox: vec![empty; BATCH].into() })
+    }
+
+    /// Readable when the time of a packet is over that it may be left alone.
+    pub fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    fn control(&self, what: u64, argument: *mut libc::c_void, name: &str) -> Result<()> {
+        check(unsafe { libc::ioctl(self.fd(), what as _, argument) }, name).map(drop)
+    }
+
+    /// A network device in the namespace of the calling thread. The first two hosts are a pair, and so on.
+    pub fn new_host(&self, name: &str) -> Result<()> {
+        let mut new = NewHost { name: [0; libc::IFNAMSIZ], host: 0 };
+        new.name[..name.len()].copy_from_slice(name.as_bytes());
+        self.control(request(3, 1, size_of::<NewHost>()), std::ptr::from_mut(&mut new).cast(), "relay: host")
+    }
+
+    /// What this host sends may be left alone for so long.
+    pub fn look_ahead(&self, host: usize, ns: u64) -> Result<()> {
+        let mut wanted = Lookahead { ns, host: host as u32, unused: 0 };
+        let at = std::ptr::from_mut(&mut wanted).cast();
+        self.control(request(1, 2, size_of::<Lookahead>()), at, "relay: lookahead")
+    }
+
+    /// Make the deliveries that are due, then take what was sent, oldest first; `false` if that was all.
+    pub fn take(&mut self, into: &mut Vec<Sent>) -> Result<bool> {
+        let room = size_of_val(&*self.inbox);
+        let n = unsafe { libc::read(self.fd(), self.inbox.as_mut_ptr().cast(), room) };
+        let n = check(n as libc::c_int, "read from the relay")? as usize / size_of::<Sent>();
+        into.extend_from_slice(&self.inbox[..n]);
+        Ok(n == BATCH)
+    }
+
+    /// Say what becomes of packets.
+    pub fn put(&self, verdicts: &[Verdict]) -> Result<()> {
+        for some in verdicts.chunks(BATCH) {
+            let n = unsafe { libc::write(self.fd(), some.as_ptr().cast(), size_of_val(some)) };
+            check(n as libc::c_int, "write to the relay")?;
+        }
+        Ok(())
+    }
+}
+
+/// Number of an ioctl of the relay (`_IOC`).
+fn request(direction: u64, number: u64, size: usize) -> u64 {
+    direction << 30 | (size as u64) << 16 | u64::from(b'a') << 8 | number
+}
