@@ -60,6 +60,8 @@ RECORD_DEFAULTS = {"controller": "none"}
 """What of `record` the guest carries out, and what the rest of it must be."""
 
 LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "name")
+NEUTRAL = {"thin_acks": 1}
+"""Values of a link's keys that ask for nothing, beside 0 and absent."""
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions")
 """Workloads over TCP and PCC that the guest carries out; of plain datagrams it carries out all."""
@@ -245,7 +247,10 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
             "accept": {"net/ipv4/tcp_ecn": "2"},
             "ask": {"net/ipv4/tcp_ecn": "1"},
             "accecn": {"net/ipv4/tcp_ecn": "3"},
+            "accecn-ask": {"net/ipv4/tcp_ecn": "4"},
+            "accecn-accept": {"net/ipv4/tcp_ecn": "5"},
         },
+        "accecn_option": {n: {"net/ipv4/tcp_ecn_option": str(n)} for n in range(4)},
     }
     sysctl["net/ipv4/tcp_ecn"] = "0"
     if not timestamps:
@@ -408,7 +413,7 @@ def _written(key: str, value: object) -> str:
 def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
     """One link as disciplines in a row: loss, queue with rate, delay."""
     for key, value in link.items():
-        if value and (key in ("jitter", "reorder") or key not in LINK_KEYS):
+        if value and value != NEUTRAL.get(key) and (key in ("jitter", "reorder") or key not in LINK_KEYS):
             raise _NotByQdiscError(f"{place}.{key}", _written(key, value))
     rate_bps, delay = link.get("rate"), link["delay"]
     if rate_bps is not None and rate_bps < 8:
