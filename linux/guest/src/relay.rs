@@ -6,7 +6,7 @@
 //! delays of its way (`least`), and so long it may be left alone. Deliveries that nothing can change any more are told
 //! ahead of time ([`Relay::tell_ahead`]). Links see the times of packets and never the clock, so lateness changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, Result};
 use std::os::fd::RawFd;
 
@@ -40,6 +40,8 @@ pub struct Relay {
     links: Vec<SoleLink>,
     /// By link: what a packet needs at least once its transmission is over, and from the far end to its host, ns.
     least: Vec<(u64, u64)>,
+    /// By link: packets may be offered ahead of time, for they come from one link only, and nothing looks at the clock.
+    told_ahead: Vec<bool>,
     /// Names of the links, by number.
     pub names: Vec<String>,
     routes: Vec<[Vec<u32>; 2]>,
@@ -109,12 +111,24 @@ impl Relay {
                 *rest = (*rest).min(way(&route[i + 1..]));
             }
         }
+        let mut sources = vec![BTreeSet::new(); links.len()];
+        for route in layout.routes.iter().flatten() {
+            for (i, &link) in route.iter().enumerate() {
+                sources[link as usize].insert(i.checked_sub(1).map(|before| route[before]));
+            }
+        }
+        let one_link = |from: &BTreeSet<Option<u32>>| from.len() == 1 && !from.contains(&None);
+        let told_ahead = links.iter().zip(&sources).map(|(link, from)| {
+            link.takes_ahead() && one_link(from) && !job.scenario.record.drops // which are noted in order
+        });
+        let told_ahead = told_ahead.collect();
         let scripted = layout.links.iter().any(|link| matches!(link.loss, LossConfig::Scripted(_)));
         Ok(Relay {
             device,
             zero: shared.zero,
             links,
             least,
+            told_ahead,
             names: layout.links.iter().map(|config| config.name.clone()).collect(),
             routes: layout.routes,
             plain: shared.flows.iter().map(|f| is_plain(&job.scenario.flows[f.group].workload)).collect(),
@@ -186,20 +200,31 @@ impl Relay {
 
     /// Tell of the deliveries up to `until` that nothing can change any more.
     pub fn tell_ahead(&mut self, until: u64) -> Result<()> {
-        if self.gauges.is_none() {
+        let mut moved = self.gauges.is_none(); // who looks at each packet wants to see it when it moves
+        while std::mem::take(&mut moved) {
             for link in 0..self.links.len() {
                 while let Some((t, packet)) = self.links[link].first() {
-                    let way = &self.routes[packet.flow as usize][usize::from(!packet.forward)];
-                    let last = way.last() == Some(&(link as u32));
-                    if t.0 > until || !last {
+                    let next = self.after(link as u32, packet);
+                    if t.0 > until || next.is_some_and(|next| !self.told_ahead[next as usize]) {
                         break;
                     }
                     let packet = self.links[link].pop();
-                    self.deliver(t, link as u32, &packet);
+                    match next {
+                        Some(next) => self.offer(t, next, packet),
+                        None => self.deliver(t, link as u32, &packet),
+                    }
+                    moved = true;
                 }
             }
         }
         self.tell()
+    }
+
+    /// The link that follows on a packet's way.
+    fn after(&self, link: u32, packet: &Packet) -> Option<u32> {
+        let way = &self.routes[packet.flow as usize][usize::from(!packet.forward)];
+        let at = way.iter().position(|&l| l == link).expect("invariant: it came this way");
+        way.get(at + 1).copied()
     }
 
     fn tell(&mut self) -> Result<()> {
@@ -220,10 +245,8 @@ impl Relay {
             let packet = self.links[link].poll(t);
             self.head_drops(t, link as u32);
             if let Some(packet) = packet {
-                let way = &self.routes[packet.flow as usize][usize::from(!packet.forward)];
-                let at = way.iter().position(|&l| l == link as u32).expect("invariant: it came this way");
-                match way.get(at + 1) {
-                    Some(&next) => self.offer(t, next, packet),
+                match self.after(link as u32, &packet) {
+                    Some(next) => self.offer(t, next, packet),
                     None => self.deliver(t, link as u32, &packet),
                 }
             }

@@ -40,6 +40,11 @@ impl SoleLink {
         self.pool.remove(id)
     }
 
+    /// As [`Link::takes_ahead`].
+    pub fn takes_ahead(&self) -> bool {
+        self.link.takes_ahead()
+    }
+
     /// As [`Link::passes_ahead`].
     pub fn passes_ahead(&self) -> bool {
         self.link.passes_ahead()
