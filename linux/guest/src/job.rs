@@ -26,7 +26,7 @@ pub struct Job {
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Network {
-    /// The simulator's links, between TUN devices.
+    /// The simulator's links, between devices of the relay.
     Relay,
     /// The kernel's queueing disciplines, between routers.
     Qdisc {

@@ -61,7 +61,7 @@ def test_what_datagrams_cannot_be_is_refused_by_name(flow: dict[str, Any], messa
 
 def test_noisy_hosts_are_refused_by_name() -> None:
     noisy = testbed.shallow(testbed.TESTBED, testbed.PCC, 20, 1)
-    with pytest.raises(ScenarioError, match=r"flows\.0\.host: found .*; allowed: no host, with the linux backend"):
+    with pytest.raises(ScenarioError, match=r"hosts\.0\.tick: found .*; allowed: no tick, with the linux backend"):
         job(noisy)
 
 

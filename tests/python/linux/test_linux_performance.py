@@ -55,3 +55,15 @@ def test_shares_are_those_after_the_warm_up(kernel: linux.Kernel) -> None:
     assert both["share"].sum() == pytest.approx(1)
     assert table.filter(pl.col("of") == "run")["bytes_acked"][0] == both["bytes_acked"].sum()
     assert both["bytes_acked"][0] < run.flows["bytes_acked"][0]
+
+
+def test_links_that_hear_late_decide_as_links_that_hear_at_once(kernel: linux.Kernel) -> None:
+    # `performance` has every event take place when it is due; else the kernel runs ahead by the delay of the path
+    scenario = ackclock.load(ROOT / "scenarios" / "dumbbell-10.toml").set("duration", "3 s")
+    scenario = scenario.set("network.bottleneck.loss", {"kind": "bernoulli", "p": "0.5 %"}).set("record.drops", True)
+    ahead, exact = (
+        linux.run(scenario.set("record.performance", told), seed=3, network="relay") for told in (False, True)
+    )
+    assert ahead.drops.height > 50
+    for table in ("flows", "links", "drops"):
+        assert getattr(ahead, table).equals(getattr(exact, table)), table
