@@ -279,12 +279,10 @@ impl Connection {
         if self.state != State::Established {
             return self.poll_slow(now, seg);
         }
-        if self.sender.ecn.accurate {
-            self.fit_payload(now);
+        if (self.ack_first | self.sender.ecn.accurate) && self.before_data(now, seg) {
+            return true;
         }
-        if std::mem::take(&mut self.ack_first) {
-            self.pure_ack(now, seg);
-        } else if let Some(data) = self.sender.poll(now) {
+        if let Some(data) = self.sender.poll(now) {
             self.receiver.on_data_sent(now);
             self.write_header(now, data, seg);
         } else if self.receiver.ack_due() {
@@ -295,6 +293,19 @@ impl Connection {
             return false;
         }
         true
+    }
+
+    /// Room for the option of accurate ECN, and the ACK of the SYN-ACK, if it is due.
+    #[cold]
+    fn before_data(&mut self, now: Time, seg: &mut Segment) -> bool {
+        if self.sender.ecn.accurate {
+            self.fit_payload(now);
+        }
+        let first = std::mem::take(&mut self.ack_first);
+        if first {
+            self.pure_ack(now, seg);
+        }
+        first
     }
 
     /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told of

@@ -207,7 +207,6 @@ impl Connection {
     }
 
     /// With the option a segment has less room for data.
-    #[cold]
     pub(super) fn fit_payload(&mut self, now: Time) {
         let room = self.receiver.option_room(now, self.sender.rtt.srtt(), self.sender.saw_option());
         self.sender.make_option_room(room);

@@ -59,7 +59,11 @@ pub(crate) struct Accurate {
 impl Receiver {
     /// The handshake agreed on accurate ECN. `before`: the mark that the next one is compared with.
     pub(crate) fn count_marks(&mut self, config: &Config, before: Ecn, demand: u8) {
-        self.exact = None;
+        // Linux's DCTCP still acknowledges what waited when the mark changes
+        let needs = config.controller.needs();
+        if config.delayed_ack != DelayedAck::Linux || needs.l4s {
+            self.exact = None;
+        }
         self.accurate = Some(Box::new(Accurate {
             rules: config.accecn,
             linux: config.delayed_ack == DelayedAck::Linux,
@@ -119,6 +123,7 @@ impl Receiver {
         if a.told_beside == Some(seg.seq) && seg.len > 0 && seg.seq + seg.len as u64 <= self.rcv_nxt {
             a.dropped = true;
         }
+        self.note_kind(ecn == Ecn::Ce, seg.len > 0);
         if due {
             self.ack_now();
         }

@@ -16,13 +16,8 @@ impl Receiver {
     /// `tcp_ecn_accept_cwr`).
     pub fn on_marks(&mut self, ce: bool, cwr: bool, data: bool) {
         let ce = ce && !self.hides_marks;
-        if let Some(exact) = &mut self.exact {
-            if data && exact.ce != ce {
-                // the state changes: what waits for an ACK is acknowledged with the former one (RFC 8257 §3.2)
-                exact.before = self.pending.then_some((self.rcv_nxt, exact.ce));
-                exact.ce = ce;
-                self.now = true;
-            }
+        if self.exact.is_some() {
+            self.note_kind(ce, data);
             // who reduced may have no window left to send a second segment (Linux `tcp_ecn_accept_cwr`)
             self.now |= cwr && data;
             return;
@@ -39,6 +34,17 @@ impl Receiver {
             self.quick = self.quick.max(2);
             self.pingpong = false;
             self.ato = self.delack_timeout;
+        }
+    }
+
+    /// Data arrived, marked or not. If that changes, what waits for an ACK is acknowledged as what it is (RFC 8257 §3.2).
+    pub(super) fn note_kind(&mut self, ce: bool, data: bool) {
+        if let Some(exact) = &mut self.exact {
+            if data && exact.ce != ce {
+                exact.before = self.pending.then_some((self.rcv_nxt, exact.ce));
+                exact.ce = ce;
+                self.now = true;
+            }
         }
     }
 }

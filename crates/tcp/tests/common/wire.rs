@@ -56,6 +56,8 @@ pub struct Wire {
     /// Until when the link of each end is taken.
     pub busy: [Time; 2],
     fate: Box<dyn FnMut(&Leaving) -> Copies>,
+    /// The mark with which a segment arrives, given to whom and the one with which it left.
+    pub marks: Box<dyn FnMut(usize, Ecn) -> Ecn>,
     sent: [u64; 2],
     inserted: u64,
 }
@@ -71,6 +73,7 @@ impl Wire {
             gap: Span::ZERO,
             busy: [Time::ZERO; 2],
             fate: Box::new(fate),
+            marks: Box::new(|_, left| left),
             sent: [0; 2],
             inserted: 0,
         }
@@ -125,7 +128,8 @@ impl Wire {
         self.now = self.now.max(next);
         if self.flying.keys().next().is_some_and(|k| k.0 <= next) {
             let (_, (to, seg)) = self.flying.pop_first().expect("just seen");
-            self.ends[to].on_packet(self.now, &seg, Ecn::NotEct);
+            let mark = (self.marks)(to, self.ends[1 - to].mark_of(&seg));
+            self.ends[to].on_packet(self.now, &seg, mark);
             self.drain(to);
         } else {
             let end = if self.ends[CLIENT].next_deadline() <= next { CLIENT } else { SERVER };
