@@ -7,7 +7,7 @@ import pytest
 import ackclock
 from ackclock import linux
 from ackclock.diff import PATTERNS, compare
-from ackclock.fidelity.drawn import drawn
+from ackclock.fidelity.drawn import drawn, listed
 from ackclock.fidelity.path import N1, N2, bulk
 
 
@@ -50,6 +50,12 @@ def test_flows_under_random_loss_are_equal_in_every_segment_and_every_window(ker
     results = [compare(scenario) for scenario in short]
     equal = sum(result.divergence is None for result in results)
     assert equal >= 11, [str(result.divergence) for result in results]
+
+
+def test_flows_that_lose_what_the_measured_kernel_lost_are_equal(kernel: linux.Kernel) -> None:
+    results = [compare(one.scenario) for one in listed(seconds=3)]
+    equal = sum(result.divergence is None for result in results)
+    assert equal == len(results) == 20, [str(result.divergence) for result in results]
 
 
 @pytest.mark.parametrize(("seed", "seconds"), [(2, 4), (3, 6)])
