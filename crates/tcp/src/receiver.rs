@@ -53,6 +53,8 @@ pub struct Receiver {
     waiting: Waiting,
     /// A packet found no memory, which the next ACK says.
     no_memory: bool,
+    /// See [`Receiver::stamp_otherwise`].
+    stamps_otherwise: bool,
     /// The application reads what came in order, after the ACK if one is due: since when, and where the first buffer ends.
     drains: Option<(Time, u64)>,
     /// Blocks to report, latest first.
@@ -126,6 +128,9 @@ impl Receiver {
             gathered: 0,
             waiting: Waiting::default(),
             no_memory: false,
+            stamps_otherwise: config.controller.needs().exact_ecn
+                || config.ack_splits > 1
+                || config.optimistic_acks.is_some(),
             drains: None,
             sacks: SmallVec::new(),
             early: None,
@@ -479,6 +484,40 @@ impl Receiver {
     /// Fill in ACK number, window, SACK blocks and timestamp echo; the segment acknowledges, so nothing is due.
     #[inline(always)]
     pub fn stamp(&mut self, seg: &mut Segment) {
+        if self.early.is_some() || self.stamps_otherwise {
+            if self.stamp_otherwise(seg) {
+                return;
+            }
+        } else {
+            seg.ack = self.rcv_nxt;
+            seg.wnd = self.window.advertise(self.rcv_nxt);
+        }
+        self.echo(seg);
+        if self.sack && (!self.sacks.is_empty() || self.dsack.is_some()) {
+            seg.sack = self.sack_list();
+        }
+        self.dsack = None;
+        self.rcv_wup = self.rcv_nxt;
+        self.decrement_quickack();
+        self.acknowledged();
+        self.drain();
+    }
+
+    /// What the receiver says of marks, and the timestamp.
+    #[inline(always)]
+    fn echo(&self, seg: &mut Segment) {
+        if self.echo_marks {
+            seg.flags |= ackclock_core::Flags::ECE;
+        }
+        if self.timestamps {
+            seg.ts_ecr = self.ts_recent;
+        }
+    }
+
+    /// ACK number and window where an ACK was held back, memory ran out, marks are echoed exactly, or the receiver cheats. True: that
+    /// is the whole header, and what is due for the latest arrival is still due.
+    #[cold]
+    fn stamp_otherwise(&mut self, seg: &mut Segment) -> bool {
         seg.ack = self.rcv_nxt;
         let early = self.early.take();
         seg.wnd = match early {
@@ -503,33 +542,22 @@ impl Receiver {
                 if self.timestamps {
                     seg.ts_ecr = self.ts_recent;
                 }
-                return; // what is due for the latest arrival is still due
-            }
-        }
-        if self.echo_marks {
-            seg.flags |= ackclock_core::Flags::ECE;
-        }
-        if self.timestamps {
-            seg.ts_ecr = self.ts_recent;
-        }
-        if let (Some(split), None) = (&mut self.split, &early) {
-            if let Some(ack) = split.next(self.rcv_wup, self.rcv_nxt, self.rcv_mss) {
-                seg.ack = ack;
-                return; // the rest is still due
+                return true;
             }
         }
         if let Some((sack, _)) = early {
             seg.sack = sack;
             self.dsack = None;
-            return;
+            self.echo(seg);
+            return true;
         }
-        if self.sack && (!self.sacks.is_empty() || self.dsack.is_some()) {
-            seg.sack = self.sack_list();
+        if let Some(split) = &mut self.split {
+            if let Some(ack) = split.next(self.rcv_wup, self.rcv_nxt, self.rcv_mss) {
+                seg.ack = ack;
+                self.echo(seg);
+                return true;
+            }
         }
-        self.dsack = None;
-        self.rcv_wup = self.rcv_nxt;
-        self.decrement_quickack();
-        self.acknowledged();
-        self.drain();
+        false
     }
 }

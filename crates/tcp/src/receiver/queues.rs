@@ -137,7 +137,8 @@ impl Receiver {
             return true;
         }
         if in_order {
-            (self.no_memory, self.pending, self.now) = (true, true, true);
+            (self.no_memory, self.stamps_otherwise) = (true, true);
+            (self.pending, self.now) = (true, true);
             return waiting == 0 || seg.len == 0; // with nothing to read, the reader waits for this
         }
         false
