@@ -16,6 +16,8 @@ pub use counters::Counters;
 use counters::Sums;
 pub use sole::SoleLink;
 
+use std::rc::Rc;
+
 use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
@@ -375,6 +377,11 @@ impl Link {
         self.queue.take_head_drop().inspect(|(packet, _)| {
             self.dropped[packet.class() as usize] += packet.segments() as u64;
         })
+    }
+
+    /// Who lives where: by flow, numbers of the sending and the receiving host.
+    pub fn learn_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
+        self.queue.learn_hosts(hosts);
     }
 
     /// Restart the loss model as if no packet had come yet, with the loss stream of a run with this seed: fetch by

@@ -12,7 +12,9 @@ use ackclock_net::loss::{
     ScriptedParams,
 };
 use ackclock_net::outage::Arrivals;
-use ackclock_net::queue::{ChokeParams, Classifier, DualPi2Params, Overload};
+use ackclock_net::queue::{
+    CakeParams, ChokeParams, Classifier, DualPi2Params, Isolation, LineCode, Overload,
+};
 use ackclock_net::{
     AppliesTo, CapacityConfig, CodelParams, Counters, EcnFault, FqCodelParams, Limit, LinkConfig,
     LinuxRedParams, LossConfig, NetemLimitParams, Outage, PieParams, QueueConfig, RedParams, Refused,
@@ -80,6 +82,19 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         (0u32..40, 0.0..5.0, 0.1..10.0, 0.0..1.0, 0.001..1.0).prop_map(
             |(limit, min, width, max_p, weight)| {
                 QueueConfig::Choke(ChokeParams { limit, min, max: min + width, max_p, weight })
+            }
+        ),
+        (1000u64..60_000, any::<bool>(), 100_000u64..100_000_000, 1u64..200_000, 0usize..12).prop_map(
+            |(limit, limited, rate, rtt, kind)| {
+                QueueConfig::Cake(CakeParams {
+                    rtt: Span(rtt),
+                    limit: limited.then_some(limit),
+                    bandwidth: (kind > 3).then_some(Rate(rate)),
+                    overhead: (kind > 5).then_some(38),
+                    mpu: 84,
+                    framing: [LineCode::NoAtm, LineCode::Atm, LineCode::Ptm][kind % 3],
+                    isolation: [Isolation::TripleIsolate, Isolation::Flows][kind % 2],
+                })
             }
         ),
         (limit(), 0u64..20_000, 1u64..20_000, 1u32..5, 0u64..20_000, any::<[bool; 2]>()).prop_map(
@@ -286,7 +301,7 @@ proptest! {
             prop_assert_eq!(out.counters.marked, marks);
         }
         let mut conns: Vec<u32> = out.delivered.iter().map(|(_, p)| p.conn).collect();
-        if config.reorder.is_none() && !matches!(config.queue, QueueConfig::FqCodel(_) | QueueConfig::DualPi2(_)) {
+        if config.reorder.is_none() && !matches!(config.queue, QueueConfig::FqCodel(_) | QueueConfig::DualPi2(_) | QueueConfig::Cake(_)) {
             prop_assert!(conns.windows(2).all(|w| w[0] < w[1]), "order is kept");
         }
         conns.sort_unstable();

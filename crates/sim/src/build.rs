@@ -1,6 +1,7 @@
 //! From a scenario and a seed to a world and its application.
 
 use ackclock_core::{Span, Time};
+use ackclock_net::QueueConfig;
 use ackclock_tcp::DestinationMetrics;
 
 use crate::app::App;
@@ -113,6 +114,9 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     world.expect(flows.len());
     for [forward, backward] in &layout.routes {
         world.add_route(forward, backward);
+    }
+    if layout.links.iter().any(|link| matches!(link.queue, QueueConfig::Cake(_))) {
+        world.tell_hosts(&machines.addresses(&flows));
     }
     world.place(&machines.made, machines.of);
     let observer = Observer::new(&scenario.record, flows.len());

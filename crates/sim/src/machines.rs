@@ -1,11 +1,13 @@
 //! From the scenario's hosts to machines, and which flow's ends live on which.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use ackclock_net::host::HostParams;
 use ackclock_net::HostConfig;
 
 use crate::error::Error;
+use crate::flow::Flow;
 use crate::spec::FlowGroup;
 use crate::world::MAX_HOSTS;
 
@@ -64,5 +66,16 @@ impl<'a> Machines<'a> {
         }
         self.of.push(ends);
         Ok(())
+    }
+
+    /// By flow, numbers of the hosts of its sending and its receiving end: machines, and where none is described, one for the
+    /// ends of a group on either side.
+    pub fn addresses(&self, flows: &[Flow]) -> Rc<[[u32; 2]]> {
+        let of = |flow: &Flow| {
+            let described = self.of.get(flow.id as usize).copied().unwrap_or_default();
+            let groups = self.made.len() as u32 + 2 * flow.group;
+            [described[0].unwrap_or(groups), described[1].unwrap_or(groups + 1)]
+        };
+        flows.iter().map(of).collect()
     }
 }

@@ -85,6 +85,11 @@ pub enum Qdisc {
         /// Queue.
         leaf: Leaf,
     },
+    /// A queue that needs no shaper above it.
+    Alone {
+        /// Queue.
+        leaf: Leaf,
+    },
 }
 
 /// What waits for the shaper.
@@ -179,12 +184,22 @@ pub enum Leaf {
         /// Above a probability of 1 it drops.
         drops: bool,
     },
-    /// CAKE without its own shaper.
+    /// CAKE, all packets in one tin.
     Cake {
         /// Target round-trip time, us.
         rtt: u32,
         /// Bytes; 0 = its own choice.
         memory: u32,
+        /// Bytes per second of its own shaper; 0 = none.
+        rate: u64,
+        /// Bytes charged beyond the IP packet; none = the frame as it is.
+        overhead: Option<i32>,
+        /// Least bytes charged.
+        mpu: u32,
+        /// 0 = none, 1 = ATM, 2 = PTM.
+        atm: u32,
+        /// CAKE_FLOW_*.
+        flow_mode: u32,
     },
 }
 

@@ -9,6 +9,7 @@ use crate::netlink::{attribute, u32_at, Message, Netlink};
 pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     match qdisc {
         Qdisc::Netem { .. } => netlink.request(netem(interface, qdisc), "netem"),
+        Qdisc::Alone { leaf } => netlink.request(leaf_message(interface, ROOT, HTB, leaf), "queue"),
         Qdisc::Shaper { rate, burst, overhead, leaf } => {
             let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "htb");
             // A size table would charge a packet of several segments with one header; without it Linux charges all.
@@ -20,7 +21,7 @@ pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
             netlink.request(root, "htb")?;
             let class = add(libc::RTM_NEWTCLASS, interface, HTB, CLASS).text(TCA_KIND, "htb");
             netlink.request(class.nest(TCA_OPTIONS, &[], |m| htb_class(m, *rate, *burst)), "htb class")?;
-            netlink.request(leaf_message(interface, leaf), "leaf")
+            netlink.request(leaf_message(interface, CLASS, LEAF, leaf), "leaf")
         }
     }
 }
@@ -66,8 +67,8 @@ fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
     }
 }
 
-fn leaf_message(interface: u32, leaf: &Leaf) -> Message {
-    let m = add(libc::RTM_NEWQDISC, interface, CLASS, LEAF);
+fn leaf_message(interface: u32, parent: u32, handle: u32, leaf: &Leaf) -> Message {
+    let m = add(libc::RTM_NEWQDISC, interface, parent, handle);
     match *leaf {
         Leaf::Netem { limit, delay_ns } => {
             let body = words(&[0, limit, 0, 0, 0, 0]);
@@ -142,14 +143,27 @@ fn leaf_message(interface: u32, leaf: &Leaf) -> Message {
                 .attr(TCA_DUALPI2_ECN_MASK, &[if any_ect { 3 } else { 1 }])
                 .attr(TCA_DUALPI2_SPLIT_GSO, &[0])
         }),
-        Leaf::Cake { rtt, memory } => m.text(TCA_KIND, "cake").nest(TCA_OPTIONS, &[], |m| {
-            let m = m.u32(TCA_CAKE_RTT, rtt);
-            if memory > 0 {
-                m.u32(TCA_CAKE_MEMORY, memory)
-            } else {
-                m
-            }
-        }),
+        Leaf::Cake { rtt, memory, rate, overhead, mpu, atm, flow_mode } => {
+            m.text(TCA_KIND, "cake").nest(TCA_OPTIONS, &[], |m| {
+                let m = m
+                    .u64(TCA_CAKE_BASE_RATE64, rate)
+                    .u32(TCA_CAKE_DIFFSERV_MODE, BEST_EFFORT)
+                    .u32(TCA_CAKE_ATM, atm)
+                    .u32(TCA_CAKE_FLOW_MODE, flow_mode)
+                    .u32(TCA_CAKE_RTT, rtt)
+                    .u32(TCA_CAKE_TARGET, (rtt / 20).max(1))
+                    .u32(TCA_CAKE_MPU, mpu)
+                    .u32(TCA_CAKE_SPLIT_GSO, 0);
+                let m = match overhead {
+                    Some(bytes) => m.u32(TCA_CAKE_OVERHEAD, bytes as u32),
+                    None => m,
+                };
+                match memory {
+                    0 => m,
+                    bytes => m.u32(TCA_CAKE_MEMORY, bytes),
+                }
+            })
+        }
     }
 }
 
@@ -285,8 +299,18 @@ const TCA_FQ_CODEL_CE_THRESHOLD_MASK: u16 = 11;
 const TCA_RED_PARMS: u16 = 1;
 const TCA_RED_STAB: u16 = 2;
 const TCA_RED_MAX_P: u16 = 3;
+const TCA_CAKE_BASE_RATE64: u16 = 2;
+const TCA_CAKE_DIFFSERV_MODE: u16 = 3;
+const TCA_CAKE_ATM: u16 = 4;
+const TCA_CAKE_FLOW_MODE: u16 = 5;
+const TCA_CAKE_OVERHEAD: u16 = 6;
 const TCA_CAKE_RTT: u16 = 7;
+const TCA_CAKE_TARGET: u16 = 8;
 const TCA_CAKE_MEMORY: u16 = 10;
+const TCA_CAKE_MPU: u16 = 14;
+const TCA_CAKE_SPLIT_GSO: u16 = 17;
+/// CAKE_DIFFSERV_BESTEFFORT.
+const BEST_EFFORT: u32 = 3;
 const TCA_DUALPI2_LIMIT: u16 = 1;
 const TCA_DUALPI2_MEMORY_LIMIT: u16 = 2;
 const TCA_DUALPI2_TARGET: u16 = 3;

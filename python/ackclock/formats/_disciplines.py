@@ -29,6 +29,9 @@ def disciplines(tc: str, device: str, qdisc: Mapping[str, Any]) -> Iterator[str]
     if qdisc["kind"] == "netem":
         yield f"{tc} qdisc add dev {device} root netem {_netem(qdisc)}"
         return
+    if qdisc["kind"] == "alone":
+        yield f"{tc} qdisc add dev {device} root handle 1: {_leaf(qdisc['leaf'], 8 * qdisc['leaf']['rate'])}"
+        return
     bits = 8 * qdisc["rate"]
     burst = qdisc["burst"] or max(1600, round(qdisc["rate"] * BURST_S))
     table = f" stab overhead {qdisc['overhead']} linklayer ethernet" if qdisc["overhead"] else ""
@@ -70,13 +73,24 @@ def _leaf(leaf: Mapping[str, Any], bits: int) -> str:
         limit = leaf.get("limit", _translate.ENOUGH)
         return f"pie limit {limit} target {_time(leaf['target'])} tupdate {_time(leaf['update'])}{ecn}"
     if kind == "cake":
-        return f"cake unlimited besteffort rtt {leaf['rtt']}us" + (
-            f" memlimit {leaf['memory']}b" if leaf["memory"] else ""
-        )
+        return _cake(leaf)
     red = f"red limit {leaf['limit']} min {leaf['min']} max {leaf['max']} probability {leaf['max_p'] / 2**32:.6g}"
     return f"{red} avpkt {AVERAGE} burst {red_burst(leaf)} bandwidth {bits}bit" + "".join(
         f" {word}" for word in ("ecn", "harddrop", "adaptive") if leaf[word]
     )
+
+
+def _cake(leaf: Mapping[str, Any]) -> str:
+    words = [f"cake bandwidth {8 * leaf['rate']}bit" if leaf["rate"] else "cake unlimited", "besteffort"]
+    words.append({4: "flows", 5: "dual-srchost", 6: "dual-dsthost", 7: "triple-isolate"}[leaf["flow_mode"]])
+    words.append(f"rtt {leaf['rtt']}us no-split-gso")
+    if leaf["overhead"] is not None:
+        words.append(f"overhead {leaf['overhead']} {('noatm', 'atm', 'ptm')[leaf['atm']]}")
+    if leaf["mpu"]:
+        words.append(f"mpu {leaf['mpu']}")
+    if leaf["memory"]:
+        words.append(f"memlimit {leaf['memory']}b")
+    return " ".join(words)
 
 
 AVERAGE = 1514

@@ -444,6 +444,10 @@ def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> 
 
     queue = link.get("queue") or {"kind": "drop-tail"}
     kind = queue["kind"]
+    if "bandwidth" in queue:  # CAKE paces by itself
+        out.append(stage({"kind": "alone", "leaf": _leaf(queue, place)}, queues=True))
+        out.append(stage(netem(rate=rate, delay_ns=delay)))
+        return out
     if rate == 0:
         out.append(stage(netem(delay_ns=delay)))
         return out
@@ -502,7 +506,16 @@ def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
             "drops": queue["overload"] == "drop",
         }
     if kind == "cake":
-        return {"kind": "cake", "rtt": queue["rtt"] // 1000, "memory": queue.get("limit", 0)}
+        return {
+            "kind": "cake",
+            "rtt": queue["rtt"] // 1000,
+            "memory": queue.get("limit", 0),
+            "rate": queue.get("bandwidth", 0) // 8,
+            "overhead": queue.get("overhead"),
+            "mpu": queue["mpu"],
+            "atm": ("noatm", "atm", "ptm").index(queue["framing"]),
+            "flow_mode": {"flows": 4, "dual-srchost": 5, "dual-dsthost": 6, "triple-isolate": 7}[queue["isolation"]],
+        }
     if kind == "red":
         weight = queue["weight"]
         wlog = next((n for n in range(1, 32) if abs(weight * 2**n - 1) < 0.05), None)

@@ -176,13 +176,23 @@ class Dualpi2(Described):
     """What happens where `coupling` times the base probability passes 1."""
 
 class Cake(Described):
-    """CAKE (Høiland-Jørgensen, Täht and Morton 2018), of a real kernel only: the simulator refuses it."""
+    """CAKE (Høiland-Jørgensen, Täht and Morton 2018): a shaper, fair shares for hosts and flows, and COBALT."""
 
     kind: Literal["cake"]
     rtt: str = "100 ms"
     """Round-trip time to expect."""
     limit: str | None = None
-    """Memory; absent: the kernel's own choice."""
+    """Memory, counted as the kernel does: payload and 832 bytes a packet; absent: four times what `bandwidth` carries in `rtt`, at least 4 MiB; without `bandwidth`: unlimited."""
+    bandwidth: str | None = None
+    """Rate of its own shaper; absent: none (`unlimited`), the link sets the pace."""
+    overhead: int | None = None
+    """Bytes charged beyond the IP packet; absent: the framing of the network. tc's words: ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48."""
+    mpu: int = 0
+    """Least bytes charged for a packet (ethernet 84, docsis 64)."""
+    framing: Literal["noatm", "atm", "ptm"] = "noatm"
+    """Code of the line: cells of 53 bytes for 48 (ATM), 65 bytes for 64 (PTM), or none."""
+    isolation: Literal["flows", "dual-srchost", "dual-dsthost", "triple-isolate"] = "triple-isolate"
+    """Who gets equal shares. Hosts are the described ones, and for ends without one those of each group of flows."""
 
 class NoLoss(Described):
     """Nothing is lost."""

@@ -85,7 +85,7 @@ def test_loss_stands_before_the_queue_and_delay_behind_it():
         ({"kind": "codel"}, "codel limit 1000000 target 5000us interval 100000us noecn"),
         ({"kind": "pie", "ecn": True}, "pie limit 1000000 target 15000us tupdate 15000us ecn"),
         ({"kind": "drop-tail", "limit": "30 kB"}, "bfifo limit 30000"),
-        ({"kind": "cake"}, "cake unlimited besteffort rtt 100000us"),
+        ({"kind": "cake"}, "cake unlimited besteffort triple-isolate rtt 100000us no-split-gso"),
         (
             {"kind": "red", "limit": "60 packets", "min": "5 packets", "max": "15 packets", "weight": 2**-9},
             "red limit 90840 min 7570 max 22710 probability 0.1 avpkt 1514 burst",

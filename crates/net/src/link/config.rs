@@ -45,10 +45,6 @@ impl LinkParams {
     /// A link of this kind, or what the simulator cannot do.
     pub fn named(&self, name: String) -> Result<LinkConfig, Refusal> {
         let queue = self.queue.clone().unwrap_or(QueueConfig::UNLIMITED);
-        if !queue.is_simulated() {
-            let allowed = "another kind, or the linux backend: the simulator has no CAKE";
-            return Err(Refusal::new("cake", allowed).within("queue.kind"));
-        }
         if self.thin_acks > 1 && queue.holds() {
             return Err(Refusal::new(
                 self.thin_acks,

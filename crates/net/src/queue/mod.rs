@@ -4,7 +4,9 @@
 //! when it arrives, and `backlog::Backlog` alone knows who still waits. CoDel decides at departure and holds them.
 
 pub(crate) mod backlog;
+mod cake;
 mod choke;
+mod cobalt;
 pub(crate) mod codel;
 mod drop_tail;
 mod dualpi2;
@@ -16,13 +18,17 @@ mod pie;
 mod red;
 mod threshold;
 
+use std::rc::Rc;
+
 use ackclock_core::packet::Ecn;
-use ackclock_core::schema::{Limit, Refusal, DURATION, SIZE};
-use ackclock_core::{choice, family, table, Packet, Span, Stream, Time};
+use ackclock_core::schema::{Limit, Refusal};
+use ackclock_core::{choice, family, Packet, Span, Stream, Time};
 
 use crate::pool::Pool;
 use crate::wire::Wire;
 use backlog::Backlog;
+use cake::Cake;
+pub use cake::{CakeParams, Isolation, LineCode};
 use choke::Choke;
 pub use choke::ChokeParams;
 use codel::Codel;
@@ -58,16 +64,6 @@ family! {
         Choke(ChokeParams),
         DualPi2(DualPi2Params),
         Cake(CakeParams),
-    }
-}
-
-table! {
-    /// CAKE (Høiland-Jørgensen, Täht and Morton 2018), of a real kernel only: the simulator refuses it.
-    pub struct CakeParams "cake" {
-        /// Round-trip time to expect.
-        rtt: Span = DURATION, Span::from_ms(100);
-        /// Memory; absent: the kernel's own choice.
-        limit: Option<u64> = SIZE;
     }
 }
 
@@ -108,11 +104,6 @@ impl QueueConfig {
             QueueConfig::LinuxRed(params) => params.wlog().map(drop),
             _ => Ok(()),
         }
-    }
-
-    /// Whether the simulator has it; a real kernel may.
-    pub fn is_simulated(&self) -> bool {
-        !matches!(self, QueueConfig::Cake(_))
     }
 
     /// Whether it holds its packets, because it may drop them later.
@@ -185,6 +176,7 @@ pub(crate) enum Queue {
     FqCodel(Box<FqCodel>),
     Choke(Box<Choke>),
     DualPi2(Box<DualPi2>),
+    Cake(Box<Cake>),
 }
 
 /// What is asked of a queue that holds its packets; the other value for one that does not.
@@ -195,6 +187,7 @@ macro_rules! held {
             Queue::FqCodel($queue) => $asked,
             Queue::Choke($queue) => $asked,
             Queue::DualPi2($queue) => $asked,
+            Queue::Cake($queue) => $asked,
             _ => $otherwise,
         }
     };
@@ -214,7 +207,14 @@ impl Queue {
             QueueConfig::Red(params) => Queue::Red(Box::new(Red::new(params, stream()))),
             QueueConfig::Choke(params) => Queue::Choke(Box::new(Choke::new(params, stream()))),
             QueueConfig::DualPi2(params) => Queue::DualPi2(Box::new(DualPi2::new(params, stream()))),
-            QueueConfig::Cake(_) => unreachable!("invariant: refused before a link is made"),
+            QueueConfig::Cake(params) => Queue::Cake(Box::new(Cake::new(params, stream()))),
+        }
+    }
+
+    /// Who lives where: by flow, numbers of the sending and the receiving host.
+    pub(crate) fn learn_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
+        if let Queue::Cake(cake) = self {
+            cake.learn_hosts(hosts);
         }
     }
 

@@ -4,6 +4,8 @@
 //! link has no other source and looks at no clock ([`Link::takes_ahead`]): it gets its packets in order, only sooner.
 //! Up to the horizon, the next instant at which somebody looks at links: what they count is true then.
 
+use std::rc::Rc;
+
 use ackclock_core::{FlowId, Packet, Span, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused};
@@ -45,6 +47,11 @@ impl World {
             }
         }
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
+    }
+
+    /// Tell links that share by hosts who lives where: by flow, numbers of the sending and the receiving host.
+    pub fn tell_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
+        self.net.links.iter_mut().for_each(|slot| slot.link.learn_hosts(hosts));
     }
 
     /// Measure delays, round-trip times and losses of each flow; called after the last way is laid.
