@@ -225,19 +225,8 @@ impl Host {
             frto: s.tcp_frto > 0,
             idle_restart: s.tcp_slow_start_after_idle > 0,
             dsack: s.tcp_dsack > 0,
-            ecn: match s.tcp_ecn {
-                0 => EcnUse::Off,
-                1 => EcnUse::Ask,
-                2 => EcnUse::Accept,
-                3 => EcnUse::AccEcn,
-                4 => EcnUse::AccEcnAsk,
-                _ => EcnUse::AccEcnAccept,
-            },
-            accecn: AccEcnRules {
-                option: s.tcp_ecn_option as u8,
-                beacon: s.tcp_ecn_option_beacon as u8,
-                fallback: s.tcp_ecn_fallback > 0,
-            },
+            ecn: ecn_use(s.tcp_ecn),
+            accecn: accecn_rules(s),
             initial_rwnd: offer as u32,
             first_buffer: buffer,
             receive_buffer: match socket.receive_buffer {
@@ -283,6 +272,26 @@ impl Host {
             rule,
             ..self.base.clone()
         })
+    }
+}
+
+/// What Linux's `tcp_ecn` stands for.
+fn ecn_use(tcp_ecn: u64) -> EcnUse {
+    match tcp_ecn {
+        0 => EcnUse::Off,
+        1 => EcnUse::Ask,
+        2 => EcnUse::Accept,
+        3 => EcnUse::AccEcn,
+        4 => EcnUse::AccEcnAsk,
+        _ => EcnUse::AccEcnAccept,
+    }
+}
+
+fn accecn_rules(s: &Sysctls) -> AccEcnRules {
+    AccEcnRules {
+        option: s.tcp_ecn_option as u8,
+        beacon: s.tcp_ecn_option_beacon as u8,
+        fallback: s.tcp_ecn_fallback > 0,
     }
 }
 
