@@ -27,7 +27,10 @@ pub struct Job {
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Network {
     /// The simulator's links, between devices of the relay.
-    Relay,
+    Relay {
+        /// The kernel may run ahead of them; else every event takes place when it is due.
+        ahead: bool,
+    },
     /// The kernel's queueing disciplines, between routers.
     Qdisc {
         /// Names of the links.

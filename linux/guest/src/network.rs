@@ -151,7 +151,7 @@ impl Wiring {
             wiring.hosts.push(pair);
         }
         match &job.network {
-            Network::Relay => wiring.lay_relay(job)?,
+            Network::Relay { .. } => wiring.lay_relay(job)?,
             Network::Qdisc { forward, backward, .. } => wiring.lay_routers(job, forward, backward)?,
         }
         for (group, pair) in wiring.hosts.iter().enumerate() {

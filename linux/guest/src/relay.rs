@@ -40,6 +40,7 @@ pub struct Relay {
     links: Vec<SoleLink>,
     /// By link: what a packet needs at least once its transmission is over, and from the far end to its host, ns.
     least: Vec<(u64, u64)>,
+    ahead: bool,
     /// By link: packets may be offered ahead of time, for they come from one link only, and nothing looks at the clock.
     told_ahead: Vec<bool>,
     /// Names of the links, by number.
@@ -77,8 +78,9 @@ struct Count {
 }
 
 impl Relay {
-    /// The scenario's network, empty. `exact`: every event takes place when it is due, for whoever looks at each.
-    pub fn new(job: &Job, wiring: &mut Wiring, shared: &Shared, exact: bool) -> Result<Relay> {
+    /// The scenario's network, empty. Without `ahead` every event takes place when it is due: it changes nothing but the time that
+    /// a run takes.
+    pub fn new(job: &Job, wiring: &mut Wiring, shared: &Shared, ahead: bool) -> Result<Relay> {
         let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
         let mut layout = Layout::default();
         let mut builder = Builder::new(&job.scenario.network);
@@ -93,7 +95,7 @@ impl Relay {
         }
         let device = wiring.relay.take().expect("invariant: laid with the hosts");
         let alone: Vec<u64> =
-            layout.links.iter().map(|config| if exact { 0 } else { least_delay(config) }).collect();
+            layout.links.iter().map(|config| if ahead { least_delay(config) } else { 0 }).collect();
         let way = |way: &[u32]| way.iter().map(|&link| alone[link as usize]).sum::<u64>();
         for group in 0..job.scenario.flows.len() {
             for side in 0..2 {
@@ -128,6 +130,7 @@ impl Relay {
             zero: shared.zero,
             links,
             least,
+            ahead,
             told_ahead,
             names: layout.links.iter().map(|config| config.name.clone()).collect(),
             routes: layout.routes,
@@ -200,7 +203,7 @@ impl Relay {
 
     /// Tell of the deliveries up to `until` that nothing can change any more.
     pub fn tell_ahead(&mut self, until: u64) -> Result<()> {
-        let mut moved = self.gauges.is_none(); // who looks at each packet wants to see it when it moves
+        let mut moved = self.ahead;
         while std::mem::take(&mut moved) {
             for link in 0..self.links.len() {
                 while let Some((t, packet)) = self.links[link].first() {

@@ -680,6 +680,10 @@ def evaluate(
         typer.Option("--false-alarms", help="Without a candidate: how often CUBIC against itself is called worse."),
     ] = False,
     record: Annotated[bool, typer.Option("--record", help="Keep the rate of false alarms for reports.")] = False,
+    backend: Annotated[
+        str,
+        typer.Option(metavar="sim|linux", help="linux: on the real kernel, with a controller that is built into it."),
+    ] = "sim",
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     slurm: Slurm = None,
@@ -705,7 +709,12 @@ def evaluate(
         strict=strict,
         workers=_workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or []),
         as_json=json,
+        backend=backend,
     )
+    if backend not in ("sim", "linux"):
+        raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux")
+    if backend == "linux" and false_alarms:
+        raise InputError("--backend: found linux beside --false-alarms; allowed: sim")
     if record and not false_alarms:
         raise InputError("--record: found it without --false-alarms; allowed: together")
     if (controller is None) != false_alarms:

@@ -36,6 +36,7 @@ class Options:
     strict: bool
     workers: Workers
     as_json: bool
+    backend: str = "sim"
 
 
 def run(controller: str, asked: Options) -> int:
@@ -130,20 +131,25 @@ def _plan(controller: str, asked: Options) -> Plan:
     if asked.gigabit and scale != "full":
         raise InputError("--gigabit: found it without --full; allowed: together")
     options = dict(option_of(text) for text in asked.options)
-    name = checked(controller, options, "CONTROLLER")
+    kernels = asked.backend == "linux"
+    if kernels and asked.workers.elsewhere:
+        raise InputError("--backend: found linux beside other machines; allowed: with --jobs only")
+    check = in_kernel if kernels else checked
+    name = check(controller, options, "CONTROLLER")
     if options:
         name += " (" + ", ".join(f"{k}={v}" for k, v in options.items()) + ")"
     rival = None
     if asked.rival is not None:
         if asked.rival == REFERENCE:
             raise InputError(f"--rival: found {quote(REFERENCE)}, the reference anyway; allowed: another controller")
-        rival = Arm(role="rival", name=checked(asked.rival, {}, "--rival"), controller=resolved(asked.rival))
+        rival = Arm(role="rival", name=check(asked.rival, {}, "--rival"), controller=resolved(asked.rival))
     plan = Plan(
         candidate=Arm(role="candidate", name=name, controller=resolved(controller), options=options),
         rival=rival,
         scale=scale,
         only=_only(asked),
         gigabit=asked.gigabit,
+        backend="linux" if kernels else "sim",
     )
     _ = plan.rows  # refused before anything runs
     return plan
@@ -175,6 +181,20 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
         if isinstance(made, type):
             check(made)
         return short(controller)
+    return controller
+
+
+def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:
+    """The name of a controller that the built kernel has."""
+    from ackclock import linux
+    from ackclock.errors import one_of
+    from ackclock.evaluate import kernel
+
+    if options:
+        raise InputError(f"--option: found {quote(next(iter(options)))}; allowed: no options, with --backend linux")
+    if not kernel.has(controller):
+        near = one_of(controller, [f"kernel:{name}" for name in linux.installed().controllers])
+        raise InputError(f"{what}: found {quote(controller)}; allowed: {near}")
     return controller
 
 

@@ -86,7 +86,7 @@ def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = No
     first, most = plan.counts
     return {
         "schema": SCHEMA,
-        "engine": {"version": version, "build": build, "profile": "linux-6", "backend": "sim"},
+        "engine": {"version": version, "build": build, "profile": "linux-6", "backend": plan.backend},
         "controller": {
             "name": plan.candidate.name,
             "source": _source(plan.candidate.controller),

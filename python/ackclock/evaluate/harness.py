@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ackclock.errors import InputError, UnavailableError, one_of, quote
+from ackclock.evaluate import kernel
 from ackclock.evaluate.rows import rows as all_rows
 from ackclock.evaluate.situation import Arm, Cell, Row, Scale, Tables, filled, without
 from ackclock.evaluate.verdict import Judged, RowVerdict, Values, judge, judge_rows, more_seeds
@@ -66,6 +68,8 @@ class Plan:
         Also cells of 1 Gbit/s.
     seeds
         At first, and at most; None: those of the scale.
+    backend
+        The simulator, or the real kernel, whose rows are those that it can carry out.
     """
 
     candidate: Arm
@@ -74,6 +78,7 @@ class Plan:
     only: tuple[str, ...] = ()
     gigabit: bool = False
     seeds: tuple[int, int] | None = None
+    backend: Literal["sim", "linux"] = "sim"
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -88,7 +93,10 @@ class Plan:
         for name in self.only:
             if name not in known:
                 raise InputError(f"--rows: found {quote(name)}; allowed: {one_of(name, list(known))}")
-        return [row for key, row in known.items() if not self.only or key in self.only]
+        rows = [row for key, row in known.items() if not self.only or key in self.only]
+        if self.backend == "linux":
+            return kernel.carried_out(rows, self.candidate, self.scale, gigabit=self.gigabit)
+        return rows
 
     @property
     def arms(self) -> list[Arm]:
@@ -98,7 +106,8 @@ class Plan:
             found.append(self.rival)
         if self.scale != "quick":
             taken = {self.candidate.name, *([self.rival.name] if self.rival else [])}
-            found += [Arm(role="information", name=n, controller=n) for n in INFORMATION if n not in taken]
+            known = [n for n in INFORMATION if self.backend == "sim" or kernel.has(n)]
+            found += [Arm(role="information", name=n, controller=n) for n in known if n not in taken]
         return found
 
     @property
@@ -190,17 +199,46 @@ def evaluate(
     UnavailableError
         If it was stopped early; what was done is kept, and the next call goes on there.
     """
-    from ackclock.sweep import Store
-
     first, most = plan.counts
     entries = _entries(plan, plan.arms, range(1, first + 1))
-    with Store(folder / "store", write=True) as store:
+    with _maker(plan, folder, executor, progress, stop) as made:
         while True:
-            frames = _made(store, entries, executor, progress, stop)
+            frames = made(entries)
             found = _judged(plan, entries, frames)
             if not _extend(plan, entries, found, most):
                 break
         return _evaluation(plan, entries, frames, found)
+
+
+_Made = dict[Key, Tables]
+
+
+@contextmanager
+def _maker(
+    plan: Plan,
+    folder: Path,
+    executor: Executor,
+    progress: Callable[[Status], None] | None,
+    stop: threading.Event | None,
+) -> Iterator[Callable[[Sequence[_Entry]], _Made]]:
+    """Who makes runs: the simulator, which keeps them in the folder's store, or the kernel."""
+    from ackclock.sweep import Store
+
+    if plan.backend == "linux":
+        runs = kernel.Runs(executor.slots, KEPT, stop=stop, progress=progress)
+        yield lambda entries: _with_victims(entries, runs.of([(e.scenario, e.seeds) for e in entries]))
+        return
+    with Store(folder / "store", write=True) as store:
+        yield lambda entries: _made(store, entries, executor, progress, stop)
+
+
+def _with_victims(entries: Sequence[_Entry], tables: Sequence[Tables]) -> _Made:
+    """By key, each with the runs of its victim alone."""
+    found = {entry.key: one for entry, one in zip(entries, tables, strict=True)}
+    for entry in entries:
+        if entry.arm is not None and entry.cell.alone:
+            found[entry.key].alone = found[(entry.row.id, entry.cell.id, "")]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -263,7 +301,7 @@ def _made(
     executor: Executor,
     progress: Callable[[Status], None] | None,
     stop: threading.Event | None,
-) -> dict[Key, Tables]:
+) -> _Made:
     """Runs of every entry, made or found. Rows that look at the same scenario share its runs."""
     from ackclock._results import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
@@ -281,16 +319,13 @@ def _made(
     store.compact(recipe.text)
     runs = campaign.by_cell("runs")
     tables: dict[str, list[pl.DataFrame]] = {name: campaign.by_cell(name) for name, _ in KEPT}
-    found: dict[Key, Tables] = {}
+    found = []
     for i, entry in enumerate(entries):
         frames = {name: tables[name][i] for name, _ in KEPT}
         frames["performance"] = named_groups(frames["performance"], entry.scenario)
         digests = dict(zip(runs[i]["seed"].to_list(), runs[i]["digest"].to_list(), strict=True))
-        found[entry.key] = Tables(frames, digests)
-    for entry in entries:
-        if entry.arm is not None and entry.cell.alone:
-            found[entry.key].alone = found[(entry.row.id, entry.cell.id, "")]
-    return found
+        found.append(Tables(frames, digests))
+    return _with_victims(entries, found)
 
 
 def values(tables: Tables, cell: Cell, row: Row) -> dict[str, Values]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import report
-from ackclock.evaluate import figures
+from ackclock.evaluate import figures, kernel
 from ackclock.evaluate.files import (
     alarms,
     cells_table,
@@ -143,6 +143,7 @@ def _again(evaluation: Evaluation) -> str:
     parts += [f"--{plan.scale}"] if plan.scale != "standard" else []
     parts += [f"--rows {','.join(plan.only)}"] if plan.only else []
     parts += ["--gigabit"] if plan.gigabit else []
+    parts += ["--backend linux"] if plan.backend == "linux" else []
     return " ".join(parts)
 
 
@@ -153,7 +154,7 @@ def _facts(evaluation: Evaluation) -> dict[str, str]:
     return {
         "engine": engine_identity(),
         "controller": f"{found['name']}, {found.get('sha256', found['kind'])}",
-        "profile": "linux-6, simulated; without TSO and, but where a row says so, ECN",
+        "profile": f"{'linux-6, simulated' if evaluation.plan.backend == 'sim' else kernel.facts()}; without TSO and, but where a row says so, ECN",
         "runs": f"{sum(len(d) for d in evaluation.digests.values()):,}",
         "digest over all digests": evaluation.digest,
         "false alarms": _alarm_words(evaluation),

@@ -9,9 +9,9 @@ from __future__ import annotations
 from ackclock.linux._build import build
 from ackclock.linux._cache import Kernel, installed
 from ackclock.linux._doctor import Finding, missing
-from ackclock.linux._run import run, run_batch
+from ackclock.linux._run import check, run, run_batch
 from ackclock.linux._script import play_script
-from ackclock.linux._translate import PACKET_MEMORY, NetworkKind
+from ackclock.linux._translate import PACKET_MEMORY, NetworkKind, kernel_controller
 
 __all__ = [
     "PACKET_MEMORY",
@@ -19,7 +19,9 @@ __all__ = [
     "Kernel",
     "NetworkKind",
     "build",
+    "check",
     "installed",
+    "kernel_controller",
     "missing",
     "play_script",
     "run",

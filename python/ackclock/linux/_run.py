@@ -22,7 +22,7 @@ from ackclock.linux._guest import Columns, Outcome
 from ackclock.linux._translate import NETWORKS, NetworkKind
 from ackclock.scenario import CapturePoint, Scenario
 
-__all__ = ["a_cpu", "run", "run_batch"]
+__all__ = ["a_cpu", "check", "run", "run_batch"]
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
@@ -148,6 +148,19 @@ def run_batch(
         tables=_joined(seeds, [_complete(outcome.tables) for outcome in outcomes]),
         provenance=_provenance(kernel, plans[0], seeds, text),
     )
+
+
+def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
+    """Whether the kernel can carry a scenario out.
+
+    Raises
+    ------
+    ScenarioError
+        If it cannot do what a key asks.
+    UnavailableError
+        If there is no kernel.
+    """
+    _job(scenario.to_engine_json(), 1, network, _cache.installed())
 
 
 def _job(text: str, seed: int, network: NetworkKind, kernel: Kernel) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         {**_host(group, i, controllers), "cards": [_card(group.get(key), machines) for key in ("host", "peer_host")]}
         for i, group in enumerate(flows)
     ]
-    plan: dict[str, Any] = {"kind": "relay"}
+    plan: dict[str, Any] = {"kind": "relay", "ahead": True}
     if network != "relay":
         try:
             plan = _qdiscs(scenario, hosts, seed)

@@ -233,7 +233,7 @@ def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
 def test_losses_by_list_need_the_relay() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "scripted-loss.toml").set("flows.0.recovery", "prr-linux-6")
     text = json.loads(scenario.to_engine_json())
-    assert _translate.job(text, 1, "auto", CONTROLLERS)["network"] == {"kind": "relay"}
+    assert _translate.job(text, 1, "auto", CONTROLLERS)["network"]["kind"] == "relay"
     with pytest.raises(ScenarioError, match=r"record\.drops: found true; .*--network relay can do it"):
         _translate.job(text, 1, "qdisc", CONTROLLERS)
 

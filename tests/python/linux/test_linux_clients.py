@@ -43,7 +43,7 @@ def test_clients_over_one_path_meet_the_kernels_disciplines_and_others_the_relay
 
 def test_populations_need_the_relay_and_a_thread_for_each_client() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "population.toml")
-    assert job(scenario)["network"] == {"kind": "relay"}
+    assert job(scenario)["network"]["kind"] == "relay"
     with pytest.raises(ScenarioError, match=r'workload\.kind: found "population"; .*--network relay'):
         job(scenario, "qdisc")
     with pytest.raises(ScenarioError, match=r"flows\.0\.workload\.clients: found 1001; allowed: at most 1000, with"):
