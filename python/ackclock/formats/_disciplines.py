@@ -58,6 +58,8 @@ def _netem(qdisc: Mapping[str, Any]) -> str:
 def _leaf(leaf: Mapping[str, Any], bits: int) -> str:
     kind = leaf["kind"]
     ecn = {True: " ecn", False: " noecn", None: ""}[leaf.get("ecn")]
+    if leaf.get("ce_threshold"):
+        ecn += f" ce_threshold {leaf['ce_threshold']}us" + " ce_threshold_selector 0x1/0x3" * leaf.get("ce_ect1", False)
     if kind == "netem":
         return f"netem limit {leaf['limit']} delay {_time(leaf['delay_ns'])}"
     if kind == "bfifo":
@@ -74,9 +76,22 @@ def _leaf(leaf: Mapping[str, Any], bits: int) -> str:
         return f"pie limit {limit} target {_time(leaf['target'])} tupdate {_time(leaf['update'])}{ecn}"
     if kind == "cake":
         return _cake(leaf)
+    if kind == "dualpi2":
+        return _dualpi2(leaf)
     red = f"red limit {leaf['limit']} min {leaf['min']} max {leaf['max']} probability {leaf['max_p'] / 2**32:.6g}"
     return f"{red} avpkt {AVERAGE} burst {red_burst(leaf)} bandwidth {bits}bit" + "".join(
         f" {word}" for word in ("ecn", "harddrop", "adaptive") if leaf[word]
+    )
+
+
+def _dualpi2(leaf: Mapping[str, Any]) -> str:
+    return " ".join(
+        (
+            f"dualpi2 limit {leaf['limit']} coupling_factor {leaf['coupling']} step_thresh {leaf['step']}us",
+            f"min_qlen_step {leaf['step_from']} {'drop_on_overload' if leaf['drops'] else 'overflow'} drop_dequeue",
+            f"{'any_ect' if leaf['any_ect'] else 'l4s_ect'} classic_protection {leaf['classic_share']}%",
+            f"target {leaf['target']}us tupdate {leaf['update']}us alpha {leaf['alpha'] / 256:.6g} beta {leaf['beta'] / 256:.6g}",
+        )
     )
 
 

@@ -83,6 +83,21 @@ def test_loss_stands_before_the_queue_and_delay_behind_it():
     ("queue", "leaf"),
     [
         ({"kind": "codel"}, "codel limit 1000000 target 5000us interval 100000us noecn"),
+        (
+            {
+                "kind": "fq-codel",
+                "limit": "100 packets",
+                "ecn": True,
+                "ce_threshold": "1 ms",
+                "ce_threshold_for": "l4s",
+            },
+            "interval 100000us ecn ce_threshold 1000us ce_threshold_selector 0x1/0x3",
+        ),
+        (
+            {"kind": "dualpi2", "limit": "500 packets", "step_from": 2},
+            "dualpi2 limit 500 coupling_factor 2 step_thresh 1000us min_qlen_step 2 drop_on_overload drop_dequeue l4s_ect "
+            "classic_protection 10% target 15000us tupdate 16000us alpha 0.160156 beta 3.19922",
+        ),
         ({"kind": "pie", "ecn": True}, "pie limit 1000000 target 15000us tupdate 15000us ecn"),
         ({"kind": "drop-tail", "limit": "30 kB"}, "bfifo limit 30000"),
         ({"kind": "cake"}, "cake unlimited besteffort triple-isolate rtt 100000us no-split-gso"),
