@@ -51,6 +51,8 @@ class Controller:
         The sender paces by `window.pacing_rate`, or by its own rate where that is infinite.
     wants_exact_ecn
         The receiver echoes marks one by one and every data segment is ECN-capable (RFC 8257).
+    wants_l4s
+        The connection asks for accurate ECN (RFC 9768), takes no other, and its packets carry ECT(1) (RFC 9331).
     every
         How often `on_sample`, and `on_ack` or `on_control`, are called: a number of ACKs, or "round" for once per round trip, when
         all that was outstanding at the last call is acknowledged. What the ACKs in between delivered, marked and lost is
