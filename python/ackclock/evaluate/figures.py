@@ -37,8 +37,9 @@ def as_candidate(evaluation: Evaluation, row: RowVerdict, arm: str) -> Verdict |
 
 
 def overview(evaluation: Evaluation) -> list[Figure]:
-    """Those of rows 12 and 8, if they were run."""
-    return [f for f in (_scatter(evaluation), _harm(evaluation)) if f is not None]
+    """Those of rows 12, 8 and 14, if they were run."""
+    drawn = (_scatter(evaluation), _harm(evaluation), _harm_map(evaluation), _loss_map(evaluation))
+    return [f for f in drawn if f is not None]
 
 
 def _row(evaluation: Evaluation, name: str) -> RowVerdict | None:
@@ -158,6 +159,86 @@ def _harm(evaluation: Evaluation) -> Figure | None:
         draw=draw,
         data={"harm": data},
     )
+
+
+def _harm_map(evaluation: Evaluation) -> Figure | None:
+    """Harm of the candidate less that of CUBIC, path by buffer."""
+    row = _row(evaluation, "8")
+    if row is None:
+        return None
+    table = []
+    for j in row.cells:
+        c = j.cell.about
+        if j.measure.name == "harm to the other's goodput" and (c["own"], c["others"]) == (1, 1):
+            path = f"{c['rate_bps'] / 1e6:g} Mbit/s, {c['rtt_s'] * 1e3:g} ms"
+            at = {"panel": f"{c['victim']} is the other", "down": path, "across": f"{c['buffer_bdp']:g}"}
+            table.append({**at, "value": 100 * j.difference.value, "order": c["rate_bps"] + c["rtt_s"]})
+    return _map(
+        "harm-map", "Harm to one other flow, beyond that of CUBIC",
+        "Percentage points of the other's goodput alone: above zero (orange) the candidate takes more than CUBIC would.",
+        table, across="buffer, BDP", signed=True,
+    )  # fmt: skip
+
+
+def _loss_map(evaluation: Evaluation) -> Figure | None:
+    """Utilisation under random loss, path by share."""
+    row = _row(evaluation, "14")
+    if row is None:
+        return None
+    table = []
+    for j in row.cells:
+        c = j.cell.about
+        if j.measure.name == "utilisation" and "loss" in c:
+            path = f"{c['rate_bps'] / 1e6:g} Mbit/s, {c['rtt_s'] * 1e3:g} ms"
+            at = {"down": path, "across": f"{c['loss'] * 100:g}", "order": c["rate_bps"] + c["rtt_s"]}
+            for panel, e in ((named(evaluation, "candidate"), j.candidate), ("CUBIC in its place", j.reference)):
+                table.append({**at, "panel": panel, "value": 100 * e.value})
+    return _map(
+        "loss-map", "Utilisation under random loss", "Percent of what the bottleneck carries.", table,
+        across="loss, %", signed=False,
+    )  # fmt: skip
+
+
+def _map(
+    name: str, title: str, caption: str, table: list[dict[str, Any]], *, across: str, signed: bool
+) -> Figure | None:
+    """Numbers in fields, a panel beside the other. None if there would be one field only."""
+    import polars as pl
+
+    if len({(r["down"], r["across"]) for r in table}) < 2:
+        return None
+    data = pl.DataFrame(table)
+    panels = list(dict.fromkeys(data["panel"]))
+    downs = list(dict.fromkeys(data.sort("order")["down"]))
+    acrosses = sorted(set(data["across"]), key=float)
+    most = max(abs(v) for v in data["value"]) or 1.0
+
+    def draw() -> Any:
+        from ackclock.plot.style import new
+
+        width = 1.6 + len(panels) * (0.6 * len(acrosses) + 0.5)
+        figure, axes = new(max(5.0, width), 1.1 + 0.32 * len(downs), ncols=len(panels), squeeze=False, sharey=True)
+        for ax, panel in zip(axes[0], panels, strict=True):
+            some = {(r["down"], r["across"]): r["value"] for r in data.iter_rows(named=True) if r["panel"] == panel}
+            fields = [[some.get((d, a), math.nan) for a in acrosses] for d in downs]
+            limits = (
+                {"vmin": -most, "vmax": most, "cmap": "PuOr_r"} if signed else {"vmin": 0, "vmax": 100, "cmap": "Blues"}
+            )
+            ax.imshow(fields, aspect="auto", **limits)
+            for y, line in enumerate(fields):
+                for x, value in enumerate(line):
+                    if math.isfinite(value):
+                        strong = abs(value) > 0.7 * (most if signed else 100)
+                        ax.text(x, y, f"{value:.0f}".replace("-", "−"), ha="center", va="center", fontsize=7.5,
+                                color="white" if strong else "black")  # fmt: skip
+            ax.set_xticks(range(len(acrosses)), acrosses)
+            ax.set_yticks(range(len(downs)), downs)
+            ax.grid(visible=False)
+            ax.set_title(panel)
+            ax.set_xlabel(across)
+        return figure
+
+    return Figure(name=name, title=title, caption=caption, draw=draw, data={name: data.drop("order")})
 
 
 def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:

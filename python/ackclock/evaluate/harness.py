@@ -46,6 +46,13 @@ KEPT = (
 )
 """Tables of each run."""
 
+
+class RunsFailedError(InputError):
+    """A run of a cell failed: the engine's fault or the controller's, not that of what was asked for."""
+
+    exit_code = 4
+
+
 Key = tuple[str, str, str]
 """Row, cell, arm; the arm of a cell without the candidate is empty."""
 
@@ -194,8 +201,8 @@ def evaluate(
 
     Raises
     ------
-    InputError
-        If a run is refused, such as one whose controller raises an error.
+    RunsFailedError
+        If a run fails, such as one whose controller raises an error.
     UnavailableError
         If it was stopped early; what was done is kept, and the next call goes on there.
     """
@@ -315,7 +322,7 @@ def _made(
             f"stopped after {status.done:,} of {status.total:,} runs; the same command goes on from there"
         )
     if status.failed:
-        raise InputError(f"{status.failed} runs failed: {store.failures(NAME, 1)[0][2]}")
+        raise RunsFailedError(f"{status.failed} runs failed: {store.failures(NAME, 1)[0][2]}")
     store.compact(recipe.text)
     runs = campaign.by_cell("runs")
     tables: dict[str, list[pl.DataFrame]] = {name: campaign.by_cell(name) for name, _ in KEPT}

@@ -61,6 +61,9 @@ def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str]
             (part / "junit.xml").write_text(to_junit(evaluation), encoding="utf-8")
             made = page(evaluation, statements=statements or {})
             report.write(made, part / "report.html", drawn={f.name: _svg(f) for f in made.figures})
+            (part / "figures").mkdir()
+            for name, table in ((n, t) for f in made.figures for n, t in _tables(f)):
+                table.write_csv(part / "figures" / f"{name}.csv")
     except OSError as error:
         raise refused(error, str(folder)) from None
     return folder / "report.html"
@@ -73,6 +76,11 @@ def _svg(figure: Any) -> bytes:
     with styled():
         figure.draw().savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
+
+
+def _tables(figure: Any) -> list[tuple[str, Any]]:
+    """The numbers of a figure, by the name of a file."""
+    return [(n if n.startswith(figure.name) else f"{figure.name}-{n}", table) for n, table in figure.data.items()]
 
 
 def conclusion(evaluation: Evaluation) -> str:
@@ -128,7 +136,7 @@ def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Pag
         command=_again(evaluation),
         beside=(
             "The folder cells/ has the scenario of every cell under every controller; cells.parquet has every number with its "
-            "scenario, seed and digest; evaluate.json and junit.xml are for programs."
+            "scenario, seed and digest; figures/ has those of each figure as CSV; evaluate.json and junit.xml are for programs."
         ),
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from ackclock import units
-from ackclock.errors import ScenarioError, quote
+from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.scenario._base import Positive, Quantity, Table, tagged
 from ackclock.units import Dimension
 
@@ -107,16 +108,27 @@ def drawn(distribution: Table, dimension: Dimension | None, *, zero: bool = Fals
     return result
 
 
-def drawable(dimension: Dimension | None, *, zero: bool = False) -> AfterValidator:
+def drawable(dimension: Dimension | None, *, zero: bool = False) -> WrapValidator:
     """Check of a value that may be a distribution of this dimension; None: of probabilities."""
 
-    def check(value: Any) -> Any:
-        if isinstance(value, Table):
-            drawn(value, dimension, zero=zero)
-        return value
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(value, Mapping):  # ahead of the union, whose own words name each of its members
+            kind = value.get("kind")
+            table = KINDS.get(kind) if isinstance(kind, str) else None
+            if table is None:
+                raise ScenarioError(key="kind", found=quote(kind), allowed=one_of(str(kind), list(KINDS)))
+            value = table(**{str(key): part for key, part in value.items()})
+        made = handler(value)
+        if isinstance(made, Table):
+            drawn(made, dimension, zero=zero)
+        return made
 
-    return AfterValidator(check)
+    return WrapValidator(check)
 
+
+KINDS: Mapping[str, type[Table]] = {
+    "constant": Constant, "uniform": Uniform, "lognormal": Lognormal, "exponential": Exponential, "choice": Choice,
+}  # fmt: skip
 
 Durations = Annotated[Distribution, drawable(units.DURATION)]
 Rates = Annotated[Distribution, drawable(units.RATE)]

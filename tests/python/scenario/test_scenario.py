@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from conftest import ROOT
@@ -453,3 +454,20 @@ def test_file_errors_name_the_file(tmp_path, minimal):
     path = tmp_path / "x.toml"
     path.write_text(Scenario.from_dict(minimal).to_toml().replace("10 Mbit/s", "10 Mb/s"), encoding="utf-8")
     assert refused_file(path).startswith(f"{path}: network.bottleneck.rate: found ")
+
+
+@pytest.mark.parametrize(
+    ("start", "key"),
+    [
+        ({"knd": "uniform"}, "flows.0.start.kind"),
+        ({"kind": "unifrm", "low": "0 s"}, "flows.0.start.kind"),
+        ({"kind": ["uniform"]}, "flows.0.start.kind"),
+        ({"kind": "uniform", "low": "0 s"}, "flows.0.start.high"),
+        ({"kind": "uniform", "low": "0 s", "high": "-1 s"}, "flows.0.start.high"),
+    ],
+)
+def test_a_distribution_that_is_none_is_named_by_its_key(start: dict[str, Any], key: str) -> None:
+    bottleneck = {"rate": "10 Mbit/s", "delay": "5 ms"}
+    with pytest.raises(ScenarioError) as refused:
+        Scenario.from_dict({"duration": "5 s", "network": {"bottleneck": bottleneck}, "flows": [{"start": start}]})
+    assert refused.value.key == key
