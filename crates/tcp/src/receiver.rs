@@ -10,6 +10,7 @@ mod acks;
 mod cheats;
 mod ecn;
 mod queues;
+mod reading;
 mod reassembly;
 #[cfg(test)]
 mod tests;
@@ -215,27 +216,6 @@ impl Receiver {
         self.window.fit_header(shift);
     }
 
-    /// The application takes up to `bytes`; how many it got. A read may send an ACK (Linux `tcp_cleanup_rbuf`).
-    pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
-        let taken = bytes.min(self.received() - self.read);
-        self.read += taken;
-        self.waiting.release(1 + self.read);
-        let queued = self.received() - self.read;
-        self.window.on_drained(now, 1 + self.read, queued, self.beyond());
-        if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {
-            self.ack_now();
-        }
-        if self.mode == DelayedAck::Linux && self.pending {
-            let empty = self.read == self.received() && self.out_of_order.is_empty();
-            let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
-            let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
-            if full || (taken > 0 && pushed && empty) {
-                self.now = true;
-            }
-        }
-        taken
-    }
-
     /// rcv_nxt when the last ACK left.
     pub fn last_ack(&self) -> u64 {
         self.rcv_wup
@@ -272,11 +252,6 @@ impl Receiver {
             self.dsack = self.reports().then_some((seg.seq, end));
         }
         self.ack_now();
-    }
-
-    /// Payload bytes taken by the application.
-    pub fn taken(&self) -> u64 {
-        self.read
     }
 
     /// Estimate of the peer's segment size.
@@ -386,42 +361,11 @@ impl Receiver {
         }
     }
 
-    /// The application reads everything at once. A window that it opens far is worth an ACK, and so are two full segments
-    /// or a pushed one (Linux `tcp_cleanup_rbuf`).
-    #[inline]
-    fn drain(&mut self) {
-        if let Some((now, end)) = self.drains.take() {
-            self.read_up_to(now, end);
-        }
-    }
-
-    fn read_up_to(&mut self, now: Time, end: u64) {
-        let mut due = false;
-        if self.mode == DelayedAck::Linux {
-            // buffer by buffer: what closed the gap first (Linux `tcp_rcv_space_adjust`)
-            self.window.on_drained(now, end, self.rcv_nxt - end, self.beyond());
-            let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
-            let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
-            due = self.pending && (full || (pushed && self.out_of_order.is_empty()));
-        }
-        if self.window.hold(self.memory(0), self.rcv_nxt) || due {
-            self.ack_now();
-        }
-    }
-
     /// Memory taken by what waits out of order, and by `waiting` bytes in order.
     #[inline]
     fn memory(&self, waiting: u64) -> u64 {
         let in_order = if self.explicit_reads { self.waiting.memory } else { self.window.memory(waiting) };
         in_order + self.gathered
-    }
-
-    fn taken_at_once(&self) -> u64 {
-        if self.explicit_reads {
-            self.read
-        } else {
-            self.received()
-        }
     }
 
     /// Pure ACKs and data alike carry a timestamp to remember.
