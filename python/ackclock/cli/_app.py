@@ -660,6 +660,9 @@ def evaluate(
     rival: Annotated[
         str | None, typer.Option(metavar="NAME|FILE.py:CLASS", help="Another controller to show beside it.")
     ] = None,
+    rival_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of that controller. Repeatable.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A few cells of each situation, three seeds: an indication.")
     ] = False,
@@ -700,6 +703,7 @@ def evaluate(
     asked = _evaluate.Options(
         options=option or [],
         rival=rival,
+        rival_options=rival_option or [],
         quick=quick,
         full=full,
         rows=rows,

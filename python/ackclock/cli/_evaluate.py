@@ -27,6 +27,7 @@ class Options:
 
     options: Sequence[str]
     rival: str | None
+    rival_options: Sequence[str]
     quick: bool
     full: bool
     rows: str | None
@@ -136,13 +137,16 @@ def _plan(controller: str, asked: Options) -> Plan:
         raise InputError("--backend: found linux beside other machines; allowed: with --jobs only")
     check = in_kernel if kernels else checked
     name = check(controller, options, "CONTROLLER")
-    if options:
-        name += " (" + ", ".join(f"{k}={v}" for k, v in options.items()) + ")"
+    name = _with(name, options)
     rival = None
+    theirs = dict(option_of(text) for text in asked.rival_options)
+    if theirs and asked.rival is None:
+        raise InputError("--rival-option: found it without --rival; allowed: together")
     if asked.rival is not None:
-        if asked.rival == REFERENCE:
+        if asked.rival == REFERENCE and not theirs:
             raise InputError(f"--rival: found {quote(REFERENCE)}, the reference anyway; allowed: another controller")
-        rival = Arm(role="rival", name=check(asked.rival, {}, "--rival"), controller=resolved(asked.rival))
+        said = _with(check(asked.rival, theirs, "--rival"), theirs)
+        rival = Arm(role="rival", name=said, controller=resolved(asked.rival), options=theirs)
     plan = Plan(
         candidate=Arm(role="candidate", name=name, controller=resolved(controller), options=options),
         rival=rival,
@@ -153,6 +157,11 @@ def _plan(controller: str, asked: Options) -> Plan:
     )
     _ = plan.rows  # refused before anything runs
     return plan
+
+
+def _with(name: str, options: Mapping[str, Any]) -> str:
+    """A controller and its options, for people."""
+    return name + (" (" + ", ".join(f"{k}={v}" for k, v in options.items()) + ")" if options else "")
 
 
 def resolved(controller: str) -> str:

@@ -147,7 +147,9 @@ def _again(evaluation: Evaluation) -> str:
 
     parts = ["ackclock evaluate", short(plan.candidate.controller)]
     parts += [f"--option {k}={v}" for k, v in plan.candidate.options.items()]
-    parts += [f"--rival {short(plan.rival.controller)}"] if plan.rival else []
+    if plan.rival:
+        parts.append(f"--rival {short(plan.rival.controller)}")
+        parts += [f"--rival-option {k}={v}" for k, v in plan.rival.options.items()]
     parts += [f"--{plan.scale}"] if plan.scale != "standard" else []
     parts += [f"--rows {','.join(plan.only)}"] if plan.only else []
     parts += ["--gigabit"] if plan.gigabit else []

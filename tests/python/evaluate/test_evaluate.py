@@ -174,6 +174,8 @@ def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["cubic", "--rows", "12,99"], '--rows: found "99"'),
         (["cubic", "--option", "beta"], "--option: found"),
         (["cubic", "--rival", "cubic"], "--rival: found"),
+        (["cubic", "--rival-option", "flavour=linux-v3"], "--rival-option: found"),
+        (["cubic", "--rival", "bbr3", "--rival-option", "flavour=linux-v9"], "--option: found"),
         (["nowhere.py:Mine"], "CONTROLLER: found"),
         (["cubic", "--statement", str(tmp_path / "no.toml")], "--statement"),
     ):
