@@ -436,62 +436,6 @@ impl Link {
         None
     }
 
-    /// [`Link::take`] behind the loss model, where the queue holds its packets.
-    #[inline(never)]
-    fn take_held(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<Option<Time>, Refused> {
-        self.serve(pool, now);
-        let busy = self.start_of(now.max(self.busy_until)) > now;
-        if self.queue.len() == 0 {
-            self.occupied = now;
-        }
-        let packet = pool[id];
-        if !self.queue.enqueue(now, packet, busy) {
-            self.refused += packet.segments() as u64;
-            self.dropped[packet.class() as usize] += packet.segments() as u64;
-            return Err(Refused::QueueFull);
-        }
-        pool.release(id);
-        self.serve(pool, now);
-        Ok(None)
-    }
-
-    /// Start every transmission that is due at `now` in a queue that holds its packets.
-    fn serve(&mut self, pool: &mut Pool, now: Time) {
-        loop {
-            let start = self.next_departure();
-            if start > now || start == Time::NEVER {
-                // anew, not the lesser of it and what was: a head that was to depart may have been dropped meanwhile
-                self.next = self.wire.next(pool).0.min(start);
-                return;
-            }
-            let taken = self.queue.dequeue(start);
-            if self.queue.len() == 0 {
-                self.instants.cover(self.occupied, start);
-            }
-            if let Some((packet, waited)) = taken {
-                self.served += packet.segments() as u64;
-                self.waited += waited.0 as u128 * packet.segments() as u128;
-                self.max_wait = self.max_wait.max(waited);
-                let start = self.put_off::<false>(start);
-                let (start, end) = match self.capacity_mut::<false>() {
-                    None => (start, start + self.transmitter.time(packet.bytes)),
-                    Some(capacity) => capacity.transmit(start, packet.bytes),
-                };
-                let id = pool.insert(&packet);
-                self.occupy(start, end);
-                if let Some(delivery) = self.send::<false>(pool, start, id, end) {
-                    self.put(pool, start, id, delivery);
-                }
-            }
-        }
-    }
-
-    /// The next start of a transmission in a queue that holds its packets.
-    #[inline]
-    fn next_departure(&self) -> Time {
-        self.queue.head_arrival().map_or(Time::NEVER, |arrival| self.start_of(arrival.max(self.busy_until)))
-    }
-
     /// When a transmission starts that may from `earliest` on.
     #[inline]
     fn start_of(&self, earliest: Time) -> Time {
@@ -533,6 +477,7 @@ fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
 
 mod config;
 mod counters;
+mod held;
 mod sole;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ mod accurate;
 mod acks;
 mod cheats;
 mod ecn;
+mod headers;
 mod queues;
 mod reading;
 mod reassembly;
@@ -423,85 +424,5 @@ impl Receiver {
 
     fn reports(&self) -> bool {
         self.sack && self.report_duplicates
-    }
-
-    /// Fill in ACK number, window, SACK blocks and timestamp echo; the segment acknowledges, so nothing is due.
-    #[inline(always)]
-    pub fn stamp(&mut self, seg: &mut Segment) {
-        if self.early.is_some() || self.stamps_otherwise {
-            if self.stamp_otherwise(seg) {
-                return;
-            }
-        } else {
-            seg.ack = self.rcv_nxt;
-            seg.wnd = self.window.advertise(self.rcv_nxt);
-        }
-        self.echo(seg);
-        if self.sack && (!self.sacks.is_empty() || self.dsack.is_some()) {
-            seg.sack = self.sack_list();
-        }
-        self.dsack = None;
-        self.rcv_wup = self.rcv_nxt;
-        self.decrement_quickack();
-        self.acknowledged();
-        self.drain();
-    }
-
-    /// What the receiver says of marks, and the timestamp.
-    #[inline(always)]
-    fn echo(&self, seg: &mut Segment) {
-        if self.echo_marks {
-            seg.flags |= ackclock_core::Flags::ECE;
-        }
-        if self.timestamps {
-            seg.ts_ecr = self.ts_recent;
-        }
-    }
-
-    /// ACK number and window where an ACK was held back, memory ran out, marks are echoed exactly, or the receiver cheats. True: that
-    /// is the whole header, and what is due for the latest arrival is still due.
-    #[cold]
-    fn stamp_otherwise(&mut self, seg: &mut Segment) -> bool {
-        seg.ack = self.rcv_nxt;
-        let early = self.early.take();
-        seg.wnd = match early {
-            None => self.window.advertise(self.rcv_nxt),
-            Some((_, window)) => window,
-        };
-        if std::mem::take(&mut self.no_memory) {
-            self.window.advertise_none(self.rcv_nxt);
-            seg.wnd = 0;
-        }
-        if let (Some(optimist), None) = (&mut self.optimist, &early) {
-            let ahead = optimist.ahead(self.window.measured().1, seg.wnd);
-            (seg.ack, seg.wnd) = (seg.ack + u64::from(ahead), seg.wnd - ahead);
-        }
-        if let Some(exact) = &mut self.exact {
-            let before = exact.before.take();
-            if before.map_or(exact.ce, |(_, ce)| ce) {
-                seg.flags |= ackclock_core::Flags::ECE;
-            }
-            if let Some((ack, _)) = before {
-                seg.ack = ack;
-                if self.timestamps {
-                    seg.ts_ecr = self.ts_recent;
-                }
-                return true;
-            }
-        }
-        if let Some((sack, _)) = early {
-            seg.sack = sack;
-            self.dsack = None;
-            self.echo(seg);
-            return true;
-        }
-        if let Some(split) = &mut self.split {
-            if let Some(ack) = split.next(self.rcv_wup, self.rcv_nxt, self.rcv_mss) {
-                seg.ack = ack;
-                self.echo(seg);
-                return true;
-            }
-        }
-        false
     }
 }

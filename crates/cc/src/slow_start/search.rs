@@ -94,7 +94,7 @@ impl Search {
         self.current += 1;
         let at = place(self.current);
         (self.acked[at], self.sent[at]) = (ack.snd_una, ack.snd_nxt);
-        self.end = self.end + Span(self.width.0 * (skipped + 1));
+        self.end += Span(self.width.0 * (skipped + 1));
         true
     }
 
@@ -164,7 +164,7 @@ impl SlowStart for Search {
             return Some(ack.acked);
         }
         let delivered = ack.acked + u32::from(self.odd);
-        self.odd = delivered % 2 > 0;
+        self.odd = !delivered.is_multiple_of(2);
         window.cwnd = window.cwnd.saturating_sub(delivered / 2).max(self.target);
         None
     }

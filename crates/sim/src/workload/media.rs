@@ -87,7 +87,7 @@ impl Media {
     /// A frame is made.
     fn frame(&mut self, cx: &mut Context) {
         let now = cx.now();
-        let begins = self.next % self.params.group == 0;
+        let begins = self.next.is_multiple_of(self.params.group);
         let late =
             |&(made, _): &(Time, u64)| self.params.drop_late.is_some_and(|most| now.since(made) > most);
         let is_late = self.open.front().is_some_and(late);

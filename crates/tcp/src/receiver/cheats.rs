@@ -56,7 +56,7 @@ impl Optimist {
 
     /// Bytes to acknowledge ahead, where so many come in a round trip and the window is so large.
     pub(super) fn ahead(&mut self, in_a_round: u64, window: u32) -> u32 {
-        let told = if std::mem::take(&mut self.honest) { 0 } else { in_a_round * self.share >> 16 };
+        let told = if std::mem::take(&mut self.honest) { 0 } else { (in_a_round * self.share) >> 16 };
         told.min(u64::from(window)) as u32
     }
 
