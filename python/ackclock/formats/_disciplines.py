@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ackclock.linux import _translate
+from ackclock.linux import _qdiscs
 
 __all__ = ["disciplines", "red_burst"]
 
@@ -24,7 +24,7 @@ def disciplines(tc: str, device: str, qdisc: Mapping[str, Any]) -> Iterator[str]
     device
         Its name.
     qdisc
-        As `_translate` describes it for the guest.
+        As `_qdiscs` describes it for the guest.
     """
     if qdisc["kind"] == "netem":
         yield f"{tc} qdisc add dev {device} root netem {_netem(qdisc)}"
@@ -72,7 +72,7 @@ def _leaf(leaf: Mapping[str, Any], bits: int) -> str:
             f"interval {leaf['interval']}us{ecn}"
         )
     if kind == "pie":
-        limit = leaf.get("limit", _translate.ENOUGH)
+        limit = leaf.get("limit", _qdiscs.ENOUGH)
         return f"pie limit {limit} target {_time(leaf['target'])} tupdate {_time(leaf['update'])}{ecn}"
     if kind == "cake":
         return _cake(leaf)

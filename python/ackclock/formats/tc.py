@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import ScenarioError, quote
 from ackclock.formats._disciplines import disciplines
-from ackclock.linux import _translate
-from ackclock.linux._translate import _NotByQdiscError
+from ackclock.linux import _qdiscs, _translate
+from ackclock.linux._qdiscs import NotByQdiscError
 
 if TYPE_CHECKING:
     from ackclock.scenario import Scenario
@@ -270,13 +270,13 @@ class _Plan:
 
     def _stages(self, link: Mapping[str, Any], place: str) -> Stages:
         link = dict(link)
-        overhead = self.network.get("framing_bytes", 0) - _translate.FRAME
+        overhead = self.network.get("framing_bytes", 0) - _qdiscs.FRAME
         leaf: dict[str, Any] | None = None
         while True:
             try:
-                stages = _translate._merge(_translate._stages(link, 0, place, overhead))
+                stages = _qdiscs.merge(_qdiscs.stages_of(link, 0, place, overhead))
                 break
-            except _NotByQdiscError as error:
+            except NotByQdiscError as error:
                 key, found = error.args
                 part = key.removeprefix(f"{place}.").split(".")
                 if part[:2] == ["queue", "kind"] and link["queue"]["kind"] == "pie":

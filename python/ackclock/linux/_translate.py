@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
-from ackclock.scenario import Host, Link, LinuxRed, Stack
+from ackclock.linux._qdiscs import NotByQdiscError, qdiscs
+from ackclock.scenario import Host, Stack
 from ackclock.scenario._described import schema
 
 __all__ = ["NETWORKS", "job", "kernel_controller"]
@@ -28,14 +29,6 @@ PACKET_MEMORY = {"qdisc": "handed-on", "relay": "copied"}
 
 UDP_IP = 28
 """Bytes of the IPv4 and the UDP header."""
-
-FRAME = 14
-"""Bytes of an Ethernet header, which the kernel's disciplines charge beyond the IP packet."""
-
-FULL_FRAME = 1500 + FRAME
-
-ENOUGH = 1_000_000
-"""Packets of a queue that never drops."""
 
 CONTROLLERS = {"westwood-plus": "westwood", "westwood": ""}
 """Our name -> the kernel's, where they differ; "": what the kernel calls so is another one."""
@@ -59,10 +52,6 @@ RECORDED = (
 RECORD_DEFAULTS = {"controller": "none"}
 """What of `record` the guest carries out, and what the rest of it must be."""
 
-LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "name")
-NEUTRAL = {"thin_acks": 1}
-"""Values of a link's keys that ask for nothing, beside 0 and absent."""
-
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions")
 """Workloads over TCP and PCC that the guest carries out; of plain datagrams it carries out all."""
 MOST_CLIENTS = 1000
@@ -71,13 +60,7 @@ LEAST_PAYLOAD = 12
 """Bytes of a plain datagram that carry its number and time."""
 LARGEST_FEEDBACK = 128
 """Datagrams that one report can tell of, on the wire."""
-MININET_BURST = 15 * 1024
-"""Bytes of HTB's burst as Mininet sets it."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
-
-
-class _NotByQdiscError(Exception):
-    """A part of the network that the kernel's disciplines cannot carry out, though the relay can."""
 
 
 def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controllers: Sequence[str]) -> dict[str, Any]:
@@ -116,8 +99,8 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
     plan: dict[str, Any] = {"kind": "relay", "ahead": True}
     if network != "relay":
         try:
-            plan = _qdiscs(scenario, hosts, seed)
-        except _NotByQdiscError as error:
+            plan = qdiscs(scenario, hosts, seed)
+        except NotByQdiscError as error:
             if network == "qdisc":
                 key, found = error.args
                 raise ScenarioError(
@@ -344,259 +327,3 @@ def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str]
         "tso": False,
         "window_clamp": 0,
     }
-
-
-def _qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
-    """The network as two rows of disciplines, if it is one path that all flows share."""
-    network = scenario["network"]
-    if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
-        raise _NotByQdiscError("flows.0.workload.kind", quote("population"))
-    flows = sum(group.get("count", 1) for group in scenario["flows"])
-    names = ("access", "bottleneck", "egress")
-    own = [name for name in ("access", "egress") if name in network]
-    if network["topology"] == "graph" or network.get("access_list"):
-        raise _NotByQdiscError("network.topology", quote(network["topology"]))
-    if network["topology"] == "dumbbell" and flows > 1 and own:
-        raise _NotByQdiscError(f"network.{own[0]}", f"a link of its own for each of {flows} flows")
-    if scenario["record"].get("drops"):
-        raise _NotByQdiscError("record.drops", "true")
-    if any(group["workload"].get("common_random_numbers") for group in scenario["flows"]):
-        raise _NotByQdiscError("flows.0.workload.common_random_numbers", "true")
-    back = network.get("reverse", {})
-    whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
-    # The simulator numbers access.0.forward and so on in a dumbbell, bottleneck first.
-    suffix = {"access": "", "bottleneck": "", "egress": ""}
-    order = list(names)
-    if network["topology"] == "dumbbell":
-        suffix = {"access": ".0", "bottleneck": "", "egress": ".0"}
-        order = ["bottleneck", "access", "egress"]
-    links: list[str] = []
-    number: dict[tuple[str, str], int] = {}
-    for name in order:
-        if name in network:
-            for way in ("forward", "backward"):
-                number[name, way] = len(links)
-                links.append(f"{name}{suffix[name]}.{way}")
-    overhead = network.get("framing_bytes", 0) - FRAME
-    ways: dict[str, list[dict[str, Any]]] = {}
-    for direction, way in enumerate(("forward", "backward")):
-        stages: list[dict[str, Any]] = []
-        for name in names if way == "forward" else reversed(names):
-            if name not in network:
-                continue
-            link = network[name] if way == "forward" else back.get(name) or network[name]
-            place = f"network.{name}" if way == "forward" else f"network.reverse.{name}"
-            stages += _stages(_by_bytes(link) if whole else link, number[name, way], place, overhead)
-        for position, stage in enumerate(merged := _merge(stages)):
-            if stage["qdisc"]["kind"] == "netem":
-                stage["qdisc"]["seed"] = _mix(4 * seed + 2 * direction + 1, position)
-        ways[way] = merged
-    return {"kind": "qdisc", "links": links, **ways}
-
-
-def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The link with a limit of its queue in bytes: a kernel's packet may hold many segments, of which the scenario counts each."""
-    queue = link.get("queue") or {}
-    if queue.get("kind") != "drop-tail" or "packets" not in queue.get("limit", {}):
-        return link
-    most = queue["limit"]["packets"] * FULL_FRAME
-    return {**link, "queue": {"kind": "drop-tail", "limit": {"bytes": most}}}
-
-
-def _written(key: str, value: object) -> str:
-    """The value of a compiled key as a message shows it: times with their unit, tables by their kind."""
-    if isinstance(value, Mapping) and "kind" in value:
-        return quote(value["kind"])
-    return quote(Link.takes[key].shown(value))
-
-
-def _stages(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
-    """One link as disciplines in a row: loss, queue with rate, delay."""
-    for key, value in link.items():
-        if value and value != NEUTRAL.get(key) and (key in ("jitter", "reorder") or key not in LINK_KEYS):
-            raise _NotByQdiscError(f"{place}.{key}", _written(key, value))
-    rate_bps, delay = link.get("rate"), link["delay"]
-    if rate_bps is not None and rate_bps < 8:
-        raise _NotByQdiscError(f"{place}.rate", f"{rate_bps} bit/s")
-    rate = 0 if rate_bps is None else rate_bps // 8
-
-    def netem(**given: Any) -> dict[str, Any]:
-        base = {
-            "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "rate": 0, "overhead": overhead, "loss": 0,
-            "gemodel": None, "seed": 0,
-        }  # fmt: skip
-        return {**base, **given}
-
-    def stage(qdisc: dict[str, Any], *, loses: bool = False, queues: bool = False) -> dict[str, Any]:
-        return {"link": number, "qdisc": qdisc, "loses": loses, "queues": queues}
-
-    out: list[dict[str, Any]] = []
-    loss = link.get("loss") or {"kind": "none"}
-    if loss.get("applies_to", "all") != "all":
-        raise _NotByQdiscError(f"{place}.loss.applies_to", quote(loss["applies_to"]))
-    if loss["kind"] == "bernoulli" and loss["p"] > 0:
-        out.append(stage(netem(loss=_share(loss["p"])), loses=True))
-    elif loss["kind"] == "gilbert-elliott":
-        model = [_share(p) for p in (loss["p"], loss["r"], 1 - loss["loss_bad"], loss["loss_good"])]
-        out.append(stage(netem(gemodel=model), loses=True))
-    elif loss["kind"] not in ("none", "bernoulli"):
-        raise _NotByQdiscError(f"{place}.loss.kind", quote(loss["kind"]))
-
-    queue = link.get("queue") or {"kind": "drop-tail"}
-    kind = queue["kind"]
-    if "bandwidth" in queue:  # CAKE paces by itself
-        out.append(stage({"kind": "alone", "leaf": _leaf(queue, place)}, queues=True))
-        out.append(stage(netem(rate=rate, delay_ns=delay)))
-        return out
-    if rate == 0:
-        out.append(stage(netem(delay_ns=delay)))
-        return out
-    if kind == "netem-limit":
-        leaf = {"kind": "netem", "limit": queue["limit"], "delay_ns": delay}
-        out.append(stage(_shaper(rate, overhead, leaf, burst=MININET_BURST), queues=True))
-        return out
-    if kind == "drop-tail" and "bytes" not in queue.get("limit", {}):
-        packets = queue.get("limit", {}).get("packets")
-        if packets is None:
-            out.append(stage(netem(rate=rate, delay_ns=delay), queues=True))
-            return out
-        # netem's limit counts the packet in transmission, too.
-        out.append(stage(netem(rate=rate, limit=packets + 1), queues=True))
-        out.append(stage(netem(delay_ns=delay)))
-        return out
-    # The shaper lets a packet go when its transmission starts; the stage behind it adds the time that it takes.
-    out.append(stage(_shaper(rate, overhead, _leaf(queue, place)), queues=True))
-    out.append(stage(netem(rate=rate, delay_ns=delay)))
-    return out
-
-
-def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0) -> dict[str, Any]:
-    return {"kind": "shaper", "rate": rate, "burst": burst, "overhead": overhead, "leaf": leaf}
-
-
-def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
-    kind = queue["kind"]
-    limit = queue.get("limit", ENOUGH)
-    if kind == "drop-tail":
-        return {"kind": "bfifo", "limit": limit["bytes"]}
-    if kind in ("codel", "fq-codel"):
-        times = {"target": queue["target"] // 1000, "interval": queue["interval"] // 1000}
-        times["ce_threshold"] = max(queue["ce_threshold"] // 1000, 1) if "ce_threshold" in queue else 0
-        codel = {"kind": kind, "limit": limit, **times, "ecn": queue["ecn"]}
-        if kind == "codel":
-            return codel
-        only_ect1 = queue["ce_threshold_for"] == "l4s"
-        return {**codel, "flows": queue["queues"], "quantum": queue["quantum"], "ce_ect1": only_ect1}
-    if kind == "dualpi2":
-        gains = {key: int(queue[key] * 256 + 0.5) for key in ("alpha", "beta")}
-        for key, steps in gains.items():
-            if steps < 1:
-                raise _NotByQdiscError(f"{place}.queue.{key}", f"{queue[key]:g}, less than 1/256 (the kernel's least)")
-        return {
-            "kind": "dualpi2",
-            "limit": limit,
-            "target": queue["target"] // 1000,
-            "update": max(queue["update"] // 1000, 1),
-            **gains,
-            "coupling": queue["coupling"],
-            "step": queue["step"] // 1000,
-            "step_from": queue["step_from"],
-            "classic_share": int(queue["classic_share"] * 100 + 0.5),
-            "any_ect": queue["classifier"] == "any-ect",
-            "drops": queue["overload"] == "drop",
-        }
-    if kind == "cake":
-        return {
-            "kind": "cake",
-            "rtt": queue["rtt"] // 1000,
-            "memory": queue.get("limit", 0),
-            "rate": queue.get("bandwidth", 0) // 8,
-            "overhead": queue.get("overhead"),
-            "mpu": queue["mpu"],
-            "atm": ("noatm", "atm", "ptm").index(queue["framing"]),
-            "flow_mode": {"flows": 4, "dual-srchost": 5, "dual-dsthost": 6, "triple-isolate": 7}[queue["isolation"]],
-        }
-    if kind == "red":
-        weight = queue["weight"]
-        wlog = next((n for n in range(1, 32) if abs(weight * 2**n - 1) < 0.05), None)
-        if wlog is None:
-            raise _NotByQdiscError(f"{place}.queue.weight", f"{weight:g}, which is no power of 1/2 (the kernel's)")
-        return {
-            "kind": "red",
-            "limit": limit * FULL_FRAME,
-            "min": round(queue["min"] * FULL_FRAME),
-            "max": round(queue["max"] * FULL_FRAME),
-            "max_p": _share(queue["max_p"]),
-            "wlog": wlog,
-            "ecn": queue["ecn"],
-            "harddrop": False,
-            "adaptive": False,
-        }
-    if kind == "linux-red":
-        for key in ("bandwidth", "nodrop"):
-            if queue.get(key):
-                raise _NotByQdiscError(f"{place}.queue.{key}", quote(LinuxRed.takes[key].shown(queue[key])))
-        minimum, maximum, wlog = red_weight(queue)
-        return {
-            "kind": "red",
-            "limit": limit,
-            "min": minimum,
-            "max": maximum,
-            "max_p": _share(queue["probability"]),
-            "wlog": wlog,
-            "ecn": queue["ecn"],
-            "harddrop": queue["harddrop"],
-            "adaptive": queue["adaptive"],
-        }
-    raise _NotByQdiscError(f"{place}.queue.kind", quote(kind))
-
-
-def red_weight(queue: Mapping[str, Any]) -> tuple[int, int, int]:
-    """`min`, `max` and the weight of an arrival, as the power of 1/2 that `tc red` finds."""
-    maximum = queue.get("max", queue["limit"] // 4)
-    minimum = queue.get("min", maximum // 3)
-    size = queue["avpkt"]
-    burst = queue.get("burst", (2 * minimum + maximum) // (3 * size))
-    room = burst + 1 - minimum / size
-    return minimum, maximum, next(w for w in range(1, 32) if room <= (1 - (1 - 2.0**-w) ** burst) * 2.0**w)
-
-
-def _merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Fewer hops: a pure delay goes into the next unlimited link, whose queue does not care when it is filled."""
-    out: list[dict[str, Any]] = []
-    for stage in stages:
-        last = out[-1]["qdisc"] if out else None
-        here = stage["qdisc"]
-        if last and _is_delay(last) and here["kind"] == "netem" and here["limit"] == ENOUGH:
-            here["delay_ns"] += last["delay_ns"]
-            out.pop()
-        elif last and _is_delay(here) and last["kind"] == "netem" and last["limit"] == ENOUGH:
-            last["delay_ns"] += here["delay_ns"]
-            continue
-        if not (_is_delay(here) and here["delay_ns"] == 0):
-            out.append(stage)
-    return out
-
-
-def _is_delay(qdisc: Mapping[str, Any]) -> bool:
-    return (
-        qdisc["kind"] == "netem"
-        and qdisc["limit"] == ENOUGH
-        and not qdisc["rate"]
-        and not qdisc["loss"]
-        and qdisc["gemodel"] is None
-    )
-
-
-def _share(p: float) -> int:
-    """A probability in 2^32."""
-    return min(round(p * 2**32), 2**32 - 1)
-
-
-def _mix(seed: int, position: int) -> int:
-    """splitmix64: a seed of its own for each discipline."""
-    mask = 2**64 - 1
-    z = (seed + (position + 1) * 0x9E3779B97F4A7C15) & mask
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-    return z ^ (z >> 31)

@@ -18,6 +18,7 @@ from ackclock.own import OwnClass
 from ackclock.scenario import _shipped
 from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
 from ackclock.scenario._described import schema
+from ackclock.scenario._keys import mutable, put
 from ackclock.scenario._mahimahi import read
 from ackclock.scenario._tables import DropTail, Host, Link, Mahimahi, Population, Scripted
 from ackclock.scenario._toml import check_keys, to_toml
@@ -365,46 +366,10 @@ class Scenario(Table):
         ScenarioError
             As `set`.
         """
-        values = _mutable(self.to_dict())
+        values = mutable(self.to_dict())
         for key, value in changes.items():
-            _put(values, key, value)
+            put(values, key, value)
         return Scenario.from_dict(values)
-
-
-def _put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Change one value in place."""
-    parts = key.split(".") if isinstance(key, str) else []
-    if not all(part and part == part.strip() for part in parts) or not parts:
-        raise ScenarioError(found=f"the key {quote(key)}", allowed='a dotted path, e.g. "flows.0.congestion_control"')
-    here: Any = values
-    for depth, part in enumerate(parts):
-        place = ".".join(parts[: depth + 1])
-        index: Any = part
-        if isinstance(here, list):
-            index = _position(here, part, place)
-        elif not isinstance(here, dict):
-            raise ScenarioError(key=place, found=f"a key below {quote(here)}", allowed="keys of tables and lists")
-        if depth == len(parts) - 1:
-            here[index] = _mutable(value)
-        else:
-            here = here.setdefault(index, {}) if isinstance(here, dict) else here[index]
-
-
-def _position(entries: list[Any], part: str, place: str) -> int:
-    """A part of a dotted path as a position in a list."""
-    last = len(entries) - 1
-    if last < 0:
-        raise ScenarioError(key=place, found=quote(part), allowed="nothing; the list is empty")
-    held = f"the list has {last + 1} entr{'ies' if last else 'y'}"
-    known = f"0 to {last}" if last else "0"
-    if not re.fullmatch(r"0|[1-9][0-9]{0,8}", part):
-        wanted = "a position in the list before the key"
-        if re.fullmatch(r"[0-9]+", part):
-            wanted = "a position in the list without leading zeros" if part[0] == "0" else "a position in the list"
-        raise ScenarioError(key=place, found=quote(part), allowed=f"{wanted}, {known} ({held})")
-    if int(part) > last:
-        raise ScenarioError(key=place, found=part, allowed=f"a position in the list, {known} ({held})")
-    return int(part)
 
 
 def load(path: str | Path, *, own_code: bool = False) -> Scenario:
@@ -505,11 +470,3 @@ def _why_invalid(error: Exception, text: str) -> str:
         return said
     key = header[1] if header else next(filter(None, keys[-1]))
     return f'the key "{key}" is given twice, again at line {line[1]}'
-
-
-def _mutable(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _mutable(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_mutable(v) for v in value]
-    return value

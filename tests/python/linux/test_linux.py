@@ -18,7 +18,7 @@ import pytest
 import ackclock
 from ackclock import linux
 from ackclock.errors import InputError, ScenarioError, UnavailableError
-from ackclock.linux import _build, _cache, _guest, _source, _translate
+from ackclock.linux import _build, _cache, _guest, _qdiscs, _source, _translate
 
 CONTROLLERS = ["bbr", "cubic", "cubic_prr_crb", "cubic_rh", "reno"]
 ROOT = Path(__file__).resolve().parents[3]
@@ -207,7 +207,7 @@ def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[tuple[Any,
 
 def test_a_dumbbell_becomes_three_hops() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml")
-    many = _translate.ENOUGH
+    many = _qdiscs.ENOUGH
     assert stages(scenario) == [
         (125_000_000, many, 1_000_000, -14),
         (12_500_000, 334, 0, -14),  # netem counts the packet in transmission
