@@ -331,7 +331,8 @@ tables! {
         inflight_shortterm ["segments"]: "BBR version 3: bound learnt from losses, short term.", or "no bound yet, or no such variable";
         delay_s ["s"]: "LEDBAT++: queueing delay.", or "no such variable";
         delay_window_segments ["segments"]: "Compound: the part of the window that delay controls.", or "no such variable";
-        alpha: "DCTCP: estimated share of marked packets, 0 to 1.", or "no such variable";
+        alpha: "DCTCP and Prague: estimated share of marked packets, 0 to 1.", or "no such variable";
+        frac_cwnd ["segments"]: "Prague: the window with its fraction, which cwnd follows by a segment per ACK.", or "no such variable";
     }
     datagrams: "One row per flow of plain datagrams, always." {
         flow: "Number of the flow.";
