@@ -18,7 +18,7 @@ pub use sole::SoleLink;
 
 use std::rc::Rc;
 
-use ackclock_core::packet::{Ecn, Load};
+use ackclock_core::packet::{Class, Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
 use crate::aggregate::Aggregate;
@@ -39,7 +39,7 @@ use crate::wire::Wire;
 
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
 /// [`SoleLink`] for a link with packets of its own.
-#[repr(C)] // in this order, so that a packet that finds nobody waiting touches the first 192 bytes only
+#[repr(C)] // in this order, so that a packet that finds nobody waiting touches the first 168 bytes only
 pub struct Link {
     next: Time,
     busy_until: Time,
@@ -55,6 +55,16 @@ pub struct Link {
     plain: bool,
     queue: Queue,
     extras: Option<Box<Extras>>,
+    crowd: Option<Box<Crowd>>,
+    /// Sums up to the start of the counting.
+    before: Option<Box<Sums>>,
+    name: Box<str>,
+}
+
+/// What a link needs from the moment on at which a packet has to wait, is marked or is lost: few of the access links of
+/// many flows ever do.
+#[derive(Default)]
+struct Crowd {
     backlog: Backlog,
     /// Whole seconds at which packets waited.
     instants: Instants,
@@ -67,9 +77,14 @@ pub struct Link {
     served: u64,
     waited: u128,
     occupied: Time,
-    /// Sums up to the start of the counting.
-    before: Option<Box<Sums>>,
-    name: Box<str>,
+}
+
+impl Crowd {
+    /// The queue refuses a packet.
+    fn refuse(&mut self, class: Class, segments: u32) {
+        self.refused += segments as u64;
+        self.dropped[class as usize] += segments as u64;
+    }
 }
 
 /// What few links have.
@@ -138,21 +153,12 @@ impl Link {
             transmitter: Transmitter::new(config.rate),
             extras,
             queue,
-            backlog: Backlog::default(),
+            crowd: None,
             wire: Wire::default(),
             arrivals: [0; 4],
             delivered: 0,
             bytes_delivered: 0,
             transmission: Span::ZERO,
-            instants: Instants::default(),
-            max_wait: Span::ZERO,
-            dropped: [0; 4],
-            dropped_loss: 0,
-            refused: 0,
-            marked: 0,
-            served: 0,
-            waited: 0,
-            occupied: Time::ZERO,
             before: None,
             name: config.name.as_str().into(),
         }
@@ -240,7 +246,7 @@ impl Link {
         self.arrivals[class as usize] += segments as u64;
         if let Some(extras) = self.extras::<PLAIN>() {
             if extras.loses(now, &pool[id]) {
-                self.dropped_loss += segments as u64;
+                self.crowd().dropped_loss += segments as u64;
                 return Err(Refused::Loss);
             }
             if let Some(faulty) = &mut extras.ecn_fault {
@@ -252,34 +258,35 @@ impl Link {
         }
         if self.extras::<PLAIN>().and_then(|e| e.thinner.as_mut()).is_some_and(|t| t.replaces(pool, now, id))
         {
-            self.refused += segments as u64;
-            self.dropped[class as usize] += segments as u64;
+            self.crowd().refuse(class, segments);
             return Err(Refused::Aqm);
         }
         let busy_until = self.busy_until;
         let idle = busy_until <= now; // then nobody waits, and a plain link has nobody to let go
-        if !PLAIN || !idle {
-            self.backlog.advance(now);
-        }
         let tx = match self.capacity_mut::<PLAIN>() {
             None => self.transmitter.time(bytes),
             Some(capacity) => capacity.typical(now, bytes),
         };
-        let (backlog, wire) = (&self.backlog, &self.wire);
-        let admission = match &mut self.queue {
-            Queue::DropTail(queue) => queue.admit(load, idle, backlog),
-            queue => queue.admit(&Arrival { now, packet: &pool[id], tx, busy_until, backlog, wire, pool }),
-        };
-        match admission {
-            Admission::Accept => {}
-            Admission::Mark => {
-                pool[id].ecn = Ecn::Ce;
-                self.marked += segments as u64;
-            }
-            Admission::Refuse(why) => {
-                self.refused += segments as u64;
-                self.dropped[class as usize] += segments as u64;
-                return Err(why);
+        if !PLAIN || !idle {
+            let crowd = crowd_of(&mut self.crowd);
+            crowd.backlog.advance(now);
+            let (backlog, wire) = (&crowd.backlog, &self.wire);
+            let admission = match &mut self.queue {
+                Queue::DropTail(queue) => queue.admit(load, idle, backlog),
+                queue => {
+                    queue.admit(&Arrival { now, packet: &pool[id], tx, busy_until, backlog, wire, pool })
+                }
+            };
+            match admission {
+                Admission::Accept => {}
+                Admission::Mark => {
+                    pool[id].ecn = Ecn::Ce;
+                    crowd.marked += segments as u64;
+                }
+                Admission::Refuse(why) => {
+                    crowd.refuse(class, segments);
+                    return Err(why);
+                }
             }
         }
         let earliest = self.put_off::<PLAIN>(now.max(busy_until));
@@ -291,9 +298,10 @@ impl Link {
             thinner.note(pool, now, id, start);
         }
         if start > now {
-            self.backlog.push(now, start, bytes, segments);
-            self.instants.cover(now, start);
-            self.max_wait = self.max_wait.max(start - now);
+            let crowd = self.crowd();
+            crowd.backlog.push(now, start, bytes, segments);
+            crowd.instants.cover(now, start);
+            crowd.max_wait = crowd.max_wait.max(start - now);
         }
         self.occupy(start, end);
         let hands_down = !PLAIN && matches!(self.queue, Queue::NetemLimit(_));
@@ -374,9 +382,11 @@ impl Link {
     /// without such a queue has none.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<(Packet, Refused)> {
-        self.queue.take_head_drop().inspect(|(packet, _)| {
-            self.dropped[packet.class() as usize] += packet.segments() as u64;
-        })
+        let taken = self.queue.take_head_drop();
+        if let Some((packet, _)) = &taken {
+            self.crowd().dropped[packet.class() as usize] += packet.segments() as u64;
+        }
+        taken
     }
 
     /// Who lives where: by flow, numbers of the sending and the receiving host.
@@ -452,6 +462,11 @@ impl Link {
     }
 
     #[inline]
+    fn crowd(&mut self) -> &mut Crowd {
+        crowd_of(&mut self.crowd)
+    }
+
+    #[inline]
     fn capacity(&self) -> Option<&Capacity> {
         self.extras.as_ref().and_then(|extras| extras.capacity.as_ref())
     }
@@ -468,6 +483,17 @@ impl Link {
             false => self.extras.as_deref_mut(),
         }
     }
+}
+
+#[inline]
+fn crowd_of(crowd: &mut Option<Box<Crowd>>) -> &mut Crowd {
+    crowd.get_or_insert_with(first_crowd)
+}
+
+#[cold]
+#[inline(never)]
+fn first_crowd() -> Box<Crowd> {
+    Box::default()
 }
 
 /// The random stream of a part of a link.

@@ -6,13 +6,14 @@ use ackclock_core::{Rate, Span};
 /// A link's rate with the transmission times of the two sizes seen last.
 pub(crate) struct Transmitter {
     rate: Rate,
-    recent: [(u32, Span); 2],
+    sizes: [u32; 2],
+    times: [Span; 2],
 }
 
 impl Transmitter {
     pub(crate) fn new(rate: Rate) -> Transmitter {
         assert!(rate.0 > 0, "invariant: a link's rate is positive");
-        Transmitter { rate, recent: [(0, Span::ZERO); 2] }
+        Transmitter { rate, sizes: [0; 2], times: [Span::ZERO; 2] }
     }
 
     /// The rate.
@@ -23,15 +24,14 @@ impl Transmitter {
     /// Time to put `bytes` on the wire.
     #[inline]
     pub(crate) fn time(&mut self, bytes: u32) -> Span {
-        let [a, b] = self.recent;
-        if bytes == a.0 {
-            return a.1;
+        if bytes == self.sizes[0] {
+            return self.times[0];
         }
-        if bytes == b.0 {
-            return b.1;
+        if bytes == self.sizes[1] {
+            return self.times[1];
         }
         let tx = self.rate.tx_time(bytes);
-        self.recent = [(bytes, tx), a];
+        (self.sizes, self.times) = ([bytes, self.sizes[0]], [tx, self.times[0]]);
         tx
     }
 }

@@ -2,7 +2,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::Link;
+use super::{Crowd, Link};
 use crate::pool::Pool;
 
 /// Sums over a link's life, where a packet of several segments (TSO) counts as so many; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
@@ -71,8 +71,12 @@ impl Link {
     /// Packets that wait at `now`, without the one in transmission.
     pub fn waiting(&mut self, pool: &mut Pool, now: Time) -> u32 {
         self.serve(pool, now);
-        self.backlog.advance(now);
-        self.queue.len() + self.backlog.len()
+        let backlog = self.crowd.as_mut().map(|crowd| &mut crowd.backlog);
+        let waiting = backlog.map_or(0, |backlog| {
+            backlog.advance(now);
+            backlog.len()
+        });
+        self.queue.len() + waiting
     }
 
     /// Sums up to `now`, which must not lie before an earlier call's, since the start of the run or the last
@@ -97,10 +101,10 @@ impl Link {
             held: all.held,
             held_before: before.held,
             mean_packets: if elapsed == 0 { 0.0 } else { (all.area - before.area) as f64 / elapsed as f64 },
-            max_packets: self.backlog.max().max(queue_max),
+            max_packets: self.crowd.as_ref().map_or(0, |crowd| crowd.backlog.max()).max(queue_max),
             mean_wait_s: (all.waited - before.waited) as f64 / (all.served - before.served).max(1) as f64
                 * 1e-9,
-            max_wait: self.max_wait,
+            max_wait: self.crowd.as_ref().map_or(Span::ZERO, |crowd| crowd.max_wait),
             seconds_queued: all.seconds_queued - before.seconds_queued,
             busy: all.busy - before.busy,
             opportunities: all.opportunities - before.opportunities,
@@ -112,10 +116,12 @@ impl Link {
     /// wait; no mean counts their full wait.
     pub fn count_from(&mut self, pool: &mut Pool, now: Time) {
         self.before = Some(Box::new(self.sums(pool, now)));
-        self.backlog.advance(now);
-        self.backlog.forget_max();
         self.queue.forget_max();
-        self.max_wait = Span::ZERO;
+        if let Some(crowd) = &mut self.crowd {
+            crowd.backlog.advance(now);
+            crowd.backlog.forget_max();
+            crowd.max_wait = Span::ZERO;
+        }
     }
 
     fn sums(&mut self, pool: &mut Pool, now: Time) -> Sums {
@@ -125,23 +131,25 @@ impl Link {
             self.capacity().map_or((0, 0), |capacity| capacity.opportunities(now));
         let arrivals: u64 = self.arrivals.iter().sum();
         let holds = self.queue.holds();
-        let mut instants = self.instants.clone();
+        let nobody = Crowd::default();
+        let crowd = self.crowd.as_deref().unwrap_or(&nobody);
+        let mut instants = crowd.instants.clone();
         if self.queue.len() > 0 {
-            instants.cover(self.occupied, Time(now.0 + 1));
+            instants.cover(crowd.occupied, Time(now.0 + 1));
         }
         Sums {
             at: now,
             arrivals: self.arrivals,
-            dropped: self.dropped,
-            dropped_loss: self.dropped_loss,
-            dropped_queue: self.refused + dropped,
+            dropped: crowd.dropped,
+            dropped_loss: crowd.dropped_loss,
+            dropped_queue: crowd.refused + dropped,
             delivered: self.delivered,
-            marked: self.marked + marked,
+            marked: crowd.marked + marked,
             bytes_delivered: self.bytes_delivered,
             held: self.wire.segments(pool) + self.queue.len() as u64,
-            area: area + self.backlog.area(now),
-            served: if holds { self.served } else { arrivals - self.dropped_loss - self.refused },
-            waited: if holds { self.waited } else { self.backlog.waited() },
+            area: area + crowd.backlog.area(now),
+            served: if holds { crowd.served } else { arrivals - crowd.dropped_loss - crowd.refused },
+            waited: if holds { crowd.waited } else { crowd.backlog.waited() },
             seconds_queued: instants.up_to(now),
             // Beyond `now` the transmitter works without a pause.
             busy: self.transmission.saturating_sub(self.busy_until.since(now)),

@@ -18,12 +18,11 @@ impl Link {
         self.serve(pool, now);
         let busy = self.start_of(now.max(self.busy_until)) > now;
         if self.queue.len() == 0 {
-            self.occupied = now;
+            self.crowd().occupied = now;
         }
         let packet = pool[id];
         if !self.queue.enqueue(now, packet, busy) {
-            self.refused += packet.segments() as u64;
-            self.dropped[packet.class() as usize] += packet.segments() as u64;
+            self.crowd().refuse(packet.class(), packet.segments());
             return Err(Refused::QueueFull);
         }
         pool.release(id);
@@ -41,13 +40,15 @@ impl Link {
                 return;
             }
             let taken = self.queue.dequeue(start);
-            if self.queue.len() == 0 {
-                self.instants.cover(self.occupied, start);
+            let empty = self.queue.len() == 0;
+            let crowd = self.crowd();
+            if empty {
+                crowd.instants.cover(crowd.occupied, start);
             }
             if let Some((packet, waited)) = taken {
-                self.served += packet.segments() as u64;
-                self.waited += waited.0 as u128 * packet.segments() as u128;
-                self.max_wait = self.max_wait.max(waited);
+                crowd.served += packet.segments() as u64;
+                crowd.waited += waited.0 as u128 * packet.segments() as u128;
+                crowd.max_wait = crowd.max_wait.max(waited);
                 let start = self.put_off::<false>(start);
                 let (start, end) = match self.capacity_mut::<false>() {
                     None => (start, start + self.transmitter.time(packet.bytes)),
