@@ -171,6 +171,7 @@ def run(
     memory: int | None = None,
     stop: Stop | None = None,
     snaplen: int | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]: ...
 def run_batch(
     scenario_json: str,

@@ -51,6 +51,7 @@ def run(
     pcap: str | Path | None = None,
     pcap_at: CapturePoint = "sender",
     snaplen: int | None = None,
+    progress: Callable[[float], None] | None = None,
     memory_limit: int = MEMORY_LIMIT,
     controllers: Mapping[str, type] | None = None,
     utilities: Mapping[str, Utility] | None = None,
@@ -71,6 +72,8 @@ def run(
         The side: the hosts that send the data, or those that receive it.
     snaplen
         Bytes of each frame that the capture keeps, 1 to 262144; None for all. 96 hold every header.
+    progress
+        Called some ten times a second with the part of the scenario's duration that is simulated, 0 to 1.
     memory_limit
         Bytes; a run estimated to need more is refused before it starts, and one that comes to need more is ended.
     controllers
@@ -118,12 +121,14 @@ def run(
         snaplen = _check_whole("snaplen", snaplen, 1, 262_144)
         if pcap is None:
             raise InputError(f"snaplen: found {snaplen} without pcap; allowed: together with pcap")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress: found {quote(progress)}; allowed: a function of one number")
     limit = _check_whole("memory_limit", memory_limit, 1)
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     check_memory(text, limit)
     made = _check_own(scenario, controllers, utilities)
     place = None if pcap is None else str(pcap)
-    raw = engine_call(lambda: _engine.run(text, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen))
+    raw = engine_call(lambda: _engine.run(text, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen, progress))
     _raise_failure(raw)
     return Run(
         scenario=scenario,

@@ -14,7 +14,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT
 
-from ackclock.cli import main
+import ackclock
+from ackclock.cli import _terminal, main
 
 COMMAND = f"'{sys.executable}' -m ackclock"
 
@@ -82,6 +83,36 @@ def test_no_color_means_no_escapes(scenario_file):
 
     assert b"\x1b[" in printed({"NO_COLOR": ""})
     assert b"\x1b[" not in printed({"NO_COLOR": "1"})
+
+
+def test_a_long_run_says_on_a_terminal_how_far_it_is(scenario_file, monkeypatch, capsys):
+    """The part of the scenario's duration and the seconds, on one line that is gone at the end; nothing where there is no terminal."""
+    told = []
+    real = ackclock.run
+
+    def slow(*args, progress, **more):
+        def noted(part):
+            told.append(part)
+            time.sleep(0.3 if len(told) < 8 else 0.0)
+            progress(part)
+
+        return real(*args, progress=noted, **more)
+
+    monkeypatch.setattr(ackclock, "run", slow)
+    monkeypatch.setattr(_terminal, "PATIENCE_S", 1)
+    assert main(["run", str(scenario_file), "--set", "duration=1000 s"]) == 0
+    assert len(told) > 2
+    assert told == sorted(told)
+    assert 0 < told[0] < told[-1] <= 1
+    assert capsys.readouterr().err == ""
+    told.clear()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(["run", str(scenario_file), "--set", "duration=1000 s"]) == 0
+    lines = capsys.readouterr().err.split("\r")
+    parts = [int(found[1]) for line in lines if (found := re.fullmatch(r"simulating, (\d+) %, \d+ s *", line))]
+    assert parts, lines
+    assert parts == sorted(parts)
+    assert lines[0] == lines[-1] == lines[-2].strip() == ""
 
 
 @pytest.mark.parametrize("argv", [["study", "run", "prr", "--out", "{}/out"], ["fidelity"]], ids=["study", "fidelity"])

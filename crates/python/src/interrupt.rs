@@ -54,12 +54,14 @@ impl Interrupt {
         self.stop.is_set() || self.raised.lock().is_ok_and(|raised| raised.is_some())
     }
 
-    /// The same; asks the interpreter too, if `asked` lies back long enough.
-    pub fn comes(&self, asked: &Cell<Instant>) -> bool {
+    /// The same; asks the interpreter too, if `asked` lies back long enough, and then tells Python what there is to tell.
+    pub fn comes(&self, asked: &Cell<Instant>, tell: impl FnOnce(Python<'_>) -> PyResult<()>) -> bool {
         if asked.get().elapsed() > EVERY {
             asked.set(wall_clock());
             // an interpreter that is about to end answers nobody
-            let Some(said) = Python::try_attach(|py| py.check_signals()) else { return true };
+            let Some(said) = Python::try_attach(|py| py.check_signals().and_then(|()| tell(py))) else {
+                return true;
+            };
             self.note(said);
         }
         self.came()

@@ -19,6 +19,7 @@ use ackclock_cc::controller::options::listed;
 use ackclock_cc::controller::{Controller, Options, Shared, Value};
 use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::recovery::{self, Rule};
+use ackclock_core::Time;
 use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
 use ackclock_sim::{Bounds, Column, Customs, Error, Scenario, Table};
@@ -168,8 +169,9 @@ fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option
 
 /// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file, at most the first
 /// `snaplen` bytes of each. It ends with an error when it needs more than `memory` bytes, and with KeyboardInterrupt when `stop` is set.
+/// `progress` is told now and then which part of the duration is done.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seed, pcap = None, controllers = None, memory = None, stop = None, snaplen = None))]
+#[pyo3(signature = (scenario_json, seed, pcap = None, controllers = None, memory = None, stop = None, snaplen = None, progress = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run<'py>(
     py: Python<'py>,
@@ -180,6 +182,7 @@ fn run<'py>(
     memory: Option<u64>,
     stop: Option<&Bound<'py, PyStop>>,
     snaplen: Option<u32>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let slot = Slot::default();
     let customs = customs(py, &controllers.unwrap_or_default(), &slot);
@@ -187,7 +190,12 @@ fn run<'py>(
     let output = guarded(py, || {
         let scenario = ackclock_sim::parse(scenario_json)?;
         let asked = Cell::new(wall_clock());
-        let stop = || controller::failed(&slot) || interrupt.comes(&asked);
+        let whole = scenario.duration_ns.max(1) as f64;
+        let tell = |py: Python<'_>, now: Time| match &progress {
+            Some(call) => call.call1(py, (now.0 as f64 / whole,)).map(drop),
+            None => Ok(()),
+        };
+        let stop = |now| controller::failed(&slot) || interrupt.comes(&asked, |py| tell(py, now));
         ackclock_sim::run_with(&scenario, seed, &customs, &Bounds { memory, cpu_s: None, stop: &stop })
     })?;
     interrupt.check()?;
@@ -237,7 +245,7 @@ fn run_batch<'py>(
         let scenario = ackclock_sim::parse(scenario_json)?;
         let one = |at: usize, seed| {
             let customs = customs.get(at).unwrap_or(&none);
-            let stop = || controller::failed(&slots[at]) || interrupt.came();
+            let stop = |_| controller::failed(&slots[at]) || interrupt.came();
             let run = || {
                 ackclock_sim::run_with(&scenario, seed, customs, &Bounds { memory, cpu_s: None, stop: &stop })
             };
@@ -301,7 +309,7 @@ fn run_each<'py>(
     let customs = customs(py, &controllers.unwrap_or_default(), &slot);
     let kept = guarded(py, || {
         let asked = Cell::new(wall_clock());
-        let stop = || controller::failed(&slot) || interrupt.comes(&asked);
+        let stop = |_| controller::failed(&slot) || interrupt.comes(&asked, |_| Ok(()));
         ackclock_sim::summary::check_tables(&tables)?;
         let known = ackclock_sim::Metrics::parse(&metrics)?;
         let parsed = scenarios.iter().map(|s| ackclock_sim::parse(s)).collect::<Result<Vec<_>, _>>()?;

@@ -13,13 +13,13 @@ pub struct Bounds<'a> {
     pub memory: Option<u64>,
     /// CPU seconds that it may take on its thread; `None` = no bound.
     pub cpu_s: Option<f64>,
-    /// Asked now and then whether the run is to end, with [`Error::Stopped`].
-    pub stop: &'a dyn Fn() -> bool,
+    /// Asked now and then, and told the time of the run: whether it is to end, with [`Error::Stopped`].
+    pub stop: &'a dyn Fn(Time) -> bool,
 }
 
 impl Bounds<'_> {
     /// No bounds.
-    pub const NONE: Bounds<'static> = Bounds { memory: None, cpu_s: None, stop: &|| false };
+    pub const NONE: Bounds<'static> = Bounds { memory: None, cpu_s: None, stop: &|_| false };
 }
 
 /// Keeps a run within its bounds; asked every [`SLICE`] events.
@@ -41,10 +41,10 @@ impl<'a> Guard<'a> {
 
     /// Whether the run may go on.
     pub(crate) fn check(&mut self, world: &World) -> Result<(), Error> {
-        if (self.bounds.stop)() {
+        let now = world.now();
+        if (self.bounds.stop)(now) {
             return Err(Error::Stopped);
         }
-        let now = world.now();
         if let Some(limit) = self.bounds.memory {
             let needed = (memory::held() - self.before).max(0) as u64 * TABLES;
             if needed > limit {

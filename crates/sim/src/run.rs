@@ -68,7 +68,7 @@ fn play(
     while !built.world.run(&mut built.app, Time(scenario.duration_ns), SLICE) {
         guard.check(&built.world)?;
     }
-    if (bounds.stop)() {
+    if (bounds.stop)(built.world.now()) {
         return Err(Error::Stopped);
     }
     built.app.finish(&mut built.world);

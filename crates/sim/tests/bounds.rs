@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use ackclock_core::Time;
 use ackclock_sim::{estimate_memory, parse, run, run_with, Bounds, Customs, Error};
 
 fn scenario(network: &str, flows: &str, rest: &str) -> ackclock_sim::Scenario {
@@ -111,7 +112,10 @@ fn a_run_that_takes_too_long_ends_and_says_how_far_it_came() {
 #[test]
 fn the_caller_ends_a_run() {
     let asked = Cell::new(0);
-    let stop = || {
+    let told = Cell::new(Time::ZERO);
+    let stop = |now| {
+        assert!(now >= told.get(), "time goes forward");
+        told.set(now);
         asked.set(asked.get() + 1);
         asked.get() == 3
     };
@@ -120,6 +124,7 @@ fn the_caller_ends_a_run() {
     let outcome = run_with(&scenario(network, BULK, ""), 1, &Customs::new(), &bounds);
     assert!(matches!(outcome, Err(Error::Stopped)));
     assert_eq!(asked.get(), 3);
+    assert!(told.get() > Time::ZERO, "it is told how far the run is");
 }
 
 #[test]

@@ -106,6 +106,12 @@ def run(
         from ackclock.report.run import watched
 
         scenario = watched(scenario, trace=report is not None)
+    part = 0.0
+
+    def tell(done: float) -> None:
+        nonlocal part
+        part = done
+
     side: CapturePoint = "receiver" if pcap_at == "receiver" else "sender"
     if pcap is not None:
         _tell_room(scenario, pcap)
@@ -115,9 +121,9 @@ def run(
                 (lambda: _in_linux(scenario, seed, captured, side, network, wall_limit))
                 if backend == "linux"
                 else lambda: ackclock.run(
-                    scenario, seed=seed, pcap=captured, pcap_at=side, snaplen=snaplen, memory_limit=limit
+                    scenario, seed=seed, pcap=captured, pcap_at=side, snaplen=snaplen, memory_limit=limit, progress=tell
                 ),
-                doing="simulating",
+                doing=lambda: "in Linux" if backend == "linux" else f"simulating, {part * 100:.0f} %",
             )
         except ScenarioError as error:
             if error.key != "memory_limit":

@@ -120,7 +120,7 @@ def _lines() -> Progress:
     return tell
 
 
-def interruptible(work: Callable[[], T], *, doing: str = "") -> T:
+def interruptible(work: Callable[[], T], *, doing: Callable[[], str] | None = None) -> T:
     """Do work beside the main thread, so that Ctrl-C ends the command even while the engine is busy.
 
     Parameters
@@ -128,7 +128,7 @@ def interruptible(work: Callable[[], T], *, doing: str = "") -> T:
     work
         What to do.
     doing
-        What a terminal shows, with the time that has passed, while it takes long; empty: nothing.
+        What a terminal shows, with the time that has passed, while it takes long; None: nothing.
     """
     done: Future[T] = Future()
 
@@ -146,27 +146,29 @@ def interruptible(work: Callable[[], T], *, doing: str = "") -> T:
 
 
 @contextmanager
-def _clock(doing: str) -> Iterator[Callable[[], None]]:
-    """A line on a terminal that says how long something has taken, gone when it is over."""
+def _clock(doing: Callable[[], str] | None) -> Iterator[Callable[[], None]]:
+    """A line on a terminal that says what is done and for how long, gone when it is over."""
     started = time.monotonic()
-    shown = 0
+    shown = widest = 0
 
     def tick() -> None:
-        nonlocal shown
+        nonlocal shown, widest
         passed = int(time.monotonic() - started)
-        if passed > max(shown, PATIENCE_S - 1):
+        if doing is not None and passed > max(shown, PATIENCE_S - 1):
             shown = passed
-            sys.stderr.write(f"\r{doing}, {passed} s")
+            text = f"{doing()}, {passed} s"
+            widest = max(widest, len(text))
+            sys.stderr.write("\r" + text.ljust(widest))
             sys.stderr.flush()
 
-    if not doing or not sys.stderr.isatty():
+    if doing is None or not sys.stderr.isatty():
         yield lambda: None
         return
     try:
         yield tick
     finally:
         if shown:
-            sys.stderr.write("\r" + " " * (len(doing) + 12) + "\r")
+            sys.stderr.write("\r" + " " * widest + "\r")
 
 
 def _wait(done: Future[Any], tick: Callable[[], None] = lambda: None) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.verdict import Judged, RowVerdict, Verdict, judge, judge_part
 from ackclock.plot import Figure
-from ackclock.plot.grid import Line, draw_bars, log_axis, series
+from ackclock.plot.grid import Line, draw_bars, log_axis, series, wide
 from ackclock.stats import bootstrap_mean
 
 
@@ -18,6 +20,27 @@ def named(evaluation: Evaluation, arm: str) -> str:
     if arm == "candidate":
         return plan.candidate.name if plan.candidate.name != REFERENCE else f"{plan.candidate.name} (candidate)"
     return plan.rival.name if arm == "rival" and plan.rival is not None else arm
+
+
+def folded(text: str, letters: float) -> str:
+    """A name on as many lines as it needs: of a file, a class and its options it may be long."""
+    return "\n".join(textwrap.wrap(text, max(8, int(letters)), break_on_hyphens=False)) or text
+
+
+def _legend_above(figure: Any, axes: Sequence[Any], width: float) -> None:
+    """One legend for all panels, above them, where it hides nothing; as many names in a line as fit."""
+    seen: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            seen.setdefault(label, handle)
+    names = [folded(name, 5 * width) for name in seen]
+    widest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    columns = max(1, min(len(names), int(LETTERS_PER_INCH * width / (widest + 6))))
+    figure.legend(seen.values(), names, loc="outside upper left", ncols=columns)
+
+
+LETTERS_PER_INCH = 13
+"""Of a legend or a title."""
 
 
 def arms(evaluation: Evaluation) -> list[str]:
@@ -72,22 +95,23 @@ def _scatter(evaluation: Evaluation) -> Figure | None:
     def draw() -> Any:
         from ackclock.plot.style import new
 
-        figure, axes = new(3.4 * len(rates) if len(rates) > 1 else 5.0, 3.4, ncols=len(rates), squeeze=False)
+        width = 3.4 * len(rates) if len(rates) > 1 else 5.0
+        figure, axes = new(width, 3.6, ncols=len(rates), squeeze=False)
         for ax, rate in zip(axes[0], rates, strict=True):
             for look in series([named(evaluation, a) for a in arms(evaluation)]):
                 some = data.filter((pl.col("rate_bps") == rate) & (pl.col("controller") == look.label))
                 delay = (some["p95_queue_delay_s"] * 1e3).to_numpy()
                 ax.plot(delay.clip(min=0.05), some["utilisation"].to_numpy() * 100, ls="none", color=look.colour, marker=look.marker,
-                        ms=5.5, mec="white", mew=0.5, label=look.label)  # fmt: skip
-            log_axis(
-                ax.xaxis, [max(v * 1e3, 0.05) for v in data["p95_queue_delay_s"] if math.isfinite(v)], ax.set_xscale
-            )
+                        ms=6, mfc="none", mew=1.3, label=look.label)  # fmt: skip
+            delays = [max(v * 1e3, 0.05) for v in data["p95_queue_delay_s"] if math.isfinite(v)]
+            if wide(delays):
+                log_axis(ax.xaxis, delays, ax.set_xscale)
             ax.invert_xaxis()
             ax.set_ylim(min(95.0, 100 * min(v for v in data["utilisation"] if math.isfinite(v)) - 1), 101)
             ax.set_title(f"{rate / 1e6:g} Mbit/s")
             ax.set_xlabel("p95 queue delay, ms")
         axes[0][0].set_ylabel("utilisation, %")
-        axes[0][0].legend()
+        _legend_above(figure, axes[0], width)
         return figure
 
     return Figure(
@@ -128,9 +152,8 @@ def _harm(evaluation: Evaluation) -> Figure | None:
     def draw() -> Any:
         from ackclock.plot.style import new
 
-        figure, axes = new(
-            3.6 * len(victims) if len(victims) > 1 else 5.0, 3.4, ncols=len(victims), squeeze=False, sharey=True
-        )
+        width = 3.6 * len(victims) if len(victims) > 1 else 5.0
+        figure, axes = new(width, 3.6, ncols=len(victims), squeeze=False, sharey=True)
         for ax, victim in zip(axes[0], victims, strict=True):
             some = data.filter(pl.col("victim") == victim)
             buffers = sorted(set(some["buffer_bdp"]))
@@ -149,7 +172,7 @@ def _harm(evaluation: Evaluation) -> Figure | None:
             ax.set_title(f"{victim} is the other")
             ax.set_xlabel("buffer")
         axes[0][0].set_ylabel("harm to its goodput, %")
-        axes[0][0].legend()
+        _legend_above(figure, axes[0], width)
         return figure
 
     return Figure(
@@ -216,9 +239,11 @@ def _map(
     def draw() -> Any:
         from ackclock.plot.style import new
 
-        width = 1.6 + len(panels) * (0.6 * len(acrosses) + 0.5)
-        figure, axes = new(max(5.0, width), 1.1 + 0.32 * len(downs), ncols=len(panels), squeeze=False, sharey=True)
-        for ax, panel in zip(axes[0], panels, strict=True):
+        width = max(5.0, 1.6 + len(panels) * (0.6 * len(acrosses) + 0.5))
+        titles = [folded(panel, LETTERS_PER_INCH * (width - 1.6) / len(panels)) for panel in panels]
+        height = 1.1 + 0.32 * len(downs) + 0.15 * max(title.count("\n") for title in titles)
+        figure, axes = new(width, height, ncols=len(panels), squeeze=False, sharey=True)
+        for ax, panel, title in zip(axes[0], panels, titles, strict=True):
             some = {(r["down"], r["across"]): r["value"] for r in data.iter_rows(named=True) if r["panel"] == panel}
             fields = [[some.get((d, a), math.nan) for a in acrosses] for d in downs]
             limits = (
@@ -234,7 +259,7 @@ def _map(
             ax.set_xticks(range(len(acrosses)), acrosses)
             ax.set_yticks(range(len(downs)), downs)
             ax.grid(visible=False)
-            ax.set_title(panel)
+            ax.set_title(title)
             ax.set_xlabel(across)
         return figure
 
@@ -242,7 +267,7 @@ def _map(
 
 
 def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
-    """Goodput of every group in the row's worst cell, with the candidate and with CUBIC in its place."""
+    """Goodput of every group in the row's worst cell, or of its flows where they are few, with the candidate and with CUBIC in its place."""
     import polars as pl
 
     j = row.worst
@@ -251,7 +276,7 @@ def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
     for arm in ("candidate", REFERENCE):
         rows = evaluation.over_time[(row.row.id, arm)]
         scenario = evaluation.scenarios[(row.row.id, j.cell.id, arm)]
-        names = [group.label for group in scenario.flows for _ in range(group.count)]
+        names = [name for group in scenario.flows for name in _lines_of(group)]
         numbered = rows.with_columns(group=pl.Series([names[f] for f in rows["flow"]], dtype=pl.String))
         grouped = numbered.group_by("t_s", "group").agg(pl.col("goodput_bps").sum()).sort("t_s")
         frames[arm] = _smoothed(grouped)
@@ -259,17 +284,19 @@ def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
     def draw() -> Any:
         from ackclock.plot.style import new
 
-        figure, axes = new(8.6, 2.6, ncols=2, sharey=True)
+        figure, axes = new(WORST_WIDTH, 2.6, ncols=2, sharey=True)
         for ax, (arm, frame) in zip(axes, frames.items(), strict=True):
-            labels = [g.label for g in evaluation.scenarios[(row.row.id, j.cell.id, arm)].flows]
+            groups = evaluation.scenarios[(row.row.id, j.cell.id, arm)].flows
+            labels = [name for group in groups for name in _lines_of(group)]
             for look in series(list(dict.fromkeys(labels))):
                 one = frame.filter(pl.col("group") == look.label)
-                shown = named(evaluation, arm) if look.label in ("candidate", "long") else look.label
-                ax.plot(one["t_s"], one["goodput_bps"] / 1e6, color=look.colour, ls=look.dash, label=shown)
-            ax.set_title(named(evaluation, arm) if arm == "candidate" else "CUBIC in its place")
+                ax.plot(one["t_s"], one["goodput_bps"] / 1e6, color=look.colour, ls=look.dash, label=look.label)
+            title = named(evaluation, arm) if arm == "candidate" else "CUBIC in its place"
+            ax.set_title(folded(title, LETTERS_PER_INCH * WORST_WIDTH / 2.5))
             ax.set_xlabel("time, s")
-            ax.set_ylim(bottom=0)
-            ax.legend(fontsize=7.5)
+        axes[0].set_ylim(bottom=0)
+        if len(set(labels)) > 1:
+            _legend_above(figure, axes, WORST_WIDTH)
         axes[0].set_ylabel("goodput, Mbit/s")
         return figure
 
@@ -280,6 +307,19 @@ def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
         draw=draw,
         data=frames,
     )
+
+
+def _lines_of(group: Any) -> list[str]:
+    """What line each flow of a group is part of: its own, or that of them all."""
+    few = 1 < group.count <= FEW
+    return [f"{group.label} {i + 1}" if few else group.label for i in range(group.count)]
+
+
+FEW = 4
+"""Flows of a group that each have a line; of more, the sum is shown."""
+
+WORST_WIDTH = 8.6
+"""Inches."""
 
 
 def _smoothed(frame: Any) -> Any:

@@ -164,6 +164,7 @@ def _facts(evaluation: Evaluation) -> dict[str, str]:
     return {
         "engine": engine_identity(),
         "controller": f"{found['name']}, {found.get('sha256', found['kind'])}",
+        **({"rival": evaluation.plan.rival.name} if evaluation.plan.rival else {}),
         "profile": f"{'linux-6, simulated' if evaluation.plan.backend == 'sim' else kernel.facts()}; without TSO and, but where a row says so, ECN",
         "runs": f"{sum(len(d) for d in evaluation.digests.values()):,}",
         "digest over all digests": evaluation.digest,
@@ -214,7 +215,7 @@ def _matrix(evaluation: Evaluation) -> report.Table:
         header=(
             "row", "situation", "verdict",
             *(COMPANY[c] if c in ("", "traffic") else f"beside {COMPANY[c]}" for c in company),
-            *(a.name for a in others), "RFC 9743", "level",
+            *("rival" if a.role == "rival" else a.name for a in others), "RFC 9743", "level",
         ),
         rows=tuple(rows),
     )  # fmt: skip
@@ -282,7 +283,7 @@ def _reasons(evaluation: Evaluation) -> report.Table:
         )
     return report.Table(
         caption="What settles each verdict, and the cell in which the controller is worst by it. Differences: positive is worse.",
-        header=("row", "verdict", "because of", evaluation.plan.candidate.name, "CUBIC", "difference, 95 %", "margin (ours)", "seeds", "worst cell"),
+        header=("row", "verdict", "because of", "candidate", "CUBIC", "difference, 95 %", "margin (ours)", "seeds", "worst cell"),
         rows=tuple(rows),
     )  # fmt: skip
 
@@ -386,7 +387,7 @@ def _cells(evaluation: Evaluation) -> report.Prose:
         head = (
             "cell",
             "measure",
-            evaluation.plan.candidate.name,
+            "candidate",
             "CUBIC",
             "difference",
             "95 %",

@@ -16,10 +16,11 @@ import pytest
 import ackclock
 from ackclock.cli import main
 from ackclock.errors import UnavailableError
-from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, page, rows
+from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, figures, page, rows
 from ackclock.evaluate.files import alarms, to_json
 from ackclock.evaluate.frame import LEAST_BUFFER, bdp_packets, buffer_packets, grid
 from ackclock.evaluate.situation import filled
+from ackclock.plot.style import styled
 from ackclock.scenario import Scenario
 from ackclock.sweep import Threads
 
@@ -184,6 +185,36 @@ def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert said in error
         assert len(error.strip().splitlines()) == 1
     assert not (tmp_path / "other").exists()
+
+
+def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:
+    """Names may be long and arms many; and a line of one panel may be higher than those of the other."""
+    long = "a_file_with_a_very_long_name.py:AndAClass (with_an_option=12, and_another=0.7)"
+    mine = Arm(role="candidate", name=long, controller="bbr3")
+    rival = Arm(role="rival", name=f"another_{long}", controller="reno")
+    executor = Threads(2)
+    try:
+        plan = Plan(candidate=mine, rival=rival, scale="quick", only=("4", "8", "12"))
+        evaluation = evaluate(plan, tmp_path, executor)
+    finally:
+        executor.close()
+    drawn = [*figures.overview(evaluation), *(figures.worst(evaluation, row) for row in evaluation.rows)]
+    assert len(drawn) == 6
+    with styled():
+        for one in drawn:
+            figure = one.draw()
+            figure.draw_without_rendering()
+            legends = [legend.get_window_extent() for legend in figure.legends]
+            for ax in figure.axes:
+                assert ax.get_legend() is None
+                assert not any(box.overlaps(ax.get_window_extent()) for box in legends), one.name
+                for line in ax.get_lines():
+                    assert ax.get_ylim()[0] <= min(line.get_ydata()), one.name
+                    assert max(line.get_ydata()) <= ax.get_ylim()[1], one.name
+            whole = figure.bbox
+            assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 for box in legends), one.name
+    flows = figures.worst(evaluation, found(evaluation, "4")).data["candidate"]["group"].unique().sort().to_list()
+    assert flows == ["candidate 1", "candidate 2"]
 
 
 def test_the_authors_words_are_in_the_report(tmp_path: Path) -> None:
