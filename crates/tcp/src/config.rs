@@ -5,7 +5,7 @@
 use ackclock_cc::controller::Recipe;
 use ackclock_cc::slow_start::HyStartParams;
 use ackclock_cc::{Rule, SlowStartConfig, StartRule, Window};
-use ackclock_core::{choice, Span};
+use ackclock_core::{choice, Span, Time};
 
 use crate::memory::PacketMemory;
 
@@ -403,6 +403,12 @@ impl Config {
             "rfc" => Config::rfc(),
             _ => return None,
         })
+    }
+
+    /// Value of the timestamp clock: 1 ms, never zero.
+    #[inline]
+    pub(crate) fn timestamp(&self, now: Time) -> u32 {
+        ((now.0 + self.tick_phase) / 1_000_000) as u32 + 1
     }
 
     /// Payload of a full segment, bytes.

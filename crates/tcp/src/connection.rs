@@ -5,6 +5,7 @@ mod application;
 mod ecn;
 mod handshake;
 mod queries;
+mod sending;
 
 use std::rc::Rc;
 
@@ -22,6 +23,7 @@ use ecn::{Marks, Mode};
 
 pub(crate) use handshake::window_scale;
 pub use queries::AccurateMarks;
+use sending::Sending;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +49,7 @@ pub struct Connection {
     pub(crate) state: State,
     config: Rc<Config>,
     ticks: Ticks,
-    pub(crate) sender: Sender,
+    pub(crate) sender: Sending,
     pub(crate) receiver: Receiver,
     pub(crate) validity: Option<Box<Validity>>,
     pub(crate) ledger: Option<Box<Ledger>>,
@@ -73,6 +75,8 @@ pub struct Connection {
     marks: Marks,
     /// Segments leave one by one, though they were put together (TSO).
     cuts: bool,
+    /// See [`Connection::only_receives`].
+    only_receives: bool,
 }
 
 impl Connection {
@@ -93,7 +97,7 @@ impl Connection {
         Connection {
             state,
             ticks,
-            sender: Sender::new(flow, responder, config, ticks),
+            sender: Sending::Awake(Box::new(Sender::new(flow, responder, config, ticks))),
             receiver: match responder && config.responder_delays_acks {
                 true => {
                     Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..Config::clone(config) }, ticks)
@@ -123,18 +127,20 @@ impl Connection {
             },
             marks: Marks::default(),
             cuts: false,
+            only_receives: false,
             config: config.clone(),
         }
     }
 
     /// Start with this ssthresh, segments: an earlier connection to the same destination has left it behind.
     pub fn start_at(&mut self, ssthresh: u32) {
-        self.sender.window.ssthresh = ssthresh.min(self.sender.window.cwnd_clamp);
+        let window = &mut self.sender.awake().window;
+        window.ssthresh = ssthresh.min(window.cwnd_clamp);
     }
 
     /// How the host treats lateness of paced segments.
     pub fn set_host_pacer(&mut self, policy: HostPacing) {
-        self.sender.set_host_pacer(policy);
+        self.sender.awake().set_host_pacer(policy);
     }
 
     /// Packets of several segments leave as segments: the card cuts them up.
@@ -157,7 +163,7 @@ impl Connection {
         if self.validity.is_some() && !self.is_valid(now, seg) {
             return;
         }
-        if self.sender.ecn.on {
+        if self.sender.now().is_some_and(|sender| sender.ecn.on) {
             self.on_marks(seg, ecn);
         }
         self.on_established(now, seg);
@@ -167,13 +173,13 @@ impl Connection {
     fn on_established(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::ACK) {
             self.sender.hear(now, seg);
-            if self.sender.ecn.accurate && self.sender.looked_at_marks() {
+            if self.sender.hears_accurately() && self.sender.awake().looked_at_marks() {
                 self.receiver.look_at_waiting(seg.seq_len() > 0);
             }
         }
         if seg.len > 0 || seg.flags.has(Flags::FIN) {
-            let ts_now = self.sender.ts(now);
-            self.receiver.on_data(now, seg, self.sender.rtt.srtt(), self.sender.rtt.rto(), ts_now);
+            let (srtt, rto) = self.sender.rtt();
+            self.receiver.on_data(now, seg, srtt, rto, self.config.timestamp(now));
         } else {
             self.receiver.on_pure_ack(seg);
         }
@@ -198,12 +204,14 @@ impl Connection {
             self.arm_syn(now);
         }
         if self.state == State::Established {
-            self.sender.on_timer(now);
-            self.receiver.on_timer(now, self.sender.rtt.rto());
+            if let Some(sender) = self.sender.now_mut() {
+                sender.on_timer(now);
+            }
+            self.receiver.on_timer(now, self.sender.rtt().1);
             if self.keeper.is_some() {
                 self.on_keepalive_timer(now);
             }
-            if self.sender.patience.failed {
+            if self.sender.now().is_some_and(|sender| sender.patience.failed) {
                 self.state = State::Failed;
             }
         }
@@ -222,7 +230,8 @@ impl Connection {
     pub fn next_deadline(&self) -> Time {
         match self.state {
             State::Established => {
-                let at = self.sender.deadline().min(self.receiver.deadline());
+                let sending = self.sender.now().map_or(Time::NEVER, Sender::deadline);
+                let at = sending.min(self.receiver.deadline());
                 self.keeper.as_ref().map_or(at, |k| at.min(k.at))
             }
             State::SynSent | State::SynReceived => self.syn_deadline,
@@ -250,7 +259,7 @@ impl Connection {
     /// many they are.
     #[inline]
     pub fn complete_packet(&mut self, now: Time, packet: &mut Segment) -> u16 {
-        match self.sender.continues() {
+        match self.continues() {
             false => 0,
             true => self.append_segments(now, packet),
         }
@@ -259,7 +268,7 @@ impl Connection {
     #[cold]
     fn append_segments(&mut self, now: Time, packet: &mut Segment) -> u16 {
         let mut more = 0;
-        while !self.cuts && self.sender.continues() {
+        while !self.cuts && self.continues() {
             let Some(next) = self.poll_transmit(now) else { break };
             debug_assert_eq!(
                 next.seq,
@@ -279,7 +288,7 @@ impl Connection {
         if self.state != State::Established {
             return self.poll_slow(now, seg);
         }
-        if (self.ack_first | self.sender.ecn.accurate) && self.before_data(now, seg) {
+        if (self.ack_first | self.sender.hears_accurately()) && self.before_data(now, seg) {
             return true;
         }
         if let Some(data) = self.sender.poll(now) {
@@ -298,7 +307,7 @@ impl Connection {
     /// Room for the option of accurate ECN, and the ACK of the SYN-ACK, if it is due.
     #[cold]
     fn before_data(&mut self, now: Time, seg: &mut Segment) -> bool {
-        if self.sender.ecn.accurate {
+        if self.sender.hears_accurately() {
             self.fit_payload(now);
         }
         let first = std::mem::take(&mut self.ack_first);
@@ -311,21 +320,21 @@ impl Connection {
     /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told of
     /// data that is sent from buffers.
     pub fn continues(&self) -> bool {
-        self.sender.continues()
+        self.sender.now().is_some_and(Sender::continues)
     }
 
     /// A segment without data.
     fn bare(&self, flags: Flags) -> Leaving {
-        Leaving { seq: self.sender.snd_nxt, len: 0, seg_no: 0, rexmit: 0, flags }
+        Leaving { seq: self.sender.standing().1, len: 0, seg_no: 0, rexmit: 0, flags }
     }
 
     /// The whole header of what leaves.
     #[inline(always)]
     fn write_header(&mut self, now: Time, leaving: Leaving, seg: &mut Segment) {
         let Leaving { seq, len, seg_no, rexmit, flags } = leaving;
-        let ts_val = if self.has_ts { self.sender.ts(now) } else { 0 };
+        let ts_val = if self.has_ts { self.config.timestamp(now) } else { 0 };
         *seg = Segment { seq, len, seg_no, rexmit, flags, ts_val, has_ts: self.has_ts, ..Segment::default() };
-        match self.sender.ecn.accurate {
+        match self.sender.hears_accurately() {
             true => self.stamp_accurately(now, seg),
             false => self.receiver.stamp(seg),
         }
@@ -333,7 +342,7 @@ impl Connection {
 
     #[inline]
     fn pure_ack(&mut self, now: Time, seg: &mut Segment) {
-        self.sender.stats.acks_sent += 1;
+        self.sender.stats_mut().acks_sent += 1;
         self.write_header(now, self.bare(Flags::ACK), seg);
         if self.sender.fin_acked() && self.receiver.fin_received() {
             self.state = State::Done;

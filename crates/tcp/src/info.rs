@@ -5,6 +5,7 @@ use ackclock_core::{Span, Time};
 
 use crate::connection::{Connection, State};
 use crate::ledger::Ledger;
+use crate::sender::Sender;
 
 /// Running sums of one endpoint, as a sender unless said otherwise.
 #[derive(Clone, Debug, Default)]
@@ -149,7 +150,10 @@ mod tcp_state {
 impl Connection {
     /// Snapshot.
     pub fn info(&self) -> Info {
-        let s = &self.sender;
+        self.sender.ask(|sender| self.info_of(sender))
+    }
+
+    fn info_of(&self, s: &Sender) -> Info {
         let (ato, rcv_rtt, rcv_space) = self.receiver.pace();
         Info {
             state: self.state,
@@ -188,7 +192,7 @@ impl Connection {
 
     /// What limited the sender so far, where it sends from buffers; zero otherwise.
     pub fn times(&self, now: Time) -> Times {
-        let (busy, rwnd_limited, sndbuf_limited) = self.sender.limits(now);
+        let (busy, rwnd_limited, sndbuf_limited) = self.sender.ask(|sender| sender.limits(now));
         Times { busy, rwnd_limited, sndbuf_limited }
     }
 
@@ -206,7 +210,7 @@ impl Connection {
             State::SynReceived => return SYN_RECV,
             State::Established | State::Done => {}
         }
-        let (closed, acked) = (self.sender.stream.is_closed(), self.sender.fin_acked());
+        let (closed, acked) = (self.is_closing(), self.sender.fin_acked());
         match (closed, self.receiver.fin_received()) {
             (false, false) => ESTABLISHED,
             (false, true) => CLOSE_WAIT,

@@ -4,7 +4,7 @@
 use ackclock_core::{Span, Time};
 
 use crate::connection::{Connection, State};
-use crate::sender::Leaving;
+use crate::sender::{Leaving, Sender};
 
 /// Settings of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ impl Connection {
 
     /// The timer may be due: probe, wait on, or give up with an RST.
     pub(crate) fn on_keepalive_timer(&mut self, now: Time) {
-        let busy = !self.sender.is_idle();
+        let busy = !self.sender.ask(Sender::is_idle);
         let Some(k) = &mut self.keeper else { return };
         if now < k.at {
             return;
@@ -78,6 +78,6 @@ impl Connection {
     pub(crate) fn keepalive_probe(&mut self, now: Time) -> Option<Leaving> {
         let k = self.keeper.as_mut()?;
         let due = std::mem::take(&mut k.due) && self.state == State::Established;
-        due.then(|| self.sender.bare_probe(now))
+        due.then(|| self.sender.awake().bare_probe(now))
     }
 }

@@ -9,7 +9,7 @@ impl Connection {
     ///
     /// If something differs.
     pub fn recount(&self) {
-        self.sender.board.recount(self.sender.has_sack());
+        self.sender.ask(|sender| sender.board.recount(sender.has_sack()));
         self.receiver.recount();
     }
 }

@@ -329,6 +329,24 @@ impl Sender {
         }
     }
 
+    /// The peer offers this window, while nothing was sent.
+    pub(crate) fn offered(&mut self, wnd: u32) {
+        self.take_window(wnd);
+    }
+
+    /// Nobody has set anything, written, or asked for a trace: the settings and the handshake say all of it.
+    pub(crate) fn is_untouched(&self) -> bool {
+        let parts =
+            self.queue.is_some() || self.mtu_search.is_some() || self.rates.is_some() || self.pacer.is_some();
+        let asked = self.trace.is_on() || self.trace.vars.is_some() || self.config.controller.needs().seed;
+        self.is_idle() && self.snd_nxt == 1 && !self.stream.is_closed() && !parts && !asked
+    }
+
+    /// Its flow, and whether it answered the SYN.
+    pub(crate) fn whose(&self) -> (FlowId, bool) {
+        self.trace.whose()
+    }
+
     /// Peer's window on its SYN.
     pub fn set_snd_wnd(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
@@ -340,7 +358,7 @@ impl Sender {
     /// Value of the timestamp clock: 1 ms, never zero.
     #[inline]
     pub fn ts(&self, now: Time) -> u32 {
-        ((now.0 + self.config.tick_phase) / 1_000_000) as u32 + 1
+        self.config.timestamp(now)
     }
 
     /// The clock that RTTs, RACK and controllers see: Linux counts whole microseconds (`tcp_mstamp`), so an RTT is the

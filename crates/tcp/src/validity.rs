@@ -49,7 +49,7 @@ impl Connection {
             }
             return false;
         }
-        v.max_window = v.max_window.max(self.sender.snd_wnd);
+        v.max_window = v.max_window.max(self.sender.window());
         let too_old = seg.ack < una.saturating_sub(v.max_window.min(una - 1));
         if seg.ack > nxt || too_old {
             if v.answers(now) {

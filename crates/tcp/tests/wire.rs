@@ -6,9 +6,9 @@ mod common;
 use ackclock_cc::controller::Recipe;
 use ackclock_cc::Rule;
 use ackclock_core::packet::Ecn;
-use ackclock_core::{Flags, Time};
-use ackclock_tcp::{Config, Connection, Detection};
-use common::wire::{lost_if, Wire, CLIENT};
+use ackclock_core::{Flags, Segment, Time};
+use ackclock_tcp::{Config, Connection, Detection, SendLimit};
+use common::wire::{lost_if, Wire, CLIENT, SERVER};
 use proptest::prelude::*;
 
 fn config(profile: &str, rule: &str, cc: &str) -> Config {
@@ -137,4 +137,37 @@ fn a_segment_never_exceeds_what_the_peer_offered_and_syns_carry_their_options() 
         }
     }
     assert_eq!(wire.ends[1].received(), 300_000);
+}
+
+/// Every segment that leaves either end, and what the server says of itself before and after it writes an answer.
+fn exchange(config: &Config, seed: u64, rests: bool) -> (Vec<(Time, usize, Segment)>, [String; 2]) {
+    let mut wire = Wire::random(config, seed, 0.03, 0.1, 0.03);
+    if rests {
+        wire.ends[SERVER].only_receives();
+    }
+    wire.connect();
+    wire.write(60);
+    wire.run_until(Time(150_000_000 + seed * 7_000_000));
+    let mut told = [format!("{:?}", wire.ends[SERVER].info()), String::new()];
+    wire.ends[SERVER].write(wire.now, 20 * 1448);
+    wire.drain(SERVER);
+    wire.run_until(Time(20_000_000_000));
+    told[1] = format!("{:?} {:?}", wire.ends[SERVER].info(), wire.ends[SERVER].stats());
+    (wire.log, told)
+}
+
+#[test]
+fn an_end_that_only_receives_answers_like_any_other_when_it_writes_after_all() {
+    for profile in PROFILES {
+        for cc in CONTROLLERS {
+            for seed in 0..12 {
+                let mut config = config(profile, "prr-ssrb", cc);
+                config.writer = (seed % 2 == 0).then_some(SendLimit { bytes: 87_040, most: 4 << 20 });
+                let (segments, told) = exchange(&config, seed, false);
+                assert!(segments.len() > 90);
+                let rested = exchange(&config, seed, true);
+                assert_eq!((segments, told), rested, "{profile} {cc} {seed}");
+            }
+        }
+    }
 }

@@ -20,6 +20,11 @@ impl OneWay {
     pub fn open(&mut self, cx: &mut Context) -> ConnId {
         let conn = cx.connect(SENDER, 0);
         self.conn = Some(conn);
+        cx.world.set_up(conn, RECEIVER, |transport| {
+            if let Some(tcp) = transport.tcp_mut() {
+                tcp.only_receives();
+            }
+        });
         conn
     }
 

@@ -4,45 +4,46 @@ use ackclock_core::{Span, Time};
 
 use super::{Connection, State};
 use crate::config::SendLimit;
+use crate::sender::Sender;
 
 impl Connection {
     /// The application hands over `bytes`, before or after the handshake.
     pub fn write(&mut self, now: Time, bytes: u64) {
-        self.sender.write(now, bytes);
+        self.sender.awake().write(now, bytes);
     }
     /// The application always has more.
     pub fn write_forever(&mut self, now: Time) {
-        self.sender.write(now, 1 << 62);
+        self.sender.awake().write(now, 1 << 62);
     }
     /// Nothing beyond what was sent so far.
     pub fn stop_writing(&mut self, _now: Time) {
-        self.sender.stop_writing();
+        self.sender.awake().stop_writing();
     }
     /// FIN after all written data.
     pub fn close(&mut self, _now: Time) {
         self.closed_last = self.receiver.fin_received();
         self.receiver.closing = true;
-        self.sender.close();
+        self.sender.awake().close();
     }
     /// As [`Connection::write`]; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
     pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
-        self.sender.write_marked(now, bytes, more, record);
+        self.sender.awake().write_marked(now, bytes, more, record);
     }
     /// Bytes of the last write that wait for room in the send buffer: a write that blocks returns when there are none.
     pub fn unwritten(&self) -> u64 {
-        self.sender.unwritten()
+        self.sender.ask(Sender::unwritten)
     }
     /// Do not wait for that room: the write returns without them.
     pub fn stop_waiting(&mut self) {
-        self.sender.stop_waiting();
+        self.sender.awake().stop_waiting();
     }
     /// SO_SNDBUF: the send buffer takes this much, in Linux's accounting.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
-        self.sender.set_send_buffer(limit);
+        self.sender.awake().set_send_buffer(limit);
     }
     /// What the send buffer may take now, bytes; none: anything.
     pub fn send_buffer(&self) -> Option<u64> {
-        self.sender.send_buffer()
+        self.sender.ask(Sender::send_buffer)
     }
     /// SO_RCVBUF: the receive buffer takes this much memory, and does not grow.
     pub fn set_receive_buffer(&mut self, memory: u64) {
@@ -50,7 +51,7 @@ impl Connection {
     }
     /// TCP_NOTSENT_LOWAT: bytes that may wait unsent before a write blocks.
     pub fn set_notsent_lowat(&mut self, bytes: u64) {
-        self.sender.set_notsent_lowat(bytes);
+        self.sender.awake().set_notsent_lowat(bytes);
     }
     /// The application takes up to `bytes` of what arrived in order; how many it got.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
@@ -65,44 +66,44 @@ impl Connection {
     pub fn on_too_big(&mut self, now: Time, seq: u64, mss: u32) {
         let (una, nxt) = self.sending();
         if self.state == State::Established && (una..=nxt).contains(&seq) {
-            self.sender.shrink_segments(now, mss.saturating_sub(12 * self.has_ts as u32));
+            self.sender.awake().shrink_segments(now, mss.saturating_sub(12 * self.has_ts as u32));
         }
     }
     /// TCP_USER_TIMEOUT; zero: none.
     pub fn set_user_timeout(&mut self, timeout: Span) {
-        self.sender.set_user_timeout(timeout);
+        self.sender.awake().set_user_timeout(timeout);
     }
     /// The application closed the socket: what is left to send is given up sooner.
     pub fn orphan(&mut self) {
-        self.sender.set_orphan();
+        self.sender.awake().set_orphan();
     }
     /// The device refuses every packet, and says so (or takes them again).
     pub fn set_refused(&mut self, refused: bool) {
-        self.sender.set_refused(refused);
+        self.sender.awake().set_refused(refused);
     }
     /// TCP_NODELAY.
     pub fn set_nodelay(&mut self, on: bool) {
-        self.sender.set_nodelay(on);
+        self.sender.awake().set_nodelay(on);
     }
     /// TCP_CORK. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
     pub fn set_cork(&mut self, on: bool, push: bool) {
-        self.sender.set_cork(on, push);
+        self.sender.awake().set_cork(on, push);
     }
     /// How often a writer that found no room was told that there is some.
     pub fn wakes(&self) -> u64 {
-        self.sender.wakes()
+        self.sender.ask(Sender::wakes)
     }
     /// A third of the send buffer is free.
     pub fn has_room(&self) -> bool {
-        self.sender.has_room()
+        self.sender.ask(Sender::has_room)
     }
     /// What was written to be followed by more (MSG_MORE) waits no longer: there is no more.
     pub fn push_written(&mut self) {
-        self.sender.push_written();
+        self.sender.awake().push_written();
     }
     /// SO_MAX_PACING_RATE, bytes/s; `u64::MAX` = no limit. A limit turns pacing on.
     pub fn set_max_pacing_rate(&mut self, most: u64) {
-        self.sender.set_max_pacing_rate(most);
+        self.sender.awake().set_max_pacing_rate(most);
     }
     /// Packets that arrive hold several segments of this size (GRO); the greatest one otherwise.
     pub fn set_segment_limit(&mut self, bytes: u32) {

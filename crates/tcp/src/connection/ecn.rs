@@ -52,7 +52,7 @@ impl Connection {
         match self.ecn {
             Mode::Off => Ecn::NotEct,
             Mode::Classic => {
-                let marks = self.sender.ecn.on
+                let marks = self.sender.now().is_some_and(|sender| sender.ecn.on)
                     && seg.len > 0
                     && (seg.rexmit == 0 || self.config.controller.needs().exact_ecn);
                 if marks {
@@ -105,7 +105,7 @@ impl Connection {
         if self.ecn == Mode::Accurate {
             self.marks.heard = ecn;
             self.marks.fails_in |= seg.flags.ace() == 0;
-            self.marks.fails_out |= self.sender.stats.syn_retransmissions > 0;
+            self.marks.fails_out |= self.sender.stats().syn_retransmissions > 0;
         }
     }
 
@@ -147,7 +147,7 @@ impl Connection {
         }
         self.marks.heard = ecn;
         self.receiver.count_marks(&self.config, Ecn::NotEct, 0);
-        self.sender.hear_accurately(&seg.accecn);
+        self.sender.awake().hear_accurately(&seg.accecn);
         self.receiver.reflect(ecn, if seg.accecn.is_some() { 2 } else { 0 });
         // Linux looks at our SYN's mark only where the SYN-ACK arrived CE
         let looks = ecn == Ecn::Ce || self.config.delayed_ack != DelayedAck::Linux;
@@ -162,17 +162,17 @@ impl Connection {
             return;
         }
         self.receiver.count_marks(&self.config, self.marks.heard, 1);
-        self.sender.hear_accurately(&seg.accecn);
+        self.sender.awake().hear_accurately(&seg.accecn);
         match seg.flags.ace() {
             0b000 if seg.sack.is_empty() => {
                 self.marks.fails_in = true;
-                self.sender.distrust_option();
+                self.sender.awake().distrust_option();
             }
             0b000 | 0b001 | 0b101 | 0b111 => {}
             ace => {
                 let plain = seg.seq_len() == 0 && seg.sack.is_empty();
                 if plain && self.is_plausible(ace) && handshake_mark(ace) == Ecn::Ce {
-                    self.sender.count_marked_synack();
+                    self.sender.awake().count_marked_synack();
                 }
             }
         }
@@ -183,7 +183,7 @@ impl Connection {
     pub(super) fn on_late_syn_marks(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn == Mode::Accurate {
             self.marks.heard = ecn;
-            self.sender.see_option(&seg.accecn);
+            self.sender.awake().see_option(&seg.accecn);
             self.receiver.reflect(ecn, seg.accecn.is_some() as u8);
         }
     }
@@ -198,18 +198,18 @@ impl Connection {
     pub(super) fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn == Mode::Accurate {
             let newer = self.has_ts && seg.has_ts && self.receiver.is_newer_stamp(seg);
-            self.sender.await_marks(newer);
+            self.sender.awake().await_marks(newer);
             self.receiver.on_accurate_marks(ecn, seg);
             return;
         }
-        self.sender.ecn.echo = seg.flags.has(Flags::ECE);
+        self.sender.awake().ecn.echo = seg.flags.has(Flags::ECE);
         self.receiver.on_marks(ecn == Ecn::Ce && seg.len > 0, seg.flags.has(Flags::CWR), seg.seq_len() > 0);
     }
 
     /// With the option a segment has less room for data.
     pub(super) fn fit_payload(&mut self, now: Time) {
-        let room = self.receiver.option_room(now, self.sender.rtt.srtt(), self.sender.saw_option());
-        self.sender.make_option_room(room);
+        let room = self.receiver.option_room(now, self.sender.rtt().0, self.sender.awake().saw_option());
+        self.sender.awake().make_option_room(room);
     }
 
     /// The header of a segment with ACE and option.
@@ -222,8 +222,8 @@ impl Connection {
         if over && self.config.delayed_ack == DelayedAck::Linux {
             return;
         }
-        let agreed = self.sender.saw_option();
-        self.receiver.stamp_marks(now, self.sender.rtt.srtt(), agreed, reports, seg);
+        let agreed = self.sender.awake().saw_option();
+        self.receiver.stamp_marks(now, self.sender.rtt().0, agreed, reports, seg);
     }
 
     /// Whether what the peer says of our SYN's mark can have happened on the way: a mark does not appear where there was

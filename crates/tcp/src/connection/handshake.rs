@@ -4,6 +4,7 @@ use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, Segment, Span, Time};
 
 use super::ecn::Mode;
+use super::sending::Established;
 use super::{Connection, State};
 use crate::sender::Leaving;
 
@@ -87,7 +88,7 @@ impl Connection {
         self.sack &= seg.syn.sack_permitted;
         self.receiver.negotiated(seg.syn.sack_permitted, seg.has_ts);
         self.receiver.ts_recent = seg.ts_val;
-        self.sender.set_snd_wnd(seg.wnd);
+        self.sender.awake().set_snd_wnd(seg.wnd);
     }
 
     fn establish(&mut self, now: Time, seg: &Segment) {
@@ -100,19 +101,23 @@ impl Connection {
         self.syn_due = false;
         let mut rtt = (self.syn_tries <= 1).then(|| now - self.syn_sent_at);
         if rtt.is_none() && self.has_ts && seg.ts_ecr > 0 {
-            let ms = self.sender.ts(now).saturating_sub(seg.ts_ecr) as u64;
+            let ms = self.config.timestamp(now).saturating_sub(seg.ts_ecr) as u64;
             rtt = Some(Span::from_ms(ms.max(1)));
         }
-        if self.syn_timeouts > 1 {
-            self.sender.start_from_one();
+        let from_one = self.syn_timeouts > 1;
+        let sender = self.sender.awake();
+        if from_one {
+            sender.start_from_one();
         }
-        self.sender.agree_on_ecn(self.ecn != Mode::Off);
+        sender.agree_on_ecn(self.ecn != Mode::Off);
         // Options that were not agreed on leave their room to the payload.
         let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
         let options = 12 * self.has_ts as u32;
         let own = own.min(self.config.path_mss.saturating_sub(options));
         let smss = own.min(self.peer_mss.saturating_sub(options)).max(1);
-        self.sender.established(now, seg.wnd, self.sack, (smss, options), rtt);
+        sender.established(now, seg.wnd, self.sack, (smss, options), rtt);
+        let room = (smss, options);
+        self.rest(from_one, Established { at: now, wnd: seg.wnd, sack: self.sack, room, rtt });
     }
 
     pub(super) fn arm_syn(&mut self, now: Time) {
@@ -143,7 +148,7 @@ impl Connection {
         self.syn_due = false;
         let again = std::mem::take(&mut self.syn_again);
         if again {
-            self.sender.stats.syn_retransmissions += 1;
+            self.sender.stats_mut().syn_retransmissions += 1;
             // Whoever drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
             if self.ecn == Mode::Classic && self.state == State::SynSent {
                 self.ecn = Mode::Off;

@@ -5,7 +5,7 @@ use ackclock_core::{Span, Time};
 
 use super::{Connection, State};
 use crate::info::Stats;
-use crate::sender::VarsTrace;
+use crate::sender::{Sender, VarsTrace};
 
 /// Where accurate ECN was agreed on: packets and payload bytes with marks, in the manner of TCP_INFO.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +23,7 @@ pub struct AccurateMarks {
 impl Connection {
     /// What accurate ECN counts, if it was agreed on.
     pub fn accurate_marks(&self) -> Option<AccurateMarks> {
-        let (out, back) = (self.sender.feedback.as_ref()?, self.receiver.accurate.as_ref()?);
+        let (out, back) = (self.sender.now()?.feedback.as_ref()?, self.receiver.accurate.as_ref()?);
         Some(AccurateMarks {
             delivered_ce: out.ce,
             received_ce: back.ce,
@@ -55,16 +55,16 @@ impl Connection {
     }
     /// The application has closed this end.
     pub fn is_closing(&self) -> bool {
-        self.sender.stream.is_closed()
+        self.sender.now().is_some_and(|sender| sender.stream.is_closed())
     }
     /// Payload bytes that the application wrote so far.
     pub fn written(&self) -> u64 {
-        self.sender.written()
+        self.sender.now().map_or(0, Sender::written)
     }
     /// Payload bytes of ours cumulatively acknowledged.
     #[inline]
     pub fn acked(&self) -> u64 {
-        self.sender.acked()
+        self.sender.now().map_or(0, Sender::acked)
     }
     /// May be dropped: closed on both sides, or failed.
     pub fn is_done(&self) -> bool {
@@ -77,7 +77,7 @@ impl Connection {
 
     /// Running sums.
     pub fn stats(&self) -> &Stats {
-        &self.sender.stats
+        self.sender.stats()
     }
 
     /// Where the receiving half stands: next offset expected, bound of the window offered, size of the peer's segments.
@@ -87,35 +87,39 @@ impl Connection {
 
     /// Where the sending half stands: first offset not acknowledged, next one to send.
     pub fn sending(&self) -> (u64, u64) {
-        (self.sender.snd_una, self.sender.snd_nxt)
+        self.sender.standing()
     }
 
     /// Switch the per-ACK trace on or off.
     pub fn set_trace(&mut self, on: bool) {
-        self.sender.trace.set(on);
+        if on || self.sender.now().is_some() {
+            self.sender.awake().trace.set(on);
+        }
     }
     /// Write the controller's variables down, at most one row in `interval`.
     pub fn trace_controller(&mut self, interval: Span) {
-        self.sender.trace_vars(interval);
+        self.sender.awake().trace_vars(interval);
     }
     /// Take the trace of the controller's variables.
     pub fn take_controller_trace(&mut self) -> Option<Box<VarsTrace>> {
-        self.sender.trace.vars.take()
+        self.sender.now_mut()?.trace.vars.take()
     }
     /// The seed of the controller's random numbers.
     pub fn seed_controller(&mut self, seed: u64) {
-        self.sender.seed(seed);
+        self.sender.awake().seed(seed);
     }
     /// Drain the trace.
     pub fn take_records(&mut self) -> Vec<Record> {
-        self.sender.trace.take_records()
+        self.sender.now_mut().map(|sender| sender.trace.take_records()).unwrap_or_default()
     }
     /// Drain the finished episodes of recovery.
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
-        self.sender.trace.take_recoveries()
+        self.sender.now_mut().map(|sender| sender.trace.take_recoveries()).unwrap_or_default()
     }
     /// The run ends: an episode of recovery under way gets its line too.
     pub fn finish(&mut self, now: Time) {
-        self.sender.finish(now);
+        if let Some(sender) = self.sender.now_mut() {
+            sender.finish(now);
+        }
     }
 }

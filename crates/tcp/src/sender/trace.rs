@@ -30,6 +30,11 @@ impl Trace {
         Trace { flow, responder, records: None, vars: None, recoveries: Vec::new(), episode: None, burst: 0 }
     }
 
+    /// Of which flow, and which end.
+    pub(super) fn whose(&self) -> (FlowId, bool) {
+        (self.flow, self.responder)
+    }
+
     /// Whether lines are written.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
@@ -162,6 +167,9 @@ impl Sender {
         e.cwnd_after_exit = self.window.cwnd;
         e.pipe_exit = self.board.pipe();
         e.cause = cause;
+        if self.trace.recoveries.is_empty() {
+            self.trace.recoveries.reserve_exact(1); // of many flows most have one, where a vector makes room for four
+        }
         self.trace.recoveries.push(*e);
         if self.trace.is_on() {
             self.record(now, Event::Exit, self.snd_una, 0, 0);

@@ -60,6 +60,8 @@ pub struct Wire {
     pub marks: Box<dyn FnMut(usize, Ecn) -> Ecn>,
     sent: [u64; 2],
     inserted: u64,
+    /// All that left: when, from which end, what.
+    pub log: Vec<(Time, usize, Segment)>,
 }
 
 impl Wire {
@@ -76,6 +78,7 @@ impl Wire {
             marks: Box::new(|_, left| left),
             sent: [0; 2],
             inserted: 0,
+            log: Vec::new(),
         }
     }
 
@@ -103,6 +106,7 @@ impl Wire {
         while let Some(seg) = self.ends[end].poll_transmit(self.now) {
             let copies = (self.fate)(&Leaving { from: end, index: self.sent[end], seg, now: self.now });
             self.sent[end] += 1;
+            self.log.push((self.now, end, seg));
             for late in copies {
                 let gap = if seg.len > 0 { self.gap } else { Span::ZERO };
                 self.busy[end] = self.busy[end].max(self.now) + gap;
