@@ -13,7 +13,7 @@ import typer
 from ackclock._files import reason
 from ackclock.cli import _terminal
 from ackclock.cli._workers import Workers
-from ackclock.errors import InputError, ScenarioError, UnavailableError
+from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
 
 if TYPE_CHECKING:
     from ackclock.sweep import Precision, Results, Status, Sweep
@@ -329,9 +329,14 @@ def duration(seconds: float) -> str:
 def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
     """Ctrl-C once: keep what is done and end; twice: end. What is to be kept may take longer than a run."""
     ended: list[T] = []
+    said: list[AckclockError] = []
 
     def call() -> None:
-        ended.append(work())
+        try:
+            ended.append(work())
+        except AckclockError as error:
+            said.append(error)
+            raise
 
     try:
         _terminal.interruptible(call)
@@ -341,6 +346,8 @@ def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
             _terminal.warn("ackclock: stopping; what is done is kept (Ctrl-C again: at once)")
             _terminal.wait()
         if not ended:
+            for error in said:
+                _terminal.warn(f"ackclock: {error}")
             raise
     return ended[0]
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ackclock.scenario import Scenario
+    from ackclock.sweep import Cell as _SweepCell
     from ackclock.sweep import Executor, Status, Store
 
 NAME = "evaluate"
@@ -228,15 +229,20 @@ def _maker(
     progress: Callable[[Status], None] | None,
     stop: threading.Event | None,
 ) -> Iterator[Callable[[Sequence[_Entry]], _Made]]:
-    """Who makes runs: the simulator, which keeps them in the folder's store, or the kernel."""
+    """Who makes runs, the simulator or the kernel; either keeps them in a store of the folder."""
     from ackclock.sweep import Store
 
-    if plan.backend == "linux":
-        runs = kernel.Runs(executor.slots, KEPT, stop=stop, progress=progress)
-        yield lambda entries: _with_victims(entries, runs.of([(e.scenario, e.seeds) for e in entries]))
+    if plan.backend == "sim":
+        with Store(folder / "store", write=True) as store:
+            yield lambda entries: _made(store, entries, executor, progress, stop)
         return
-    with Store(folder / "store", write=True) as store:
-        yield lambda entries: _made(store, entries, executor, progress, stop)
+    made_by = kernel.identity()
+    ours = kernel.executor(executor.slots)
+    try:
+        with Store(folder / "store-linux", write=True) as store:
+            yield lambda entries: _made(store, entries, ours, progress, stop, made_by=made_by)
+    finally:
+        ours.close()
 
 
 def _with_victims(entries: Sequence[_Entry], tables: Sequence[Tables]) -> _Made:
@@ -308,21 +314,26 @@ def _made(
     executor: Executor,
     progress: Callable[[Status], None] | None,
     stop: threading.Event | None,
+    *,
+    made_by: str | None = None,
 ) -> _Made:
-    """Runs of every entry, made or found. Rows that look at the same scenario share its runs."""
+    """Runs of every entry, made or found. Rows that look at the same scenario share its runs.
+
+    The kernel's are made again if they failed: what ends them may be the machine.
+    """
     from ackclock._results import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
 
     recipe = Recipe(metrics=(), tables=KEPT)
     cells = [Cell(scenario=e.scenario, keys={}, seeds=e.seeds) for e in entries]
-    campaign = Campaign(store, cells, recipe, name=NAME, anew=False)
+    campaign = Campaign(store, cells, recipe, name=NAME, anew=False, engine=made_by, retry=made_by is not None)
     status = campaign.run(executor, progress=progress, stop=stop)
     if not status.finished:
         raise UnavailableError(
             f"stopped after {status.done:,} of {status.total:,} runs; the same command goes on from there"
         )
     if status.failed:
-        raise RunsFailedError(f"{status.failed} runs failed: {store.failures(NAME, 1)[0][2]}")
+        raise RunsFailedError(_why(store, entries, cells, status.failed))
     store.compact(recipe.text)
     runs = campaign.by_cell("runs")
     tables: dict[str, list[pl.DataFrame]] = {name: campaign.by_cell(name) for name, _ in KEPT}
@@ -333,6 +344,18 @@ def _made(
         digests = dict(zip(runs[i]["seed"].to_list(), runs[i]["digest"].to_list(), strict=True))
         found.append(Tables(frames, digests))
     return _with_victims(entries, found)
+
+
+def _why(store: Store, entries: Sequence[_Entry], cells: Sequence[_SweepCell], count: int) -> str:
+    """Where the first of these runs failed, and how. The store also knows those of former forms of the controller."""
+    why = {(scenario, seed): text for scenario, seed, text in store.failures(NAME, 1_000_000)}
+    for entry, cell in zip(entries, cells, strict=True):
+        for seed in entry.seeds:
+            if (cell.hash, seed) in why:
+                which = f"row {entry.row.id}, {entry.cell.words}, seed {seed}"
+                some = "1 run" if count == 1 else f"{count:,} runs"
+                return f"{some} failed, the first in {which}: {why[(cell.hash, seed)]}"
+    return f"{count:,} runs failed"
 
 
 def values(tables: Tables, cell: Cell, row: Row) -> dict[str, Values]:

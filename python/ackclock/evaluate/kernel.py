@@ -1,27 +1,29 @@
 """An evaluation on the real kernel: rows as far as it can carry them out, and their runs.
 
-The network is the simulator's (`--network relay`), so both arms of a cell meet the same links and the same losses. Runs are not kept:
-a command that is stopped begins anew.
+The network is the simulator's (`--network relay`), so both arms of a cell meet the same links and the same losses. Runs are kept as the
+simulator's are, under the kernel's identity in place of the engine's.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+import os
+import queue
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ackclock import linux
-from ackclock.errors import ScenarioError, UnavailableError
-from ackclock.evaluate.situation import Arm, Row, Scale, Tables, filled, without
+from ackclock.errors import ScenarioError
+from ackclock.evaluate.situation import Arm, Row, Scale, filled, without
+from ackclock.linux._run import identity, play
 from ackclock.scenario import Scenario
 
 if TYPE_CHECKING:
-    import polars as pl
+    from ackclock._columns import Columns
+    from ackclock.sweep import Threads
+    from ackclock.sweep.task import Done, Task
 
-    from ackclock.sweep import Status
-
-__all__ = ["Runs", "carried_out", "facts", "has"]
+__all__ = ["carried_out", "executor", "facts", "has", "identity"]
 
 LONGEST = 120
 """Letters of a reason."""
@@ -52,86 +54,55 @@ def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: b
     return found
 
 
-class Runs:
-    """Runs on the kernel, each made once.
+def executor(jobs: int) -> Threads:
+    """Threads that each watch over one kernel, on a CPU of its own."""
+    from ackclock.sweep import Threads
 
-    Parameters
-    ----------
-    jobs
-        At a time, at most one per CPU.
-    tables
-        Table -> columns that are kept of each run; None: all.
-    stop
-        Ends the work early.
-    progress
-        Called after each run.
-    """
+    available = sorted(os.sched_getaffinity(0))
+    cpus: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for cpu in available:
+        cpus.put(cpu)
 
-    def __init__(
-        self,
-        jobs: int,
-        tables: Sequence[tuple[str, Sequence[str] | None]],
-        *,
-        stop: threading.Event | None = None,
-        progress: Callable[[Status], None] | None = None,
-    ) -> None:
-        self.jobs = jobs
-        self.tables = tables
-        self.stop = stop
-        self.progress = progress
-        self._made: dict[str, tuple[dict[str, pl.DataFrame], dict[int, str]]] = {}
-        self._done = 0
+    def work(task: Task) -> Done:
+        cpu = cpus.get()
+        try:
+            return _first(task, cpu)
+        finally:
+            cpus.put(cpu)
 
-    def of(self, asked: Sequence[tuple[Scenario, Sequence[int]]]) -> list[Tables]:
-        """What the runs of these scenarios left, in order.
+    return Threads(max(1, min(jobs, len(available))), work=work)
 
-        Raises
-        ------
-        UnavailableError
-            If it was stopped early, or the guest fails.
-        """
-        from ackclock.sweep import Status
 
-        total = self._done + len(self._missing(asked))
-        texts = [scenario.to_engine_json() for scenario, _ in asked]
-        for text, (scenario, seeds) in zip(texts, asked, strict=True):
-            frames, digests = self._made.setdefault(text, ({}, {}))
-            missing = [seed for seed in seeds if seed not in digests]
-            for i in range(0, len(missing), self.jobs):
-                if self.stop is not None and self.stop.is_set():
-                    raise UnavailableError(f"stopped after {self._done:,} of {total:,} runs, which are lost")
-                self._run(scenario, missing[i : i + self.jobs], frames, digests)
-                if self.progress is not None:
-                    self.progress(Status(total=total, done=self._done))
-        return [
-            Tables(
-                {name: frame.filter(frame["seed"].is_in(list(seeds))) for name, frame in self._made[text][0].items()},
-                {seed: self._made[text][1][seed] for seed in seeds},
-            )
-            for text, (_, seeds) in zip(texts, asked, strict=True)
-        ]
+def _first(task: Task, cpu: int) -> Done:
+    """Make the first run of a task: a run takes seconds, and the others are handed out again."""
+    from ackclock.sweep.task import Done
 
-    def _missing(self, asked: Sequence[tuple[Scenario, Sequence[int]]]) -> set[tuple[str, int]]:
-        return {
-            (text, seed)
-            for scenario, seeds in asked
-            for text in [scenario.to_engine_json()]
-            for seed in seeds
-            if seed not in self._made.get(text, ({}, {}))[1]
-        }
+    place, seed = task.runs[0]
+    outcome = play(task.texts[place], seed, network="relay", cpu=cpu)
+    tables = {name: _kept(outcome.tables[name], columns) for name, columns in task.tables}
+    return Done(digests=[outcome.digest], errors=[None], metrics={}, tables=tables, cpu_s=outcome.wall_s)
 
-    def _run(
-        self, scenario: Scenario, seeds: Sequence[int], frames: dict[str, pl.DataFrame], digests: dict[int, str]
-    ) -> None:
-        import polars as pl
 
-        batch = linux.run_batch(scenario, seeds, jobs=self.jobs, network="relay")
-        digests.update(zip(batch.seeds, batch.digests, strict=True))
-        self._done += len(seeds)
-        for name, columns in self.tables:
-            frame: pl.DataFrame = getattr(batch, name)
-            kept = frame if columns is None else frame.select("seed", *columns)
-            frames[name] = pl.concat([frames[name], kept], how="vertical_relaxed") if name in frames else kept
+def _kept(table: Columns, columns: Sequence[str] | None) -> Columns:
+    """The columns wanted, in kinds that do not depend on what a run told: numbers are floats, but for those that name a flow."""
+    import numpy as np
+
+    from ackclock._columns import series
+
+    found: dict[str, tuple[str, object]] = {}
+    rows = 0
+    for name in columns or table:
+        kind, buffer = table[name]
+        rows = len(series(name, kind, buffer))
+        if kind not in ("str", "bool") and name not in NAMES:
+            numbers = series(name, kind, buffer).cast(float).fill_null(float("nan"))
+            kind, buffer = "f8", numbers.to_numpy().astype("<f8").tobytes()
+        found[name] = (kind, buffer)
+    return {"run": ("u4", np.zeros(rows, "<u4").tobytes()), **found}
+
+
+NAMES = ("flow", "group", "number")
+"""Columns that number things, and that the kernel always tells."""
 
 
 def facts() -> str:

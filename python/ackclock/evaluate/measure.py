@@ -264,10 +264,14 @@ def finished(flow: int = 0) -> Of:
 
 
 def of_flows(name: str) -> Of:
-    """Sum of a column of `flows`."""
+    """Sum of a column of `flows`; no number if a flow has none, because its part of the sum is not known."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
-        return {seed: float(rows[name].sum()) for seed, rows in t.rows("flows").items()}
+        found = {}
+        for seed, rows in t.rows("flows").items():
+            values = rows[name].cast(float).fill_nan(None)
+            found[seed] = math.nan if values.null_count() or not len(values) else float(values.sum())
+        return found
 
     return of
 

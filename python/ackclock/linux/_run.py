@@ -8,6 +8,7 @@ import platform
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ackclock.linux._guest import Columns, Outcome
 from ackclock.linux._translate import NETWORKS, NetworkKind
 from ackclock.scenario import CapturePoint, Scenario
 
-__all__ = ["a_cpu", "check", "run", "run_batch"]
+__all__ = ["a_cpu", "check", "identity", "play", "run", "run_batch"]
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
@@ -73,14 +74,55 @@ def run(
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
     job = _job(text, seed, network, kernel)
     place = None if pcap is None else Path(pcap)
-    outcome = _guest.play(job, seed, kernel=kernel, cpu=a_cpu(), wall_limit_s=_limit(wall_limit_s, job), capture=place)
+    outcome = play(text, seed, network=network, wall_limit_s=wall_limit_s, capture=place)
     return Run(
         scenario=scenario,
         seed=seed,
         digest=outcome.digest,
-        tables=_complete(outcome.tables),
+        tables=outcome.tables,
         provenance=_provenance(kernel, job, [seed], text),
     )
+
+
+def play(
+    text: str,
+    seed: int,
+    *,
+    network: NetworkKind = "auto",
+    cpu: int | None = None,
+    wall_limit_s: float | None = None,
+    capture: Path | None = None,
+) -> Outcome:
+    """Run a compiled scenario; tables as the engine would have handed them over.
+
+    Parameters
+    ----------
+    text
+        Of `Scenario.to_engine_json`.
+    cpu
+        CPU to stay on; None: any.
+    seed, network, wall_limit_s, capture
+        As for `run`.
+    """
+    kernel = _cache.installed()
+    job = _job(text, seed, network, kernel)
+    limit = _limit(wall_limit_s, job)
+    place = a_cpu() if cpu is None else cpu
+    outcome = _guest.play(job, seed, kernel=kernel, cpu=place, wall_limit_s=limit, capture=capture)
+    return replace(outcome, tables=_complete(outcome.tables))
+
+
+def identity() -> str:
+    """What runs are a function of, beside scenario and seed: release, and a hash of kernel, command line and guest program.
+
+    Raises
+    ------
+    UnavailableError
+        If one of them is not built.
+    """
+    kernel = _cache.installed()
+    about = [dict(kernel.about), _guest.command_line(kernel), _cache.guest_path().name]
+    return f"linux-{kernel.release}+{_cache.hash_of([json.dumps(about, sort_keys=True).encode()])}"
 
 
 def run_batch(
@@ -216,7 +258,9 @@ def _complete(tables: dict[str, Columns]) -> dict[str, Columns]:
     for table, wanted in _schema().items():
         told = tables.get(table, {})
         rows = _rows(told)
-        made = {name: told.get(name, ("f8", np.full(rows, np.nan).tobytes())) for name in wanted}
+        # a table without rows has the kinds of the simulator's
+        empty = {name: (kind, [] if kind == "str" else b"") for name, kind in wanted.items()} if not rows else {}
+        made = {name: told.get(name, empty.get(name, ("f8", np.full(rows, np.nan).tobytes()))) for name in wanted}
         out[table] = {**made, **{name: column for name, column in told.items() if name not in made}}
     return out
 

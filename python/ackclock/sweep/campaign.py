@@ -119,6 +119,8 @@ class Campaign:
         Bytes; cells that may need more fail.
     time_limit_s
         CPU seconds; a run that takes more fails.
+    engine
+        Identity of what makes the runs; None: this engine.
     """
 
     def __init__(
@@ -132,13 +134,14 @@ class Campaign:
         anew: bool = True,
         memory_limit: int = MEMORY_LIMIT,
         time_limit_s: float | None = None,
+        engine: str | None = None,
     ) -> None:
         self.store = store
         self.recipe = recipe
         self._cells = cells
         self._limit = memory_limit
         self._time_limit_s = time_limit_s
-        self._engine = engine_identity()
+        self._engine = engine or engine_identity()
         # Numbers and texts in lists, no object for each run: there may be millions.
         self._cell_of = [i for i, cell in enumerate(cells) for _ in cell.seeds]
         self._seeds = [seed for cell in cells for seed in cell.seeds]

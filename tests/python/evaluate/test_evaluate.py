@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import signal
 import subprocess
 import sys
 import threading
@@ -16,10 +18,10 @@ import pytest
 import ackclock
 from ackclock.cli import main
 from ackclock.errors import UnavailableError
-from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, figures, page, rows
+from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, figures, measure, page, rows
 from ackclock.evaluate.files import alarms, to_json
 from ackclock.evaluate.frame import LEAST_BUFFER, bdp_packets, buffer_packets, grid
-from ackclock.evaluate.situation import filled
+from ackclock.evaluate.situation import Tables, filled
 from ackclock.plot.style import styled
 from ackclock.scenario import Scenario
 from ackclock.sweep import Threads
@@ -185,6 +187,87 @@ def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert said in error
         assert len(error.strip().splitlines()) == 1
     assert not (tmp_path / "other").exists()
+
+
+LATE = """
+class Late:
+    '''Additive increase, which raises an error after a while: the test of conformance is over by then.'''
+    def __init__(self):
+        self.acks = 0
+
+    def on_ack(self, window, ack):
+        self.acks += 1
+        if self.acks > 20000:
+            raise ValueError("enough of this")
+        if ack.cwnd_limited:
+            window.cwnd += ack.acked if window.in_slow_start else ack.acked / window.cwnd
+
+    def on_congestion_event(self, window, in_flight):
+        return 0.5 * window.cwnd
+"""
+
+
+def test_a_run_that_fails_is_exit_code_4_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CUBIC's runs are kept, no report is written, and the same command with a mended class goes on."""
+    file = tmp_path / "late.py"
+    file.write_text(LATE)
+    out = tmp_path / "out"
+    argv = ["evaluate", f"{file}:Late", "--quick", "--rows", "12", "--jobs", "1", "--out", str(out)]
+    assert main(argv) == 4
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "runs failed, the first in row 12, 10 Mbit/s, 40 ms, 1 BDP, seed 1: " in error
+    assert "controller Late" in error
+    assert "enough of this" in error
+    assert [p.name for p in out.iterdir()] == ["store"]
+    file.write_text(LATE.replace("enough of this", "not again"))
+    assert main(argv) == 4
+    assert "not again" in capsys.readouterr().err
+    file.write_text(LATE.replace("20000", "10**9"))
+    assert main(argv) in (0, 1)
+    assert (out / "report.html").exists()
+
+
+def test_what_this_machine_cannot_do_is_exit_code_3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    argv = ["evaluate", "kernel:lp", "--backend", "linux", "--quick", "--out", str(tmp_path / "out")]
+    assert main(argv) == 3
+    assert "ackclock linux build" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_stopped_is_exit_code_130_and_says_that_it_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ackclock", "evaluate", "reno", "--rows", "3", "--jobs", "1"]
+    with subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as stopped:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.rglob("*.parquet")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        stopped.send_signal(signal.SIGINT)
+        printed, said = stopped.communicate(timeout=60)
+    assert (stopped.returncode, printed) == (130, "")
+    assert "the same command goes on from there" in said.splitlines()[-1]
+
+
+def test_strict_is_exit_code_1_where_a_must_is_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["evaluate", "reno", "--quick", "--rows", "5", "--json", "--out", str(tmp_path / "out")]
+    assert main(argv) == 0
+    row = json.loads(capsys.readouterr().out)["rows"][0]
+    assert (row["level"], row["verdict"]) == ("MUST", "no difference shown")
+    assert main([*argv, "--strict"]) == 1
+
+
+def test_a_flow_without_a_measurement_is_no_zero() -> None:
+    """A sum over flows of which one has no number has none either; as zero it would pass for "no worse"."""
+    flows = pl.DataFrame({"seed": [1, 1, 2, 2, 3, 3], "dsacks": [4, 5, 4, None, None, None]})
+    tables = Tables({"flows": flows}, dict.fromkeys((1, 2, 3, 4), ""))
+    cell = rows()[0].cells[0]
+    counted = measure.of_flows("dsacks")(tables, cell)
+    assert counted.pop(1) == 9
+    assert sorted(counted) == [2, 3, 4]
+    assert all(math.isnan(v) for v in counted.values())
 
 
 def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:

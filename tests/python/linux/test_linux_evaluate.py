@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from ackclock import linux
-from ackclock.errors import InputError
+from ackclock.errors import InputError, UnavailableError
 from ackclock.evaluate import Arm, Plan, evaluate
 from ackclock.evaluate.files import to_json
-from ackclock.sweep import Threads
+from ackclock.sweep import Status, Threads
 
 
 def plan(controller: str, *rows: str) -> Plan:
@@ -35,6 +36,33 @@ def test_a_module_of_the_kernel_is_held_against_cubic_there(kernel: linux.Kernel
     assert cheats.verdict == "not tested"
     assert "flows.1.stack.ack_splits = 5 in the kernel" in cheats.reason
     assert to_json(found)["engine"]["backend"] == "linux"
+
+
+def test_stopped_and_continued_makes_only_what_is_missing(kernel: linux.Kernel, tmp_path: Path) -> None:
+    """The runs of the kernel are kept one by one, beside those of the simulator; the rest of them gives the same numbers."""
+    stop = threading.Event()
+    before: list[Status] = []
+    after: list[Status] = []
+
+    def first(status: Status) -> None:
+        before.append(status)
+        if status.done:
+            stop.set()
+
+    executor = Threads(1)
+    try:
+        with pytest.raises(UnavailableError, match=r"stopped after \d of 4 runs; the same command goes on"):
+            evaluate(plan("kernel:lp", "2"), tmp_path / "parts", executor, progress=first, stop=stop)
+        parts = evaluate(plan("kernel:lp", "2"), tmp_path / "parts", executor, progress=after.append)
+        again = evaluate(plan("kernel:lp", "2"), tmp_path / "parts", executor, progress=after.append)
+        whole = evaluate(plan("kernel:lp", "2"), tmp_path / "whole", executor)
+    finally:
+        executor.close()
+    assert 0 < before[-1].done < 4
+    assert after[0].found == before[-1].done
+    assert after[-1].found == 4
+    assert to_json(parts) == to_json(whole) == to_json(again)
+    assert not (tmp_path / "parts" / "store").exists()
 
 
 def test_what_the_kernel_cannot_carry_out_is_not_tested_and_says_why(kernel: linux.Kernel) -> None:
