@@ -157,7 +157,7 @@ def _module(file: str, digest: str) -> Any:
     name = f"_ackclock_own_{digest}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise InputError(f"{file}: found no module of Python; allowed: FILE.py:CLASS")
+        raise InputError(f"{file}: found no Python module; allowed: FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # so that its dataclasses and pickles find it
     try:

@@ -188,6 +188,11 @@ def test_missing_file(capsys):
     assert "FILE: found nothing; allowed: ackclock run" in refused(capsys, "run")
 
 
+def test_a_missing_option_goes_by_its_own_name(capsys):
+    assert "--out: found nothing; allowed: a value" in refused(capsys, "export", "x.toml", "--as", "tc")
+    assert "--as: found nothing; allowed: a value" in refused(capsys, "export", "x.toml", "--out", "x.sh")
+
+
 def test_unknown_command_and_study(capsys):
     assert 'command: found "rnu"; allowed: run, ' in refused(capsys, "rnu")
     assert "command: found nothing; allowed: list, show, run" in refused(capsys, "study")

@@ -69,7 +69,7 @@ Slurm = Annotated[
 Pbs = Annotated[int | None, typer.Option(parser=whole_number(1, 100_000), metavar="N", help="Workers: N jobs of PBS.")]
 Worker = Annotated[
     list[str] | None,
-    typer.Option("--worker", metavar="KEY=VALUE", help="Of each job: queue, cores, walltime, ... Repeatable."),
+    typer.Option("--worker", metavar="KEY=VALUE", help="Setting of each job: queue, cores, walltime, ... Repeatable."),
 ]
 Width = Annotated[
     str | None,
@@ -78,11 +78,11 @@ Width = Annotated[
 TimeLimit = Annotated[
     str | None,
     typer.Option(
-        metavar="DURATION", help="A run that takes more CPU time than this, e.g. 10min, has failed (key: time_limit)."
+        metavar="DURATION", help="Let a run fail that takes more CPU time than this, e.g. 10min (key: time_limit)."
     ),
 ]
 MostSeeds = Annotated[
-    int, typer.Option(parser=whole_number(2, 1_000_000), metavar="N", help="Where --until-width gives up.")
+    int, typer.Option(parser=whole_number(2, 1_000_000), metavar="N", help="Most seeds that --until-width uses.")
 ]
 Metric = Annotated[
     str,
@@ -184,12 +184,12 @@ def run(
         str | None,
         typer.Option(
             metavar="auto|qdisc|relay",
-            help="linux: play the network by the kernel's queueing disciplines or by the simulator's links.",
+            help="linux: the network consists of the kernel's queueing disciplines or of the simulator's links.",
         ),
     ] = None,
     wall_limit: Annotated[
         int | None,
-        typer.Option(parser=whole_number(1, 10**6), metavar="S", help="linux: end a guest that takes longer."),
+        typer.Option(parser=whole_number(1, 10**6), metavar="S", help="linux: stop a kernel that takes longer."),
     ] = None,
     report: Report = None,
     plot: Plots = None,
@@ -312,7 +312,7 @@ def study_run(
         str,
         typer.Option(
             metavar="sim|linux|both",
-            help="linux: run the kernel part of the study, on the real kernel and in the simulator; both: beside the study.",
+            help="linux: run the kernel part of the study, on the real kernel and in the simulator; both: also the study.",
         ),
     ] = "sim",
     readings: Annotated[
@@ -354,7 +354,7 @@ def study_run(
 
 @app.command("list")
 def list_names(json: Json = False) -> None:
-    """Name every controller, recovery rule, queue, loss model, profile, workload and topology."""
+    """List every controller, recovery rule, queue, loss model, profile, workload and topology."""
     from ackclock.cli import _tools
 
     _tools.names(as_json=json)
@@ -367,7 +367,7 @@ def tables(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what the tables of a run hold: every column with its type, its unit and what null stands for."""
+    """Describe the tables of a run: every column with its type, its unit and what null stands for."""
     from ackclock.cli import _tools
 
     _tools.tables(name, as_json=json)
@@ -416,7 +416,7 @@ def script(
         bool, typer.Option("--strict", help="Fail on packets that no expectation matched, also after the last one.")
     ] = False,
     backend: Annotated[
-        str, typer.Option(metavar="sim|linux|both", help="The simulator, the real Linux TCP, or one beside the other.")
+        str, typer.Option(metavar="sim|linux|both", help="The simulator, the real Linux TCP, or both, compared.")
     ] = "sim",
     json: Json = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show packets and printed text.")] = False,
@@ -562,7 +562,7 @@ def sweep_status(file: Target, out: Out = None, json: Json = False) -> None:
 @sweep.command("check")
 def sweep_check(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a sweep.")],
-    repair: Annotated[bool, typer.Option("--repair", help="Let runs be made again whose rows are lost.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Mark runs whose rows are lost to be made again.")] = False,
 ) -> int:
     """Compare every file of a store with what was written; exit code 1 if something is lost."""
     from ackclock.cli import _sweep
@@ -629,7 +629,7 @@ def compare(
     own_code: OwnCode = False,
     json: Json = False,
 ) -> None:
-    """Run two scenarios under the same seeds and print which is larger, by how much, or that no difference shows."""
+    """Run two scenarios under the same seeds. Print for each metric which has more and by how much, or that no difference shows."""
     from ackclock.cli import _sweep, _workers
 
     _sweep.compare(
@@ -694,9 +694,9 @@ def evaluate(
     worker: Worker = None,
     json: Json = False,
 ) -> int:
-    """Put a congestion controller into the situations of RFC 9743, against CUBIC in its place. Exit code 1 if it is worse in one.
+    """Run a congestion controller in the situations of RFC 9743, and again with CUBIC in its place. Exit code 1 if it is worse in one.
 
-    Your own class is executed. A folder that exists goes on where it was left.
+    Your own class is executed. In an existing folder only the missing runs are made.
     """
     from ackclock.cli import _evaluate, _workers
 

@@ -126,7 +126,7 @@ def _one_at_a_time(here: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UnavailableError(f"{here}: another `ackclock linux build` is at work there") from None
+            raise UnavailableError(f"{here}: another `ackclock linux build` is running there") from None
         yield
 
 

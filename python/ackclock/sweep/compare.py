@@ -104,7 +104,7 @@ class Compared:
             table.add_row(name, number(c.first.value), number(c.second.value), number(d.value), bounds, outcome)
         table.caption = (
             f"differences: {first} minus {second}, seed by seed; an interval for each metric alone. "
-            "No difference shown: one within the interval may be there."
+            "No difference shown: there may still be one within the interval."
         )
         if self.same:
             table.caption = f"All {self.seeds} seeds gave one and the same run of each: {SAME}."

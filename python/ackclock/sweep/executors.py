@@ -190,7 +190,7 @@ class Dask:
             else:
                 kept.append((number, done))
         if self._gone and not kept:
-            raise UnavailableError("the scheduler is gone; what is done is kept, the rest is pending")
+            raise UnavailableError("the scheduler is gone; finished runs are kept, the rest are pending")
         return kept
 
     def close(self) -> None:
