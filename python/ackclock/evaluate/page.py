@@ -89,11 +89,9 @@ def conclusion(evaluation: Evaluation) -> str:
     name = evaluation.plan.candidate.name
     tested = sum(n for v, n in counts.items() if v not in ("not tested", "not applicable"))
     worse = [r for r in evaluation.rows if r.verdict == "worse"]
-    said = (
-        f"{name} in CUBIC's place, by margins of ours: of {tested} situations tested it is worse in {counts['worse']}"
-    )
+    said = f"{name} in CUBIC's place, by our own margins: worse in {counts['worse']} of {tested} situations tested"
     said += f", no worse in {counts['no worse'] + counts['better']} (better in {counts['better']})"
-    said += f", and in {counts['no difference shown']} no difference is shown."
+    said += f", no difference shown in {counts['no difference shown']}."
     if worse:
         said += " Worse: " + "; ".join(f"{r.row.title.lower()} ({r.row.id})" for r in worse) + "."
     return said
@@ -126,7 +124,7 @@ def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Pag
         title=f"{plan.candidate.name} in the situations of RFC 9743",
         conclusion=conclusion(evaluation),
         summary=(
-            "RFC 9743 says in which situations a new congestion controller is to be looked at. It gives no thresholds, and is "
+            "RFC 9743 lists the situations in which a new congestion controller should be examined. It gives no thresholds, and is "
             "not a checklist. Here each situation is simulated twice, with the controller and with CUBIC in its place, under the "
             f"same seeds. Scale {plan.scale}: {seeds}.{quick}"
         ),
@@ -209,8 +207,8 @@ def _matrix(evaluation: Evaluation) -> report.Table:
         rows.append(tuple(cells))
     return report.Table(
         caption=(
-            "Each situation against CUBIC in the same place; then with its cells apart, by who else is on the path; then what "
-            "the same rule says of other controllers."
+            "The verdict on each situation, against CUBIC in the same place; then on its cells grouped by who else is on the path; "
+            "then the verdicts on other controllers by the same rule."
         ),
         header=(
             "row", "situation", "verdict",
@@ -228,10 +226,10 @@ def _with(row: RowVerdict, company: str) -> list[Judged]:
 def _legend() -> report.Prose:
     words = {
         "worse": "the interval of the difference lies beyond the margin",
-        "no difference shown": "it reaches across the margin; one as large may be there",
+        "no difference shown": "it contains the margin, so there may still be a difference as large",
         "no worse": "it lies within the margin, or on the good side",
-        "better": "no worse in anything, and in something by more than the margin",
-        "not tested": "an element is missing",
+        "better": "no worse in any measure, and better in one by more than the margin",
+        "not tested": "something that the test needs is missing",
         "not applicable": "not for this controller",
     }
     return report.items([f"{SYMBOLS[v]} {v}: {words[v]}." for v in VERDICTS])
@@ -282,7 +280,7 @@ def _reasons(evaluation: Evaluation) -> report.Table:
             )
         )
     return report.Table(
-        caption="What settles each verdict, and the cell in which the controller is worst by it. Differences: positive is worse.",
+        caption="The measure that decides each verdict, and the cell in which the controller is worst by it. Differences: positive is worse.",
         header=("row", "verdict", "because of", "candidate", "CUBIC", "difference, 95 %", "margin (ours)", "seeds", "worst cell"),
         rows=tuple(rows),
     )  # fmt: skip
@@ -329,7 +327,7 @@ def _not_tested(evaluation: Evaluation) -> report.Table:
         for r in evaluation.rows if r.verdict in ("not tested", "not applicable") or r.row.needs
     )  # fmt: skip
     return report.Table(
-        caption="Situations, or parts of them, that were not looked at, and what is missing.",
+        caption="Situations, or parts of them, that were not tested, and what is missing.",
         header=("row", "situation", "why"),
         rows=rows,
     )
@@ -346,7 +344,7 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
             )
             margins[(r.row.id, m.name)] = shown if m.judged else "reported only"
     table = report.Table(
-        caption="Margins. All are ours: what is less than this does not count as worse.",
+        caption="Margins. All are ours: a smaller difference does not count as worse.",
         header=("row", "measure", "margin"),
         rows=tuple((TableCell(text=row, kind="head"), name, said) for (row, name), said in margins.items()),
     )
@@ -355,10 +353,10 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
             [
                 "Every cell is a dumbbell with an access link of ten times the bottleneck's rate for each flow, whose jitter is one packet of the bottleneck, at most 1 ms.",
                 "Flows start at random within two round trips, at least 100 ms; the seed draws the starts, the same for every controller.",
-                "The first 10 s or 50 round trips are not counted; then 50 s or 200 round trips are, unless the row says otherwise.",
-                "Buffer: the given multiple of the bandwidth-delay product, at least 4 packets. Paths that hold fewer than 4 are in row 18 alone.",
-                "A cell whose seeds all gave the same packets has no verdict: that is one run.",
-                "A row is worse by the mean over its cells, with a level of 1 − 0.05/k for k measures, or by a single cell after Holm over the whole report.",
+                "The first 10 s or 50 round trips do not count; the next 50 s or 200 round trips do, unless the row says otherwise.",
+                "Buffer: the given multiple of the bandwidth-delay product, at least 4 packets. Paths that hold fewer than 4 are in row 18 only.",
+                "A cell whose seeds all gave the same packets has no verdict: it is a single run.",
+                "A row is worse by the mean over its cells, with a level of 1 − 0.05/k for k measures, or by a single cell after Holm's correction over the whole report.",
                 f"False alarms: {_alarm_words(evaluation)}.",
             ]
         ),
