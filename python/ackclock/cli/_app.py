@@ -687,6 +687,12 @@ def evaluate(
         str,
         typer.Option(metavar="sim|linux", help="linux: on the real kernel, with a controller that is built into it."),
     ] = "sim",
+    environment: Annotated[
+        str,
+        typer.Option(
+            metavar="internet|datacentre", help="datacentre: also situation 25, for a controller meant for it."
+        ),
+    ] = "internet",
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     slurm: Slurm = None,
@@ -714,6 +720,7 @@ def evaluate(
         workers=_workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or []),
         as_json=json,
         backend=backend,
+        environment=environment,
     )
     if backend not in ("sim", "linux"):
         raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux")

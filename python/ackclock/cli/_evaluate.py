@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
@@ -18,7 +18,7 @@ from ackclock.errors import InputError, quote
 
 if TYPE_CHECKING:
     from ackclock.evaluate import Evaluation, Plan
-    from ackclock.evaluate.situation import Scale
+    from ackclock.evaluate.situation import Environment, Scale
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +38,7 @@ class Options:
     workers: Workers
     as_json: bool
     backend: str = "sim"
+    environment: str = "internet"
 
 
 def run(controller: str, asked: Options) -> int:
@@ -153,10 +154,21 @@ def _plan(controller: str, asked: Options) -> Plan:
         scale=scale,
         only=_only(asked),
         gigabit=asked.gigabit,
+        environment=_environment(asked.environment),
         backend="linux" if kernels else "sim",
     )
     _ = plan.rows  # refused before anything runs
     return plan
+
+
+def _environment(asked: str) -> Environment:
+    from ackclock.evaluate.situation import Environment
+
+    allowed: tuple[Environment, ...] = get_args(Environment)
+    for one in allowed:
+        if asked == one:
+            return one
+    raise InputError(f"--environment: found {quote(asked)}; allowed: {', '.join(allowed)}")
 
 
 def _with(name: str, options: Mapping[str, Any]) -> str:

@@ -94,6 +94,7 @@ def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = No
         },
         "rival": plan.rival.name if plan.rival else None,
         "reference": REFERENCE,
+        "environment": plan.environment,
         "scale": plan.scale,
         "seeds": {"first": 1, "count": first, "max": most},
         "margins": {"whose": "ours", "rows": {r.row.id: _margins(r.row) for r in evaluation.rows if r.row.measures}},

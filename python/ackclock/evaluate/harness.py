@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from ackclock.errors import InputError, UnavailableError, one_of, quote
 from ackclock.evaluate import kernel
 from ackclock.evaluate.rows import rows as all_rows
-from ackclock.evaluate.situation import Arm, Cell, Row, Scale, Tables, filled, without
+from ackclock.evaluate.situation import Arm, Cell, Environment, Row, Scale, Tables, filled, without
 from ackclock.evaluate.verdict import Judged, RowVerdict, Values, judge, judge_rows, more_seeds
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class Plan:
         Also cells of 1 Gbit/s.
     seeds
         At first, and at most; None: those of the scale.
+    environment
+        What the controller is meant for; row 25 is for data centres.
     backend
         The simulator, or the real kernel, whose rows are those that it can carry out.
     """
@@ -86,6 +88,7 @@ class Plan:
     only: tuple[str, ...] = ()
     gigabit: bool = False
     seeds: tuple[int, int] | None = None
+    environment: Environment = "internet"
     backend: Literal["sim", "linux"] = "sim"
 
     @cached_property
@@ -101,10 +104,16 @@ class Plan:
         for name in self.only:
             if name not in known:
                 raise InputError(f"--rows: found {quote(name)}; allowed: {one_of(name, list(known))}")
-        rows = [row for key, row in known.items() if not self.only or key in self.only]
+        asked = [row for key, row in known.items() if not self.only or key in self.only]
+        rows = [self._in_environment(row) for row in asked]
         if self.backend == "linux":
             return kernel.carried_out(rows, self.candidate, self.scale, gigabit=self.gigabit)
         return rows
+
+    def _in_environment(self, row: Row) -> Row:
+        if not row.environment:
+            return row
+        return replace(row, applies="") if row.environment == self.environment else replace(row, cells=())
 
     @property
     def arms(self) -> list[Arm]:
@@ -323,6 +332,9 @@ def _made(
     """
     from ackclock._results import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
+
+    if not entries:  # only rows that do not apply were asked for
+        return {}
 
     recipe = Recipe(metrics=(), tables=KEPT)
     cells = [Cell(scenario=e.scenario, keys={}, seeds=e.seeds) for e in entries]

@@ -151,6 +151,7 @@ def _again(evaluation: Evaluation) -> str:
     parts += [f"--{plan.scale}"] if plan.scale != "standard" else []
     parts += [f"--rows {','.join(plan.only)}"] if plan.only else []
     parts += ["--gigabit"] if plan.gigabit else []
+    parts += [f"--environment {plan.environment}"] if plan.environment != "internet" else []
     parts += ["--backend linux"] if plan.backend == "linux" else []
     return " ".join(parts)
 

@@ -16,6 +16,9 @@ PLACE = "@"
 SCALES = ("quick", "standard", "full")
 Scale = Literal["quick", "standard", "full"]
 
+Environment = Literal["internet", "datacentre"]
+"""What a controller is meant for."""
+
 Level = Literal["MUST", "SHOULD", "should", "ought", ""]
 """How the RFC says it; empty where it only describes, or where the row is ours."""
 
@@ -57,7 +60,8 @@ class Cell:
         """The cell for people."""
         parts = []
         if "rate_bps" in self.about:
-            parts.append(f"{self.about['rate_bps'] / 1e6:.4g} Mbit/s")
+            bps = self.about["rate_bps"]
+            parts.append(f"{bps / 1e9:.4g} Gbit/s" if bps >= 1e9 else f"{bps / 1e6:.4g} Mbit/s")
         if "rtt_s" in self.about:
             parts.append(f"{self.about['rtt_s'] * 1e3:g} ms")
         if "buffer_bdp" in self.about:
@@ -175,6 +179,8 @@ class Row:
         What else a reader has to know.
     applies
         Empty, or why it does not apply unless the author says so.
+    environment
+        Its cells are run only for a controller that is meant for it; empty: for all.
     starves
         The measure of how long the candidate itself is starved, which is said apart.
     """
@@ -189,6 +195,7 @@ class Row:
     needs: tuple[str, ...] = ()
     note: str = ""
     applies: str = ""
+    environment: Environment | Literal[""] = ""
     starves: str = ""
 
     def at(self, scale: Scale, *, gigabit: bool = False) -> list[Cell]:

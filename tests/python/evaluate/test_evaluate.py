@@ -113,6 +113,25 @@ def test_vegas_harms_nobody_and_starves(folder: Path) -> None:
     assert "starved itself" in row.remark
 
 
+def test_dctcp_takes_from_cubic_in_a_data_centre(folder: Path) -> None:
+    """RFC 8257 §5 keeps it away from those who take a mark for a loss. Nobody else is asked."""
+    mine = Arm(role="candidate", name="dctcp", controller="dctcp")
+    executor = Threads(2)
+    try:
+        plan = Plan(candidate=mine, scale="quick", only=("25",), environment="datacentre")
+        row = found(evaluate(plan, folder, executor), "25")
+    finally:
+        executor.close()
+    assert row.verdict == "worse"
+    assert row.measure == "the other's goodput"
+    by = {(j.cell.id, j.measure.name): j for j in row.cells}
+    assert by["beside-cubic", "the other's goodput"].verdict == "worse"
+    assert by["incast", "median time of an answer"].difference.n == 3
+    elsewhere = run(folder, "dctcp", "25")
+    assert found(elsewhere, "25").verdict == "not applicable"
+    assert not elsewhere.digests
+
+
 def test_cubic_and_reno_are_not_worse(folder: Path) -> None:
     for name in ("cubic", "reno"):
         assert found(run(folder, name, "3"), "3").verdict in ("no worse", "better")
@@ -180,6 +199,7 @@ def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["cubic", "--rival-option", "flavour=linux-v3"], "--rival-option: found"),
         (["cubic", "--rival", "bbr3", "--rival-option", "flavour=linux-v9"], "--option: found"),
         (["nowhere.py:Mine"], "CONTROLLER: found"),
+        (["cubic", "--environment", "office"], '--environment: found "office"; allowed: internet, datacentre'),
         (["cubic", "--statement", str(tmp_path / "no.toml")], "--statement"),
     ):
         assert main(["evaluate", *argv, "--out", str(tmp_path / "other")]) == 2

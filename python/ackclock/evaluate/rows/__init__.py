@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from ackclock.evaluate.rows import collapse, harm, paths, queues, sharing, short, text
+from ackclock.evaluate.rows import collapse, datacentre, harm, paths, queues, sharing, short, text
 from ackclock.evaluate.situation import Row
 
 
 def rows() -> tuple[Row, ...]:
     """Every row, in order."""
-    found = {row.id: row for module in (collapse, queues, sharing, short, harm, paths, text) for row in module.ROWS}
+    found = {
+        row.id: row
+        for module in (collapse, queues, sharing, short, harm, paths, datacentre, text)
+        for row in module.ROWS
+    }
     return tuple(found[key] for key in sorted(found, key=_order))
 
 

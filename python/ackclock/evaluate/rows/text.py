@@ -1,4 +1,4 @@
-"""What only the author can say, and what does not apply. Rows 11, 24 and 25."""
+"""What only the author can say, and what does not apply. Rows 11 and 24."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ ROWS = (
     Row(
         id="11", section="5.3", level="MUST", title="The author's statements",
         quote="clearly explain any deviations … discuss whether it allows for incremental deployment",
-        applies="text that only its author can write; see the end of the report",
+        applies="text that only its author can write: --statement FILE",
     ),
     Row(
         id="24", section="7.10", level="MUST", title="Multipath",
         quote="MUST evaluate the harm to performance resulting from a change in the path",
-        applies="the controller is not one of several paths",
-    ),
-    Row(
-        id="25", section="7.11", level="SHOULD", title="Data centres",
-        quote="SHOULD indicate which are expected to safely coexist",
-        applies="the controller is not said to be for data centres alone",
+        applies="no multipath transport is here; row 23 changes the path below a flow",
     ),
 )  # fmt: skip
