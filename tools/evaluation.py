@@ -15,11 +15,13 @@ from ackclock.conform import conform, names, pack
 from ackclock.conform.harness import SYMBOLS as CASE_SYMBOLS
 from ackclock.evaluate import Arm, Evaluation, Plan, evaluate
 from ackclock.evaluate.harness import REFERENCE
+from ackclock.evaluate.page import with_unit
 from ackclock.evaluate.verdict import SYMBOLS
 from ackclock.sweep import Threads, engine_identity
 
 PAGE = Path(__file__).parent.parent / "docs" / "evaluation.md"
 BEGIN, END = "<!-- evaluation: written by tools/evaluation.py -->", "<!-- /evaluation -->"
+WORSE_BEGIN, WORSE_END = "<!-- worse: written by tools/evaluation.py -->", "<!-- /worse -->"
 CASES_BEGIN, CASES_END = "<!-- conform: written by tools/evaluation.py -->", "<!-- /conform -->"
 
 CONFORM: dict[str, tuple[str, dict[str, str]]] = {
@@ -46,6 +48,7 @@ def main(folder: Path) -> None:
     finally:
         executor.close()
     put(BEGIN, END, table(found))
+    put(WORSE_BEGIN, WORSE_END, worse(found))
     put(CASES_BEGIN, CASES_END, cases())
 
 
@@ -87,6 +90,27 @@ def table(found: dict[str, Evaluation]) -> str:
         cells = [SYMBOLS[by_id[row.id].verdict] for row in rows]
         starved = "yes" if by_id["6"].remark else ""
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {one.summary()['worse']} | {starved} |")
+    return "\n".join(lines) + "\n"
+
+
+def worse(found: dict[str, Evaluation]) -> str:
+    """By situation, measure and worst cell: who is worse than CUBIC there, and by what."""
+    groups: dict[tuple[str, str, str], tuple[str, list[tuple[float, str]]]] = {}
+    for name, one in found.items():
+        for row in one.rows:
+            if row.verdict != "worse" or row.worst is None:
+                continue
+            j, unit = row.worst, row.worst.measure.unit
+            reference = with_unit(j.reference.value, unit)
+            key = (row.row.id, j.measure.name, j.cell.words)
+            said = f"{name} {with_unit(j.candidate.value, unit)}"
+            groups.setdefault(key, (reference, []))[1].append((j.difference.value, said))
+    order = [row.row.id for row in found[REFERENCE].rows]
+    lines = ["| row | measure, in the cell where it is worst | CUBIC | worse |", "|---|---|---|---|"]
+    for row, measure, cell in sorted(groups, key=lambda key: order.index(key[0])):
+        reference, who = groups[(row, measure, cell)]
+        names = ", ".join(said for _, said in sorted(who))
+        lines.append(f"| {row} | {measure}: {cell} | {reference} | {names} |")
     return "\n".join(lines) + "\n"
 
 
