@@ -59,6 +59,10 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
     if sys::monotonic() >= job.start_ns {
         return Err(Error::other("setting up took longer than the time set aside for it"));
     }
+    sys::sleep_until(job.start_ns - HALF_A_TICK);
+    for (stage, router, device) in &wiring.stages {
+        qdisc::renew(&wiring.routers[*router].netlink, *device, &stage.qdisc)?;
+    }
     let acked = vec![0; shared.flows.len()];
     let measured = Performance::new(job, shared.flows.len());
     if let (Some(relay), true) = (&mut relay, measured.is_some()) {
@@ -102,6 +106,8 @@ const TIMER: u64 = 0;
 const RING: u64 = 1;
 const CLIENTS: u64 = 2;
 const RELAY: u64 = 3;
+/// Before the start, so that a discipline that is set anew sees the last tick before it, ns.
+const HALF_A_TICK: u64 = 500_000;
 /// Between two looks at the trace's buffer, ns.
 const TRACE_INTERVAL: u64 = 50_000_000;
 /// After the end, so that all of its instant is over.

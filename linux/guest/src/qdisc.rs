@@ -9,7 +9,9 @@ use crate::netlink::{attribute, u32_at, Message, Netlink};
 pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     match qdisc {
         Qdisc::Netem { .. } => netlink.request(netem(interface, qdisc), "netem"),
-        Qdisc::Alone { leaf } => netlink.request(leaf_message(interface, ROOT, HTB, leaf), "queue"),
+        Qdisc::Alone { leaf } => {
+            netlink.request(with_leaf(add(libc::RTM_NEWQDISC, interface, ROOT, HTB), leaf), "queue")
+        }
         Qdisc::Shaper { rate, burst, overhead, leaf } => {
             let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "htb");
             // A size table would charge a packet of several segments with one header; without it Linux charges all.
@@ -21,9 +23,17 @@ pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
             netlink.request(root, "htb")?;
             let class = add(libc::RTM_NEWTCLASS, interface, HTB, CLASS).text(TCA_KIND, "htb");
             netlink.request(class.nest(TCA_OPTIONS, &[], |m| htb_class(m, *rate, *burst)), "htb class")?;
-            netlink.request(leaf_message(interface, CLASS, LEAF, leaf), "leaf")
+            netlink.request(with_leaf(add(libc::RTM_NEWQDISC, interface, CLASS, LEAF), leaf), "leaf")
         }
     }
+}
+
+/// Where the clock of a discipline runs while it is idle, set it anew: RED adapts from the start of the run on, not from
+/// some moment of the set-up.
+pub fn renew(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
+    let Qdisc::Shaper { leaf: leaf @ Leaf::Red { adaptive: true, .. }, .. } = qdisc else { return Ok(()) };
+    let change = Message::new(libc::RTM_NEWQDISC, 0, &words(&[0, interface, LEAF, CLASS, 0]));
+    netlink.request(with_leaf(change, leaf), "leaf, set anew")
 }
 
 fn netem(interface: u32, qdisc: &Qdisc) -> Message {
@@ -67,8 +77,7 @@ fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
     }
 }
 
-fn leaf_message(interface: u32, parent: u32, handle: u32, leaf: &Leaf) -> Message {
-    let m = add(libc::RTM_NEWQDISC, interface, parent, handle);
+fn with_leaf(m: Message, leaf: &Leaf) -> Message {
     match *leaf {
         Leaf::Netem { limit, delay_ns } => {
             let body = words(&[0, limit, 0, 0, 0, 0]);

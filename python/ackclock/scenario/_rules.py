@@ -42,13 +42,14 @@ class MarkWithinLimit(Described):
 
 
 class MinBelowMaxAndLimit(Described):
-    """RED: min below max, and not above the limit."""
+    """RED: min below max, and not above the limit. What Linux derives from the limit, if absent, the engine judges."""
 
     def judge(self: Any, compiled: dict[str, Any]) -> None:
-        """In packets."""
-        if compiled["min"] >= compiled["max"]:
+        """In packets, or bytes."""
+        low = compiled.get("min", 0)
+        if low >= compiled.get("max", low + 1):
             raise ScenarioError(key="min", found=quote(self.min), allowed=f"less than max, {quote(self.max)}")
-        if compiled["limit"] < compiled["min"]:
+        if compiled["limit"] < low:
             raise ScenarioError(key="limit", found=quote(self.limit), allowed=f"at least min, {quote(self.min)}")
 
 

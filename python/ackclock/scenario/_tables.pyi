@@ -128,7 +128,7 @@ class LinuxRed(_rules.MinBelowMaxAndLimit):
     nodrop: bool = False
     """With `ecn`: packets that cannot be marked pass."""
     adaptive: bool = False
-    """Every 500 ms the probability moves, so that the mean stays between 40 and 60 % of the way from `min` to `max`."""
+    """Every 504 ms the probability moves, so that the mean stays between 40 and 60 % of the way from `min` to `max`."""
 
 class Choke(_rules.MinBelowMaxAndLimit):
     """CHOKe (Pan, Prabhakar and Psounis 2000): RED, and an arrival that meets a packet of its own connection in a random place of the queue is dropped together with it."""

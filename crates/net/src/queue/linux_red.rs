@@ -7,13 +7,16 @@
 //! |---|---|
 //! | `qavg` | mean of the bytes that wait before each arrival, with `wlog` fraction bits |
 //! | `wlog` | an arrival has the weight 2^-wlog |
-//! | `max_p` | drop probability at `max`, in 2^-32; moves every 500 ms if `adaptive` |
+//! | `max_p` | drop probability at `max`, in 2^-32; moves every 504 ms if `adaptive` |
 //! | `r` | drawn once, uniform in [0, (max - min) / max_p): kept until the next signal |
 //! | `count` | packets since; a signal when count (qavg - min) reaches `r` |
 //!
 //! Above `max` every packet gets a signal: a mark, if `ecn`, unless `harddrop`; otherwise a drop.
 //!
-//! Differs: what became of the clock of adaptation before the run is not known, so it starts with the run.
+//! Linux adapts every HZ / 2 ticks. Its timer wheel has steps of 8 ms there, so with ticks of 1 ms a period is 504 ms.
+//!
+//! Differs: what became of the clock of adaptation before the run is not known, so it starts with the run, as where `tc` sets
+//! RED up at that moment.
 
 use ackclock_core::schema::{Refusal, Takes, COUNT, FLAG, RATE, SIZE};
 use ackclock_core::{table, Rate, Span, Stream, Time};
@@ -44,7 +47,7 @@ table! {
         harddrop: bool = FLAG, false;
         /// With `ecn`: packets that cannot be marked pass.
         nodrop: bool = FLAG, false;
-        /// Every 500 ms the probability moves, so that the mean stays between 40 and 60 % of the way from `min` to `max`.
+        /// Every 504 ms the probability moves, so that the mean stays between 40 and 60 % of the way from `min` to `max`.
         adaptive: bool = FLAG, false;
     }
 }
@@ -102,6 +105,8 @@ pub(crate) struct LinuxRed {
     count: i64,
     r: u64,
     max_p: u32,
+    /// max_p / (max - min), at least 1: as first set rounded down, since an adaptation to the nearest.
+    per_byte: u64,
     /// When the probability moves next.
     adapts: Time,
     stream: Stream,
@@ -127,6 +132,7 @@ impl LinuxRed {
             count: -1,
             r: 0,
             max_p: parameters.max_p(),
+            per_byte: (parameters.max_p() as u64 / (max - min)).max(1),
             adapts: if parameters.adaptive { Time(ADAPTS.0) } else { Time::NEVER },
             stream,
             parameters,
@@ -183,14 +189,7 @@ impl LinuxRed {
 
     /// Uniform in [0, (max - min) / max_p).
     fn draw(&mut self) -> u64 {
-        (self.stream.next_u64() >> 32) / self.per_byte()
-    }
-
-    /// max_p / (max - min): as first set rounded down, once it has moved to the nearest.
-    fn per_byte(&self) -> u64 {
-        let delta = self.max - self.min;
-        let moved = if self.max_p == self.parameters.max_p() { 0 } else { delta / 2 };
-        ((self.max_p as u64 + moved) / delta).max(1)
+        (self.stream.next_u64() >> 32) / self.per_byte
     }
 
     /// The probability moves at each of the times that have passed (Linux `red_adaptative_algo`).
@@ -220,6 +219,8 @@ impl LinuxRed {
         } else if qavg < self.min + 2 * fifth && self.max_p >= LEAST_P {
             self.max_p = self.max_p / 10 * 9;
         }
+        let delta = self.max - self.min;
+        self.per_byte = ((self.max_p as u64 + delta / 2) / delta).max(1);
     }
 }
 
@@ -255,11 +256,11 @@ impl Damping {
     }
 }
 
-/// Linux HZ/2.
-const ADAPTS: Span = Span::from_ms(500);
-/// Linux MAX_P_MIN, MAX_P_MAX and the greatest MAX_P_ALPHA, in 2^-32.
-const LEAST_P: u32 = u32::MAX / 100;
-const MOST_P: u32 = u32::MAX / 2;
+/// Linux HZ / 2 on a wheel of 8 ms: set anew at a multiple of 8 ms, it fires at the first one after 500 ms.
+const ADAPTS: Span = Span::from_ms(504);
+/// Linux MAX_P_MIN (RED_ONE_PERCENT, to the nearest), MAX_P_MAX and the greatest MAX_P_ALPHA, in 2^-32.
+const LEAST_P: u32 = 42_949_673;
+const MOST_P: u32 = 50 * LEAST_P;
 const LARGEST_STEP: u32 = LEAST_P;
 
 #[cfg(test)]
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn it_adapts_every_500_ms_whoever_asks_when() {
+    fn it_adapts_every_504_ms_whoever_asks_when() {
         let at = |times: &[u64]| {
             let mut red = red(|p| p.adaptive = true);
             red.qavg = 80_000 << 5;
@@ -353,8 +354,9 @@ mod tests {
             }
             red.max_p
         };
-        assert_eq!(at(&[499]), parameters().max_p());
-        assert_eq!(at(&[500, 900, 1000, 1499, 1500]), at(&[1700]));
+        assert_eq!(at(&[503]), parameters().max_p());
+        assert_eq!(at(&[504, 900, 1008, 1511, 1512]), at(&[1700]));
+        assert_ne!(at(&[504, 900, 1008, 1511]), at(&[1700]));
         let mut idle = red(|p| p.adaptive = true);
         idle.adapt(Time(u64::MAX / 4), None); // ends, though 10^10 periods passed
         assert!(idle.max_p < LEAST_P);

@@ -45,16 +45,19 @@ pub(super) struct Marks {
 }
 
 impl Connection {
-    /// ECN field of the IP packet that carries this segment. RFC 3168 §6.1: new data only, of a controller that needs exact
-    /// marks all data. RFC 9768: every packet; SYNs only of such a controller, as in Linux.
+    /// ECN field of the IP packet that carries this segment. RFC 3168 §6.1: new data only. A controller that needs exact marks
+    /// sends all data and SYNs as capable (RFC 8257 §3.5), in Linux every packet (TCP_CONG_NEEDS_ECN). RFC 9768: every
+    /// packet; SYNs only of such a controller, as in Linux.
     #[inline]
     pub fn mark_of(&self, seg: &Segment) -> Ecn {
         match self.ecn {
             Mode::Off => Ecn::NotEct,
             Mode::Classic => {
-                let marks = self.sender.now().is_some_and(|sender| sender.ecn.on)
-                    && seg.len > 0
-                    && (seg.rexmit == 0 || self.config.controller.needs().exact_ecn);
+                let data = seg.len > 0;
+                let marks = match self.config.controller.needs().exact_ecn {
+                    true => data || seg.flags.has(Flags::SYN) || self.config.delayed_ack == DelayedAck::Linux,
+                    false => data && seg.rexmit == 0 && self.sender.now().is_some_and(|sender| sender.ecn.on),
+                };
                 if marks {
                     self.ect()
                 } else {
