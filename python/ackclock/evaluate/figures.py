@@ -169,7 +169,7 @@ def _harm(evaluation: Evaluation) -> Figure | None:
                         high=(one["high"] * 100).to_list(),
                     )
             draw_bars(ax, [f"{b:g} BDP" for b in buffers], bars)
-            ax.set_title(f"{victim} is the other")
+            ax.set_title(f"beside {victim}")
             ax.set_xlabel("buffer")
         axes[0][0].set_ylabel("harm to its goodput, %")
         _legend_above(figure, axes[0], width)
@@ -178,7 +178,7 @@ def _harm(evaluation: Evaluation) -> Figure | None:
     return Figure(
         name="harm",
         title="Harm to one other flow at 10 Mbit/s, 40 ms",
-        caption="What the other flow lost of the goodput that it has alone, with 95 % intervals. An equal share is a harm of 50 %.",
+        caption="Goodput that the other flow loses, as a share of what it has alone, with 95 % intervals. An equal share is a harm of 50 %.",
         draw=draw,
         data={"harm": data},
     )
@@ -194,7 +194,7 @@ def _harm_map(evaluation: Evaluation) -> Figure | None:
         c = j.cell.about
         if j.measure.name == "harm to the other's goodput" and (c["own"], c["others"]) == (1, 1):
             path = f"{c['rate_bps'] / 1e6:g} Mbit/s, {c['rtt_s'] * 1e3:g} ms"
-            at = {"panel": f"{c['victim']} is the other", "down": path, "across": f"{c['buffer_bdp']:g}"}
+            at = {"panel": f"beside {c['victim']}", "down": path, "across": f"{c['buffer_bdp']:g}"}
             table.append({**at, "value": 100 * j.difference.value, "order": c["rate_bps"] + c["rtt_s"]})
     return _map(
         "harm-map", "Harm to one other flow, beyond that of CUBIC",

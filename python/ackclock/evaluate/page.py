@@ -164,7 +164,7 @@ def _facts(evaluation: Evaluation) -> dict[str, str]:
         "engine": engine_identity(),
         "controller": f"{found['name']}, {found.get('sha256', found['kind'])}",
         **({"rival": evaluation.plan.rival.name} if evaluation.plan.rival else {}),
-        "profile": f"{'linux-6, simulated' if evaluation.plan.backend == 'sim' else kernel.facts()}; without TSO and, but where a row says so, ECN",
+        "profile": f"{'linux-6, simulated' if evaluation.plan.backend == 'sim' else kernel.facts()}; without TSO; with ECN only where a row says so",
         "runs": f"{sum(len(d) for d in evaluation.digests.values()):,}",
         "digest over all digests": evaluation.digest,
         "false alarms": _alarm_words(evaluation),

@@ -258,7 +258,7 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
     if not rows:
         return []
     table = Table(
-        caption="What was measured elsewhere, as its file tells it; means over its intervals.",
+        caption="Values measured elsewhere, as the files give them; means over the intervals of each file.",
         header=("flow", "format", "mean goodput", "mean smoothed RTT", "mean cwnd (segments)", "retransmitted or lost"),
         rows=tuple(rows[:SHOWN]),
     )
@@ -329,7 +329,7 @@ def _recoveries(run: Run, names: Sequence[str]) -> list[Section]:
     rules = sorted({group.recovery or f"the rule of profile {group.profile}" for group in run.scenario.flows})
     more = f" The first {EPISODES} of {found.height:,} are shown." if found.height > EPISODES else ""
     table = Table(
-        caption=f"Each stay in Recovery or CWR, in segments; windows by {', '.join(rules)}.{more}",
+        caption=f"Each episode of Recovery or CWR, in segments; windows by {', '.join(rules)}.{more}",
         header=(
             "flow",
             "from",

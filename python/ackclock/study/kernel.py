@@ -214,7 +214,7 @@ class KernelResult:
     def page(self) -> report.Page:
         """The report as a value."""
         refused = report.Table(
-            caption="Claims that are not asked of the kernel, and why.",
+            caption="Claims that are not tested on the kernel, and why.",
             header=("claim", "why not"),
             rows=tuple((claim, report.TableCell(text=why, kind="text")) for claim, why in self.part.left_out.items()),
         )

@@ -334,7 +334,7 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
 def _fitted(study: Study) -> report.Section:
     """What was chosen so that something comes out, in one place."""
     table = report.Table(
-        caption="Inputs that were chosen so that a number comes out as published. A claim that rests on one is no independent test of it.",
+        caption="Inputs that were chosen so that a number comes out as published. A claim that depends on such an input does not test it independently.",
         header=("input", "value", "chosen so that", "claims that rest on it"),
         rows=tuple(
             (

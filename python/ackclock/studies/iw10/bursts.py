@@ -528,10 +528,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="One batch, without chance",
+    title="Batches, without randomness",
     experiments=(
         Experiment(
-            name="exact", title="what needs no chance: bursts, rounds, one transaction alone", run=run_all, weight=1
+            name="exact", title="cases without randomness: bursts, rounds, one transaction alone", run=run_all, weight=1
         ),
     ),
     claims=CLAIMS,

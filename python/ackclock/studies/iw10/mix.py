@@ -185,7 +185,7 @@ def mixes(tables: Tables) -> Figure:
     return Figure(
         name="mix",
         title=_mix_title(table),
-        caption="Mean completion time of the flows with one initial window in the mix, over the same where all have it. Below 1: better off in the mix.",
+        caption="Mean completion time of the flows with one initial window in the mix, over that of flows when all have this window. Below 1: better off in the mix.",
         draw=draw,
         data={"mix": table},
     )

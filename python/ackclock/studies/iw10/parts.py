@@ -305,10 +305,10 @@ def blocks(t: Tables) -> Sequence[Block]:
 CHAPTER = Chapter(
     title="Where the time goes",
     experiments=(
-        Experiment(name="parts", title="completion times taken apart, fast link", run=run_fast, weight=12),
+        Experiment(name="parts", title="the parts of completion times, fast link", run=run_fast, weight=12),
         Experiment(
             name="waits",
-            title="completion times taken apart, slow link",
+            title="the parts of completion times, slow link",
             run=run_slow,
             weight=3,
             reads=(LENGTH, EXTREME, COUNTS, SETUP),

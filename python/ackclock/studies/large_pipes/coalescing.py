@@ -299,7 +299,7 @@ def coalescing(tables: Tables) -> Figure:
 
     return Figure(
         name="coalescing",
-        title="Who comes up how fast at 1 Gb/s, with and without a coalescing card",
+        title="Time to reach 1 Gb/s, with and without a coalescing card",
         caption=f"Path 2, empty cache, means over runs with 95 % intervals; a run takes {RUN_S:g} s. BE and RE average at a fixed gain. ABSE over whole batches is the slides' future work.",
         draw=draw,
         data={"ramps": table},

@@ -212,7 +212,7 @@ def pairs_and_trains(tables: Tables) -> Figure:
 
     return Figure(
         name="pairs-and-trains",
-        title="Packet pairs see too much among others, packet trains too little under random loss",
+        title="Packet pairs over-estimate beside other flows, packet trains under-estimate under random loss",
         caption="Path 1, estimate in steady state over the capacity (alone) or a quarter of it; median and range over flows and runs. Slide 4.",
         draw=draw,
         data={"estimates": table},

@@ -190,7 +190,7 @@ def random_loss(tables: Tables) -> Figure:
             ax.minorticks_off()
             ax.legend(fontsize=7.5)
         axes[0].set(ylabel="goodput (Mb/s)", title="the four protocols")
-        axes[1].set_title("what it hangs on")
+        axes[1].set_title("what it depends on")
         return figure
 
     at = {p: float(np.median(throughputs(tables, p, 0.001))) / 1e6 for p in PROTOCOLS}

@@ -245,8 +245,8 @@ def after_one_loss(tables: Tables) -> Figure:
 
     return Figure(
         name="one-loss",
-        title="One packet lost on a full path: TCPW keeps the pipe, NewReno takes half a minute to come back",
-        caption=f"Path 1, nobody else, a receive window of what the path holds; packet {LOST} of the data is lost. Mean over half a second; dotted: capacity for payload. Slides 2 and 3.",
+        title="One packet lost on a full path: TCPW keeps the path full, NewReno takes half a minute to come back",
+        caption=f"Path 1, no other traffic, a receive window of what the path holds; packet {LOST} of the data is lost. Mean over half a second; dotted: capacity for payload. Slides 2 and 3.",
         draw=draw,
         data={"one-loss": t},
     )

@@ -128,7 +128,7 @@ def blocks(_: Tables) -> Sequence[Block]:
     """For the report."""
     return (
         Table(
-            caption="Adopted once; what was run in every way is in section Readings.",
+            caption="Readings with one option. Those with several are in section Readings.",
             header=("", "open", "read as", "otherwise"),
             rows=ADOPTED,
         ),

@@ -261,7 +261,7 @@ def sharing_bars(tables: Tables) -> Figure:
 
     return Figure(
         name="sharing",
-        title="Sharing: with their like, with NewReno, with other round-trip times",
+        title="Sharing: among flows of one protocol, with NewReno, with other round-trip times",
         caption=(
             "Second half of the run; means over runs with 95 % intervals. F: throughput of NewReno beside as many flows of X, over that among NewReno alone; "
             "1 is neutral. Round-trip times: path 1, the longer one 64 ms. Slides 2, 13, 22, 23."
@@ -297,7 +297,7 @@ def over_time(tables: Tables) -> Figure:
 
     return Figure(
         name="beside-newreno",
-        title="One NewReno flow beside one other: what it gets",
+        title="What one NewReno flow gets beside one flow of another protocol",
         caption="Share of the two flows' goodput over the second half, a point for each run; dotted: half. Slides 13 and 22.",
         draw=draw,
         data={"beside-newreno": table},

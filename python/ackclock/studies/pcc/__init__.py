@@ -17,7 +17,7 @@ def _kernel() -> KernelPart:
 
 STUDY = Study(
     name="pcc",
-    title="PCC: shallow queues and fairness, and why virtual machines spoil it",
+    title="PCC: shallow queues and fairness, and why it falls behind in virtual machines",
     summary=(
         "A transport that runs experiments on itself, against CUBIC: throughput behind buffers from 1 to 275 packets and four flows that "
         "come and go, on a testbed of bare metal, on Mininet's link, and under each explanation of what was seen in virtual machines. And the paper's own "

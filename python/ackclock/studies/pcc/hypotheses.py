@@ -156,7 +156,7 @@ def figure(tables: Tables) -> Figure:
 
     return Figure(
         name="hypotheses",
-        title="What is missing under each hypothesis",
+        title="What PCC and CUBIC lose under each hypothesis",
         caption=(
             "Points of the link's capacity below bare metal, means over seeds; negative: more than there. Seen in virtual machines: much missing "
             "behind shallow buffers, nothing behind 275 packets, CUBIC about zero."
@@ -171,4 +171,4 @@ def blocks(t: Tables) -> Sequence[Block]:
     return (figure(t), *answer(t))
 
 
-CHAPTER = Chapter(title="Why virtual machines spoil it", blocks=blocks)
+CHAPTER = Chapter(title="Why PCC falls behind in virtual machines", blocks=blocks)

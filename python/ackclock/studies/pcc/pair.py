@@ -207,7 +207,7 @@ def figure(tables: Tables) -> Figure:
 
     return Figure(
         name="pair",
-        title="Two flows, the second late",
+        title="Two flows, the second begins later",
         caption="Goodput of each second, one seed; 100 Mb/s, 30 ms, 250 packets.",
         draw=draw,
         data={"pair": table},
@@ -303,8 +303,10 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 CHAPTER = Chapter(
-    title="Two flows, and why they take their time",
-    experiments=(Experiment(name="pair", title="two flows, the second one late", run=run, weight=25, reads=(PIPE,)),),
+    title="Two flows, and why they converge slowly",
+    experiments=(
+        Experiment(name="pair", title="two flows, the second begins later", run=run, weight=25, reads=(PIPE,)),
+    ),
     claims=CLAIMS,
     blocks=blocks,
 )

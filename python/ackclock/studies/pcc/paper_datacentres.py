@@ -238,7 +238,7 @@ def figure(tables: Tables) -> Figure:
             ax.set_xlabel("senders")
         arms.curves(axes[3], apart, BETWEEN, "rtt_ms", "mbps")
         axes[3].axhline(800, color=OKABE_ITO["black"], lw=0.8, ls=":")
-        axes[3].set_title("800 Mb/s apart")
+        axes[3].set_title("between data centres, 800 Mb/s")
         axes[3].set_xlabel("RTT (ms)")
         axes[0].set_ylabel("goodput (Mb/s)")
         axes[0].set_ylim(0, 1000)

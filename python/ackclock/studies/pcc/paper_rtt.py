@@ -169,7 +169,7 @@ def figure(tables: Tables) -> Figure:
     return Figure(
         name="rtt",
         title="A long flow against one of 10 ms",
-        caption="100 Mb/s, 83 packets of buffer. Means over seeds; the shade spans least and greatest; at 1 both have the same.",
+        caption="100 Mb/s, 83 packets of buffer. Means over seeds; the shade spans least and greatest; at 1 both have the same goodput.",
         draw=draw,
         data={"rtt": found},
     )

@@ -123,7 +123,7 @@ def headline(result: StudyResult) -> Headline:
         ),
         figure=Figure(
             name="headline",
-            title="The published gain, taken apart",
+            title="The parts of the published gain",
             caption=(
                 "How much less time pages at 1 % loss per link take than with the older kernel, sorted and averaged as in the publication: as "
                 "published, with only the initial timeout changed, and with only the recovery rule changed."

@@ -321,7 +321,14 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 CHAPTER = Chapter(
     title="How many fetches a bar needs",
-    experiments=(Experiment(name="reruns", title="reruns of two bars on hosts that have more", run=run, weight=3),),
+    experiments=(
+        Experiment(
+            name="reruns",
+            title="reruns of two bars on hosts with a destination cache and segmentation offload",
+            run=run,
+            weight=3,
+        ),
+    ),
     claims=CLAIMS,
     blocks=blocks,
     scenarios=lambda: {"rerun of 75 KB, destination cache": rerun(PAGES[2], "destination cache")},
