@@ -206,6 +206,11 @@ tables! {
         batches: "Batches in which a card that gathers packets sent them.";
         batch_packets ["packets"]: "Packets that left in them.";
         largest_batch ["packets"]: "Most packets of one batch.";
+        device_packets ["packets"]: "Packets that left its own device (`line_rate`, `queue`).";
+        device_refused ["packets"]: "Packets that found the queue of that device full.";
+        device_marked ["packets"]: "Packets that it marked CE.";
+        device_max_packets ["packets"]: "Most packets that waited there, as TCP hands them down.";
+        device_mean_wait_s ["s"]: "Mean time that packets waited there.", or "none left it";
     }
     destinations: "One row per destination that hosts remember (`stack.metrics_cache`), as at the end of the run." {
         destination: "Its name.";

@@ -224,6 +224,11 @@ fn hosts(world: &mut World) -> Table {
         .i8("batches", rows().map(|s| s.batches.times))
         .i8("batch_packets", rows().map(|s| s.batches.packets))
         .u4("largest_batch", rows().map(|s| s.batches.largest))
+        .i8("device_packets", rows().map(|s| s.device.sent))
+        .i8("device_refused", rows().map(|s| s.device.refused))
+        .i8("device_marked", rows().map(|s| s.device.marked))
+        .u4("device_max_packets", rows().map(|s| s.device.most))
+        .f8("device_mean_wait_s", rows().map(|s| s.device.mean_wait_s()))
 }
 
 fn destinations(known: &[(String, DestinationMetrics)]) -> Table {

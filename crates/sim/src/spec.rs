@@ -7,7 +7,7 @@ use ackclock_cc::SlowStartConfig;
 use ackclock_core::options::{usual, Options};
 use ackclock_core::schema::{Described, Family, Table, Takes, Unit, Value, DURATION, DURATION_OR_ZERO, FLAG};
 use ackclock_core::{choice, table, Distribution};
-use ackclock_net::host::{GateConfig, HostParams};
+use ackclock_net::host::{DisciplineConfig, GateConfig, HostParams};
 use ackclock_net::link::LinkParams;
 use ackclock_net::{CapacityConfig, EcnFault, LossConfig, Outage, QueueConfig, Reorder, WifiJitter};
 use serde::de::Error;
@@ -26,6 +26,7 @@ pub const FAMILIES: &[&Family] = &[
     WorkloadConfig::FAMILY,
     ArrivalsConfig::FAMILY,
     GateConfig::FAMILY,
+    DisciplineConfig::FAMILY,
     AdaptationConfig::FAMILY,
     SlowStartConfig::FAMILY,
 ];

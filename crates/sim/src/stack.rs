@@ -2,8 +2,8 @@
 //! carried out.
 
 use ackclock_cc::SlowStartConfig;
-use ackclock_core::schema::{Takes, DURATION, FLAG, SIZE};
-use ackclock_core::{table, Span};
+use ackclock_core::schema::{Takes, DURATION, FLAG, RATE, SIZE};
+use ackclock_core::{table, Rate, Span};
 use ackclock_tcp::{
     Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing, PacketMemory,
     SendLimit, Tso,
@@ -37,6 +37,8 @@ macro_rules! stack {
     };
 }
 
+/// Linux `tcp_limit_output_bytes`.
+const LIMIT_OUTPUT_BYTES: u64 = 4 << 20;
 const SEGMENTS: Takes = Takes::Whole(1, 65_535);
 
 stack! {
@@ -146,6 +148,15 @@ stack! {
     pacing: bool = FLAG => |config, on| config.pacing.on = on;
     /// The initial window is spread over the RTT of the handshake.
     pace_initial_window: bool = FLAG => |config, on| config.pacing.initial_window = on;
+    /// Bound of the pacing rate (SO_MAX_PACING_RATE); it turns pacing on.
+    max_pacing_rate: Rate = RATE => |config, rate| (config.pacing.on, config.pacing.most) = (true, (rate.0 / 8).max(1));
+    /// TCP small queues: where the host has a device of its own, TCP leaves about a millisecond's worth in its queue.
+    small_queues: bool = FLAG => |config, on| match on {
+        false => config.small_queues = None,
+        true => config.small_queues = config.small_queues.or(Some(LIMIT_OUTPUT_BYTES)),
+    };
+    /// Most that TCP leaves there, whatever the rate, as Linux counts memory; absent: 4 MiB (Linux `tcp_limit_output_bytes`).
+    limit_output_bytes: u64 = SIZE => |config, bytes| config.small_queues = config.small_queues.map(|_| bytes);
     /// Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in
     /// them, as between virtual machines.
     tso: bool = FLAG => |config, on| if on {

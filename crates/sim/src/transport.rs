@@ -219,6 +219,47 @@ impl Transport {
         }
     }
 
+    /// Packets wait in a queue of the host, which paces TCP's if it says so.
+    pub fn queue_behind(&mut self, paces: bool) {
+        if let Transport::Tcp(tcp) = self {
+            tcp.queue_behind(paces);
+        }
+    }
+
+    /// When what TCP sends next is due, where the host's queue paces.
+    pub fn departure(&self, now: Time) -> Time {
+        self.tcp().map_or(now, |tcp| tcp.departure(now))
+    }
+
+    /// Payload of a full segment, bytes.
+    pub fn smss(&self) -> u32 {
+        self.tcp().map_or(u32::MAX, |tcp| tcp.smss())
+    }
+
+    /// Whether the host's queue has no room for the next packet.
+    pub fn set_queue_full(&mut self, full: bool) {
+        if let Transport::Tcp(tcp) = self {
+            tcp.set_queue_full(full);
+        }
+    }
+
+    /// Packets that it had no room for, since the last call.
+    pub fn take_refused(&mut self) -> u32 {
+        self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
+    }
+
+    /// A packet of so much payload went into the host's queue.
+    pub fn queued(&mut self, payload: u32) {
+        if let Transport::Tcp(tcp) = self {
+            tcp.queued(payload);
+        }
+    }
+
+    /// It left it again. Whether TCP waited for that.
+    pub fn left_queue(&mut self, payload: u32) -> bool {
+        self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
+    }
+
     /// The host's card cuts packets of several segments up.
     pub fn cut_packets(&mut self) {
         if let Transport::Tcp(tcp) = self {

@@ -187,7 +187,9 @@ impl World {
 
     /// Captured packets, if they were asked for.
     pub fn take_captured(&mut self) -> Vec<Captured> {
-        self.captured.take().map(|(_, packets)| packets).unwrap_or_default()
+        let mut packets = self.captured.take().map(|(_, packets)| packets).unwrap_or_default();
+        packets.sort_by_key(|captured| captured.t); // what leaves a host's own device is known when it has left
+        packets
     }
 
     /// A link has something to do: a packet leaves it, or its queue moves on.

@@ -315,6 +315,9 @@ pub struct Config {
     /// Segments are checked as a peer's are who may send anything (RFC 5961), answers to those without payload at least
     /// this far apart; `None`: the peer is another endpoint of this kind.
     pub validate: Option<Span>,
+    /// TCP small queues: most that may wait in the host's own queue, bytes of memory (Linux `tcp_limit_output_bytes`); `None`: TCP
+    /// does not look at it.
+    pub small_queues: Option<u64>,
     /// Data is sent from buffers.
     pub buffers: Option<Buffers>,
     /// Memory that such a buffer takes beside its payload, bytes (Linux `truesize`).
@@ -485,6 +488,7 @@ impl Config {
             ect1: false,
             pacing: Pacing::OFF,
             validate: None,
+            small_queues: None,
             buffers: None,
             buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; with them 896
             writer: None,
@@ -531,6 +535,7 @@ impl Config {
             dsack: true,
             hz: 1000,
             wheel: Wheel::Levels,
+            small_queues: Some(4 << 20), // tcp_limit_output_bytes
             rule: rule("prr-linux-6"),
             controller: built_in("cubic"),
             ..Config::plain()
@@ -543,6 +548,7 @@ impl Config {
             syn_linear_timeouts: 0,
             syn_retries: 5,
             sack_compression: false,
+            small_queues: None, // they came in 3.6
             tlp: false,
             count_acks: true,
             wheel: Wheel::Slack,

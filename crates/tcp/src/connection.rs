@@ -143,6 +143,40 @@ impl Connection {
         self.sender.awake().set_host_pacer(policy);
     }
 
+    /// Packets wait in a queue of the host, which paces them if it says so.
+    pub fn queue_behind(&mut self, paces: bool) {
+        self.sender.awake().queue_behind(paces);
+    }
+
+    /// When what leaves next leaves, where the host's queue paces.
+    pub fn departure(&self, now: Time) -> Time {
+        self.sender.now().map_or(now, |sender| sender.departure(now))
+    }
+
+    /// Whether the host's queue has no room for the next packet.
+    pub fn set_queue_full(&mut self, full: bool) {
+        if let Some(sender) = self.sender.now_mut() {
+            sender.set_queue_full(full);
+        }
+    }
+
+    /// Packets that it had no room for, since the last call.
+    pub fn take_refused(&mut self) -> u32 {
+        self.sender.now_mut().map_or(0, Sender::take_refused)
+    }
+
+    /// A packet of so much payload went into the host's queue.
+    pub fn queued(&mut self, payload: u32) {
+        if let Some(sender) = self.sender.now_mut() {
+            sender.queued(payload);
+        }
+    }
+
+    /// It left it again. Whether the sender waited for that.
+    pub fn left_queue(&mut self, payload: u32) -> bool {
+        self.sender.now_mut().is_some_and(|sender| sender.left_queue(payload))
+    }
+
     /// Packets of several segments leave as segments: the card cuts them up.
     pub fn cut_packets(&mut self) {
         self.cuts = true;

@@ -36,6 +36,7 @@ mod queries;
 mod rack;
 mod scoring;
 mod send_buffer;
+mod small_queues;
 mod start_up;
 mod state;
 mod stream;
@@ -72,6 +73,7 @@ use patience::Patience;
 use push::SendQueue;
 use rack::Rack;
 use send_buffer::SendBuffer;
+use small_queues::HostQueue;
 use start_up::StartUp;
 use stream::Stream;
 use timers::{Timer, TimerKind};
@@ -202,6 +204,8 @@ pub struct Sender {
     pub patience: Patience,
     /// Present where the path's MTU is looked for.
     mtu_search: Option<Box<MtuSearch>>,
+    /// Present where the host has a queue of its own.
+    host_queue: Option<Box<HostQueue>>,
 
     /// Running sums.
     pub stats: Stats,
@@ -253,6 +257,7 @@ impl Sender {
             window_probes: WindowProbes::default(),
             patience: Patience::default(),
             mtu_search: MtuSearch::new(config, !responder),
+            host_queue: None,
             usage: Usage::default(),
             stats: Stats::default(),
             trace: Trace::new(flow, responder),

@@ -38,6 +38,7 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             stop: flow.stop,
             controller: job.hosts[flow.group].congestion_control.clone(),
             mss: job.hosts[flow.group].mss,
+            max_pacing_rate: job.hosts[flow.group].max_pacing_rate,
             namespace: [wiring.hosts[flow.group][0].fd(), wiring.hosts[flow.group][1].fd()],
             shared: shared.clone(),
         };
@@ -90,6 +91,7 @@ struct End {
     stop: u64,
     controller: String,
     mss: u32,
+    max_pacing_rate: u64,
     namespace: [RawFd; 2],
     shared: Arc<Shared>,
 }
@@ -102,6 +104,9 @@ impl End {
         sys::set_option_text(raw, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &self.controller)?;
         if self.mss > 0 {
             sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &self.mss)?;
+        }
+        if self.max_pacing_rate > 0 {
+            sys::set_option(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &self.max_pacing_rate)?;
         }
         Ok(fd)
     }

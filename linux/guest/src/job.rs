@@ -107,6 +107,36 @@ pub enum Leaf {
         delay_ns: u64,
     },
     /// First in, first out.
+    Pfifo {
+        /// Packets.
+        limit: u32,
+    },
+    /// fq; times in us.
+    Fq {
+        /// Packets.
+        limit: u32,
+        /// Packets of a flow.
+        flow_limit: u32,
+        /// Bytes.
+        quantum: u32,
+        /// Bytes.
+        initial_quantum: u32,
+        /// us.
+        refill_delay: u32,
+        /// Bytes per second; none = no bound.
+        max_rate: Option<u32>,
+        /// Bytes per second.
+        low_rate_threshold: u32,
+        /// us.
+        horizon: u32,
+        /// Drops beyond it.
+        horizon_drop: bool,
+        /// us; none = no marks.
+        ce_threshold: Option<u32>,
+        /// ns.
+        timer_slack: u32,
+    },
+    /// First in, first out.
     Bfifo {
         /// Bytes.
         limit: u32,
@@ -228,12 +258,16 @@ pub struct Host {
     pub cards: [Card; 2],
     /// TCP_WINDOW_CLAMP of receivers, bytes; 0 = none.
     pub window_clamp: u32,
+    /// SO_MAX_PACING_RATE of senders, bytes/s; 0 = none.
+    pub max_pacing_rate: u64,
 }
 
 /// What the device of a host does with packets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
+    /// What waits there.
+    pub device: Option<Qdisc>,
     /// Packets of several segments leave it as segments; otherwise they cross the network as one.
     pub cuts: bool,
     /// Segments that come together are merged.

@@ -283,6 +283,9 @@ fn set_card(node: &Node, host: &Host, card: &Card) -> Result<()> {
     if card.cuts || !host.tso {
         sys::no_segmentation_by_device(DEVICE)?;
     }
+    if let Some(device) = &card.device {
+        qdisc::install(&node.netlink, sys::interface_index(DEVICE)?, device)?;
+    }
     if card.gro_flush_timeout > 0 {
         // what sysfs shows belongs to the namespace of whoever mounts it
         sys::mount("sysfs", "/sys")?;

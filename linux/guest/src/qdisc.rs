@@ -83,6 +83,33 @@ fn with_leaf(m: Message, leaf: &Leaf) -> Message {
             let body = words(&[0, limit, 0, 0, 0, 0]);
             m.text(TCA_KIND, "netem").nest(TCA_OPTIONS, &body, |m| m.u64(TCA_NETEM_LATENCY64, delay_ns))
         }
+        Leaf::Pfifo { limit } => m.text(TCA_KIND, "pfifo").attr(TCA_OPTIONS, &words(&[limit])),
+        Leaf::Fq {
+            limit,
+            flow_limit,
+            quantum,
+            initial_quantum,
+            refill_delay,
+            max_rate,
+            low_rate_threshold,
+            horizon,
+            horizon_drop,
+            ce_threshold,
+            timer_slack,
+        } => m.text(TCA_KIND, "fq").nest(TCA_OPTIONS, &[], |m| {
+            let m = m
+                .u32(TCA_FQ_PLIMIT, limit)
+                .u32(TCA_FQ_FLOW_PLIMIT, flow_limit)
+                .u32(TCA_FQ_QUANTUM, quantum)
+                .u32(TCA_FQ_INITIAL_QUANTUM, initial_quantum)
+                .u32(TCA_FQ_FLOW_REFILL_DELAY, refill_delay)
+                .u32(TCA_FQ_LOW_RATE_THRESHOLD, low_rate_threshold)
+                .u32(TCA_FQ_HORIZON, horizon)
+                .attr(TCA_FQ_HORIZON_DROP, &[horizon_drop as u8])
+                .u32(TCA_FQ_TIMER_SLACK, timer_slack);
+            let m = max_rate.into_iter().fold(m, |m, rate| m.u32(TCA_FQ_FLOW_MAX_RATE, rate));
+            ce_threshold.into_iter().fold(m, |m, us| m.u32(TCA_FQ_CE_THRESHOLD, us))
+        }),
         Leaf::Bfifo { limit } => m.text(TCA_KIND, "bfifo").attr(TCA_OPTIONS, &words(&[limit])),
         Leaf::Codel { limit, target, interval, ecn, ce_threshold } => {
             m.text(TCA_KIND, "codel").nest(TCA_OPTIONS, &[], |m| {
@@ -305,6 +332,17 @@ const TCA_FQ_CODEL_QUANTUM: u16 = 6;
 const TCA_FQ_CODEL_CE_THRESHOLD: u16 = 7;
 const TCA_FQ_CODEL_CE_THRESHOLD_SELECTOR: u16 = 10;
 const TCA_FQ_CODEL_CE_THRESHOLD_MASK: u16 = 11;
+const TCA_FQ_PLIMIT: u16 = 1;
+const TCA_FQ_FLOW_PLIMIT: u16 = 2;
+const TCA_FQ_QUANTUM: u16 = 3;
+const TCA_FQ_INITIAL_QUANTUM: u16 = 4;
+const TCA_FQ_FLOW_MAX_RATE: u16 = 7;
+const TCA_FQ_FLOW_REFILL_DELAY: u16 = 9;
+const TCA_FQ_LOW_RATE_THRESHOLD: u16 = 11;
+const TCA_FQ_CE_THRESHOLD: u16 = 12;
+const TCA_FQ_TIMER_SLACK: u16 = 13;
+const TCA_FQ_HORIZON: u16 = 14;
+const TCA_FQ_HORIZON_DROP: u16 = 15;
 const TCA_RED_PARMS: u16 = 1;
 const TCA_RED_STAB: u16 = 2;
 const TCA_RED_MAX_P: u16 = 3;

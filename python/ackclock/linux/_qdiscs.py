@@ -15,6 +15,9 @@ FRAME = 14
 
 FULL_FRAME = 1500 + FRAME
 
+TX_QUEUE = 1000
+"""Packets of a host's queue of which the scenario says nothing."""
+
 ENOUGH = 1_000_000
 """Packets of a queue that never drops."""
 
@@ -71,11 +74,64 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
             link = network[name] if way == "forward" else back.get(name) or network[name]
             place = f"network.{name}" if way == "forward" else f"network.reverse.{name}"
             stages += stages_of(_by_bytes(link) if whole else link, number[name, way], place, overhead)
+        stages = [*_lay_device(hosts, direction, stages[0]["link"], overhead, flows), *stages]
         for position, stage in enumerate(merged := merge(stages)):
             if stage["qdisc"]["kind"] == "netem":
                 stage["qdisc"]["seed"] = _mix(4 * seed + 2 * direction + 1, position)
         ways[way] = merged
     return {"kind": "qdisc", "links": links, **ways}
+
+
+def _lay_device(
+    hosts: Sequence[Mapping[str, Any]], side: int, number: int, overhead: int, flows: int
+) -> list[dict[str, Any]]:
+    """Give the cards of one side their own queue; what stands behind it on the way.
+
+    A shaper lets a packet go when its transmission starts, and a stage behind it takes the time of that. Where TCP does not
+    look at its queue, this is that of somebody else: it stands behind the host.
+    """
+    key = ("host", "peer_host")[side]
+    behind: list[dict[str, Any]] = []
+    for i, host in enumerate(hosts):
+        card = host["cards"][side]
+        device = card["device"]
+        if device is None:
+            continue
+        rate = device.get("line_rate", 0) // 8
+        queue = device.get("queue", {"kind": "fifo", "limit": TX_QUEUE})
+        if len(hosts) > 1 or (flows > 1 and not device["shared"]):
+            raise NotByQdiscError(f"flows.{i}.{key}", "a host with a device of its own, among several hosts")
+        if queue["kind"] == "fq" and not host["small_queues"]:
+            raise NotByQdiscError(f"flows.{i}.stack.small_queues", "false with fq at the host")
+        leaf = _discipline(queue)
+        own = _shaper(rate, overhead, leaf) if rate else {"kind": "alone", "leaf": leaf}
+        if host["small_queues"]:
+            card["device"] = own
+        else:
+            card["device"] = None
+            behind.append({"link": number, "qdisc": own, "loses": False, "queues": False})
+        if rate:
+            behind.append({"link": number, "qdisc": _netem(overhead, rate=rate), "loses": False, "queues": False})
+    return behind
+
+
+def _discipline(queue: Mapping[str, Any]) -> dict[str, Any]:
+    """The queue of a host's own device; times in us, as fq wants them."""
+    if queue["kind"] == "fifo":
+        return {"kind": "pfifo", "limit": queue["limit"]}
+    threshold, most = queue.get("ce_threshold"), queue.get("max_rate")
+    return {
+        "kind": "fq",
+        **{
+            key: queue[key]
+            for key in ("limit", "flow_limit", "quantum", "initial_quantum", "horizon_drop", "timer_slack")
+        },
+        "refill_delay": queue["refill_delay"] // 1000,
+        "horizon": queue["horizon"] // 1000,
+        "low_rate_threshold": queue["low_rate_threshold"] // 8,
+        "ce_threshold": None if threshold is None else threshold // 1000,
+        "max_rate": None if most is None else most // 8,
+    }
 
 
 def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -105,11 +161,7 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
     rate = 0 if rate_bps is None else rate_bps // 8
 
     def netem(**given: Any) -> dict[str, Any]:
-        base = {
-            "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "rate": 0, "overhead": overhead, "loss": 0,
-            "gemodel": None, "seed": 0,
-        }  # fmt: skip
-        return {**base, **given}
+        return _netem(overhead, **given)
 
     def stage(qdisc: dict[str, Any], *, loses: bool = False, queues: bool = False) -> dict[str, Any]:
         return {"link": number, "qdisc": qdisc, "loses": loses, "queues": queues}
@@ -152,6 +204,14 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
     out.append(stage(_shaper(rate, overhead, _leaf(queue, place)), queues=True))
     out.append(stage(netem(rate=rate, delay_ns=delay)))
     return out
+
+
+def _netem(overhead: int, **given: Any) -> dict[str, Any]:
+    base = {
+        "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "rate": 0, "overhead": overhead, "loss": 0, "gemodel": None,
+        "seed": 0,
+    }  # fmt: skip
+    return {**base, **given}
 
 
 def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0) -> dict[str, Any]:

@@ -63,6 +63,33 @@ LARGEST_FEEDBACK = 128
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 
 
+SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
+    "sack": {False: {SACK: "0"}, True: {}},
+    "tlp": {False: {"net/ipv4/tcp_early_retrans": "0"}, True: {}},
+    "frto": {False: {"net/ipv4/tcp_frto": "0"}, True: {}},
+    "idle_restart": {False: {"net/ipv4/tcp_slow_start_after_idle": "0"}, True: {}},
+    "sack_compression": {False: {"net/ipv4/tcp_comp_sack_nr": "0"}, True: {}},
+    "limited_transmit": {True: {}},
+    "undo": {True: {}},
+    "delayed_ack": {True: {}},
+    "early_retransmit": {"off": {}},
+    "detection": {"rack": {}, "dupthresh": {"net/ipv4/tcp_recovery": "0"}},
+    "hz": {1000: {}},
+    "tso": {False: {}, True: {}},
+    "packet_memory": {"copied": {}, "handed-on": {}},
+    "ecn": {
+        "off": {"net/ipv4/tcp_ecn": "0"},
+        "accept": {"net/ipv4/tcp_ecn": "2"},
+        "ask": {"net/ipv4/tcp_ecn": "1"},
+        "accecn": {"net/ipv4/tcp_ecn": "3"},
+        "accecn-ask": {"net/ipv4/tcp_ecn": "4"},
+        "accecn-accept": {"net/ipv4/tcp_ecn": "5"},
+    },
+    "accecn_option": {n: {"net/ipv4/tcp_ecn_option": str(n)} for n in range(4)},
+}
+"""Key of `stack` -> value -> what to set for it; other keys and values are refused."""
+
+
 def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controllers: Sequence[str]) -> dict[str, Any]:
     """The guest's job.
 
@@ -123,6 +150,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
             )
     for host in hosts:
         _bound_buffer(host, plan["kind"])
+        del host["small_queues"]
     return {
         "scenario": {**scenario, "flows": [_flow(group) for group in flows]},
         "seed": seed,
@@ -211,35 +239,17 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     if min_rto % 1_000_000:
         raise refuse("stack.min_rto", f"{min_rto} ns", "whole milliseconds")
     window = stack.pop("receive_buffer", 0)
-    switches: dict[str, dict[Any, dict[str, str]]] = {
-        "sack": {False: {SACK: "0"}, True: {}},
-        "tlp": {False: {"net/ipv4/tcp_early_retrans": "0"}, True: {}},
-        "frto": {False: {"net/ipv4/tcp_frto": "0"}, True: {}},
-        "idle_restart": {False: {"net/ipv4/tcp_slow_start_after_idle": "0"}, True: {}},
-        "sack_compression": {False: {"net/ipv4/tcp_comp_sack_nr": "0"}, True: {}},
-        "limited_transmit": {True: {}},
-        "undo": {True: {}},
-        "delayed_ack": {True: {}},
-        "early_retransmit": {"off": {}},
-        "detection": {"rack": {}, "dupthresh": {"net/ipv4/tcp_recovery": "0"}},
-        "hz": {1000: {}},
-        "tso": {False: {}, True: {}},
-        "packet_memory": {"copied": {}, "handed-on": {}},
-        "ecn": {
-            "off": {"net/ipv4/tcp_ecn": "0"},
-            "accept": {"net/ipv4/tcp_ecn": "2"},
-            "ask": {"net/ipv4/tcp_ecn": "1"},
-            "accecn": {"net/ipv4/tcp_ecn": "3"},
-            "accecn-ask": {"net/ipv4/tcp_ecn": "4"},
-            "accecn-accept": {"net/ipv4/tcp_ecn": "5"},
-        },
-        "accecn_option": {n: {"net/ipv4/tcp_ecn_option": str(n)} for n in range(4)},
-    }
+    pacing_rate = stack.pop("max_pacing_rate", 0)
+    if pacing_rate and workload == "transactions":
+        raise refuse("stack.max_pacing_rate", Stack.takes["max_pacing_rate"].shown(pacing_rate), "no max_pacing_rate")
+    small_queues = stack.pop("small_queues", True)
+    if "limit_output_bytes" in stack:
+        sysctl["net/ipv4/tcp_limit_output_bytes"] = str(stack.pop("limit_output_bytes"))
     sysctl["net/ipv4/tcp_ecn"] = "0"
     if not timestamps:
         sysctl[TIMESTAMPS] = "0"
     for key, value in stack.items():
-        known = switches.get(key, {})
+        known = SWITCHES.get(key, {})
         if value not in known:
             allowed = ", ".join(quote(v) for v in known) if known else f"no {key}"
             raise refuse(f"stack.{key}", Stack.takes[key].shown(value), allowed)
@@ -253,6 +263,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "mtu": max(1500, smss + 52),
         "tso": group.get("stack", {}).get("tso", False),
         "window_clamp": min(window, 2**31 - 1),
+        "max_pacing_rate": max(pacing_rate // 8, 1) if pacing_rate else 0,
+        "small_queues": small_queues,
     }
 
 
@@ -264,7 +276,7 @@ def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, 
     """The device of the host of that name; what else a host may be is refused."""
     place, machine = next(((i, m) for i, m in enumerate(machines) if m["name"] == name), (0, {}))
     for key, value in machine.items():
-        if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", *CARD) and value not in (
+        if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", "line_rate", "queue", *CARD) and value not in (
             *UNNOTICED.get(key, ()), False, None, 0,
         ):  # fmt: skip
             shown = Host.takes[key].shown(value)
@@ -273,14 +285,25 @@ def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, 
             )
     return {
         "cuts": machine.get("cuts_packets", False),
+        "device": _device(machine),
         **{key: machine.get(key, without) for key, without in CARD.items()},
     }
+
+
+def _device(machine: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The host's own device as the scenario describes it; `qdiscs` makes a discipline of it."""
+    given = {key: machine[key] for key in ("line_rate", "queue") if machine.get(key) is not None}
+    return {"shared": machine["shared"], **given} if given else None
 
 
 def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
     """What the wires between the devices cannot do."""
     for i, host in enumerate(hosts):
         sends, receives = host["cards"]
+        if network == "relay" and (sends["device"] or receives["device"]):
+            key = f"flows.{i}.{'host' if sends['device'] else 'peer_host'}"
+            allowed = "one without, where the network is --network relay"
+            raise ScenarioError(key=key, found="a host with a device of its own", allowed=allowed)
         if network == "relay" and (sends["gro"] or receives["gro"]):
             key = f"flows.{i}.{'host' if sends['gro'] else 'peer_host'}"
             allowed = "one without, where the network is --network relay"
@@ -326,4 +349,6 @@ def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str]
         "mtu": max(1500, payload + UDP_IP),
         "tso": False,
         "window_clamp": 0,
+        "max_pacing_rate": 0,
+        "small_queues": True,
     }

@@ -200,7 +200,7 @@ def _takes(takes: Mapping[str, Any], rules: Rules) -> Takes:
             return Takes(annotation, lambda value, _key, _bdp: nanoseconds(value), _duration)
         case "rate":
             annotation = Rate if takes["least"] else RateOrZero
-            return Takes(annotation, lambda value, _key, _bdp: units.whole(value, units.RATE))
+            return Takes(annotation, lambda value, _key, _bdp: units.whole(value, units.RATE), _rate)
         case "size":
             return Takes(_size(takes["low"], takes["high"]), lambda value, _key, _bdp: byte_count(value), _bytes)
         case "packets":
@@ -296,6 +296,14 @@ def _bytes(value: int) -> str:
 def _duration(value: int) -> str:
     """In the largest unit of which it is a whole number."""
     unit, size = next((u, n) for u, n in (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)) if value % n == 0)
+    return f"{value // size} {unit}"
+
+
+def _rate(value: int) -> str:
+    """In the largest unit of which it is a whole number."""
+    unit, size = next(
+        (u, n) for u, n in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 1000), ("bit/s", 1)) if value % n == 0
+    )
     return f"{value // size} {unit}"
 
 

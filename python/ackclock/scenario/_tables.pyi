@@ -652,6 +652,40 @@ class Xen(Described):
     competitors: int = 1
     """Other virtual machines that are always busy."""
 
+class Fifo(Described):
+    """Linux pfifo: first in, first out; what finds it full is refused, which TCP takes as it takes a mark of congestion."""
+
+    kind: Literal["fifo"]
+    limit: int = 1000
+    """Packets as TCP hands them down."""
+
+class Fq(Described):
+    """Linux fq: a queue for each connection, served in turn; it holds packets until they are due, so TCP paces (every controller, at its pacing rate) and leaves the waiting to it."""
+
+    kind: Literal["fq"]
+    limit: int = 10000
+    """Packets in all."""
+    flow_limit: int = 100
+    """Packets of a connection."""
+    quantum: str = "3028 bytes"
+    """What a connection may send in a turn."""
+    initial_quantum: str = "15140 bytes"
+    """What a new connection may send in its first turn."""
+    refill_delay: str = "40 ms"
+    """A connection that was idle for so long has a full quantum again."""
+    max_rate: str | None = None
+    """No connection sends faster, whatever its pacing rate; absent: no such bound."""
+    low_rate_threshold: str = "550 kbit/s"
+    """Of datagrams under `max_rate`: at or below this rate each is paced by itself, above it a quantum at a time."""
+    horizon: str = "10 s"
+    """A packet that is due later than this from now is dropped or sent at that time."""
+    horizon_drop: bool = True
+    """It is dropped."""
+    ce_threshold: str | None = None
+    """A packet that leaves so much later than it was due is marked, if it can be; absent: none is."""
+    timer_slack: str = "10 us"
+    """How much later than due packets may be looked at, so that one timer serves several."""
+
 class Host(_rules.HostKeysFit):
     """A host that flow groups name; a host that is not described is perfect.
 
@@ -692,6 +726,10 @@ class Host(_rules.HostKeysFit):
     """With `gro_flush_timeout`: looks in a row that find nothing before the card may interrupt again."""
     cuts_packets: bool | None = None
     """The card cuts the packets of stack key `tso` up, so that single segments cross the network, as on a real wire; absent: false, or as the preset says."""
+    line_rate: str | None = None
+    """Rate of its own device, in front of the network; absent: infinite, or no device if `queue` is absent, too."""
+    queue: Fifo | Fq | None = None
+    """What waits there, and TCP knows of it (TCP small queues); absent: first in, first out, up to 1000 packets."""
     transmit_interval: str | None = None
     """Least time between two hand-overs to the line; packets leave back to back; absent: each at once."""
     batch: int = 1
@@ -855,6 +893,12 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     """Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later."""
     pace_initial_window: bool | None = None
     """The initial window is spread over the RTT of the handshake."""
+    max_pacing_rate: str | None = None
+    """Bound of the pacing rate (SO_MAX_PACING_RATE); it turns pacing on."""
+    small_queues: bool | None = None
+    """TCP small queues: where the host has a device of its own, TCP leaves about a millisecond's worth in its queue."""
+    limit_output_bytes: str | None = None
+    """Most that TCP leaves there, whatever the rate, as Linux counts memory; absent: 4 MiB (Linux `tcp_limit_output_bytes`)."""
     tso: bool | None = None
     """Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in them, as between virtual machines."""
     send_buffer: str | None = None
@@ -887,6 +931,8 @@ __all__ = [
     "EcnFault",
     "Festive",
     "Fetch",
+    "Fifo",
+    "Fq",
     "FqCodel",
     "GilbertElliott",
     "Host",

@@ -1,9 +1,10 @@
 //! What a host is made of: as a scenario describes it, and as it works.
 
-use ackclock_core::schema::{Refusal, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG};
-use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Span};
+use ackclock_core::schema::{Refusal, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG, RATE};
+use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Rate, Span};
 
 use super::cpu::CpuConfig;
+use super::device::{DeviceConfig, DisciplineConfig};
 use super::gate::{GateConfig, TimesParams, SLICE};
 use super::gro::GroConfig;
 use super::nic::Batching;
@@ -50,6 +51,10 @@ table! {
         /// The card cuts the packets of stack key `tso` up, so that single segments cross the network, as on a real wire; absent:
         /// false, or as the preset says.
         cuts_packets: Option<bool> = FLAG;
+        /// Rate of its own device, in front of the network; absent: infinite, or no device if `queue` is absent, too.
+        line_rate: Option<Rate> = RATE;
+        /// What waits there, and TCP knows of it (TCP small queues); absent: first in, first out, up to 1000 packets.
+        queue: Option<DisciplineConfig> = DisciplineConfig::TAKES;
         /// Least time between two hand-overs to the line; packets leave back to back; absent: each at once.
         transmit_interval: Option<Span> = DURATION;
         /// Packets that leave together (segmentation offload; reports in batches).
@@ -133,6 +138,8 @@ pub struct HostConfig {
     pub transmit: Batching,
     /// The card cuts packets of several segments up.
     pub cuts: bool,
+    /// Its own device in front of the network; `None` = packets never wait there.
+    pub device: Option<DeviceConfig>,
     /// What becomes of the lateness of paced senders.
     pub pacer: HostPacing,
 }
@@ -156,6 +163,18 @@ impl HostParams {
             let refusal = Refusal::new(self.napi_defer_hard_irqs, "0 without gro_flush_timeout");
             return Err(refusal.within("napi_defer_hard_irqs"));
         }
+        let cuts = self.cuts_packets.unwrap_or(modern);
+        let device = (self.line_rate.is_some() || self.queue.is_some()).then(|| DeviceConfig {
+            queue: self.queue.clone().unwrap_or(DisciplineConfig::USUAL),
+            rate: self.line_rate.unwrap_or(Rate::INFINITE),
+            cuts,
+        });
+        if device.is_some() && (self.batch > 1 || self.transmit_interval.is_some()) {
+            let key = if self.batch > 1 { "batch" } else { "transmit_interval" };
+            return Err(
+                Refusal::new("packets that leave together", "none beside line_rate and queue").within(key)
+            );
+        }
         Ok(HostConfig {
             name: format!("host.{name}"),
             gate,
@@ -176,7 +195,8 @@ impl HostParams {
                 flush: if self.batch > 1 { self.batch_flush } else { Span::ZERO },
                 gro: None,
             },
-            cuts: self.cuts_packets.unwrap_or(modern),
+            cuts,
+            device,
             pacer: HostPacing {
                 tick: self.tick.unwrap_or(Span::ZERO),
                 catch_up: match self.catch_up {

@@ -8,6 +8,8 @@
 //! | `cpu.rs` | n processes on k cores, cost of a packet |
 //! | `nic.rs` | interrupt coalescing on the way in, batches on the way out |
 //! | `gro.rs` | packets merged on the way in (GRO) |
+//! | `device.rs` | a queue and a line of its own, on the way out |
+//! | `fq.rs` | that queue paces and is fair |
 //! | `departures.rs` | the noise that came of it |
 //!
 //! What a paced sender does about its lateness is [`ackclock_core::HostPacing`]. Several flows, senders and receivers, can
@@ -16,6 +18,8 @@
 mod config;
 mod cpu;
 mod departures;
+pub mod device;
+mod fq;
 mod gate;
 mod gro;
 mod nic;
@@ -25,6 +29,7 @@ use ackclock_core::{HostPacing, Packet, Span, Stream, Time};
 pub use config::{HostConfig, HostParams, Preset, Repaid};
 pub use cpu::CpuConfig;
 pub use departures::Departures;
+pub use device::{Device, DeviceConfig, DeviceSums, DisciplineConfig};
 pub use gate::{GateConfig, TimesParams, XenParams};
 pub use gro::GroConfig;
 pub use nic::{Batching, RingSums};
@@ -68,6 +73,8 @@ pub struct HostSums {
     pub interrupts: RingSums,
     /// The same for batches that left.
     pub batches: RingSums,
+    /// Its own device.
+    pub device: DeviceSums,
 }
 
 /// A host at work. Its processes are numbers; the owner of the host asks it before each step of a process.
@@ -77,6 +84,8 @@ pub struct Host {
     scheduler: Option<Cpu>,
     cpu: CpuConfig,
     rings: [Option<Ring>; 2],
+    /// Its own device in front of the network.
+    pub device: Option<Box<Device>>,
     pacer: HostPacing,
     receives_on: bool,
     emulates_links: bool,
@@ -101,6 +110,7 @@ impl Host {
             scheduler: (cpu.cores > 0).then(|| Cpu::new(cpu.cores, cpu.slice)),
             cpu,
             rings: [Ring::new(config.receive), Ring::new(config.transmit)],
+            device: config.device.as_ref().map(|device| Box::new(Device::new(device))),
             pacer: config.pacer,
             receives_on: config.receives_on,
             emulates_links: config.emulates_links,
@@ -123,9 +133,10 @@ impl Host {
         &self.cpu
     }
 
-    /// Whether its card cuts packets of several segments up.
+    /// Whether packets of several segments leave the processes as segments: where it has a device of its own, they are cut up
+    /// behind it.
     pub fn cuts(&self) -> bool {
-        self.cuts
+        self.cuts && self.device.is_none()
     }
 
     /// Whether packets are taken in while the gate is closed.
@@ -201,7 +212,8 @@ impl Host {
         let [interrupts, batches] =
             [0, 1].map(|i| self.rings[i].as_ref().map_or(RingSums::default(), Ring::sums));
         let waited = self.scheduler.as_ref().map_or(Span::ZERO, |cpu| cpu.waited(now));
-        HostSums { stalled, stalls, longest_stall, waited, interrupts, batches }
+        let device = self.device.as_ref().map_or(DeviceSums::default(), |device| device.sums());
+        HostSums { stalled, stalls, longest_stall, waited, interrupts, batches, device }
     }
 
     fn ring(&mut self, direction: Direction) -> &mut Ring {

@@ -154,6 +154,11 @@ pub(super) struct End {
 }
 
 impl End {
+    /// Tells it from all other ends of the run.
+    pub(super) fn key(&self, side: usize) -> u64 {
+        (self.ordinal as u64) << 1 | side as u64
+    }
+
     /// When its timer is to fire.
     #[inline(always)]
     pub(super) fn deadline(&self) -> Time {

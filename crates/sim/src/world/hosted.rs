@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 
 use ackclock_core::{FlowId, Packet, Span, Time};
-use ackclock_net::host::{Direction, HostSums, Permit};
+use ackclock_net::host::{Device, Direction, HostSums, Permit};
 use ackclock_net::{Host, HostConfig};
 
 use super::{Application, ConnId, World, KIND_BITS, SENDER, SLOT_MASK, TICK};
+use crate::capture::Captured;
 use crate::transport::Transport;
 
 /// Recurring events from this number on are those of hosts.
@@ -18,10 +19,11 @@ pub const HOST_TICKS: u32 = 1 << 12;
 /// Most hosts of a run: their events must fit an event id.
 pub const MAX_HOSTS: usize = 1 << 20;
 
-/// Events of a host: hand over what came in, hand over what goes out, a slice is over.
-const EVENTS: usize = 3;
+/// Events of a host: hand over what came in, hand over what goes out, a slice is over, its own device has something to do.
+const EVENTS: usize = 4;
 const OUT: usize = 1;
 const SLICE: usize = 2;
+const DEVICE: usize = 3;
 
 /// The hosts of a run, and who lives on them.
 pub(super) struct Hosts {
@@ -46,6 +48,9 @@ impl Hosts {
         transport.set_pacer(on.pacer());
         if on.cuts() {
             transport.cut_packets();
+        }
+        if let Some(device) = &on.device {
+            transport.queue_behind(device.paces());
         }
         // TCP is at home in the kernel and works when it is interrupted; who paces datagrams may spin
         let busy = on.cpu().busy_wait && side == SENDER && transport.datagram().is_some();
@@ -227,13 +232,26 @@ impl World {
             let takes_in = process.sent && !process.inbox.is_empty();
             if process.sends && !takes_in {
                 let (mut packet, framing_bytes) = (Packet::default(), self.net.framing_bytes);
-                let sends = end.send_into(now, index & 1, framing_bytes, &mut packet, &mut self.captured);
+                let mut due = now;
+                let sends = match &mut host.device {
+                    None => end.send_into(now, index & 1, framing_bytes, &mut packet, &mut self.captured),
+                    Some(device) => {
+                        due = end.transport.departure(now);
+                        end.transport.set_queue_full(!device.takes(now, end.key(index & 1), due));
+                        let sends = end.send_into(due, index & 1, framing_bytes, &mut packet, &mut None);
+                        device.note_refused(end.transport.take_refused());
+                        sends
+                    }
+                };
                 let process = end.process.as_mut().expect("invariant: asked above");
                 match sends {
                     true => {
                         process.sent = cost.send > Span::ZERO;
                         process.free_at = now + cost.send;
-                        self.leave_host(at as u32, packet);
+                        match self.hosts_mut().slots[at].host.device.is_some() {
+                            true => self.hand_down(index, at, packet, due),
+                            false => self.leave_host(at as u32, packet),
+                        }
                     }
                     false => {
                         process.sends = false;
@@ -287,6 +305,7 @@ impl World {
         let (at, what) = (event / EVENTS, event % EVENTS);
         match what {
             OUT => self.hand_out(at),
+            DEVICE => self.device_event(at),
             SLICE => {
                 let slot = &mut self.hosts_mut().slots[at];
                 if slot.armed != now {
@@ -322,6 +341,57 @@ impl World {
             let packet = self.hosts_mut().slots[at].host.take(Direction::Out);
             self.net.send(now, &packet);
         }
+    }
+
+    /// A packet goes into the queue of a host's own device.
+    fn hand_down(&mut self, index: usize, at: usize, packet: Packet, due: Time) {
+        let now = self.now;
+        let end = self.ends[index].as_mut().expect("invariant: it sends");
+        let device = &mut self.hosts.as_mut().expect("invariant: there are hosts").slots[at].host.device;
+        let device = device.as_mut().expect("invariant: asked by the caller");
+        let payload = packet.header.payload();
+        end.transport.queued(payload);
+        let due = end.transport.tcp().map(|_| due);
+        if !device.push(now, end.key(index & 1), packet, end.transport.smss(), due) {
+            end.transport.left_queue(payload);
+        }
+        self.arm_device(at);
+    }
+
+    /// A host's own device has something to do.
+    fn device_event(&mut self, at: usize) {
+        let now = self.now;
+        if !self.device(at).begin(now) {
+            return; // superseded
+        }
+        while let Some((start, key, packet)) = self.device(at).take_sent(now) {
+            if let Some((host, captured)) = self.captured.as_mut().filter(|(host, _)| *host as u64 == key & 1)
+            {
+                let (flow, conn) = (packet.flow, (key >> 1) as u32);
+                captured.push(Captured { t: start, host: *host, flow, conn, packet });
+            }
+            self.net.send(now, &packet);
+        }
+        while let Some(gone) = self.device(at).take_gone() {
+            let index = 2 * (gone.conn & SLOT_MASK) as usize + !gone.forward as usize;
+            let end = self.ends[index].as_mut().filter(|end| end.conn == gone.conn);
+            let Some(end) = end else { continue }; // closed while it waited
+            if end.transport.left_queue(gone.payload) {
+                self.wake_process(index);
+            }
+        }
+        self.arm_device(at);
+    }
+
+    fn arm_device(&mut self, at: usize) {
+        let now = self.now;
+        if let Some(due) = self.device(at).arm(now) {
+            self.host_tick(at as u32, DEVICE, due);
+        }
+    }
+
+    fn device(&mut self, at: usize) -> &mut Device {
+        self.hosts_mut().slots[at].host.device.as_mut().expect("invariant: asked for hosts with one only")
     }
 
     /// A process got a core: it goes on at this very nanosecond.

@@ -21,6 +21,11 @@ pub struct AccurateMarks {
 }
 
 impl Connection {
+    /// Payload of a full segment, bytes.
+    pub fn smss(&self) -> u32 {
+        self.sender.ask(|sender| sender.smss)
+    }
+
     /// What accurate ECN counts, if it was agreed on.
     pub fn accurate_marks(&self) -> Option<AccurateMarks> {
         let (out, back) = (self.sender.now()?.feedback.as_ref()?, self.receiver.accurate.as_ref()?);

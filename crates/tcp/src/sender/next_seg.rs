@@ -3,6 +3,7 @@
 
 use ackclock_core::Time;
 
+use super::patience::Takes;
 use super::{Leaving, Sender};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
 
@@ -58,7 +59,7 @@ impl Sender {
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
         // A packet that was begun leaves whole, even where the head was sent again without being marked lost.
         let all_sent = all_sent && !self.continues();
-        if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.refused {
+        if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.device == Takes::Nothing {
             return None;
         }
         let mut n = self.next_seg.hint.max(first);
@@ -68,7 +69,8 @@ impl Sender {
                 self.next_seg.hint = n;
                 // A receiver that took its window back: only the head leaves, as a probe.
                 let beyond = n != first && !self.in_window(s.start());
-                if beyond || self.pacing_holds(now, s.start()) {
+                let (start, len) = (s.start(), s.len);
+                if beyond || self.pacing_holds(now, start) || self.retransmission_waits(start, len) {
                     return None;
                 }
                 let n = self.begin_retransmission(n, false);

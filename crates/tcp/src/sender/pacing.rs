@@ -8,13 +8,11 @@
 //! | `next` | Linux `tcp_wstamp_ns`: earliest departure of the next segment |
 //!
 //! The connection's first ten segments leave unpaced, as in Linux, unless the initial window is paced over the RTT of the
-//! handshake. Differs: the queue discipline `fq` is played by the same clock, at the sender instead of behind it.
+//! handshake. Where the host's own queue is `fq`, the same clock stamps segments, and `fq` waits (`small_queues.rs`).
 
 use ackclock_cc::Window;
-use ackclock_core::trace::CaState;
 use ackclock_core::{HostPacing, Span, Time};
 
-use super::intent::Next;
 use super::Sender;
 use crate::config::{Config, Pacing};
 
@@ -65,6 +63,11 @@ impl Pacer {
     #[inline]
     pub fn paces(&self) -> bool {
         self.config.on || self.first_window || self.set
+    }
+
+    /// Something else waits for the rate; every segment is stamped with its time.
+    pub fn leave_to_the_host(&mut self) {
+        self.config.on = true;
     }
 
     /// When the next segment may leave, if that is later than now.
@@ -177,10 +180,7 @@ impl Sender {
             pacer.waits = Time::NEVER; // in time: whatever holds the segment up from now on is not the host
         }
         self.timer.pace(Time::NEVER);
-        self.intent.push();
-        if self.ca_state >= CaState::Recovery && self.board.lost_out > self.board.retrans_out {
-            self.intent.set(Next::LostThenNew);
-        }
+        self.push_on();
     }
 
     /// Timers start when the last segment really leaves (Linux `tcp_pacing_delay`), in whole ticks.

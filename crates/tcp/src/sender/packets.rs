@@ -5,6 +5,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
+use super::patience::Takes;
 use super::push::Round;
 use super::Sender;
 use crate::config::Tso;
@@ -72,6 +73,9 @@ impl Sender {
         } else {
             split(most * smss, ready, room, smss, last, waits)
         };
+        if self.patience.device != Takes::All && !self.device_takes(now, length as u32) {
+            return None;
+        }
         let una = self.snd_una;
         let queue = self.queue.as_mut()?;
         queue.begin(start, start + length, length > smss);

@@ -12,6 +12,18 @@ const REFUSED_INTERVAL: Span = Span::from_ms(500);
 /// Retransmissions to a peer that may be alive, for an application that is gone (Linux `tcp_orphan_retries`).
 const ORPHAN_RETRIES: u32 = 8;
 
+/// What the device takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Takes {
+    /// Whatever comes.
+    #[default]
+    All,
+    /// Nothing, and it says so.
+    Nothing,
+    /// It has a queue that the sender looks at: see `small_queues.rs`.
+    Some,
+}
+
 /// What is given up for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
@@ -19,8 +31,8 @@ pub struct Patience {
     user_timeout: Span,
     /// The application closed the socket.
     orphan: bool,
-    /// The device takes nothing.
-    pub refused: bool,
+    /// What the device does with packets.
+    pub device: Takes,
     /// Timeouts in a row without an answer (Linux `icsk_retransmits`).
     pub timeouts: u32,
     /// The connection is given up.
@@ -48,7 +60,7 @@ impl Sender {
 
     /// The device refuses every packet, and says so (or takes them again).
     pub fn set_refused(&mut self, refused: bool) {
-        self.patience.refused = refused;
+        self.patience.device = if refused { Takes::Nothing } else { Takes::All };
     }
 
     /// The application is gone: what is left to send is given up sooner.

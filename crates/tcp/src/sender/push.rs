@@ -172,9 +172,8 @@ impl SendQueue {
 
     /// Packets sent and not acknowledged, and buffers not sent.
     pub fn held(&self, snd_una: u64, snd_nxt: u64) -> u64 {
-        let acked = self.ends.partition_point(|&end| end <= snd_una);
         let sent = self.buffers.partition_point(|b| b.end <= snd_nxt);
-        (self.ends.len() - acked + self.buffers.len() - sent) as u64
+        (self.packets_out(snd_una) + self.buffers.len() - sent) as u64
     }
 
     /// Nothing is written beyond `end` after all.
@@ -225,6 +224,11 @@ impl SendQueue {
             self.ends.pop_front();
         }
         self.ends.push_back(end);
+    }
+
+    /// Packets of new data sent and not yet acknowledged.
+    pub fn packets_out(&self, snd_una: u64) -> usize {
+        self.ends.len() - self.ends.partition_point(|&end| end <= snd_una)
     }
 
     /// Whether a packet was begun that the byte at `start` continues.

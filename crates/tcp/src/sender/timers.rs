@@ -6,6 +6,7 @@ use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Span, Time};
 
 use super::intent::{First, Next};
+use super::patience::Takes;
 use super::{AckWork, Sender};
 use crate::ticks::Ticks;
 
@@ -200,7 +201,7 @@ impl Sender {
         self.stats.rtos += 1;
         self.enter_loss(now);
         self.patience.timeouts += 1;
-        if self.patience.refused {
+        if self.patience.device == Takes::Nothing {
             return self.on_refusal(now, TimerKind::Rto);
         }
         self.rtt.back_off();

@@ -6,6 +6,7 @@ use ackclock_core::{Flags, Time};
 
 use super::intent::{First, Next};
 use super::mtu_probe::Attempt;
+use super::patience::Takes;
 use super::send_buffer::SendBuffer;
 use super::timers::TimerKind;
 use super::Sender;
@@ -175,13 +176,15 @@ impl Sender {
             return None;
         }
         let len = match &self.queue {
-            None => self.next_alone(available, outstanding)?,
+            None => {
+                let len = self.next_alone(available, outstanding)?;
+                if self.patience.device != Takes::All && !self.device_takes(now, len) {
+                    return None;
+                }
+                len
+            }
             Some(_) => self.next_of_packet(now, probe)?,
         };
-        if self.patience.refused {
-            self.on_refusal(now, TimerKind::None);
-            return None;
-        }
         let fin = self.stream.fin_due() && len as u64 == available;
         Some(self.send_new(now, len, fin))
     }

@@ -66,7 +66,7 @@ impl Sender {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let available = self.stream.from(self.snd_nxt);
         let len = available.min(room).min(self.smss as u64) as u32;
-        if len > 0 && self.patience.refused {
+        if len > 0 && self.device_refuses() {
             self.window_probes.unanswered += 1;
             self.on_refusal(now, TimerKind::Probe);
             return None;

@@ -1,0 +1,473 @@
+//! `fq` at a host: a queue for each socket, served in turn by deficit round robin; a packet that is not due waits for its
+//! time without holding others up. TCP says when each packet is due (its earliest departure time), so it is `fq` that paces.
+//!
+//! Source: Linux 7.3 net/sched/sch_fq.c; Dumazet 2013. Its words are used here.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `credit` | bytes that a flow may still send in this round; not above zero = its round is over |
+//! | `time_next_packet` | when the flow may send next |
+//! | `internal` | packets on the fast path: due, while no flow could send |
+//! | `watchdog` | when a packet that waits for its time is looked at, up to `timer_slack` late |
+//!
+//! Differs: all packets are of one priority, so there is one band; a flow is forgotten when it was idle for 3 s and another
+//! begins, where Linux looks at those of one hash bucket only; a SYN-ACK belongs to its connection.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::schema::{Takes, COUNT, DURATION, FLAG, RATE};
+use ackclock_core::{table, Rate, Span, Time};
+
+use super::device::Queued;
+
+table! {
+    /// Linux fq: a queue for each connection, served in turn; it holds packets until they are due, so TCP paces (every
+    /// controller, at its pacing rate) and leaves the waiting to it.
+    pub struct FqParams "fq" {
+        /// Packets in all.
+        limit: u32 = COUNT, 10_000;
+        /// Packets of a connection.
+        flow_limit: u32 = COUNT, 100;
+        /// What a connection may send in a turn.
+        quantum: u32 = Takes::Size(1, 1 << 30), 2 * 1514;
+        /// What a new connection may send in its first turn.
+        initial_quantum: u32 = Takes::Size(1, 1 << 30), 10 * 1514;
+        /// A connection that was idle for so long has a full quantum again.
+        refill_delay: Span = DURATION, Span::from_ms(40);
+        /// No connection sends faster, whatever its pacing rate; absent: no such bound.
+        max_rate: Option<Rate> = RATE;
+        /// Of datagrams under `max_rate`: at or below this rate each is paced by itself, above it a quantum at a time.
+        low_rate_threshold: Rate = RATE, Rate(550_000);
+        /// A packet that is due later than this from now is dropped or sent at that time.
+        horizon: Span = DURATION, Span::from_secs(10);
+        /// It is dropped.
+        horizon_drop: bool = FLAG, true;
+        /// A packet that leaves so much later than it was due is marked, if it can be; absent: none is.
+        ce_threshold: Option<Span> = DURATION;
+        /// How much later than due packets may be looked at, so that one timer serves several.
+        timer_slack: Span = Takes::Duration(0), Span::from_us(10);
+    }
+}
+
+/// Least time after which an idle flow may be forgotten (Linux FQ_GC_AGE).
+const GC_AGE: Span = Span::from_secs(3);
+/// Most packets on the fast path while others wait for their time.
+const FAST_PATH: usize = 8;
+/// A packet's time at a low rate is bounded.
+const LONGEST: Span = Span::from_secs(1);
+
+/// A flow's place in `flows`.
+type FlowAt = u32;
+
+/// Where a flow stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// In no list, since then.
+    Detached(Time),
+    /// Among the new or the old ones.
+    Listed,
+    /// Waits for its time.
+    Throttled,
+}
+
+#[derive(Debug)]
+struct Flow {
+    key: u64,
+    waiting: VecDeque<Queued>,
+    credit: i64,
+    place: Place,
+    time_next_packet: Time,
+}
+
+/// The discipline at work.
+pub(crate) struct Fq {
+    params: FqParams,
+    internal: VecDeque<Queued>,
+    flows: Vec<Flow>,
+    /// Places that are free again.
+    free: Vec<FlowAt>,
+    by_key: BTreeMap<u64, FlowAt>,
+    new: VecDeque<FlowAt>,
+    old: VecDeque<FlowAt>,
+    delayed: BTreeSet<(Time, FlowAt)>,
+    /// Flows that were left alone, oldest first; some have come back.
+    idle: VecDeque<(Time, FlowAt)>,
+    /// Packets, and those of them that are not on the fast path.
+    packets: u32,
+    banded: u32,
+    /// Flows with packets that do not wait for their time.
+    eligible: u32,
+    watchdog: Time,
+    pub(crate) marked: u64,
+}
+
+impl Fq {
+    pub(crate) fn new(params: FqParams) -> Fq {
+        Fq {
+            params,
+            internal: VecDeque::new(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            by_key: BTreeMap::new(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            delayed: BTreeSet::new(),
+            idle: VecDeque::new(),
+            packets: 0,
+            banded: 0,
+            eligible: 0,
+            watchdog: Time::NEVER,
+            marked: 0,
+        }
+    }
+
+    /// Packets that wait.
+    pub(crate) fn len(&self) -> u32 {
+        self.packets
+    }
+
+    /// Whether a packet of this flow, due at `due`, would be taken at `now`.
+    pub(crate) fn takes(&self, now: Time, key: u64, due: Time) -> bool {
+        if self.banded >= self.params.limit {
+            return false;
+        }
+        if self.params.horizon_drop && due > now + self.params.horizon {
+            return false;
+        }
+        self.is_fast(now, due) || {
+            let waiting = self.by_key.get(&key).map_or(0, |&at| self.flows[at as usize].waiting.len());
+            (waiting as u32) < self.params.flow_limit
+        }
+    }
+
+    /// Append a packet; false: it is refused.
+    pub(crate) fn enqueue(&mut self, now: Time, key: u64, mut queued: Queued) -> bool {
+        let due = queued.due.unwrap_or(now);
+        if !self.takes(now, key, due) {
+            return false;
+        }
+        let due = due.min(now + self.params.horizon);
+        queued.due = queued.due.map(|_| due);
+        queued.to_send = due;
+        self.packets += 1;
+        if self.is_fast(now, due) {
+            self.internal.push_back(queued);
+            return true;
+        }
+        self.banded += 1;
+        let at = self.flow(now, key);
+        let flow = &mut self.flows[at as usize];
+        if let Place::Detached(since) = flow.place {
+            if now > since + self.params.refill_delay {
+                flow.credit = flow.credit.max(self.params.quantum as i64);
+            }
+            flow.place = Place::Listed;
+            self.new.push_back(at);
+        }
+        if flow.waiting.is_empty() {
+            self.eligible += 1; // a flow that waits for its time is never empty
+        }
+        flow.waiting.push_back(queued);
+        true
+    }
+
+    /// The packet to transmit at `now`. None: [`Fq::ready`] says when to ask again.
+    pub(crate) fn dequeue(&mut self, now: Time) -> Option<Queued> {
+        if let Some(queued) = self.internal.pop_front() {
+            self.packets -= 1;
+            return Some(queued);
+        }
+        self.release(now);
+        loop {
+            let from_new = !self.new.is_empty();
+            let list = if from_new { &mut self.new } else { &mut self.old };
+            let Some(&at) = list.front() else {
+                self.watch();
+                return None;
+            };
+            let flow = &mut self.flows[at as usize];
+            if flow.credit <= 0 {
+                flow.credit += self.params.quantum as i64;
+                list.pop_front();
+                self.old.push_back(at);
+                continue;
+            }
+            let Some(head) = flow.waiting.front() else {
+                list.pop_front();
+                match from_new {
+                    true => self.old.push_back(at), // once behind the old ones, so that it cannot stay new
+                    false => {
+                        flow.place = Place::Detached(now);
+                        self.idle.push_back((now, at));
+                    }
+                }
+                continue;
+            };
+            let next = head.to_send.max(flow.time_next_packet);
+            if next > now {
+                flow.time_next_packet = next;
+                flow.place = Place::Throttled;
+                list.pop_front();
+                self.delayed.insert((next, at));
+                self.eligible -= 1;
+                continue;
+            }
+            let mut queued = flow.waiting.pop_front().expect("invariant: seen above");
+            self.packets -= 1;
+            self.banded -= 1;
+            self.eligible -= flow.waiting.is_empty() as u32;
+            let late = self.params.ce_threshold.is_some_and(|threshold| now - next > threshold);
+            if late && queued.packet.ecn != Ecn::NotEct {
+                queued.packet.ecn = Ecn::Ce;
+                self.marked += 1;
+            }
+            flow.credit -= queued.packet.bytes as i64;
+            self.bound_rate(now, at, &queued);
+            return Some(queued);
+        }
+    }
+
+    /// Under `max_rate`: when the flow may send again after `queued`.
+    fn bound_rate(&mut self, now: Time, at: FlowAt, queued: &Queued) {
+        let Some(rate) = self.params.max_rate else { return };
+        let flow = &mut self.flows[at as usize];
+        let mut bytes = queued.packet.bytes;
+        if queued.due.is_none() {
+            if rate <= self.params.low_rate_threshold {
+                flow.credit = 0;
+            } else {
+                bytes = bytes.max(self.params.quantum);
+                if flow.credit > 0 {
+                    return;
+                }
+            }
+        }
+        let span = rate.tx_time(bytes).min(LONGEST);
+        let drift = match flow.time_next_packet {
+            Time::ZERO => Span::ZERO,
+            before => now.since(before),
+        };
+        flow.time_next_packet = now + (span - drift.min(Span(span.0 / 2)));
+    }
+
+    /// When a packet may leave, as far as is known now: at once, or when the watchdog looks.
+    pub(crate) fn ready(&self) -> Time {
+        match self.internal.is_empty() && self.eligible == 0 {
+            true => self.watchdog,
+            false => Time::ZERO,
+        }
+    }
+
+    /// Whether a packet may go past all flows (Linux `fq_fastpath_check`).
+    fn is_fast(&self, now: Time, due: Time) -> bool {
+        if due > now || self.params.max_rate.is_some() {
+            return false;
+        }
+        let overdue = self.delayed.first().is_some_and(|&(t, _)| t <= now);
+        self.packets == 0 || (self.eligible == 0 && self.internal.len() < FAST_PATH && !overdue)
+    }
+
+    /// Flows whose time has come are served again.
+    fn release(&mut self, now: Time) {
+        while let Some(&(t, at)) = self.delayed.first() {
+            if t > now {
+                return;
+            }
+            self.delayed.pop_first();
+            self.flows[at as usize].place = Place::Listed;
+            self.old.push_back(at);
+            self.eligible += 1;
+        }
+    }
+
+    /// Set the watchdog for the flow that is due first (Linux `qdisc_watchdog_schedule_range_ns`).
+    fn watch(&mut self) {
+        let slack = self.params.timer_slack;
+        let Some(&(next, _)) = self.delayed.first() else {
+            self.watchdog = Time::NEVER;
+            return;
+        };
+        let keeps = self.watchdog != Time::NEVER
+            && self.watchdog >= next + slack
+            && self.watchdog <= next + slack + slack;
+        if !keeps {
+            self.watchdog = next + slack;
+        }
+    }
+
+    /// The flow of this key, made if there is none.
+    fn flow(&mut self, now: Time, key: u64) -> FlowAt {
+        if let Some(&at) = self.by_key.get(&key) {
+            return at;
+        }
+        self.forget(now);
+        let flow = Flow {
+            key,
+            waiting: VecDeque::new(),
+            credit: self.params.initial_quantum as i64,
+            place: Place::Detached(now),
+            time_next_packet: Time::ZERO,
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.flows[at as usize] = flow;
+                at
+            }
+            None => {
+                self.flows.push(flow);
+                self.flows.len() as u32 - 1
+            }
+        };
+        self.by_key.insert(key, at);
+        at
+    }
+
+    /// Forget flows that were left alone for long.
+    fn forget(&mut self, now: Time) {
+        while let Some(&(since, at)) = self.idle.front() {
+            if now <= since + GC_AGE {
+                return;
+            }
+            self.idle.pop_front();
+            let flow = &self.flows[at as usize];
+            if flow.place == Place::Detached(since) && self.by_key.remove(&flow.key).is_some() {
+                self.free.push(at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ackclock_core::Packet;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packet(bytes: u32) -> Packet {
+        Packet { bytes, ..Packet::default() }
+    }
+
+    fn fq(change: impl FnOnce(&mut FqParams)) -> Fq {
+        use ackclock_core::schema::{Described, Value};
+        let mut params = FqParams::read(&Value::table([("kind", Value::Text("fq".to_string()))])).unwrap();
+        change(&mut params);
+        Fq::new(params)
+    }
+
+    fn due(at: u64, n: u32) -> Queued {
+        Queued::new(Packet { conn: n, ..packet(1514) }, Some(Time(at)))
+    }
+
+    #[test]
+    fn a_packet_waits_for_its_time_and_holds_nobody_up() {
+        let mut q = fq(|_| ());
+        assert!(q.enqueue(Time(0), 1, due(50_000, 1)));
+        assert!(q.enqueue(Time(0), 2, due(30_000, 2)));
+        assert!(q.dequeue(Time(0)).is_none());
+        assert_eq!(q.ready(), Time(40_000), "the watchdog is 10 us late");
+        assert!(q.enqueue(Time(10_000), 3, due(10_000, 3)), "the fast path: nobody else can send");
+        assert_eq!(q.dequeue(Time(10_000)).unwrap().packet.conn, 3);
+        assert!(q.dequeue(Time(29_999)).is_none());
+        assert_eq!(q.dequeue(Time(40_000)).unwrap().packet.conn, 2);
+        assert!(q.dequeue(Time(40_000)).is_none());
+        assert_eq!(q.ready(), Time(60_000));
+        assert_eq!(q.dequeue(Time(60_000)).unwrap().packet.conn, 1);
+        assert_eq!((q.len(), q.ready()), (0, Time(60_000)));
+    }
+
+    #[test]
+    fn a_connection_has_its_limit_and_all_have_one() {
+        let mut q = fq(|params| (params.flow_limit, params.limit) = (2, 3));
+        let take = |q: &mut Fq, key| q.enqueue(Time(0), key, due(1_000_000, 0));
+        assert_eq!([take(&mut q, 1), take(&mut q, 1), take(&mut q, 1)], [true, true, false]);
+        assert_eq!([take(&mut q, 2), take(&mut q, 3)], [true, false]);
+    }
+
+    #[test]
+    fn beyond_the_horizon_packets_are_dropped_or_leave_at_it() {
+        let far = 20_000_000_000;
+        assert!(!fq(|_| ()).enqueue(Time(0), 1, due(far, 1)));
+        let mut q = fq(|params| params.horizon_drop = false);
+        assert!(q.enqueue(Time(0), 1, due(far, 1)));
+        assert!(q.dequeue(Time(9_999_999_999)).is_none());
+        assert!(q.dequeue(Time(10_000_000_000)).is_some());
+    }
+
+    #[test]
+    fn what_leaves_late_is_marked() {
+        let mut q = fq(|params| params.ce_threshold = Some(Span::from_us(100)));
+        let ect = |at| Queued::new(Packet { ecn: Ecn::Ect0, ..packet(1514) }, Some(Time(at)));
+        q.enqueue(Time(0), 1, ect(10_000));
+        q.enqueue(Time(0), 1, ect(20_000));
+        q.enqueue(Time(0), 2, due(20_000, 0));
+        assert_eq!(q.dequeue(Time(110_000)).unwrap().packet.ecn, Ecn::Ect0, "just in time");
+        assert_eq!(q.dequeue(Time(120_001)).map(|p| p.packet.ecn), Some(Ecn::Ce));
+        assert_eq!(q.dequeue(Time(120_001)).map(|p| p.packet.ecn), Some(Ecn::NotEct), "it cannot be");
+        assert_eq!(q.marked, 1);
+    }
+
+    #[test]
+    fn a_greatest_rate_spaces_packets() {
+        let mut q = fq(|params| params.max_rate = Some(Rate(12_112_000))); // 1 ms for 1514 bytes
+        for _ in 0..3 {
+            q.enqueue(Time(0), 1, due(0, 1));
+        }
+        assert!(q.dequeue(Time(0)).is_some());
+        assert!(q.dequeue(Time(0)).is_none());
+        assert_eq!(q.ready(), Time(1_010_000));
+        assert!(q.dequeue(Time(1_010_000)).is_some());
+        // late by 10 us, which the next one has back
+        assert!(q.dequeue(Time(1_999_999)).is_none());
+        assert!(q.dequeue(Time(2_000_000)).is_some());
+    }
+
+    proptest! {
+        /// Against an oracle that asks each flow at every instant: nobody leaves early, order in a flow is kept, nothing is
+        /// lost, and flows that can always send get equal shares, within a quantum and a packet each way.
+        #[test]
+        fn flows_share_and_nobody_leaves_early(
+            sizes in prop::collection::vec(prop::collection::vec(64u32..4000, 40..41), 2..5),
+            times in prop::collection::vec(0u64..50_000, 40..41),
+            quantum in 300u32..6000,
+        ) {
+            let mut q = fq(|params| (params.quantum, params.initial_quantum) = (quantum, quantum));
+            let blocker = Queued::new(packet(1), Some(Time(0)));
+            prop_assert!(q.enqueue(Time(0), 99, blocker)); // so that no other takes the fast path
+            prop_assert!(q.enqueue(Time(0), 99, Queued::new(packet(1), Some(Time(1)))));
+            let mut ends = vec![0; sizes.len()];
+            for i in 0..40 {
+                for (flow, sizes) in sizes.iter().enumerate() {
+                    ends[flow] += times[i];
+                    let p = Packet { conn: flow as u32, flow: i as u32, ..packet(sizes[i]) };
+                    prop_assert!(q.enqueue(Time(0), flow as u64, Queued::new(p, Some(Time(1 + ends[flow])))));
+                }
+            }
+            let last = *ends.iter().max().unwrap();
+            let (mut next, mut bytes, mut now) = (vec![0u32; sizes.len()], vec![0u32; sizes.len()], Time(0));
+            // from `last` on everybody can always send
+            while q.len() > 0 {
+                match q.dequeue(now) {
+                    None => {
+                        prop_assert!(q.ready() > now && q.ready() <= Time(last + 20_002));
+                        now = q.ready();
+                    }
+                    Some(queued) if queued.packet.bytes == 1 => {}
+                    Some(queued) => {
+                        let at = queued.packet.conn as usize;
+                        prop_assert!(queued.due.unwrap() <= now);
+                        prop_assert_eq!(queued.packet.flow, next[at]);
+                        next[at] += 1;
+                        if now > Time(last + 1) && next.iter().all(|&n| n < 40) {
+                            bytes[at] += queued.packet.bytes;
+                        }
+                    }
+                }
+            }
+            prop_assert!(next.iter().all(|&n| n == 40));
+            let spread = bytes.iter().max().unwrap() - bytes.iter().min().unwrap();
+            prop_assert!(spread <= 2 * (quantum + 4000), "{:?}", bytes);
+        }
+    }
+}
