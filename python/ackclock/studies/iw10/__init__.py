@@ -37,9 +37,9 @@ STUDY = Study(
     name="iw10",
     title="An initial window of ten segments against three",
     summary=(
-        "Short responses over a slow and a fast bottleneck, coming and going by the thousand: what an initial window of 10 instead of 3 "
+        "Thousands of short responses over a slow and a fast bottleneck: what an initial window of 10 instead of 3 "
         "gains in completion time and costs in loss, alone and mixed, with single and simultaneous opens; why IW3 gains from IW10 "
-        "beside it at high load; and what lies beyond 10."
+        "beside it at high load; and what larger initial windows do."
     ),
     publications=(
         Publication(
@@ -50,7 +50,7 @@ STUDY = Study(
         Publication(
             authors="J. Chu, N. Dukkipati, Y. Cheng, M. Mathis",
             title="Increasing TCP's Initial Window",
-            where="RFC 6928 (2013): the table of rounds in section 2; Appendix A sums the study up",
+            where="RFC 6928 (2013): the table of rounds in section 2; Appendix A summarises the study",
         ),
     ),
     chapters=(

@@ -26,7 +26,7 @@ def findings(result: StudyResult) -> Sequence[str]:
     heavy = median(gain(t, FAST, FIVE, HEAVY[FAST]))
     return [
         f"On the fast link at half load IW10 takes {100 * light.value:.0f} % of the time of IW3: three rounds become one. On the slow link at "
-        f"75 % it takes {100 * slow.value:.0f} %, for queueing dominates there; with five opens at 96 % of the fast link {100 * heavy.value:.0f} %.",
+        f"75 % it takes {100 * slow.value:.0f} %, because queueing dominates there; with five opens at 96 % of the fast link {100 * heavy.value:.0f} %.",
         _losses(t),
         why.answer(t),
     ]
@@ -37,7 +37,7 @@ def _losses(tables: Tables) -> str:
     plr = {arm: 100 * float(np.median(link(tables, *place, arm, "plr"))) for arm in ARMS}
     return (
         f"IW10 loses more: {plr[IW10]:.1f} % against {plr[IW3]:.1f} % (mix {plr[MIX]:.1f} %) with five opens at 97.5 % of the slow link, where both "
-        "do badly."
+        "lose many packets."
     )
 
 
@@ -48,8 +48,8 @@ def headline(result: StudyResult) -> Headline:
     worst = median(gain(t, SLOW, SINGLE, 0.75)).value
     return Headline(
         sentence=(
-            f"Sending ten packets at once instead of three shows small pages after {100 * light:.0f} % of the time on a fast line that is half "
-            f"busy. On a slow and busy one it gains nothing ({100 * worst:.0f} % of the time), and more packets are lost."
+            f"With ten packets at once instead of three, small pages take {100 * light:.0f} % of the time on a fast link that is half "
+            f"busy. On a slow and busy link this gains nothing ({100 * worst:.0f} % of the time), and more packets are lost."
         ),
         figure=ratios(t),
     )

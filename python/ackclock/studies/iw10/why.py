@@ -164,7 +164,7 @@ def figure(tables: Tables) -> Figure:
         name="why",
         title="Why IW3 gains or loses in the mix at the highest loads: each hypothesis with its mechanism taken away",
         caption=(
-            "What transactions with IW3 meet in the half-and-half mix over what they meet among their like; left of 1 they are better off. "
+            "What transactions with IW3 meet in the half-and-half mix over what they meet when all have IW3; left of 1 they are better off. "
             "Medians over seeds with 95 % intervals."
         ),
         draw=draw,
@@ -190,7 +190,7 @@ def answer(tables: Tables) -> str:
         return " and ".join(f"{x:.2f}" for x in own)
 
     return (
-        f"At the highest load IW3 takes {span(AS_IS, SLOW)} times as long beside IW10 as among its like on the slow link, and {span(AS_IS, FAST)} times "
+        f"At the highest load IW3 takes {span(AS_IS, SLOW)} times as long beside IW10 as without IW10 on the slow link, and {span(AS_IS, FAST)} times "
         f"on the fast one (single, five opens). With the first window paced it takes {span(PACED, SLOW)} times as long on the slow link."
     )
 

@@ -34,9 +34,9 @@ STUDY = Study(
     name="large-pipes",
     title="TCP Westwood over large pipes",
     summary=(
-        "TCP Westwood (ABSE and adaptive start), FAST, HighSpeed TCP and NewReno over 155 Mb/s and 64 ms, and over 1 Gb/s and 4 ms: how fast they come "
-        "up, how long 100 MB take, what random loss costs, how they share, and what an interrupt-coalescing card does to an estimator that "
-        "lives on the gaps between ACKs."
+        "TCP Westwood (ABSE and adaptive start), FAST, HighSpeed TCP and NewReno over 155 Mb/s and 64 ms, and over 1 Gb/s and 4 ms: how fast they reach "
+        "the rate, how long 100 MB take, what random loss costs, how they share, and what an interrupt-coalescing card does to an estimator that "
+        "measures the gaps between ACKs."
     ),
     publications=(
         Publication(

@@ -33,7 +33,7 @@ def findings(result: StudyResult) -> Sequence[str]:
     return [
         "100 MB behind a queue of 400 packets: "
         + ", ".join(f"{p} {main[p]}" for p in PROTOCOLS)
-        + " (slides: 5.8, 5.8, 7.5, 11). Nothing is lost there, and nobody is slow.",
+        + " (slides: 5.8, 5.8, 7.5, 11). Nothing is lost there, and no sender is slow.",
         f"Behind {TOGETHER['queue']} packets, with each segment acknowledged, a window of {TOGETHER['window']}, SACK and α = {TOGETHER['alpha']}, the four times are those of the slides: "
         + ", ".join(f"{p} {four[p]}" for p in PROTOCOLS)
         + ".",
@@ -49,7 +49,7 @@ def _starts(tables: Tables) -> str:
     told = ", ".join(
         f"{name} {number(v, 's') if np.isfinite(v) else 'not within the run'}" for name, v in value.items()
     )
-    return f"At 1 Gb/s behind a coalescing card TCPW comes up to 90 % in: {told}."
+    return f"At 1 Gb/s behind a coalescing card TCPW reaches 90 % of the link after: {told}."
 
 
 def headline(result: StudyResult) -> Headline:
@@ -59,8 +59,8 @@ def headline(result: StudyResult) -> Headline:
     four = _four(t)
     return Headline(
         sentence=(
-            f"Moving 100 MB across a long fast line takes {main['TCPW']} with TCP Westwood and {main['FAST']} with FAST here; the slides have 5.8 s for both. The two senders that they "
-            f"call slow are slow only where the line's buffer is just too short for them: behind {TOGETHER['queue']} packets HighSpeed TCP takes {four['HSTCP']} and NewReno "
+            f"Sending 100 MB over a long fast path takes {main['TCPW']} with TCP Westwood and {main['FAST']} with FAST here; the slides have 5.8 s for both. The two senders that they "
+            f"call slow are slow only where the buffer is just too small for them: behind {TOGETHER['queue']} packets HighSpeed TCP takes {four['HSTCP']} and NewReno "
             f"{four['NewReno']}, and the slides' four times come out together."
         ),
         figure=together.in_a_row(t),

@@ -19,9 +19,9 @@ STUDY = Study(
     name="pcc",
     title="PCC: shallow queues and fairness, and why it falls behind in virtual machines",
     summary=(
-        "A transport that runs experiments on itself, against CUBIC: throughput behind buffers from 1 to 275 packets and four flows that "
-        "come and go, on a testbed of bare metal, on Mininet's link, and under each explanation of what was seen in virtual machines. And the paper's own "
-        "experiments: satellite, loss, RTTs, changing networks, incast, convergence, friendliness, short flows, delay. And video players "
+        "A transport that tries rates and keeps the better one, against CUBIC: throughput behind buffers from 1 to 275 packets and four flows that "
+        "come and go, on a testbed of bare metal, on Mininet's link, and under each explanation of what was seen in virtual machines. Also the paper's own "
+        "experiments: satellite, loss, RTTs, changing networks, incast, convergence, friendliness, short flows, delay; and video players "
         "that adapt their bitrate, over both."
     ),
     publications=(

@@ -20,9 +20,9 @@ def headline(result: StudyResult) -> Headline:
     share = {model: 100 * float(sweep.pick(t, model, PCC, 20).mean()) for model in (BARE, MININET)}
     return Headline(
         sentence=(
-            f"PCC, a sender that learns its rate by trial, fills {share[BARE]:.0f} % of a line behind a small buffer on real machines, and "
-            f"{share[MININET]:.0f} % on an emulated network inside one virtual machine: there a limit meant for the buffer counts what is on "
-            "the wire as well."
+            f"PCC, a sender that learns its rate by trial, fills {share[BARE]:.0f} % of a link with a small buffer on real machines, but only "
+            f"{share[MININET]:.0f} % on an emulated network inside one virtual machine. There the limit that is meant for the buffer also counts "
+            "packets on the wire."
         ),
         figure=sweep.figure(t),
     )

@@ -110,12 +110,12 @@ def why(tables: Tables) -> str:
     mean, most = overstated(tables)
     netem = {r["model"]: r for r in judged(tables).iter_rows(named=True)}[MININET]
     return (
-        "What tells the hypotheses apart is CUBIC: a host that stalls and makes up for it (H1, H5) spoils both protocols, for TCP's window is "
-        "a burst as well. The emulator's limit (H3) counts what is in its delay line, and counts a packet of several segments, as "
-        f"TCP hands it over, once; PCC's packets count one by one. It takes {netem['shallow']:.0f} points from PCC on average behind {SHALLOW[0]} to "
-        f"{SHALLOW[1]} packets and {netem['deep']:.0f} from {DEEP[0]} on, and {netem['cubic']:.0f} from CUBIC over all sizes. It needs no fault of the host at "
-        "all. Stalls that are not made up for (H2) and a core that is too slow (H4) take a share that no buffer gives back, which is what a "
-        "dedicated single core showed (C6). H6, that PCC's column counts what was sent, works the other way: it flatters PCC, on bare metal by "
+        "What tells the hypotheses apart is CUBIC: a host that stalls and makes up for it (H1, H5) harms both protocols, because TCP's window is "
+        "a burst as well. The emulator's limit (H3) also counts the packets in its delay line. It counts a packet of several segments, as "
+        f"TCP hands it over, once, and PCC's packets one by one. It takes {netem['shallow']:.0f} points from PCC on average behind {SHALLOW[0]} to "
+        f"{SHALLOW[1]} packets and {netem['deep']:.0f} from {DEEP[0]} on, and {netem['cubic']:.0f} from CUBIC over all sizes. No host has to misbehave "
+        "for that. Stalls that are not made up for (H2) and a core that is too slow (H4) take a share that no buffer gives back, which is what a "
+        "dedicated single core showed (C6). H6, that the numbers of PCC's tools count what was sent, works the other way: it favours PCC, on bare metal by "
         f"{mean:.1f} % on average and {most:.1f} % at most."
     )
 

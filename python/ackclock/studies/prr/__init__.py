@@ -33,9 +33,9 @@ STUDY = Study(
     name="prr",
     title="Proportional Rate Reduction against rate halving and RFC 6675",
     summary=(
-        "What Proportional Rate Reduction does in a recovery, and what it is worth: the ack-by-ack tables of its RFCs, traces of single "
+        "What Proportional Rate Reduction does in a recovery, and what it gains: the ack-by-ack tables of its RFCs, traces of single "
         "connections, and the fetch latencies of the CS244'13 experiment, once with nothing changed but the recovery rule and once as "
-        "published, with two kernels that differ in more than that."
+        "published, with two kernels that differ in more than the rule."
     ),
     publications=(
         Publication(

@@ -35,16 +35,16 @@ def findings(result: StudyResult) -> Sequence[str]:
     differ = cells.filter(pl.col("printed") != pl.col("computed")).height
     found.append(
         f"The ack-by-ack tables of RFC 6937 and RFC 9937 come out in {cells.height - differ} of {cells.height} cells; each of the "
-        f"{differ} others is a slip of the printed table, and explained."
+        f"{differ} others is a misprint in the RFC, and explained."
     )
     gains = {(r["page_bytes"], r["loss_per_link"], r["rule"]): r for r in latency.gains_table(t).iter_rows(named=True)}
     found.append(
-        "With everything else equal, loss-hit fetches of 750 KB at 3 % loss per link take less time than with rate halving by "
+        "With everything else equal, fetches of 750 KB that meet loss at 3 % per link take less time than with rate halving, by "
         + ", ".join(
             f"{_gain(gains[PAGES[3], LOSSES[1], rule])} with {label(rule)}"
             for rule in (PRR, SSRB, RFC9937, LINUX_6, RFC6675)
         )
-        + " (95 % intervals in brackets). By PRR the claims mean the rule of Linux 3.2; at 75 KB and 1 % it gains "
+        + ' (95 % intervals in brackets). In the claims "PRR" is the rule of Linux 3.2; at 75 KB and 1 % it gains '
         f"{_gain(gains[PAGES[2], LOSSES[0], PRR])}. One-segment pages cannot gain."
     )
     ten = result.outcome("T10")
@@ -58,7 +58,7 @@ def findings(result: StudyResult) -> Sequence[str]:
     if ten.verdict is Verdict.HOLDS:
         found.append(
             "The large gains that the CS244'13 figures show come from the initial RTO, 3 s in one kernel and 1 s in the other: with PRR in "
-            f"both arms, that change alone takes the bar of 7.5 KB pages at 1 % from {row[kernels.WITH_PRR_RTO_3]['mean_b_s']:.2f} s to "
+            f"both arms, this change alone lowers the bar of 7.5 KB pages at 1 % from {row[kernels.WITH_PRR_RTO_3]['mean_b_s']:.2f} s to "
             f"{row[kernels.WITH_PRR]['mean_b_s']:.2f} s."
         )
     return found
@@ -125,7 +125,7 @@ def headline(result: StudyResult) -> Headline:
             name="headline",
             title="The parts of the published gain",
             caption=(
-                "How much less time pages at 1 % loss per link take than with the older kernel, sorted and averaged as in the publication: as "
+                "Time saved against the older kernel by pages at 1 % loss per link, sorted and averaged as in the publication: as "
                 "published, with only the initial timeout changed, and with only the recovery rule changed."
             ),
             draw=draw,

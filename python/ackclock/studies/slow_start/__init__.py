@@ -12,8 +12,8 @@ STUDY = Study(
     title="Slow starts: which exit is good?",
     summary=(
         "Classic slow start, HyStart as in Linux, HyStart++, SEARCH and limited slow start under CUBIC, over rates, round-trip times, queues, radio links "
-        "and other traffic: with which window they end, how much they lose, how long the rate takes; and Careful Resume on a path that is as "
-        "it was, or has shrunk."
+        "and other traffic: with which window they end, how much they lose, how long they take to reach the rate; and Careful Resume on a path that is "
+        "unchanged, or has shrunk."
     ),
     publications=(
         Publication(

@@ -42,8 +42,8 @@ def findings(result: StudyResult) -> Sequence[str]:
         for size in resume.SIZES
     ]
     return [
-        f"On undisturbed paths slow start ends with an ssthresh of so many bandwidth-delay products: {each} of one.",
-        f"With Wi-Fi jitter of 7 ms: HyStart {radio[HYSTART]:.2g}, HyStart++ {radio[HYSTART_PP]:.2g}, SEARCH {radio[SEARCH]:.2g}.",
+        f"ssthresh at the end of slow start on undisturbed paths, and losses, in bandwidth-delay products: {each} of one.",
+        f"The same ssthresh with Wi-Fi jitter of 7 ms: HyStart {radio[HYSTART]:.2g}, HyStart++ {radio[HYSTART_PP]:.2g}, SEARCH {radio[SEARCH]:.2g}.",
         f"Careful Resume saves {min(known):.1f} to {max(known):.1f} round trips of 100 ms on the path it knows.",
     ]
 
@@ -54,8 +54,8 @@ def headline(result: StudyResult) -> Headline:
     lost = {arm: 100 * _range(t, arm, "lost_bdp")[1] for arm in (CLASSIC, HYSTART)}
     return Headline(
         sentence=(
-            "A new connection doubles its window until it knows better. To wait for a loss costs up to "
-            f"{lost[CLASSIC]:.0f} % of what the path holds; HyStart, which watches the delay, costs {lost[HYSTART]:.0f} % at most, and stops too "
+            "A new connection doubles its window until a rule stops it. If it waits for a loss, it loses up to "
+            f"{lost[CLASSIC]:.0f} % of what the path holds. HyStart, which watches the delay, loses {lost[HYSTART]:.0f} % at most, but stops too "
             "early on a radio link."
         ),
         figure=exits.figure(t),
