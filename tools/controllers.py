@@ -20,8 +20,8 @@ HEAD = """# Controllers
 <!-- written by tools/controllers.py -->
 
 A flow names its controller with `congestion_control` and sets its options with `congestion_control_options`; `ackclock
-list` prints both. [How to write your own](how-to/write-a-controller.md). `ackclock bench` measures what a packet costs with
-each.
+list` prints both. You can also [write your own](how-to/write-a-controller.md). `ackclock bench` measures what a packet costs
+with each.
 
 | name | what it is |
 |---|---|
@@ -30,10 +30,10 @@ each.
 PATH = """
 ## One path, all controllers
 
-One bulk flow, profile `linux-6`, 60 s on a link of 100 Mbit/s with a drop-tail queue of 333 packets and an RTT of 40 ms;
+One bulk flow of profile `linux-6` runs for 60 s over a link of 100 Mbit/s with a drop-tail queue of 333 packets and an RTT of 40 ms,
 without random loss, and with 1 % of the data packets lost at random. Utilisation is goodput over the capacity of the link
-(100 Mbit/s x 1448/1514); RTT is the mean of all samples. DCTCP sees no marks here and behaves like Reno. On this path with
-loss, Linux was measured only with reno and cubic, five seeds.
+(100 Mbit/s x 1448/1514); RTT is the mean of all samples. DCTCP sees no marks here and behaves like Reno. On this path,
+Linux was measured only with loss, for reno and cubic, with five seeds.
 
 | controller | loss | utilisation | mean RTT, ms | retransmissions | Linux: utilisation | Linux: mean sRTT, ms | Linux: retransmissions |
 |---|---|---:|---:|---:|---:|---:|---:|
@@ -42,8 +42,8 @@ loss, Linux was measured only with reno and cubic, five seeds.
 KERNEL = """
 ## Compared with Linux 7.3.4
 
-The twelve algorithms that were measured, without random loss: n1 is 10 Mbit/s, 40 ms, 50 packets, n3 is 100 Mbit/s, 30 ms,
-20 packets. Bounds and verdicts are those of `ackclock fidelity` (goodput 5 %, mean sRTT 10 %, retransmissions 25 %; for reno
+The table has the twelve algorithms that were measured on Linux, without random loss. n1 is 10 Mbit/s, 40 ms, 50 packets; n3 is
+100 Mbit/s, 30 ms, 20 packets. Bounds and verdicts are those of `ackclock fidelity` (goodput 5 %, mean sRTT 10 %, retransmissions 25 %; for reno
 and cubic 2 %, 5 %, 15 %); [fidelity.md](fidelity.md) explains the misses.
 
 | path | controller | goodput, Mbit/s: Linux | here | mean sRTT, ms: Linux | here | retransmissions: Linux | here |
