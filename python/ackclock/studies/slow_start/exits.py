@@ -181,7 +181,7 @@ CLAIMS: tuple[Claim, ...] = (
             bound="stated",
         ),
         note=(
-            "With a queue of a quarter of the product the loss comes before a round has shown the rise: {r10_20_q025} times as many on the shortest path, {r100_100_q025:i} on the longest. With one product {r100_100_q1:i} times, with four {r100_100_q4:i}. None is none: slow start goes on at a quarter of its pace for five rounds, and the queue fills all the same."
+            "With a queue of a quarter of the product the loss comes before a round has shown the rise: {r10_20_q025} times as many on the shortest path, {r100_100_q025:i} on the longest. With one product {r100_100_q1:i} times: most of what is lost has left before the rise is seen, and a window that hardly grows from then on still loses more than half as much. With four {r100_100_q4:i}: growth at a quarter of the pace for five rounds fills the queue, and after a single such round none is lost."
         ),
     ),
     Claim(
@@ -223,7 +223,7 @@ CLAIMS: tuple[Claim, ...] = (
             bound="stated",
         ),
         note=(
-            "About 50 segments on each of these paths, where the classic start loses two products or more: 1,600 segments with a queue of one on the longest. What is above 50 is the others' doing, whose packets take room as the queue fills: {r100_20_q4:i} on 20 ms with four products, {r100_100_q1:i} on the longest path."
+            "About 50 segments on each of these paths, where the classic start loses two products or more: 1,600 segments with a queue of one on the longest. What is above 50 is the others' doing, whose packets take room as the queue fills (alone it loses 50 or 51): {r100_20_q4:i} on 20 ms with four products, {r100_100_q1:i} on the longest path."
         ),
     ),
     Claim(
