@@ -14,6 +14,8 @@
 pub use config::{LinkConfig, LinkParams};
 pub use counters::Counters;
 use counters::Sums;
+use merging::Card;
+pub use merging::Merging;
 pub use sole::SoleLink;
 
 use std::rc::Rc;
@@ -53,6 +55,8 @@ pub struct Link {
     wire: Wire,
     /// A fixed rate and delay behind a drop-tail queue.
     plain: bool,
+    /// A card in front of it merges packets.
+    merges: bool,
     queue: Queue,
     extras: Option<Box<Extras>>,
     crowd: Option<Box<Crowd>>,
@@ -98,6 +102,7 @@ struct Extras {
     ecn_fault: Option<Faulty>,
     outages: Option<Outages>,
     thinner: Option<Thinner>,
+    card: Option<Card>,
 }
 
 impl Extras {
@@ -111,6 +116,7 @@ impl Extras {
             && config.aggregate == Span::ZERO
             && config.ecn_fault.is_none()
             && config.outage.is_none()
+            && config.merging.is_none()
             && config.thin_acks <= 1;
         (!none).then(|| {
             Box::new(Extras {
@@ -126,6 +132,7 @@ impl Extras {
                 ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
                 outages: Outages::new(config.outage.as_ref(), stream("outage")),
                 thinner: Thinner::new(config.thin_acks),
+                card: config.merging.as_ref().map(Card::new),
             })
         })
     }
@@ -143,9 +150,13 @@ impl Link {
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
-        let queue = Queue::new(&config.queue, || stream("queue"));
+        let mut queue = Queue::new(&config.queue, || stream("queue"));
+        if let (Queue::DropTail(queue), Some(_)) = (&mut queue, &config.merging) {
+            queue.count_packets();
+        }
         debug_assert_eq!(queue.holds(), config.queue.holds());
         Link {
+            merges: config.merging.is_some(),
             plain: extras.is_none() && matches!(queue, Queue::DropTail(_)),
             next: Time::NEVER,
             busy_until: Time::ZERO,
@@ -224,6 +235,21 @@ impl Link {
 
     #[inline(never)]
     fn take_with_more(
+        &mut self,
+        pool: &mut Pool,
+        now: Time,
+        id: PacketId,
+        load: &Load,
+    ) -> Result<Option<Time>, Refused> {
+        if self.merges {
+            self.reach_card(pool, now, id);
+            return Ok(None);
+        }
+        self.take_behind_card(pool, now, id, load)
+    }
+
+    /// [`Link::take`], whatever is in front of the link.
+    fn take_behind_card(
         &mut self,
         pool: &mut Pool,
         now: Time,
@@ -347,10 +373,15 @@ impl Link {
         if now < self.next {
             return None;
         }
+        if self.merges {
+            self.hand_on(pool, now);
+        }
         if self.queue.holds() {
             self.serve(pool, now);
         }
-        (self.next <= now && self.next != Time::NEVER).then(|| self.pop(pool))
+        // a card may want to be asked again at this very instant, so that all that comes at it is there
+        let due = if self.merges { self.wire.next(pool).0 } else { self.next };
+        (due <= now && due != Time::NEVER).then(|| self.pop(pool))
     }
 
     /// The packet on the wire that leaves next, and when.
@@ -366,22 +397,33 @@ impl Link {
         self.delivered += pool[id].segments() as u64;
         self.bytes_delivered += pool[id].bytes as u64;
         self.next = self.wire.next(pool).0;
-        if self.queue.holds() {
-            self.next = self.next.min(self.next_departure());
+        if self.queue.holds() || self.merges {
+            self.renew_next(pool);
         }
         id
+    }
+
+    /// The next event, where not only the wire has some.
+    fn renew_next(&mut self, pool: &Pool) {
+        let departure = if self.queue.holds() { self.next_departure() } else { Time::NEVER };
+        self.next = self.wire.next(pool).0.min(departure).min(self.card_due());
     }
 
     /// Whether [`Link::take_head_drops`] may have something to tell.
     #[inline]
     pub fn drops_from_head(&self) -> bool {
-        self.queue.holds()
+        self.queue.holds() || self.merges
     }
 
-    /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first. Offers and polls produce them; a link
-    /// without such a queue has none.
+    /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
+    /// a card that merges. Offers and polls produce them; a link with neither has none.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<(Packet, Refused)> {
+        if self.merges {
+            if let Some(refused) = self.take_refused() {
+                return Some(refused);
+            }
+        }
         let taken = self.queue.take_head_drop();
         if let Some((packet, _)) = &taken {
             self.crowd().dropped[packet.class() as usize] += packet.segments() as u64;
@@ -504,6 +546,7 @@ fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
 mod config;
 mod counters;
 mod held;
+mod merging;
 mod sole;
 #[cfg(test)]
 mod tests;

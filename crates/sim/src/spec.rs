@@ -9,7 +9,7 @@ use ackclock_core::schema::{Described, Family, Table, Takes, Unit, Value, DURATI
 use ackclock_core::{choice, table, Distribution};
 use ackclock_net::host::{DisciplineConfig, GateConfig, HostParams};
 use ackclock_net::link::LinkParams;
-use ackclock_net::{CapacityConfig, EcnFault, LossConfig, Outage, QueueConfig, Reorder, WifiJitter};
+use ackclock_net::{CapacityConfig, EcnFault, LossConfig, Merging, Outage, QueueConfig, Reorder, WifiJitter};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -37,6 +37,7 @@ pub const TABLES: &[&Table] = &[
     WifiJitter::TABLE,
     EcnFault::TABLE,
     Outage::TABLE,
+    Merging::TABLE,
     LinkParams::TABLE,
     HostParams::TABLE,
     Stack::TABLE,

@@ -267,6 +267,13 @@ impl Transport {
         }
     }
 
+    /// More packets of a poll follow, so whoever writes waits; or all have come.
+    pub fn suspend_writer(&mut self, suspended: bool) {
+        if let Transport::Tcp(tcp) = self {
+            tcp.suspend_writer(suspended);
+        }
+    }
+
     /// Switch the per-ACK trace of TCP on or off.
     pub fn set_trace(&mut self, on: bool) {
         if let Transport::Tcp(tcp) = self {

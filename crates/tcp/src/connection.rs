@@ -182,6 +182,13 @@ impl Connection {
         self.cuts = true;
     }
 
+    /// More packets of a poll follow, so whoever writes waits; or all have come.
+    pub fn suspend_writer(&mut self, suspended: bool) {
+        if let Sending::Awake(sender) = &mut self.sender {
+            sender.suspend_writer(suspended);
+        }
+    }
+
     /// A segment arrived.
     #[inline(always)]
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {

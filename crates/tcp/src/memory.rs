@@ -17,6 +17,9 @@ const PAD: u32 = 64;
 const PAGE: u32 = 4096;
 const LINEAR: u32 = PAGE - SHARED_INFO - PAD;
 
+/// Pieces of one packet (Linux MAX_SKB_FRAGS): up to so many, what follows joins it and its own head goes (`skb_try_coalesce`).
+pub const MOST_PIECES: u32 = 17;
+
 /// Payload that one page holds when packets are copied together.
 pub const COPY: u64 = (PAGE - SHARED_INFO) as u64;
 
@@ -64,8 +67,17 @@ impl PacketMemory {
         }
     }
 
-    /// Bytes of a following packet that may be copied behind the payload of such a packet. Differs: what was handed on is joined
-    /// page by page in Linux, here never.
+    /// Pieces of memory that such a packet consists of and that may join another one's, one for each segment of `mss` bytes;
+    /// zero: its memory is the device's. (Linux `skb_shinfo(skb)->nr_frags`. Differs: a segment that lies in two of the
+    /// sender's pages has two there, and a packet that came whole fewer.)
+    pub fn pieces(self, len: u32, mss: u32) -> u32 {
+        match self {
+            PacketMemory::Copied => 0,
+            PacketMemory::HandedOn => len.div_ceil(mss.max(1)),
+        }
+    }
+
+    /// Bytes of a following packet that may be copied behind the payload of such a packet.
     pub fn room_behind(self, len: u32, overhead: u32) -> u32 {
         let used = PAD + len + overhead;
         match self {

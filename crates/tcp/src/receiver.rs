@@ -328,7 +328,8 @@ impl Receiver {
                     self.window.on_drained(now, end, queued, self.beyond());
                 }
                 if gap || self.mode == DelayedAck::Linux {
-                    self.window.hold(self.memory(queued + seg.len as u64), self.rcv_nxt);
+                    let arrived = self.window.packet_memory(seg.len);
+                    self.window.hold(arrived + self.memory(queued), self.rcv_nxt);
                     self.drains = Some((now, end));
                 }
             }
@@ -389,7 +390,7 @@ impl Receiver {
         self.measure_mss(seg);
         let taken = match self.explicit_reads {
             true => self.memory(self.received() - self.read),
-            false => self.memory(seg.len as u64),
+            false => self.window.packet_memory(seg.len) + self.gathered,
         };
         let grew = seg.len >= SMALLEST_TO_GROW && self.window.on_segment(seg.len, taken);
         if self.explicit_reads {

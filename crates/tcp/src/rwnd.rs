@@ -292,6 +292,11 @@ impl ReceiveWindow {
         self.kept.room_behind(len, self.overhead)
     }
 
+    /// See [`PacketMemory::pieces`].
+    pub fn pieces(&self, len: u32) -> u32 {
+        self.kept.pieces(len, self.rcv_mss)
+    }
+
     /// Share of memory that is the window's.
     pub fn share(&self) -> Share {
         self.share

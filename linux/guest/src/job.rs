@@ -54,6 +54,9 @@ pub struct Stage {
     pub loses: bool,
     /// Packets that wait here are the link's queue.
     pub queues: bool,
+    /// The card through which packets come to it, if that merges them.
+    #[serde(default)]
+    pub merging: Option<Card>,
 }
 
 /// A queueing discipline.
@@ -262,8 +265,8 @@ pub struct Host {
     pub max_pacing_rate: u64,
 }
 
-/// What the device of a host does with packets.
-#[derive(Deserialize)]
+/// What a device does with packets.
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
     /// What waits there.

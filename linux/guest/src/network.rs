@@ -197,7 +197,8 @@ impl Wiring {
         let groups = self.hosts.len();
         let mtu = job.hosts.iter().map(|h| h.mtu).max().unwrap_or(1500);
         let stages = forward.len().max(backward.len()).max(1);
-        let any = job.hosts.iter().any(|h| h.cards.iter().any(|card| h.tso && !card.cuts));
+        let merge = forward.iter().chain(backward).any(|stage| stage.merging.is_some());
+        let any = merge || job.hosts.iter().any(|h| h.cards.iter().any(|card| h.tso && !card.cuts));
         let alone = groups == 1;
         let routers = if alone { stages } else { stages + 1 };
         for _ in 0..routers {
@@ -209,8 +210,16 @@ impl Wiring {
             let [left, right] = [format!("left{group}"), format!("right{group}")];
             veth(&self.hosts[group][0], DEVICE, &self.routers[first], &left, mtu, any)?;
             veth(&self.routers[last], &right, &self.hosts[group][1], DEVICE, mtu, any)?;
-            for (node, card) in self.hosts[group].iter().zip(&job.hosts[group].cards) {
+            let before = [(first, &left), (last, &right)];
+            for ((node, card), (router, device)) in
+                self.hosts[group].iter().zip(&job.hosts[group].cards).zip(before)
+            {
                 set_card(node, &job.hosts[group], card)?;
+                if card.gro {
+                    // a veth merges only what comes from a device that cuts packets up
+                    sys::enter(self.routers[router].fd())?;
+                    sys::no_segmentation_by_device(device)?;
+                }
             }
             sys::enter(self.routers[first].fd())?;
             self.routers[first].route([10, 0, group as u8, 0], 24, &left, true, Metrics::default())?;
@@ -228,13 +237,40 @@ impl Wiring {
         for (i, stage) in forward.iter().enumerate() {
             let device = if i == last { "right0" } else { "right" };
             self.lay_stage(i, device, stage)?;
+            if let Some(card) = &stage.merging {
+                let sender = i.checked_sub(1);
+                self.merge_before(i, "left", sender.map(|router| (router, "right")), groups, card)?;
+            }
         }
         for (i, stage) in backward.iter().enumerate() {
             let router = last - i;
             let device = if router == first { "left0" } else { "left" };
             self.lay_stage(router, device, stage)?;
+            if let Some(card) = &stage.merging {
+                let sender = (router < last).then_some((router + 1, "left"));
+                self.merge_before(router, "right", sender, groups, card)?;
+            }
         }
         Ok(())
+    }
+
+    /// The devices of a router through which packets come from one side merge them. Without a router `before` they come from
+    /// hosts, whose cards cut or do not cut them up. A veth merges only what comes from a device that does.
+    fn merge_before(
+        &self,
+        router: usize,
+        side: &str,
+        before: Option<(usize, &str)>,
+        groups: usize,
+        card: &Card,
+    ) -> Result<()> {
+        let node = &self.routers[router];
+        let Some((from, device)) = before else {
+            return (0..groups).try_for_each(|group| set_polls(node, &format!("{side}{group}"), card));
+        };
+        sys::enter(self.routers[from].fd())?;
+        sys::no_segmentation_by_device(device)?;
+        set_polls(node, side, card)
     }
 
     fn lay_stage(&mut self, router: usize, device: &str, stage: &Stage) -> Result<()> {
@@ -276,21 +312,26 @@ fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32, tso: bool) -> 
 /// What a host's card does with packets of several segments: the wire is laid as if it had none.
 fn set_card(node: &Node, host: &Host, card: &Card) -> Result<()> {
     sys::enter(node.fd())?;
-    sys::set_generic_offloads(DEVICE, host.tso, card.gro)?;
-    if host.tso {
-        node.up(DEVICE, host.mtu, true)?;
-    }
+    sys::set_segmentation(DEVICE, host.tso)?;
+    node.up(DEVICE, host.mtu, host.tso)?;
     if card.cuts || !host.tso {
         sys::no_segmentation_by_device(DEVICE)?;
     }
     if let Some(device) = &card.device {
         qdisc::install(&node.netlink, sys::interface_index(DEVICE)?, device)?;
     }
+    set_polls(node, DEVICE, card)
+}
+
+/// How the kernel takes packets out of a device.
+fn set_polls(node: &Node, device: &str, card: &Card) -> Result<()> {
+    sys::enter(node.fd())?;
+    sys::set_aggregation(device, card.gro)?;
     if card.gro_flush_timeout > 0 {
         // what sysfs shows belongs to the namespace of whoever mounts it
         sys::mount("sysfs", "/sys")?;
         let set = |name: &str, value: u64| {
-            std::fs::write(format!("/sys/class/net/{DEVICE}/{name}"), value.to_string())
+            std::fs::write(format!("/sys/class/net/{device}/{name}"), value.to_string())
                 .map_err(|error| std::io::Error::new(error.kind(), format!("{name} = {value}: {error}")))
         };
         let done = set("gro_flush_timeout", card.gro_flush_timeout)

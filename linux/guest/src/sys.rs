@@ -303,10 +303,14 @@ pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
     Ok(())
 }
 
-/// Segmentation and aggregation by the kernel itself, in front of the device.
-pub fn set_generic_offloads(name: &str, gso: bool, gro: bool) -> Result<()> {
-    set_offload(name, ETHTOOL_SGSO, gso)?;
-    set_offload(name, ETHTOOL_SGRO, gro)
+/// Segmentation by the kernel itself, in front of the device.
+pub fn set_segmentation(name: &str, on: bool) -> Result<()> {
+    set_offload(name, ETHTOOL_SGSO, on)
+}
+
+/// Aggregation by the kernel itself, behind the device.
+pub fn set_aggregation(name: &str, on: bool) -> Result<()> {
+    set_offload(name, ETHTOOL_SGRO, on)
 }
 
 /// Packets of several segments are cut up before they reach the device.

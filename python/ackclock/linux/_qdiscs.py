@@ -8,7 +8,7 @@ from typing import Any
 from ackclock.errors import quote
 from ackclock.scenario import Link, LinuxRed
 
-__all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "merge", "qdiscs", "red_weight", "stages_of"]
+__all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "merge", "merging_link", "qdiscs", "red_weight", "stages_of"]
 
 FRAME = 14
 """Bytes of an Ethernet header, which the kernel's disciplines charge beyond the IP packet."""
@@ -17,6 +17,9 @@ FULL_FRAME = 1500 + FRAME
 
 TX_QUEUE = 1000
 """Packets of a host's queue of which the scenario says nothing."""
+
+NAMES = ("access", "bottleneck", "egress")
+"""Links of a path, from the sender on."""
 
 ENOUGH = 1_000_000
 """Packets of a queue that never drops."""
@@ -39,7 +42,6 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
     if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
         raise NotByQdiscError("flows.0.workload.kind", quote("population"))
     flows = sum(group.get("count", 1) for group in scenario["flows"])
-    names = ("access", "bottleneck", "egress")
     own = [name for name in ("access", "egress") if name in network]
     if network["topology"] == "graph" or network.get("access_list"):
         raise NotByQdiscError("network.topology", quote(network["topology"]))
@@ -51,9 +53,10 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         raise NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     back = network.get("reverse", {})
     whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
+    whole = whole or merging_link(network) is not None
     # The simulator numbers access.0.forward and so on in a dumbbell, bottleneck first.
     suffix = {"access": "", "bottleneck": "", "egress": ""}
-    order = list(names)
+    order = list(NAMES)
     if network["topology"] == "dumbbell":
         suffix = {"access": ".0", "bottleneck": "", "egress": ".0"}
         order = ["bottleneck", "access", "egress"]
@@ -68,12 +71,19 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
     ways: dict[str, list[dict[str, Any]]] = {}
     for direction, way in enumerate(("forward", "backward")):
         stages: list[dict[str, Any]] = []
-        for name in names if way == "forward" else reversed(names):
+        for name in NAMES if way == "forward" else reversed(NAMES):
             if name not in network:
                 continue
             link = network[name] if way == "forward" else back.get(name) or network[name]
             place = f"network.{name}" if way == "forward" else f"network.reverse.{name}"
-            stages += stages_of(_by_bytes(link) if whole else link, number[name, way], place, overhead)
+            merging = link.get("merging")
+            bare = {key: value for key, value in link.items() if key != "merging"}
+            # behind a card that merges a limit of packets counts packets, as the kernel's does
+            by_bytes = whole and merging is None
+            laid = stages_of(_by_bytes(bare) if by_bytes else bare, number[name, way], place, overhead)
+            if merging is not None:
+                laid[0]["merging"] = _card(link, place)
+            stages += laid
         stages = [*_lay_device(hosts, direction, stages[0]["link"], overhead, flows), *stages]
         for position, stage in enumerate(merged := merge(stages)):
             if stage["qdisc"]["kind"] == "netem":
@@ -131,6 +141,31 @@ def _discipline(queue: Mapping[str, Any]) -> dict[str, Any]:
         "low_rate_threshold": queue["low_rate_threshold"] // 8,
         "ce_threshold": None if threshold is None else threshold // 1000,
         "max_rate": None if most is None else most // 8,
+    }
+
+
+def merging_link(network: Mapping[str, Any]) -> str | None:
+    """Key of the first link behind a card that merges."""
+    named = {f"network.{name}": network.get(name) for name in NAMES}
+    named |= {f"network.reverse.{name}": network.get("reverse", {}).get(name) for name in NAMES}
+    for kind in ("links", "access_list"):
+        named |= {f"network.{kind}.{i}": link for i, link in enumerate(network.get(kind, []))}
+    return next((f"{place}.merging" for place, link in named.items() if link and "merging" in link), None)
+
+
+def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The device of a router in front of a link that merges."""
+    merging = link["merging"]
+    if merging["receive_interval"]:
+        raise NotByQdiscError(f"{place}.merging.receive_interval", quote(f"{merging['receive_interval']} ns"))
+    if (link.get("queue") or {}).get("kind") == "cake":
+        raise NotByQdiscError(f"{place}.queue.kind", '"cake", which cuts merged packets up')
+    return {
+        "device": None,
+        "cuts": False,
+        "gro": True,
+        "gro_flush_timeout": merging["gro_flush_timeout"],
+        "napi_defer_hard_irqs": merging["napi_defer_hard_irqs"],
     }
 
 
@@ -311,7 +346,16 @@ def merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for stage in stages:
         last = out[-1]["qdisc"] if out else None
         here = stage["qdisc"]
-        if last and _is_delay(last) and here["kind"] == "netem" and here["limit"] == ENOUGH:
+        if "merging" in stage:
+            out.append(stage)
+            continue
+        if (
+            last
+            and _is_delay(last)
+            and "merging" not in out[-1]
+            and here["kind"] == "netem"
+            and here["limit"] == ENOUGH
+        ):
             here["delay_ns"] += last["delay_ns"]
             out.pop()
         elif last and _is_delay(here) and last["kind"] == "netem" and last["limit"] == ENOUGH:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
-from ackclock.linux._qdiscs import NotByQdiscError, qdiscs
+from ackclock.linux._qdiscs import NotByQdiscError, merging_link, qdiscs
 from ackclock.scenario import Host, Stack
 from ackclock.scenario._described import schema
 
@@ -139,6 +139,8 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         raise ScenarioError(
             key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
         )
+    if plan["kind"] == "relay" and (place := merging_link(scenario["network"])):
+        raise ScenarioError(key=place, found="a table", allowed="none, where the network is --network relay")
     _check_cards(hosts, plan["kind"])
     for i, group in enumerate(flows):
         memory = group.get("stack", {}).get("packet_memory", real := PACKET_MEMORY[plan["kind"]])

@@ -606,6 +606,16 @@ class Outage(Described):
     arrivals: Literal["wait", "lost"] = "wait"
     """What comes in meanwhile waits in the queue, or is lost."""
 
+class Merging(Described):
+    """The card of a router that merges segments which follow one another (generic receive offload): the link behind it loses and queues packets of several segments whole."""
+
+    receive_interval: str = "0 s"
+    """Least time between two interrupts of the card; 0: packets of one instant are merged."""
+    gro_flush_timeout: str = "0 s"
+    """Time after which the kernel looks into the card again by itself, and for which it may hold packets (Linux `gro_flush_timeout`)."""
+    napi_defer_hard_irqs: int = 0
+    """With `gro_flush_timeout`: looks in a row that find nothing before the card may interrupt again."""
+
 class Link(_rules.RateOrCapacity):
     """One direction of a link."""
 
@@ -635,6 +645,8 @@ class Link(_rules.RateOrCapacity):
     """For a while it transmits nothing; absent: it always does."""
     thin_acks: int = 1
     """Of so many ACKs of a connection that wait, only the newest stays."""
+    merging: Merging | None = None
+    """The card of the router in front merges segments, which the link then loses and queues whole; absent: it does not."""
 
 class Times(Described):
     """On-times and off-times drawn in turn; the first on-time is cut at a random point."""
@@ -945,6 +957,7 @@ __all__ = [
     "Listed",
     "Mahimahi",
     "Media",
+    "Merging",
     "MetricsCache",
     "NetemLimit",
     "NoLoss",

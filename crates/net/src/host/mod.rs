@@ -36,7 +36,7 @@ pub use nic::{Batching, RingSums};
 
 use cpu::Cpu;
 use gate::Gate;
-use nic::Ring;
+pub(crate) use nic::Ring;
 
 /// A direction through the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,6 +3,7 @@
 use ackclock_core::schema::{Refusal, Takes, DURATION_OR_ZERO, RATE};
 use ackclock_core::{table, Rate, Span};
 
+use super::merging::Merging;
 use crate::capacity::CapacityConfig;
 use crate::ecn_fault::EcnFault;
 use crate::loss::LossConfig;
@@ -38,6 +39,8 @@ table! {
         outage: Option<Outage> = Takes::Table(Outage::TABLE);
         /// Of so many ACKs of a connection that wait, only the newest stays.
         thin_acks: u32 = Takes::Whole(1, 1000), 1;
+        /// The card of the router in front merges segments, which the link then loses and queues whole; absent: it does not.
+        merging: Option<Merging> = Takes::Table(Merging::TABLE);
     }
 }
 
@@ -51,6 +54,9 @@ impl LinkParams {
                 "1 with a queue that drops at departure, or another queue",
             )
             .within("thin_acks"));
+        }
+        if let Some(merging) = &self.merging {
+            merging.check().map_err(|refusal| refusal.within("merging"))?;
         }
         queue.check().map_err(|refusal| refusal.within("queue"))?;
         if let Some(capacity) = &self.capacity {
@@ -70,6 +76,7 @@ impl LinkParams {
             ecn_fault: self.ecn_fault.clone(),
             outage: self.outage.clone(),
             thin_acks: self.thin_acks,
+            merging: self.merging.clone(),
         })
     }
 
@@ -123,6 +130,8 @@ pub struct LinkConfig {
     pub outage: Option<Outage>,
     /// Of how many ACKs of a connection that wait only the newest stays; 1 = all stay.
     pub thin_acks: u32,
+    /// The card in front of it that merges.
+    pub merging: Option<Merging>,
 }
 
 impl LinkConfig {
@@ -142,6 +151,7 @@ impl LinkConfig {
             ecn_fault: None,
             outage: None,
             thin_acks: 1,
+            merging: None,
         }
     }
 }
@@ -151,6 +161,10 @@ impl LinkConfig {
     pub fn takes_time(&self, bytes: u32) -> bool {
         let own = self.delay > Span::ZERO || self.rate.tx_time(bytes) > Span::ZERO;
         let later = self.jitter > Span::ZERO || self.aggregate > Span::ZERO || self.wifi.is_some();
-        own || later || self.reorder.is_some() || self.capacity.is_some() || self.outage.is_some()
+        own || later
+            || self.merging.is_some()
+            || self.reorder.is_some()
+            || self.capacity.is_some()
+            || self.outage.is_some()
     }
 }

@@ -36,7 +36,7 @@ impl Link {
             let start = self.next_departure();
             if start > now || start == Time::NEVER {
                 // anew, not the lesser of it and what was: a head that was to depart may have been dropped meanwhile
-                self.next = self.wire.next(pool).0.min(start);
+                self.next = self.wire.next(pool).0.min(start).min(self.card_due());
                 return;
             }
             let taken = self.queue.dequeue(start);

@@ -53,6 +53,11 @@ impl Backlog {
         self.packets
     }
 
+    /// The same, where one of several segments counts once.
+    pub(crate) fn whole(&self) -> u32 {
+        self.ring.len() as u32
+    }
+
     /// Bytes that wait.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {

@@ -20,6 +20,8 @@ table! {
 pub(crate) struct DropTail {
     limit_packets: u32,
     limit_bytes: u64,
+    /// A packet of several segments counts once.
+    whole: bool,
 }
 
 impl DropTail {
@@ -29,7 +31,12 @@ impl DropTail {
             Some(Limit::Packets(packets)) => (packets, u64::MAX),
             Some(Limit::Bytes(bytes)) => (u32::MAX, bytes),
         };
-        DropTail { limit_packets, limit_bytes }
+        DropTail { limit_packets, limit_bytes, whole: false }
+    }
+
+    /// The limit counts packets, however many segments they hold, as Linux's disciplines do.
+    pub(crate) fn count_packets(&mut self) {
+        self.whole = true;
     }
 
     /// Decide about a packet that finds the link `idle` or, behind `backlog`, at work.
@@ -38,7 +45,11 @@ impl DropTail {
         if idle {
             return Admission::Accept;
         }
-        let fits = backlog.len() + load.segments <= self.limit_packets
+        let waiting = match self.whole {
+            false => backlog.len() + load.segments,
+            true => backlog.whole() + 1,
+        };
+        let fits = waiting <= self.limit_packets
             && load.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes());
         match fits {
             true => Admission::Accept,

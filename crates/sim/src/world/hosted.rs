@@ -32,6 +32,8 @@ pub(super) struct Hosts {
     of: Vec<[Option<u32>; 2]>,
     /// The machine in which the links are emulated, if it can freeze.
     emulator: Option<u32>,
+    /// Ends, and their connections, whose writers wait until a poll is over.
+    suspended: Vec<(usize, u32)>,
 }
 
 struct Slot {
@@ -129,7 +131,7 @@ impl World {
         let slots: Vec<Slot> =
             hosts.iter().map(|c| Slot { host: Host::new(c, self.seed), armed: Time::NEVER }).collect();
         let emulator = slots.iter().position(|slot| slot.host.emulates_links()).map(|at| at as u32);
-        self.hosts = Some(Box::new(Hosts { slots, of, emulator }));
+        self.hosts = Some(Box::new(Hosts { slots, of, emulator, suspended: Vec::new() }));
     }
 
     /// Names of the hosts and what they measured.
@@ -328,10 +330,29 @@ impl World {
                     let end = self.ends[index].as_mut().filter(|end| end.conn == packet.conn);
                     let Some(end) = end else { continue }; // closed while it waited
                     end.process.as_mut().expect("invariant: came to its host").inbox.push_back(packet);
+                    if packets > 1 {
+                        end.transport.suspend_writer(true);
+                        self.hosts_mut().suspended.push((index, packet.conn));
+                    }
                     self.run_process(app, index);
                 }
+                self.resume_writers(app);
             }
         }
+    }
+
+    /// All packets of a poll are taken in: applications that write get their turn (in Linux a process runs after the softirq).
+    fn resume_writers(&mut self, app: &mut impl Application) {
+        let mut suspended = std::mem::take(&mut self.hosts_mut().suspended);
+        for &(index, conn) in &suspended {
+            if let Some(end) = self.ends[index].as_mut().filter(|end| end.conn == conn) {
+                end.transport.suspend_writer(false);
+                end.process.as_mut().expect("invariant: came to its host").sends = true;
+                self.run_process(app, index);
+            }
+        }
+        suspended.clear();
+        self.hosts_mut().suspended = suspended;
     }
 
     /// What waits in the card of a host goes onto its line.

@@ -23,6 +23,8 @@ pub(super) struct Run {
     pub packets: u32,
     /// Bytes that may be copied behind the last one.
     pub room: u32,
+    /// Pieces of the last one that are the sender's memory; more may join it, up to [`memory::MOST_PIECES`].
+    pub pieces: u32,
 }
 
 impl Run {
@@ -190,7 +192,7 @@ impl Receiver {
                 self.gathered -= run.memory;
                 run.memory = memory::copied_together(run.bytes());
                 run.packets = run.bytes().div_ceil(memory::COPY) as u32;
-                run.room = memory::room_behind_copies(run.bytes());
+                (run.room, run.pieces) = (memory::room_behind_copies(run.bytes()), 0);
                 self.gathered += run.memory;
             }
         }

@@ -5,6 +5,7 @@ use ackclock_core::{SackBlock, SackList};
 use super::queues::Run;
 use super::{Receiver, NUM_SACKS};
 use crate::config::DelayedAck;
+use crate::memory::MOST_PIECES;
 
 /// Linux TCP_SACK_BLOCKS_EXPECTED: blocks that reach the sender even if the ACK after this one is lost.
 const SACK_BLOCKS_EXPECTED: usize = 2;
@@ -62,12 +63,13 @@ impl Receiver {
         let i = self.out_of_order.partition_point(|r| r.end < start);
         let mut j = i;
         let len = (end - start) as u32;
-        let before = self.out_of_order.get(i).filter(|r| r.end == start && len <= r.room);
-        let (memory, packets, room) = match before {
-            Some(run) => (0, 0, run.room - len), // copied behind the last packet
-            None => (self.window.packet_memory(len), 1, self.window.room_behind(len)),
+        let own = self.window.pieces(len);
+        let (memory, packets, room, pieces) = match self.out_of_order.get(i).filter(|r| r.end == start) {
+            Some(run) if len <= run.room => (0, 0, run.room - len, run.pieces), // copied behind the last packet
+            Some(run) if own > 0 && run.pieces + own <= MOST_PIECES => (len as u64, 0, 0, run.pieces + own),
+            _ => (self.window.packet_memory(len), 1, self.window.room_behind(len), own),
         };
-        let mut run = Run { start, end, memory, packets, room };
+        let mut run = Run { start, end, memory, packets, room, pieces };
         while let Some(known) = self.out_of_order.get(j).copied().filter(|r| r.start <= end) {
             if known.start <= start && end <= known.end {
                 self.dsack = self.reports().then_some((start, end));
@@ -80,7 +82,7 @@ impl Receiver {
                 run.packets = run.packets.saturating_sub((twice == len as u64) as u32);
             }
             if known.end > end {
-                run.room = known.room;
+                (run.room, run.pieces) = (known.room, known.pieces);
             }
             (run.memory, run.packets) = (run.memory + known.memory, run.packets + known.packets);
             (run.start, run.end) = (run.start.min(known.start), run.end.max(known.end));

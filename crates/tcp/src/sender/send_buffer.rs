@@ -30,6 +30,8 @@ pub(super) struct SendBuffer {
     /// The call has written something.
     copied: bool,
     asleep: bool,
+    /// It waits for its turn: the kernel is still taking packets in.
+    suspended: bool,
     /// An ACK may have freed memory, or something was sent: is there room now?
     check: bool,
     /// A segment left that did not fill cwnd: the buffer may grow.
@@ -53,6 +55,7 @@ impl SendBuffer {
             call: 0,
             copied: false,
             asleep: false,
+            suspended: false,
             check: false,
             grows: false,
             closes: false,
@@ -87,7 +90,7 @@ impl SendBuffer {
     /// Whether the writer has something to do once nothing more may leave.
     #[inline]
     pub fn is_due(&self) -> bool {
-        self.left > 0 && (!self.asleep || self.check)
+        self.left > 0 && (self.check || !(self.asleep || self.suspended))
     }
 
     /// An ACK came.
@@ -130,6 +133,16 @@ impl Sender {
             buffer.left = buffer.left.saturating_add(bytes);
         }
         self.intent.push();
+    }
+
+    /// Whoever writes gets its turn only when the kernel has taken in all packets of a poll; meanwhile it is `suspended`.
+    pub fn suspend_writer(&mut self, suspended: bool) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.suspended = suspended;
+        }
+        if let Some(queue) = &mut self.queue {
+            queue.writer.suspended = suspended;
+        }
     }
 
     /// FIN after what is written and what is left.
@@ -180,6 +193,9 @@ impl Sender {
                 return false; // Linux `sk_stream_write_space`
             }
             buffer.asleep = false;
+        }
+        if self.buffer.as_ref().is_some_and(|b| b.suspended) {
+            return false;
         }
         if self.buffer.as_ref().is_some_and(|b| !b.asleep && b.call == 0) {
             self.check_app_limited();

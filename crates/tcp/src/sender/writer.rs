@@ -43,6 +43,8 @@ pub(super) struct Writer {
     wakes: u64,
     /// An ACK may have freed memory.
     check: bool,
+    /// It waits for its turn: the kernel is still taking packets in.
+    pub suspended: bool,
     pub chrono: Chrono,
 }
 
@@ -55,6 +57,7 @@ impl Writer {
             nospace: false,
             wakes: 0,
             check: false,
+            suspended: false,
             chrono: Chrono::default(),
         }
     }
@@ -144,6 +147,9 @@ impl Sender {
     #[cold]
     pub(super) fn write_on(&mut self, now: Time) -> bool {
         self.wake_writer(now);
+        if self.queue.as_ref().is_some_and(|q| q.writer.suspended) {
+            return false;
+        }
         let sent = Sent { una: self.snd_una, nxt: self.snd_nxt, smss: self.smss as u64 };
         loop {
             let (free, at) = (self.memory_free(), self.stream.end());

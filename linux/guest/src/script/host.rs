@@ -77,7 +77,8 @@ impl Host {
             raw::set_tso(self.tun.as_raw_fd(), setup.tso)?;
         }
         if (setup.gso, setup.gro) != (before.gso, before.gro) {
-            sys::set_generic_offloads(DEVICE, setup.gso, setup.gro)?;
+            sys::set_segmentation(DEVICE, setup.gso)?;
+            sys::set_aggregation(DEVICE, setup.gro)?;
         }
         if all || setup.route != before.route {
             self.route(&setup.route)?;
