@@ -203,7 +203,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="I15",
         place="slides: UCT for higher load slow links",
-        statement="IW10 does much better mixed with IW3 than alone, for it meets the same shorter queue.",
+        statement="IW10 does much better mixed with IW3 than alone, because it meets the same shorter queue.",
         direction=Criterion(
             measure=i15,
             reading="a shorter time and a shorter queue than among its like",

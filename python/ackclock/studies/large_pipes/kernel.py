@@ -340,7 +340,7 @@ CLAIMS = (
     _claim(
         "W18",
         "slide 23",
-        "The advanced protocols share excellently with their like.",
+        "The advanced protocols share excellently among flows of the same kind.",
         f"Two and four flows, second half of {SHARING_SECONDS:g} s: Jain's index 0.95 or more.",
         _w18,
     ),

@@ -279,7 +279,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="N4",
         place="ours: the profile of FreeBSD 4 by itself",
-        statement="TCPW does not collapse on path 1, unless the receive window ends during a recovery without SACK.",
+        statement="TCPW does not collapse on path 1, unless the receive window fills up during a recovery without SACK.",
         direction=Criterion(
             measure=n4,
             reading="ten runs of a minute, each 130 Mb/s or more",

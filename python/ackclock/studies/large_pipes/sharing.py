@@ -317,7 +317,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="W18",
         place="slide 23",
-        statement="All advanced protocols share excellently with their like.",
+        statement="All advanced protocols share excellently among flows of the same kind.",
         direction=Criterion(
             measure=w18, reading="Jain's index 0.95 or more (A10)", cell="two and four flows, second half, both paths"
         ),

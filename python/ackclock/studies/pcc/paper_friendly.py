@@ -193,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="P22",
         place=PLACE,
-        statement="It is about as unfriendly as what the selfish do already: bundles of ten TCP flows.",
+        statement="It is about as unfriendly as what selfish users do already: bundles of ten TCP flows.",
         direction=Criterion(
             measure=like_ten,
             reading="The ordinary flow has between half and twice of what it has against as many bundles.",

@@ -326,7 +326,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="P10",
         place=f"{_SLIDES}, PRR with conservative bound",
-        statement="PRR-CRB has lower measured performance than RFC 3517, for burst losses that depress cwnd are common.",
+        statement="PRR-CRB has lower measured performance than RFC 3517, because burst losses that depress cwnd are common.",
         direction=Criterion(
             measure=p10,
             reading="mean latency; a difference of less than 0.5 % counts as none",

@@ -142,7 +142,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="S10",
         place="RFC 9959, section 1",
-        statement="Careful Resume makes transfers shorter on a path that is as it was, by round trips.",
+        statement="Careful Resume saves transfers round trips on a path that has not changed.",
         direction=Criterion(
             measure=s10,
             reading="completion of 300 KB, 1 MB and 3 MB over 50 Mb/s and 100 ms, a bandwidth-delay product saved; the receiver offers enough",
@@ -158,7 +158,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="S11",
         place="RFC 9959, sections 3.4 and 3.5",
-        statement="Careful Resume is safe where the path has shrunk: one retreat, then as any other connection.",
+        statement="Careful Resume is safe where the path has shrunk: it retreats once, and then behaves as any other connection.",
         direction=Criterion(
             measure=s11,
             reading="over a third of the rate no timeout, and at most 10 % longer than the classic start",
