@@ -17,6 +17,7 @@ UNIONS = {
     "losses": _tables.Loss,
     "capacities": _tables.Capacity,
     "gates": _tables.Host.takes["gate"].annotation,
+    "disciplines": _tables.Host.takes["queue"].annotation,
     "workloads": _tables.Workload,
     "arrivals": _tables.Transactions.takes["arrivals"].annotation,
     "adaptations": _tables.Video.takes["adaptation"].annotation,
