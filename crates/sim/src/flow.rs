@@ -41,8 +41,8 @@ pub struct Flow {
     pub acked_at_stop: Option<u64>,
     /// Open connections and the fetch (or 0) that each serves.
     pub open: Vec<(ConnId, u32)>,
-    /// Sums over closed connections.
-    pub closed: Sums,
+    /// Sums over closed connections, if there are any.
+    pub closed: Option<Box<Sums>>,
     /// Pending wake-up; others that arrive are superseded.
     pub wake_at: Time,
 }
@@ -65,20 +65,26 @@ impl Flow {
             failed: false,
             acked_at_stop: None,
             open: Vec::new(),
-            closed: Sums::default(),
+            closed: None,
             wake_at: start,
         }
     }
 
+    /// Sums over closed connections.
+    pub fn sums(&self) -> &Sums {
+        static NONE: Sums = Sums::NONE;
+        self.closed.as_deref().unwrap_or(&NONE)
+    }
+
     /// Bytes acknowledged to the sending host so far (received, where nobody acknowledges).
     pub fn acked(&self, world: &World) -> u64 {
-        self.closed.acked + self.open.iter().map(|&(conn, _)| world.delivered(conn)).sum::<u64>()
+        self.sums().acked + self.open.iter().map(|&(conn, _)| world.delivered(conn)).sum::<u64>()
     }
 
     /// Retransmissions of the sending host so far.
     pub fn retransmissions(&self, world: &World) -> u64 {
         let open = self.open.iter().map(|&(conn, _)| world.transport(conn, SENDER).sent().1);
-        self.closed.retransmissions + open.sum::<u64>()
+        self.sums().retransmissions + open.sum::<u64>()
     }
 }
 
@@ -116,36 +122,39 @@ pub struct Sums {
 
 impl Default for Sums {
     fn default() -> Sums {
-        Sums {
-            acked: 0,
-            sent_packets: 0,
-            retransmissions: 0,
-            rtos: 0,
-            rtos_open: 0,
-            rtos_disorder: 0,
-            rtos_recovery: 0,
-            rtos_loss: 0,
-            tlps: 0,
-            recoveries: 0,
-            lost_retransmits: 0,
-            undos: 0,
-            spurious_rtos: 0,
-            dsacks: 0,
-            syn_retransmissions: 0,
-            acks_received: 0,
-            rtt_sum_ns: 0,
-            rtt_samples: 0,
-            min_rtt: Span::MAX,
-            slow_start: None,
-            sent_bytes: 0,
-            lost_packets: 0,
-            intervals: 0,
-            failed: false,
-        }
+        Sums::NONE
     }
 }
 
 impl Sums {
+    /// Over no connection.
+    const NONE: Sums = Sums {
+        acked: 0,
+        sent_packets: 0,
+        retransmissions: 0,
+        rtos: 0,
+        rtos_open: 0,
+        rtos_disorder: 0,
+        rtos_recovery: 0,
+        rtos_loss: 0,
+        tlps: 0,
+        recoveries: 0,
+        lost_retransmits: 0,
+        undos: 0,
+        spurious_rtos: 0,
+        dsacks: 0,
+        syn_retransmissions: 0,
+        acks_received: 0,
+        rtt_sum_ns: 0,
+        rtt_samples: 0,
+        min_rtt: Span::MAX,
+        slow_start: None,
+        sent_bytes: 0,
+        lost_packets: 0,
+        intervals: 0,
+        failed: false,
+    };
+
     /// Add what one connection did.
     pub fn add(&mut self, sender: &Transport, receiver: &Transport) {
         match (sender, receiver) {

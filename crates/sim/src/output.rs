@@ -31,6 +31,11 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
     journal.records.sort_by_key(|(idx, records)| (records[0].flow, *idx));
     let observer = &built.app.observer;
     let drops = built.world.take_drops();
+    let (mut counters, mut names) = Default::default();
+    if wanted("links") {
+        (counters, names) = (link_counters(&mut built.world), built.world.link_names());
+    }
+    built.world.forget_links();
     let mut found = Vec::new();
     macro_rules! keep {
         ($($name:literal: $table:expr,)*) => { $(if wanted($name) { found.push($table); })* };
@@ -40,7 +45,7 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
         "performance": performance(&built.app.flows, observer.meter.as_ref(), built.world.gauges()),
         "fetches": fetches(&journal.fetches),
         "recoveries": recoveries(&journal.recoveries),
-        "links": links(&link_counters(&mut built.world), built.world.link_names()),
+        "links": links(&std::mem::take(&mut counters), std::mem::take(&mut names)),
         "hosts": hosts(&mut built.world),
         "destinations": destinations(&journal.destinations),
         "goodput": goodput(&observer.goodput),
@@ -62,9 +67,9 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
 
 fn flows(flows: &[Flow], world: &World) -> Table {
     let rows = || flows.iter();
-    let sums = || flows.iter().map(|f| &f.closed);
+    let sums = || flows.iter().map(Flow::sums);
     let goodput = |f: &Flow| {
-        let acked = f.acked_at_stop.unwrap_or(f.closed.acked);
+        let acked = f.acked_at_stop.unwrap_or(f.sums().acked);
         acked as f64 * 8.0 / f.stop.since(f.start).as_secs()
     };
     let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
@@ -72,7 +77,7 @@ fn flows(flows: &[Flow], world: &World) -> Table {
     let of_start = |s: &Sums, of: fn(SlowStartExit) -> f64| s.slow_start.map_or(f64::NAN, of);
     // what only PCC has
     let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
-    let send_rate = |f: &Flow| of_pcc(f, f.closed.sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
+    let send_rate = |f: &Flow| of_pcc(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
     Table::new("flows")
         .u4("flow", rows().map(|f| f.id))
         .u4("group", rows().map(|f| f.group))
@@ -109,8 +114,8 @@ fn flows(flows: &[Flow], world: &World) -> Table {
         .f8("slow_start_ssthresh", sums().map(|s| of_start(s, |exit| f64::from(exit.ssthresh))))
         .f8("slow_start_lost", sums().map(|s| of_start(s, |exit| exit.lost as f64)))
         .f8("send_rate_bps", rows().map(send_rate))
-        .f8("lost_packets", rows().map(|f| of_pcc(f, f.closed.lost_packets)))
-        .f8("intervals", rows().map(|f| of_pcc(f, f.closed.intervals)))
+        .f8("lost_packets", rows().map(|f| of_pcc(f, f.sums().lost_packets)))
+        .f8("intervals", rows().map(|f| of_pcc(f, f.sums().intervals)))
         .flag("failed", rows().map(|f| f.failed))
         .f8("departure_cv", rows().map(|f| world.departures(f.id).variation()))
         .u4("largest_burst", rows().map(|f| world.departures(f.id).largest_burst()))

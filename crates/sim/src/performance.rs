@@ -182,7 +182,7 @@ pub struct Counts {
 impl Counts {
     /// So far.
     pub fn now(flow: &Flow, world: &World) -> Counts {
-        let closed = &flow.closed;
+        let closed = flow.sums();
         let mut counts = Counts {
             acked: flow.acked(world),
             sent: closed.sent_packets,
@@ -265,7 +265,7 @@ pub struct Whole {
 
 impl Whole {
     fn of(flow: &Flow) -> Whole {
-        let closed = &flow.closed;
+        let closed = flow.sums();
         Whole {
             id: flow.id,
             group: flow.group,

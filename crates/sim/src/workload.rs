@@ -99,7 +99,7 @@ workloads! {
         Population(PopulationParams), ConstantRate(ConstantRateParams), OnOff(OnOffParams), Voice(VoiceParams),
         Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams), Media(MediaParams);
     drivers
-        Bulk(Bulk), Transfer(Transfer), Fetch(Fetch), Throttled(Throttled), Datagrams(Datagrams),
+        Bulk(Bulk), Transfer(Transfer), Fetch(Box<Fetch>), Throttled(Box<Throttled>), Datagrams(Datagrams),
         Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>), Media(Box<Media>);
 }
 
@@ -332,7 +332,7 @@ impl Context<'_> {
                 cache.save(now, info.cwnd, info.ssthresh, info.ca_state);
             }
         }
-        self.flow.closed.add(&ends[0], &ends[1]);
+        self.flow.closed.get_or_insert_default().add(&ends[0], &ends[1]);
         self.flow.failed |= ends.iter().any(Transport::has_failed);
         self.journal.keep(self.world.now(), self.flow.id, idx, &mut ends);
     }

@@ -52,7 +52,7 @@ pub struct Receiver {
     /// Memory of them.
     gathered: u64,
     /// In order and not read yet, where reads are calls.
-    waiting: Waiting,
+    waiting: Option<Box<Waiting>>,
     /// A packet found no memory, which the next ACK says.
     no_memory: bool,
     /// See [`Receiver::stamp_otherwise`].
@@ -88,12 +88,12 @@ pub struct Receiver {
     report_duplicates: bool,
     /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
     pub echo_marks: bool,
-    exact: Option<ExactEcho>,
+    exact: Option<Box<ExactEcho>>,
     /// Counts marks, where accurate ECN was agreed on.
     pub(crate) accurate: Option<Box<Accurate>>,
     /// Cheats: ACKs in pieces, ACKs of what has not arrived, marks not echoed.
-    split: Option<Split>,
-    optimist: Option<Optimist>,
+    split: Option<Box<Split>>,
+    optimist: Option<Box<Optimist>>,
     hides_marks: bool,
     ato: Span,
     last_data: Time,
@@ -128,7 +128,7 @@ impl Receiver {
             rcv_wup: 0,
             out_of_order: Vec::new(),
             gathered: 0,
-            waiting: Waiting::default(),
+            waiting: None,
             no_memory: false,
             stamps_otherwise: config.controller.needs().exact_ecn
                 || config.ack_splits > 1
@@ -153,10 +153,10 @@ impl Receiver {
             fin_waits: false,
             report_duplicates: config.dsack,
             echo_marks: false,
-            split: Split::new(config.ack_splits),
-            optimist: Optimist::new(config.optimistic_acks),
+            split: Split::new(config.ack_splits).map(Box::new),
+            optimist: Optimist::new(config.optimistic_acks).map(Box::new),
             hides_marks: config.hide_marks,
-            exact: config.controller.needs().exact_ecn.then(ExactEcho::default),
+            exact: config.controller.needs().exact_ecn.then(Box::default),
             accurate: None,
             ato: Span::ZERO,
             last_data: Time::ZERO,
@@ -209,7 +209,7 @@ impl Receiver {
 
     /// Of those, bytes that a receiver that cheats never had.
     pub fn concealed(&self) -> u64 {
-        self.optimist.map_or(0, |optimist| optimist.concealed())
+        self.optimist.as_ref().map_or(0, |optimist| optimist.concealed())
     }
 
     /// Without window scaling the header has 16 bits; with it, the window is a multiple of its unit.
@@ -366,7 +366,10 @@ impl Receiver {
     /// Memory taken by what waits out of order, and by `waiting` bytes in order.
     #[inline]
     fn memory(&self, waiting: u64) -> u64 {
-        let in_order = if self.explicit_reads { self.waiting.memory } else { self.window.memory(waiting) };
+        let in_order = match self.explicit_reads {
+            true => self.unread_memory(),
+            false => self.window.memory(waiting),
+        };
         in_order + self.gathered
     }
 

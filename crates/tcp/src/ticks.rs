@@ -24,7 +24,7 @@ const SLACK: u64 = 256;
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
     /// Length of a tick, ns; 0 = exact timers.
-    tick: u64,
+    tick: u32,
     phase: u64,
     wheel: Wheel,
 }
@@ -32,24 +32,29 @@ pub struct Ticks {
 impl Ticks {
     /// A clock of this tick length and phase; zero length = exact timers.
     pub fn new(tick: Span, phase: u64, wheel: Wheel) -> Ticks {
-        Ticks { tick: tick.0, phase, wheel }
+        Ticks { tick: tick.0 as u32, phase, wheel } // at most 1 s
+    }
+
+    #[inline]
+    fn tick(&self) -> u64 {
+        self.tick as u64
     }
 
     /// Ticks since some time before the start of the run (jiffies).
     #[inline]
     pub fn at(&self, now: Time) -> u64 {
-        (now.0 + self.phase).checked_div(self.tick).unwrap_or(0)
+        (now.0 + self.phase).checked_div(self.tick()).unwrap_or(0)
     }
 
     /// Length of `n` ticks.
     pub fn span(&self, n: u64) -> Span {
-        Span(n * self.tick)
+        Span(n * self.tick())
     }
 
     /// Ticks from one instant to another; the exact time without ticks.
     #[inline]
     pub fn between(&self, from: Time, to: Time) -> Span {
-        match self.tick {
+        match self.tick() {
             0 => to.since(from),
             tick => Span((self.at(to) - self.at(from)) * tick),
         }
@@ -57,12 +62,12 @@ impl Ticks {
 
     /// Whole ticks in `span`; all of it without ticks.
     pub fn floor(&self, span: Span) -> Span {
-        Span(span.0 - span.0.checked_rem(self.tick).unwrap_or(0))
+        Span(span.0 - span.0.checked_rem(self.tick()).unwrap_or(0))
     }
 
     /// `span` in ticks, rounded up; exactly without ticks.
     pub fn ceil(&self, span: Span) -> Span {
-        match self.tick {
+        match self.tick() {
             0 => span,
             tick => Span(span.0.next_multiple_of(tick)),
         }
@@ -71,7 +76,7 @@ impl Ticks {
     /// What a timer armed now for `after` is set to, before the wheel rounds it.
     #[inline]
     pub fn setting(&self, now: Time, after: Span) -> Time {
-        match self.tick {
+        match self.tick() {
             0 => now + after,
             tick => Time((self.at(now) + after.0.div_ceil(tick)) * tick - self.phase),
         }
@@ -80,11 +85,11 @@ impl Ticks {
     /// When a timer armed now for `after` fires.
     #[inline]
     pub fn expiry(&self, now: Time, after: Span) -> Time {
-        if self.tick == 0 {
+        if self.tick() == 0 {
             return now + after;
         }
         let now_ticks = self.at(now);
-        let delta = after.0.div_ceil(self.tick);
+        let delta = after.0.div_ceil(self.tick());
         let due = match self.wheel {
             Wheel::Exact => now_ticks + delta.max(1),
             Wheel::Slack => slackened(now_ticks + delta.max(1), delta / SLACK),
@@ -96,7 +101,7 @@ impl Ticks {
                 (((now_ticks + delta) >> shift) + 1) << shift
             }
         };
-        Time(due * self.tick - self.phase)
+        Time(due * self.tick() - self.phase)
     }
 }
 

@@ -55,7 +55,7 @@ impl Params for FetchParams {
     }
     fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
         let params = self.clone();
-        Ok(Box::new(move |_, _| Driver::Fetch(Fetch::new(params.clone(), None))))
+        Ok(Box::new(move |_, _| Driver::Fetch(Box::new(Fetch::new(params.clone(), None)))))
     }
 }
 

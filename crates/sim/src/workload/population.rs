@@ -61,7 +61,7 @@ impl Params for PopulationParams {
         Ok(Box::new(move |member, site| {
             let (client, fetches, pace) = params.client(member.id, member.seed, site.layout);
             site.clients.push(client);
-            Driver::Fetch(Fetch::new(fetches, pace))
+            Driver::Fetch(Box::new(Fetch::new(fetches, pace)))
         }))
     }
 }

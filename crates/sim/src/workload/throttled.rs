@@ -51,7 +51,7 @@ impl Params for ThrottledParams {
     }
     fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
         let params = self.clone();
-        Ok(Box::new(move |_, _| Driver::Throttled(Throttled::new(params.clone()))))
+        Ok(Box::new(move |_, _| Driver::Throttled(Box::new(Throttled::new(params.clone())))))
     }
 }
 

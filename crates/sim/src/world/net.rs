@@ -74,6 +74,11 @@ impl World {
         self.net.links[link].link.counters(&mut self.net.pool, self.now)
     }
 
+    /// Nobody asks for links any more: give back their room, which tables may need.
+    pub fn forget_links(&mut self) {
+        self.net.links = Vec::new();
+    }
+
     /// Links start counting anew.
     pub fn count_links_from_now(&mut self) {
         for slot in &mut self.net.links {

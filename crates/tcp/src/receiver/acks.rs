@@ -205,7 +205,7 @@ impl Receiver {
     /// Whether a pure ACK must leave now.
     #[inline]
     pub fn ack_due(&self) -> bool {
-        self.now || self.early.is_some() || self.exact.is_some_and(|e| e.before.is_some())
+        self.now || self.early.is_some() || self.exact.as_ref().is_some_and(|e| e.before.is_some())
     }
 
     /// Make an ACK due now (handshake, challenge).

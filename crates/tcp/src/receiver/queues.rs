@@ -107,13 +107,18 @@ impl Waiting {
 }
 
 impl Receiver {
+    /// Memory of what waits for a read.
+    pub(super) fn unread_memory(&self) -> u64 {
+        self.waiting.as_ref().map_or(0, |waiting| waiting.memory)
+    }
+
     /// The segment is next in order and waits for a read.
     #[cold]
     pub(super) fn enqueue(&mut self, seg: &Segment) {
         let end = seg.seq + seg.len as u64;
         if end > self.rcv_nxt {
             let (memory, room) = (self.window.packet_memory(seg.len), self.window.room_behind(seg.len));
-            self.waiting.push(self.rcv_nxt, end, memory, room);
+            self.waiting.get_or_insert_default().push(self.rcv_nxt, end, memory, room);
         }
     }
 
@@ -153,7 +158,7 @@ impl Receiver {
         while start < run.end {
             let end = run.end.min(start + len);
             let room = if end == run.end { run.room } else { 0 };
-            self.waiting.push(start, end, memory, room);
+            self.waiting.get_or_insert_default().push(start, end, memory, room);
             start = end;
         }
     }
@@ -196,7 +201,9 @@ impl Receiver {
                 self.gathered += run.memory;
             }
         }
-        self.waiting.collapse(share, 1 + self.read);
+        if let Some(waiting) = &mut self.waiting {
+            waiting.collapse(share, 1 + self.read);
+        }
     }
 
     /// The highest packets go first, an eighth of the buffer at a time, until there is room; none before the one that arrives. What

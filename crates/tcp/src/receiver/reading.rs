@@ -10,7 +10,9 @@ impl Receiver {
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = bytes.min(self.received() - self.read);
         self.read += taken;
-        self.waiting.release(1 + self.read);
+        if let Some(waiting) = &mut self.waiting {
+            waiting.release(1 + self.read);
+        }
         let queued = self.received() - self.read;
         self.window.on_drained(now, 1 + self.read, queued, self.beyond());
         if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {

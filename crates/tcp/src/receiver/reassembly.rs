@@ -25,7 +25,7 @@ impl Receiver {
         );
         assert!(held.windows(2).all(|w| w[0].end < w[1].start), "{held:?}");
         assert_eq!(self.gathered, held.iter().map(|r| r.memory).sum::<u64>());
-        assert!(self.explicit_reads || self.waiting.memory == 0);
+        assert!(self.explicit_reads || self.unread_memory() == 0);
     }
 
     /// Bytes from rcv_nxt to the end of what arrived out of order.
