@@ -32,6 +32,30 @@ def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> 
     assert by["retransmissions"].simulator == by["retransmissions"].kernel
 
 
+@pytest.mark.parametrize(("rate", "rtt_ms"), [(10, 10), (10, 40)])
+def test_dctcp_is_the_kernels_where_no_two_acks_arrive_in_one_nanosecond(
+    kernel: linux.Kernel, rate: int, rtt_ms: int
+) -> None:
+    # a change of the mark makes two ACKs at once; without a rate on the way back both sides hear them in one instant
+    def scenario(**back: str) -> ackclock.Scenario:
+        delay = f"{rtt_ms / 2} ms"
+        queue = {"kind": "dualpi2", "classifier": "any-ect"}
+        network = {
+            "topology": "chain",
+            "framing": "14 bytes",
+            "bottleneck": {"rate": f"{rate} Mbit/s", "delay": delay, "queue": queue},
+            "reverse": {"bottleneck": {"delay": delay, **back}},
+        }
+        flow = {"congestion_control": "dctcp", "stack": {"ecn": "ask"}}
+        return ackclock.Scenario.from_dict({"duration": "10 s", "network": network, "flows": [flow]})
+
+    assert compare(scenario(), network="relay").divergence is not None
+    apart = compare(scenario(rate="1 Gbit/s"), network="relay")
+    assert apart.divergence is None, str(apart.divergence)
+    assert apart.events > 1000
+    assert apart.simulator.links["marked"][0] == apart.kernel.links["marked"][0] > 100
+
+
 def test_held_back_acks_leave_before_a_segment_of_the_same_nanosecond(kernel: linux.Kernel) -> None:
     # ACKs 1.01 ms apart let go of segments 1.01 ms apart: the first such pair meets at 2.98 s
     scenario = ackclock.Scenario.from_dict(
