@@ -84,32 +84,7 @@ fn with_leaf(m: Message, leaf: &Leaf) -> Message {
             m.text(TCA_KIND, "netem").nest(TCA_OPTIONS, &body, |m| m.u64(TCA_NETEM_LATENCY64, delay_ns))
         }
         Leaf::Pfifo { limit } => m.text(TCA_KIND, "pfifo").attr(TCA_OPTIONS, &words(&[limit])),
-        Leaf::Fq {
-            limit,
-            flow_limit,
-            quantum,
-            initial_quantum,
-            refill_delay,
-            max_rate,
-            low_rate_threshold,
-            horizon,
-            horizon_drop,
-            ce_threshold,
-            timer_slack,
-        } => m.text(TCA_KIND, "fq").nest(TCA_OPTIONS, &[], |m| {
-            let m = m
-                .u32(TCA_FQ_PLIMIT, limit)
-                .u32(TCA_FQ_FLOW_PLIMIT, flow_limit)
-                .u32(TCA_FQ_QUANTUM, quantum)
-                .u32(TCA_FQ_INITIAL_QUANTUM, initial_quantum)
-                .u32(TCA_FQ_FLOW_REFILL_DELAY, refill_delay)
-                .u32(TCA_FQ_LOW_RATE_THRESHOLD, low_rate_threshold)
-                .u32(TCA_FQ_HORIZON, horizon)
-                .attr(TCA_FQ_HORIZON_DROP, &[horizon_drop as u8])
-                .u32(TCA_FQ_TIMER_SLACK, timer_slack);
-            let m = max_rate.into_iter().fold(m, |m, rate| m.u32(TCA_FQ_FLOW_MAX_RATE, rate));
-            ce_threshold.into_iter().fold(m, |m, us| m.u32(TCA_FQ_CE_THRESHOLD, us))
-        }),
+        Leaf::Fq { .. } => fq(m, leaf),
         Leaf::Bfifo { limit } => m.text(TCA_KIND, "bfifo").attr(TCA_OPTIONS, &words(&[limit])),
         Leaf::Codel { limit, target, interval, ecn, ce_threshold } => {
             m.text(TCA_KIND, "codel").nest(TCA_OPTIONS, &[], |m| {
@@ -201,6 +176,40 @@ fn with_leaf(m: Message, leaf: &Leaf) -> Message {
             })
         }
     }
+}
+
+/// The options of fq.
+fn fq(m: Message, leaf: &Leaf) -> Message {
+    let &Leaf::Fq {
+        limit,
+        flow_limit,
+        quantum,
+        initial_quantum,
+        refill_delay,
+        max_rate,
+        low_rate_threshold,
+        horizon,
+        horizon_drop,
+        ce_threshold,
+        timer_slack,
+    } = leaf
+    else {
+        unreachable!("invariant: the caller looked")
+    };
+    m.text(TCA_KIND, "fq").nest(TCA_OPTIONS, &[], |m| {
+        let m = m
+            .u32(TCA_FQ_PLIMIT, limit)
+            .u32(TCA_FQ_FLOW_PLIMIT, flow_limit)
+            .u32(TCA_FQ_QUANTUM, quantum)
+            .u32(TCA_FQ_INITIAL_QUANTUM, initial_quantum)
+            .u32(TCA_FQ_FLOW_REFILL_DELAY, refill_delay)
+            .u32(TCA_FQ_LOW_RATE_THRESHOLD, low_rate_threshold)
+            .u32(TCA_FQ_HORIZON, horizon)
+            .attr(TCA_FQ_HORIZON_DROP, &[horizon_drop as u8])
+            .u32(TCA_FQ_TIMER_SLACK, timer_slack);
+        let m = max_rate.into_iter().fold(m, |m, rate| m.u32(TCA_FQ_FLOW_MAX_RATE, rate));
+        ce_threshold.into_iter().fold(m, |m, us| m.u32(TCA_FQ_CE_THRESHOLD, us))
+    })
 }
 
 /// Counters of a discipline and what hangs below it.
