@@ -188,6 +188,11 @@ impl Link {
         }
     }
 
+    /// The propagation delay of a plain link.
+    pub fn delay(&self) -> Span {
+        self.delay
+    }
+
     /// Whether it could not follow its schedule: see [`MOST_PHASES`](crate::capacity::MOST_PHASES).
     pub fn is_lost(&self) -> bool {
         self.capacity().is_some_and(|capacity| capacity.is_lost())
@@ -316,9 +321,12 @@ impl Link {
             }
         }
         let earliest = self.put_off::<PLAIN>(now.max(busy_until));
-        let (start, end) = match self.capacity_mut::<PLAIN>() {
-            None => (earliest, earliest + tx),
-            Some(capacity) => capacity.transmit(earliest, bytes),
+        let (start, end, tx) = match self.capacity_mut::<PLAIN>() {
+            None => (earliest, earliest + tx, tx),
+            Some(capacity) => {
+                let (start, end) = capacity.transmit(earliest, bytes);
+                (start, end, end - start)
+            }
         };
         if let Some(thinner) = self.extras::<PLAIN>().and_then(|e| e.thinner.as_mut()) {
             thinner.note(pool, now, id, start);
@@ -329,7 +337,7 @@ impl Link {
             crowd.instants.cover(now, start);
             crowd.max_wait = crowd.max_wait.max(start - now);
         }
-        self.occupy(start, end);
+        self.occupy(end, tx);
         let hands_down = !PLAIN && matches!(self.queue, Queue::NetemLimit(_));
         Ok(self.send::<PLAIN>(pool, now, id, if hands_down { start } else { end }))
     }
@@ -376,7 +384,7 @@ impl Link {
         if self.merges {
             self.hand_on(pool, now);
         }
-        if self.queue.holds() {
+        if self.holds() {
             self.serve(pool, now);
         }
         // a card may want to be asked again at this very instant, so that all that comes at it is there
@@ -397,7 +405,7 @@ impl Link {
         self.delivered += pool[id].segments() as u64;
         self.bytes_delivered += pool[id].bytes as u64;
         self.next = self.wire.next(pool).0;
-        if self.queue.holds() || self.merges {
+        if self.holds() || self.merges {
             self.renew_next(pool);
         }
         id
@@ -412,7 +420,13 @@ impl Link {
     /// Whether [`Link::take_head_drops`] may have something to tell.
     #[inline]
     pub fn drops_from_head(&self) -> bool {
-        self.queue.holds() || self.merges
+        self.holds() || self.merges
+    }
+
+    /// The queue holds its packets.
+    #[inline]
+    fn holds(&self) -> bool {
+        !self.plain && self.queue.holds()
     }
 
     /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
@@ -444,11 +458,11 @@ impl Link {
         }
     }
 
-    /// Transmit a packet from `start` to `end`.
+    /// A transmission that takes `tx` goes on until `end`.
     #[inline]
-    fn occupy(&mut self, start: Time, end: Time) {
+    fn occupy(&mut self, end: Time, tx: Span) {
         self.busy_until = end;
-        self.transmission = self.transmission + (end - start);
+        self.transmission = self.transmission + tx;
     }
 
     /// Fix the delivery of a packet that is on its way from `leaves` on: when that is. `None`: it is held back, and on

@@ -44,17 +44,18 @@ impl Pool {
 
     /// Take in what stands in the vacant place.
     #[inline]
-    pub fn take_in(&mut self) -> PacketId {
+    pub fn take_in(&mut self) -> (PacketId, &Packet) {
         let id = PacketId(self.free);
-        self.free = self.slots[id.0 as usize].next;
-        id
+        let slot = &self.slots[id.0 as usize];
+        self.free = slot.next;
+        (id, &slot.packet)
     }
 
     /// Take a packet in.
     #[inline]
     pub fn insert(&mut self, packet: &Packet) -> PacketId {
         *self.vacant() = *packet;
-        self.take_in()
+        self.take_in().0
     }
 
     #[cold]

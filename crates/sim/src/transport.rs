@@ -179,6 +179,15 @@ impl Transport {
         }
     }
 
+    /// The same where that is before `before`; else some time that is not.
+    #[inline(always)]
+    pub fn deadline_before(&self, before: Time) -> Time {
+        match self {
+            Transport::Tcp(tcp) => tcp.deadline_before(before),
+            Transport::Datagram(end) => end.next_deadline(),
+        }
+    }
+
     /// Whether an ACK that was held back leaves now, ahead of what arrives now.
     #[inline]
     pub fn releases(&self, now: Time) -> bool {

@@ -5,6 +5,7 @@
 
 mod agenda;
 mod ends;
+mod gathering;
 mod hosted;
 mod net;
 
@@ -228,17 +229,33 @@ impl World {
             return self.reach_host(app, index, &packet);
         }
         if end.transport.releases(self.now) {
-            end.transport.on_timer(self.now);
-            self.flush(index);
+            return self.release_and_hand_over(app, index, id);
         }
+        self.hand_over(app, index, id);
+    }
+
+    /// An ACK that was held back leaves ahead of what arrives now.
+    #[cold]
+    #[inline(never)]
+    fn release_and_hand_over(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
+        let now = self.now;
+        self.end_at(index).transport.on_timer(now);
+        self.flush(index);
+        self.hand_over(app, index, id);
+    }
+
+    /// An end receives a packet, and answers.
+    #[inline(always)]
+    fn hand_over(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
+        let host = index & 1;
         let end = self.ends[index].as_mut().expect("invariant: open");
         let packet = &self.net.pool[id];
         end.receive(self.now, host, packet, &mut self.digest, &mut self.captured, &mut self.net.gauges);
-        let (flow, watched) = (end.flow, end.watched);
+        let (conn, flow, watched) = (ConnId(end.conn), end.flow, end.watched);
         self.net.pool.release(id);
         self.flush(index);
         if watched {
-            app.progress(self, ConnId(conn), flow, host);
+            app.progress(self, conn, flow, host);
         }
     }
 

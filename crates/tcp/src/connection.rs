@@ -280,6 +280,18 @@ impl Connection {
         }
     }
 
+    /// The same where that is before `before`; else some time that is not, which is found sooner.
+    #[inline(always)]
+    pub fn deadline_before(&self, before: Time) -> Time {
+        match (self.state, &self.keeper) {
+            (State::Established, None) => {
+                let sending = self.sender.now().map_or(Time::NEVER, |sender| sender.deadline_before(before));
+                sending.min(self.receiver.deadline())
+            }
+            _ => self.next_deadline(),
+        }
+    }
+
     /// Next segment to leave; call until `None` after every input.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let mut seg = Segment::default();

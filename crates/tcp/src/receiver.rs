@@ -409,15 +409,13 @@ impl Receiver {
             self.ato = self.delack_timeout;
             self.incr_quickack();
         } else {
-            let gap = self.ticks.between(self.last_data, now);
-            let min = self.delack_timeout;
             let half = self.ticks.floor(self.ato / 2);
-            if gap <= min / 2 {
-                self.ato = half + min / 2;
-            } else if gap < self.ato {
-                self.ato = (half + gap).min(rto).min(DELACK_MAX);
-            } else if gap > self.ticks.ceil(rto) {
-                self.incr_quickack();
+            let shortest = self.delack_timeout / 2;
+            match self.ticks.longer(self.last_data, now, shortest) {
+                None => self.ato = half + shortest,
+                Some(gap) if gap < self.ato => self.ato = (half + gap).min(rto).min(DELACK_MAX),
+                Some(gap) if gap > self.ticks.ceil(rto) => self.incr_quickack(),
+                Some(_) => {}
             }
         }
         self.last_data = now;

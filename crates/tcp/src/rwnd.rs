@@ -198,14 +198,17 @@ impl ReceiveWindow {
     /// not what was told already. The last sixteenth of the buffer is never offered.
     #[inline]
     fn offer(&self) -> u64 {
-        if self.held == 0 && self.rounds_up {
-            return (self.threshold.min(self.all) + self.unit) & !self.unit;
+        let free = self.room(self.held);
+        if self.rounds_up && free >= self.clamp.min(self.all) / 2 {
+            return (free.min(self.threshold) + self.unit) & !self.unit;
         }
-        self.offer_of_rest()
+        self.offer_of_little(free)
     }
 
-    fn offer_of_rest(&self) -> u64 {
-        let (mut free, all) = (self.room(self.held), self.all);
+    /// The same where `free` is less than half, or windows are not rounded up.
+    #[inline(never)]
+    fn offer_of_little(&self, mut free: u64) -> u64 {
+        let all = self.all;
         let full = self.clamp.min(all);
         let mss = (self.rcv_mss as u64).min(full);
         if self.shrinks && self.unit > 0 {

@@ -180,13 +180,26 @@ impl Scoreboard {
         self.ring = ring;
     }
 
-    /// Remove the first outstanding segment, cumulatively acknowledged, and keep the counters right.
+    /// Remove the first outstanding segment if it ends at or before `ack`, and keep the counters right.
     #[inline]
-    pub fn pop_head(&mut self) -> Outstanding {
+    pub fn pop_acked(&mut self, ack: u64) -> Option<Outstanding> {
+        let segment = *self.head().filter(|head| head.end <= ack)?;
         let n = self.first;
-        self.unlink(n);
-        let segment = *self.get(n);
+        if n as u32 == self.oldest {
+            self.unlink_oldest(segment.next);
+        } else {
+            self.unlink(n);
+        }
         self.first += 1;
+        if segment.is(SACKED | LOST | RETRANS) {
+            self.forget_marks(&segment);
+        }
+        Some(segment)
+    }
+
+    /// The first segment, which carried marks, is gone.
+    #[cold]
+    fn forget_marks(&mut self, segment: &Outstanding) {
         self.sacked_out -= segment.is(SACKED) as u32;
         self.lost_out -= segment.is(LOST) as u32;
         self.retrans_out -= segment.is(RETRANS) as u32;
@@ -197,7 +210,6 @@ impl Scoreboard {
                 self.sacked.remove(0);
             }
         }
-        segment
     }
 
     /// Segment `n` begins at `start` from now on: what lies before was acknowledged.
@@ -450,7 +462,16 @@ impl Scoreboard {
         self.newest = n as u32;
     }
 
+    /// The segment sent longest ago is gone; `next` was sent after it.
     #[inline]
+    fn unlink_oldest(&mut self, next: u32) {
+        self.oldest = next;
+        match self.widen(next) {
+            Some(n) => self.get_mut(n).prev = NIL,
+            None => self.newest = NIL,
+        }
+    }
+
     fn unlink(&mut self, n: u64) {
         let segment = self.get_mut(n);
         if !segment.is(LINKED) {

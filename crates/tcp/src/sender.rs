@@ -320,7 +320,13 @@ impl Sender {
         self.timer.at()
     }
 
+    /// The same where that is before `before`; else some time that is not.
     #[inline]
+    pub fn deadline_before(&self, before: Time) -> Time {
+        self.timer.at_before(before)
+    }
+
+    #[inline(always)]
     fn take_window(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
         if self.mtu_search.is_some() {

@@ -60,6 +60,15 @@ impl Ticks {
         }
     }
 
+    /// The same where that is longer than `span`, which is found without divisions if it is not by far.
+    #[inline]
+    pub fn longer(&self, from: Time, to: Time, span: Span) -> Option<Span> {
+        if to.since(from) + self.span(1) <= span {
+            return None; // ticks add less than one
+        }
+        Some(self.between(from, to)).filter(|&gap| gap > span)
+    }
+
     /// Whole ticks in `span`; all of it without ticks.
     pub fn floor(&self, span: Span) -> Span {
         Span(span.0 - span.0.checked_rem(self.tick()).unwrap_or(0))

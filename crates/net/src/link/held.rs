@@ -55,7 +55,7 @@ impl Link {
                     Some(capacity) => capacity.transmit(start, packet.bytes),
                 };
                 let id = pool.insert(&packet);
-                self.occupy(start, end);
+                self.occupy(end, end - start);
                 if let Some(delivery) = self.send::<false>(pool, start, id, end) {
                     self.put(pool, start, id, delivery);
                 }

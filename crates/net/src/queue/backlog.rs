@@ -1,10 +1,9 @@
 //! Who waits in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are entered;
 //! each leaves the ring when its transmission starts, so the count at any instant costs O(1), amortised.
 
-use std::collections::VecDeque;
-
 use ackclock_core::Time;
 
+#[derive(Clone, Copy)]
 struct Waiting {
     start: Time,
     bytes: u32,
@@ -15,7 +14,10 @@ struct Waiting {
 /// limit counts packets, it holds what it would hold of packets of one segment.
 #[derive(Default)]
 pub(crate) struct Backlog {
-    ring: VecDeque<Waiting>,
+    /// As many as a power of two, or none yet. Places are counted on and on, the first that waits and the next that is free.
+    ring: Vec<Waiting>,
+    first: usize,
+    end: usize,
     bytes: u64,
     packets: u32,
     max: u32,
@@ -27,20 +29,42 @@ impl Backlog {
     /// Let those go whose transmission starts at or before `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
-        while let Some(first) = self.ring.front() {
+        while self.first != self.end {
+            let first = self.ring[self.place(self.first)];
             if first.start > now {
                 return;
             }
             self.bytes -= first.bytes as u64;
             self.packets -= first.segments;
-            self.ring.pop_front();
+            self.first += 1;
         }
+    }
+
+    #[inline]
+    fn place(&self, n: usize) -> usize {
+        n & (self.ring.len() - 1)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let room = (2 * self.ring.len()).max(4);
+        let mut ring = vec![Waiting { start: Time::ZERO, bytes: 0, segments: 0 }; room];
+        for n in self.first..self.end {
+            ring[n & (room - 1)] = self.ring[self.place(n)];
+        }
+        self.ring = ring;
     }
 
     /// A packet starts to wait at `now`, until `start`.
     #[inline]
     pub(crate) fn push(&mut self, now: Time, start: Time, bytes: u32, segments: u32) {
-        self.ring.push_back(Waiting { start, bytes, segments });
+        if self.end - self.first == self.ring.len() {
+            self.grow();
+        }
+        let place = self.place(self.end);
+        self.ring[place] = Waiting { start, bytes, segments };
+        self.end += 1;
         self.packets += segments;
         self.bytes += bytes as u64;
         self.max = self.max.max(self.len());
@@ -55,7 +79,7 @@ impl Backlog {
 
     /// The same, where one of several segments counts once.
     pub(crate) fn whole(&self) -> u32 {
-        self.ring.len() as u32
+        (self.end - self.first) as u32
     }
 
     /// Bytes that wait.
@@ -81,8 +105,8 @@ impl Backlog {
 
     /// Packets x ns up to `now`: the integral of the number that waited.
     pub(crate) fn area(&self, now: Time) -> u128 {
-        let still_to_wait: u128 =
-            self.ring.iter().map(|w| w.start.since(now).0 as u128 * w.segments as u128).sum();
+        let waiting = (self.first..self.end).map(|n| self.ring[self.place(n)]);
+        let still_to_wait: u128 = waiting.map(|w| w.start.since(now).0 as u128 * w.segments as u128).sum();
         self.area - still_to_wait
     }
 }

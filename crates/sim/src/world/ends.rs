@@ -215,21 +215,26 @@ impl End {
         packet: &mut Packet,
         captured: &mut Option<(u8, Vec<Captured>)>,
     ) -> bool {
-        let sends = self.transport.transmit_into(now, framing_bytes, packet);
+        if !self.transport.transmit_into(now, framing_bytes, packet) {
+            return false;
+        }
         (packet.flow, packet.conn, packet.forward) = (self.flow, self.conn, side == SENDER);
-        if let (Some((host, captured)), true) = (captured, sends) {
+        if let Some((host, captured)) = captured {
             if (*host as usize == SENDER) == packet.forward {
                 let (flow, conn) = (self.flow, self.ordinal);
                 captured.push(Captured { t: now, host: *host, flow, conn, packet: *packet });
             }
         }
-        sends
+        true
     }
 
     /// See that an entry at or ahead of the deadline is in the queue.
     #[inline(always)]
     pub(super) fn arm(&mut self, index: usize, agenda: &mut Agenda) {
-        let deadline = self.deadline();
+        let deadline = match &self.process {
+            None => self.transport.deadline_before(self.armed[0]),
+            Some(_) => self.deadline(),
+        };
         if deadline < self.armed[0] {
             self.armed = [deadline, self.armed[0]];
             agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);

@@ -29,6 +29,7 @@ impl Receiver {
 
     /// What a segment with payload tells of the peer's segment size, and whether its ACK can wait for a reader (Linux
     /// `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
+    #[inline]
     pub(super) fn measure_mss(&mut self, seg: &Segment) {
         let pushes = seg.flags.has(ackclock_core::Flags::PSH);
         let last = std::mem::take(&mut self.short_size);

@@ -106,7 +106,7 @@ fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
         }
         _ if out == 0 => {}
         Op::PopHead => {
-            let popped = board.pop_head();
+            let popped = board.pop_acked(u64::MAX).expect("outstanding");
             model.unlist(model.first);
             let slow = model.segments.remove(0);
             model.first += 1;

@@ -132,14 +132,10 @@ impl Sender {
             w.una_advanced = true;
         }
         let mut reord: Option<(u64, u64)> = None;
-        let mut acked_all = true;
-        while let Some(head) = self.board.head() {
-            if head.end > seg.ack {
-                acked_all = false;
-                break;
-            }
-            let n = self.board.first;
-            let s = self.board.pop_head();
+        let mut acked_to = None;
+        while let Some(s) = self.board.pop_acked(seg.ack) {
+            let n = self.board.first - 1;
+            acked_to = Some(s.end);
             w.newly_acked += 1;
             w.data_acked = true;
             if s.is(EVER_RETRANS) {
@@ -164,7 +160,8 @@ impl Sender {
         }
         let prior_una = self.snd_una;
         self.snd_una = prior_una.max(seg.ack);
-        if self.board.head().is_some_and(|head| head.start() < self.snd_una) {
+        let within = acked_to != Some(self.snd_una);
+        if within && self.board.head().is_some_and(|head| head.start() < self.snd_una) {
             self.on_ack_within(w.newly_acked > 0);
         }
         if w.newly_acked > 0 {
@@ -181,7 +178,7 @@ impl Sender {
                     self.check_reordering(n, start, prior_sacked_end);
                 }
             }
-        } else if let (Some(first), false, Some(head)) = (w.first_sackt, acked_all, self.board.head()) {
+        } else if let (Some(first), Some(head)) = (w.first_sackt, self.board.head()) {
             // An RTT sample of data sent after the head's last transmission must not put the timeout off for ever.
             // (Linux since 4.x; RFC 6298 §5.3 restarts on cumulative ACKs only.)
             w.set_timer = self.config.detection == Detection::Rack && first < head.xmit;

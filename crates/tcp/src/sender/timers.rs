@@ -75,6 +75,16 @@ impl Timer {
         self.deadline().min(self.pace_at)
     }
 
+    /// The same where that is before `before`; else some time that is not. A timer is less than a tick early, so that its
+    /// expiry need not be worked out as a rule.
+    #[inline]
+    pub fn at_before(&self, before: Time) -> Time {
+        match self.since + self.wait >= before + self.ticks.span(1) {
+            true => self.pace_at,
+            false => self.at(),
+        }
+    }
+
     /// When it expires.
     #[inline]
     pub fn deadline(&self) -> Time {
