@@ -15,6 +15,8 @@ Examples
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ackclock import _engine
 from ackclock._engine import Ack, Rate, Window
 from ackclock.errors import ControllerError, InputError, quote
@@ -69,7 +71,7 @@ class Controller:
     variables: tuple[str, ...] = ()
 
 
-def check(controller: type) -> None:
+def check(controller: Callable[[], object]) -> None:
     """Put a controller through the test of conformance: random sequences of what a connection can meet.
 
     cwnd stays 1 at least and below its bound; a target window is not above cwnd; nothing grows while the application
@@ -79,7 +81,7 @@ def check(controller: type) -> None:
     Parameters
     ----------
     controller
-        The class.
+        The class, or a function that makes an instance.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from ackclock.errors import InputError, ScenarioError, UnavailableError, quote
+from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of, quote
 
 __all__ = ["OwnClass", "anchored", "classes", "described", "named", "refuse", "short"]
 
@@ -66,12 +66,19 @@ class OwnClass:
         """
         if _digest(self.file) != self.digest:
             raise UnavailableError(f"{self.file}: found other code than when the runs were planned; start them again")
-        made = getattr(_module(self.file, self.digest), self.name, None)
+        module = _module(self.file, self.digest)
+        made = getattr(module, self.name, None)
         if not isinstance(made, type):
             found = "nothing" if made is None else quote(repr(made))
-            raise InputError(f"{self.file}:{self.name}: found {found} of this name; allowed: a class in the file")
+            there = [n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__]
+            allowed = one_of(self.name, there) if there else "a class, of which the file has none"
+            raise InputError(f"{self.file}:{self.name}: found {found} of this name; allowed: {allowed}")
         options = json.loads(self.options)
-        return partial(made, **options) if options else made
+        if not options:
+            return made
+        with_options = partial(made, **options)
+        with_options.__name__ = made.__name__  # type: ignore[attr-defined]
+        return with_options
 
 
 def named(text: object) -> bool:

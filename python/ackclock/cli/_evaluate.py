@@ -190,19 +190,28 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     from ackclock.own import described, named, short
     from ackclock.scenario import Scenario
 
+    for prefix, allowed in PREFIXES.items():
+        if controller.startswith(prefix):
+            raise InputError(f"{what}: found {quote(controller)}; allowed: {allowed}")
     try:
         network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}}
         flows = {"congestion_control": controller, **({"congestion_control_options": dict(options)} if options else {})}
         Scenario.from_dict({"duration": "1 s", "network": network, "flows": [flows]}).to_engine_json()
     except ScenarioError as error:
         place = what if error.key.endswith("congestion_control") else "--option"
-        raise InputError(f"{place}: found {error.found}; allowed: {error.allowed}") from None
+        own = "" if place == "--option" or "FILE.py" in error.allowed else "FILE.py:CLASS, "
+        raise InputError(f"{place}: found {error.found}; allowed: {own}{error.allowed}") from None
     if named(controller):
-        made = described(resolved(controller), options).load()
-        if isinstance(made, type):
-            check(made)
+        check(described(resolved(controller), options).load())
         return short(controller)
     return controller
+
+
+PREFIXES = {
+    "kernel:": "a name that begins with kernel: with --backend linux only",
+    "custom:": "FILE.py:CLASS; names that begin with custom: are those of ackclock.run",
+}
+"""Of names that a scenario may hold, but that no simulated candidate has."""
 
 
 def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:

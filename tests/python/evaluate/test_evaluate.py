@@ -188,6 +188,8 @@ def test_what_is_kept_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
+    file = tmp_path / "late.py"
+    file.write_text(LATE)
     assert main(["evaluate", "cubic", "--quick", "--rows", "12", "--out", str(out)]) == 0
     capsys.readouterr()
     for argv, said in (
@@ -199,6 +201,11 @@ def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["cubic", "--rival-option", "flavour=linux-v3"], "--rival-option: found"),
         (["cubic", "--rival", "bbr3", "--rival-option", "flavour=linux-v9"], "--option: found"),
         (["nowhere.py:Mine"], "CONTROLLER: found"),
+        ([f"{file}:Lat"], "Lat: found nothing of this name; allowed: Late"),
+        ([str(file)], "allowed: FILE.py:CLASS, reno, "),
+        ([f"{file}:Late", "--option", "grow=2"], "controller Late, __init__ at 0 s: TypeError: "),
+        (["kernel:lp"], "allowed: a name that begins with kernel: with --backend linux only"),
+        (["custom:Late"], 'CONTROLLER: found "custom:Late"; allowed: FILE.py:CLASS'),
         (["cubic", "--environment", "office"], '--environment: found "office"; allowed: internet, datacentre'),
         (["cubic", "--statement", str(tmp_path / "no.toml")], "--statement"),
     ):
