@@ -188,11 +188,6 @@ impl Link {
         }
     }
 
-    /// The propagation delay of a plain link.
-    pub fn delay(&self) -> Span {
-        self.delay
-    }
-
     /// Whether it could not follow its schedule: see [`MOST_PHASES`](crate::capacity::MOST_PHASES).
     pub fn is_lost(&self) -> bool {
         self.capacity().is_some_and(|capacity| capacity.is_lost())

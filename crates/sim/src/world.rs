@@ -5,7 +5,6 @@
 
 mod agenda;
 mod ends;
-mod gathering;
 mod hosted;
 mod net;
 

@@ -15,7 +15,6 @@ use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused};
 mod tests;
 
 use super::agenda::{Agenda, KIND_BITS, LINK};
-use super::gathering::{Coming, Gathering, Place};
 use super::World;
 use crate::performance::Gauges;
 
@@ -39,7 +38,7 @@ impl World {
         let line = self.net.links[forward[0] as usize].link.rate();
         self.net.origins.push(Origin { first: [backward[0], forward[0]], departures: Departures::new(line) });
         for (direction, way) in [backward, forward].into_iter().enumerate() {
-            self.net.links[way[0] as usize].learn_source(Source::Hosts);
+            self.net.links[way[0] as usize].learn_source(Source::Several);
             for (i, &link) in way.iter().enumerate() {
                 let next = way.get(i + 1).map_or(Hop::ARRIVED, |&next| Hop(next));
                 self.net.links[link as usize].next.learn(2 * flow + direction, next);
@@ -164,24 +163,11 @@ impl Net {
             return;
         }
         let takes: Vec<bool> = self.links.iter().map(LinkSlot::takes_ahead).collect();
-        let mut soonest: Vec<Option<Span>> = self.links.iter().map(LinkSlot::may_gather).collect();
-        for slot in &mut self.links {
-            let delay = if slot.link.takes_ahead() { slot.link.delay() } else { Span::ZERO };
-            for hop in slot.next.hops().filter(|hop| hop.is_link()) {
-                let soonest = &mut soonest[hop.link() as usize];
-                *soonest = soonest.map(|span| span.min(delay)).filter(|&span| span > Span::ZERO);
-            }
-        }
         for slot in &mut self.links {
             for hop in slot.next.hops().filter(|hop| hop.is_link()) {
-                let next = hop.link() as usize;
-                let gathers = if soonest[next].is_some() { AHEAD | GATHERS } else { 0 };
-                let takes = if slot.passes_ahead && takes[next] { AHEAD } else { 0 };
-                *hop = Hop(hop.link() | takes | gathers);
+                *hop =
+                    Hop(hop.link() | if slot.passes_ahead && takes[hop.link() as usize] { AHEAD } else { 0 });
             }
-        }
-        for (slot, soonest) in self.links.iter_mut().zip(soonest) {
-            slot.gathering = soonest.map(|soonest| Box::new(Gathering::new(soonest)));
         }
     }
 
@@ -227,46 +213,11 @@ impl Net {
             let next = slot.next.of(way);
             if delivery >= self.horizon || !next.is_ahead() || !slot.link.is_clear() {
                 slot.link.put(&mut self.pool, at, id, delivery); // it travels, until an event
-                slot.arm(at, link, &mut self.agenda);
-                if next.gathers() {
-                    self.gathering_of(next).on_wires += 1;
-                }
-                return;
+                return slot.arm(at, link, &mut self.agenda);
             }
             slot.link.pass(&load);
-            if next.gathers() {
-                return self.gather(link, next.link(), at, delivery, id);
-            }
             (at, link) = (delivery, next.link());
         }
-    }
-
-    #[inline]
-    fn gathering_of(&mut self, hop: Hop) -> &mut Gathering {
-        self.links[hop.link() as usize].gathering.as_deref_mut().expect("invariant: it gathers")
-    }
-
-    /// A packet that link `from` was offered at `offered` will reach `link`, to which several others lead, at `at`.
-    #[inline(never)]
-    fn gather(&mut self, from: u32, link: u32, offered: Time, at: Time, id: PacketId) {
-        let last = self.links[from as usize].last;
-        let slot = &mut self.links[link as usize];
-        let gathering = slot.gathering.as_deref_mut().expect("invariant: it gathers");
-        let coming = Coming::behind(last, offered, at, id);
-        let last = gathering.insert(coming);
-        if at < slot.armed {
-            slot.armed = at;
-            self.agenda.add_as_if(coming.since, at, link << KIND_BITS | LINK);
-        }
-        self.links[from as usize].last = last;
-    }
-
-    /// Packets that reach a link by `now`, and as far beyond as no other can come between them.
-    fn take_gathered(&mut self, now: Time, link: u32, mut gathering: Box<Gathering>) {
-        while let Some(coming) = gathering.pop(now, self.horizon) {
-            self.pass_on(coming.at, link, coming.id);
-        }
-        self.links[link as usize].gathering = Some(gathering); // no way leads to a link twice
     }
 
     /// A link holds a packet that reached it at `at`.
@@ -306,21 +257,14 @@ impl Net {
         if next == Hop::ARRIVED {
             return Some(id);
         }
-        if next.gathers() {
-            self.gathering_of(next).on_wires -= 1;
-        }
         self.pass_on(now, next.link(), id);
         self.run_ahead(link);
         None
     }
 
-    /// No packet left a link that has something to do: packets reach it, a transmission began, or the entry came too early.
+    /// No packet left a link that has something to do: a transmission began, or the entry came too early.
     #[inline(never)]
     fn queue_moves_on(&mut self, now: Time, link: u32) {
-        if let Some(gathering) = self.links[link as usize].gathering.take() {
-            self.take_gathered(now, link, gathering);
-            return self.links[link as usize].rearm(now, link, &self.pool, &mut self.agenda);
-        }
         self.run_ahead(link);
         self.links[link as usize].rearm(now, link, &self.pool, &mut self.agenda);
         self.write_down_head_drops(now, link);
@@ -337,13 +281,7 @@ impl Net {
             if delivery >= self.horizon || !next.is_ahead() {
                 return;
             }
-            let offered = slot.link.next_offered(&self.pool);
             let id = slot.link.pop(&mut self.pool);
-            if next.gathers() {
-                self.gathering_of(next).on_wires -= 1;
-                self.gather(link, next.link(), offered, delivery, id);
-                continue;
-            }
             self.pass_on(delivery, next.link(), id);
         }
     }
@@ -371,10 +309,6 @@ pub(super) struct LinkSlot {
     passes_ahead: bool,
     pub(super) link: Link,
     source: Source,
-    /// The last packet that was passed on ahead to a link that gathers.
-    last: Place,
-    /// Present where packets of several links come together: see [`Gathering`].
-    gathering: Option<Box<Gathering>>,
 }
 
 impl LinkSlot {
@@ -387,8 +321,6 @@ impl LinkSlot {
             next: Next { same: Hop::NOWHERE, table: Vec::new() },
             source: Source::None,
             passes_ahead,
-            last: Place::default(),
-            gathering: None,
         }
     }
 
@@ -397,21 +329,13 @@ impl LinkSlot {
         self.source = match self.source {
             Source::None => source,
             known if known == source => source,
-            Source::Hosts => Source::Hosts,
-            _ if source == Source::Hosts => Source::Hosts,
-            _ => Source::Links,
+            _ => Source::Several,
         };
     }
 
     /// Whether it may get packets ahead of time: see [`Link::takes_ahead`]; and all of them come from one link.
     fn takes_ahead(&self) -> bool {
         matches!(self.source, Source::Link(_)) && self.link.takes_ahead()
-    }
-
-    /// Several links lead to it, and no host; it may get packets ahead of time, but they do not come in order. At least so much
-    /// time lies between their way to it and their arrival.
-    fn may_gather(&self) -> Option<Span> {
-        (self.source == Source::Links && self.link.takes_ahead()).then_some(Span::MAX)
     }
 
     /// See that an entry at or ahead of what the link does next is in the queue.
@@ -427,16 +351,9 @@ impl LinkSlot {
     /// The entry is used up: make the next one.
     #[inline]
     fn rearm(&mut self, now: Time, link: u32, pool: &Pool, agenda: &mut Agenda) {
-        self.armed = self.link.next_event();
-        let mut since = self.link.next_offered(pool);
-        if let Some(first) = self.gathering.as_ref().and_then(|gathering| gathering.first()) {
-            if first.at < self.armed {
-                (self.armed, since) = (first.at, first.since);
-            }
-        }
-        self.armed = self.armed.max(now); // where links have stood still, packets are overdue
+        self.armed = self.link.next_event().max(now); // where links have stood still, packets are overdue
         if self.armed != Time::NEVER {
-            let since = since.max(now);
+            let since = self.link.next_offered(pool).max(now);
             agenda.add_as_if(since, self.armed, link << KIND_BITS | LINK);
         }
     }
@@ -447,10 +364,8 @@ impl LinkSlot {
 enum Source {
     None,
     Link(u32),
-    /// More than one.
-    Links,
-    /// A host is among them.
-    Hosts,
+    /// Hosts, or more than one link.
+    Several,
 }
 
 /// The way that a packet takes.
@@ -499,9 +414,9 @@ struct Hop(u32);
 
 impl Hop {
     /// End of the way.
-    const ARRIVED: Hop = Hop(GATHERS - 1);
+    const ARRIVED: Hop = Hop(AHEAD - 1);
     /// No way leads on.
-    const NOWHERE: Hop = Hop(GATHERS - 2);
+    const NOWHERE: Hop = Hop(AHEAD - 2);
 
     fn is_link(self) -> bool {
         self.link() < MAX_LINKS as u32
@@ -509,13 +424,7 @@ impl Hop {
 
     #[inline]
     fn link(self) -> u32 {
-        self.0 & (GATHERS - 1)
-    }
-
-    /// The next link gathers packets ahead of time: see [`Gathering`].
-    #[inline]
-    fn gathers(self) -> bool {
-        self.0 & GATHERS != 0
+        self.0 & !AHEAD
     }
 
     #[inline]
@@ -525,7 +434,6 @@ impl Hop {
 }
 
 const AHEAD: u32 = 1 << 31;
-const GATHERS: u32 = 1 << 30;
 
 /// Most links: their number must fit an event id.
 pub const MAX_LINKS: usize = 1 << 22;
