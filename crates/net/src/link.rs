@@ -14,29 +14,22 @@
 pub use config::{LinkConfig, LinkParams};
 pub use counters::Counters;
 use counters::Sums;
-use merging::Card;
+use crowd::{crowd_of, Crowd};
+use extras::Extras;
 pub use merging::Merging;
 pub use sole::SoleLink;
 
 use std::rc::Rc;
 
-use ackclock_core::packet::{Class, Ecn, Load};
+use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
-use crate::aggregate::Aggregate;
 use crate::capacity::Capacity;
-use crate::ecn_fault::{Faulty, Place};
-use crate::jitter::Jitter;
-use crate::loss::{Loss, LossConfig};
-use crate::outage::Outages;
+use crate::ecn_fault::Place;
 use crate::pool::{PacketId, Pool};
-use crate::queue::backlog::Backlog;
-use crate::queue::instants::Instants;
 use crate::queue::{Admission, Arrival, Queue, Refused};
 use crate::reorder::Chooser;
-use crate::thin::Thinner;
 use crate::transmitter::Transmitter;
-use crate::wifi::Wifi;
 use crate::wire::Wire;
 
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
@@ -63,85 +56,6 @@ pub struct Link {
     /// Sums up to the start of the counting.
     before: Option<Box<Sums>>,
     name: Box<str>,
-}
-
-/// What a link needs from the moment on at which a packet has to wait, is marked or is lost: few of the access links of
-/// many flows ever do.
-#[derive(Default)]
-struct Crowd {
-    backlog: Backlog,
-    /// Whole seconds at which packets waited.
-    instants: Instants,
-    max_wait: Span,
-    dropped: [u64; 4],
-    dropped_loss: u64,
-    refused: u64,
-    marked: u64,
-    /// In a queue that holds its packets: those transmitted, their time there, and since when it is not empty.
-    served: u64,
-    waited: u128,
-    occupied: Time,
-}
-
-impl Crowd {
-    /// The queue refuses a packet.
-    fn refuse(&mut self, class: Class, segments: u32) {
-        self.refused += segments as u64;
-        self.dropped[class as usize] += segments as u64;
-    }
-}
-
-/// What few links have.
-struct Extras {
-    loss: Loss,
-    jitter: Option<Jitter>,
-    reorder: Option<Chooser>,
-    capacity: Option<Capacity>,
-    wifi: Option<Wifi>,
-    aggregate: Option<Aggregate>,
-    ecn_fault: Option<Faulty>,
-    outages: Option<Outages>,
-    thinner: Option<Thinner>,
-    card: Option<Card>,
-}
-
-impl Extras {
-    /// `None` if the link has none of it, so that it costs one branch, and no random stream is made.
-    fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
-        let none = config.loss == LossConfig::NONE
-            && config.jitter == Span::ZERO
-            && config.reorder.is_none()
-            && config.capacity.is_none()
-            && config.wifi.is_none()
-            && config.aggregate == Span::ZERO
-            && config.ecn_fault.is_none()
-            && config.outage.is_none()
-            && config.merging.is_none()
-            && config.thin_acks <= 1;
-        (!none).then(|| {
-            Box::new(Extras {
-                loss: Loss::new(&config.loss, stream("loss")),
-                jitter: Jitter::new(config.jitter, stream("jitter")),
-                reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
-                capacity: config
-                    .capacity
-                    .as_ref()
-                    .map(|c| Capacity::new(c, config.rate, config.delay, &stream)),
-                wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),
-                aggregate: Aggregate::new(config.aggregate),
-                ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
-                outages: Outages::new(config.outage.as_ref(), stream("outage")),
-                thinner: Thinner::new(config.thin_acks),
-                card: config.merging.as_ref().map(Card::new),
-            })
-        })
-    }
-
-    fn loses(&mut self, now: Time, packet: &Packet) -> bool {
-        self.loss.drops(now, packet)
-            || self.capacity.as_mut().is_some_and(|c| c.drops(now))
-            || self.outages.as_mut().is_some_and(|o| o.loses(now))
-    }
 }
 
 impl Link {
@@ -536,17 +450,6 @@ impl Link {
     }
 }
 
-#[inline]
-fn crowd_of(crowd: &mut Option<Box<Crowd>>) -> &mut Crowd {
-    crowd.get_or_insert_with(first_crowd)
-}
-
-#[cold]
-#[inline(never)]
-fn first_crowd() -> Box<Crowd> {
-    Box::default()
-}
-
 /// The random stream of a part of a link.
 fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
     Stream::new(seed, &format!("{link}.{part}"))
@@ -554,6 +457,8 @@ fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
 
 mod config;
 mod counters;
+mod crowd;
+mod extras;
 mod held;
 mod merging;
 mod sole;

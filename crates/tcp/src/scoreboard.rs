@@ -7,6 +7,8 @@
 //!
 //! Counters have Linux's names and meaning: packets_out, sacked_out, lost_out, retrans_out. A segment contributes to
 //! pipe: untouched 1, SACKed 0, lost 0, retransmitted 2, lost and retransmitted 1; the sum equals RFC 6675's pipe.
+//!
+//! Length: the ring, the list and the ranges change together.
 
 mod recount;
 

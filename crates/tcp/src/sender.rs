@@ -314,18 +314,6 @@ impl Sender {
         self.window.cwnd = 1;
     }
 
-    /// Deadline of the timer.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.timer.at()
-    }
-
-    /// The same where that is before `before`; else some time that is not.
-    #[inline]
-    pub fn deadline_before(&self, before: Time) -> Time {
-        self.timer.at_before(before)
-    }
-
     #[inline(always)]
     fn take_window(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;

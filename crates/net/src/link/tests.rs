@@ -1,4 +1,5 @@
 use super::*;
+use crate::loss::LossConfig;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
 use crate::{CodelParams, FqCodelParams};

@@ -101,6 +101,18 @@ impl Timer {
 }
 
 impl Sender {
+    /// Deadline of the timer.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.timer.at()
+    }
+
+    /// The same where that is before `before`; else some time that is not.
+    #[inline]
+    pub fn deadline_before(&self, before: Time) -> Time {
+        self.timer.at_before(before)
+    }
+
     /// After a cumulative ACK: a loss probe where allowed, else the RTO (Linux `tcp_set_xmit_timer`).
     pub(super) fn set_xmit_timer(&mut self, now: Time) {
         if !self.schedule_probe(now, true) {

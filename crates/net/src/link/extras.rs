@@ -1,0 +1,68 @@
+//! What few links have.
+
+use ackclock_core::{Packet, Span, Stream, Time};
+
+use super::config::LinkConfig;
+use super::merging::Card;
+use crate::aggregate::Aggregate;
+use crate::capacity::Capacity;
+use crate::ecn_fault::Faulty;
+use crate::jitter::Jitter;
+use crate::loss::{Loss, LossConfig};
+use crate::outage::Outages;
+use crate::reorder::Chooser;
+use crate::thin::Thinner;
+use crate::wifi::Wifi;
+
+/// A link has a box of it if it has any.
+pub(super) struct Extras {
+    pub(super) loss: Loss,
+    pub(super) jitter: Option<Jitter>,
+    pub(super) reorder: Option<Chooser>,
+    pub(super) capacity: Option<Capacity>,
+    pub(super) wifi: Option<Wifi>,
+    pub(super) aggregate: Option<Aggregate>,
+    pub(super) ecn_fault: Option<Faulty>,
+    pub(super) outages: Option<Outages>,
+    pub(super) thinner: Option<Thinner>,
+    pub(super) card: Option<Card>,
+}
+
+impl Extras {
+    /// `None` if the link has none of it, so that it costs one branch, and no random stream is made.
+    pub(super) fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
+        let none = config.loss == LossConfig::NONE
+            && config.jitter == Span::ZERO
+            && config.reorder.is_none()
+            && config.capacity.is_none()
+            && config.wifi.is_none()
+            && config.aggregate == Span::ZERO
+            && config.ecn_fault.is_none()
+            && config.outage.is_none()
+            && config.merging.is_none()
+            && config.thin_acks <= 1;
+        (!none).then(|| {
+            Box::new(Extras {
+                loss: Loss::new(&config.loss, stream("loss")),
+                jitter: Jitter::new(config.jitter, stream("jitter")),
+                reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
+                capacity: config
+                    .capacity
+                    .as_ref()
+                    .map(|c| Capacity::new(c, config.rate, config.delay, &stream)),
+                wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),
+                aggregate: Aggregate::new(config.aggregate),
+                ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
+                outages: Outages::new(config.outage.as_ref(), stream("outage")),
+                thinner: Thinner::new(config.thin_acks),
+                card: config.merging.as_ref().map(Card::new),
+            })
+        })
+    }
+
+    pub(super) fn loses(&mut self, now: Time, packet: &Packet) -> bool {
+        self.loss.drops(now, packet)
+            || self.capacity.as_mut().is_some_and(|c| c.drops(now))
+            || self.outages.as_mut().is_some_and(|o| o.loses(now))
+    }
+}
