@@ -80,13 +80,13 @@ class Counted:
     most: int
 
 
-PLAIN_MOST = 3_300
+PLAIN_MOST = 3_150
 """Bound for the plainest cell: CUBIC, one flow, 100 Mbit/s. Others are bound by multiples of it."""
 
 COUNTED = (
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=1, duration_s=4), from_s=2, most=PLAIN_MOST),
-    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=10, duration_s=4), from_s=2, most=4_000),
-    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=100, duration_s=4), from_s=2, most=4_600),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=10, duration_s=4), from_s=2, most=3_800),
+    Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=100, duration_s=4), from_s=2, most=4_400),
     Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=1, duration_s=1.5), from_s=1, most=PLAIN_MOST),
     Counted(
         name="codel",
@@ -104,7 +104,7 @@ COUNTED = (
         name="0.1 % loss",
         cell=BenchCell(rate_mbps=100, flows=10, duration_s=4, bottleneck={"loss": {"kind": "bernoulli", "p": 0.001}}),
         from_s=2,
-        most=4_550,
+        most=4_200,
     ),
     Counted(
         name="bbr",
