@@ -62,7 +62,7 @@ user() { # user COMMAND...: in the clone, as the user
 }
 
 say "$(. /etc/os-release && echo "$PRETTY_NAME"), user $("${as_user[@]}" id -un)"
-user make -s setup PYTHON="$python"
+user make -s setup PROFILE=quick PYTHON="$python"
 say "environment"
 user .venv/bin/ackclock linux build
 say "kernel"

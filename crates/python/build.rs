@@ -29,7 +29,9 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     let profile =
         out.ancestors().nth(3).and_then(Path::file_name).expect("laid out by cargo").to_string_lossy();
-    println!("cargo:rustc-env=ACKCLOCK_PROFILE={profile}");
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let trained = if flags.contains("profile-use") { ", trained" } else { "" };
+    println!("cargo:rustc-env=ACKCLOCK_PROFILE={profile}{trained}");
 }
 
 /// The sources of all crates, without their tests.

@@ -63,7 +63,7 @@ fn build() -> &'static str {
     env!("ACKCLOCK_BUILD")
 }
 
-/// The profile of Cargo under which the engine was built.
+/// The profile of Cargo under which the engine was built; `", trained"` behind it after `tools/train.py`.
 #[pyfunction]
 fn profile() -> &'static str {
     env!("ACKCLOCK_PROFILE")

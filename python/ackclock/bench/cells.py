@@ -137,7 +137,7 @@ COUNTED = (
         most=9_500,
     ),
 )
-"""The bounds hold for a build of the profile `release`; `tests/python/test_bench.py` holds the engine to them."""
+"""The bounds hold for an engine as in wheels (`make setup PROFILE=release`); `tests/python/test_bench.py` holds the engine to them."""
 
 NOT_TCP = "pcc"
 """How the names of those begin that are transports of their own."""

@@ -106,8 +106,8 @@ def missing() -> str | None:
 
     if shutil.which("valgrind") is None:
         return "instructions: valgrind is not installed (Debian and Ubuntu: apt-get install valgrind)"
-    if (profile := _engine.profile()) != "release":
-        return f"instructions: the engine was built with the profile {profile}; `make setup PROFILE=release` builds another"
+    if (profile := _engine.profile()) != "release, trained":
+        return f"instructions: the engine was built as {profile}; `make setup PROFILE=release` builds one as in wheels"
     return None
 
 
@@ -131,7 +131,7 @@ def count(
     Raises
     ------
     UnavailableError
-        If valgrind is missing, the engine was not built with the profile `release`, or a cell's process fails.
+        If valgrind is missing, the engine was not built as wheels are, or a cell's process fails.
     """
     from ackclock.scenario import Scenario
 
