@@ -7,10 +7,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
-# Maturin for a profile of Cargo: `release` is trained, in a folder of its own.
-maturin = flags=$$($(BIN)/python tools/train.py $(1)) && RUSTFLAGS="$$flags" VIRTUAL_ENV="$(abspath $(VENV))" PIP_QUIET=1 \
-  $(if $(filter release,$(1)),CARGO_TARGET_DIR=target/trained/target) $(BIN)/maturin
-
 # One interpreter for every build of the extension.
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
@@ -74,7 +70,7 @@ site: setup $(VENV)/.dev $(VENV)/.docs ## the documentation as a site, in site/:
 
 dist: setup ## wheel (for every CPython from 3.11 on) and source distribution, in dist/
 	rm -rf dist
-	$(call maturin,$(DIST_PROFILE)) build --profile $(DIST_PROFILE) --locked --out dist
+	$(BIN)/python tools/train.py $(DIST_PROFILE) $(BIN)/maturin build --profile $(DIST_PROFILE) --locked --out dist
 	$(BIN)/maturin sdist --out dist
 
 dist-test: dist ## install both into an empty environment and run a scenario there
@@ -112,6 +108,6 @@ $(VENV)/.docs: requirements-docs.lock $(VENV)/.packages
 # A profile of Cargo each; the last one built is the one that is installed.
 $(VENV)/.engine-$(PROFILE): $(VENV)/.packages pyproject.toml $(RUST)
 	@echo "the engine, with profile $(PROFILE): a minute or two the first time"
-	$(call maturin,$(PROFILE)) develop --profile $(PROFILE) --locked
+	VIRTUAL_ENV="$(abspath $(VENV))" PIP_QUIET=1 $(BIN)/python tools/train.py $(PROFILE) $(BIN)/maturin develop --profile $(PROFILE) --locked
 	@rm -f $(VENV)/.engine $(VENV)/.engine-*
 	@touch $@

@@ -1,6 +1,6 @@
 """Profile-guided optimisation of the profile `release`: what rustc is told about where a run spends its instructions.
 
-    python tools/train.py release    prints the flags of rustc, and trains first if a source has changed
+    python tools/train.py PROFILE COMMAND...    runs the command, a build; trains first if the profile is release and a source has changed
 
 Training builds the engine with counters in it, and runs the scenarios of the repository and the smaller cells of the
 benchmark. A run is deterministic, so the same sources give the same counts, but for how often a signal was looked for. Digests
@@ -33,19 +33,34 @@ for counted in COUNTED:
 
 
 def main() -> None:
-    flags = os.environ.get("RUSTFLAGS", "")
-    if sys.argv[1:] == ["release"]:
+    profile, *command = sys.argv[1:]
+    env = dict(os.environ)
+    if profile == "release":
         version = said("rustc", "-vV")
-        trained = FOLDER / f"{key(version)}.profdata"
         host = next(line.split()[1] for line in version.splitlines() if line.startswith("host:"))
-        if trained.exists() or (merger := tool(host)) and train(trained, merger, host, flags):
-            flags += f" -Cprofile-use={trained}"
-    print(flags)
+        trained = FOLDER / f"{key(version)}.profdata"
+        if trained.exists() or ((merger := tool(host)) and train(trained, merger, host)):
+            env |= asked(f"-Cprofile-use={trained}", "using", host)
+    sys.exit(subprocess.run(command, env=env, check=False).returncode)
+
+
+def asked(flag: str, folder: str, host: str) -> dict[str, str]:
+    """What Cargo is asked for. With a target, names of functions are the same in both builds, and programs that run during the build do not count."""
+    return {
+        "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} {flag}".strip(),
+        "CARGO_TARGET_DIR": str(FOLDER / folder),
+        "CARGO_BUILD_TARGET": host,
+    }
 
 
 def key(version: str) -> str:
     """Names everything that the counts depend on."""
-    sources = [Path(__file__), ROOT / "Cargo.toml", ROOT / "Cargo.lock", ROOT / "python" / "ackclock" / "bench" / "cells.py"]
+    sources = [
+        Path(__file__),
+        ROOT / "Cargo.toml",
+        ROOT / "Cargo.lock",
+        ROOT / "python" / "ackclock" / "bench" / "cells.py",
+    ]
     sources += (path for path in ROOT.glob("scenarios/**/*") if path.is_file())
     sources += (path for path in ROOT.glob("crates/**/*") if path.suffix in {".rs", ".toml"})
     hashed = hashlib.sha256(version.encode())
@@ -61,26 +76,23 @@ def tool(host: str) -> Path | None:
         subprocess.run(["rustup", "component", "add", "llvm-tools"], cwd=ROOT, check=False, stdout=sys.stderr)
     if merger.exists():
         return merger
-    print("release: built without training, some 15 % slower: `rustup component add llvm-tools` is missing", file=sys.stderr)
+    print(
+        "release: built without training, some 15 % slower: `rustup component add llvm-tools` is missing",
+        file=sys.stderr,
+    )
     return None
 
 
-def train(trained: Path, merger: Path, host: str, flags: str) -> bool:
+def train(trained: Path, merger: Path, host: str) -> bool:
     """Build, run, and write `trained`. What an older profile was used for is deleted."""
     print("release: counting where runs spend their instructions, a minute or two", file=sys.stderr)
-    shutil.rmtree(FOLDER / "target", ignore_errors=True)
+    shutil.rmtree(FOLDER / "using", ignore_errors=True)
     for old in FOLDER.glob("*.profdata"):
         old.unlink()
     counts = FOLDER / "counts"
     shutil.rmtree(counts, ignore_errors=True)
-    env = {
-        **os.environ,
-        "CARGO_TARGET_DIR": str(FOLDER / "counting"),
-        "RUSTFLAGS": f"{flags} -Cprofile-generate={counts}",
-        "PYO3_PYTHON": sys.executable,
-    }
-    # with --target, programs that Cargo runs while it builds do not count
-    build = ["cargo", "build", "--quiet", "--locked", "--release", "--package", "ackclock-python", "--target", host]
+    env = {**os.environ, **asked(f"-Cprofile-generate={counts}", "counting", host), "PYO3_PYTHON": sys.executable}
+    build = ["cargo", "build", "--quiet", "--locked", "--release", "--package", "ackclock-python"]
     subprocess.run(build, cwd=ROOT, env=env, check=True)
     with tempfile.TemporaryDirectory() as scratch:
         package = Path(scratch, "ackclock")
