@@ -1,22 +1,23 @@
-//! The event queue: two timing wheels, ordered by time, then by when the event was scheduled, then by insertion number.
+//! The event queue: two timing wheels, ordered by time, then by when the event was scheduled, by rank, and by insertion.
 //!
 //! An event that lies ahead is put into a slot of a wheel, whatever else is pending: one of 8 us within the next 33 ms, or
 //! else one of 33 ms within the next 137 s. When a slot's time has come, its events are sorted; what is added to the
 //! same slot while they leave goes into a small heap. What lies later than 137 s waits in a heap of its own.
 //!
-//! A key carries its event's id in the low bits. Two events at the same nanosecond leave in the order in which they were
-//! scheduled, on every machine. An event may be scheduled ahead of time ([`EventQueue::push`] with a `since` in the
-//! future): it takes the place among its equals that it would have had if it had been scheduled then.
+//! Two events at the same nanosecond leave in the order in which they were scheduled, on every machine. An event may be
+//! scheduled ahead of time ([`EventQueue::push`] with a `since` in the future): it takes the place among its equals that it
+//! would have had if it had been scheduled then. Events equal in both instants leave by rank, whichever was pushed first;
+//! only those of one rank leave in the order in which they were pushed.
 
 use std::cmp::Ordering::{Greater, Less};
 
 use crate::time::Time;
 
-/// Bits of a key that hold the event id; the 40 bits above it hold the insertion number.
-const ID_BITS: u32 = 24;
+/// Bits of an event's order that hold the insertion number; its rank lies above it.
+const NUMBER_BITS: u32 = 40;
 
-/// Greatest event id that fits a key.
-pub const MAX_EVENT_ID: u32 = (1 << ID_BITS) - 1;
+/// Greatest rank of an event.
+pub const MAX_RANK: u32 = (1 << (64 - NUMBER_BITS)) - 1;
 
 /// A slot of the fine wheel is 2^13 ns long: a packet of 1500 bytes takes 12 us at 1 Gbit/s.
 const FINE_BITS: u32 = 13;
@@ -29,7 +30,7 @@ const TURN: u64 = 1 << TURN_BITS;
 #[derive(Default)]
 pub struct EventQueue {
     /// What was due in slot `at` when its time came, the latest first.
-    present: Vec<Key>,
+    present: Vec<Event>,
     /// What was added to it since.
     due: Heap,
     /// The present slot of the fine wheel, counted from time 0.
@@ -45,15 +46,19 @@ pub struct EventQueue {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Key {
+struct Event {
     at: u64,
     since: u64,
-    number_and_id: u64,
+    /// Rank, and insertion number.
+    order: u64,
+    id: u32,
+    /// The next entry of its slot of a wheel, or of those that are free.
+    next: u32,
 }
 
-impl Key {
+impl Event {
     #[inline]
-    fn before(&self, other: &Key) -> bool {
+    fn before(&self, other: &Event) -> bool {
         if self.at == other.at {
             return self.before_its_equal(other);
         }
@@ -62,8 +67,8 @@ impl Key {
 
     #[cold]
     #[inline(never)]
-    fn before_its_equal(&self, other: &Key) -> bool {
-        (self.since, self.number_and_id) < (other.since, other.number_and_id)
+    fn before_its_equal(&self, other: &Event) -> bool {
+        (self.since, self.order) < (other.since, other.order)
     }
 
     /// Its slot of the fine wheel.
@@ -82,57 +87,65 @@ impl Key {
 impl EventQueue {
     /// Schedule event `id` at `at`, as if at `since`.
     #[inline]
-    pub fn push(&mut self, at: Time, since: Time, id: u32) {
-        debug_assert!(id <= MAX_EVENT_ID);
+    pub fn push(&mut self, at: Time, since: Time, rank: u32, id: u32) {
+        debug_assert!(rank <= MAX_RANK);
         self.inserted += 1;
-        self.put(Key { at: at.0, since: since.0, number_and_id: self.inserted << ID_BITS | id as u64 });
+        let order = (rank as u64) << NUMBER_BITS | self.inserted;
+        self.put(Event { at: at.0, since: since.0, order, id, next: NONE });
     }
 
     /// Take out the earliest event, unless it is later than `end`.
     #[inline]
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, u32)> {
-        let key = match self.due.0.first() {
+        let event = match self.due.0.first() {
             None => match self.present.last() {
                 None => self.advance(end)?,
-                Some(_) => self.present.pop_if(|key| key.at <= end.0)?,
+                Some(_) => self.present.pop_if(|event| event.at <= end.0)?,
             },
             Some(added) => match self.present.last() {
-                Some(key) if key.before(added) => self.present.pop_if(|key| key.at <= end.0)?,
+                Some(event) if event.before(added) => self.present.pop_if(|event| event.at <= end.0)?,
                 _ if added.at > end.0 => return None,
                 _ => {
-                    let key = *added;
+                    let event = *added;
                     self.due.pop();
-                    key
+                    event
                 }
             },
         };
-        Some((Time(key.at), key.number_and_id as u32 & MAX_EVENT_ID))
+        Some((Time(event.at), event.id))
+    }
+
+    /// Time, rank and id of what is pending, in no order.
+    pub fn pending(&self) -> impl Iterator<Item = (Time, u32, u32)> + '_ {
+        let waiting = [&self.fine, &self.coarse].into_iter().flat_map(|wheel| wheel.entries(&self.entries));
+        let events = self.present.iter().chain(&self.due.0).chain(&self.late.0).chain(waiting);
+        events.map(|event| (Time(event.at), (event.order >> NUMBER_BITS) as u32, event.id))
     }
 
     #[inline]
-    fn put(&mut self, key: Key) {
-        let slot = key.slot();
+    fn put(&mut self, event: Event) {
+        let slot = event.slot();
         if slot <= self.at {
-            self.due.push(key);
+            self.due.push(event);
         } else if slot - self.at <= TURN {
-            self.fine.put(&mut self.entries, slot, key);
+            self.fine.put(&mut self.entries, slot, event);
         } else {
-            self.put_later(key);
+            self.put_later(event);
         }
     }
 
-    fn put_later(&mut self, key: Key) {
-        let turn = key.slot() >> TURN_BITS;
+    fn put_later(&mut self, event: Event) {
+        let turn = event.slot() >> TURN_BITS;
         match turn - (self.at >> TURN_BITS) <= TURN {
-            true => self.coarse.put(&mut self.entries, turn, key),
-            false => self.late.push(key),
+            true => self.coarse.put(&mut self.entries, turn, event),
+            false => self.late.push(event),
         }
     }
 
     /// Nothing is due in this slot: go on to the next one in which something is, and take out the earliest of it unless it is
     /// later than `end`.
     #[inline]
-    fn advance(&mut self, end: Time) -> Option<Key> {
+    fn advance(&mut self, end: Time) -> Option<Event> {
         let mut slot = self.fine.next(self.at);
         if slot >> TURN_BITS != self.at >> TURN_BITS {
             slot = self.turn(slot);
@@ -141,22 +154,21 @@ impl EventQueue {
             return None;
         }
         self.at = slot;
-        let Entry { key, mut next } = self.entries.free(self.fine.take(slot));
-        if next == NONE && key.at <= end.0 {
-            return Some(key); // it is alone, as a rule
+        let mut event = self.entries.free(self.fine.take(slot));
+        if event.next == NONE && event.at <= end.0 {
+            return Some(event); // it is alone, as a rule
         }
-        self.present.push(key);
-        while next != NONE {
-            let entry = self.entries.free(next);
-            self.present.push(entry.key);
-            next = entry.next;
+        self.present.push(event);
+        while event.next != NONE {
+            event = self.entries.free(event.next);
+            self.present.push(event);
         }
         match &mut self.present[..] {
             [a, b] if a.before(b) => std::mem::swap(a, b), // two, as a rule
             [_, _] => {}
             more => more.sort_unstable_by(|a, b| if a.before(b) { Greater } else { Less }),
         }
-        self.present.pop_if(|key| key.at <= end.0)
+        self.present.pop_if(|event| event.at <= end.0)
     }
 
     /// The next slot in which something is due: `next` of the fine wheel, or one of the next turn in which something waits
@@ -164,7 +176,7 @@ impl EventQueue {
     #[inline(never)]
     fn turn(&mut self, next: u64) -> u64 {
         let coarse = self.coarse.next(self.at >> TURN_BITS);
-        let turn = coarse.min(self.late.0.first().map_or(NEVER, Key::turn));
+        let turn = coarse.min(self.late.0.first().map_or(NEVER, Event::turn));
         if turn == NEVER || turn * TURN > next {
             return next;
         }
@@ -172,14 +184,14 @@ impl EventQueue {
         if coarse == turn {
             let mut i = self.coarse.take(turn);
             while i != NONE {
-                let Entry { key, next } = self.entries.free(i);
-                self.fine.put(&mut self.entries, key.slot(), key);
-                i = next;
+                let event = self.entries.free(i);
+                self.fine.put(&mut self.entries, event.slot(), event);
+                i = event.next;
             }
         }
-        while let Some(&key) = self.late.0.first().filter(|key| key.turn() == turn) {
+        while let Some(&event) = self.late.0.first().filter(|event| event.turn() == turn) {
             self.late.pop();
-            self.fine.put(&mut self.entries, key.slot(), key);
+            self.fine.put(&mut self.entries, event.slot(), event);
         }
         self.fine.next(self.at)
     }
@@ -210,9 +222,9 @@ impl Default for Wheel {
 
 impl Wheel {
     #[inline]
-    fn put(&mut self, entries: &mut Entries, slot: u64, key: Key) {
+    fn put(&mut self, entries: &mut Entries, slot: u64, event: Event) {
         let i = (slot % TURN) as usize;
-        self.first[i] = entries.add(key, self.first[i]);
+        self.first[i] = entries.add(event, self.first[i]);
         self.used[i / 64] |= 1 << (i % 64);
         self.words |= 1 << (i / 64);
     }
@@ -237,6 +249,12 @@ impl Wheel {
         slot + 1 + (i.wrapping_sub(from) as u64 % TURN)
     }
 
+    /// What is in its slots.
+    fn entries<'a>(&'a self, entries: &'a Entries) -> impl Iterator<Item = &'a Event> {
+        let get = |i: u32| entries.all.get(i as usize);
+        self.first.iter().flat_map(move |&i| std::iter::successors(get(i), move |event| get(event.next)))
+    }
+
     /// Empty a slot: its first entry, which leads to the others.
     #[inline]
     fn take(&mut self, slot: u64) -> u32 {
@@ -252,16 +270,10 @@ impl Wheel {
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// What is in the slots of wheels, each entry with the next of its slot, or of those that are free.
+/// What is in the slots of wheels.
 struct Entries {
-    all: Vec<Entry>,
+    all: Vec<Event>,
     free: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Entry {
-    key: Key,
-    next: u32,
 }
 
 impl Default for Entries {
@@ -272,17 +284,17 @@ impl Default for Entries {
 
 impl Entries {
     #[inline]
-    fn add(&mut self, key: Key, next: u32) -> u32 {
-        let entry = Entry { key, next };
+    fn add(&mut self, event: Event, next: u32) -> u32 {
+        let event = Event { next, ..event };
         let i = self.free;
         match self.all.get_mut(i as usize) {
             Some(place) => {
                 self.free = place.next;
-                *place = entry;
+                *place = event;
                 i
             }
             None => {
-                self.all.push(entry);
+                self.all.push(event);
                 self.all.len() as u32 - 1
             }
         }
@@ -290,33 +302,33 @@ impl Entries {
 
     /// Free an entry, and what it was.
     #[inline]
-    fn free(&mut self, i: u32) -> Entry {
+    fn free(&mut self, i: u32) -> Event {
         let place = &mut self.all[i as usize];
-        let entry = *place;
+        let event = *place;
         place.next = std::mem::replace(&mut self.free, i);
-        entry
+        event
     }
 }
 
 /// A 4-ary heap.
 #[derive(Default)]
-struct Heap(Vec<Key>);
+struct Heap(Vec<Event>);
 
 impl Heap {
     #[inline]
-    fn push(&mut self, key: Key) {
+    fn push(&mut self, event: Event) {
         let heap = &mut self.0;
         let mut i = heap.len();
-        heap.push(key);
+        heap.push(event);
         while i > 0 {
             let parent = (i - 1) / 4;
-            if !key.before(&heap[parent]) {
+            if !event.before(&heap[parent]) {
                 break;
             }
             heap[i] = heap[parent];
             i = parent;
         }
-        heap[i] = key;
+        heap[i] = event;
     }
 
     /// Remove the top.
@@ -329,9 +341,9 @@ impl Heap {
         }
     }
 
-    /// Put `key` in place of the root and restore the order.
+    /// Put `event` in place of the root and restore the order.
     #[inline(always)]
-    fn sift_down(&mut self, key: Key) {
+    fn sift_down(&mut self, event: Event) {
         let heap = &mut self.0[..];
         let n = heap.len();
         let mut i = 0;
@@ -350,20 +362,20 @@ impl Heap {
                 }
                 _ => first + least(&heap[first..]),
             };
-            if !heap[best].before(&key) {
+            if !heap[best].before(&event) {
                 break;
             }
             heap[i] = heap[best];
             i = best;
         }
-        heap[i] = key;
+        heap[i] = event;
     }
 }
 
-/// Index of the least of one to three keys.
+/// Index of the least of one to three events.
 #[inline]
-fn least(keys: &[Key]) -> usize {
-    (1..keys.len()).fold(0, |best, i| if keys[i].before(&keys[best]) { i } else { best })
+fn least(events: &[Event]) -> usize {
+    (1..events.len()).fold(0, |best, i| if events[i].before(&events[best]) { i } else { best })
 }
 
 #[cfg(test)]
@@ -386,35 +398,40 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: a list that is searched for the least of (time, since, insertion). Rounds of insertions, ahead of the
+        /// Oracle: a list that is searched for the least of (time, since, rank, insertion). Rounds of insertions, ahead of the
         /// time of the last event that left, and of leaving.
         #[test]
-        fn leaves_in_order_of_time_then_since_then_insertion(
+        fn leaves_in_order_of_time_then_since_then_rank_then_insertion(
             rounds in prop::collection::vec(
-                (prop::collection::vec((ahead(), prop_oneof![4 => Just(0u64), 1 => 0u64..3]), 0..12), 0usize..14, ahead()),
+                (prop::collection::vec((ahead(), prop_oneof![4 => Just(0u64), 1 => 0u64..3], 0u32..3), 0..12), 0usize..14, ahead()),
                 1..40,
             )
         ) {
             let mut queue = EventQueue::default();
-            let mut pending: Vec<(u64, u64, u32)> = Vec::new();
+            let mut pending: Vec<(u64, u64, u32, u32)> = Vec::new();
             let (mut now, mut inserted) = (0, 0);
             for (added, left, patience) in rounds {
-                for (ahead, since) in added {
-                    queue.push(Time(now + ahead), Time(since), inserted);
-                    pending.push((now + ahead, since, inserted));
+                for (ahead, since, rank) in added {
+                    queue.push(Time(now + ahead), Time(since), rank, inserted);
+                    pending.push((now + ahead, since, rank, inserted));
                     inserted += 1;
                 }
                 let end = now + patience;
                 for _ in 0..left {
                     let least = pending.iter().copied().filter(|event| event.0 <= end).min();
                     pending.retain(|event| Some(*event) != least);
-                    prop_assert_eq!(queue.pop_until(Time(end)), least.map(|(at, _, id)| (Time(at), id)));
+                    prop_assert_eq!(queue.pop_until(Time(end)), least.map(|(at, .., id)| (Time(at), id)));
                     now = least.map_or(now, |event| event.0);
                 }
             }
             pending.sort_unstable();
+            let mut told: Vec<_> = queue.pending().map(|(at, rank, id)| (at.0, rank, id)).collect();
+            told.sort_unstable_by_key(|&(.., id)| id);
+            let mut known: Vec<_> = pending.iter().map(|&(at, _, rank, id)| (at, rank, id)).collect();
+            known.sort_unstable_by_key(|&(.., id)| id);
+            prop_assert_eq!(told, known);
             let rest: Vec<_> = std::iter::from_fn(|| queue.pop_until(Time::NEVER)).collect();
-            prop_assert_eq!(rest, pending.iter().map(|&(at, _, id)| (Time(at), id)).collect::<Vec<_>>());
+            prop_assert_eq!(rest, pending.iter().map(|&(at, .., id)| (Time(at), id)).collect::<Vec<_>>());
         }
     }
 
@@ -422,7 +439,7 @@ mod tests {
     fn entries_are_used_again() {
         let mut queue = EventQueue::default();
         for i in 0..100_000 {
-            queue.push(Time((i + 1) * FINE), Time::ZERO, 7);
+            queue.push(Time((i + 1) * FINE), Time::ZERO, 0, 7);
             assert_eq!(queue.pop_until(Time::NEVER), Some((Time((i + 1) * FINE), 7)));
         }
         assert_eq!(queue.entries.all.len(), 1);

@@ -12,8 +12,8 @@
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
 
 pub use config::{LinkConfig, LinkParams};
-pub use counters::Counters;
 use counters::Sums;
+pub use counters::{Counters, Underway};
 use crowd::{crowd_of, Crowd};
 use extras::Extras;
 pub use merging::Merging;
@@ -258,7 +258,7 @@ impl Link {
         self.next = self.next.min(delivery);
     }
 
-    /// A packet that was taken leaves the far end, ahead of time.
+    /// A packet that was taken leaves the far end, ahead of time: it counts as delivered from now on.
     #[inline]
     pub fn pass(&mut self, load: &Load) {
         self.delivered += load.segments as u64;

@@ -9,6 +9,23 @@ use ackclock_core::{Packet, Time};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketId(u32);
 
+impl PacketId {
+    /// The number, below [`PacketId::MOST`].
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The packet of this number.
+    #[inline]
+    pub fn of(number: u32) -> PacketId {
+        PacketId(number)
+    }
+
+    /// Most packets of a pool: memory ends before.
+    pub const MOST: u32 = 1 << 29;
+}
+
 /// A slab of packets. Freed places are used again, the last one first, while it is warm in the cache.
 pub struct Pool {
     slots: Vec<Slot>,
@@ -22,7 +39,7 @@ struct Slot {
     due: Time,
     /// When it was offered to the link.
     offered: Time,
-    /// The packet behind it on the link, or the next free place.
+    /// The packet behind it on the link, or the link that it goes to, or the next free place.
     next: u32,
 }
 
@@ -62,8 +79,20 @@ impl Pool {
     #[inline(never)]
     fn grow(&mut self) {
         self.free = self.slots.len() as u32;
-        assert!(self.free != NONE, "invariant: memory ends before numbers do");
+        assert!(self.free < PacketId::MOST, "invariant: memory ends before numbers do");
         self.slots.push(Slot { packet: Packet::default(), due: Time::ZERO, offered: Time::ZERO, next: NONE });
+    }
+
+    /// Note where a packet goes that is on no chain: to this link.
+    #[inline]
+    pub fn send_to(&mut self, id: PacketId, link: u32) {
+        self.slots[id.0 as usize].next = link;
+    }
+
+    /// Where it goes.
+    #[inline]
+    pub fn goes_to(&self, id: PacketId) -> u32 {
+        self.slots[id.0 as usize].next
     }
 
     /// Forget a packet.

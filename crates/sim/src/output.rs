@@ -33,7 +33,7 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
     let drops = built.world.take_drops();
     let (mut counters, mut names) = Default::default();
     if wanted("links") {
-        (counters, names) = (link_counters(&mut built.world), built.world.link_names());
+        (counters, names) = (built.world.link_counters(), built.world.link_names());
     }
     built.world.forget_links();
     let mut found = Vec::new();
@@ -205,10 +205,6 @@ pub fn links(counters: &[Counters], names: Vec<String>) -> Table {
         .span("busy_s", rows().map(|c| c.busy))
         .i8("opportunities", rows().map(|c| c.opportunities))
         .i8("opportunities_used", rows().map(|c| c.opportunities_used))
-}
-
-fn link_counters(world: &mut World) -> Vec<Counters> {
-    (0..world.links()).map(|i| world.counters(i)).collect()
 }
 
 fn hosts(world: &mut World) -> Table {

@@ -1,7 +1,7 @@
 //! The world: links, endpoints, the clock, and the only event loop.
 //!
-//! The event queue holds one entry per busy link and at most two per endpoint (its timer, re-armed lazily), never
-//! packets: those lie in a pool, chained link by link.
+//! The event queue holds the packets that are next to reach a host, or a link to which several ways lead; one entry per busy link
+//! of other kinds, and at most two per endpoint (its timer, re-armed lazily). The packets themselves lie in a pool.
 
 mod agenda;
 mod ends;
@@ -14,7 +14,7 @@ use ackclock_net::{LinkConfig, PacketId};
 
 use crate::capture::Captured;
 use crate::transport::Transport;
-use agenda::{KIND_BITS, KIND_MASK, LINK, TICK, TIMER, WAKE};
+use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, SLOT_MASK};
 use hosted::Hosts;
 use net::Net;
@@ -94,7 +94,7 @@ impl World {
     /// Process events up to and including `end`, but no more than `most`; whether that was all.
     pub fn run(&mut self, app: &mut impl Application, end: Time, most: u32) -> bool {
         self.until = end;
-        self.net.look_for_sources();
+        self.net.look_for_sources(self.links_may_stand());
         self.set_horizon();
         for _ in 0..most {
             let Some((t, id)) = self.net.agenda.begin(end) else {
@@ -104,6 +104,8 @@ impl World {
             self.now = t;
             let index = (id >> KIND_BITS) as usize;
             match id & KIND_MASK {
+                ARRIVAL => self.arrive(app, PacketId::of(index as u32)),
+                CROSSING => self.net.cross(t, PacketId::of(index as u32)),
                 LINK => self.link_event(app, index),
                 TIMER => self.timer_event(app, index),
                 WAKE => app.wake(self, index as FlowId),
@@ -126,8 +128,14 @@ impl World {
 
     /// Names of links that have something to do now, at most so many.
     pub fn due_links(&self, most: usize) -> Vec<&str> {
-        let due = self.net.links.iter().filter(|slot| slot.armed <= self.now);
-        due.take(most).map(|slot| slot.link.name()).collect()
+        let links = &self.net.links;
+        let packets =
+            self.net.agenda.packets().filter(|&(at, ..)| at <= self.now).map(|(_, link, _)| link as usize);
+        let mut due: Vec<usize> =
+            packets.chain((0..links.len()).filter(|&i| links[i].armed <= self.now)).collect();
+        due.sort_unstable();
+        due.dedup();
+        due.iter().take(most).map(|&i| links[i].link.name()).collect()
     }
 
     /// A link that could not follow its schedule.
@@ -202,7 +210,8 @@ impl World {
         }
         if let Some(open) = self.hosts.as_mut().and_then(|hosts| hosts.links_stand_until(now)) {
             slot.armed = open;
-            self.net.agenda.add(open, (index as u32) << KIND_BITS | LINK);
+            let link = index as u32;
+            self.net.agenda.add_of_link(now, open, link, link << KIND_BITS | LINK);
             return;
         }
         if let Some(id) = self.net.link_event(now, index as u32) {

@@ -46,6 +46,15 @@ pub struct Counters {
     pub opportunities_used: u64,
 }
 
+/// Packets that were passed on ahead of time ([`Link::pass`]) and have not reached the far end yet: they do not count as delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Underway {
+    /// Segments in them.
+    pub segments: u64,
+    /// Bytes that the link charges.
+    pub bytes: u64,
+}
+
 /// Sums since the start of the run.
 #[derive(Clone, Default)]
 pub(super) struct Sums {
@@ -81,8 +90,8 @@ impl Link {
 
     /// Sums up to `now`, which must not lie before an earlier call's, since the start of the run or the last
     /// [`Link::count_from`].
-    pub fn counters(&mut self, pool: &mut Pool, now: Time) -> Counters {
-        let all = self.sums(pool, now);
+    pub fn counters(&mut self, pool: &mut Pool, now: Time, underway: Underway) -> Counters {
+        let all = self.sums(pool, now, underway);
         let start = Sums::default();
         let before = self.before.as_deref().unwrap_or(&start);
         let less = |a: [u64; 4], b: [u64; 4]| std::array::from_fn(|i| a[i] - b[i]);
@@ -114,8 +123,8 @@ impl Link {
 
     /// Start counting anew at `now`; the time before was a warm-up. Packets that wait now count with the rest of their
     /// wait; no mean counts their full wait.
-    pub fn count_from(&mut self, pool: &mut Pool, now: Time) {
-        self.before = Some(Box::new(self.sums(pool, now)));
+    pub fn count_from(&mut self, pool: &mut Pool, now: Time, underway: Underway) {
+        self.before = Some(Box::new(self.sums(pool, now, underway)));
         self.queue.forget_max();
         if let Some(crowd) = &mut self.crowd {
             crowd.backlog.advance(now);
@@ -124,7 +133,7 @@ impl Link {
         }
     }
 
-    fn sums(&mut self, pool: &mut Pool, now: Time) -> Sums {
+    fn sums(&mut self, pool: &mut Pool, now: Time, underway: Underway) -> Sums {
         self.serve(pool, now);
         let (area, _, dropped, marked) = self.queue.figures(now);
         let (opportunities, opportunities_used) =
@@ -143,10 +152,10 @@ impl Link {
             dropped: crowd.dropped,
             dropped_loss: crowd.dropped_loss,
             dropped_queue: crowd.refused + dropped,
-            delivered: self.delivered,
+            delivered: self.delivered - underway.segments,
             marked: crowd.marked + marked,
-            bytes_delivered: self.bytes_delivered,
-            held: self.wire.segments(pool) + self.queue.len() as u64,
+            bytes_delivered: self.bytes_delivered - underway.bytes,
+            held: self.wire.segments(pool) + underway.segments + self.queue.len() as u64,
             area: area + crowd.backlog.area(now),
             served: if holds { crowd.served } else { arrivals - crowd.dropped_loss - crowd.refused },
             waited: if holds { crowd.waited } else { crowd.backlog.waited() },

@@ -2,7 +2,7 @@
 
 use ackclock_core::{Packet, Rate, Time};
 
-use super::{Counters, Link, LinkConfig};
+use super::{Counters, Link, LinkConfig, Underway};
 use crate::pool::Pool;
 use crate::queue::Refused;
 
@@ -67,12 +67,12 @@ impl SoleLink {
 
     /// As [`Link::counters`].
     pub fn counters(&mut self, now: Time) -> Counters {
-        self.link.counters(&mut self.pool, now)
+        self.link.counters(&mut self.pool, now, Underway::default())
     }
 
     /// As [`Link::count_from`].
     pub fn count_from(&mut self, now: Time) {
-        self.link.count_from(&mut self.pool, now);
+        self.link.count_from(&mut self.pool, now, Underway::default());
     }
 
     /// As [`Link::restart_loss`].

@@ -1,8 +1,13 @@
 //! What happens next: the event queue, and how its ids are made.
 
+use ackclock_core::event::MAX_RANK;
 use ackclock_core::{EventQueue, Time};
+use ackclock_net::PacketId;
 
 /// The event queue, and the time at which its events are scheduled.
+///
+/// Events of one nanosecond leave in the order in which they were scheduled. Of those scheduled at the same nanosecond, what links do
+/// comes first, by the number of the link: so it does not matter how far ahead of time a link was told of its packets.
 #[derive(Default)]
 pub(super) struct Agenda {
     queue: EventQueue,
@@ -23,20 +28,30 @@ impl Agenda {
     /// Event `id` at `at`.
     #[inline]
     pub(super) fn add(&mut self, at: Time, id: u32) {
-        self.add_as_if(self.now, at, id);
+        self.queue.push(at, self.now, MAX_RANK, id);
     }
 
-    /// The same, in the place among those of the same time that it would get if it were added at `since`.
+    /// Event `id` of a link at `at`, in the place among those of the same time that it would get if it were added at `since`.
     #[inline]
-    pub(super) fn add_as_if(&mut self, since: Time, at: Time, id: u32) {
-        self.queue.push(at, since, id);
+    pub(super) fn add_of_link(&mut self, since: Time, at: Time, link: u32, id: u32) {
+        self.queue.push(at, since, link, id);
+    }
+
+    /// Packets on their way to a host or a link: when they leave the link that they are on, and its number.
+    pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
+        let pending = self.queue.pending().filter(|(.., id)| matches!(id & KIND_MASK, ARRIVAL | CROSSING));
+        pending.map(|(at, link, id)| (at, link, PacketId::of(id >> KIND_BITS)))
     }
 }
 
-/// An id is a number (of a link, an end, a flow or a recurring event) and below it one of these kinds.
-pub(super) const KIND_BITS: u32 = 2;
+/// An id is a number (of a packet, a link, an end, a flow or a recurring event) and below it one of these kinds.
+pub(super) const KIND_BITS: u32 = 3;
 pub(super) const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
-pub(super) const LINK: u32 = 0;
-pub(super) const TIMER: u32 = 1;
-pub(super) const WAKE: u32 = 2;
-pub(super) const TICK: u32 = 3;
+/// A packet reaches its host.
+pub(super) const ARRIVAL: u32 = 0;
+/// A packet reaches its next link.
+pub(super) const CROSSING: u32 = 1;
+pub(super) const LINK: u32 = 2;
+pub(super) const TIMER: u32 = 3;
+pub(super) const WAKE: u32 = 4;
+pub(super) const TICK: u32 = 5;

@@ -9,12 +9,12 @@ use std::rc::Rc;
 use ackclock_core::packet::Load;
 use ackclock_core::{FlowId, Packet, Span, Stream, Time};
 use ackclock_net::host::Departures;
-use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused};
+use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused, Underway};
 
 #[cfg(test)]
 mod tests;
 
-use super::agenda::{Agenda, KIND_BITS, LINK};
+use super::agenda::{Agenda, ARRIVAL, CROSSING, KIND_BITS, LINK};
 use super::World;
 use crate::performance::Gauges;
 
@@ -70,9 +70,11 @@ impl World {
         self.net.links[link].link.waiting(&mut self.net.pool, self.now)
     }
 
-    /// The sums of a link.
-    pub fn counters(&mut self, link: usize) -> Counters {
-        self.net.links[link].link.counters(&mut self.net.pool, self.now)
+    /// The sums of every link.
+    pub fn link_counters(&mut self) -> Vec<Counters> {
+        let underway = self.net.underway();
+        let links = self.net.links.iter_mut().zip(underway);
+        links.map(|(slot, underway)| slot.link.counters(&mut self.net.pool, self.now, underway)).collect()
     }
 
     /// Nobody asks for links any more: give back their room, which tables may need.
@@ -82,8 +84,9 @@ impl World {
 
     /// Links start counting anew.
     pub fn count_links_from_now(&mut self) {
-        for slot in &mut self.net.links {
-            slot.link.count_from(&mut self.net.pool, self.now);
+        let underway = self.net.underway();
+        for (slot, underway) in self.net.links.iter_mut().zip(underway) {
+            slot.link.count_from(&mut self.net.pool, self.now, underway);
         }
     }
 
@@ -94,13 +97,19 @@ impl World {
     }
 
     pub(super) fn set_horizon(&mut self) {
-        let may_stand = self.hosts.as_ref().is_some_and(|hosts| hosts.links_may_stand());
-        #[cfg(test)]
-        let may_stand = may_stand || tests::NOTHING_AHEAD.get();
-        self.net.horizon = match may_stand {
+        self.net.horizon = match self.links_may_stand() {
             true => Time::ZERO,
             false => self.next_look.min(self.until + Span(1)),
         };
+    }
+
+    /// Whether a machine may stop its links.
+    pub(super) fn links_may_stand(&self) -> bool {
+        #[cfg(test)]
+        if tests::NOTHING_AHEAD.get() {
+            return true;
+        }
+        self.hosts.as_ref().is_some_and(|hosts| hosts.links_may_stand())
     }
 
     /// Restart the loss models on the way of `flow`, as the `k`-th of their sequences.
@@ -108,7 +117,7 @@ impl World {
         let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
         for direction in [0, 1] {
             let mut hop = Hop(self.net.origins[flow as usize].first[direction]);
-            while hop != Hop::ARRIVED {
+            while hop.is_link() {
                 let slot = &mut self.net.links[hop.link() as usize];
                 slot.link.restart_loss(seed);
                 hop = slot.next.of(2 * flow as usize + direction);
@@ -157,18 +166,33 @@ impl Net {
         }
     }
 
-    /// All ways are laid: note at each hop whether the next link may get packets ahead of time.
-    pub(super) fn look_for_sources(&mut self) {
+    /// All ways are laid: note at each hop how packets go on.
+    pub(super) fn look_for_sources(&mut self, may_stand: bool) {
         if std::mem::replace(&mut self.knows_sources, true) {
             return;
         }
         let takes: Vec<bool> = self.links.iter().map(LinkSlot::takes_ahead).collect();
         for slot in &mut self.links {
-            for hop in slot.next.hops().filter(|hop| hop.is_link()) {
-                *hop =
-                    Hop(hop.link() | if slot.passes_ahead && takes[hop.link() as usize] { AHEAD } else { 0 });
+            for hop in slot.next.hops() {
+                let how = match slot.passes_ahead && !may_stand {
+                    true if hop.is_link() && takes[hop.link() as usize] => AHEAD,
+                    true => ALONE,
+                    false => 0,
+                };
+                *hop = Hop(hop.link() | how);
             }
         }
+    }
+
+    /// By link: packets that have their own events and have not left it yet.
+    fn underway(&self) -> Vec<Underway> {
+        let mut underway = vec![Underway::default(); self.links.len()];
+        for (_, link, id) in self.agenda.packets() {
+            let (packet, sum) = (&self.pool[id], &mut underway[link as usize]);
+            sum.segments += packet.segments() as u64;
+            sum.bytes += packet.bytes as u64;
+        }
+        underway
     }
 
     /// A packet leaves its host.
@@ -211,6 +235,11 @@ impl Net {
                 Err(reason) => return self.is_refused(at, link, id, reason),
             };
             let next = slot.next.of(way);
+            if next.is_alone() {
+                slot.link.pass(&load);
+                let since = at.max(std::mem::replace(&mut slot.last, delivery));
+                return self.travel(since, delivery, link, next, id);
+            }
             if delivery >= self.horizon || !next.is_ahead() || !slot.link.is_clear() {
                 slot.link.put(&mut self.pool, at, id, delivery); // it travels, until an event
                 return slot.arm(at, link, &mut self.agenda);
@@ -218,6 +247,21 @@ impl Net {
             slot.link.pass(&load);
             (at, link) = (delivery, next.link());
         }
+    }
+
+    /// A packet is on its way from `link` to `next`, which it reaches at `at`; its event is in the place that it would get if it were
+    /// added at `since`.
+    #[inline(always)]
+    fn travel(&mut self, since: Time, at: Time, link: u32, next: Hop, id: PacketId) {
+        let kind = if next.is_link() { CROSSING } else { ARRIVAL };
+        self.pool.send_to(id, next.link());
+        self.agenda.add_of_link(since, at, link, id.number() << KIND_BITS | kind);
+    }
+
+    /// A packet reaches the link that it goes to.
+    #[inline]
+    pub(super) fn cross(&mut self, now: Time, id: PacketId) {
+        self.pass_on(now, self.pool.goes_to(id), id);
     }
 
     /// A link holds a packet that reached it at `at`.
@@ -254,7 +298,7 @@ impl Net {
         if slot.link.drops_from_head() {
             self.write_down_head_drops(now, link);
         }
-        if next == Hop::ARRIVED {
+        if !next.is_link() {
             return Some(id);
         }
         self.pass_on(now, next.link(), id);
@@ -305,6 +349,8 @@ pub(super) struct LinkSlot {
     /// Time of the link's entry in the queue.
     pub(super) armed: Time,
     next: Next,
+    /// When the last packet with an event of its own leaves it.
+    last: Time,
     /// See [`Link::passes_ahead`].
     passes_ahead: bool,
     pub(super) link: Link,
@@ -318,6 +364,7 @@ impl LinkSlot {
         LinkSlot {
             link,
             armed: Time::NEVER,
+            last: Time::ZERO,
             next: Next { same: Hop::NOWHERE, table: Vec::new() },
             source: Source::None,
             passes_ahead,
@@ -344,7 +391,7 @@ impl LinkSlot {
         let next = self.link.next_event().max(now);
         if next < self.armed {
             self.armed = next;
-            agenda.add_as_if(now, next, link << KIND_BITS | LINK);
+            agenda.add_of_link(now, next, link, link << KIND_BITS | LINK);
         }
     }
 
@@ -354,7 +401,7 @@ impl LinkSlot {
         self.armed = self.link.next_event().max(now); // where links have stood still, packets are overdue
         if self.armed != Time::NEVER {
             let since = self.link.next_offered(pool).max(now);
-            agenda.add_as_if(since, self.armed, link << KIND_BITS | LINK);
+            agenda.add_of_link(since, self.armed, link, link << KIND_BITS | LINK);
         }
     }
 }
@@ -393,9 +440,9 @@ impl Next {
 
     /// `way` goes on to `next`.
     fn learn(&mut self, way: usize, next: Hop) {
-        if self.same == Hop::NOWHERE {
+        if self.same.link() == Hop::NOWHERE.link() {
             self.same = next;
-        } else if !self.table.is_empty() || self.same != next {
+        } else if !self.table.is_empty() || self.same.link() != next.link() {
             // ways before this one that come here at all go on to `same`
             let earlier = if self.table.is_empty() { self.same } else { Hop::ARRIVED };
             self.table.resize(way, earlier);
@@ -408,15 +455,15 @@ impl Next {
     }
 }
 
-/// The next link, or the end of the way; and whether a packet may be passed on to it ahead of time.
+/// The next link, or the end of the way; and how a packet goes on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Hop(u32);
 
 impl Hop {
     /// End of the way.
-    const ARRIVED: Hop = Hop(AHEAD - 1);
+    const ARRIVED: Hop = Hop(ALONE - 1);
     /// No way leads on.
-    const NOWHERE: Hop = Hop(AHEAD - 2);
+    const NOWHERE: Hop = Hop(ALONE - 2);
 
     fn is_link(self) -> bool {
         self.link() < MAX_LINKS as u32
@@ -424,9 +471,16 @@ impl Hop {
 
     #[inline]
     fn link(self) -> u32 {
-        self.0 & !AHEAD
+        self.0 & (ALONE - 1)
     }
 
+    /// Each packet has an event of its own.
+    #[inline]
+    fn is_alone(self) -> bool {
+        self.0 & ALONE != 0
+    }
+
+    /// A packet may be passed on ahead of time.
     #[inline]
     fn is_ahead(self) -> bool {
         self.0 & AHEAD != 0
@@ -434,6 +488,7 @@ impl Hop {
 }
 
 const AHEAD: u32 = 1 << 31;
+const ALONE: u32 = 1 << 30;
 
 /// Most links: their number must fit an event id.
 pub const MAX_LINKS: usize = 1 << 22;

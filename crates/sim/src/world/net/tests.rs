@@ -1,4 +1,4 @@
-//! Links told ahead of time give the run that events for every packet give.
+//! Links told ahead of time give the run that events for every packet give, and so does whoever looks at them.
 
 use std::cell::Cell;
 
@@ -74,5 +74,35 @@ proptest! {
             links[0], links[1], links[2], groups.join(","),
         );
         prop_assert_eq!(shown(&scenario, false), shown(&scenario, true), "{}", scenario);
+    }
+
+    /// Whole milliseconds and rates that are multiples of one another: packets meet in the same nanosecond all the time.
+    #[test]
+    fn ties_are_broken_alike_however_often_somebody_looks(
+        delays in prop::collection::vec(prop::sample::select(vec![1u64, 2, 5, 10, 15, 35]), 2..5),
+        access in prop::sample::select(vec![20u64, 40, 100, 200]),
+        delay in prop::sample::select(vec![1u64, 5, 20]),
+        limit in prop::sample::select(vec![5u32, 20, 60]),
+        egress in prop_oneof![Just(""), Just(r#""egress": {"rate": 200000000, "delay": 1000000},"#)],
+        (control, workload) in (prop::sample::select(vec!["cubic", "reno", "bbr"]), workload()),
+        samples in prop::collection::vec(prop::sample::select(vec![700_000u64, 1_000_000, 5_000_000, 7_000_000, 50_000_000]), 2),
+    ) {
+        let n = delays.len();
+        let links: Vec<String> =
+            delays.iter().map(|ms| format!(r#"{{"rate": {access}000000, "delay": {ms}000000}}"#)).collect();
+        let scenario = |record: &str| format!(
+            r#"{{"duration_ns": 1500000000, {record} "network": {{"topology": "wishbone", "access_list": [{}], {egress}
+                "bottleneck": {{"rate": 20000000, "delay": {delay}000000, "queue": {{"kind": "drop-tail", "limit": {{"packets": {limit}}}}}}}}},
+                "flows": [{{"count": {n}, "profile": "linux-6", "congestion_control": "{control}", "workload": {workload}}}]}}"#,
+            links.join(","),
+        );
+        let silent = scenario("");
+        prop_assert_eq!(shown(&silent, false), shown(&silent, true), "{}", silent);
+        for every in samples {
+            let sampled = scenario(&format!(r#""record": {{"queue_interval_ns": {every}}},"#));
+            let looked = shown(&sampled, false);
+            prop_assert_eq!(&looked, &shown(&sampled, true), "{}", sampled);
+            prop_assert_eq!(&looked.0, &shown(&silent, false).0, "{}", sampled);
+        }
     }
 }
