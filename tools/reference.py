@@ -13,23 +13,24 @@ from ackclock.tables import Table, tables
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 HEAD = """# Scenario keys
 
-A scenario is a TOML file, or the same keys given to `ackclock.Scenario`. Quantities carry their unit: `"1.2 Mbit/s"`,
-`"25 ms"`, `"100 packets"`, `"64 KiB"`, `"1.5 BDP"`, `"1 %"`. A BDP is the bottleneck's rate times flow 0's round-trip
-propagation delay, in packets of 1500 bytes plus framing, rounded. Bytes and packets are whole; a probability is a
-percentage or a number from 0 to 1 without quotes. `ackclock schema` prints the same as JSON Schema, `ackclock
-list` says what each name stands for. This page is written by `make docs`.
+A scenario is a TOML file, or a Python value `ackclock.Scenario` with the same keys. Quantities carry their unit: `"1.2 Mbit/s"`,
+`"25 ms"`, `"100 packets"`, `"64 KiB"`, `"1.5 BDP"`, `"1 %"`. One BDP (bandwidth-delay product) is the rate of the bottleneck times
+the round-trip propagation delay of flow 0, counted in packets of 1500 bytes plus framing and rounded. Bytes and packets are whole
+numbers. A probability is a percentage, or a number from 0 to 1 without quotes. The column "default" gives the value of a key that you
+leave out; where it is empty, the meaning says what then applies. `ackclock schema` prints these tables as JSON Schema, and `ackclock list`
+explains each name. `make docs` writes this page.
 
-`ackclock schema > scenario.schema.json` gives editors what they need to complete keys and to mark mistakes. A file whose first line is
-`#:schema ./scenario.schema.json` is checked while it is written, by editors that use Taplo (Even Better TOML in VS Code).
+Editors can complete keys and mark mistakes with the schema: write it with `ackclock schema > scenario.schema.json`, and begin a scenario with the
+line `#:schema ./scenario.schema.json`. This works in editors that use Taplo, such as VS Code with Even Better TOML.
 """
 
 
 TABLES = """# Tables and columns
 
-What a run leaves, in Python as frames of polars (`run.flows`, `run.acks`, ...), and with `ackclock run X --out DIR` as files of
-Parquet with the same names. Times are seconds from the start of the run, windows segments, sizes bytes; a share is a number
-from 0 to 1. A table without rows has no file. Tables of `run_batch` begin with a column `seed`. `ackclock tables NAME` prints one of
-these tables. This page is written by `make docs` from the engine's own description.
+The results of a run: in Python polars data frames (`run.flows`, `run.acks`, ...), and with `ackclock run X --out DIR` Parquet files of
+the same names. Times are in seconds from the start of the run, windows in segments, sizes in bytes; a share is a number from 0 to 1.
+The column "null" says when a value is null. A table without rows has no file. The tables of `run_batch` have a first column `seed`.
+`ackclock tables NAME` prints one of these tables. `make docs` writes this page from the descriptions in the engine.
 
 | table | what it holds |
 | --- | --- |
@@ -94,16 +95,16 @@ def met(table: dict[str, Any]) -> list[str]:
 
 def section(name: str, table: dict[str, Any]) -> str:
     about = table.get("description", "").strip()
-    lines = ["", f"## {name}", "", about, "", "| key | value | absent | meaning |", "| --- | --- | --- | --- |"]
+    lines = ["", f"## {name}", "", about, "", "| key | value | default | meaning |", "| --- | --- | --- | --- |"]
     required = table.get("required", [])
     for key, value in table.get("properties", {}).items():
         lines.append(
-            f"| `{key}` | {kind(value)} | {absent(key, value, required)} | {cell(value.get('description', ''))} |"
+            f"| `{key}` | {kind(value)} | {default_of(key, value, required)} | {cell(value.get('description', ''))} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def absent(key: str, value: dict[str, Any], required: list[str]) -> str:
+def default_of(key: str, value: dict[str, Any], required: list[str]) -> str:
     if key in required:
         return "**required**"
     default = value.get("default")
@@ -128,7 +129,9 @@ def kind(value: dict[str, Any]) -> str:
         return "such as " + ", ".join(f'`"{x}"`' if isinstance(x, str) else f"`{x}`" for x in value["examples"])
     for union in ("oneOf", "anyOf"):
         if union in value:
-            return " or ".join(k for k in (kind(v) for v in value[union] if v.get("type") != "null") if k)
+            return " or ".join(
+                dict.fromkeys(k for k in (kind(v) for v in value[union] if v.get("type") != "null") if k)
+            )
     match value.get("type"):
         case "array":
             return f"list of {kind(value['items'])}"

@@ -5,7 +5,7 @@ Examples
 >>> from ackclock.tables import tables
 >>> column = tables()["samples"].columns["ssthresh"]
 >>> column.type, column.unit, column.null
-('UInt32', 'segments', 'none is set yet')
+('UInt32', 'segments', 'not set yet')
 """
 
 from __future__ import annotations

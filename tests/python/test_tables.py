@@ -59,7 +59,7 @@ def test_the_command_prints_a_table_and_its_columns(capsys):
     listed = capsys.readouterr().out
     assert all(name in listed for name in tables())
     assert main(["tables", "samples"]) == 0
-    assert "none is set yet" in capsys.readouterr().out
+    assert "not set yet" in capsys.readouterr().out
     assert main(["tables", "samples", "--json"]) == 0
     columns = json.loads(capsys.readouterr().out)["samples"]["columns"]
     assert [column["name"] for column in columns] == list(tables()["samples"].columns)

@@ -31,7 +31,7 @@ family! {
 }
 
 table! {
-    /// Slow start of RFC 5681: one segment for each one acknowledged, until ssthresh or a loss.
+    /// Slow start of RFC 5681: cwnd grows by one segment per acknowledged segment, until ssthresh or a loss.
     pub struct ClassicParams "classic" {}
 }
 

@@ -9,13 +9,13 @@ use crate::schema::{Described, Refusal, Value};
 pub enum Distribution {
     /// Always the same.
     Constant { value: f64 },
-    /// Uniform between two values.
+    /// Uniform distribution between two values.
     Uniform { low: f64, high: f64 },
     /// ln X is normal; `median` = exp(mu).
     Lognormal { median: f64, sigma: f64 },
     /// Exponential.
     Exponential { mean: f64 },
-    /// Each value equally likely.
+    /// One of several values, all equally likely.
     Choice { values: Vec<f64> },
 }
 

@@ -8,13 +8,14 @@ use ackclock_core::schema::Takes;
 use ackclock_core::{choice, table, Stream};
 
 table! {
-    /// A box that changes the ECN field of packets.
+    /// A middlebox that changes the ECN field of packets.
     pub struct EcnFault "ecn-fault" {
-        /// What it does: "bleach" makes every packet Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" every ECT into CE.
+        /// What it does: "bleach" sets every packet to Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" turns every
+        /// ECT into CE.
         what: EcnChange = EcnChange::TAKES;
-        /// Ahead of the queue, or behind it.
+        /// Position of the middlebox: before the queue or after it.
         at: Place = Place::TAKES, Place::After;
-        /// Share of packets that it changes.
+        /// Probability that it changes a packet.
         probability: f64 = Takes::Share, 1.0;
     }
 }

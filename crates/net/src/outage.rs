@@ -7,15 +7,15 @@ use ackclock_core::schema::{Takes, Unit, DURATION, DURATION_OR_ZERO};
 use ackclock_core::{choice, table, Distribution, Span, Stream, Time};
 
 table! {
-    /// A link that is out of order for a while, once or again and again.
+    /// The link starts no transmission for a while, once or repeatedly.
     pub struct Outage "outage" {
-        /// Start of the first one.
+        /// Start of the first outage.
         at: Span = DURATION_OR_ZERO;
-        /// From the start of one to that of the next; absent: there is one.
+        /// Time from the start of one outage to the start of the next. Default: there is one outage only.
         every: Option<Span> = DURATION;
-        /// How long each lasts: a duration, or a distribution of durations; always shorter than `every`.
+        /// Length of each outage: a duration, or a distribution of durations. It must be shorter than `every`.
         lasts: Distribution = Takes::DrawnOr(Unit::Duration, 0);
-        /// What comes in meanwhile waits in the queue, or is lost.
+        /// Whether packets that arrive during an outage wait in the queue or are lost.
         arrivals: Arrivals = Arrivals::TAKES, Arrivals::Wait;
     }
 }

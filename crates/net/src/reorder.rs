@@ -5,11 +5,11 @@ use ackclock_core::schema::{Takes, DURATION};
 use ackclock_core::{table, Span, Stream};
 
 table! {
-    /// A share of the packets is held back, so that later ones overtake them.
+    /// The link holds back some packets, and later packets overtake them.
     pub struct Reorder "reorder" {
-        /// Share of packets held back.
+        /// Probability that a packet is held back.
         probability: f64 = Takes::Share;
-        /// How much later they arrive.
+        /// How much later such a packet arrives.
         extra_delay: Span = DURATION;
     }
 }

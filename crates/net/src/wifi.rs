@@ -17,9 +17,11 @@ use ackclock_core::schema::Takes;
 use ackclock_core::{table, Span, Stream, Time};
 
 table! {
-    /// Wi-Fi jitter of draft-huitema-ccwg-c4-test; order is kept, so that a late packet blocks those behind it.
+    /// Wi-Fi jitter as modelled by draft-huitema-ccwg-c4-test.
+    /// Packets keep their order, so a late packet delays those behind it.
     pub struct WifiJitter "wifi-jitter" {
-        /// Mean of a packet's own delay; what is delivered is later where packets are close together.
+        /// Mean jitter (J of the draft) that one packet draws. Packets that follow each other closely are delayed more,
+        /// because a late packet holds them up.
         mean: Span = Takes::Duration(1);
     }
 }

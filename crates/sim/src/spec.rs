@@ -73,7 +73,7 @@ table! {
         name: String = Takes::Text, String::new();
         /// Simulated time, ns.
         duration_ns: u64 = DURATION;
-        /// The network.
+        /// The links and how flows cross them.
         network: Network = Takes::Table(Network::TABLE);
         /// Flow groups; flow ids count through them in order.
         flows: Vec<FlowGroup> = Takes::List(&Takes::Table(FlowGroup::TABLE), 0);
@@ -87,7 +87,7 @@ table! {
 table! {
     /// `count` flows that are alike.
     pub struct FlowGroup "flows" {
-        /// How many.
+        /// Number of flows.
         count: u32 = Takes::Whole(0, u32::MAX as u64), 1;
         /// Host profile: see `ackclock_tcp::Config::profile`.
         profile: String = Takes::Text;
@@ -97,9 +97,9 @@ table! {
         congestion_control_options: Options = Takes::Options, Options::new();
         /// Recovery rule's registry name; absent = the profile's.
         recovery: Option<String> = Takes::Text;
-        /// Single settings that differ from the profile.
+        /// Settings of TCP that differ from the profile.
         stack: Stack = Takes::Table(Stack::TABLE), Stack::default();
-        /// What the application does.
+        /// What the application sends, and when.
         workload: WorkloadConfig = Takes::OneOf(WorkloadConfig::FAMILY);
         /// Start of the first flow, ns.
         start_ns: u64 = DURATION_OR_ZERO, 0;
@@ -142,7 +142,7 @@ table! {
         transactions: TransactionLevel = TransactionLevel::TAKES, TransactionLevel::Rows;
         /// Links, and the summary of transactions, count from here on, ns: what was before is a warm-up.
         warm_up_ns: u64 = DURATION_OR_ZERO, 0;
-        /// A row for each dropped packet.
+        /// Record each dropped packet (table `drops`).
         drops: bool = FLAG, false;
         /// What each flow, each group and the run got after the warm-up.
         performance: bool = FLAG, false;

@@ -13,7 +13,7 @@ use ackclock_tcp::{
 macro_rules! stack {
     ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(=> $apply:expr)?;)*) => {
         table! {
-            /// Settings of a host that override its profile; every one absent: as in the profile.
+            /// Settings of TCP that override the host profile. The default of every key is the profile's value.
             pub struct Stack "stack" {
                 $($(#[doc = $about])+ $key: Option<$type> = $takes;)*
             }
@@ -42,27 +42,27 @@ const LIMIT_OUTPUT_BYTES: u64 = 4 << 20;
 const SEGMENTS: Takes = Takes::Whole(1, 65_535);
 
 stack! {
-    /// Payload of a full segment, options taken off: 64 to 65000 bytes.
+    /// Payload of a full segment in bytes, without TCP options: 64 to 65000.
     smss: u32 = Takes::Size(64, 65_000) => |config, bytes| config.smss = bytes;
-    /// Segments.
+    /// Initial congestion window, segments.
     initial_window: u32 = SEGMENTS => |config, segments| config.iw = segments;
-    /// Slow-start threshold before the first loss, segments: slow start ends there; absent: arbitrarily high (RFC 5681 §3.1).
-    /// What `metrics_cache` remembers comes first.
+    /// Initial slow-start threshold, segments. Default: arbitrarily high (RFC 5681 §3.1). A value that `metrics_cache`
+    /// remembers takes precedence.
     initial_ssthresh: u32 = Takes::Whole(2, 1_000_000_000) => |config, segments| config.initial_ssthresh = segments;
-    /// Segments that leave before the first ACK of data at most, whatever the initial window; absent: no such bound.
+    /// Maximum number of segments sent before the first ACK of data, whatever the initial window. Default: no maximum.
     first_burst_cap: u32 = SEGMENTS => |config, segments| config.first_burst_cap = segments;
-    /// Whether a FIN leaves though the congestion window is full: never, if it carries no data, or even with the last data
-    /// (an initial window of 10 is then really one of 11).
+    /// Whether a FIN may leave when the congestion window is full: never ("off"), if it carries no data ("alone"), or
+    /// even with the last data ("with-data": an initial window of 10 then sends up to 11 segments).
     fin_ignores_cwnd: FinRule = FinRule::TAKES => |config, rule| config.fin_rule = rule;
-    /// Selective acknowledgements.
+    /// Selective acknowledgments (SACK, RFC 2018).
     sack: bool = FLAG => |config, on| config.sack = on;
-    /// TCP timestamps.
+    /// TCP timestamps (RFC 7323).
     timestamps: bool = FLAG => |config, on| config.timestamps = on;
-    /// How losses are detected; "fack" and "rack" need SACK.
+    /// How the sender detects losses. "fack" and "rack" need SACK.
     detection: Detection = Detection::TAKES => |config, how| config.detection = how;
-    /// Retransmission timeout before the first RTT sample.
+    /// Retransmission timeout (RTO) before the first RTT sample.
     initial_rto: Span = DURATION => |config, rto| config.initial_rto = rto;
-    /// Least retransmission timeout.
+    /// Minimum retransmission timeout (RTO).
     min_rto: Span = DURATION => |config, rto| config.min_rto = rto;
     /// Delayed ACKs.
     delayed_ack: bool = FLAG => |config, on| match (on, config.delayed_ack) {
@@ -70,44 +70,44 @@ stack! {
         (true, DelayedAck::Off) => config.delayed_ack = DelayedAck::Rfc,
         _ => {}
     };
-    /// Of delayed ACKs: the first segments of a connection are acknowledged at once, as Linux does.
+    /// With delayed ACKs: acknowledge the first segments of a connection immediately, as Linux does.
     quick_acks: bool = FLAG => |config, on| match (on, config.delayed_ack) {
         (false, DelayedAck::Linux) => config.delayed_ack = DelayedAck::Rfc,
         (true, DelayedAck::Rfc) => config.delayed_ack = DelayedAck::Linux,
         _ => {}
     };
-    /// The end that is connected to delays its ACKs whatever `delayed_ack` says, so that its response carries the ACK of the
-    /// request.
+    /// The server delays its ACKs whatever `delayed_ack` says, so its response carries the ACK of the request.
     response_carries_ack: bool = FLAG => |config, on| config.responder_delays_acks = on;
-    /// In slow start the window grows by one segment per ACK, not by the segments acknowledged (as Linux did until 2015).
+    /// In slow start cwnd grows by one segment per ACK, not by the number of acknowledged segments (as in Linux until
+    /// 2015).
     count_acks: bool = FLAG => |config, on| config.count_acks = on;
-    /// The receiver cheats: it acknowledges each segment in so many pieces.
+    /// The receiver cheats: it acknowledges each segment in this many parts.
     ack_splits: u32 = Takes::Whole(1, 100) => |config, pieces| config.ack_splits = pieces;
-    /// The receiver cheats: it never echoes marks.
+    /// The receiver cheats: it never reports ECN marks.
     hide_marks: bool = FLAG => |config, on| config.hide_marks = on;
-    /// The receiver cheats: it acknowledges what is missing as if it had come, and this share of what comes in a round trip
-    /// ahead of it. Goodput is of what comes.
+    /// The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its
+    /// arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives.
     optimistic_acks: f64 = Takes::Share => |config, share| config.optimistic_acks = Some((share * 65536.0) as u32);
-    /// Reordering degree that a connection begins with, segments (a Linux route's `reordering`).
+    /// Initial degree of reordering that a connection assumes, segments (`reordering` of a Linux route).
     reordering: u32 = Takes::Whole(1, 300) => |config, segments| config.reordering = segments;
-    /// Tail loss probes.
+    /// Tail loss probes (TLP, RFC 8985).
     tlp: bool = FLAG => |config, on| config.tlp = on;
-    /// F-RTO.
+    /// F-RTO: detection of spurious timeouts (RFC 5682).
     frto: bool = FLAG => |config, on| config.frto = on;
-    /// Undo of needless window reductions.
+    /// Undo window reductions that prove unnecessary.
     undo: bool = FLAG => |config, on| config.undo = on;
     /// Limited transmit (RFC 3042).
     limited_transmit: bool = FLAG => |config, on| config.limited_transmit = on;
-    /// Early retransmit: RFC 5827's or Linux's delayed form.
+    /// Early retransmit: off, as in RFC 5827, or delayed as in Linux.
     early_retransmit: EarlyRetransmit = EarlyRetransmit::TAKES => |config, form| config.early_retransmit = form;
-    /// Small window after an idle time.
+    /// Reduce cwnd after an idle period (RFC 5681 §4.1).
     idle_restart: bool = FLAG => |config, on| config.idle_restart = on;
-    /// The receiver joins SACKs that follow each other closely.
+    /// SACK compression: the receiver sends one ACK for several SACKs in close succession.
     sack_compression: bool = FLAG => |config, on| config.sack_compression = on;
-    /// Greatest receive window.
+    /// Maximum receive window.
     receive_buffer: u64 = SIZE => |config, bytes| (config.receive_buffer, config.receive_memory) = (bytes, 0);
-    /// Receive buffer set by the application (SO_RCVBUF), which then does not grow by itself; how much of it the window may
-    /// fill is the profile's.
+    /// Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile decides which
+    /// share of it the receive window may use.
     socket_buffer: u64 = SIZE => |config, bytes| {
         let window = bytes / 4 * config.window_quarters as u64;
         (config.receive_buffer, config.first_buffer, config.receive_memory) = (window, window, 0);
@@ -115,72 +115,79 @@ stack! {
             config.initial_rwnd = window.min(u32::MAX as u64) as u32;
         }
     };
-    /// What a packet takes of the memory for received data: as behind a device that copies it (2304 bytes for 1448 of payload),
-    /// or as between namespaces of one machine (veth), where the sender's memory is handed on (832 bytes and the payload).
+    /// Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of
+    /// payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer
+    /// ("handed-on": 832 bytes plus the payload).
     packet_memory: PacketMemory = PacketMemory::TAKES => |config, kept| config.packet_memory = kept;
-    /// The sender looks for the path's MTU by itself (RFC 4821; Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the
-    /// start, when segments hold 1024 bytes and grow with each probe that is acknowledged.
+    /// Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or
+    /// from the start. From the start, segments hold 1024 bytes and grow with each acknowledged probe.
     mtu_probing: MtuProbing = MtuProbing::TAKES => |config, when| config.mtu_probing = when;
-    /// First window that a receiver advertises, full segments; absent: the profile's 65160 bytes.
+    /// First receive window that the receiver advertises, full segments. Default: the profile's (65160 bytes in
+    /// `linux-6`).
     initial_receive_window: u32 = SEGMENTS => |config, segments| {
         config.initial_rwnd = segments.saturating_mul(config.payload());
         config.receive_buffer = config.receive_buffer.max(config.initial_rwnd as u64);
     };
-    /// Multiplicative decrease, where the controller has a choice (cubic: 0.7).
+    /// Multiplicative decrease factor, for controllers that let it be chosen (cubic: 0.7).
     beta: f64 = Takes::Number(0.001, 0.999);
-    /// The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss.
+    /// Multiplicative decrease factor after an ECN mark (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic). Default: the
+    /// same as after a loss.
     ecn_beta: f64 = Takes::Number(0.001, 0.999);
-    /// How a connection grows until it knows the path, beside any controller that begins with slow start; absent: as the
-    /// controller does ("hystart" for cubic, "classic" for the others).
+    /// Slow-start algorithm, for any controller that begins with slow start. Default: the controller's own ("hystart"
+    /// for cubic, "classic" for the others).
     slow_start: SlowStartConfig = Takes::OneOf(SlowStartConfig::FAMILY) => |config, rule| config.slow_start = Some(rule);
-    /// Explicit congestion notification (RFC 3168): never, if the peer asks, or ask for it; "accecn" asks for accurate ECN (RFC
-    /// 9768), "accecn-accept" and "accecn-ask" agree to it and ask for none or for that of RFC 3168; absent: as the profile and
-    /// the controller want it.
+    /// Explicit congestion notification (RFC 3168): "off", "accept" if the peer asks, or "ask" for it. "accecn" asks
+    /// for accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" agree to accurate ECN, but ask for nothing or for
+    /// ECN of RFC 3168. Default: what the profile and the controller need.
     ecn: EcnUse = EcnUse::TAKES;
-    /// ECN-capable packets carry ECT(1), the mark of L4S (RFC 9331), and not ECT(0); absent: as the controller wants it.
+    /// Send ECN-capable packets with ECT(1), the L4S identifier (RFC 9331), instead of ECT(0). Default: what the
+    /// controller needs.
     ect1: bool = FLAG;
-    /// The option of accurate ECN: 0 never, 1 where it tells something new, 2 always if the path lets it through, 3 always (Linux
-    /// `tcp_ecn_option`).
+    /// When to send the AccECN option: 0 never, 1 when it reports something new, 2 always if the path passes it, 3
+    /// always (Linux `tcp_ecn_option`).
     accecn_option: u32 = Takes::Whole(0, 3) => |config, option| config.accecn.option = option as u8;
-    /// Ticks of the kernel's clock per second.
+    /// Ticks per second of the kernel's timer clock (HZ).
     hz: u32 = Takes::Whole(1, 1_000_000) => |config, hz| config.hz = hz;
-    /// Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later.
+    /// Pace segments, from the eleventh on: at 200 % of cwnd per SRTT in slow start, 120 % later.
     pacing: bool = FLAG => |config, on| config.pacing.on = on;
-    /// The initial window is spread over the RTT of the handshake.
+    /// Spread the initial window over the RTT measured by the handshake.
     pace_initial_window: bool = FLAG => |config, on| config.pacing.initial_window = on;
-    /// Bound of the pacing rate (SO_MAX_PACING_RATE); it turns pacing on.
+    /// Maximum pacing rate (SO_MAX_PACING_RATE). Setting it turns pacing on.
     max_pacing_rate: Rate = RATE => |config, rate| (config.pacing.on, config.pacing.most) = (true, (rate.0 / 8).max(1));
-    /// TCP small queues: where the host has a device of its own, TCP leaves about a millisecond's worth in its queue.
+    /// TCP small queues: TCP keeps only about a millisecond's worth of data in the queue of the host's own device, if
+    /// it has one.
     small_queues: bool = FLAG => |config, on| match on {
         false => config.small_queues = None,
         true => config.small_queues = config.small_queues.or(Some(LIMIT_OUTPUT_BYTES)),
     };
-    /// Most that TCP leaves there, whatever the rate, as Linux counts memory; absent: 4 MiB (Linux `tcp_limit_output_bytes`).
+    /// With `small_queues`: maximum that TCP keeps in that queue at any rate, in memory as Linux counts it. Default: 4
+    /// MiB (Linux `tcp_limit_output_bytes`).
     limit_output_bytes: u64 = SIZE => |config, bytes| config.small_queues = config.small_queues.map(|_| bytes);
-    /// Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in
-    /// them, as between virtual machines.
+    /// Send packets of several segments, sized and deferred as Linux does for TCP segmentation offload. Unless a host's
+    /// NIC splits them, they also arrive whole, as between virtual machines.
     tso: bool = FLAG => |config, on| if on {
         config.buffers.get_or_insert(Buffers::UNLIMITED).tso = Some(Tso::LINUX);
     };
-    /// What written data may take in memory before the application waits, as Linux counts it: payload, and 832 bytes a packet (456 in `linux-3.0`
-    /// and `linux-2.6`). Without `tso` each segment is a packet.
+    /// Maximum memory of written data; when it is full, the application waits. Counted as in Linux: payload plus 832
+    /// bytes per packet (456 in `linux-3.0` and `linux-2.6`). Without `tso` each segment is a packet.
     send_buffer: u64 = SIZE => |config, bytes| {
         config.buffers.get_or_insert(Buffers::UNLIMITED).limit = Some(SendLimit::fixed(bytes));
     };
-    /// The hosts remember ssthresh from one connection to the next; absent: they do not.
+    /// Hosts remember ssthresh from one connection to the next. Default: they do not.
     metrics_cache: MetricsCache = Takes::Table(MetricsCache::TABLE);
 }
 
 table! {
-    /// What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
+    /// What hosts remember of earlier connections to a destination and use for the next one (Linux tcp_metrics).
     ///
-    /// Without ssthresh the first connection is a cold start; those after it are warm.
+    /// Without `ssthresh` the first connection starts cold and later ones start warm.
     pub struct MetricsCache "metrics-cache" {
-        /// Name; groups that give the same one share what is remembered.
+        /// Name of the destination. Groups with the same name share the memory.
         destination: String = Takes::Text, "peer".to_string();
-        /// Slow-start threshold remembered at the start, segments; absent: none.
+        /// Slow-start threshold remembered when the run starts, segments. Default: none.
         ssthresh: Option<u32> = Takes::Whole(2, 1_000_000_000);
-        /// Window remembered at the start, segments; no connection starts with it.
+        /// Congestion window remembered when the run starts, segments. Hosts record it, but no connection starts with
+        /// it. Default: none.
         cwnd: Option<u32> = Takes::Whole(1, 1_000_000_000);
     }
 }

@@ -10,913 +10,913 @@ from ackclock.scenario._described import Described
 from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
 
 class DropTail(Described):
-    """First in, first out; an arrival that finds the queue full is dropped."""
+    """First in, first out. A packet that arrives at a full queue is dropped."""
 
     kind: Literal["drop-tail"]
     limit: str | None = None
-    """Packets, bytes or multiples of the bandwidth-delay product; absent: unlimited."""
+    """Maximum length of the queue: packets, bytes or multiples of the bandwidth-delay product. Default: unlimited."""
 
 class NetemLimit(Described):
-    """The limit of Linux netem under a shaper (HTB), as Mininet builds a link: packets in the delay line count too, and one of several segments (`tso`) counts once; elsewhere it counts as so many. A packet leaves when its transmission starts."""
+    """Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link. The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in other queues it counts as that many packets. A packet leaves the queue when its transmission starts."""
 
     kind: Literal["netem-limit"]
     limit: str
-    """Packets or multiples of the bandwidth-delay product."""
+    """Maximum length of the queue: packets or multiples of the bandwidth-delay product."""
 
 class Codel(_rules.TargetWithinInterval):
-    """CoDel (RFC 8289): drops by the time that packets waited."""
+    """CoDel (RFC 8289): drops packets when their sojourn time stays above a target."""
 
     kind: Literal["codel"]
     limit: str | None = None
-    """Packets or multiples of the bandwidth-delay product; absent: unlimited."""
+    """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
     target: str = "5 ms"
-    """Acceptable standing wait."""
+    """Acceptable standing queue delay (TARGET)."""
     interval: str = "100 ms"
-    """How long the wait may exceed the target; of the order of a worst-case RTT."""
+    """Time for which the sojourn time may exceed the target before drops begin (INTERVAL); about a worst-case RTT."""
     ecn: bool = False
-    """Mark packets that can be marked instead of dropping them."""
+    """Mark ECN-capable packets instead of dropping them."""
     ce_threshold: str | None = None
-    """A packet that waited longer and can be marked is marked, whatever else is decided (Linux `ce_threshold`)."""
+    """An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`). Default: off."""
 
 class FqCodel(_rules.TargetWithinInterval):
-    """FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel.
+    """FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each managed by CoDel.
 
-    Beyond the limit, which all queues share, the one with the most bytes loses the packet at its head.
+    All queues share the limit. When it is exceeded, the queue with the most bytes drops the packet at its head.
     """
 
     kind: Literal["fq-codel"]
     limit: str | None = None
-    """Packets or multiples of the bandwidth-delay product; absent: unlimited."""
+    """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
     target: str = "5 ms"
-    """Acceptable standing wait."""
+    """Acceptable standing queue delay (TARGET)."""
     interval: str = "100 ms"
-    """How long the wait may exceed the target; of the order of a worst-case RTT."""
+    """Time for which the sojourn time may exceed the target before drops begin (INTERVAL); about a worst-case RTT."""
     ecn: bool = False
-    """Mark packets that can be marked instead of dropping them."""
+    """Mark ECN-capable packets instead of dropping them."""
     queues: int = 1024
-    """Number of queues, over which connections are spread by a hash (RFC 8290 §5.2)."""
+    """Number of queues; a hash assigns each connection to one (RFC 8290 §5.2)."""
     quantum: str = "1514 bytes"
-    """What a queue may send in one round: credit for each (§5.2)."""
+    """Bytes that a queue may send in one round (§5.2)."""
     ce_threshold: str | None = None
-    """A packet that waited longer and can be marked is marked, whatever else is decided (Linux `ce_threshold`)."""
+    """An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`). Default: off."""
     ce_threshold_for: Literal["l4s", "any-ect"] = "any-ect"
-    """Which packets `ce_threshold` marks (Linux `ce_threshold_selector` 1 and mask 3, or none)."""
+    """Packets that `ce_threshold` marks: those with ECT(1) or CE ("l4s"), or all ECN-capable ones (Linux `ce_threshold_selector` 1 with mask 3, or none)."""
 
 class Pie(Described):
-    """PIE (RFC 8033): drops arrivals at random, so that the queueing delay stays near a reference."""
+    """PIE (RFC 8033): drops arriving packets at random to hold the queueing delay near a reference."""
 
     kind: Literal["pie"]
     limit: str | None = None
-    """Packets or multiples of the bandwidth-delay product; absent: unlimited."""
+    """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
     target: str = "15 ms"
-    """Queueing delay aimed at (QDELAY_REF, §4.1)."""
+    """Reference for the queueing delay (QDELAY_REF, §4.1)."""
     update: str = "15 ms"
     """Interval at which the drop probability is adjusted (T_UPDATE, §4.2)."""
     max_burst: str = "150 ms"
-    """Time for which a burst is let through (MAX_BURST, §4.4)."""
+    """Length of a burst that passes without drops (MAX_BURST, §4.4)."""
     ecn: bool = False
-    """Mark packets that can be marked instead of dropping them, while the drop probability is at most 10 % (§5.1)."""
+    """Mark ECN-capable packets instead of dropping them while the drop probability is at most 10 % (§5.1)."""
 
 class Threshold(_rules.MarkWithinLimit):
-    """Marks every packet that arrives while at least `mark` wait (DCTCP's switch); what cannot be marked passes."""
+    """Marks every packet that arrives while at least `mark` packets wait, as a DCTCP switch does. Packets that are not ECN-capable pass."""
 
     kind: Literal["threshold"]
     mark: str
-    """Packets that wait from which on arrivals are marked: packets or multiples of the bandwidth-delay product."""
+    """Length of the queue from which on arriving packets are marked: packets or multiples of the bandwidth-delay product."""
     limit: str | None = None
-    """Packets or multiples of the bandwidth-delay product; absent: unlimited."""
+    """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
 
 class Red(_rules.MinBelowMaxAndLimit):
-    """RED (Floyd and Jacobson 1993), gentle: drops at random as the mean queue grows."""
+    """Gentle RED (Floyd and Jacobson 1993): drops at random, more often the longer the mean queue."""
 
     kind: Literal["red"]
     limit: str
-    """Packets or multiples of the bandwidth-delay product."""
+    """Maximum length of the queue: packets or multiples of the bandwidth-delay product."""
     min: str
-    """Mean queue at which drops begin (min_th)."""
+    """Mean queue length at which drops begin (min_th)."""
     max: str
-    """Mean queue at which the drop probability reaches `max_p` (max_th); above it the probability rises to 1 at twice `max`."""
+    """Mean queue length at which the drop probability reaches `max_p` (max_th). Above it the probability rises linearly, to 1 at twice `max`."""
     max_p: float | str = 0.1
-    """Drop probability at `max`."""
+    """Drop probability at a mean queue of `max`."""
     weight: float | str = 0.002
-    """Weight of one arrival in the mean (w_q)."""
+    """Weight of one arrival in the moving average of the queue length (w_q)."""
     ecn: bool = False
-    """Mark packets that can be marked instead of dropping them."""
+    """Mark ECN-capable packets instead of dropping them."""
 
 class LinuxRed(_rules.MinBelowMaxAndLimit):
-    """RED as in Linux: in bytes, all signalled above `max`; adaptive, if asked for."""
+    """RED as in Linux: counts bytes, signals every packet above `max`, and can adapt its probability. A signal is a mark or a drop."""
 
     kind: Literal["linux-red"]
     limit: str
-    """Bytes that wait at most."""
+    """Maximum length of the queue."""
     min: str | None = None
-    """Mean of the waiting bytes at which signals begin; absent: a third of `max`."""
+    """Mean queue length at which signals begin. Default: a third of `max`."""
     max: str | None = None
-    """Mean above which every packet gets one; absent: a quarter of `limit`."""
+    """Mean queue length above which every packet is signalled. Default: a quarter of `limit`."""
     probability: float | str = 0.02
-    """Probability of a signal at `max`; where it adapts, the first."""
+    """Probability of a signal at a mean queue of `max`; with `adaptive`, its initial value."""
     avpkt: str = "1000 bytes"
-    """Size of a packet, from which the weight and the length of idle times come."""
+    """Assumed packet size. The weight of the moving average and the duration of idle periods in packets are computed from it."""
     burst: int | None = None
-    """Packets that may arrive at once without a signal, from which the weight comes; absent: (2 min + max) / (3 avpkt)."""
+    """Burst of packets that passes without a signal; the weight of the moving average is computed from it. Default: (2 min + max) / (3 avpkt)."""
     bandwidth: str | None = None
-    """Rate at which the mean falls while the queue is idle; absent: it does not, as below a shaper (HTB), which never asks an empty queue."""
+    """Rate at which the mean decays while the queue is empty. Default: it does not decay, as below a shaper (HTB), which never asks an empty queue for a packet."""
     ecn: bool = False
-    """Mark packets that can be marked instead of dropping them."""
+    """Mark ECN-capable packets instead of dropping them."""
     harddrop: bool = False
-    """Above `max`, drop even those."""
+    """With `ecn`: above `max`, drop ECN-capable packets, too."""
     nodrop: bool = False
-    """With `ecn`: packets that cannot be marked pass."""
+    """With `ecn`: packets that are not ECN-capable pass."""
     adaptive: bool = False
-    """Every 504 ms the probability moves, so that the mean stays between 40 and 60 % of the way from `min` to `max`."""
+    """Adjust the probability every 504 ms to keep the mean queue between 40 and 60 % of the way from `min` to `max`."""
 
 class Choke(_rules.MinBelowMaxAndLimit):
-    """CHOKe (Pan, Prabhakar and Psounis 2000): RED, and an arrival that meets a packet of its own connection in a random place of the queue is dropped together with it."""
+    """CHOKe (Pan, Prabhakar and Psounis 2000): RED that penalises the connections that fill the queue. Each arriving packet is compared with a randomly chosen one in the queue. If both belong to the same connection, both are dropped."""
 
     kind: Literal["choke"]
     limit: str
-    """Packets or multiples of the bandwidth-delay product."""
+    """Maximum length of the queue: packets or multiples of the bandwidth-delay product."""
     min: str
-    """Mean queue at which comparisons and drops begin (min_th)."""
+    """Mean queue length at which comparisons and drops begin (min_th)."""
     max: str
-    """Mean queue at which the drop probability reaches `max_p` (max_th); above it every arrival is dropped."""
+    """Mean queue length at which the drop probability reaches `max_p` (max_th). Above it every arriving packet is dropped."""
     max_p: float | str = 0.1
-    """Drop probability at `max`."""
+    """Drop probability at a mean queue of `max`."""
     weight: float | str = 0.002
-    """Weight of one arrival in the mean (w_q)."""
+    """Weight of one arrival in the moving average of the queue length (w_q)."""
 
 class Dualpi2(Described):
-    """DualPI2 (RFC 9332, Linux's `sch_dualpi2`): a queue for L4S beside one for all others, coupled.
+    """DualPI2 (RFC 9332, Linux `sch_dualpi2`): a queue for L4S traffic, coupled to a queue for all other traffic.
 
-    Packets that can be marked are marked, others are dropped. Its rate is that of the link.
+    It marks ECN-capable packets and drops others. Its rate is that of the link.
     """
 
     kind: Literal["dualpi2"]
     limit: str | None = None
-    """Packets of both queues together, or multiples of the bandwidth-delay product; absent: unlimited."""
+    """Maximum length of both queues together: packets or multiples of the bandwidth-delay product. Default: unlimited."""
     target: str = "15 ms"
-    """Delay of the C queue aimed at."""
+    """Target delay of the C queue (RFC 9332: the Classic queue)."""
     update: str = "16 ms"
     """Interval at which the base probability is adjusted (Tupdate)."""
     alpha: float = 0.16015625
-    """Integral gain, 1/s per second of delay; used in steps of 1/256."""
+    """Integral gain, 1/s per second of delay; rounded to a multiple of 1/256."""
     beta: float = 3.19921875
-    """Proportional gain, likewise."""
+    """Proportional gain, 1/s per second of delay; rounded to a multiple of 1/256."""
     coupling: int = 2
     """Coupling factor k."""
     step: str = "1 ms"
-    """A packet that waited longer in the L queue is marked."""
+    """A packet that waited longer than this in the L queue is marked (RFC 9332: the Low-Latency queue)."""
     step_from: int = 0
-    """Only if so many packets waited there when it came."""
+    """Apply `step` only to packets that found at least this many packets in the L queue on arrival."""
     classic_share: float = 0.1
-    """Share of the link that the C queue gets at least, if both have packets; in steps of 1 %."""
+    """Minimum share of the link for the C queue while both queues have packets; in steps of 1 %."""
     classifier: Literal["l4s", "any-ect"] = "l4s"
-    """Which packets go into the L queue."""
+    """Packets that go into the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect")."""
     overload: Literal["drop", "overflow"] = "drop"
-    """What happens where `coupling` times the base probability passes 1."""
+    """What happens when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those it keeps. "overflow": the L queue marks every packet and drops none before the limit."""
 
 class Cake(Described):
-    """CAKE (Høiland-Jørgensen, Täht and Morton 2018): a shaper, fair shares for hosts and flows, and COBALT."""
+    """CAKE (Høiland-Jørgensen, Täht and Morton 2018): a shaper, fairness between hosts and flows, and the AQM COBALT."""
 
     kind: Literal["cake"]
     rtt: str = "100 ms"
-    """Round-trip time to expect."""
+    """Expected round-trip time; the intervals of COBALT follow from it."""
     limit: str | None = None
-    """Memory, counted as the kernel does: payload and 832 bytes a packet; absent: four times what `bandwidth` carries in `rtt`, at least 4 MiB; without `bandwidth`: unlimited."""
+    """Maximum memory of the queued packets as the kernel counts it: payload plus 832 bytes per packet. Default: four times what `bandwidth` carries in `rtt`, at least 4 MiB; without `bandwidth`, unlimited."""
     bandwidth: str | None = None
-    """Rate of its own shaper; absent: none (`unlimited`), the link sets the pace."""
+    """Rate of CAKE's shaper. Default: no shaper (tc's `unlimited`); the link limits the rate."""
     overhead: int | None = None
-    """Bytes charged beyond the IP packet; absent: the framing of the network. tc's words: ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48."""
+    """Bytes that the shaper adds to each IP packet. Default: the network's `framing`. tc's keywords stand for: ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48."""
     mpu: int = 0
-    """Least bytes charged for a packet (ethernet 84, docsis 64)."""
+    """Minimum bytes that the shaper counts for a packet (ethernet 84, docsis 64)."""
     framing: Literal["noatm", "atm", "ptm"] = "noatm"
-    """Code of the line: cells of 53 bytes for 48 (ATM), 65 bytes for 64 (PTM), or none."""
+    """Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or none."""
     isolation: Literal["flows", "dual-srchost", "dual-dsthost", "triple-isolate"] = "triple-isolate"
-    """Who gets equal shares. Hosts are the described ones, and for ends without one those of each group of flows."""
+    """Between whom the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host per group of flows."""
 
 class NoLoss(Described):
-    """Nothing is lost."""
+    """No packet is lost."""
 
     kind: Literal["none"]
 
 class Bernoulli(Described):
-    """Each packet is lost with the same probability, independently."""
+    """Each packet is lost with the same probability, independently of the others."""
 
     kind: Literal["bernoulli"]
     p: float | str
-    """Probability."""
+    """Probability that a packet is lost."""
     applies_to: Literal["all", "syn", "data"] = "all"
-    """Packets that it is for; others pass and are not counted."""
+    """Packets to which the model applies; others pass and are not counted."""
 
 class GilbertElliott(Described):
-    """Two states, good and bad, each with its own loss."""
+    """Gilbert-Elliott model: two states, good and bad, each with its own loss probability."""
 
     kind: Literal["gilbert-elliott"]
     p: float | str
-    """Probability, per packet, of going from good to bad."""
+    """Probability, per packet, of a change from the good to the bad state."""
     r: float | str
-    """Probability, per packet, of going from bad to good."""
+    """Probability, per packet, of a change from the bad to the good state."""
     loss_bad: float | str = 1.0
-    """Loss in the bad state."""
+    """Loss probability in the bad state."""
     loss_good: float | str = 0.0
-    """Loss in the good state."""
+    """Loss probability in the good state."""
     applies_to: Literal["all", "syn", "data"] = "all"
-    """Packets that it is for; others pass and are not counted."""
+    """Packets to which the model applies; others pass and are not counted."""
 
 class Periodic(Described):
     """Every n-th packet is lost."""
 
     kind: Literal["periodic"]
     every: int
-    """n."""
+    """n: one packet in this many is lost."""
     offset: int = 0
-    """Packets that pass before the counting begins."""
+    """Number of packets that pass before counting begins."""
     applies_to: Literal["all", "syn", "data"] = "all"
-    """Packets that it is for; others pass and are not counted."""
+    """Packets to which the model applies; others pass and are not counted."""
 
 class Listed(Described):
-    """Exactly the listed packets are lost, counted as they come to the link."""
+    """Exactly the listed packets are lost, numbered in their order of arrival at the link."""
 
     kind: Literal["listed"]
     packets: tuple[int, ...]
-    """Counted from 1: with `applies_to = "syn"`, 1 is the first SYN or SYN-ACK."""
+    """Numbers of the lost packets, counted from 1. With `applies_to = "syn"`, 1 is the first SYN or SYN-ACK."""
     applies_to: Literal["all", "syn", "data"] = "all"
-    """Packets that it is for; others pass and are not counted."""
+    """Packets to which the model applies; others pass and are not counted."""
 
 class Drop(_rules.LastNotBeforeFirst):
-    """Data segments that a scripted loss drops."""
+    """A range of data segments, one transmission of which is lost."""
 
     flow: int = 0
-    """Flow, counted from 0."""
+    """Number of the flow, from 0."""
     first: int
-    """First segment, counted from 1 in the order of first transmission."""
+    """First segment of the range, counted from 1 in the order of first transmission."""
     last: int | None = None
-    """Last segment; absent: the first one only."""
+    """Last segment of the range. Default: only the first segment."""
     transmission: int = 0
-    """Which transmission of them: 0 the original, 1 the first retransmission, ..."""
+    """Which transmission is lost: 0 the original, 1 the first retransmission, and so on."""
 
 class Scripted(Described):
-    """Exactly the listed transmissions are lost."""
+    """Exactly the listed transmissions of data segments are lost."""
 
     kind: Literal["scripted"]
     drops: tuple[Drop, ...]
-    """The list."""
+    """The transmissions that are lost."""
 
 class Policer(Described):
-    """A token-bucket policer: packets beyond a rate are dropped, none is delayed."""
+    """A token-bucket policer: it drops packets beyond a rate and delays none."""
 
     kind: Literal["policer"]
     rate: str
-    """Rate at which the bucket fills, of IP packets and framing."""
+    """Rate at which tokens arrive. IP packets and framing consume them."""
     bucket: str
-    """What it holds."""
+    """Capacity of the bucket."""
     initial: str | None = None
-    """What it holds at the start; absent: it is full."""
+    """Bytes in the bucket at the start. Default: the bucket is full."""
     per: Literal["link", "flow"] = "link"
-    """One bucket for the link, or one for each flow."""
+    """One bucket for the whole link, or one for each flow."""
 
 class Step(Described):
-    """What a link is like from an instant on; what is absent stays as it was."""
+    """A change of the link. A key that is not given leaves its quantity unchanged."""
 
     at: str
-    """Since the start of the run, or of the cycle."""
+    """Time of the change, from the start of the run or, with `repeat`, of the cycle."""
     rate: str | None = None
-    """Rate; zero: nothing is transmitted."""
+    """Transmission rate. Zero stops transmission."""
     delay: str | None = None
-    """Propagation delay. Packets keep their order when it falls."""
+    """One-way propagation delay. Packets keep their order when it decreases."""
     loss: float | str | None = None
-    """Share of arriving packets that is lost, besides what the link's own loss takes."""
+    """Probability that an arriving packet is lost, in addition to the link's own `loss`."""
 
 class Schedule(_rules.StepsInOrder):
-    """Rate, delay and loss change at listed times, once or in a cycle. Up to the first, the link is as its own keys say."""
+    """Rate, delay and loss change at listed times, once or in a cycle. Until the first change, the link's own keys apply."""
 
     kind: Literal["schedule"]
     steps: tuple[Step, ...]
-    """The changes, in order of time."""
+    """The changes, in chronological order."""
     repeat: str | None = None
-    """After this long, all begins again, with the link's own keys; absent: the last step lasts."""
+    """Period of the cycle. At the end of each period the link's own keys apply again. Default: the last step applies until the end of the run."""
 
 class Random(Described):
-    """Rate, delay and loss are drawn anew at fixed intervals; what has no distribution stays as the link has it."""
+    """Rate, delay and loss are drawn anew at fixed intervals. A quantity without a distribution keeps the link's own value."""
 
     kind: Literal["random"]
     every: str
-    """Length of an interval."""
+    """Length of the intervals."""
     rate: Constant | Uniform | Lognormal | Exponential | Choice | None = None
     """Rate."""
     delay: Constant | Uniform | Lognormal | Exponential | Choice | None = None
-    """Propagation delay. Packets keep their order when it falls."""
+    """One-way propagation delay. Packets keep their order when it decreases."""
     loss: Constant | Uniform | Lognormal | Exponential | Choice | None = None
-    """Share of arriving packets that is lost, besides what the link's own loss takes."""
+    """Probability that an arriving packet is lost, in addition to the link's own `loss`."""
 
 class Mahimahi(Described):
-    """A Mahimahi trace, replayed exactly and again and again; the link has no rate of its own."""
+    """A Mahimahi trace, replayed exactly and in a loop. The link must not have a `rate`."""
 
     kind: Literal["mahimahi"]
     file: str
-    """The trace: in each line a millisecond at which one packet may leave. Relative to the scenario's file."""
+    """File with the trace; each line gives a millisecond at which one packet may leave. The path is relative to the scenario file."""
     opportunity: str = "1500 bytes"
-    """What may leave at each of them, framing included."""
+    """Bytes that may leave at each of these times, framing included."""
 
 class Dummynet(Described):
-    """The pipe of FreeBSD's dummynet: packets leave at the ticks of a clock, as many as the rate gives in a tick."""
+    """A pipe of FreeBSD's dummynet: at each clock tick it releases the packets that the rate allows for one tick."""
 
     kind: Literal["dummynet"]
     tick: str = "1 ms"
-    """Length of a tick (`kern.hz` 1000: 1 ms)."""
+    """Period of the clock (1 ms for `kern.hz` = 1000)."""
     keeps_credit: bool = False
-    """Whether what a tick leaves over serves packets that come before the next one, as since FreeBSD 8.1; before, it is lost."""
+    """Whether credit that a tick leaves unused serves packets that arrive before the next tick (FreeBSD 8.1 and later) or is lost (earlier versions)."""
 
 class Bulk(Described):
-    """As much as the connection takes, until the flow's stop."""
+    """Always has data to send, until the flow stops."""
 
     kind: Literal["bulk"]
 
 class Transfer(Described):
-    """A number of bytes, then close."""
+    """Sends a number of bytes, then closes the connection."""
 
     kind: Literal["transfer"]
     bytes: str
-    """Bytes."""
+    """Number of bytes."""
 
 class Fetch(Described):
-    """A client at the receiving end: connect, request, response, close; again and again."""
+    """A client at the receiving end fetches responses, each over a new connection: connect, request, response, close."""
 
     kind: Literal["fetch"]
     bytes: str
-    """Response."""
+    """Size of the response."""
     request: str = "100 bytes"
-    """Request."""
+    """Size of the request."""
     count: int = 1
-    """Fetches, one after another."""
+    """Number of fetches, one after another."""
     pause: str = "0 s"
-    """From the last byte of one to the start of the next."""
+    """Time from the last byte of one response to the start of the next fetch."""
     timeout: str | None = None
-    """Give up a fetch after this long; absent: never."""
+    """Time after which the client gives up a fetch. Default: never."""
     common_random_numbers: bool = False
-    """Each fetch meets losses that depend on the seed and on its number only, so that two arms of a comparison meet the same losses fetch by fetch."""
+    """Make the losses of a fetch depend only on the seed and the number of the fetch. Two scenarios that are compared then meet the same losses, fetch by fetch."""
 
 class Throttled(Described):
-    """Blocks at a rate, as video servers write."""
+    """Writes blocks at a given rate, as video servers do."""
 
     kind: Literal["throttled"]
     rate: str
-    """Rate of the application."""
+    """Rate at which the application writes."""
     chunk: str
-    """One write."""
+    """Size of one write."""
     initial: str = "0 bytes"
-    """Written at once at the start."""
+    """Bytes written at once when the flow starts."""
     bytes: str | None = None
-    """In all; absent: until the flow's stop."""
+    """Total number of bytes. Default: the application writes until the flow stops."""
 
 class Population(Described):
-    """Clients, each alone on a path of its own whose properties are drawn once; one fetch at a time."""
+    """Clients, each alone on its own path, that fetch one response at a time. Each client draws the properties of its path and the size of its responses once."""
 
     kind: Literal["population"]
     clients: int
-    """How many."""
+    """Number of clients."""
     requests: int = 1
-    """Fetches of each, on one connection each."""
+    """Number of fetches of each client, each over a new connection."""
     rtt: Constant | Uniform | Lognormal | Exponential | Choice
-    """Round-trip propagation delay."""
+    """Round-trip propagation delay of a client's path."""
     rate: Constant | Uniform | Lognormal | Exponential | Choice
-    """Bottleneck rate."""
+    """Bottleneck rate of a client's path."""
     loss: Constant | Uniform | Lognormal | Exponential | Choice
-    """Loss probability, each direction."""
+    """Loss probability in each direction of a client's path."""
     bytes: Constant | Uniform | Lognormal | Exponential | Choice
-    """Response."""
+    """Size of a client's responses."""
     queue: str = "100 packets"
-    """Bottleneck buffer of each client."""
+    """Size of the bottleneck queue of each client."""
     throttle: float | None = None
-    """The server writes at this many times the client's rate after an initial burst; absent: as fast as it can."""
+    """After an initial burst, the server writes at this multiple of the client's rate. Default: it writes as fast as it can."""
 
 class ConstantRate(Described):
-    """UDP datagrams of one size at a constant rate, until the flow's stop."""
+    """Sends UDP datagrams of one size at a constant rate, until the flow stops."""
 
     kind: Literal["constant-rate"]
     rate: str
-    """Rate of the IP packets, headers included."""
+    """Rate of the IP packets, including their headers."""
     payload: str = "1472 bytes"
-    """UDP payload of a datagram."""
+    """UDP payload of each datagram."""
 
 class OnOff(Described):
-    """UDP datagrams at a constant rate in on-periods separated by silence, beginning with an on-period."""
+    """Sends UDP datagrams at a constant rate in on-periods that are separated by silence. It begins with an on-period."""
 
     kind: Literal["on-off"]
     rate: str
-    """Rate of the IP packets in an on-period, headers included."""
+    """Rate of the IP packets during an on-period, including their headers."""
     on: str
     """Mean length of an on-period."""
     off: str
-    """Mean length of the silence."""
+    """Mean length of a silence."""
     periods: Literal["exponential", "fixed"] = "exponential"
-    """How the lengths are distributed."""
+    """Distribution of the lengths of both: exponential, or always the mean."""
     payload: str = "1472 bytes"
-    """UDP payload of a datagram."""
+    """UDP payload of each datagram."""
 
 class Voice(Described):
-    """A telephone call over UDP. The defaults are those of G.711 in RTP: 160 bytes of speech every 20 ms."""
+    """A telephone call over UDP. The defaults are those of G.711 over RTP: 160 bytes of speech every 20 ms."""
 
     kind: Literal["voice"]
     interval: str = "20 ms"
-    """Between datagrams."""
+    """Time between datagrams."""
     payload: str = "172 bytes"
-    """UDP payload of a datagram: speech and RTP header."""
+    """UDP payload of each datagram: speech and RTP header."""
 
 class Poisson(_rules.RateOrLoad):
-    """Clients come at random, independently: exponential intervals. `rate` or `load` says how often."""
+    """Clients arrive as a Poisson process; give its intensity as `rate` or as `load`."""
 
     kind: Literal["poisson"]
     rate: float | None = None
-    """Clients per second, over all flows of the group."""
+    """Clients per second, for all flows of the group together."""
     load: float | None = None
-    """Offered load: the responses' packets, each sent once, as a share of the bottleneck's rate."""
+    """Offered load: the packets of all responses, each sent once, as a fraction of the bottleneck's rate."""
     load_counts: Literal["data", "all"] = "data"
-    """What `load` counts: data packets, or also SYN-ACK, FIN and two ACKs of each connection."""
+    """What `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection."""
 
 class Regular(Described):
-    """Clients come at equal intervals, the first at the flow's start."""
+    """Clients arrive at equal intervals, the first when the flow starts."""
 
     kind: Literal["periodic"]
     interval: str
-    """From one to the next, for each flow."""
+    """Time from one client of a flow to the next."""
 
 class At(_rules.TimesInOrder):
-    """Clients come at given times."""
+    """Clients arrive at given times."""
 
     kind: Literal["at"]
     times: tuple[str, ...]
-    """After the flow's start, in order."""
+    """Times from the start of the flow, in ascending order."""
 
 class InitialWindow(Described):
-    """One entry of a mix of initial windows."""
+    """An initial window of a mix, with its probability."""
 
     segments: int
-    """Initial window."""
+    """Initial window, segments."""
     share: float | str
-    """Probability."""
+    """Probability that a connection draws this window."""
 
 class Transactions(_rules.SharesSumToOneAndObjectsStandAlone):
-    """Clients at the receiving end come and go: connect, request, response, close, each on a connection of its own.
+    """Clients arrive at the receiving end. Each opens a connection, requests responses, and closes the connection.
 
-    The flows of the group are client-server pairs; arrivals, `count` and `max_open` are those of the whole group. What the k-th transaction of a flow draws depends on the seed alone: arms of a comparison see the same clients.
+    Each flow of the group is a pair of client and server. `arrivals`, `count` and `max_open` apply to the whole group. What the k-th transaction of a flow draws depends only on the seed, so scenarios that are compared see the same clients.
     """
 
     kind: Literal["transactions"]
     bytes: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """Response: a size, or a distribution of sizes."""
+    """Size of a response: a size, or a distribution of sizes."""
     request: str = "200 bytes"
-    """Request."""
+    """Size of a request."""
     arrivals: Poisson | Regular | At
-    """When clients come."""
+    """When clients arrive."""
     batch: int = 1
-    """Connections that a client opens at once."""
+    """Number of connections that a client opens at once."""
     requests: int = 1
-    """Requests on each connection, one after another (keep-alive)."""
+    """Number of requests on each connection, one after another (keep-alive)."""
     think: str | Constant | Uniform | Lognormal | Exponential | Choice = "0 s"
-    """From the end of a response to the next request: a duration, or a distribution of durations."""
+    """Time from the end of a response to the next request: a duration, or a distribution of durations."""
     objects: int | None = None
-    """A page: so many responses, which the client's connections share out, whoever is free taking the next; replaces `requests`."""
+    """A Web page: number of responses that the client fetches over all its connections; each connection that becomes free takes the next one. Replaces `requests`."""
     together: bool = False
-    """Incast: a client asks on all of its connections at the same time, again when the last one has its response."""
+    """Incast: a client sends its requests on all its connections at the same time, and the next ones when the last connection has its response."""
     count: int | None = None
-    """Connections in all, which are as many transactions if each has one request; absent: until the flows stop."""
+    """Total number of connections; with one request each, this is the number of transactions. Default: clients arrive until the flows stop."""
     max_open: int | None = None
-    """Most connections open at a time; a client who finds as many is turned away. Needed above a load of 1."""
+    """Maximum number of open connections. A client that finds this many is turned away. Required for a load above 1."""
     initial_window_mix: tuple[InitialWindow, ...] = ()
-    """Initial windows that connections draw, with their probabilities; empty: the stack's."""
+    """Initial windows from which connections draw theirs, with probabilities. Default: all use `stack.initial_window`."""
     mix_by: Literal["transaction", "batch"] = "transaction"
-    """Whether each connection draws its initial window, or each client for all of its connections."""
+    """Whether each connection draws an initial window ("transaction"), or each client draws one for all its connections ("batch")."""
     close: Literal["server", "client"] = "server"
-    """Who closes first: the server when it has written the last response, or the client when it has read it."""
+    """Which side closes first: the server when it has written the last response, or the client when it has read it."""
 
 class Festive(Described):
-    """FESTIVE (CoNEXT 2012): harmonic mean, one level at a time, delayed updates, requests at random times."""
+    """FESTIVE (CoNEXT 2012): harmonic mean of throughputs, one level at a time, delayed updates, randomised requests."""
 
     kind: Literal["festive"]
     window: int = 20
-    """Chunks in the harmonic mean of the throughput."""
+    """Number of chunks over which the harmonic mean of the throughput is taken."""
     safety: float = 0.85
-    """Share of the estimate that a bitrate may have (p)."""
+    """Maximum bitrate as a multiple of the estimated throughput (p)."""
     alpha: float = 12.0
-    """Weight of efficiency against stability."""
+    """Weight of efficiency relative to stability (alpha)."""
     horizon: int = 5
-    """Chunks over which switches are counted: the 20 s of the authors' slides with chunks of 4 s."""
+    """Number of chunks over which switches are counted: with chunks of 4 s, the 20 s of the authors' slides."""
     randomised: bool = True
-    """The buffer at which the next chunk is asked for is drawn around the target; else it is the target."""
+    """Draw the buffer level at which the player requests the next chunk at random around the target. If false, it is the target."""
     gradual: bool = True
-    """One level at a time, up from the k-th only after k chunks there; else straight to the highest that `safety` allows."""
+    """Switch one level at a time, and up from level k only after k chunks at that level. If false, switch directly to the highest level that `safety` allows."""
     delayed: bool = True
-    """A switch waits until the efficiency that it wins outweighs the instability that it adds."""
+    """Delay a switch until its gain in efficiency outweighs the instability that it adds."""
 
 class RateBased(Described):
-    """The highest bitrate below the throughput of the last chunk, or below its moving average."""
+    """Chooses the highest bitrate below the throughput of the last chunk, or below its moving average."""
 
     kind: Literal["rate-based"]
     weight: float = 1.0
-    """Weight of the last chunk in the moving average; 1: the last chunk alone."""
+    """Weight of the last chunk in the moving average. 1 uses only the last chunk."""
     safety: float = 1.0
-    """Share of the estimate that a bitrate may have."""
+    """Maximum bitrate as a multiple of the estimated throughput."""
 
 class Video(_rules.LadderAscendsAndBuffersHoldChunks):
-    """A player at the receiving end: fetches chunks over one connection, at bitrates of its choice, and plays them.
+    """A video player at the receiving end fetches chunks over one connection and chooses the bitrate of each.
 
-    It asks for the next chunk at once until the buffer has reached its target, then each time that it has run down to it. A chunk's size, relative to its bitrate, depends on the seed, the flow and its number only: arms of a comparison watch the same video. Over PCC the request is a datagram on the way back.
+    The player requests chunks back to back until its buffer reaches the target, then requests one whenever the buffer has drained to the target. The size of a chunk relative to its bitrate depends only on the seed, the flow and the number of the chunk, so scenarios that are compared show the same video. Over PCC the request is a datagram in the reverse direction.
     """
 
     kind: Literal["video"]
     ladder: tuple[str, ...]
-    """Bitrates, ascending."""
+    """Bitrates to choose from, in ascending order."""
     chunk: str = "4 s"
-    """Length of a chunk."""
+    """Playing time of a chunk."""
     chunks: int | None = None
-    """Chunks of the video; absent: until the flow's stop."""
+    """Number of chunks of the video. Default: the player fetches chunks until the flow stops."""
     buffer: str = "30 s"
-    """Buffer that the player aims at."""
+    """Playing time that the player tries to keep in its buffer (the target)."""
     buffer_max: str | None = None
-    """Buffer that it never exceeds, at least one chunk above `buffer`; absent: two chunks above."""
+    """Maximum playing time in the buffer, at least one chunk more than `buffer`. Default: two chunks more than `buffer`."""
     startup: str | None = None
-    """Buffer with which playback begins, and goes on after a stall; absent: one chunk, or `buffer` if that is less."""
+    """Playing time in the buffer at which playback starts, and resumes after a stall. Default: one chunk, or `buffer` if that is less."""
     request: str = "200 bytes"
-    """Request; over PCC at most a datagram's payload, 1456 bytes."""
+    """Size of a request. Over PCC at most 1456 bytes, the payload of a datagram."""
     size_variation: float = 0.0
-    """A chunk's size is uniform within this share of its bitrate's."""
+    """Maximum deviation of a chunk's size from bitrate times length, as a share of it. Sizes are drawn uniformly."""
     adaptation: Festive | RateBased = ...
-    """How the player chooses."""
+    """How the player chooses a bitrate."""
 
 class Bursts(Described):
-    """One connection that writes bursts, each after a silence that begins when the one before is acknowledged."""
+    """One connection sends bursts that are separated by silences. A silence begins when the previous burst is acknowledged."""
 
     kind: Literal["bursts"]
     bytes: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """A burst: a size, or a distribution of sizes."""
+    """Size of a burst: a size, or a distribution of sizes."""
     pause: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """Silence between two bursts: a duration, or a distribution of durations."""
+    """Length of a silence: a duration, or a distribution of durations."""
     count: int | None = None
-    """Bursts; absent: until the flow's stop."""
+    """Number of bursts. Default: the flow sends bursts until it stops."""
 
 class Media(Described):
-    """Video frames in real time over one connection."""
+    """Sends video frames in real time over one connection."""
 
     kind: Literal["media"]
     fps: int = 30
     """Frames per second."""
     group: int = 30
-    """Frames of a group, of which the first stands for itself."""
+    """Number of frames in a group of pictures. The first frame of a group does not depend on others."""
     first: str
     """Size of the first frame of a group."""
     other: str
-    """Size of each of the others."""
+    """Size of each other frame."""
     drop_late: str | None = None
-    """When the oldest frame that is not acknowledged is older than this, frames are left out up to the next group; absent: never."""
+    """When the oldest unacknowledged frame is older than this, the sender skips frames until the next group. Default: it skips none."""
 
 class Reorder(Described):
-    """A share of the packets is held back, so that later ones overtake them."""
+    """The link holds back some packets, and later packets overtake them."""
 
     probability: float | str
-    """Share of packets held back."""
+    """Probability that a packet is held back."""
     extra_delay: str
-    """How much later they arrive."""
+    """How much later such a packet arrives."""
 
 class WifiJitter(Described):
-    """Wi-Fi jitter of draft-huitema-ccwg-c4-test; order is kept, so that a late packet blocks those behind it."""
+    """Wi-Fi jitter as modelled by draft-huitema-ccwg-c4-test. Packets keep their order, so a late packet delays those behind it."""
 
     mean: str
-    """Mean of a packet's own delay; what is delivered is later where packets are close together."""
+    """Mean jitter (J of the draft) that one packet draws. Packets that follow each other closely are delayed more, because a late packet holds them up."""
 
 class EcnFault(Described):
-    """A box that changes the ECN field of packets."""
+    """A middlebox that changes the ECN field of packets."""
 
     what: Literal["bleach", "strip-ce", "mark-all"]
-    """What it does: "bleach" makes every packet Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" every ECT into CE."""
+    """What it does: "bleach" sets every packet to Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" turns every ECT into CE."""
     at: Literal["before", "after"] = "after"
-    """Ahead of the queue, or behind it."""
+    """Position of the middlebox: before the queue or after it."""
     probability: float | str = 1.0
-    """Share of packets that it changes."""
+    """Probability that it changes a packet."""
 
 class Outage(Described):
-    """A link that is out of order for a while, once or again and again."""
+    """The link starts no transmission for a while, once or repeatedly."""
 
     at: str
-    """Start of the first one."""
+    """Start of the first outage."""
     every: str | None = None
-    """From the start of one to that of the next; absent: there is one."""
+    """Time from the start of one outage to the start of the next. Default: there is one outage only."""
     lasts: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """How long each lasts: a duration, or a distribution of durations; always shorter than `every`."""
+    """Length of each outage: a duration, or a distribution of durations. It must be shorter than `every`."""
     arrivals: Literal["wait", "lost"] = "wait"
-    """What comes in meanwhile waits in the queue, or is lost."""
+    """Whether packets that arrive during an outage wait in the queue or are lost."""
 
 class Merging(Described):
-    """The card of a router that merges segments which follow one another (generic receive offload): the link behind it loses and queues packets of several segments whole."""
+    """The NIC of a router that merges consecutive segments (generic receive offload, GRO). The link behind it drops and queues a packet of several segments as a whole."""
 
     receive_interval: str = "0 s"
-    """Least time between two interrupts of the card; 0: packets of one instant are merged."""
+    """Minimum time between two interrupts of the NIC. With "0 s" it merges only packets that arrive at the same instant."""
     gro_flush_timeout: str = "0 s"
-    """Time after which the kernel looks into the card again by itself, and for which it may hold packets (Linux `gro_flush_timeout`)."""
+    """Time after which the kernel polls the NIC again without an interrupt; until then GRO may hold packets (Linux `gro_flush_timeout`)."""
     napi_defer_hard_irqs: int = 0
-    """With `gro_flush_timeout`: looks in a row that find nothing before the card may interrupt again."""
+    """With `gro_flush_timeout`: number of consecutive empty polls after which the NIC may interrupt again (Linux `napi_defer_hard_irqs`)."""
 
 class Link(_rules.RateOrCapacity):
     """One direction of a link."""
 
     rate: str | None = None
-    """Rate; absent: infinite."""
+    """Transmission rate. Default: infinite."""
     delay: str = "0 s"
-    """Propagation delay, one way."""
+    """One-way propagation delay."""
     queue: (
         DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
     ) = None
-    """Queue; absent: unlimited, first in, first out."""
+    """Queue. Default: first in, first out, without a limit."""
     loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None = None
-    """Loss ahead of the queue; absent: none."""
+    """Loss of packets before they reach the queue. Default: none."""
     jitter: str = "0 s"
-    """Random extra delay, uniform from zero to this; order is kept."""
+    """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
     reorder: Reorder | None = None
-    """Reordering; absent: none."""
+    """Reordering of packets. Default: none."""
     capacity: Schedule | Random | Mahimahi | Dummynet | None = None
-    """How rate, delay and loss vary in time; absent: they do not."""
+    """How rate, delay and loss vary over time. Default: they are constant."""
     wifi: WifiJitter | None = None
-    """Jitter as of a radio link, on top of `jitter`; absent: none."""
+    """Jitter of a Wi-Fi link, in addition to `jitter`. Default: none."""
     aggregate: str = "0 s"
-    """Packets are held until the first of them has waited this long, and leave together."""
+    """The link holds packets until the first of them has waited this long, then delivers them together. "0 s" holds none."""
     ecn_fault: EcnFault | None = None
-    """A box that changes the ECN field; absent: none."""
+    """A middlebox that changes the ECN field. Default: none."""
     outage: Outage | None = None
-    """For a while it transmits nothing; absent: it always does."""
+    """Periods during which the link starts no transmission. Default: none."""
     thin_acks: int = 1
-    """Of so many ACKs of a connection that wait, only the newest stays."""
+    """ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only the newest stays. 1 turns it off."""
     merging: Merging | None = None
-    """The card of the router in front merges segments, which the link then loses and queues whole; absent: it does not."""
+    """The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged packet as a whole. Default: no merging."""
 
 class Times(Described):
-    """On-times and off-times drawn in turn; the first on-time is cut at a random point."""
+    """Periods with and without the processor alternate, each drawn from a distribution. The first on-period is shortened at random."""
 
     kind: Literal["times"]
     on: Constant | Uniform | Lognormal | Exponential | Choice
-    """How long the processor is there."""
+    """Length of a period with the processor."""
     off: Constant | Uniform | Lognormal | Exponential | Choice
-    """How long it is not."""
+    """Length of a period without the processor."""
 
 class Xen(Described):
-    """A virtual machine under Xen's credit scheduler: on for one, two or three ticks of 10 ms, off while each of its competitors has a slice of 30 ms."""
+    """A virtual machine under Xen's credit scheduler. It runs for one, two or three ticks of 10 ms, then stalls while each of its competitors runs for a slice of 30 ms."""
 
     kind: Literal["xen"]
     competitors: int = 1
-    """Other virtual machines that are always busy."""
+    """Number of other virtual machines that compete for the processor and are always busy."""
 
 class Fifo(Described):
-    """Linux pfifo: first in, first out; what finds it full is refused, which TCP takes as it takes a mark of congestion."""
+    """Linux pfifo: first in, first out. When the queue is full it refuses packets. TCP reacts to a refusal as to a congestion mark."""
 
     kind: Literal["fifo"]
     limit: int = 1000
-    """Packets as TCP hands them down."""
+    """Maximum number of packets. A packet of several segments counts once."""
 
 class Fq(Described):
-    """Linux fq: a queue for each connection, served in turn; it holds packets until they are due, so TCP paces (every controller, at its pacing rate) and leaves the waiting to it."""
+    """Linux fq: a queue for each connection, served in turn, that holds packets until they are due. TCP therefore paces with every controller, at its pacing rate, and leaves it to fq to delay the packets."""
 
     kind: Literal["fq"]
     limit: int = 10000
-    """Packets in all."""
+    """Maximum number of packets in all queues."""
     flow_limit: int = 100
-    """Packets of a connection."""
+    """Maximum number of packets of a connection."""
     quantum: str = "3028 bytes"
-    """What a connection may send in a turn."""
+    """Bytes that a connection may send in one round."""
     initial_quantum: str = "15140 bytes"
-    """What a new connection may send in its first turn."""
+    """Bytes that a new connection may send in its first round."""
     refill_delay: str = "40 ms"
-    """A connection that was idle for so long has a full quantum again."""
+    """A connection that was idle for this long gets a full quantum again."""
     max_rate: str | None = None
-    """No connection sends faster, whatever its pacing rate; absent: no such bound."""
+    """Maximum rate of a connection, whatever its pacing rate. Default: no maximum."""
     low_rate_threshold: str = "550 kbit/s"
-    """Of datagrams under `max_rate`: at or below this rate each is paced by itself, above it a quantum at a time."""
+    """For datagrams limited by `max_rate`: at or below this rate each packet is paced by itself, above it a quantum at a time."""
     horizon: str = "10 s"
-    """A packet that is due later than this from now is dropped or sent at that time."""
+    """How far ahead a packet may be due. A packet due later than that is dropped, or its time is moved to the horizon."""
     horizon_drop: bool = True
-    """It is dropped."""
+    """Drop packets beyond the horizon; if false, they are sent at the horizon."""
     ce_threshold: str | None = None
-    """A packet that leaves so much later than it was due is marked, if it can be; absent: none is."""
+    """An ECN-capable packet that leaves this much later than it was due is marked. Default: none is marked."""
     timer_slack: str = "10 us"
-    """How much later than due packets may be looked at, so that one timer serves several."""
+    """How late the timer may fire, so that it can release several packets at once."""
 
 class Host(_rules.HostKeysFit):
-    """A host that flow groups name; a host that is not described is perfect.
+    """A host that groups of flows name. A host that is not described is perfect.
 
-    Flows, senders and receivers alike, that name one host freeze together and share its cores and its card.
+    All senders and receivers that name the same host stall together and share its cores and its NIC.
     """
 
     name: str
-    """Name that flow groups use."""
+    """Name by which groups of flows refer to the host."""
     shared: bool = True
-    """One machine for all that name it; otherwise one for each flow."""
+    """One machine for all flows that name it; if false, one machine per flow."""
     preset: Literal["clean", "xen-shared", "light", "micro", "single-core", "modern"] | None = None
-    """Several of these settings at once; keys given beside it take precedence."""
+    """Sets several of these keys at once. Keys that you also give take precedence."""
     gate: Times | Xen | None = None
-    """When the processor is taken away: meanwhile nothing is received or sent, and no timer fires; absent: never."""
+    """When the host loses its processor. In the meantime it receives and sends nothing, and no timer fires. Default: never."""
     receives_on: bool = False
-    """The gate stops sending and timers only, as when the thread that sends is held up and the one that receives is not."""
+    """The gate stops only sending and timers, as when the sending thread is delayed but the receiving thread is not."""
     emulates_links: bool = False
-    """The network is emulated in this machine: its links freeze with it, and what is overdue leaves them at once."""
+    """This machine also emulates the network. While the gate is closed the links stand still; when it opens, packets that are overdue leave at once."""
     cores: int | None = None
-    """Cores; processes beyond that number take turns; absent: as many as needed."""
+    """Number of cores. If there are more processes, they take turns. Default: as many cores as needed."""
     slice: str = "3 ms"
-    """Longest time that a process runs while others wait for its core."""
+    """Maximum time for which a process runs while others wait for its core."""
     busy_wait: bool | None = None
-    """A sender of datagrams never gives its core away while it is open; absent: false, or as the preset says."""
+    """A sender of datagrams never yields its core voluntarily while it is open (busy waiting). Default: the preset's value, or false."""
     send_cost: str = "0 s"
-    """Work of a process for each packet it sends."""
+    """CPU time that a process needs for each packet it sends."""
     receive_cost: str = "0 s"
-    """Work of a process for each packet it receives."""
+    """CPU time that a process needs for each packet it receives."""
     receive_interval: str | None = None
-    """Least time between two interrupts of the card; packets wait for the next one; absent: each interrupts."""
+    """Minimum time between two interrupts of the NIC; packets wait for the next one. Default: every packet causes an interrupt."""
     interrupt_rate: int | None = None
-    """The same as interrupts per second (ITR)."""
+    """Maximum number of interrupts per second (ITR), as another way to give `receive_interval`."""
     gro: bool | None = None
-    """Segments that follow one another in one interrupt reach TCP as one packet, which it acknowledges once (generic receive offload); absent: false, or as the preset says."""
+    """Generic receive offload: consecutive segments of one interrupt reach TCP as one packet, and TCP acknowledges them once. Default: the preset's value, or false."""
     gro_flush_timeout: str = "0 s"
-    """With `gro`: time after which the kernel looks into the card again by itself, and for which it may hold packets (Linux `gro_flush_timeout`)."""
+    """With `gro`: time after which the kernel polls the NIC again without an interrupt; until then GRO may hold packets (Linux `gro_flush_timeout`)."""
     napi_defer_hard_irqs: int = 0
-    """With `gro_flush_timeout`: looks in a row that find nothing before the card may interrupt again."""
+    """With `gro_flush_timeout`: number of consecutive empty polls after which the NIC may interrupt again (Linux `napi_defer_hard_irqs`)."""
     cuts_packets: bool | None = None
-    """The card cuts the packets of stack key `tso` up, so that single segments cross the network, as on a real wire; absent: false, or as the preset says."""
+    """TCP segmentation offload: the NIC splits the packets of `stack.tso` into single segments, as on a real wire. Default: the preset's value, or false."""
     line_rate: str | None = None
-    """Rate of its own device, in front of the network; absent: infinite, or no device if `queue` is absent, too."""
+    """Rate of the host's own network device, in front of the network. Default: infinite; without `queue`, the host has no device."""
     queue: Fifo | Fq | None = None
-    """What waits there, and TCP knows of it (TCP small queues); absent: first in, first out, up to 1000 packets."""
+    """Queueing discipline of this device. TCP limits how much it leaves there (TCP small queues). Default with a device: first in, first out, up to 1000 packets."""
     transmit_interval: str | None = None
-    """Least time between two hand-overs to the line; packets leave back to back; absent: each at once."""
+    """Minimum time between two batches of departing packets; the packets of a batch leave back to back. Default: each packet leaves at once."""
     batch: int = 1
-    """Packets that leave together (segmentation offload; reports in batches)."""
+    """Number of packets that the host collects before they leave together."""
     batch_flush: str = "1 ms"
-    """How long the oldest waits for that number."""
+    """Maximum time for which the oldest packet waits for the batch to fill."""
     tick: str | None = None
-    """Period of the clock that wakes paced senders; absent: exact."""
+    """Period of the clock that wakes paced senders. Default: they wake exactly on time."""
     catch_up: Literal["none", "burst", "full"] = "none"
-    """What of a paced sender's lateness beyond a tick is made up by packets back to back."""
+    """How much of the time that a paced sender is late, beyond a tick, it makes up for by packets sent back to back: none, at most `burst` packets, or all."""
     burst: int = 10
-    """With catch_up = "burst": at most this many packets."""
+    """With `catch_up = "burst"`: maximum number of such packets."""
 
 class ClassicSlowStart(Described):
-    """Slow start of RFC 5681: one segment for each one acknowledged, until ssthresh or a loss."""
+    """Slow start of RFC 5681: cwnd grows by one segment per acknowledged segment, until ssthresh or a loss."""
 
     kind: Literal["classic"]
 
 class HyStart(Described):
-    """HyStart as in Linux: slow start ends when a train of ACKs grows long, or the RTT rises."""
+    """HyStart as in Linux: slow start ends when an ACK train becomes long or the RTT rises."""
 
     kind: Literal["hystart"]
     ack_train: bool = True
-    """The length of ACK trains counts (bit 0 of Linux `hystart_detect`)."""
+    """Detect by the length of ACK trains (bit 0 of Linux `hystart_detect`)."""
     delay: bool = True
-    """The rise in RTT counts (bit 1 of it)."""
+    """Detect by the increase of the RTT (bit 1 of Linux `hystart_detect`)."""
     low_window: int = 16
-    """cwnd below which nothing is detected, segments (Linux `hystart_low_window`)."""
+    """Minimum cwnd for detection, segments (Linux `hystart_low_window`)."""
     ack_delta: str = "2 ms"
-    """ACKs at most this far apart form a train, in whole microseconds (Linux `hystart_ack_delta_us`)."""
+    """Maximum spacing of the ACKs of a train, in whole microseconds (Linux `hystart_ack_delta_us`)."""
 
 class HyStartPlusPlus(Described):
-    """HyStart++ (RFC 9406): a rise in RTT slows slow start down, and ends it if it lasts."""
+    """HyStart++ (RFC 9406): an increase of the RTT slows down slow start and, if it persists, ends it."""
 
     kind: Literal["hystart++"]
     css_growth_divisor: int = 4
-    """What growth is divided by after the rise (CSS_GROWTH_DIVISOR)."""
+    """Divisor of the growth after the increase of the RTT (CSS_GROWTH_DIVISOR)."""
     css_rounds: int = 5
-    """Rounds after the rise until slow start ends (CSS_ROUNDS)."""
+    """Number of rounds from the increase of the RTT to the end of slow start (CSS_ROUNDS)."""
     burst: int = 8
-    """Most segments by which one ACK lets an unpaced sender grow (L)."""
+    """Maximum growth per ACK of a sender without pacing, segments (L)."""
 
 class SearchSlowStart(Described):
-    """SEARCH (draft-chung-ccwg-search-09): slow start ends when less is delivered than was sent a round trip before."""
+    """SEARCH (draft-chung-ccwg-search-09): slow start ends when much less is delivered than was sent one RTT earlier."""
 
     kind: Literal["search"]
     drain: bool = True
-    """After slow start cwnd falls to what was delivered in the last first RTT, that is without what stands in queues; else ssthresh is cwnd, and nothing falls."""
+    """At the end of slow start, reduce cwnd to what was delivered during the last initial RTT, which drains the queue. If false, set ssthresh to cwnd and keep cwnd."""
 
 class LimitedSlowStart(Described):
-    """Limited slow start (RFC 3742): from some window on it grows by a given number of segments per round trip at most."""
+    """Limited slow start (RFC 3742): above a threshold, slow start grows more slowly."""
 
     kind: Literal["limited"]
     max_ssthresh: int = 100
-    """Window up to which slow start doubles it, segments; above, a round trip adds half of this (RFC 3742)."""
+    """cwnd up to which slow start doubles it every round trip, segments. Above it, cwnd grows by at most half of this per round trip (RFC 3742)."""
 
 class CarefulResume(Described):
-    """Careful Resume (RFC 9959): jumps to half of the window that an earlier connection had, and retreats if that was too much."""
+    """Careful Resume (RFC 9959): jumps to half the cwnd of an earlier connection, and retreats if this causes loss."""
 
     kind: Literal["careful-resume"]
     saved_cwnd: int
-    """What an earlier connection had delivered in one RTT, segments."""
+    """Segments that an earlier connection delivered in one RTT."""
     saved_rtt: str
-    """Its least RTT."""
+    """Minimum RTT of the earlier connection."""
     max_jump: int = 1000000000
-    """Most segments to jump to, whatever was saved."""
+    """Maximum cwnd after the jump, segments."""
 
 class MetricsCache(Described):
-    """What the hosts remember of earlier connections to a destination (Linux tcp_metrics), and start the next with.
+    """What hosts remember of earlier connections to a destination and use for the next one (Linux tcp_metrics).
 
-    Without ssthresh the first connection is a cold start; those after it are warm.
+    Without `ssthresh` the first connection starts cold and later ones start warm.
     """
 
     destination: str = "peer"
-    """Name; groups that give the same one share what is remembered."""
+    """Name of the destination. Groups with the same name share the memory."""
     ssthresh: int | None = None
-    """Slow-start threshold remembered at the start, segments; absent: none."""
+    """Slow-start threshold remembered when the run starts, segments. Default: none."""
     cwnd: int | None = None
-    """Window remembered at the start, segments; no connection starts with it."""
+    """Congestion window remembered when the run starts, segments. Hosts record it, but no connection starts with it. Default: none."""
 
 class Stack(_rules.OneBufferAndWhatDetectionNeeds):
-    """Settings of a host that override its profile; every one absent: as in the profile."""
+    """Settings of TCP that override the host profile. The default of every key is the profile's value."""
 
     smss: str | None = None
-    """Payload of a full segment, options taken off: 64 to 65000 bytes."""
+    """Payload of a full segment in bytes, without TCP options: 64 to 65000."""
     initial_window: int | None = None
-    """Segments."""
+    """Initial congestion window, segments."""
     initial_ssthresh: int | None = None
-    """Slow-start threshold before the first loss, segments: slow start ends there; absent: arbitrarily high (RFC 5681 §3.1). What `metrics_cache` remembers comes first."""
+    """Initial slow-start threshold, segments. Default: arbitrarily high (RFC 5681 §3.1). A value that `metrics_cache` remembers takes precedence."""
     first_burst_cap: int | None = None
-    """Segments that leave before the first ACK of data at most, whatever the initial window; absent: no such bound."""
+    """Maximum number of segments sent before the first ACK of data, whatever the initial window. Default: no maximum."""
     fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None = None
-    """Whether a FIN leaves though the congestion window is full: never, if it carries no data, or even with the last data (an initial window of 10 is then really one of 11)."""
+    """Whether a FIN may leave when the congestion window is full: never ("off"), if it carries no data ("alone"), or even with the last data ("with-data": an initial window of 10 then sends up to 11 segments)."""
     sack: bool | None = None
-    """Selective acknowledgements."""
+    """Selective acknowledgments (SACK, RFC 2018)."""
     timestamps: bool | None = None
-    """TCP timestamps."""
+    """TCP timestamps (RFC 7323)."""
     detection: Literal["dupthresh", "fack", "rack"] | None = None
-    """How losses are detected; "fack" and "rack" need SACK."""
+    """How the sender detects losses. "fack" and "rack" need SACK."""
     initial_rto: str | None = None
-    """Retransmission timeout before the first RTT sample."""
+    """Retransmission timeout (RTO) before the first RTT sample."""
     min_rto: str | None = None
-    """Least retransmission timeout."""
+    """Minimum retransmission timeout (RTO)."""
     delayed_ack: bool | None = None
     """Delayed ACKs."""
     quick_acks: bool | None = None
-    """Of delayed ACKs: the first segments of a connection are acknowledged at once, as Linux does."""
+    """With delayed ACKs: acknowledge the first segments of a connection immediately, as Linux does."""
     response_carries_ack: bool | None = None
-    """The end that is connected to delays its ACKs whatever `delayed_ack` says, so that its response carries the ACK of the request."""
+    """The server delays its ACKs whatever `delayed_ack` says, so its response carries the ACK of the request."""
     count_acks: bool | None = None
-    """In slow start the window grows by one segment per ACK, not by the segments acknowledged (as Linux did until 2015)."""
+    """In slow start cwnd grows by one segment per ACK, not by the number of acknowledged segments (as in Linux until 2015)."""
     ack_splits: int | None = None
-    """The receiver cheats: it acknowledges each segment in so many pieces."""
+    """The receiver cheats: it acknowledges each segment in this many parts."""
     hide_marks: bool | None = None
-    """The receiver cheats: it never echoes marks."""
+    """The receiver cheats: it never reports ECN marks."""
     optimistic_acks: float | str | None = None
-    """The receiver cheats: it acknowledges what is missing as if it had come, and this share of what comes in a round trip ahead of it. Goodput is of what comes."""
+    """The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives."""
     reordering: int | None = None
-    """Reordering degree that a connection begins with, segments (a Linux route's `reordering`)."""
+    """Initial degree of reordering that a connection assumes, segments (`reordering` of a Linux route)."""
     tlp: bool | None = None
-    """Tail loss probes."""
+    """Tail loss probes (TLP, RFC 8985)."""
     frto: bool | None = None
-    """F-RTO."""
+    """F-RTO: detection of spurious timeouts (RFC 5682)."""
     undo: bool | None = None
-    """Undo of needless window reductions."""
+    """Undo window reductions that prove unnecessary."""
     limited_transmit: bool | None = None
     """Limited transmit (RFC 3042)."""
     early_retransmit: Literal["off", "rfc5827", "delayed"] | None = None
-    """Early retransmit: RFC 5827's or Linux's delayed form."""
+    """Early retransmit: off, as in RFC 5827, or delayed as in Linux."""
     idle_restart: bool | None = None
-    """Small window after an idle time."""
+    """Reduce cwnd after an idle period (RFC 5681 §4.1)."""
     sack_compression: bool | None = None
-    """The receiver joins SACKs that follow each other closely."""
+    """SACK compression: the receiver sends one ACK for several SACKs in close succession."""
     receive_buffer: str | None = None
-    """Greatest receive window."""
+    """Maximum receive window."""
     socket_buffer: str | None = None
-    """Receive buffer set by the application (SO_RCVBUF), which then does not grow by itself; how much of it the window may fill is the profile's."""
+    """Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile decides which share of it the receive window may use."""
     packet_memory: Literal["copied", "handed-on"] | None = None
-    """What a packet takes of the memory for received data: as behind a device that copies it (2304 bytes for 1448 of payload), or as between namespaces of one machine (veth), where the sender's memory is handed on (832 bytes and the payload)."""
+    """Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer ("handed-on": 832 bytes plus the payload)."""
     mtu_probing: Literal["off", "after-timeouts", "always"] | None = None
-    """The sender looks for the path's MTU by itself (RFC 4821; Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the start, when segments hold 1024 bytes and grow with each probe that is acknowledged."""
+    """Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the start. From the start, segments hold 1024 bytes and grow with each acknowledged probe."""
     initial_receive_window: int | None = None
-    """First window that a receiver advertises, full segments; absent: the profile's 65160 bytes."""
+    """First receive window that the receiver advertises, full segments. Default: the profile's (65160 bytes in `linux-6`)."""
     beta: float | None = None
-    """Multiplicative decrease, where the controller has a choice (cubic: 0.7)."""
+    """Multiplicative decrease factor, for controllers that let it be chosen (cubic: 0.7)."""
     ecn_beta: float | None = None
-    """The same after a mark instead of a loss (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic); absent: as after a loss."""
+    """Multiplicative decrease factor after an ECN mark (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic). Default: the same as after a loss."""
     slow_start: (
         ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None
     ) = None
-    """How a connection grows until it knows the path, beside any controller that begins with slow start; absent: as the controller does ("hystart" for cubic, "classic" for the others)."""
+    """Slow-start algorithm, for any controller that begins with slow start. Default: the controller's own ("hystart" for cubic, "classic" for the others)."""
     ecn: Literal["off", "accept", "ask", "accecn", "accecn-accept", "accecn-ask"] | None = None
-    """Explicit congestion notification (RFC 3168): never, if the peer asks, or ask for it; "accecn" asks for accurate ECN (RFC 9768), "accecn-accept" and "accecn-ask" agree to it and ask for none or for that of RFC 3168; absent: as the profile and the controller want it."""
+    """Explicit congestion notification (RFC 3168): "off", "accept" if the peer asks, or "ask" for it. "accecn" asks for accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" agree to accurate ECN, but ask for nothing or for ECN of RFC 3168. Default: what the profile and the controller need."""
     ect1: bool | None = None
-    """ECN-capable packets carry ECT(1), the mark of L4S (RFC 9331), and not ECT(0); absent: as the controller wants it."""
+    """Send ECN-capable packets with ECT(1), the L4S identifier (RFC 9331), instead of ECT(0). Default: what the controller needs."""
     accecn_option: int | None = None
-    """The option of accurate ECN: 0 never, 1 where it tells something new, 2 always if the path lets it through, 3 always (Linux `tcp_ecn_option`)."""
+    """When to send the AccECN option: 0 never, 1 when it reports something new, 2 always if the path passes it, 3 always (Linux `tcp_ecn_option`)."""
     hz: int | None = None
-    """Ticks of the kernel's clock per second."""
+    """Ticks per second of the kernel's timer clock (HZ)."""
     pacing: bool | None = None
-    """Departures wait for the pacing rate, from the eleventh segment on: 200 % of cwnd per SRTT in slow start, 120 % later."""
+    """Pace segments, from the eleventh on: at 200 % of cwnd per SRTT in slow start, 120 % later."""
     pace_initial_window: bool | None = None
-    """The initial window is spread over the RTT of the handshake."""
+    """Spread the initial window over the RTT measured by the handshake."""
     max_pacing_rate: str | None = None
-    """Bound of the pacing rate (SO_MAX_PACING_RATE); it turns pacing on."""
+    """Maximum pacing rate (SO_MAX_PACING_RATE). Setting it turns pacing on."""
     small_queues: bool | None = None
-    """TCP small queues: where the host has a device of its own, TCP leaves about a millisecond's worth in its queue."""
+    """TCP small queues: TCP keeps only about a millisecond's worth of data in the queue of the host's own device, if it has one."""
     limit_output_bytes: str | None = None
-    """Most that TCP leaves there, whatever the rate, as Linux counts memory; absent: 4 MiB (Linux `tcp_limit_output_bytes`)."""
+    """With `small_queues`: maximum that TCP keeps in that queue at any rate, in memory as Linux counts it. Default: 4 MiB (Linux `tcp_limit_output_bytes`)."""
     tso: bool | None = None
-    """Data leaves in packets of several segments, sized and deferred as Linux does for segmentation offload, and arrives in them, as between virtual machines."""
+    """Send packets of several segments, sized and deferred as Linux does for TCP segmentation offload. Unless a host's NIC splits them, they also arrive whole, as between virtual machines."""
     send_buffer: str | None = None
-    """What written data may take in memory before the application waits, as Linux counts it: payload, and 832 bytes a packet (456 in `linux-3.0` and `linux-2.6`). Without `tso` each segment is a packet."""
+    """Maximum memory of written data; when it is full, the application waits. Counted as in Linux: payload plus 832 bytes per packet (456 in `linux-3.0` and `linux-2.6`). Without `tso` each segment is a packet."""
     metrics_cache: MetricsCache | None = None
-    """The hosts remember ssthresh from one connection to the next; absent: they do not."""
+    """Hosts remember ssthresh from one connection to the next. Default: they do not."""
 
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer

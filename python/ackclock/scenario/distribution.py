@@ -35,47 +35,47 @@ Amount = Annotated[str | float, _AnyQuantity(())]
 
 
 class Constant(Table):
-    """Always the same."""
+    """Always the same value."""
 
     kind: Literal["constant"]
     value: Amount
-    """The value, with its unit; a bare number only for a loss."""
+    """The value with its unit; a probability may be a bare number."""
 
 
 class Uniform(Table):
-    """Uniform between two values."""
+    """Uniform distribution between two values."""
 
     kind: Literal["uniform"]
     low: Amount
-    """Least value, with its unit; a bare number only for a loss."""
+    """Minimum, with its unit; a probability may be a bare number."""
     high: Amount
-    """Greatest value, with its unit; a bare number only for a loss."""
+    """Maximum, with its unit; a probability may be a bare number."""
 
 
 class Lognormal(Table):
-    """The logarithm is normally distributed."""
+    """Lognormal distribution."""
 
     kind: Literal["lognormal"]
     median: Amount
-    """Median, with its unit; a bare number only for a loss."""
+    """Median, with its unit; a probability may be a bare number."""
     sigma: Positive
     """Standard deviation of the natural logarithm."""
 
 
 class Exponential(Table):
-    """Exponential."""
+    """Exponential distribution."""
 
     kind: Literal["exponential"]
     mean: Amount
-    """Mean, with its unit; a bare number only for a loss."""
+    """Mean, with its unit; a probability may be a bare number."""
 
 
 class Choice(Table):
-    """Each value equally likely."""
+    """One of several values, all equally likely."""
 
     kind: Literal["choice"]
     values: Annotated[tuple[Amount, ...], Field(min_length=1)]
-    """The values, with their units; bare numbers only for a loss."""
+    """The values with their units; probabilities may be bare numbers."""
 
 
 Distribution = Annotated[

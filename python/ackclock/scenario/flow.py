@@ -36,7 +36,7 @@ _ACCESS = 'network.access_list with topology "wishbone": the senders\' links, wh
 
 
 class Flows(Table):
-    """A group of flows that are alike."""
+    """A group of identical flows."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("access", "rtt", "delay", "rate", "loss"), _ACCESS),
@@ -47,38 +47,43 @@ class Flows(Table):
     }
 
     count: Count = 1
-    """How many."""
+    """Number of flows."""
     name: Annotated[str, Field(min_length=1, max_length=60)] | None = None
-    """What tables and figures call the group; absent: its controller, or its workload where it has none."""
+    """Name of the group in tables and figures. Default: the name of its controller; for a group without a controller,
+    of its workload."""
     transport: Literal["tcp", "udp", "pcc"] | None = None
-    """Transport protocol; absent: as controller and workload need."""
+    """Transport protocol. Default: the one that the controller and the workload need."""
     profile: Annotated[str, Registered("profiles")] = "linux-6"
-    """Host profile."""
+    """The operating system whose TCP the hosts follow, or the RFCs."""
     congestion_control: Annotated[str, Registered("controllers", own=(OWN, KERNEL), files=True)] = "cubic"
-    """Congestion controller; "FILE.py:CLASS" is your own, "custom:NAME" one that is given to the run, "kernel:NAME" one of
-    the kernel for the linux backend."""
+    """Congestion controller. "FILE.py:CLASS" is your own class, "custom:NAME" a class that you pass to the run under
+    this name, "kernel:NAME" a controller that only the kernel of the linux backend has."""
     congestion_control_options: Annotated[dict[str, bool | float | str], Options()] = Field(default_factory=dict)
-    """Options of the controller, by name; see `ackclock list`. Of your own: keyword arguments of the class."""
+    """Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments
+    of its class."""
     recovery: Annotated[str, Registered("recovery")] | None = None
-    """Recovery rule; absent: the profile's."""
+    """Recovery rule. Default: the profile's."""
     stack: Stack = Stack.constant()
-    """Single settings that differ from the profile."""
+    """Settings of TCP that differ from the profile."""
     workload: Workload = Bulk.constant(kind="bulk")
-    """What the application does."""
+    """What the application sends, and when."""
     start: Annotated[Duration | Distribution, drawable(units.DURATION, zero=True)] = "0 s"
-    """Start of the first flow: a duration; or a distribution, from which each flow draws its own and adds it to what the
-    stagger has come to, so that phases average out over seeds."""
+    """Start of the first flow: a duration or a distribution. From a distribution each flow of the group draws its own
+    offset, which is added to the staggered start; averages over seeds then do not depend on how the flows' phases
+    happen to align."""
     stagger: Annotated[Duration | Distribution, drawable(units.DURATION, zero=True)] = "0 s"
-    """Start of each further flow after the one before it: a duration, or a distribution of durations (exponential: a
-    Poisson process). Flows whose start comes after the end do not take place."""
+    """Time from the start of one flow of the group to that of the next: a duration, or a distribution of durations
+    (`exponential` makes a Poisson process). With drawn times, flows that would start after the end of the run do not
+    run."""
     stop: PositiveDuration | None = None
-    """The application stops writing here; absent: at the end."""
+    """Time at which the application stops writing, from the start of the run. Default: the end of the run."""
     path: str | None = None
-    """Graph: name of the path; absent: the first."""
+    """Graph: name of the path. Default: the first one."""
     host: str | None = None
-    """Host of the sending ends, one of `hosts`; absent: perfect ones."""
+    """Host on which the senders run, by its name in `hosts`. Default: perfect hosts."""
     peer_host: str | None = None
-    """Host of the receiving ends; the same one puts both ends on one machine."""
+    """Host on which the receivers run. The same name in `host` and `peer_host` puts both ends on one machine. Default:
+    perfect hosts."""
 
     @model_validator(mode="after")
     def _options_are_the_controllers(self) -> Flows:

@@ -16,61 +16,61 @@ MTU = 1500
 
 
 class NamedLink(Link):
-    """A link of a graph."""
+    """A link of the topology `graph`."""
 
     name: str
-    """Name that paths use."""
+    """Name by which paths refer to this link."""
 
 
 class Reverse(Table):
-    """The way back, link by link; an absent entry mirrors the forward link."""
+    """The reverse direction, link by link. A link that is not given is the same as the forward link."""
 
     access: Link | None = None
-    """From the network to the sender."""
+    """Link from the bottleneck to the sender."""
     bottleneck: Link | None = None
-    """The bottleneck's other direction."""
+    """The reverse direction of the bottleneck."""
     egress: Link | None = None
-    """From the receiver to the network."""
+    """Link from the receiver to the bottleneck."""
 
 
 class Path(Table):
-    """A path of a graph."""
+    """A path of the topology `graph`."""
 
     name: str
-    """Name that flows use."""
+    """Name by which flows refer to this path."""
     forward: tuple[str, ...]
     """Names of the links from sender to receiver, in order."""
     backward: tuple[str, ...] = ()
-    """Names of the links from receiver to sender, in order; absent: those forward, mirrored. Paths that share a link forward then
-    share its mirror, NAME.backward."""
+    """Names of the links from receiver to sender, in order. Default: for each link of `forward` a copy named
+    NAME.backward, in reverse order. Paths that share the link also share the copy."""
 
 
 class Network(Table):
-    """The network.
+    """The links and how flows cross them.
 
-    `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: every flow has its
-    own access and egress link. `wishbone`: as dumbbell, with the access links given one by one. `graph`: links and
-    paths listed freely.
+    `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: each flow has its own
+    access and egress link, and all share the bottleneck. `wishbone`: like `dumbbell`, but `access_list` gives the
+    access links one by one. `graph`: you list links and paths yourself.
     """
 
     topology: Literal["chain", "dumbbell", "wishbone", "graph"] = "chain"
-    """Shape."""
+    """Shape of the network."""
     framing: Framing = "0 bytes"
-    """What links charge on top of the IP packet (14 bytes for Ethernet without FCS)."""
+    """Bytes that a link transmits in addition to each IP packet (Ethernet without FCS: 14 bytes)."""
     access: Link | None = None
-    """Sender's link; absent: the sender sits on the bottleneck."""
+    """Link from the sender to the bottleneck. Default: the sender is attached to the bottleneck directly."""
     access_list: tuple[Link, ...] = ()
-    """Wishbone: the senders' links, taken in turn."""
+    """Wishbone: the access links. Flow 0 uses the first, flow 1 the second, and so on, starting over after the last."""
     bottleneck: Link | None = None
-    """The shared link."""
+    """The link that all flows share. Every topology but `graph` needs it."""
     egress: Link | None = None
-    """Receiver's link; absent: the receiver sits on the bottleneck."""
+    """Link from the bottleneck to the receiver. Default: the receiver is attached to the bottleneck directly."""
     reverse: Reverse = Reverse.constant()
-    """Links of the way back where they differ."""
+    """Links of the reverse direction that differ from the forward direction."""
     links: tuple[NamedLink, ...] = ()
-    """Graph: links, one direction each."""
+    """Graph: the links, each in one direction."""
     paths: tuple[Path, ...] = ()
-    """Graph: paths over these links."""
+    """Graph: the paths over these links."""
 
     @model_validator(mode="after")
     def _shape(self) -> Network:

@@ -8,29 +8,33 @@ from ackclock.scenario._base import Duration, Flag, Table, nanoseconds
 
 
 class Record(Table):
-    """What is recorded. Intervals of "0 s" record nothing."""
+    """What a run records. An interval of "0 s" turns its record off."""
 
     trace: Literal["none", "flow", "all"] = "none"
-    """The record of every ACK, transmission and timer: none, of flow 0, or of all flows."""
+    """Record every ACK, transmission and timer event (table `acks`): of no flow, of flow 0, or of all flows."""
     controller: Literal["none", "flow", "all"] = "none"
-    """The controllers' own variables, a row per ACK (of PCC, per monitor interval): of none, of flow 0, or of all."""
+    """Record the controller's own variables at each ACK (PCC: at the end of each monitor interval): of no flow, of flow
+    0, or of all flows."""
     controller_interval: Duration = "0 s"
-    """Least time between two such rows of a flow; "0 s": every ACK."""
+    """Minimum time between two such rows of a flow. "0 s" records every ACK."""
     sample_interval: Duration = "0 s"
-    """Between samples of each open flow (cwnd, ssthresh, RTT, state)."""
+    """Time between samples of each open flow (cwnd, ssthresh, RTT, state)."""
     queue_interval: Duration = "0 s"
-    """Between samples of each queue's occupancy."""
+    """Time between samples of each queue's length."""
     goodput_interval: Duration = "0 s"
-    """Length of the intervals over which each flow's goodput is counted."""
+    """Length of the intervals over which the goodput of each flow is measured."""
     transactions: Literal["rows", "summary"] = "rows"
-    """A row for each transaction, or sums and a histogram alone, whose size does not grow with their number."""
+    """"rows": a row for each transaction, and the summary. "summary": only totals and a histogram, whose size does not
+    depend on the number of transactions."""
     warm_up: Duration = "0 s"
-    """Links, `performance` and the summary of transactions count from here on; clients who come before are in the rows alone."""
+    """Warm-up, from the start of the run. The tables of links, `performance` and the summary of transactions leave it
+    out; a client that arrives during the warm-up has only its row in `transactions`."""
     drops: Flag = False
-    """A row for each dropped packet."""
+    """Record each dropped packet (table `drops`)."""
     performance: Flag | None = None
-    """What each flow, each group and the run got after the warm-up, with quantiles of RTT and one-way delay: a table whose size
-    does not grow with the run. It costs 5 to 10 % more time. Absent: in sweeps and comparisons of up to 100 flows."""
+    """Record what each flow, each group and the whole run achieved after the warm-up, with quantiles of RTT and one-way
+    delay. The size of this table does not grow with the run; it costs 5 to 10 % more time. Default: on in sweeps and
+    comparisons with up to 100 flows, off elsewhere."""
 
     def engine(self) -> dict[str, Any]:
         """As the engine reads it."""

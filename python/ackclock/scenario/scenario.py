@@ -54,9 +54,9 @@ SMALLEST_ACK = 40
 
 
 SCHEMA_ABOUT = (
-    "A network, its hosts and flows, and what to record. The schema knows each key and how its value is written. "
-    "What a pattern cannot say is checked by `ackclock run`: the exact range and unit of each quantity (smss, for "
-    "instance, is 64 to 65000 bytes), and rules that join several keys."
+    "A network, its hosts and flows, and what to record. The schema has every key and the form of its value. `ackclock run` "
+    "also checks what a schema cannot express: the exact range and unit of each quantity (smss, for instance, is 64 to "
+    "65000 bytes), and rules that involve several keys."
 )
 
 
@@ -75,16 +75,16 @@ class Scenario(Table):
     """
 
     name: str = ""
-    """For people; no part of the result."""
+    """A name for the reader; it does not affect the result."""
     duration: PositiveDuration
     """Simulated time."""
     network: Network
-    """The network."""
+    """The links and how flows cross them."""
     flows: Annotated[tuple[Flows, ...], Field(min_length=1)]
-    """Groups of flows; flows are numbered through them in order."""
+    """Groups of flows. Flows are numbered from 0, group after group."""
     hosts: tuple[Host, ...] | Literal["modern"] = ()
-    """Hosts that are not perfect; flows name them. "modern": every end of every flow has a host of preset "modern" of its own, and TCP
-    makes packets of several segments (`stack.tso`) unless a group says otherwise."""
+    """Imperfect hosts, which flows refer to by name. "modern" gives each end of each flow a host of its own with the
+    preset "modern", and TCP sends packets of several segments (`stack.tso`) unless a group says otherwise."""
     record: Record = Record.constant()
     """What to record."""
 

@@ -286,7 +286,7 @@ def test_schema_names_itself():
     schema = Scenario.model_json_schema()
     assert list(schema)[:2] == ["$schema", "$id"]
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    for word in ("ackclock run", "unit", "64 to 65000 bytes", "join several keys"):
+    for word in ("ackclock run", "unit", "64 to 65000 bytes", "several keys"):
         assert word in schema["description"]
 
 

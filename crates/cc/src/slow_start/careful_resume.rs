@@ -24,13 +24,13 @@ use crate::controller::{AckSample, Arrival};
 use crate::window::Window;
 
 table! {
-    /// Careful Resume (RFC 9959): jumps to half of the window that an earlier connection had, and retreats if that was too much.
+    /// Careful Resume (RFC 9959): jumps to half the cwnd of an earlier connection, and retreats if this causes loss.
     pub struct CarefulResumeParams "careful-resume" {
-        /// What an earlier connection had delivered in one RTT, segments.
+        /// Segments that an earlier connection delivered in one RTT.
         saved_cwnd: u32 = Takes::Whole(1, 1_000_000_000);
-        /// Its least RTT.
+        /// Minimum RTT of the earlier connection.
         saved_rtt: Span = DURATION;
-        /// Most segments to jump to, whatever was saved.
+        /// Maximum cwnd after the jump, segments.
         max_jump: u32 = Takes::Whole(1, 1_000_000_000), 1_000_000_000;
     }
 }

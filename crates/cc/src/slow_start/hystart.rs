@@ -30,15 +30,15 @@ const DELAY_MAX: u32 = 16_000;
 const GSO_MAX_SIZE: u128 = 65_536;
 
 table! {
-    /// HyStart as in Linux: slow start ends when a train of ACKs grows long, or the RTT rises.
+    /// HyStart as in Linux: slow start ends when an ACK train becomes long or the RTT rises.
     pub struct HyStartParams "hystart" {
-        /// The length of ACK trains counts (bit 0 of Linux `hystart_detect`).
+        /// Detect by the length of ACK trains (bit 0 of Linux `hystart_detect`).
         ack_train: bool = FLAG, true;
-        /// The rise in RTT counts (bit 1 of it).
+        /// Detect by the increase of the RTT (bit 1 of Linux `hystart_detect`).
         delay: bool = FLAG, true;
-        /// cwnd below which nothing is detected, segments (Linux `hystart_low_window`).
+        /// Minimum cwnd for detection, segments (Linux `hystart_low_window`).
         low_window: u32 = Takes::Whole(0, 1_000_000), 16;
-        /// ACKs at most this far apart form a train, in whole microseconds (Linux `hystart_ack_delta_us`).
+        /// Maximum spacing of the ACKs of a train, in whole microseconds (Linux `hystart_ack_delta_us`).
         ack_delta: Span = DURATION_OR_ZERO, Span::from_ms(2);
     }
 }

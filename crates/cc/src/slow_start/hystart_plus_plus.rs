@@ -27,13 +27,13 @@ const THRESH_MAX: Span = Span::from_ms(16);
 const DIVISOR: u64 = 8;
 
 table! {
-    /// HyStart++ (RFC 9406): a rise in RTT slows slow start down, and ends it if it lasts.
+    /// HyStart++ (RFC 9406): an increase of the RTT slows down slow start and, if it persists, ends it.
     pub struct HyStartPlusPlusParams "hystart++" {
-        /// What growth is divided by after the rise (CSS_GROWTH_DIVISOR).
+        /// Divisor of the growth after the increase of the RTT (CSS_GROWTH_DIVISOR).
         css_growth_divisor: u32 = Takes::Whole(2, 1_000), 4;
-        /// Rounds after the rise until slow start ends (CSS_ROUNDS).
+        /// Number of rounds from the increase of the RTT to the end of slow start (CSS_ROUNDS).
         css_rounds: u32 = Takes::Whole(1, 1_000), 5;
-        /// Most segments by which one ACK lets an unpaced sender grow (L).
+        /// Maximum growth per ACK of a sender without pacing, segments (L).
         burst: u32 = Takes::Whole(1, 1_000_000), 8;
     }
 }

@@ -11,9 +11,10 @@ use crate::controller::AckSample;
 use crate::window::Window;
 
 table! {
-    /// Limited slow start (RFC 3742): from some window on it grows by a given number of segments per round trip at most.
+    /// Limited slow start (RFC 3742): above a threshold, slow start grows more slowly.
     pub struct LimitedParams "limited" {
-        /// Window up to which slow start doubles it, segments; above, a round trip adds half of this (RFC 3742).
+        /// cwnd up to which slow start doubles it every round trip, segments. Above it, cwnd grows by at most half of
+        /// this per round trip (RFC 3742).
         max_ssthresh: u32 = Takes::Whole(2, 1_000_000), 100;
     }
 }

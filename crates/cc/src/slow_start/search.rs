@@ -35,10 +35,10 @@ const THRESH: u64 = 26;
 const LEAST: u32 = 10;
 
 table! {
-    /// SEARCH (draft-chung-ccwg-search-09): slow start ends when less is delivered than was sent a round trip before.
+    /// SEARCH (draft-chung-ccwg-search-09): slow start ends when much less is delivered than was sent one RTT earlier.
     pub struct SearchParams "search" {
-        /// After slow start cwnd falls to what was delivered in the last first RTT, that is without what stands in queues;
-        /// else ssthresh is cwnd, and nothing falls.
+        /// At the end of slow start, reduce cwnd to what was delivered during the last initial RTT, which drains the
+        /// queue. If false, set ssthresh to cwnd and keep cwnd.
         drain: bool = FLAG, true;
     }
 }

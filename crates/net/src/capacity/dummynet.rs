@@ -16,12 +16,12 @@ use ackclock_core::schema::{DURATION, FLAG};
 use ackclock_core::{table, Rate, Span, Time};
 
 table! {
-    /// The pipe of FreeBSD's dummynet: packets leave at the ticks of a clock, as many as the rate gives in a tick.
+    /// A pipe of FreeBSD's dummynet: at each clock tick it releases the packets that the rate allows for one tick.
     pub struct DummynetParams "dummynet" {
-        /// Length of a tick (`kern.hz` 1000: 1 ms).
+        /// Period of the clock (1 ms for `kern.hz` = 1000).
         tick: Span = DURATION, Span::from_ms(1);
-        /// Whether what a tick leaves over serves packets that come before the next one, as since FreeBSD 8.1; before, it is
-        /// lost.
+        /// Whether credit that a tick leaves unused serves packets that arrive before the next tick (FreeBSD 8.1 and
+        /// later) or is lost (earlier versions).
         keeps_credit: bool = FLAG, false;
     }
 }

@@ -14,39 +14,41 @@ use ackclock_core::{table, Distribution, Rate, Span, Stream, Time};
 
 table! {
     /// Rate, delay and loss change at listed times, once or in a cycle.
-    /// Up to the first, the link is as its own keys say.
+    /// Until the first change, the link's own keys apply.
     pub struct ScheduleParams "schedule" {
-        /// The changes, in order of time.
+        /// The changes, in chronological order.
         steps: Vec<Step> = Takes::List(&Takes::Table(Step::TABLE), 1);
-        /// After this long, all begins again, with the link's own keys; absent: the last step lasts.
+        /// Period of the cycle. At the end of each period the link's own keys apply again. Default: the last step
+        /// applies until the end of the run.
         repeat: Option<Span> = DURATION;
     }
 }
 
 table! {
-    /// What a link is like from an instant on; what is absent stays as it was.
+    /// A change of the link. A key that is not given leaves its quantity unchanged.
     pub struct Step "step" {
-        /// Since the start of the run, or of the cycle.
+        /// Time of the change, from the start of the run or, with `repeat`, of the cycle.
         at: Span = DURATION_OR_ZERO;
-        /// Rate; zero: nothing is transmitted.
+        /// Transmission rate. Zero stops transmission.
         rate: Option<Rate> = Takes::Rate(0);
-        /// Propagation delay. Packets keep their order when it falls.
+        /// One-way propagation delay. Packets keep their order when it decreases.
         delay: Option<Span> = DURATION_OR_ZERO;
-        /// Share of arriving packets that is lost, besides what the link's own loss takes.
+        /// Probability that an arriving packet is lost, in addition to the link's own `loss`.
         loss: Option<f64> = Takes::Share;
     }
 }
 
 table! {
-    /// Rate, delay and loss are drawn anew at fixed intervals; what has no distribution stays as the link has it.
+    /// Rate, delay and loss are drawn anew at fixed intervals.
+    /// A quantity without a distribution keeps the link's own value.
     pub struct RandomParams "random" {
-        /// Length of an interval.
+        /// Length of the intervals.
         every: Span = DURATION;
         /// Rate.
         rate: Option<Distribution> = Takes::Drawn(Unit::Rate);
-        /// Propagation delay. Packets keep their order when it falls.
+        /// One-way propagation delay. Packets keep their order when it decreases.
         delay: Option<Distribution> = Takes::Drawn(Unit::Duration);
-        /// Share of arriving packets that is lost, besides what the link's own loss takes.
+        /// Probability that an arriving packet is lost, in addition to the link's own `loss`.
         loss: Option<Distribution> = Takes::Drawn(Unit::Share);
     }
 }

@@ -16,11 +16,13 @@ use ackclock_core::{table, Rate, Span, Time};
 const MS: u64 = 1_000_000;
 
 table! {
-    /// A Mahimahi trace, replayed exactly and again and again; the link has no rate of its own.
+    /// A Mahimahi trace, replayed exactly and in a loop.
+    /// The link must not have a `rate`.
     pub struct MahimahiParams "mahimahi" {
-        /// The trace: in each line a millisecond at which one packet may leave. Relative to the scenario's file.
+        /// File with the trace; each line gives a millisecond at which one packet may leave. The path is relative to
+        /// the scenario file.
         file: Opportunities = Takes::Trace;
-        /// What may leave at each of them, framing included.
+        /// Bytes that may leave at each of these times, framing included.
         opportunity: u32 = SIZE, 1500;
     }
 }

@@ -10,62 +10,72 @@ use super::gro::GroConfig;
 use super::nic::Batching;
 
 table! {
-    /// A host that flow groups name; a host that is not described is perfect.
+    /// A host that groups of flows name. A host that is not described is perfect.
     ///
-    /// Flows, senders and receivers alike, that name one host freeze together and share its cores and its card.
+    /// All senders and receivers that name the same host stall together and share its cores and its NIC.
     pub struct HostParams "host" {
-        /// Name that flow groups use.
+        /// Name by which groups of flows refer to the host.
         name: String = Takes::Text;
-        /// One machine for all that name it; otherwise one for each flow.
+        /// One machine for all flows that name it; if false, one machine per flow.
         shared: bool = FLAG, true;
-        /// Several of these settings at once; keys given beside it take precedence.
+        /// Sets several of these keys at once. Keys that you also give take precedence.
         preset: Option<Preset> = Preset::TAKES;
-        /// When the processor is taken away: meanwhile nothing is received or sent, and no timer fires; absent: never.
+        /// When the host loses its processor. In the meantime it receives and sends nothing, and no timer fires.
+        /// Default: never.
         gate: Option<GateConfig> = Takes::OneOf(GateConfig::FAMILY);
-        /// The gate stops sending and timers only, as when the thread that sends is held up and the one that receives is not.
+        /// The gate stops only sending and timers, as when the sending thread is delayed but the receiving thread is
+        /// not.
         receives_on: bool = FLAG, false;
-        /// The network is emulated in this machine: its links freeze with it, and what is overdue leaves them at once.
+        /// This machine also emulates the network. While the gate is closed the links stand still; when it opens,
+        /// packets that are overdue leave at once.
         emulates_links: bool = FLAG, false;
-        /// Cores; processes beyond that number take turns; absent: as many as needed.
+        /// Number of cores. If there are more processes, they take turns. Default: as many cores as needed.
         cores: Option<u32> = Takes::Whole(1, 1024);
-        /// Longest time that a process runs while others wait for its core.
+        /// Maximum time for which a process runs while others wait for its core.
         slice: Span = DURATION, Span::from_ms(3);
-        /// A sender of datagrams never gives its core away while it is open; absent: false, or as the preset says.
+        /// A sender of datagrams never yields its core voluntarily while it is open (busy waiting). Default: the
+        /// preset's value, or false.
         busy_wait: Option<bool> = FLAG;
-        /// Work of a process for each packet it sends.
+        /// CPU time that a process needs for each packet it sends.
         send_cost: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Work of a process for each packet it receives.
+        /// CPU time that a process needs for each packet it receives.
         receive_cost: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Least time between two interrupts of the card; packets wait for the next one; absent: each interrupts.
+        /// Minimum time between two interrupts of the NIC; packets wait for the next one. Default: every packet causes
+        /// an interrupt.
         receive_interval: Option<Span> = DURATION;
-        /// The same as interrupts per second (ITR).
+        /// Maximum number of interrupts per second (ITR), as another way to give `receive_interval`.
         interrupt_rate: Option<u32> = Takes::Whole(1, 10_000_000);
-        /// Segments that follow one another in one interrupt reach TCP as one packet, which it acknowledges once (generic receive
-        /// offload); absent: false, or as the preset says.
+        /// Generic receive offload: consecutive segments of one interrupt reach TCP as one packet, and TCP acknowledges
+        /// them once. Default: the preset's value, or false.
         gro: Option<bool> = FLAG;
-        /// With `gro`: time after which the kernel looks into the card again by itself, and for which it may hold packets
-        /// (Linux `gro_flush_timeout`).
+        /// With `gro`: time after which the kernel polls the NIC again without an interrupt; until then GRO may hold
+        /// packets (Linux `gro_flush_timeout`).
         gro_flush_timeout: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// With `gro_flush_timeout`: looks in a row that find nothing before the card may interrupt again.
+        /// With `gro_flush_timeout`: number of consecutive empty polls after which the NIC may interrupt again (Linux
+        /// `napi_defer_hard_irqs`).
         napi_defer_hard_irqs: u32 = Takes::Whole(0, 1_000_000), 0;
-        /// The card cuts the packets of stack key `tso` up, so that single segments cross the network, as on a real wire; absent:
-        /// false, or as the preset says.
+        /// TCP segmentation offload: the NIC splits the packets of `stack.tso` into single segments, as on a real wire.
+        /// Default: the preset's value, or false.
         cuts_packets: Option<bool> = FLAG;
-        /// Rate of its own device, in front of the network; absent: infinite, or no device if `queue` is absent, too.
+        /// Rate of the host's own network device, in front of the network. Default: infinite; without `queue`, the host
+        /// has no device.
         line_rate: Option<Rate> = RATE;
-        /// What waits there, and TCP knows of it (TCP small queues); absent: first in, first out, up to 1000 packets.
+        /// Queueing discipline of this device. TCP limits how much it leaves there (TCP small queues). Default with a
+        /// device: first in, first out, up to 1000 packets.
         queue: Option<DisciplineConfig> = DisciplineConfig::TAKES;
-        /// Least time between two hand-overs to the line; packets leave back to back; absent: each at once.
+        /// Minimum time between two batches of departing packets; the packets of a batch leave back to back. Default:
+        /// each packet leaves at once.
         transmit_interval: Option<Span> = DURATION;
-        /// Packets that leave together (segmentation offload; reports in batches).
+        /// Number of packets that the host collects before they leave together.
         batch: u32 = COUNT, 1;
-        /// How long the oldest waits for that number.
+        /// Maximum time for which the oldest packet waits for the batch to fill.
         batch_flush: Span = DURATION, Span::from_ms(1);
-        /// Period of the clock that wakes paced senders; absent: exact.
+        /// Period of the clock that wakes paced senders. Default: they wake exactly on time.
         tick: Option<Span> = DURATION;
-        /// What of a paced sender's lateness beyond a tick is made up by packets back to back.
+        /// How much of the time that a paced sender is late, beyond a tick, it makes up for by packets sent back to
+        /// back: none, at most `burst` packets, or all.
         catch_up: Repaid = Repaid::TAKES, Repaid::None;
-        /// With catch_up = "burst": at most this many packets.
+        /// With `catch_up = "burst"`: maximum number of such packets.
         burst: u32 = COUNT, 10;
     }
 }

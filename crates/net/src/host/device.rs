@@ -13,9 +13,10 @@ use super::fq::{Fq, FqParams};
 use crate::transmitter::Transmitter;
 
 table! {
-    /// Linux pfifo: first in, first out; what finds it full is refused, which TCP takes as it takes a mark of congestion.
+    /// Linux pfifo: first in, first out.
+    /// When the queue is full it refuses packets. TCP reacts to a refusal as to a congestion mark.
     pub struct FifoParams "fifo" {
-        /// Packets as TCP hands them down.
+        /// Maximum number of packets. A packet of several segments counts once.
         limit: u32 = COUNT, 1000;
     }
 }

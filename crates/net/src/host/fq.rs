@@ -22,30 +22,32 @@ use ackclock_core::{table, Rate, Span, Time};
 use super::device::Queued;
 
 table! {
-    /// Linux fq: a queue for each connection, served in turn; it holds packets until they are due, so TCP paces (every
-    /// controller, at its pacing rate) and leaves the waiting to it.
+    /// Linux fq: a queue for each connection, served in turn, that holds packets until they are due.
+    /// TCP therefore paces with every controller, at its pacing rate, and leaves it to fq to delay the packets.
     pub struct FqParams "fq" {
-        /// Packets in all.
+        /// Maximum number of packets in all queues.
         limit: u32 = COUNT, 10_000;
-        /// Packets of a connection.
+        /// Maximum number of packets of a connection.
         flow_limit: u32 = COUNT, 100;
-        /// What a connection may send in a turn.
+        /// Bytes that a connection may send in one round.
         quantum: u32 = Takes::Size(1, 1 << 30), 2 * 1514;
-        /// What a new connection may send in its first turn.
+        /// Bytes that a new connection may send in its first round.
         initial_quantum: u32 = Takes::Size(1, 1 << 30), 10 * 1514;
-        /// A connection that was idle for so long has a full quantum again.
+        /// A connection that was idle for this long gets a full quantum again.
         refill_delay: Span = DURATION, Span::from_ms(40);
-        /// No connection sends faster, whatever its pacing rate; absent: no such bound.
+        /// Maximum rate of a connection, whatever its pacing rate. Default: no maximum.
         max_rate: Option<Rate> = RATE;
-        /// Of datagrams under `max_rate`: at or below this rate each is paced by itself, above it a quantum at a time.
+        /// For datagrams limited by `max_rate`: at or below this rate each packet is paced by itself, above it a
+        /// quantum at a time.
         low_rate_threshold: Rate = RATE, Rate(550_000);
-        /// A packet that is due later than this from now is dropped or sent at that time.
+        /// How far ahead a packet may be due. A packet due later than that is dropped, or its time is moved to the
+        /// horizon.
         horizon: Span = DURATION, Span::from_secs(10);
-        /// It is dropped.
+        /// Drop packets beyond the horizon; if false, they are sent at the horizon.
         horizon_drop: bool = FLAG, true;
-        /// A packet that leaves so much later than it was due is marked, if it can be; absent: none is.
+        /// An ECN-capable packet that leaves this much later than it was due is marked. Default: none is marked.
         ce_threshold: Option<Span> = DURATION;
-        /// How much later than due packets may be looked at, so that one timer serves several.
+        /// How late the timer may fire, so that it can release several packets at once.
         timer_slack: Span = Takes::Duration(0), Span::from_us(10);
     }
 }

@@ -9,20 +9,22 @@ use ackclock_core::schema::{Refusal, Takes, Unit};
 use ackclock_core::{family, table, Distribution, Span, Stream, Time};
 
 table! {
-    /// On-times and off-times drawn in turn; the first on-time is cut at a random point.
+    /// Periods with and without the processor alternate, each drawn from a distribution.
+    /// The first on-period is shortened at random.
     pub struct TimesParams "times" {
-        /// How long the processor is there.
+        /// Length of a period with the processor.
         on: Distribution = Takes::Drawn(Unit::Duration);
-        /// How long it is not.
+        /// Length of a period without the processor.
         off: Distribution = Takes::Drawn(Unit::Duration);
     }
 }
 
 table! {
-    /// A virtual machine under Xen's credit scheduler: on for one, two or three ticks of 10 ms, off while each of its
-    /// competitors has a slice of 30 ms.
+    /// A virtual machine under Xen's credit scheduler.
+    /// It runs for one, two or three ticks of 10 ms, then stalls while each of its competitors runs for a slice of 30
+    /// ms.
     pub struct XenParams "xen" {
-        /// Other virtual machines that are always busy.
+        /// Number of other virtual machines that compete for the processor and are always busy.
         competitors: u32 = Takes::Whole(1, 1000), 1;
     }
 }

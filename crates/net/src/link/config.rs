@@ -15,31 +15,35 @@ use crate::wifi::WifiJitter;
 table! {
     /// One direction of a link.
     pub struct LinkParams "link" {
-        /// Rate; absent: infinite.
+        /// Transmission rate. Default: infinite.
         rate: Option<Rate> = RATE;
-        /// Propagation delay, one way.
+        /// One-way propagation delay.
         delay: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Queue; absent: unlimited, first in, first out.
+        /// Queue. Default: first in, first out, without a limit.
         queue: Option<QueueConfig> = Takes::OneOf(QueueConfig::FAMILY);
-        /// Loss ahead of the queue; absent: none.
+        /// Loss of packets before they reach the queue. Default: none.
         loss: Option<LossConfig> = Takes::OneOf(LossConfig::FAMILY);
-        /// Random extra delay, uniform from zero to this; order is kept.
+        /// Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their
+        /// order.
         jitter: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Reordering; absent: none.
+        /// Reordering of packets. Default: none.
         reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
-        /// How rate, delay and loss vary in time; absent: they do not.
+        /// How rate, delay and loss vary over time. Default: they are constant.
         capacity: Option<CapacityConfig> = Takes::OneOf(CapacityConfig::FAMILY);
-        /// Jitter as of a radio link, on top of `jitter`; absent: none.
+        /// Jitter of a Wi-Fi link, in addition to `jitter`. Default: none.
         wifi: Option<WifiJitter> = Takes::Table(WifiJitter::TABLE);
-        /// Packets are held until the first of them has waited this long, and leave together.
+        /// The link holds packets until the first of them has waited this long, then delivers them together. "0 s"
+        /// holds none.
         aggregate: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// A box that changes the ECN field; absent: none.
+        /// A middlebox that changes the ECN field. Default: none.
         ecn_fault: Option<EcnFault> = Takes::Table(EcnFault::TABLE);
-        /// For a while it transmits nothing; absent: it always does.
+        /// Periods during which the link starts no transmission. Default: none.
         outage: Option<Outage> = Takes::Table(Outage::TABLE);
-        /// Of so many ACKs of a connection that wait, only the newest stays.
+        /// ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only
+        /// the newest stays. 1 turns it off.
         thin_acks: u32 = Takes::Whole(1, 1000), 1;
-        /// The card of the router in front merges segments, which the link then loses and queues whole; absent: it does not.
+        /// The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged
+        /// packet as a whole. Default: no merging.
         merging: Option<Merging> = Takes::Table(Merging::TABLE);
     }
 }

@@ -16,15 +16,17 @@ use crate::pool::{PacketId, Pool};
 use crate::queue::Refused;
 
 table! {
-    /// The card of a router that merges segments which follow one another (generic receive offload): the link behind it loses
-    /// and queues packets of several segments whole.
+    /// The NIC of a router that merges consecutive segments (generic receive offload, GRO).
+    /// The link behind it drops and queues a packet of several segments as a whole.
     pub struct Merging "merging" {
-        /// Least time between two interrupts of the card; 0: packets of one instant are merged.
+        /// Minimum time between two interrupts of the NIC. With "0 s" it merges only packets that arrive at the same
+        /// instant.
         receive_interval: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Time after which the kernel looks into the card again by itself, and for which it may hold packets (Linux
+        /// Time after which the kernel polls the NIC again without an interrupt; until then GRO may hold packets (Linux
         /// `gro_flush_timeout`).
         gro_flush_timeout: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// With `gro_flush_timeout`: looks in a row that find nothing before the card may interrupt again.
+        /// With `gro_flush_timeout`: number of consecutive empty polls after which the NIC may interrupt again (Linux
+        /// `napi_defer_hard_irqs`).
         napi_defer_hard_irqs: u32 = Takes::Whole(0, 1_000_000), 0;
     }
 }

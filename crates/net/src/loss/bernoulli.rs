@@ -8,11 +8,11 @@ use ackclock_core::{table, Stream};
 use super::AppliesTo;
 
 table! {
-    /// Each packet is lost with the same probability, independently.
+    /// Each packet is lost with the same probability, independently of the others.
     pub struct BernoulliParams "bernoulli" {
-        /// Probability.
+        /// Probability that a packet is lost.
         p: f64 = Takes::Share;
-        /// Packets that it is for; others pass and are not counted.
+        /// Packets to which the model applies; others pass and are not counted.
         applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
     }
 }

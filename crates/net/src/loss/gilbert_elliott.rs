@@ -16,17 +16,17 @@ use ackclock_core::{table, Stream};
 use super::AppliesTo;
 
 table! {
-    /// Two states, good and bad, each with its own loss.
+    /// Gilbert-Elliott model: two states, good and bad, each with its own loss probability.
     pub struct GilbertElliottParams "gilbert-elliott" {
-        /// Probability, per packet, of going from good to bad.
+        /// Probability, per packet, of a change from the good to the bad state.
         p: f64 = Takes::Share;
-        /// Probability, per packet, of going from bad to good.
+        /// Probability, per packet, of a change from the bad to the good state.
         r: f64 = Takes::Share;
-        /// Loss in the bad state.
+        /// Loss probability in the bad state.
         loss_bad: f64 = Takes::Share, 1.0;
-        /// Loss in the good state.
+        /// Loss probability in the good state.
         loss_good: f64 = Takes::Share, 0.0;
-        /// Packets that it is for; others pass and are not counted.
+        /// Packets to which the model applies; others pass and are not counted.
         applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
     }
 }

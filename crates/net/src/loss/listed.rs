@@ -7,11 +7,11 @@ use ackclock_core::table;
 use super::{AppliesTo, ORDINAL};
 
 table! {
-    /// Exactly the listed packets are lost, counted as they come to the link.
+    /// Exactly the listed packets are lost, numbered in their order of arrival at the link.
     pub struct ListedParams "listed" {
-        /// Counted from 1: with `applies_to = "syn"`, 1 is the first SYN or SYN-ACK.
+        /// Numbers of the lost packets, counted from 1. With `applies_to = "syn"`, 1 is the first SYN or SYN-ACK.
         packets: Vec<u64> = Takes::List(&ORDINAL, 1);
-        /// Packets that it is for; others pass and are not counted.
+        /// Packets to which the model applies; others pass and are not counted.
         applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
     }
 }

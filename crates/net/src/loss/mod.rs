@@ -38,12 +38,12 @@ family! {
 }
 
 table! {
-    /// Nothing is lost.
+    /// No packet is lost.
     pub struct NoLossParams "none" {}
 }
 
 impl LossConfig {
-    /// Nothing is lost.
+    /// No packet is lost.
     pub const NONE: LossConfig = LossConfig::None(NoLossParams {});
 
     /// Each packet is lost with probability `p`.

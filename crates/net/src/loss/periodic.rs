@@ -9,11 +9,11 @@ use super::{AppliesTo, ORDINAL};
 table! {
     /// Every n-th packet is lost.
     pub struct PeriodicParams "periodic" {
-        /// n.
+        /// n: one packet in this many is lost.
         every: u64 = ORDINAL;
-        /// Packets that pass before the counting begins.
+        /// Number of packets that pass before counting begins.
         offset: u64 = Takes::Whole(0, 1 << 31), 0;
-        /// Packets that it is for; others pass and are not counted.
+        /// Packets to which the model applies; others pass and are not counted.
         applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
     }
 }

@@ -11,15 +11,15 @@ use ackclock_core::schema::{Takes, RATE, SIZE};
 use ackclock_core::{choice, table, Rate, Time};
 
 table! {
-    /// A token-bucket policer: packets beyond a rate are dropped, none is delayed.
+    /// A token-bucket policer: it drops packets beyond a rate and delays none.
     pub struct PolicerParams "policer" {
-        /// Rate at which the bucket fills, of IP packets and framing.
+        /// Rate at which tokens arrive. IP packets and framing consume them.
         rate: Rate = RATE;
-        /// What it holds.
+        /// Capacity of the bucket.
         bucket: u64 = SIZE;
-        /// What it holds at the start; absent: it is full.
+        /// Bytes in the bucket at the start. Default: the bucket is full.
         initial: Option<u64> = Takes::Size(0, 1 << 40);
-        /// One bucket for the link, or one for each flow.
+        /// One bucket for the whole link, or one for each flow.
         per: Per = Per::TAKES, Per::Link;
     }
 }

@@ -10,23 +10,23 @@ use ackclock_core::{table, FlowId, Packet};
 use super::ORDINAL;
 
 table! {
-    /// Exactly the listed transmissions are lost.
+    /// Exactly the listed transmissions of data segments are lost.
     pub struct ScriptedParams "scripted" {
-        /// The list.
+        /// The transmissions that are lost.
         drops: Vec<Drop> = Takes::List(&Takes::Table(Drop::TABLE), 1);
     }
 }
 
 table! {
-    /// Data segments that a scripted loss drops.
+    /// A range of data segments, one transmission of which is lost.
     pub struct Drop "drop" {
-        /// Flow, counted from 0.
+        /// Number of the flow, from 0.
         flow: FlowId = Takes::Whole(0, 1 << 31), 0;
-        /// First segment, counted from 1 in the order of first transmission.
+        /// First segment of the range, counted from 1 in the order of first transmission.
         first: u32 = ORDINAL;
-        /// Last segment; absent: the first one only.
+        /// Last segment of the range. Default: only the first segment.
         last: Option<u32> = ORDINAL;
-        /// Which transmission of them: 0 the original, 1 the first retransmission, ...
+        /// Which transmission is lost: 0 the original, 1 the first retransmission, and so on.
         transmission: u8 = Takes::Whole(0, 255), 0;
     }
 }

@@ -28,23 +28,25 @@ use super::cobalt::{Cobalt, CobaltParams, Verdict};
 use super::{ecn_capable, Dropped, Refused};
 
 table! {
-    /// CAKE (Høiland-Jørgensen, Täht and Morton 2018): a shaper, fair shares for hosts and flows, and COBALT.
+    /// CAKE (Høiland-Jørgensen, Täht and Morton 2018): a shaper, fairness between hosts and flows, and the AQM COBALT.
     pub struct CakeParams "cake" {
-        /// Round-trip time to expect.
+        /// Expected round-trip time; the intervals of COBALT follow from it.
         rtt: Span = DURATION, Span::from_ms(100);
-        /// Memory, counted as the kernel does: payload and 832 bytes a packet; absent: four times what `bandwidth` carries in
-        /// `rtt`, at least 4 MiB; without `bandwidth`: unlimited.
+        /// Maximum memory of the queued packets as the kernel counts it: payload plus 832 bytes per packet. Default:
+        /// four times what `bandwidth` carries in `rtt`, at least 4 MiB; without `bandwidth`, unlimited.
         limit: Option<u64> = SIZE;
-        /// Rate of its own shaper; absent: none (`unlimited`), the link sets the pace.
+        /// Rate of CAKE's shaper. Default: no shaper (tc's `unlimited`); the link limits the rate.
         bandwidth: Option<Rate> = RATE;
-        /// Bytes charged beyond the IP packet; absent: the framing of the network. tc's words: ethernet 38, docsis 18,
-        /// pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48.
+        /// Bytes that the shaper adds to each IP packet. Default: the network's `framing`. tc's keywords stand for:
+        /// ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48.
         overhead: Option<u32> = Takes::Whole(0, 256);
-        /// Least bytes charged for a packet (ethernet 84, docsis 64).
+        /// Minimum bytes that the shaper counts for a packet (ethernet 84, docsis 64).
         mpu: u32 = Takes::Whole(0, 256), 0;
-        /// Code of the line: cells of 53 bytes for 48 (ATM), 65 bytes for 64 (PTM), or none.
+        /// Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or
+        /// none.
         framing: LineCode = LineCode::TAKES, LineCode::NoAtm;
-        /// Who gets equal shares. Hosts are the described ones, and for ends without one those of each group of flows.
+        /// Between whom the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count
+        /// as one host per group of flows.
         isolation: Isolation = Isolation::TAKES, Isolation::TripleIsolate;
     }
 }

@@ -22,18 +22,20 @@ use ackclock_core::{table, Packet, Span, Stream, Time};
 use super::{Dropped, Refused};
 
 table! {
-    /// CHOKe (Pan, Prabhakar and Psounis 2000): RED, and an arrival that meets a packet of its own connection in a random
-    /// place of the queue is dropped together with it.
+    /// CHOKe (Pan, Prabhakar and Psounis 2000): RED that penalises the connections that fill the queue.
+    /// Each arriving packet is compared with a randomly chosen one in the queue. If both belong to the same connection,
+    /// both are dropped.
     pub struct ChokeParams "choke" {
-        /// Packets or multiples of the bandwidth-delay product.
+        /// Maximum length of the queue: packets or multiples of the bandwidth-delay product.
         limit: u32 = Takes::PacketLimit;
-        /// Mean queue at which comparisons and drops begin (min_th).
+        /// Mean queue length at which comparisons and drops begin (min_th).
         min: f64 = Takes::MeanPackets;
-        /// Mean queue at which the drop probability reaches `max_p` (max_th); above it every arrival is dropped.
+        /// Mean queue length at which the drop probability reaches `max_p` (max_th). Above it every arriving packet is
+        /// dropped.
         max: f64 = Takes::MeanPackets;
-        /// Drop probability at `max`.
+        /// Drop probability at a mean queue of `max`.
         max_p: f64 = Takes::Share, 0.1;
-        /// Weight of one arrival in the mean (w_q).
+        /// Weight of one arrival in the moving average of the queue length (w_q).
         weight: f64 = Takes::Share, 0.002;
     }
 }

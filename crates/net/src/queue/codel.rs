@@ -25,17 +25,18 @@ use ackclock_core::{table, Packet, Span, Time};
 use super::{ecn_capable, Classifier, Dropped, Refused};
 
 table! {
-    /// CoDel (RFC 8289): drops by the time that packets waited.
+    /// CoDel (RFC 8289): drops packets when their sojourn time stays above a target.
     pub struct CodelParams "codel" {
-        /// Packets or multiples of the bandwidth-delay product; absent: unlimited.
+        /// Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<u32> = Takes::PacketLimit;
-        /// Acceptable standing wait.
+        /// Acceptable standing queue delay (TARGET).
         target: Span = DURATION, TARGET;
-        /// How long the wait may exceed the target; of the order of a worst-case RTT.
+        /// Time for which the sojourn time may exceed the target before drops begin (INTERVAL); about a worst-case RTT.
         interval: Span = DURATION, INTERVAL;
-        /// Mark packets that can be marked instead of dropping them.
+        /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
-        /// A packet that waited longer and can be marked is marked, whatever else is decided (Linux `ce_threshold`).
+        /// An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`).
+        /// Default: off.
         ce_threshold: Option<Span> = DURATION;
     }
 }

@@ -10,9 +10,9 @@ use super::backlog::Backlog;
 use super::{Admission, Refused};
 
 table! {
-    /// First in, first out; an arrival that finds the queue full is dropped.
+    /// First in, first out. A packet that arrives at a full queue is dropped.
     pub struct DropTailParams "drop-tail" {
-        /// Packets, bytes or multiples of the bandwidth-delay product; absent: unlimited.
+        /// Maximum length of the queue: packets, bytes or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<Limit> = Takes::Limit;
     }
 }

@@ -35,31 +35,33 @@ pub enum Overload {
 choice! { Overload: Drop "drop", Overflow "overflow" }
 
 table! {
-    /// DualPI2 (RFC 9332, Linux's `sch_dualpi2`): a queue for L4S beside one for all others, coupled.
+    /// DualPI2 (RFC 9332, Linux `sch_dualpi2`): a queue for L4S traffic, coupled to a queue for all other traffic.
     ///
-    /// Packets that can be marked are marked, others are dropped. Its rate is that of the link.
+    /// It marks ECN-capable packets and drops others. Its rate is that of the link.
     pub struct DualPi2Params "dualpi2" {
-        /// Packets of both queues together, or multiples of the bandwidth-delay product; absent: unlimited.
+        /// Maximum length of both queues together: packets or multiples of the bandwidth-delay product. Default:
+        /// unlimited.
         limit: Option<u32> = Takes::PacketLimit;
-        /// Delay of the C queue aimed at.
+        /// Target delay of the C queue (RFC 9332: the Classic queue).
         target: Span = DURATION, Span::from_ms(15);
         /// Interval at which the base probability is adjusted (Tupdate).
         update: Span = DURATION, Span::from_ms(16);
-        /// Integral gain, 1/s per second of delay; used in steps of 1/256.
+        /// Integral gain, 1/s per second of delay; rounded to a multiple of 1/256.
         alpha: f64 = Takes::Number(0.0, 256.0), 41.0 / 256.0;
-        /// Proportional gain, likewise.
+        /// Proportional gain, 1/s per second of delay; rounded to a multiple of 1/256.
         beta: f64 = Takes::Number(0.0, 256.0), 819.0 / 256.0;
         /// Coupling factor k.
         coupling: u32 = Takes::Whole(1, 255), 2;
-        /// A packet that waited longer in the L queue is marked.
+        /// A packet that waited longer than this in the L queue is marked (RFC 9332: the Low-Latency queue).
         step: Span = DURATION, Span::from_ms(1);
-        /// Only if so many packets waited there when it came.
+        /// Apply `step` only to packets that found at least this many packets in the L queue on arrival.
         step_from: u32 = Takes::Whole(0, 1_000_000), 0;
-        /// Share of the link that the C queue gets at least, if both have packets; in steps of 1 %.
+        /// Minimum share of the link for the C queue while both queues have packets; in steps of 1 %.
         classic_share: f64 = Takes::Number(0.01, 0.99), 0.1;
-        /// Which packets go into the L queue.
+        /// Packets that go into the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect").
         classifier: Classifier = Classifier::TAKES, Classifier::L4s;
-        /// What happens where `coupling` times the base probability passes 1.
+        /// What happens when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the
+        /// L queue marks those it keeps. "overflow": the L queue marks every packet and drops none before the limit.
         overload: Overload = Overload::TAKES, Overload::Drop;
     }
 }

@@ -23,25 +23,27 @@ use super::codel::{Codel, CodelParams, INTERVAL, TARGET};
 use super::{Classifier, Dropped, Refused};
 
 table! {
-    /// FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each under CoDel.
+    /// FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each managed by CoDel.
     ///
-    /// Beyond the limit, which all queues share, the one with the most bytes loses the packet at its head.
+    /// All queues share the limit. When it is exceeded, the queue with the most bytes drops the packet at its head.
     pub struct FqCodelParams "fq-codel" {
-        /// Packets or multiples of the bandwidth-delay product; absent: unlimited.
+        /// Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<u32> = Takes::PacketLimit;
-        /// Acceptable standing wait.
+        /// Acceptable standing queue delay (TARGET).
         target: Span = DURATION, TARGET;
-        /// How long the wait may exceed the target; of the order of a worst-case RTT.
+        /// Time for which the sojourn time may exceed the target before drops begin (INTERVAL); about a worst-case RTT.
         interval: Span = DURATION, INTERVAL;
-        /// Mark packets that can be marked instead of dropping them.
+        /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
-        /// Number of queues, over which connections are spread by a hash (RFC 8290 §5.2).
+        /// Number of queues; a hash assigns each connection to one (RFC 8290 §5.2).
         queues: u32 = Takes::Whole(1, 65_536), 1024;
-        /// What a queue may send in one round: credit for each (§5.2).
+        /// Bytes that a queue may send in one round (§5.2).
         quantum: u32 = Takes::Size(1, 1 << 30), 1514;
-        /// A packet that waited longer and can be marked is marked, whatever else is decided (Linux `ce_threshold`).
+        /// An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`).
+        /// Default: off.
         ce_threshold: Option<Span> = DURATION;
-        /// Which packets `ce_threshold` marks (Linux `ce_threshold_selector` 1 and mask 3, or none).
+        /// Packets that `ce_threshold` marks: those with ECT(1) or CE ("l4s"), or all ECN-capable ones (Linux
+        /// `ce_threshold_selector` 1 with mask 3, or none).
         ce_threshold_for: Classifier = Classifier::TAKES, Classifier::AnyEct;
     }
 }

@@ -24,30 +24,34 @@ use ackclock_core::{table, Rate, Span, Stream, Time};
 use super::{ecn_capable, Admission, Arrival, Refused};
 
 table! {
-    /// RED as in Linux: in bytes, all signalled above `max`; adaptive, if asked for.
+    /// RED as in Linux: counts bytes, signals every packet above `max`, and can adapt its probability.
+    /// A signal is a mark or a drop.
     pub struct LinuxRedParams "linux-red" {
-        /// Bytes that wait at most.
+        /// Maximum length of the queue.
         limit: u64 = SIZE;
-        /// Mean of the waiting bytes at which signals begin; absent: a third of `max`.
+        /// Mean queue length at which signals begin. Default: a third of `max`.
         min: Option<u64> = SIZE;
-        /// Mean above which every packet gets one; absent: a quarter of `limit`.
+        /// Mean queue length above which every packet is signalled. Default: a quarter of `limit`.
         max: Option<u64> = SIZE;
-        /// Probability of a signal at `max`; where it adapts, the first.
+        /// Probability of a signal at a mean queue of `max`; with `adaptive`, its initial value.
         probability: f64 = Takes::Share, 0.02;
-        /// Size of a packet, from which the weight and the length of idle times come.
+        /// Assumed packet size. The weight of the moving average and the duration of idle periods in packets are
+        /// computed from it.
         avpkt: u64 = SIZE, 1000;
-        /// Packets that may arrive at once without a signal, from which the weight comes; absent: (2 min + max) / (3 avpkt).
+        /// Burst of packets that passes without a signal; the weight of the moving average is computed from it.
+        /// Default: (2 min + max) / (3 avpkt).
         burst: Option<u32> = COUNT;
-        /// Rate at which the mean falls while the queue is idle; absent: it does not, as below a shaper (HTB), which never asks
-        /// an empty queue.
+        /// Rate at which the mean decays while the queue is empty. Default: it does not decay, as below a shaper (HTB),
+        /// which never asks an empty queue for a packet.
         bandwidth: Option<Rate> = RATE;
-        /// Mark packets that can be marked instead of dropping them.
+        /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
-        /// Above `max`, drop even those.
+        /// With `ecn`: above `max`, drop ECN-capable packets, too.
         harddrop: bool = FLAG, false;
-        /// With `ecn`: packets that cannot be marked pass.
+        /// With `ecn`: packets that are not ECN-capable pass.
         nodrop: bool = FLAG, false;
-        /// Every 504 ms the probability moves, so that the mean stays between 40 and 60 % of the way from `min` to `max`.
+        /// Adjust the probability every 504 ms to keep the mean queue between 40 and 60 % of the way from `min` to
+        /// `max`.
         adaptive: bool = FLAG, false;
     }
 }

@@ -14,10 +14,11 @@ use ackclock_core::table;
 use super::{Admission, Arrival, Refused};
 
 table! {
-    /// The limit of Linux netem under a shaper (HTB), as Mininet builds a link: packets in the delay line count too, and one
-    /// of several segments (`tso`) counts once; elsewhere it counts as so many. A packet leaves when its transmission starts.
+    /// Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link.
+    /// The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in
+    /// other queues it counts as that many packets. A packet leaves the queue when its transmission starts.
     pub struct NetemLimitParams "netem-limit" {
-        /// Packets or multiples of the bandwidth-delay product.
+        /// Maximum length of the queue: packets or multiples of the bandwidth-delay product.
         limit: u32 = Takes::PacketLimit;
     }
 }

@@ -19,17 +19,17 @@ use ackclock_core::{table, Span, Stream, Time};
 use super::{ecn_capable, Admission, Arrival, Refused};
 
 table! {
-    /// PIE (RFC 8033): drops arrivals at random, so that the queueing delay stays near a reference.
+    /// PIE (RFC 8033): drops arriving packets at random to hold the queueing delay near a reference.
     pub struct PieParams "pie" {
-        /// Packets or multiples of the bandwidth-delay product; absent: unlimited.
+        /// Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<u32> = Takes::PacketLimit;
-        /// Queueing delay aimed at (QDELAY_REF, §4.1).
+        /// Reference for the queueing delay (QDELAY_REF, §4.1).
         target: Span = DURATION, Span::from_ms(15);
         /// Interval at which the drop probability is adjusted (T_UPDATE, §4.2).
         update: Span = DURATION, Span::from_ms(15);
-        /// Time for which a burst is let through (MAX_BURST, §4.4).
+        /// Length of a burst that passes without drops (MAX_BURST, §4.4).
         max_burst: Span = DURATION, Span::from_ms(150);
-        /// Mark packets that can be marked instead of dropping them, while the drop probability is at most 10 % (§5.1).
+        /// Mark ECN-capable packets instead of dropping them while the drop probability is at most 10 % (§5.1).
         ecn: bool = FLAG, false;
     }
 }

@@ -24,20 +24,20 @@ use ackclock_core::{table, Span, Stream};
 use super::{ecn_capable, Admission, Arrival, Refused};
 
 table! {
-    /// RED (Floyd and Jacobson 1993), gentle: drops at random as the mean queue grows.
+    /// Gentle RED (Floyd and Jacobson 1993): drops at random, more often the longer the mean queue.
     pub struct RedParams "red" {
-        /// Packets or multiples of the bandwidth-delay product.
+        /// Maximum length of the queue: packets or multiples of the bandwidth-delay product.
         limit: u32 = Takes::PacketLimit;
-        /// Mean queue at which drops begin (min_th).
+        /// Mean queue length at which drops begin (min_th).
         min: f64 = Takes::MeanPackets;
-        /// Mean queue at which the drop probability reaches `max_p` (max_th); above it the probability rises to 1 at twice
-        /// `max`.
+        /// Mean queue length at which the drop probability reaches `max_p` (max_th). Above it the probability rises
+        /// linearly, to 1 at twice `max`.
         max: f64 = Takes::MeanPackets;
-        /// Drop probability at `max`.
+        /// Drop probability at a mean queue of `max`.
         max_p: f64 = Takes::Share, 0.1;
-        /// Weight of one arrival in the mean (w_q).
+        /// Weight of one arrival in the moving average of the queue length (w_q).
         weight: f64 = Takes::Share, 0.002;
-        /// Mark packets that can be marked instead of dropping them.
+        /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
     }
 }

@@ -8,11 +8,13 @@ use ackclock_core::table;
 use super::{ecn_capable, Admission, Arrival, Refused};
 
 table! {
-    /// Marks every packet that arrives while at least `mark` wait (DCTCP's switch); what cannot be marked passes.
+    /// Marks every packet that arrives while at least `mark` packets wait, as a DCTCP switch does.
+    /// Packets that are not ECN-capable pass.
     pub struct ThresholdParams "threshold" {
-        /// Packets that wait from which on arrivals are marked: packets or multiples of the bandwidth-delay product.
+        /// Length of the queue from which on arriving packets are marked: packets or multiples of the bandwidth-delay
+        /// product.
         mark: u32 = Takes::PacketLimit;
-        /// Packets or multiples of the bandwidth-delay product; absent: unlimited.
+        /// Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<u32> = Takes::PacketLimit;
     }
 }

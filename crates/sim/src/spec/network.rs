@@ -24,15 +24,16 @@ const LINK: Takes = Takes::Table(LinkParams::TABLE);
 table! {
     /// The network: three named links for the usual shapes, or a list of links and paths.
     pub struct Network "network" {
-        /// Shape.
+        /// Shape of the network.
         topology: Topology = Topology::TAKES;
         /// Bytes that links charge on top of the IP packet (14 for Ethernet without FCS).
         framing_bytes: u32 = SIZE_OR_ZERO, 0;
         /// Sender's side; absent = the sender sits on the bottleneck.
         access: Option<LinkParams> = LINK;
-        /// Wishbone: the senders' links, taken in turn.
+        /// Wishbone: the access links. Flow 0 uses the first, flow 1 the second, and so on, starting over after the
+        /// last.
         access_list: Vec<LinkParams> = Takes::List(&LINK, 0), Vec::new();
-        /// The shared link.
+        /// The link that all flows share. Every topology but `graph` needs it.
         bottleneck: Option<LinkParams> = LINK;
         /// Receiver's side; absent = the receiver sits on the bottleneck.
         egress: Option<LinkParams> = LINK;
@@ -40,7 +41,7 @@ table! {
         reverse: Reverse = Takes::Table(Reverse::TABLE), Reverse::NONE;
         /// Graph: unidirectional links.
         links: Vec<NamedLink> = Takes::List(&Takes::Table(NamedLink::TABLE), 0), Vec::new();
-        /// Graph: paths over these links.
+        /// Graph: the paths over these links.
         paths: Vec<Path> = Takes::List(&Takes::Table(Path::TABLE), 0), Vec::new();
     }
 }
@@ -48,11 +49,11 @@ table! {
 table! {
     /// The way back, link by link; an absent entry mirrors the forward link (rate, delay, queue and loss alike).
     pub struct Reverse "reverse" {
-        /// From the network to the sender.
+        /// Link from the bottleneck to the sender.
         access: Option<LinkParams> = LINK;
-        /// The bottleneck's other direction.
+        /// The reverse direction of the bottleneck.
         bottleneck: Option<LinkParams> = LINK;
-        /// From the receiver to the network.
+        /// Link from the receiver to the bottleneck.
         egress: Option<LinkParams> = LINK;
     }
 }
@@ -62,7 +63,7 @@ impl Reverse {
 }
 
 table! {
-    /// A link of a graph.
+    /// A link of the topology `graph`.
     pub struct NamedLink "named-link" {
         /// Its name.
         name: String = Takes::Text;
@@ -74,7 +75,7 @@ table! {
 table! {
     /// A path of a graph: names of links, in order.
     pub struct Path "path" {
-        /// Name that flows use.
+        /// Name by which flows refer to this path.
         name: String = Takes::Text;
         /// From sender to receiver.
         forward: Vec<String> = Takes::List(&Takes::Text, 0);

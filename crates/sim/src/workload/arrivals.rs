@@ -16,29 +16,29 @@ family! {
 }
 
 table! {
-    /// Clients come at random, independently: exponential intervals. `rate` or `load` says how often.
+    /// Clients arrive as a Poisson process; give its intensity as `rate` or as `load`.
     pub struct PoissonParams "poisson" {
-        /// Clients per second, over all flows of the group.
+        /// Clients per second, for all flows of the group together.
         rate: Option<f64> = Takes::Above(0.0, MOST_PER_S);
-        /// Offered load: the responses' packets, each sent once, as a share of the bottleneck's rate.
+        /// Offered load: the packets of all responses, each sent once, as a fraction of the bottleneck's rate.
         load: Option<f64> = Takes::Above(0.0, 100.0);
-        /// What `load` counts: data packets, or also SYN-ACK, FIN and two ACKs of each connection.
+        /// What `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection.
         load_counts: LoadCounts = LoadCounts::TAKES, LoadCounts::Data;
     }
 }
 
 table! {
-    /// Clients come at equal intervals, the first at the flow's start.
+    /// Clients arrive at equal intervals, the first when the flow starts.
     pub struct PeriodicParams "periodic" {
-        /// From one to the next, for each flow.
+        /// Time from one client of a flow to the next.
         interval: Span = DURATION;
     }
 }
 
 table! {
-    /// Clients come at given times.
+    /// Clients arrive at given times.
     pub struct AtParams "at" {
-        /// After the flow's start, in order.
+        /// Times from the start of the flow, in ascending order.
         times: Vec<Span> = Takes::List(&DURATION_OR_ZERO, 1);
     }
 }

@@ -9,7 +9,7 @@ use crate::transport::TransportConfig;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 table! {
-    /// As much as the connection takes, until the flow's stop.
+    /// Always has data to send, until the flow stops.
     pub struct BulkParams "bulk" {}
 }
 

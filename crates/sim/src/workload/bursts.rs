@@ -20,13 +20,14 @@ use crate::transport::TransportConfig;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 table! {
-    /// One connection that writes bursts, each after a silence that begins when the one before is acknowledged.
+    /// One connection sends bursts that are separated by silences.
+    /// A silence begins when the previous burst is acknowledged.
     pub struct BurstsParams "bursts" {
-        /// A burst: a size, or a distribution of sizes.
+        /// Size of a burst: a size, or a distribution of sizes.
         bytes: Distribution = Takes::DrawnOr(Unit::Size, 1);
-        /// Silence between two bursts: a duration, or a distribution of durations.
+        /// Length of a silence: a duration, or a distribution of durations.
         pause: Distribution = Takes::DrawnOr(Unit::Duration, 0);
-        /// Bursts; absent: until the flow's stop.
+        /// Number of bursts. Default: the flow sends bursts until it stops.
         count: Option<u32> = COUNT;
     }
 }

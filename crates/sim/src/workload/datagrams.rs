@@ -12,37 +12,38 @@ use crate::udp::{OnOff, Periods, SourceParams};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 table! {
-    /// UDP datagrams of one size at a constant rate, until the flow's stop.
+    /// Sends UDP datagrams of one size at a constant rate, until the flow stops.
     pub struct ConstantRateParams "constant-rate" {
-        /// Rate of the IP packets, headers included.
+        /// Rate of the IP packets, including their headers.
         rate: Rate = RATE;
-        /// UDP payload of a datagram.
+        /// UDP payload of each datagram.
         payload: u32 = PAYLOAD, 1472;
     }
 }
 
 table! {
-    /// UDP datagrams at a constant rate in on-periods separated by silence, beginning with an on-period.
+    /// Sends UDP datagrams at a constant rate in on-periods that are separated by silence. It begins with an on-period.
     pub struct OnOffParams "on-off" {
-        /// Rate of the IP packets in an on-period, headers included.
+        /// Rate of the IP packets during an on-period, including their headers.
         rate: Rate = RATE;
         /// Mean length of an on-period.
         on: Span = DURATION;
-        /// Mean length of the silence.
+        /// Mean length of a silence.
         off: Span = DURATION;
-        /// How the lengths are distributed.
+        /// Distribution of the lengths of both: exponential, or always the mean.
         periods: Periods = Periods::TAKES, Periods::Exponential;
-        /// UDP payload of a datagram.
+        /// UDP payload of each datagram.
         payload: u32 = PAYLOAD, 1472;
     }
 }
 
 table! {
-    /// A telephone call over UDP. The defaults are those of G.711 in RTP: 160 bytes of speech every 20 ms.
+    /// A telephone call over UDP.
+    /// The defaults are those of G.711 over RTP: 160 bytes of speech every 20 ms.
     pub struct VoiceParams "voice" {
-        /// Between datagrams.
+        /// Time between datagrams.
         interval: Span = DURATION, Span(20_000_000);
-        /// UDP payload of a datagram: speech and RTP header.
+        /// UDP payload of each datagram: speech and RTP header.
         payload: u32 = PAYLOAD, 172;
     }
 }

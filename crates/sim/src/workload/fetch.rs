@@ -25,20 +25,20 @@ pub struct Pace {
 }
 
 table! {
-    /// A client at the receiving end: connect, request, response, close; again and again.
+    /// A client at the receiving end fetches responses, each over a new connection: connect, request, response, close.
     pub struct FetchParams "fetch" {
-        /// Response.
+        /// Size of the response.
         bytes: u64 = SIZE;
-        /// Request.
+        /// Size of the request.
         request: u64 = SIZE, 100;
-        /// Fetches, one after another.
+        /// Number of fetches, one after another.
         count: u32 = COUNT, 1;
-        /// From the last byte of one to the start of the next.
+        /// Time from the last byte of one response to the start of the next fetch.
         pause: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Give up a fetch after this long; absent: never.
+        /// Time after which the client gives up a fetch. Default: never.
         timeout: Option<Span> = DURATION;
-        /// Each fetch meets losses that depend on the seed and on its number only, so that two arms of a comparison meet the
-        /// same losses fetch by fetch.
+        /// Make the losses of a fetch depend only on the seed and the number of the fetch. Two scenarios that are
+        /// compared then meet the same losses, fetch by fetch.
         common_random_numbers: bool = FLAG, false;
     }
 }

@@ -20,18 +20,18 @@ use crate::transport::TransportConfig;
 use crate::world::{ConnId, RECEIVER};
 
 table! {
-    /// Video frames in real time over one connection.
+    /// Sends video frames in real time over one connection.
     pub struct MediaParams "media" {
         /// Frames per second.
         fps: u32 = Takes::Whole(1, 1000), 30;
-        /// Frames of a group, of which the first stands for itself.
+        /// Number of frames in a group of pictures. The first frame of a group does not depend on others.
         group: u32 = Takes::Whole(1, 10_000), 30;
         /// Size of the first frame of a group.
         first: u64 = SIZE;
-        /// Size of each of the others.
+        /// Size of each other frame.
         other: u64 = SIZE;
-        /// When the oldest frame that is not acknowledged is older than this, frames are left out up to the next group;
-        /// absent: never.
+        /// When the oldest unacknowledged frame is older than this, the sender skips frames until the next group.
+        /// Default: it skips none.
         drop_late: Option<Span> = DURATION;
     }
 }

@@ -18,23 +18,25 @@ use crate::topology::Layout;
 use crate::transport::TransportConfig;
 
 table! {
-    /// Clients, each alone on a path of its own whose properties are drawn once; one fetch at a time.
+    /// Clients, each alone on its own path, that fetch one response at a time.
+    /// Each client draws the properties of its path and the size of its responses once.
     pub struct PopulationParams "population" {
-        /// How many.
+        /// Number of clients.
         clients: u32 = COUNT;
-        /// Fetches of each, on one connection each.
+        /// Number of fetches of each client, each over a new connection.
         requests: u32 = COUNT, 1;
-        /// Round-trip propagation delay.
+        /// Round-trip propagation delay of a client's path.
         rtt: Distribution = Takes::Drawn(Unit::Duration);
-        /// Bottleneck rate.
+        /// Bottleneck rate of a client's path.
         rate: Distribution = Takes::Drawn(Unit::Rate);
-        /// Loss probability, each direction.
+        /// Loss probability in each direction of a client's path.
         loss: Distribution = Takes::Drawn(Unit::Share);
-        /// Response.
+        /// Size of a client's responses.
         bytes: Distribution = Takes::Drawn(Unit::Size);
-        /// Bottleneck buffer of each client.
+        /// Size of the bottleneck queue of each client.
         queue: u32 = Takes::Packets, 100;
-        /// The server writes at this many times the client's rate after an initial burst; absent: as fast as it can.
+        /// After an initial burst, the server writes at this multiple of the client's rate. Default: it writes as fast
+        /// as it can.
         throttle: Option<f64> = POSITIVE;
     }
 }

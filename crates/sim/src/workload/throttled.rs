@@ -12,15 +12,15 @@ use crate::transport::TransportConfig;
 use crate::world::ConnId;
 
 table! {
-    /// Blocks at a rate, as video servers write.
+    /// Writes blocks at a given rate, as video servers do.
     pub struct ThrottledParams "throttled" {
-        /// Rate of the application.
+        /// Rate at which the application writes.
         rate: Rate = RATE;
-        /// One write.
+        /// Size of one write.
         chunk: u64 = SIZE;
-        /// Written at once at the start.
+        /// Bytes written at once when the flow starts.
         initial: u64 = SIZE_OR_ZERO, 0;
-        /// In all; absent: until the flow's stop.
+        /// Total number of bytes. Default: the application writes until the flow stops.
         bytes: Option<u64> = SIZE;
     }
 }

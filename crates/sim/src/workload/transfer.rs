@@ -11,9 +11,9 @@ use crate::transport::TransportConfig;
 use crate::world::ConnId;
 
 table! {
-    /// A number of bytes, then close.
+    /// Sends a number of bytes, then closes the connection.
     pub struct TransferParams "transfer" {
-        /// Bytes.
+        /// Number of bytes.
         bytes: u64 = SIZE;
     }
 }

@@ -20,47 +20,54 @@ use crate::tally::{Tally, TransactionRow};
 use crate::transport::TransportConfig;
 
 table! {
-    /// Clients at the receiving end come and go: connect, request, response, close, each on a connection of its own.
+    /// Clients arrive at the receiving end. Each opens a connection, requests responses, and closes the connection.
     ///
-    /// The flows of the group are client-server pairs; arrivals, `count` and `max_open` are those of the whole group. What
-    /// the k-th transaction of a flow draws depends on the seed alone: arms of a comparison see the same clients.
+    /// Each flow of the group is a pair of client and server. `arrivals`, `count` and `max_open` apply to the whole
+    /// group. What the k-th transaction of a flow draws depends only on the seed, so scenarios that are compared see
+    /// the same clients.
     pub struct TransactionsParams "transactions" {
-        /// Response: a size, or a distribution of sizes.
+        /// Size of a response: a size, or a distribution of sizes.
         bytes: Distribution = Takes::DrawnOr(Unit::Size, 1);
-        /// Request.
+        /// Size of a request.
         request: u64 = SIZE, 200;
-        /// When clients come.
+        /// When clients arrive.
         arrivals: ArrivalsConfig = Takes::OneOf(ArrivalsConfig::FAMILY);
-        /// Connections that a client opens at once.
+        /// Number of connections that a client opens at once.
         batch: u32 = COUNT, 1;
-        /// Requests on each connection, one after another (keep-alive).
+        /// Number of requests on each connection, one after another (keep-alive).
         requests: u32 = COUNT, 1;
-        /// From the end of a response to the next request: a duration, or a distribution of durations.
+        /// Time from the end of a response to the next request: a duration, or a distribution of durations.
         think: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
-        /// A page: so many responses, which the client's connections share out, whoever is free taking the next; replaces
-        /// `requests`.
+        /// A Web page: number of responses that the client fetches over all its connections; each connection that
+        /// becomes free takes the next one. Replaces `requests`.
         objects: Option<u32> = COUNT;
-        /// Incast: a client asks on all of its connections at the same time, again when the last one has its response.
+        /// Incast: a client sends its requests on all its connections at the same time, and the next ones when the last
+        /// connection has its response.
         together: bool = FLAG, false;
-        /// Connections in all, which are as many transactions if each has one request; absent: until the flows stop.
+        /// Total number of connections; with one request each, this is the number of transactions. Default: clients
+        /// arrive until the flows stop.
         count: Option<u64> = Takes::Whole(1, 1_000_000_000);
-        /// Most connections open at a time; a client who finds as many is turned away. Needed above a load of 1.
+        /// Maximum number of open connections. A client that finds this many is turned away. Required for a load above
+        /// 1.
         max_open: Option<u32> = COUNT;
-        /// Initial windows that connections draw, with their probabilities; empty: the stack's.
+        /// Initial windows from which connections draw theirs, with probabilities. Default: all use
+        /// `stack.initial_window`.
         initial_window_mix: Vec<InitialWindow> = Takes::List(&Takes::Table(InitialWindow::TABLE), 0), Vec::new();
-        /// Whether each connection draws its initial window, or each client for all of its connections.
+        /// Whether each connection draws an initial window ("transaction"), or each client draws one for all its
+        /// connections ("batch").
         mix_by: MixBy = MixBy::TAKES, MixBy::Transaction;
-        /// Who closes first: the server when it has written the last response, or the client when it has read it.
+        /// Which side closes first: the server when it has written the last response, or the client when it has read
+        /// it.
         close: CloseFirst = CloseFirst::TAKES, CloseFirst::Server;
     }
 }
 
 table! {
-    /// One entry of a mix of initial windows.
+    /// An initial window of a mix, with its probability.
     pub struct InitialWindow "initial-window" {
-        /// Initial window.
+        /// Initial window, segments.
         segments: u32 = Takes::Whole(1, 65_535);
-        /// Probability.
+        /// Probability that a connection draws this window.
         share: f64 = Takes::Share;
     }
 }

@@ -22,21 +22,23 @@ use ackclock_core::{table, Span, Stream};
 use super::adaptation::{highest_below, remember, Adaptation};
 
 table! {
-    /// FESTIVE (CoNEXT 2012): harmonic mean, one level at a time, delayed updates, requests at random times.
+    /// FESTIVE (CoNEXT 2012): harmonic mean of throughputs, one level at a time, delayed updates, randomised requests.
     pub struct FestiveParams "festive" {
-        /// Chunks in the harmonic mean of the throughput.
+        /// Number of chunks over which the harmonic mean of the throughput is taken.
         window: u32 = Takes::Whole(1, 10_000), 20;
-        /// Share of the estimate that a bitrate may have (p).
+        /// Maximum bitrate as a multiple of the estimated throughput (p).
         safety: f64 = POSITIVE, 0.85;
-        /// Weight of efficiency against stability.
+        /// Weight of efficiency relative to stability (alpha).
         alpha: f64 = Takes::Number(0.0, 1e6), 12.0;
-        /// Chunks over which switches are counted: the 20 s of the authors' slides with chunks of 4 s.
+        /// Number of chunks over which switches are counted: with chunks of 4 s, the 20 s of the authors' slides.
         horizon: u32 = Takes::Whole(0, 10_000), 5;
-        /// The buffer at which the next chunk is asked for is drawn around the target; else it is the target.
+        /// Draw the buffer level at which the player requests the next chunk at random around the target. If false, it
+        /// is the target.
         randomised: bool = FLAG, true;
-        /// One level at a time, up from the k-th only after k chunks there; else straight to the highest that `safety` allows.
+        /// Switch one level at a time, and up from level k only after k chunks at that level. If false, switch directly
+        /// to the highest level that `safety` allows.
         gradual: bool = FLAG, true;
-        /// A switch waits until the efficiency that it wins outweighs the instability that it adds.
+        /// Delay a switch until its gain in efficiency outweighs the instability that it adds.
         delayed: bool = FLAG, true;
     }
 }

@@ -14,29 +14,32 @@ use crate::transport::TransportConfig;
 use crate::workload::{Asks, Carried, Driver, Make, Params, Place, Site};
 
 table! {
-    /// A player at the receiving end: fetches chunks over one connection, at bitrates of its choice, and plays them.
+    /// A video player at the receiving end fetches chunks over one connection and chooses the bitrate of each.
     ///
-    /// It asks for the next chunk at once until the buffer has reached its target, then each time that it has run down to it. A
-    /// chunk's size, relative to its bitrate, depends on the seed, the flow and its number only: arms of a comparison watch the
-    /// same video. Over PCC the request is a datagram on the way back.
+    /// The player requests chunks back to back until its buffer reaches the target, then requests one whenever the
+    /// buffer has drained to the target. The size of a chunk relative to its bitrate depends only on the seed, the flow
+    /// and the number of the chunk, so scenarios that are compared show the same video. Over PCC the request is a
+    /// datagram in the reverse direction.
     pub struct VideoParams "video" {
-        /// Bitrates, ascending.
+        /// Bitrates to choose from, in ascending order.
         ladder: Vec<u64> = Takes::List(&RATE, 1);
-        /// Length of a chunk.
+        /// Playing time of a chunk.
         chunk: Span = DURATION, Span::from_secs(4);
-        /// Chunks of the video; absent: until the flow's stop.
+        /// Number of chunks of the video. Default: the player fetches chunks until the flow stops.
         chunks: Option<u32> = COUNT;
-        /// Buffer that the player aims at.
+        /// Playing time that the player tries to keep in its buffer (the target).
         buffer: Span = DURATION, Span::from_secs(30);
-        /// Buffer that it never exceeds, at least one chunk above `buffer`; absent: two chunks above.
+        /// Maximum playing time in the buffer, at least one chunk more than `buffer`. Default: two chunks more than
+        /// `buffer`.
         buffer_max: Option<Span> = DURATION;
-        /// Buffer with which playback begins, and goes on after a stall; absent: one chunk, or `buffer` if that is less.
+        /// Playing time in the buffer at which playback starts, and resumes after a stall. Default: one chunk, or
+        /// `buffer` if that is less.
         startup: Option<Span> = DURATION;
-        /// Request; over PCC at most a datagram's payload, 1456 bytes.
+        /// Size of a request. Over PCC at most 1456 bytes, the payload of a datagram.
         request: u64 = SIZE, 200;
-        /// A chunk's size is uniform within this share of its bitrate's.
+        /// Maximum deviation of a chunk's size from bitrate times length, as a share of it. Sizes are drawn uniformly.
         size_variation: f64 = Takes::Number(0.0, 0.99), 0.0;
-        /// How the player chooses.
+        /// How the player chooses a bitrate.
         adaptation: AdaptationConfig = Takes::OneOf(AdaptationConfig::FAMILY), usual("festive");
     }
 }

@@ -10,11 +10,11 @@ use ackclock_core::{table, Span};
 use super::adaptation::{highest_below, Adaptation};
 
 table! {
-    /// The highest bitrate below the throughput of the last chunk, or below its moving average.
+    /// Chooses the highest bitrate below the throughput of the last chunk, or below its moving average.
     pub struct RateBasedParams "rate-based" {
-        /// Weight of the last chunk in the moving average; 1: the last chunk alone.
+        /// Weight of the last chunk in the moving average. 1 uses only the last chunk.
         weight: f64 = Takes::Above(0.0, 1.0), 1.0;
-        /// Share of the estimate that a bitrate may have.
+        /// Maximum bitrate as a multiple of the estimated throughput.
         safety: f64 = POSITIVE, 1.0;
     }
 }
