@@ -200,7 +200,7 @@ impl Sums {
         self.undos += stats.undos;
         self.spurious_rtos += stats.spurious_rtos;
         self.dsacks += stats.dsacks_received;
-        self.syn_retransmissions += stats.syn_retransmissions + receiver.stats().syn_retransmissions;
+        self.syn_retransmissions += sender.syn_retransmissions() + receiver.syn_retransmissions();
         self.acks_received += stats.acks_received;
         self.rtt_sum_ns += stats.rtt_sum_ns;
         self.rtt_samples += stats.rtt_samples;
@@ -244,8 +244,8 @@ impl FetchCounts {
         let (server, client) = (world.tcp(conn, SENDER), world.tcp(conn, RECEIVER));
         let info = server.info();
         FetchCounts {
-            syn_retransmissions: client.stats().syn_retransmissions,
-            synack_retransmissions: server.stats().syn_retransmissions,
+            syn_retransmissions: client.syn_retransmissions(),
+            synack_retransmissions: server.syn_retransmissions(),
             request_retransmissions: request.unwrap_or(client.stats().retransmissions),
             server: server.stats().clone(),
             cwnd_end: info.cwnd,

@@ -5,6 +5,7 @@ mod application;
 mod ecn;
 mod handshake;
 mod queries;
+mod receiving;
 mod sending;
 
 use std::rc::Rc;
@@ -12,10 +13,9 @@ use std::rc::Rc;
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Flags, FlowId, HostPacing, Segment, Time};
 
-use crate::config::{Config, DelayedAck, EcnUse};
+use crate::config::{Config, EcnUse};
 use crate::keepalive::Keeper;
 use crate::ledger::Ledger;
-use crate::receiver::Receiver;
 use crate::sender::{Leaving, Sender};
 use crate::ticks::Ticks;
 use crate::validity::Validity;
@@ -23,6 +23,8 @@ use ecn::{Marks, Mode};
 
 pub(crate) use handshake::window_scale;
 pub use queries::AccurateMarks;
+pub(crate) use receiving::make as receiver_of;
+use receiving::Receiving;
 use sending::Sending;
 
 /// Where the connection stands.
@@ -50,7 +52,7 @@ pub struct Connection {
     config: Rc<Config>,
     ticks: Ticks,
     pub(crate) sender: Sending,
-    pub(crate) receiver: Receiver,
+    pub(crate) receiver: Receiving,
     pub(crate) validity: Option<Box<Validity>>,
     pub(crate) ledger: Option<Box<Ledger>>,
     pub(crate) keeper: Option<Box<Keeper>>,
@@ -61,6 +63,7 @@ pub struct Connection {
     syn_sent_at: Time,
     syn_tries: u32,
     syn_timeouts: u32,
+    syn_retransmissions: u32,
     syn_deadline: Time,
     has_ts: bool,
     sack: bool,
@@ -75,8 +78,8 @@ pub struct Connection {
     marks: Marks,
     /// Segments leave one by one, though they were put together (TSO).
     cuts: bool,
-    /// See [`Connection::only_receives`].
-    only_receives: bool,
+    /// See [`Connection::rest`].
+    rests: bool,
 }
 
 impl Connection {
@@ -93,17 +96,12 @@ impl Connection {
     /// One end or the other, with settings that it shares with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let state = if responder { State::Listen } else { State::Closed };
-        let ticks = Ticks::new(config.tick(), config.tick_phase, config.wheel);
+        let ticks = Ticks::of(config);
         Connection {
             state,
             ticks,
             sender: Sending::Awake(Box::new(Sender::new(flow, responder, config, ticks))),
-            receiver: match responder && config.responder_delays_acks {
-                true => {
-                    Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..Config::clone(config) }, ticks)
-                }
-                false => Receiver::new(config, ticks),
-            },
+            receiver: Receiving::Awake(Box::new(receiver_of(config, responder))),
             validity: config.validate.map(|interval| Box::new(Validity::new(interval))),
             ledger: config.ledger.then(Box::default),
             keeper: None,
@@ -112,6 +110,7 @@ impl Connection {
             syn_sent_at: Time::ZERO,
             syn_tries: 0,
             syn_timeouts: 0,
+            syn_retransmissions: 0,
             syn_deadline: Time::NEVER,
             has_ts: config.timestamps,
             sack: config.sack,
@@ -127,7 +126,7 @@ impl Connection {
             },
             marks: Marks::default(),
             cuts: false,
-            only_receives: false,
+            rests: false,
             config: config.clone(),
         }
     }
@@ -193,7 +192,7 @@ impl Connection {
     #[inline(always)]
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.received(now, seg, self.receiver.rcv_nxt);
+            ledger.received(now, seg, self.receiver.next());
             if let Some(keeper) = &mut self.keeper {
                 keeper.heard(now);
             }
@@ -215,12 +214,12 @@ impl Connection {
         if seg.flags.has(Flags::ACK) {
             self.sender.hear(now, seg);
             if self.sender.hears_accurately() && self.sender.awake().looked_at_marks() {
-                self.receiver.look_at_waiting(seg.seq_len() > 0);
+                self.receiver.awake().look_at_waiting(seg.seq_len() > 0);
             }
         }
         if seg.len > 0 || seg.flags.has(Flags::FIN) {
             let (srtt, rto) = self.sender.rtt();
-            self.receiver.on_data(now, seg, srtt, rto, self.config.timestamp(now));
+            self.receiver.awake().on_data(now, seg, srtt, rto, self.config.timestamp(now));
         } else {
             self.receiver.on_pure_ack(seg);
         }
@@ -395,7 +394,6 @@ impl Connection {
 
     #[inline]
     fn pure_ack(&mut self, now: Time, seg: &mut Segment) {
-        self.sender.stats_mut().acks_sent += 1;
         self.write_header(now, self.bare(Flags::ACK), seg);
         if self.sender.fin_acked() && self.receiver.fin_received() {
             self.state = State::Done;

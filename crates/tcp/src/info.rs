@@ -5,10 +5,11 @@ use ackclock_core::{Span, Time};
 
 use crate::connection::{Connection, State};
 use crate::ledger::Ledger;
+use crate::receiver::Receiver;
 use crate::sender::Sender;
 
 /// Running sums of one endpoint, as a sender unless said otherwise.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "counters of events, by the name of the event")]
 pub struct Stats {
     /// Retransmissions included.
@@ -20,8 +21,6 @@ pub struct Stats {
     pub rtos_disorder: u64,
     pub rtos_recovery: u64,
     pub rtos_loss: u64,
-    /// SYN or SYN-ACK sent again by this end.
-    pub syn_retransmissions: u64,
     pub tlps: u64,
     pub recoveries: u64,
     pub lost_retransmits: u64,
@@ -35,8 +34,36 @@ pub struct Stats {
     pub rtt_sum_ns: u128,
     pub rtt_samples: u64,
     pub acks_received: u64,
-    /// Pure ACKs sent by this end as a receiver.
-    pub acks_sent: u64,
+}
+
+impl Stats {
+    /// Nothing has happened.
+    pub const NONE: Stats = Stats {
+        data_segments_sent: 0,
+        retransmissions: 0,
+        rtos: 0,
+        rtos_open: 0,
+        rtos_disorder: 0,
+        rtos_recovery: 0,
+        rtos_loss: 0,
+        tlps: 0,
+        recoveries: 0,
+        lost_retransmits: 0,
+        undos: 0,
+        spurious_rtos: 0,
+        dsacks_received: 0,
+        reorderings: 0,
+        slow_start: None,
+        rtt_sum_ns: 0,
+        rtt_samples: 0,
+        acks_received: 0,
+    };
+}
+
+impl Default for Stats {
+    fn default() -> Stats {
+        Stats::NONE
+    }
 }
 
 /// Why the first slow start ended.
@@ -154,7 +181,7 @@ impl Connection {
     }
 
     fn info_of(&self, s: &Sender) -> Info {
-        let (ato, rcv_rtt, rcv_space) = self.receiver.pace();
+        let (ato, rcv_rtt, rcv_space) = self.receiver.ask(Receiver::pace);
         Info {
             state: self.state,
             ca_state: s.ca_state,

@@ -13,6 +13,7 @@ mod headers;
 mod queues;
 mod reading;
 mod reassembly;
+mod resting;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ use acks::DELACK_MAX;
 use cheats::{Optimist, Split};
 use ecn::ExactEcho;
 use queues::{Run, Waiting};
+pub(crate) use resting::Resting;
 
 /// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
 const NUM_SACKS: usize = 4;

@@ -1,6 +1,7 @@
 //! What endpoints keep by increments, counted anew. For tests and fuzzing: nothing else has a reason to.
 
 use crate::connection::Connection;
+use crate::receiver::Receiver;
 
 impl Connection {
     /// Count anew what sender and receiver keep by increments.
@@ -10,6 +11,6 @@ impl Connection {
     /// If something differs.
     pub fn recount(&self) {
         self.sender.ask(|sender| sender.board.recount(sender.has_sack()));
-        self.receiver.recount();
+        self.receiver.ask(Receiver::recount);
     }
 }

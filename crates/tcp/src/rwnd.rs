@@ -18,6 +18,14 @@ pub const FIRST_MSS: u32 = 536;
 /// The window may always be bounded by so much (half of Linux SOCK_MIN_RCVBUF).
 const LEAST_CLAMP: u64 = 1_152;
 
+/// What was offered so far: the right edge now and the furthest, and the window of the last header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Edges {
+    right: u64,
+    furthest: u64,
+    told: u64,
+}
+
 /// Receive window of one endpoint, bytes.
 #[derive(Debug)]
 pub struct ReceiveWindow {
@@ -148,6 +156,16 @@ impl ReceiveWindow {
     /// Bound of all windows offered so far (Linux `rcv_mwnd_seq`).
     pub fn furthest_edge(&self) -> u64 {
         self.furthest
+    }
+
+    /// What was offered so far.
+    pub fn edges(&self) -> Edges {
+        Edges { right: self.right, furthest: self.furthest, told: self.told }
+    }
+
+    /// The same was offered before.
+    pub fn set_edges(&mut self, Edges { right, furthest, told }: Edges) {
+        (self.right, self.furthest, self.told) = (right, furthest, told);
     }
 
     /// The window to put into a header.

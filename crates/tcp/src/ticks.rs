@@ -8,7 +8,7 @@
 
 use ackclock_core::{Span, Time};
 
-use crate::config::Wheel;
+use crate::config::{Config, Wheel};
 
 /// Buckets of one level that a new timer may land in, and the shift between levels (Linux `kernel/time/timer.c`:
 /// LVL_SIZE 64, LVL_CLK_SHIFT 3). Exactness costs nothing, so all the wheel does is kept: a timer of 40 ticks fires
@@ -30,6 +30,11 @@ pub struct Ticks {
 }
 
 impl Ticks {
+    /// The clock of a host with these settings.
+    pub fn of(config: &Config) -> Ticks {
+        Ticks::new(config.tick(), config.tick_phase, config.wheel)
+    }
+
     /// A clock of this tick length and phase; zero length = exact timers.
     pub fn new(tick: Span, phase: u64, wheel: Wheel) -> Ticks {
         Ticks { tick: tick.0 as u32, phase, wheel } // at most 1 s

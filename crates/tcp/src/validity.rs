@@ -38,7 +38,7 @@ impl Connection {
         if !seg.flags.has(Flags::ACK) {
             return false;
         }
-        let r = &mut self.receiver;
+        let r = self.receiver.awake();
         let end = seg.seq + seg.seq_len();
         let old = r.is_old_stamp(seg) && !(seg.seq_len() == 0 && seg.seq == r.rcv_nxt && seg.ack == una);
         if old || end < r.last_ack() || !r.is_in_window(seg) {

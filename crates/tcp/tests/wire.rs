@@ -82,7 +82,7 @@ fn a_syn_is_sent_again_ten_times_by_linux_6() {
     let config = Config::profile("linux-6").expect("profile");
     let mut wire = Wire::random(&config, 1, 1.0, 0.0, 0.0);
     wire.run(1000);
-    assert_eq!(wire.ends[0].stats().syn_retransmissions, 10);
+    assert_eq!(wire.ends[0].syn_retransmissions(), 10);
     let took = wire.now.0 as f64 / 1e9;
     assert!((134.0..136.0).contains(&took), "{took} s");
 }
@@ -139,25 +139,42 @@ fn a_segment_never_exceeds_what_the_peer_offered_and_syns_carry_their_options() 
     assert_eq!(wire.ends[1].received(), 300_000);
 }
 
-/// Every segment that leaves either end, and what the server says of itself before and after it writes an answer.
-fn exchange(config: &Config, seed: u64, rests: bool) -> (Vec<(Time, usize, Segment)>, [String; 2]) {
+/// Every segment that leaves either end, and what both ends say of themselves: the client before the handshake, the server
+/// before and after it writes an answer. The client
+/// writes before the handshake or after it, and closes or not; both ends rest until they are needed, or do not.
+fn exchange(config: &Config, seed: u64, rest: bool) -> (Vec<(Time, usize, Segment)>, [String; 3]) {
     let mut wire = Wire::random(config, seed, 0.03, 0.1, 0.03);
-    if rests {
-        wire.ends[SERVER].only_receives();
+    if rest {
+        wire.ends[SERVER].rest();
     }
-    wire.connect();
-    wire.write(60);
+    wire.ends[CLIENT].connect(wire.now);
+    if rest {
+        wire.ends[CLIENT].rest();
+    }
+    let early = seed % 3 > 0;
+    if early {
+        wire.ends[CLIENT].write(wire.now, 60 * 1448);
+    }
+    if seed % 3 == 2 {
+        wire.ends[CLIENT].close(wire.now);
+    }
+    let client = format!("{} {}", wire.ends[CLIENT].written(), wire.ends[CLIENT].is_closing());
+    wire.drain(CLIENT);
+    wire.run_until(Time(100_000_000));
+    if !early {
+        wire.write(60);
+    }
     wire.run_until(Time(150_000_000 + seed * 7_000_000));
-    let mut told = [format!("{:?}", wire.ends[SERVER].info()), String::new()];
+    let before = format!("{:?}", wire.ends[SERVER].info());
     wire.ends[SERVER].write(wire.now, 20 * 1448);
     wire.drain(SERVER);
     wire.run_until(Time(20_000_000_000));
-    told[1] = format!("{:?} {:?}", wire.ends[SERVER].info(), wire.ends[SERVER].stats());
-    (wire.log, told)
+    let after = format!("{:?} {:?}", wire.ends[SERVER].info(), wire.ends[SERVER].stats());
+    (wire.log, [client, before, after])
 }
 
 #[test]
-fn an_end_that_only_receives_answers_like_any_other_when_it_writes_after_all() {
+fn ends_that_rest_until_they_are_needed_behave_like_any_other() {
     for profile in PROFILES {
         for cc in CONTROLLERS {
             for seed in 0..12 {

@@ -63,7 +63,7 @@ pub struct Bursts {
     /// The burst that is not acknowledged yet, by its row in the journal.
     current: Option<usize>,
     /// The sender's counters when it began, and the retransmissions of SYN-ACKs.
-    before: (Stats, u64),
+    before: (Stats, [u64; 2]),
 }
 
 impl Bursts {
@@ -96,17 +96,17 @@ impl Bursts {
     fn count(&mut self, cx: &mut Context, conn: ConnId, row: usize) {
         let (sender, receiver) = (cx.world.tcp(conn, SENDER), cx.world.tcp(conn, RECEIVER));
         let (stats, info) = (sender.stats().clone(), sender.info());
-        let synacks = receiver.stats().syn_retransmissions;
+        let syns = [sender, receiver].map(|end| end.syn_retransmissions());
         let server = since(&stats, &self.before.0);
         cx.journal.fetches[row].counts = FetchCounts {
-            syn_retransmissions: server.syn_retransmissions,
-            synack_retransmissions: synacks - self.before.1,
+            syn_retransmissions: syns[0] - self.before.1[0],
+            synack_retransmissions: syns[1] - self.before.1[1],
             request_retransmissions: 0,
             server,
             cwnd_end: info.cwnd,
             ssthresh_end: info.ssthresh,
         };
-        self.before = (stats, synacks);
+        self.before = (stats, syns);
     }
 
     /// The burst is acknowledged.
@@ -177,7 +177,6 @@ fn since(now: &Stats, before: &Stats) -> Stats {
         rtos_disorder: now.rtos_disorder - before.rtos_disorder,
         rtos_recovery: now.rtos_recovery - before.rtos_recovery,
         rtos_loss: now.rtos_loss - before.rtos_loss,
-        syn_retransmissions: now.syn_retransmissions - before.syn_retransmissions,
         tlps: now.tlps - before.tlps,
         recoveries: now.recoveries - before.recoveries,
         lost_retransmits: now.lost_retransmits - before.lost_retransmits,

@@ -20,11 +20,13 @@ impl OneWay {
     pub fn open(&mut self, cx: &mut Context) -> ConnId {
         let conn = cx.connect(SENDER, 0);
         self.conn = Some(conn);
-        cx.world.set_up(conn, RECEIVER, |transport| {
-            if let Some(tcp) = transport.tcp_mut() {
-                tcp.only_receives();
-            }
-        });
+        for host in [SENDER, RECEIVER] {
+            cx.world.set_up(conn, host, |transport| {
+                if let Some(tcp) = transport.tcp_mut() {
+                    tcp.rest();
+                }
+            });
+        }
         conn
     }
 

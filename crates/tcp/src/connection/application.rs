@@ -2,6 +2,7 @@
 
 use ackclock_core::{Span, Time};
 
+use super::sending::Call;
 use super::{Connection, State};
 use crate::config::SendLimit;
 use crate::sender::Sender;
@@ -9,21 +10,21 @@ use crate::sender::Sender;
 impl Connection {
     /// The application hands over `bytes`, before or after the handshake.
     pub fn write(&mut self, now: Time, bytes: u64) {
-        self.sender.awake().write(now, bytes);
+        self.sender.call(Call::Write(now, bytes));
     }
     /// The application always has more.
     pub fn write_forever(&mut self, now: Time) {
-        self.sender.awake().write(now, 1 << 62);
+        self.sender.call(Call::Write(now, 1 << 62));
     }
     /// Nothing beyond what was sent so far.
     pub fn stop_writing(&mut self, _now: Time) {
-        self.sender.awake().stop_writing();
+        self.sender.call(Call::StopWriting);
     }
     /// FIN after all written data.
     pub fn close(&mut self, _now: Time) {
         self.closed_last = self.receiver.fin_received();
-        self.receiver.closing = true;
-        self.sender.awake().close();
+        self.receiver.close();
+        self.sender.call(Call::Close);
     }
     /// As [`Connection::write`]; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
     pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
@@ -47,7 +48,7 @@ impl Connection {
     }
     /// SO_RCVBUF: the receive buffer takes this much memory, and does not grow.
     pub fn set_receive_buffer(&mut self, memory: u64) {
-        self.receiver.set_buffer(memory);
+        self.receiver.awake().set_buffer(memory);
     }
     /// TCP_NOTSENT_LOWAT: bytes that may wait unsent before a write blocks.
     pub fn set_notsent_lowat(&mut self, bytes: u64) {
@@ -55,11 +56,11 @@ impl Connection {
     }
     /// The application takes up to `bytes` of what arrived in order; how many it got.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
-        self.receiver.read(now, bytes)
+        self.receiver.awake().read(now, bytes)
     }
     /// Payload bytes that wait for a [`Connection::read`].
     pub fn readable(&self) -> u64 {
-        self.receiver.received() - self.receiver.taken()
+        self.receiver.ask(|receiver| receiver.received() - receiver.taken())
     }
     /// A router dropped the segment that begins at offset `seq`, because the path carries segments of at most `mss` bytes,
     /// options included (ICMP "fragmentation needed", RFC 1191).
@@ -107,11 +108,11 @@ impl Connection {
     }
     /// Packets that arrive hold several segments of this size (GRO); the greatest one otherwise.
     pub fn set_segment_limit(&mut self, bytes: u32) {
-        self.receiver.segment_limit = bytes;
+        self.receiver.awake().segment_limit = bytes;
     }
     /// How windows fit the header: the shift of window scaling, or none.
     pub fn fit_header(&mut self, shift: Option<u8>) {
-        self.receiver.fit_header(shift);
+        self.receiver.awake().fit_header(shift);
     }
     /// Break the connection off: an RST leaves, nothing else.
     pub fn reset(&mut self) {

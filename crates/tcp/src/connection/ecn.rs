@@ -108,7 +108,7 @@ impl Connection {
         if self.ecn == Mode::Accurate {
             self.marks.heard = ecn;
             self.marks.fails_in |= seg.flags.ace() == 0;
-            self.marks.fails_out |= self.sender.stats().syn_retransmissions > 0;
+            self.marks.fails_out |= self.syn_retransmissions > 0;
         }
     }
 
@@ -149,13 +149,13 @@ impl Connection {
             return;
         }
         self.marks.heard = ecn;
-        self.receiver.count_marks(&self.config, Ecn::NotEct, 0);
+        self.receiver.awake().count_marks(&self.config, Ecn::NotEct, 0);
         self.sender.awake().hear_accurately(&seg.accecn);
-        self.receiver.reflect(ecn, if seg.accecn.is_some() { 2 } else { 0 });
+        self.receiver.awake().reflect(ecn, if seg.accecn.is_some() { 2 } else { 0 });
         // Linux looks at our SYN's mark only where the SYN-ACK arrived CE
         let looks = ecn == Ecn::Ce || self.config.delayed_ack != DelayedAck::Linux;
         if looks && (ace == 0b101 || self.is_plausible(ace)) && ecn == Ecn::Ce {
-            self.receiver.count_marked_synack();
+            self.receiver.awake().count_marked_synack();
         }
     }
 
@@ -164,7 +164,7 @@ impl Connection {
         if self.ecn != Mode::Accurate {
             return;
         }
-        self.receiver.count_marks(&self.config, self.marks.heard, 1);
+        self.receiver.awake().count_marks(&self.config, self.marks.heard, 1);
         self.sender.awake().hear_accurately(&seg.accecn);
         match seg.flags.ace() {
             0b000 if seg.sack.is_empty() => {
@@ -179,7 +179,7 @@ impl Connection {
                 }
             }
         }
-        self.receiver.on_accurate_marks(ecn, seg);
+        self.receiver.awake().on_accurate_marks(ecn, seg);
     }
 
     /// A SYN on a connection that stands: the ACK that challenges it tells its mark.
@@ -187,38 +187,44 @@ impl Connection {
         if self.ecn == Mode::Accurate {
             self.marks.heard = ecn;
             self.sender.awake().see_option(&seg.accecn);
-            self.receiver.reflect(ecn, seg.accecn.is_some() as u8);
+            self.receiver.awake().reflect(ecn, seg.accecn.is_some() as u8);
         }
     }
 
     /// From now on the option of accurate ECN goes by this rule ([`crate::AccEcnRules::option`]).
     pub fn set_accecn_option(&mut self, rule: u8) {
-        self.receiver.set_option_rule(rule);
+        self.receiver.awake().set_option_rule(rule);
     }
 
     /// A segment on a connection that uses ECN.
     #[cold]
     pub(super) fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn == Mode::Accurate {
-            let newer = self.has_ts && seg.has_ts && self.receiver.is_newer_stamp(seg);
+            let newer =
+                self.has_ts && seg.has_ts && self.receiver.ask(|receiver| receiver.is_newer_stamp(seg));
             self.sender.awake().await_marks(newer);
-            self.receiver.on_accurate_marks(ecn, seg);
+            self.receiver.awake().on_accurate_marks(ecn, seg);
             return;
         }
         self.sender.awake().ecn.echo = seg.flags.has(Flags::ECE);
-        self.receiver.on_marks(ecn == Ecn::Ce && seg.len > 0, seg.flags.has(Flags::CWR), seg.seq_len() > 0);
+        self.receiver.awake().on_marks(
+            ecn == Ecn::Ce && seg.len > 0,
+            seg.flags.has(Flags::CWR),
+            seg.seq_len() > 0,
+        );
     }
 
     /// With the option a segment has less room for data.
     pub(super) fn fit_payload(&mut self, now: Time) {
-        let room = self.receiver.option_room(now, self.sender.rtt().0, self.sender.awake().saw_option());
+        let (srtt, saw) = (self.sender.rtt().0, self.sender.awake().saw_option());
+        let room = self.receiver.awake().option_room(now, srtt, saw);
         self.sender.awake().make_option_room(room);
     }
 
     /// The header of a segment with ACE and option.
     #[cold]
     pub(super) fn stamp_accurately(&mut self, now: Time, seg: &mut Segment) {
-        let reports = self.receiver.reported_duplicate();
+        let reports = self.receiver.awake().reported_duplicate();
         self.receiver.stamp(seg);
         // The last ACK of a closed connection comes from what Linux keeps of it in TIME-WAIT, which knows no ACE.
         let over = seg.seq_len() == 0 && self.sender.fin_acked() && self.receiver.fin_received();
@@ -226,7 +232,7 @@ impl Connection {
             return;
         }
         let agreed = self.sender.awake().saw_option();
-        self.receiver.stamp_marks(now, self.sender.rtt().0, agreed, reports, seg);
+        self.receiver.awake().stamp_marks(now, self.sender.rtt().0, agreed, reports, seg);
     }
 
     /// Whether what the peer says of our SYN's mark can have happened on the way: a mark does not appear where there was

@@ -6,6 +6,7 @@ use ackclock_core::{Flags, Segment, Span, Time};
 use super::ecn::Mode;
 use super::sending::Established;
 use super::{Connection, State};
+use crate::receiver::Receiver;
 use crate::sender::Leaving;
 
 impl Connection {
@@ -69,10 +70,10 @@ impl Connection {
         match state {
             State::SynSent if seg.flags.has(Flags::ACK) && seg.ack == 1 => self.state = State::Failed,
             State::SynSent | State::Listen | State::Closed => {}
-            _ if seg.seq == self.receiver.rcv_nxt => self.state = State::Failed,
+            _ if seg.seq == self.receiver.next() => self.state = State::Failed,
             State::Established | State::SynReceived
-                if seg.seq > self.receiver.rcv_nxt
-                    && seg.seq < self.receiver.right_edge()
+                if seg.seq > self.receiver.next()
+                    && seg.seq < self.receiver.ask(Receiver::right_edge)
                     && self.may_challenge(now) =>
             {
                 self.receiver.ack_now()
@@ -82,13 +83,11 @@ impl Connection {
     }
 
     fn negotiate(&mut self, seg: &Segment) {
-        self.receiver.on_syn();
         self.has_ts &= seg.has_ts;
         self.peer_mss = seg.syn.mss as u32;
         self.sack &= seg.syn.sack_permitted;
-        self.receiver.negotiated(seg.syn.sack_permitted, seg.has_ts);
-        self.receiver.ts_recent = seg.ts_val;
-        self.sender.awake().set_snd_wnd(seg.wnd);
+        self.receiver.on_syn(seg);
+        self.sender.on_syn(seg.wnd);
     }
 
     fn establish(&mut self, now: Time, seg: &Segment) {
@@ -117,7 +116,7 @@ impl Connection {
         let smss = own.min(self.peer_mss.saturating_sub(options)).max(1);
         sender.established(now, seg.wnd, self.sack, (smss, options), rtt);
         let room = (smss, options);
-        self.rest(from_one, Established { at: now, wnd: seg.wnd, sack: self.sack, room, rtt });
+        self.rest_on(Established { at: now, from_one, wnd: seg.wnd, sack: self.sack, room, rtt });
     }
 
     pub(super) fn arm_syn(&mut self, now: Time) {
@@ -148,7 +147,7 @@ impl Connection {
         self.syn_due = false;
         let again = std::mem::take(&mut self.syn_again);
         if again {
-            self.sender.stats_mut().syn_retransmissions += 1;
+            self.syn_retransmissions += 1;
             // Whoever drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
             if self.ecn == Mode::Classic && self.state == State::SynSent {
                 self.ecn = Mode::Off;

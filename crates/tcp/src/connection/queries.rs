@@ -5,6 +5,7 @@ use ackclock_core::{Span, Time};
 
 use super::{Connection, State};
 use crate::info::Stats;
+use crate::receiver::Receiver;
 use crate::sender::{Sender, VarsTrace};
 
 /// Where accurate ECN was agreed on: packets and payload bytes with marks, in the manner of TCP_INFO.
@@ -28,7 +29,7 @@ impl Connection {
 
     /// What accurate ECN counts, if it was agreed on.
     pub fn accurate_marks(&self) -> Option<AccurateMarks> {
-        let (out, back) = (self.sender.now()?.feedback.as_ref()?, self.receiver.accurate.as_ref()?);
+        let (out, back) = (self.sender.now()?.feedback.as_ref()?, self.receiver.now()?.accurate.as_ref()?);
         Some(AccurateMarks {
             delivered_ce: out.ce,
             received_ce: back.ce,
@@ -52,7 +53,7 @@ impl Connection {
     }
     /// Of those, bytes that a receiver that cheats never had.
     pub fn concealed(&self) -> u64 {
-        self.receiver.concealed()
+        self.receiver.now().map_or(0, Receiver::concealed)
     }
     /// The peer's FIN arrived in order.
     pub fn peer_closed(&self) -> bool {
@@ -60,11 +61,11 @@ impl Connection {
     }
     /// The application has closed this end.
     pub fn is_closing(&self) -> bool {
-        self.sender.now().is_some_and(|sender| sender.stream.is_closed())
+        self.sender.is_closing()
     }
     /// Payload bytes that the application wrote so far.
     pub fn written(&self) -> u64 {
-        self.sender.now().map_or(0, Sender::written)
+        self.sender.written()
     }
     /// Payload bytes of ours cumulatively acknowledged.
     #[inline]
@@ -84,10 +85,14 @@ impl Connection {
     pub fn stats(&self) -> &Stats {
         self.sender.stats()
     }
+    /// SYNs or SYN-ACKs that this end sent again.
+    pub fn syn_retransmissions(&self) -> u64 {
+        self.syn_retransmissions as u64
+    }
 
     /// Where the receiving half stands: next offset expected, bound of the window offered, size of the peer's segments.
     pub fn receiving(&self) -> (u64, u64, u32) {
-        (self.receiver.rcv_nxt, self.receiver.offered(), self.receiver.rcv_mss())
+        self.receiver.ask(|receiver| (receiver.rcv_nxt, receiver.offered(), receiver.rcv_mss()))
     }
 
     /// Where the sending half stands: first offset not acknowledged, next one to send.

@@ -1,10 +1,11 @@
-//! The sending half of a connection, or what is left of it at an end that only receives: of many bulk flows every second one.
+//! The sending half of a connection, or what makes it: before the handshake, and at an end that only receives, few bytes do. Of
+//! many bulk flows every second end is such a one.
 
 use std::rc::Rc;
 
 use ackclock_core::{FlowId, Segment, Span, Time};
 
-use super::Connection;
+use super::{Connection, Mode, State};
 use crate::config::Config;
 use crate::info::Stats;
 use crate::sender::{Leaving, Sender};
@@ -14,7 +15,7 @@ use crate::ticks::Ticks;
 pub(crate) enum Sending {
     /// As it is.
     Awake(Box<Sender>),
-    /// It has nothing to send.
+    /// It has nothing to send, or may not yet.
     Resting(Box<Resting>),
 }
 
@@ -24,21 +25,24 @@ pub(crate) struct Resting {
     responder: bool,
     config: Rc<Config>,
     ticks: Ticks,
-    from_one: bool,
-    established: Established,
+    /// What the application did before the peer's SYN came.
+    calls: Vec<Call>,
+    /// After the handshake.
+    established: Option<Established>,
     /// Estimates of the RTT that the handshake has left behind: smoothed, and the RTO.
     srtt: Span,
     rto: Span,
     /// The peer's window now, and the greatest so far.
     snd_wnd: u32,
     greatest_wnd: u32,
-    pub stats: Stats,
 }
 
 /// What the handshake settled, for [`Sender::established`].
 #[derive(Clone, Copy)]
 pub(crate) struct Established {
     pub at: Time,
+    /// See [`Sender::start_from_one`].
+    pub from_one: bool,
     pub wnd: u32,
     pub sack: bool,
     /// Payload of a segment and room for its options, bytes.
@@ -46,7 +50,44 @@ pub(crate) struct Established {
     pub rtt: Option<Span>,
 }
 
+/// What applications do with every connection.
+#[derive(Clone, Copy)]
+pub(crate) enum Call {
+    Write(Time, u64),
+    StopWriting,
+    Close,
+}
+
+impl Call {
+    fn apply(self, sender: &mut Sender) {
+        match self {
+            Call::Write(now, bytes) => sender.write(now, bytes),
+            Call::StopWriting => sender.stop_writing(),
+            Call::Close => sender.close(),
+        }
+    }
+}
+
+/// Calls that are noted; whoever makes more wakes the sender.
+const MOST_CALLS: usize = 4;
+
 impl Resting {
+    fn before_handshake(sender: &Sender, config: &Rc<Config>, ticks: Ticks) -> Resting {
+        let (flow, responder) = sender.whose();
+        Resting {
+            flow,
+            responder,
+            config: config.clone(),
+            ticks,
+            calls: Vec::new(),
+            established: None,
+            srtt: sender.rtt.srtt(),
+            rto: sender.rtt.rto(),
+            snd_wnd: 0,
+            greatest_wnd: 0,
+        }
+    }
+
     /// The peer's window; false: this is no plain ACK for a sender that has sent nothing.
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
@@ -55,19 +96,32 @@ impl Resting {
         seg.ack == 1 && seg.sack.is_empty()
     }
 
+    /// Note what the application does; false: too late, or too much.
+    fn notes(&mut self, call: Call) -> bool {
+        let notes = self.established.is_none() && self.snd_wnd == 0 && self.calls.len() < MOST_CALLS;
+        if notes {
+            self.calls.reserve_exact(1);
+            self.calls.push(call);
+        }
+        notes
+    }
+
     fn wake(&self) -> Box<Sender> {
         let mut sender = Box::new(Sender::new(self.flow, self.responder, &self.config, self.ticks));
-        if self.from_one {
+        self.calls.iter().for_each(|call| call.apply(&mut sender));
+        let Some(Established { at, from_one, wnd, sack, room, rtt }) = self.established else {
+            sender.set_snd_wnd(self.snd_wnd);
+            return sender;
+        };
+        if from_one {
             sender.start_from_one();
         }
         sender.agree_on_ecn(false);
-        let Established { at, wnd, sack, room, rtt } = self.established;
         sender.established(at, wnd, sack, room, rtt);
         sender.offered(self.greatest_wnd);
         sender.offered(self.snd_wnd);
         let leaves = sender.poll(at);
         debug_assert!(leaves.is_none());
-        sender.stats = self.stats.clone();
         sender
     }
 }
@@ -90,6 +144,24 @@ impl Sending {
         match self {
             Sending::Awake(sender) => question(sender),
             Sending::Resting(resting) => question(&resting.wake()),
+        }
+    }
+
+    /// The application does something.
+    pub fn call(&mut self, call: Call) {
+        if let Sending::Resting(resting) = self {
+            if resting.notes(call) {
+                return;
+            }
+        }
+        call.apply(self.awake());
+    }
+
+    /// The peer's SYN offers this window.
+    pub fn on_syn(&mut self, wnd: u32) {
+        match self {
+            Sending::Awake(sender) => sender.set_snd_wnd(wnd),
+            Sending::Resting(resting) => resting.snd_wnd = wnd,
         }
     }
 
@@ -117,18 +189,8 @@ impl Sending {
 
     #[inline]
     pub fn stats(&self) -> &Stats {
-        match self {
-            Sending::Awake(sender) => &sender.stats,
-            Sending::Resting(resting) => &resting.stats,
-        }
-    }
-
-    #[inline]
-    pub fn stats_mut(&mut self) -> &mut Stats {
-        match self {
-            Sending::Awake(sender) => &mut sender.stats,
-            Sending::Resting(resting) => &mut resting.stats,
-        }
+        static NONE: Stats = Stats::NONE;
+        self.now().map_or(&NONE, |sender| &sender.stats)
     }
 
     /// Smoothed RTT and RTO.
@@ -158,7 +220,7 @@ impl Sending {
         }
     }
 
-    /// The sender, if it is awake: one that rests has no timer, no FIN and no part in ECN.
+    /// The sender, if it is awake: one that rests has no timer, has sent no FIN and has no part in ECN.
     #[inline]
     pub fn now(&self) -> Option<&Sender> {
         match self {
@@ -175,6 +237,24 @@ impl Sending {
         }
     }
 
+    /// Payload bytes that the application wrote.
+    pub fn written(&self) -> u64 {
+        match self {
+            Sending::Awake(sender) => sender.written(),
+            Sending::Resting(resting) if resting.calls.is_empty() => 0,
+            Sending::Resting(resting) => resting.wake().written(),
+        }
+    }
+
+    /// The application has closed this end.
+    pub fn is_closing(&self) -> bool {
+        match self {
+            Sending::Awake(sender) => sender.stream.is_closed(),
+            Sending::Resting(resting) if resting.calls.is_empty() => false,
+            Sending::Resting(resting) => resting.wake().stream.is_closed(),
+        }
+    }
+
     #[inline]
     pub fn fin_acked(&self) -> bool {
         self.now().is_some_and(Sender::fin_acked)
@@ -188,34 +268,30 @@ impl Sending {
 }
 
 impl Connection {
-    /// This end will probably send nothing: its sending half is to take little memory from the handshake on. Said before the
-    /// handshake, by applications that set no options of the socket.
-    pub fn only_receives(&mut self) {
-        self.only_receives = true;
+    /// Data will probably go one way only: both halves are to take little memory until they are needed. Said before the
+    /// peer's SYN comes, by applications that set no options of the socket.
+    pub fn rest(&mut self) {
+        self.rests = matches!(self.state, State::Closed | State::Listen | State::SynSent);
+        if !self.rests || self.ecn != Mode::Off || self.validity.is_some() {
+            return;
+        }
+        if let Some(sender) = self.sender.now().filter(|sender| sender.is_untouched()) {
+            let resting = Resting::before_handshake(sender, &self.config, self.ticks);
+            self.sender = Sending::Resting(Box::new(resting));
+        }
+        self.receiver.rest(&self.config, self.state == State::Listen);
     }
 
     /// The handshake is over.
-    pub(super) fn rest(&mut self, from_one: bool, established: Established) {
+    pub(super) fn rest_on(&mut self, established: Established) {
         let Sending::Awake(sender) = &self.sender else { return };
-        if self.sender_may_rest(sender) {
-            let (flow, responder) = sender.whose();
+        if self.rests && self.ecn == Mode::Off && sender.is_untouched() {
             self.sender = Sending::Resting(Box::new(Resting {
-                flow,
-                responder,
-                config: self.config.clone(),
-                ticks: self.ticks,
-                from_one,
-                established,
-                srtt: sender.rtt.srtt(),
-                rto: sender.rtt.rto(),
+                established: Some(established),
                 snd_wnd: established.wnd,
                 greatest_wnd: established.wnd,
-                stats: sender.stats.clone(),
+                ..Resting::before_handshake(sender, &self.config, self.ticks)
             }));
         }
-    }
-
-    fn sender_may_rest(&self, sender: &Sender) -> bool {
-        self.only_receives && self.ecn == super::Mode::Off && sender.is_untouched()
     }
 }

@@ -48,6 +48,11 @@ pub(super) struct SendBuffer {
 }
 
 impl SendBuffer {
+    /// Whoever writes has more than went in.
+    pub fn is_waited_for(&self) -> bool {
+        self.left > 0
+    }
+
     pub fn new(limit: SendLimit) -> SendBuffer {
         SendBuffer {
             limit,

@@ -70,7 +70,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         ("tcpi_snd_cwnd", i.cwnd as i64),
         ("tcpi_reordering", i.reordering as i64),
         ("tcpi_reord_seen", i.reorderings as i64),
-        ("tcpi_total_retrans", (i.total_retrans + stats.syn_retransmissions) as i64),
+        ("tcpi_total_retrans", (i.total_retrans + conn.syn_retransmissions()) as i64),
         ("tcpi_min_rtt", us(i.min_rtt)),
         ("tcpi_notsent_bytes", i.unsent as i64),
         ("tcpi_bytes_acked", (i.bytes_acked + active as u64) as i64),
@@ -89,7 +89,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
             ("tcpi_retrans", i.retrans as i64),
             ("tcpi_delivered", i.delivered as i64 + 1), // the handshake's segment counts
             ("tcpi_data_segs_out", books.data_segs_out as i64),
-            ("tcpi_total_rto", (stats.rtos + stats.syn_retransmissions) as i64),
+            ("tcpi_total_rto", (stats.rtos + conn.syn_retransmissions()) as i64),
         ]);
     }
     if let Some(marks) = conn.accurate_marks() {

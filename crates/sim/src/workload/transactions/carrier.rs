@@ -111,13 +111,14 @@ impl Carrier for Context<'_> {
         }
     }
     fn counts(&self, conn: ConnId) -> Counts {
-        let (server, client) = (self.world.tcp(conn, SENDER).stats(), self.world.tcp(conn, RECEIVER).stats());
+        let (server, client) = (self.world.tcp(conn, SENDER), self.world.tcp(conn, RECEIVER));
+        let sent = server.stats();
         Counts {
-            segments_sent: server.data_segments_sent,
-            retransmissions: server.retransmissions,
-            rtos: server.rtos,
-            syn_retransmissions: client.syn_retransmissions,
-            synack_retransmissions: server.syn_retransmissions,
+            segments_sent: sent.data_segments_sent,
+            retransmissions: sent.retransmissions,
+            rtos: sent.rtos,
+            syn_retransmissions: client.syn_retransmissions(),
+            synack_retransmissions: server.syn_retransmissions(),
         }
     }
     fn write(&mut self, conn: ConnId, host: usize, bytes: u64) {

@@ -1,0 +1,171 @@
+//! The receiving half of a connection, or what makes it, where nothing has come yet: of many bulk flows every second end never
+//! receives anything.
+
+use std::rc::Rc;
+
+use ackclock_core::{Segment, Span, Time};
+
+use crate::config::{Config, DelayedAck};
+use crate::receiver::{Receiver, Resting};
+use crate::ticks::Ticks;
+
+/// The receiving half.
+pub(crate) enum Receiving {
+    /// As it is.
+    Awake(Box<Receiver>),
+    /// Nothing has come but the handshake and ACKs.
+    Resting(Resting),
+}
+
+/// A receiver before its handshake.
+pub(crate) fn make(config: &Rc<Config>, responder: bool) -> Receiver {
+    let ticks = Ticks::of(config);
+    match responder && config.responder_delays_acks {
+        true => Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..Config::clone(config) }, ticks),
+        false => Receiver::new(config, ticks),
+    }
+}
+
+impl Receiving {
+    /// It rests, if nobody has set anything.
+    pub fn rest(&mut self, config: &Rc<Config>, responder: bool) {
+        if let Receiving::Awake(receiver) = self {
+            if let Some(resting) = receiver.rest(config, responder) {
+                *self = Receiving::Resting(resting);
+            }
+        }
+    }
+
+    /// The receiver itself, woken if need be.
+    #[inline]
+    pub fn awake(&mut self) -> &mut Receiver {
+        if let Receiving::Resting(resting) = self {
+            *self = Receiving::Awake(Box::new(resting.wake()));
+        }
+        match self {
+            Receiving::Awake(receiver) => receiver,
+            Receiving::Resting(_) => unreachable!("invariant: woken above"),
+        }
+    }
+
+    /// The receiver, if it is awake: one that rests has received nothing and has no timer.
+    #[inline]
+    pub fn now(&self) -> Option<&Receiver> {
+        match self {
+            Receiving::Awake(receiver) => Some(receiver),
+            Receiving::Resting(_) => None,
+        }
+    }
+
+    /// What can be asked of the receiver, for those who ask seldom.
+    pub fn ask<T>(&self, question: impl FnOnce(&Receiver) -> T) -> T {
+        match self {
+            Receiving::Awake(receiver) => question(receiver),
+            Receiving::Resting(resting) => question(&resting.wake()),
+        }
+    }
+
+    /// The peer's SYN.
+    pub fn on_syn(&mut self, seg: &Segment) {
+        match self {
+            Receiving::Awake(receiver) => {
+                receiver.on_syn();
+                receiver.negotiated(seg.syn.sack_permitted, seg.has_ts);
+                receiver.ts_recent = seg.ts_val;
+            }
+            Receiving::Resting(resting) => resting.on_syn(seg),
+        }
+    }
+
+    /// The handshake is over.
+    pub fn begin(&mut self, now: Time) {
+        match self {
+            Receiving::Awake(receiver) => receiver.begin(now),
+            Receiving::Resting(resting) => resting.begin(now),
+        }
+    }
+
+    /// Next offset expected in order.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        match self {
+            Receiving::Awake(receiver) => receiver.rcv_nxt,
+            Receiving::Resting(resting) => resting.next(),
+        }
+    }
+
+    /// What a segment without data tells.
+    #[inline(always)]
+    pub fn on_pure_ack(&mut self, seg: &Segment) {
+        match self {
+            Receiving::Awake(receiver) => receiver.on_pure_ack(seg),
+            Receiving::Resting(resting) => resting.on_pure_ack(seg),
+        }
+    }
+
+    /// See [`Receiver::stamp`].
+    #[inline(always)]
+    pub fn stamp(&mut self, seg: &mut Segment) {
+        match self {
+            Receiving::Awake(receiver) => receiver.stamp(seg),
+            Receiving::Resting(resting) => resting.stamp(seg),
+        }
+    }
+
+    /// The application sent data.
+    #[inline(always)]
+    pub fn on_data_sent(&mut self, now: Time) {
+        if let Receiving::Awake(receiver) = self {
+            receiver.on_data_sent(now);
+        }
+    }
+
+    pub fn on_timer(&mut self, now: Time, rto: Span) {
+        if let Receiving::Awake(receiver) = self {
+            receiver.on_timer(now, rto);
+        }
+    }
+
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.now().map_or(Time::NEVER, Receiver::deadline)
+    }
+
+    #[inline]
+    pub fn releases(&self, now: Time) -> bool {
+        self.now().is_some_and(|receiver| receiver.releases(now))
+    }
+
+    #[inline]
+    pub fn ack_due(&self) -> bool {
+        match self {
+            Receiving::Awake(receiver) => receiver.ack_due(),
+            Receiving::Resting(resting) => resting.ack_due(),
+        }
+    }
+
+    pub fn ack_now(&mut self) {
+        match self {
+            Receiving::Awake(receiver) => receiver.ack_now(),
+            Receiving::Resting(resting) => resting.ack_now(),
+        }
+    }
+
+    #[inline]
+    pub fn fin_received(&self) -> bool {
+        self.now().is_some_and(Receiver::fin_received)
+    }
+
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.now().map_or(0, Receiver::received)
+    }
+
+    /// The application closed.
+    pub fn close(&mut self) {
+        match self {
+            Receiving::Awake(receiver) => receiver.closing = true,
+            Receiving::Resting(resting) => resting.close(),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A receiver to which nothing has come but the handshake and ACKs, in few bytes.
+
+use std::rc::Rc;
+
+use ackclock_core::{Segment, Time};
+
+use super::Receiver;
+use crate::config::Config;
+use crate::connection::receiver_of;
+use crate::rwnd::Edges;
+
+/// What makes such a receiver: it is woken by going through the same again.
+#[derive(Debug)]
+pub(crate) struct Resting {
+    config: Rc<Config>,
+    edges: Edges,
+    begun: Time,
+    ts_recent: u32,
+    /// Window of the last header.
+    wnd: u32,
+    responder: bool,
+    /// The peer's SYN has come; what it permits.
+    has_syn: bool,
+    sack: bool,
+    timestamps: bool,
+    /// The next header has the window of the last one.
+    is_settled: bool,
+    /// An ACK must leave.
+    due: bool,
+    closing: bool,
+}
+
+impl Receiver {
+    /// What makes it anew before the peer's SYN, if nobody has set anything.
+    pub(crate) fn rest(&self, config: &Rc<Config>, responder: bool) -> Option<Resting> {
+        let parts = self.exact.is_some() || self.accurate.is_some() || self.split.is_some();
+        let set = self.explicit_reads || self.stamps_otherwise || self.closing || self.pending;
+        let as_new = self.rcv_nxt == 0 && self.segment_limit == config.payload();
+        (as_new && !parts && !set).then(|| Resting {
+            config: config.clone(),
+            edges: self.window.edges(),
+            begun: Time::ZERO,
+            ts_recent: 0,
+            wnd: 0,
+            responder,
+            has_syn: false,
+            sack: false,
+            timestamps: config.timestamps,
+            is_settled: false,
+            due: false,
+            closing: false,
+        })
+    }
+}
+
+impl Resting {
+    pub fn wake(&self) -> Receiver {
+        let mut receiver = receiver_of(&self.config, self.responder);
+        receiver.window.set_edges(self.edges);
+        if self.has_syn {
+            receiver.on_syn();
+            receiver.negotiated(self.sack, self.timestamps);
+            receiver.ts_recent = self.ts_recent;
+        }
+        receiver.begin(self.begun);
+        receiver.closing = self.closing;
+        if self.due {
+            receiver.ack_now();
+        }
+        receiver
+    }
+
+    pub fn on_syn(&mut self, seg: &Segment) {
+        self.has_syn = true;
+        self.is_settled = false;
+        self.sack = seg.syn.sack_permitted;
+        self.timestamps &= seg.has_ts;
+        self.ts_recent = seg.ts_val;
+    }
+
+    pub fn begin(&mut self, now: Time) {
+        self.begun = now;
+    }
+
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.has_syn as u64
+    }
+
+    #[inline(always)]
+    pub fn on_pure_ack(&mut self, seg: &Segment) {
+        if self.timestamps && seg.has_ts && seg.seq <= self.next() {
+            self.ts_recent = seg.ts_val;
+        }
+    }
+
+    #[inline(always)]
+    pub fn stamp(&mut self, seg: &mut Segment) {
+        if !self.is_settled {
+            return self.stamp_anew(seg);
+        }
+        (seg.ack, seg.wnd) = (self.next(), self.wnd);
+        if self.timestamps {
+            seg.ts_ecr = self.ts_recent;
+        }
+        self.due = false;
+    }
+
+    #[cold]
+    fn stamp_anew(&mut self, seg: &mut Segment) {
+        let mut receiver = self.wake();
+        receiver.stamp(seg);
+        let edges = receiver.window.edges();
+        self.is_settled = edges == self.edges; // the window follows from them
+        (self.edges, self.wnd, self.due) = (edges, seg.wnd, false);
+    }
+
+    #[inline]
+    pub fn ack_due(&self) -> bool {
+        self.due
+    }
+
+    pub fn ack_now(&mut self) {
+        self.due = true;
+    }
+
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+}
