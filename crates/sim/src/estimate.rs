@@ -211,7 +211,7 @@ const BASE_BYTES: f64 = (8 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
 /// Histograms and slices of a flow.
 const PERFORMANCE_BYTES: f64 = 262_144.0;
-/// Sending half and buffers of a connection that exist even without packets.
+/// Both halves and buffers of a connection that exist even without packets.
 pub const CONNECTION_BYTES: f64 = (8 << 10) as f64;
 /// What sender and receiver remember of a packet in flight.
 const SCOREBOARD_BYTES: f64 = 256.0;

@@ -4,6 +4,7 @@ use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{Connection, DestinationMetrics, SlowStartExit, Stats, VarsTrace};
+use smallvec::SmallVec;
 
 use crate::tally::TransactionLog;
 use crate::transport::{DatagramEnd, Transport, TransportConfig};
@@ -40,7 +41,7 @@ pub struct Flow {
     /// Bytes acknowledged at `stop`, if it stopped within the run.
     pub acked_at_stop: Option<u64>,
     /// Open connections and the fetch (or 0) that each serves.
-    pub open: Vec<(ConnId, u32)>,
+    pub open: SmallVec<[(ConnId, u32); 2]>,
     /// Sums over closed connections, if there are any.
     pub closed: Option<Box<Sums>>,
     /// Pending wake-up; others that arrive are superseded.
@@ -64,7 +65,7 @@ impl Flow {
             completed: Time::NEVER,
             failed: false,
             acked_at_stop: None,
-            open: Vec::new(),
+            open: SmallVec::new(),
             closed: None,
             wake_at: start,
         }

@@ -3,6 +3,8 @@
 //!
 //! Length: a list of columns; a table is looked up here, not read through.
 
+use std::borrow::Borrow;
+
 use ackclock_cc::Window;
 use ackclock_core::packet::Class;
 use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySummary};
@@ -178,8 +180,8 @@ fn recoveries(recoveries: &[(u32, RecoverySummary)]) -> Table {
 }
 
 /// What passed the links.
-pub fn links(counters: &[Counters], names: Vec<String>) -> Table {
-    let rows = || counters.iter();
+pub fn links(counters: &[impl Borrow<Counters>], names: Vec<String>) -> Table {
+    let rows = || counters.iter().map(Borrow::borrow);
     let sum = |classes: &[u64; 4], of: &[Class]| of.iter().map(|&class| classes[class as usize]).sum();
     const SET_UP: [Class; 2] = [Class::Syn, Class::Fin];
     Table::new("links")

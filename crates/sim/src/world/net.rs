@@ -70,11 +70,15 @@ impl World {
         self.net.links[link].link.waiting(&mut self.net.pool, self.now)
     }
 
-    /// The sums of every link.
-    pub fn link_counters(&mut self) -> Vec<Counters> {
+    /// The sums of every link, each in a box of its own: of many links they fit into the room that connections have left, where
+    /// a vector would not.
+    pub fn link_counters(&mut self) -> Vec<Box<Counters>> {
         let underway = self.net.underway();
         let links = self.net.links.iter_mut().zip(underway);
-        links.map(|(slot, underway)| slot.link.counters(&mut self.net.pool, self.now, underway)).collect()
+        let count = |(slot, underway): (&mut LinkSlot, Underway)| {
+            Box::new(slot.link.counters(&mut self.net.pool, self.now, underway))
+        };
+        links.map(count).collect()
     }
 
     /// Nobody asks for links any more: give back their room, which tables may need.
