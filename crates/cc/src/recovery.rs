@@ -107,7 +107,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("rfc6675", "RFC 6675 (and 3517): cwnd = ssthresh at once, send while pipe < cwnd"),
     (
         "freebsd-4",
-        "FreeBSD 4 (NewReno): cwnd = ssthresh, at the end no more than what is in flight plus one segment",
+        "FreeBSD 4 (NewReno): cwnd = ssthresh, but at the end at most the data in flight plus one segment",
     ),
     ("rate-halving", "Linux rate halving (kernels up to 3.1): one segment per two ACKs"),
     ("prr-ub", "PRR with the unlimited reduction bound (RFC 6937 reference)"),

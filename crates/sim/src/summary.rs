@@ -34,12 +34,12 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "retransmissions",
-        about: "of these, retransmissions",
+        about: "retransmissions, all flows",
         of: |s| s.sum("flows", "retransmissions"),
     },
     Named {
         name: "retransmission_share",
-        about: "retransmissions by packets sent",
+        about: "retransmissions divided by packets sent",
         of: |s| share(s.sum("flows", "retransmissions"), s.sum("flows", "sent_packets")),
     },
     Named { name: "rtos", about: "retransmission timeouts, all flows", of: |s| s.sum("flows", "rtos") },
@@ -50,12 +50,12 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "mean_rtt_s",
-        about: "mean over the flows of their mean RTT",
+        about: "mean RTT, averaged over the flows",
         of: |s| Reduce::Mean.of(s.values("flows", "mean_rtt_s")),
     },
     Named {
         name: "min_rtt_s",
-        about: "least RTT of all",
+        about: "minimum RTT of all flows",
         of: |s| Reduce::Min.of(s.values("flows", "min_rtt_s")),
     },
     Named {
@@ -70,12 +70,12 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "loss_share",
-        about: "data packets that were dropped, of all after the warm-up",
+        about: "share of data packets that were dropped after the warm-up",
         of: |s| s.whole("loss_share"),
     },
     Named {
         name: "completion_s",
-        about: "time until the last flow completed; none unless all did",
+        about: "time until the last flow completed; none if a flow did not complete",
         of: |s| s.completion(),
     },
     Named {
@@ -99,16 +99,32 @@ const NAMED: &[Named] = &[
         about: "largest queue of all links",
         of: |s| Reduce::Max.of(s.values("links", "max_packets")),
     },
-    Named { name: "fetches", about: "fetches begun", of: |s| Reduce::Count.of(s.values("fetches", "idx")) },
-    Named { name: "fetches_done", about: "fetches completed", of: |s| s.latencies.len() as f64 },
+    Named {
+        name: "fetches",
+        about: "fetches that started",
+        of: |s| Reduce::Count.of(s.values("fetches", "idx")),
+    },
+    Named { name: "fetches_done", about: "fetches that completed", of: |s| s.latencies.len() as f64 },
     Named {
         name: "fetch_mean_s",
         about: "mean latency of the completed fetches",
         of: |s| s.latency(Reduce::Mean),
     },
-    Named { name: "fetch_p50_s", about: "their median latency", of: |s| s.latency(Reduce::Quantile(0.5)) },
-    Named { name: "fetch_p95_s", about: "their 95th percentile", of: |s| s.latency(Reduce::Quantile(0.95)) },
-    Named { name: "fetch_p99_s", about: "their 99th percentile", of: |s| s.latency(Reduce::Quantile(0.99)) },
+    Named {
+        name: "fetch_p50_s",
+        about: "median latency of the completed fetches",
+        of: |s| s.latency(Reduce::Quantile(0.5)),
+    },
+    Named {
+        name: "fetch_p95_s",
+        about: "95th percentile of these latencies",
+        of: |s| s.latency(Reduce::Quantile(0.95)),
+    },
+    Named {
+        name: "fetch_p99_s",
+        about: "99th percentile of these latencies",
+        of: |s| s.latency(Reduce::Quantile(0.99)),
+    },
 ];
 
 /// Name and one line of each named metric.

@@ -12,8 +12,8 @@ use crate::spec::{self, Topology};
 pub const REGISTRY: &[(&str, &str)] = &[
     ("chain", "sender - access - bottleneck - egress - receiver; all flows share every link"),
     ("dumbbell", "an access and an egress link for each flow, one shared bottleneck"),
-    ("wishbone", "as dumbbell, with access links given one by one"),
-    ("graph", "links and paths listed freely"),
+    ("wishbone", "like dumbbell, but with the access links given one by one"),
+    ("graph", "links and paths that you list yourself"),
 ];
 
 /// The network of a run: links, and for each flow its way forward and back.

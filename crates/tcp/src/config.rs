@@ -367,11 +367,11 @@ pub const PROFILES: &[(&str, &str)] = &[
     ("linux-3.0", "Linux 3.0: FACK, rate halving, initial RTO 3 s, IW 10"),
     (
         "linux-2.6",
-        "Linux 2.6 of 2004: FACK, rate halving, initial RTO 3 s, IW 2, a quarter of each buffer set apart",
+        "Linux 2.6 of 2004: FACK, rate halving, initial RTO 3 s, IW 2, a quarter of each buffer reserved",
     ),
     (
         "freebsd-4",
-        "FreeBSD 4: NewReno without SACK, initial RTO 3 s, least RTO 1 s, IW 2, 100 ticks a second",
+        "FreeBSD 4: NewReno without SACK, initial RTO 3 s, minimum RTO 1 s, IW 2, 100 ticks per second",
     ),
     ("rfc", "the RFCs: 5681, 6298, 6675, 6928, RFC 9937 for recovery"),
 ];

@@ -28,23 +28,24 @@ use crate::window::Window;
 table! {
     /// Options of `fast`.
     pub(super) struct FastOptions "fast" {
-        /// packets kept in the queues
+        /// number of packets to keep in the queues
         alpha: f64 = Takes::Number(1.0, 1e6), 200.0;
-        /// alpha is 8, 20 or 200 below 10, below 100 and from 100 Mbit/s on
+        /// alpha is 8 below 10 Mbit/s, 20 below 100 Mbit/s, and 200 from 100 Mbit/s on
         alpha_bands: bool = FLAG, false;
-        /// the window rests while alpha to beta packets are queued; 0 is alpha: never
+        /// the window does not change while alpha to beta packets are queued; 0 stands for alpha, that is, it always
+        /// changes
         beta: f64 = Takes::Number(0.0, 1e6), 0.0;
-        /// gain of an update
+        /// gain of a window update
         gamma: f64 = Takes::Number(0.001, 1.0), 0.5;
-        /// queueing delay below which an update doubles the window, and above which slow start ends; seconds
+        /// queueing delay below which an update doubles the window and above which slow start ends, seconds
         mi_threshold_s: f64 = Takes::Number(0.0, 10.0), 0.00075;
-        /// double below the threshold after slow start, too
+        /// double below the threshold also after slow start
         low_delay_doubling: bool = FLAG, true;
-        /// round trips per update
+        /// number of round trips per update
         period: u32 = Takes::Whole(1, 100), 2;
-        /// weight of an RTT sample in the mean: min(3/w, 1/4), or 1/max(256, w/3)
+        /// weight of an RTT sample in the mean, for a window w: min(3/w, 1/4), or 1/max(256, w/3)
         weight: Weight = Weight::TAKES, Weight::Paper;
-        /// segments leave paced
+        /// pace segments
         pacing: bool = FLAG, true;
     }
 }

@@ -39,9 +39,9 @@ const MIN_CWND: u32 = 2;
 table! {
     /// Options of `prague`.
     pub(super) struct PragueOptions "prague" {
-        /// shorter paths behave as if their RTT were this, seconds; 0: none do
+        /// minimum RTT that a path is treated as having, seconds; 0 turns this off
         virtual_rtt_s: f64 = Takes::Number(0.0, 1.0), 0.025;
-        /// round trips after slow start from which on they do
+        /// number of round trips after slow start after which the minimum applies
         virtual_after: u32 = Takes::Whole(0, 1_000_000), 500;
     }
 }

@@ -85,41 +85,41 @@ pub struct Westwood {
 table! {
     /// Options of `westwood`.
     pub(super) struct WestwoodOptions "westwood" {
-        /// what estimates the rate: packet pairs, packet trains, the likelier of both, adaptive share, adaptive share over whole
-        /// batches of ACKs
+        /// rate estimator: packet pairs, packet trains, the likelier of the two, adaptive share, or adaptive share over
+        /// whole batches of ACKs
         estimator: By = By::TAKES, By::Abse;
         /// adaptive start: ssthresh follows the estimate until the first loss
         astart: bool = FLAG, true;
-        /// segments, with astart
+        /// initial ssthresh, segments, with astart
         initial_ssthresh: u32 = Takes::Whole(2, 1_000_000), 2;
-        /// credit at most two segments to one ACK
+        /// credit at most two segments per ACK
         cap: bool = FLAG, false;
-        /// abse: greatest damping, RTTs beyond the first; 0 is the fixed gain
+        /// abse: maximum damping, RTTs beyond the first; 0 uses the fixed gain
         n: f64 = Takes::Number(0.0, 1000.0), 10.0;
-        /// abse: gain of the filter from tau, or constant 0.1 per sample
+        /// abse: gain of the filter: from tau, or a constant 0.1 per sample
         gain: FilterGain = FilterGain::TAKES, FilterGain::Stability;
-        /// abse: least sampling interval: the least gap of the last RTT (a pair's), or the last gap between ACKs
+        /// abse: minimum sampling interval: the smallest gap between ACKs in the last RTT (pair), or the last gap
         t_min: Gap = Gap::TAKES, Gap::Pair;
-        /// abse: a constant in place of t_min, seconds; 0 is none
+        /// abse: constant sampling interval instead of t_min, seconds; 0 turns it off
         t_min_s: f64 = Takes::Number(0.0, 10.0), 0.0;
-        /// abse: the rate that indicates congestion: that of the last RTT, of each ACK low-passed with 0.6 (the paper), or the
-        /// estimate itself
+        /// abse: rate that indicates congestion: that of the last RTT, the low-passed rate of each ACK with weight 0.6
+        /// (the paper), or the estimate itself
         level_rate: LevelRate = LevelRate::TAKES, LevelRate::Achieved;
-        /// abse: over which values of U the greatest is taken
+        /// abse: values of U over which its maximum is taken
         u_max: PeakOver = PeakOver::TAKES, PeakOver::LastTen;
         /// abse: weight of the past in U
         beta: f64 = Takes::Number(0.0, 0.999), 0.6;
-        /// abse: the estimate begins with the first sample, or with zero
+        /// abse: initial estimate: the first sample, or zero
         first: First = First::TAKES, First::Zero;
-        /// abse: no sample above this rate, bit/s; 0 is no bound
+        /// abse: maximum rate of a sample, bit/s; 0 is no maximum
         nic_rate_bps: f64 = Takes::Number(0.0, 1e13), 0.0;
-        /// abse-batch: ACKs closer than this belong to one batch, seconds
+        /// abse-batch: maximum gap between the ACKs of a batch, seconds
         batch_gap_s: f64 = Takes::Number(0.0, 0.01), 5e-6;
         /// be, crb: time constant of the filter, seconds
         tau_s: f64 = Takes::Number(0.001, 100.0), 0.5;
-        /// re, crb: length of the train, seconds; 0 is one RTT
+        /// re, crb: length of a packet train, seconds; 0 is one RTT
         train_s: f64 = Takes::Number(0.0, 100.0), 0.0;
-        /// crb: window over RE rtt_min above which a loss is taken for congestion
+        /// crb: ratio of window to RE * rtt_min above which a loss is attributed to congestion
         theta: f64 = Takes::Number(0.0, 100.0), 1.4;
     }
 }

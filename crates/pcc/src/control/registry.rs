@@ -131,19 +131,20 @@ macro_rules! with_transport {
             $(#[doc = $about])+
             struct $name $kind {
                 $($own)*
-                /// greatest rate, Mbit/s
+                /// maximum rate, Mbit/s
                 max_rate_mbps: f64 = Takes::Number(0.1, 1e6), AllegroParams::PAPER.max_rate / 1e6;
-                /// datagrams per report; the authors' receiver of 2014-16 takes 20
+                /// number of datagrams per report; the authors' receiver of 2014-16 uses 20
                 feedback: u32 = Takes::Whole(1, 256), Feedback::default().every;
-                /// longest that a datagram waits for its report, ms
+                /// maximum time that a datagram waits for its report, ms
                 feedback_flush_ms: f64 = Takes::Number(0.0, 10_000.0), Feedback::default().flush.0 as f64 / 1e6;
-                /// each report repeats earlier ones; otherwise a lost report makes its datagrams look lost
+                /// repeat earlier reports in each report; if false, a lost report makes its datagrams look lost
                 feedback_repeats: bool = FLAG, Feedback::default().repeats;
-                /// with nothing new to send, send again what is not acknowledged
+                /// when there is nothing new to send, resend what is not acknowledged
                 fills_up: bool = FLAG, Config::default().fills_up;
-                /// a datagram is lost when this many with larger numbers were reported and it was not
+                /// a datagram counts as lost when this many with larger numbers were reported and it was not
                 reordering: u32 = Takes::Whole(1, 255), Config::default().reordering;
-                /// utility uses the rate set instead of the rate measured, so stalls of the sender go unseen
+                /// use the rate set, not the rate measured, in the utility; stalls of the sender then have no effect on
+                /// it
                 nominal_rate: bool = FLAG, Config::default().nominal;
             }
         }
@@ -170,21 +171,21 @@ macro_rules! with_transport {
 with_transport! {
     /// Options of Allegro.
     AllegroOptions "pcc-allegro" {
-        /// what an interval is worth
+        /// utility function of an interval
         utility: Worth = Worth::TAKES, Worth::Safe;
-        /// steepness of the sigmoid; at least 2.2 (n - 1) for n senders
+        /// steepness of the sigmoid; for n senders at least 2.2 (n - 1)
         alpha: f64 = Takes::Number(1.0, 1e6), 100.0;
-        /// least size of a trial
+        /// minimum size of a trial, relative to the rate
         epsilon_min: f64 = Takes::Number(1e-4, 0.5), AllegroParams::PAPER.epsilon_min;
-        /// greatest size of a trial
+        /// maximum size of a trial, relative to the rate
         epsilon_max: f64 = Takes::Number(1e-4, 0.5), AllegroParams::PAPER.epsilon_max;
-        /// size of step n of a moving rate is n times this
+        /// unit of the steps while the rate moves in one direction: step n changes the rate by n times this share
         step: f64 = Takes::Number(1e-4, 0.5), AllegroParams::PAPER.step;
-        /// length of an interval, RTTs, without the random part; absent: as the variant has it
+        /// length of an interval, RTTs, without the random part; default: the variant's
         interval_rtts: Option<f64> = Takes::Number(0.5, 20.0);
-        /// rate of the first interval, Mbit/s; absent: as the variant has it
+        /// rate of the first interval, Mbit/s; default: the variant's
         start_rate_mbps: Option<f64> = Takes::Number(0.001, 1e5);
-        /// pairs of trials in a decision
+        /// number of pairs of trials per decision
         pairs: u32 = Takes::Whole(1, 3), AllegroParams::PAPER.pairs;
     }
 }
@@ -258,7 +259,7 @@ gradient_options! {
 gradient_options! {
     /// Options of Proteus' hybrid.
     HybridOptions "pcc-proteus-h" {
-        /// rate from which on it is a scavenger, Mbit/s
+        /// rate from which on the flow acts as a scavenger, Mbit/s
         threshold_mbps: f64 = Takes::Number(0.0, 1e6), 10.0;
     } |options| options.threshold_mbps
 }

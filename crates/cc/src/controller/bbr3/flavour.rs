@@ -24,9 +24,10 @@ choice! { Flavour: Draft06 "draft-06", LinuxV3 "linux-v3" }
 table! {
     /// Options of `bbr3`.
     pub(crate) struct Bbr3Options "bbr3" {
-        /// whose constants and rules where they differ: draft-ietf-ccwg-bbr-06, or the kernel's v3
+        /// constants and rules where they differ: those of draft-ietf-ccwg-bbr-06, or of the kernel's v3
         flavour: Flavour = Flavour::TAKES, Flavour::Draft06;
-        /// react to marks as the kernel's v3 does on paths of at most 5 ms, and ask for ECN; the draft says nothing of marks
+        /// ask for ECN and react to marks as the kernel's v3 does on paths of at most 5 ms; the draft says nothing
+        /// about marks
         ecn: bool = FLAG, false;
     }
 }
