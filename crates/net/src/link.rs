@@ -5,8 +5,9 @@
 //! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later:
 //! [`Link::take`] tells when. The caller puts it on the wire ([`Link::put`]), and the only event left is its delivery;
 //! or, where the next link has no other source, passes it on at once ([`Link::pass`]), and there is none. CoDel and
-//! FQ-CoDel drop at departure: such a link holds its packets, and has one event for each departure too. A link with netem's
-//! limit hands a packet on when its transmission starts (see `queue/netem_limit.rs`).
+//! FQ-CoDel drop at departure: such a link holds its packets, and has an event for each departure too, unless the next
+//! arrival comes first. A link with netem's limit hands a packet on when its transmission starts (see
+//! `queue/netem_limit.rs`).
 //!
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
@@ -27,7 +28,7 @@ use ackclock_core::{Packet, Rate, Span, Stream, Time};
 use crate::capacity::Capacity;
 use crate::ecn_fault::Place;
 use crate::pool::{PacketId, Pool};
-use crate::queue::{Admission, Arrival, Queue, Refused};
+use crate::queue::{Admission, Arrival, Dropped, Queue, Refused};
 use crate::reorder::Chooser;
 use crate::transmitter::Transmitter;
 use crate::wire::Wire;
@@ -110,7 +111,7 @@ impl Link {
     /// Whether packets may be offered ahead of time, as long as they come in order: nothing here looks at the clock, and
     /// nothing restarts.
     pub fn takes_ahead(&self) -> bool {
-        self.plain
+        self.plain || self.extras.is_none() && self.queue.holds()
     }
 
     /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it or takes its
@@ -332,23 +333,23 @@ impl Link {
         self.holds() || self.merges
     }
 
-    /// The queue holds its packets.
+    /// Whether the queue holds its packets.
     #[inline]
-    fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         !self.plain && self.queue.holds()
     }
 
     /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
-    /// a card that merges. Offers and polls produce them; a link with neither has none.
+    /// a card that merges: when, which, and why. Offers and polls produce them; a link with neither has none.
     #[inline]
-    pub fn take_head_drops(&mut self) -> Option<(Packet, Refused)> {
+    pub fn take_head_drops(&mut self) -> Option<Dropped> {
         if self.merges {
             if let Some(refused) = self.take_refused() {
                 return Some(refused);
             }
         }
         let taken = self.queue.take_head_drop();
-        if let Some((packet, _)) = &taken {
+        if let Some((_, packet, _)) = &taken {
             self.crowd().dropped[packet.class() as usize] += packet.segments() as u64;
         }
         taken

@@ -21,6 +21,11 @@ impl Transmitter {
         self.rate
     }
 
+    /// The longer one of the times that are remembered.
+    pub(crate) fn longest(&self) -> Span {
+        self.times[0].max(self.times[1])
+    }
+
     /// Time to put `bytes` on the wire.
     #[inline]
     pub(crate) fn time(&mut self, bytes: u32) -> Span {

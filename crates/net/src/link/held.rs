@@ -1,6 +1,6 @@
 //! Queues that hold their packets and decide at departure: CoDel, FQ-CoDel and their kind.
 
-use ackclock_core::Time;
+use ackclock_core::{Span, Time};
 
 use super::Link;
 use crate::pool::{PacketId, Pool};
@@ -61,6 +61,12 @@ impl Link {
                 }
             }
         }
+    }
+
+    /// How long after its start the transmission of a packet that the queue held is seen at the far end: no sooner, and no later if
+    /// the packet is of a size seen of late.
+    pub fn seen_after(&self) -> [Span; 2] {
+        [self.delay, self.delay + self.transmitter.longest()]
     }
 
     /// The next start of a transmission in a queue that holds its packets.

@@ -8,12 +8,12 @@
 use std::collections::VecDeque;
 
 use ackclock_core::schema::{Refusal, Takes, DURATION_OR_ZERO};
-use ackclock_core::{table, Packet, Span, Time};
+use ackclock_core::{table, Span, Time};
 
 use super::Link;
 use crate::host::{Batching, GroConfig, Ring};
 use crate::pool::{PacketId, Pool};
-use crate::queue::Refused;
+use crate::queue::Dropped;
 
 table! {
     /// The NIC of a router that merges consecutive segments (generic receive offload, GRO).
@@ -47,7 +47,7 @@ pub(super) struct Card {
     ring: Ring,
     due: Time,
     /// What the link refused of what the card handed on.
-    refused: VecDeque<(Packet, Refused)>,
+    refused: VecDeque<Dropped>,
 }
 
 impl Card {
@@ -86,7 +86,7 @@ impl Link {
                 Ok(None) => {}
                 Err(reason) => {
                     pool.release(id);
-                    self.card_mut().expect("invariant: seen above").refused.push_back((packet, reason));
+                    self.card_mut().expect("invariant: seen above").refused.push_back((now, packet, reason));
                 }
             }
         }
@@ -94,7 +94,7 @@ impl Link {
     }
 
     /// What the link refused behind the card since the last call, the oldest first.
-    pub(super) fn take_refused(&mut self) -> Option<(Packet, Refused)> {
+    pub(super) fn take_refused(&mut self) -> Option<Dropped> {
         self.card_mut()?.refused.pop_front()
     }
 
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
     use crate::loss::{AppliesTo, BernoulliParams, LossConfig};
     use crate::queue::QueueConfig;
-    use crate::{LinkConfig, SoleLink};
-    use ackclock_core::{Flags, Header, Rate, Segment};
+    use crate::{LinkConfig, Refused, SoleLink};
+    use ackclock_core::{Flags, Header, Packet, Rate, Segment};
 
     const SIZE: u32 = 1448;
 

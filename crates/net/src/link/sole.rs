@@ -40,9 +40,9 @@ impl SoleLink {
         self.pool.remove(id)
     }
 
-    /// As [`Link::takes_ahead`].
+    /// As [`Link::takes_ahead`], where the queue decides on arrival.
     pub fn takes_ahead(&self) -> bool {
-        self.link.takes_ahead()
+        self.link.takes_ahead() && !self.link.drops_from_head()
     }
 
     /// As [`Link::passes_ahead`].
@@ -55,9 +55,9 @@ impl SoleLink {
         self.link.next_event()
     }
 
-    /// As [`Link::take_head_drops`].
+    /// As [`Link::take_head_drops`], at the time of the call.
     pub fn take_head_drops(&mut self) -> Option<(Packet, Refused)> {
-        self.link.take_head_drops()
+        self.link.take_head_drops().map(|(_, packet, why)| (packet, why))
     }
 
     /// As [`Link::waiting`].

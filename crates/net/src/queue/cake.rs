@@ -332,7 +332,7 @@ impl Cake {
                 // the last one of a queue is not dropped
                 Verdict::Drop if !queue.held.is_empty() => {
                     self.dropped += packet.segments() as u64;
-                    self.head_drops.push_back((packet, Refused::Aqm));
+                    self.head_drops.push_back((now, packet, Refused::Aqm));
                     continue;
                 }
                 Verdict::Mark => {
@@ -430,7 +430,7 @@ impl Cake {
         self.packets -= packet.segments();
         self.memory -= memory_of(&packet);
         self.overflows += packet.segments() as u64;
-        self.head_drops.push_back((packet, Refused::QueueFull));
+        self.head_drops.push_back((now, packet, Refused::QueueFull));
     }
 
     /// The number of packets is about to change.

@@ -87,12 +87,12 @@ impl Choke {
             self.leaves(&victim, now - arrival);
             self.holes += 1;
             self.close_holes();
-            self.drop(victim);
-            self.drop(packet);
+            self.drop(now, victim);
+            self.drop(now, packet);
             return true;
         }
         if self.drops_early() {
-            self.drop(packet);
+            self.drop(now, packet);
             return true;
         }
         if must_wait && self.packets + packet.segments() > self.params.limit {
@@ -164,9 +164,9 @@ impl Choke {
         self.area += waited.0 as u128 * packet.segments() as u128;
     }
 
-    fn drop(&mut self, packet: Packet) {
+    fn drop(&mut self, now: Time, packet: Packet) {
         self.dropped += packet.segments() as u64;
-        self.drops.push_back((packet, Refused::Aqm));
+        self.drops.push_back((now, packet, Refused::Aqm));
     }
 
     /// A packet dropped and not yet asked for, oldest first.
@@ -229,7 +229,7 @@ mod tests {
         assert!(queue.enqueue(Time(1), packet(7), true));
         let dropped: Vec<_> = std::iter::from_fn(|| queue.take_head_drop()).collect();
         assert_eq!(dropped.len(), 2, "the only one that waits was met");
-        assert!(dropped.iter().all(|&(p, why)| p.conn == 7 && why == Refused::Aqm));
+        assert!(dropped.iter().all(|&(_, p, why)| p.conn == 7 && why == Refused::Aqm));
         assert_eq!((queue.len(), queue.head_arrival()), (0, None));
     }
 
@@ -253,7 +253,8 @@ mod tests {
             let conn = if pick.below(2) == 0 { 0 } else { 1 + pick.below(8) as u32 };
             let full = plain.len() == 60;
             let entered = queue.enqueue(Time(t as u64), Packet { flow: t, ..packet(conn) }, true);
-            let drops: Vec<Packet> = std::iter::from_fn(|| queue.take_head_drop()).map(|(p, _)| p).collect();
+            let drops: Vec<Packet> =
+                std::iter::from_fn(|| queue.take_head_drop()).map(|(_, p, _)| p).collect();
             match drops.as_slice() {
                 [] if entered => plain.push(t),
                 [] => assert!(full),

@@ -132,7 +132,7 @@ impl Codel {
                     self.drop_next = self.control_law(self.drop_next);
                     break;
                 }
-                self.drop(&mut r);
+                self.drop(now, &mut r);
                 r = self.dodequeue(now);
                 if r.ok_to_drop {
                     self.drop_next = self.control_law(self.drop_next);
@@ -142,7 +142,7 @@ impl Codel {
             }
         } else if r.ok_to_drop {
             if !self.mark(&mut r) {
-                self.drop(&mut r);
+                self.drop(now, &mut r);
                 r = self.dodequeue(now);
             }
             self.dropping = true;
@@ -230,10 +230,10 @@ impl Codel {
         t + Span((self.params.interval.0 as f64 / libm::sqrt(self.count as f64)) as u64)
     }
 
-    fn drop(&mut self, r: &mut DequeueResult) {
+    fn drop(&mut self, now: Time, r: &mut DequeueResult) {
         if let Some(packet) = r.packet.take() {
             self.dropped += packet.segments() as u64;
-            self.head_drops.push_back((packet, Refused::Aqm));
+            self.head_drops.push_back((now, packet, Refused::Aqm));
         }
     }
 

@@ -162,7 +162,7 @@ impl DualPi2 {
             let over_step = queue == L && stepped && waited > self.params.step;
             if coupled == Verdict::Drop || over_step && !ecn_capable(&packet) {
                 self.dropped += packet.segments() as u64;
-                self.drops.push_back((packet, Refused::Aqm));
+                self.drops.push_back((now, packet, Refused::Aqm));
                 continue;
             }
             if coupled == Verdict::Mark || over_step {

@@ -182,7 +182,7 @@ impl FqCodel {
     /// Take over what a queue's CoDel dropped.
     fn collect(&mut self, at: u32) {
         while let Some(dropped) = self.subs[at as usize].codel.take_head_drop() {
-            self.packets -= dropped.0.segments();
+            self.packets -= dropped.1.segments();
             self.head_drops.push_back(dropped);
         }
     }
@@ -195,7 +195,7 @@ impl FqCodel {
         let packet = packet.expect("invariant: some queue holds the packet that exceeds the limit");
         self.packets -= packet.segments();
         self.overflows += packet.segments() as u64;
-        self.head_drops.push_back((packet, Refused::QueueFull));
+        self.head_drops.push_back((now, packet, Refused::QueueFull));
     }
 }
 
@@ -294,7 +294,7 @@ mod tests {
             queue.enqueue(Time(0), packet(2, 1514), true);
         }
         let dropped: Vec<_> =
-            std::iter::from_fn(|| queue.take_head_drop()).map(|(p, why)| (p.conn, why)).collect();
+            std::iter::from_fn(|| queue.take_head_drop()).map(|(_, p, why)| (p.conn, why)).collect();
         assert_eq!(dropped, [(1, Refused::QueueFull); 3]);
         assert_eq!((queue.len(), queue.max, queue.figures(Time(9)).2), (10, 10, 3));
     }

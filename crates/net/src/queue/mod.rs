@@ -130,8 +130,8 @@ pub enum Refused {
     Aqm,
 }
 
-/// A packet that a queue held and dropped, and why.
-pub(crate) type Dropped = (Packet, Refused);
+/// When a queue dropped a packet that it held, and why.
+pub(crate) type Dropped = (Time, Packet, Refused);
 
 /// What a discipline decides about a packet on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +254,7 @@ impl Queue {
         held!(self, queue => queue.head_arrival(), None)
     }
 
-    /// A packet that it held and dropped, and why.
+    /// A packet that it held and dropped, when, and why.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         held!(self, queue => queue.take_head_drop(), None)

@@ -2,7 +2,8 @@
 //!
 //! A packet whose time of leaving a link is known is passed on to the next link at once, without an event, where that
 //! link has no other source and looks at no clock ([`Link::takes_ahead`]): it gets its packets in order, only sooner.
-//! Up to the horizon, the next instant at which somebody looks at links: what they count is true then.
+//! Up to the horizon, the next instant at which somebody looks at links: what they count is true then. A queue that holds its
+//! packets may also be behind the time: what left it is told when the next packet comes, or before somebody could see it.
 
 use std::rc::Rc;
 
@@ -175,7 +176,8 @@ impl Net {
         if std::mem::replace(&mut self.knows_sources, true) {
             return;
         }
-        let takes: Vec<bool> = self.links.iter().map(LinkSlot::takes_ahead).collect();
+        let mut takes: Vec<bool> = self.links.iter().map(LinkSlot::takes_ahead).collect();
+        self.look_for_queues_told_late(&mut takes);
         for slot in &mut self.links {
             for hop in slot.next.hops() {
                 let how = match slot.passes_ahead && !may_stand {
@@ -197,6 +199,27 @@ impl Net {
             sum.bytes += packet.bytes as u64;
         }
         underway
+    }
+
+    /// Find queues that may be told late what leaves them, the last on a way first, and add those that get packets ahead of
+    /// time to the links of which that is known.
+    fn look_for_queues_told_late(&mut self, takes: &mut [bool]) {
+        let holds = |slot: &LinkSlot| slot.link.takes_ahead() && slot.link.holds();
+        let mut open: Vec<usize> = (0..takes.len()).filter(|&link| holds(&self.links[link])).collect();
+        open.iter().for_each(|&link| takes[link] = false);
+        loop {
+            let before = open.len();
+            open.retain(|&link| {
+                let slot = &mut self.links[link];
+                slot.told_late = !slot.next.ends
+                    && slot.next.hops().all(|hop| !hop.is_link() || takes[hop.link() as usize]);
+                takes[link] = slot.told_late && slot.takes_ahead();
+                !slot.told_late
+            });
+            if open.len() == before {
+                return;
+            }
+        }
     }
 
     /// A packet leaves its host.
@@ -272,8 +295,9 @@ impl Net {
     #[inline(never)]
     fn is_held(&mut self, at: Time, link: u32) {
         self.run_ahead(link);
-        self.links[link as usize].arm(at, link, &mut self.agenda);
-        self.write_down_head_drops(at, link);
+        let slot = &mut self.links[link as usize];
+        slot.arm_at(slot.due(self.horizon), at, link, &mut self.agenda);
+        self.write_down_head_drops(link);
     }
 
     #[inline(never)]
@@ -285,8 +309,10 @@ impl Net {
         if let Some(drops) = &mut self.drops {
             drops.push(Dropped { t, link, packet, reason });
         }
-        self.links[link as usize].arm(t, link, &mut self.agenda);
-        self.write_down_head_drops(t, link);
+        self.run_ahead(link);
+        let slot = &mut self.links[link as usize];
+        slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);
+        self.write_down_head_drops(link);
     }
 
     /// A link has something to do at `now`: the packet that reaches its host, if one does.
@@ -298,9 +324,9 @@ impl Net {
             return None;
         };
         let next = slot.next.of(way(&self.pool[id]));
-        slot.rearm(now, link, &self.pool, &mut self.agenda);
+        slot.rearm(now, link, self.horizon, &self.pool, &mut self.agenda);
         if slot.link.drops_from_head() {
-            self.write_down_head_drops(now, link);
+            self.write_down_head_drops(link);
         }
         if !next.is_link() {
             return Some(id);
@@ -314,8 +340,8 @@ impl Net {
     #[inline(never)]
     fn queue_moves_on(&mut self, now: Time, link: u32) {
         self.run_ahead(link);
-        self.links[link as usize].rearm(now, link, &self.pool, &mut self.agenda);
-        self.write_down_head_drops(now, link);
+        self.links[link as usize].rearm(now, link, self.horizon, &self.pool, &mut self.agenda);
+        self.write_down_head_drops(link);
     }
 
     /// Pass on what is on the wire of a link, as far as can be told.
@@ -336,13 +362,13 @@ impl Net {
 
     /// Write down what an AQM dropped from the head of its queue.
     #[inline(never)]
-    fn write_down_head_drops(&mut self, now: Time, link: u32) {
-        while let Some((packet, reason)) = self.links[link as usize].link.take_head_drops() {
+    fn write_down_head_drops(&mut self, link: u32) {
+        while let Some((t, packet, reason)) = self.links[link as usize].link.take_head_drops() {
             if let Some(gauges) = &mut self.gauges {
-                gauges.lose(now, &packet);
+                gauges.lose(t, &packet);
             }
             if let Some(drops) = &mut self.drops {
-                drops.push(Dropped { t: now, link, packet, reason });
+                drops.push(Dropped { t, link, packet, reason });
             }
         }
     }
@@ -357,6 +383,8 @@ pub(super) struct LinkSlot {
     last: Time,
     /// See [`Link::passes_ahead`].
     passes_ahead: bool,
+    /// Its queue holds packets, and they go on to links that take them ahead of time: see [`LinkSlot::due`].
+    told_late: bool,
     pub(super) link: Link,
     source: Source,
 }
@@ -366,12 +394,13 @@ impl LinkSlot {
         let link = Link::new(config, seed);
         let passes_ahead = link.passes_ahead();
         LinkSlot {
-            link,
             armed: Time::NEVER,
             last: Time::ZERO,
-            next: Next { same: Hop::NOWHERE, table: Vec::new() },
+            next: Next { same: Hop::NOWHERE, ends: false, table: Vec::new() },
             source: Source::None,
             passes_ahead,
+            told_late: false,
+            link,
         }
     }
 
@@ -392,17 +421,37 @@ impl LinkSlot {
     /// See that an entry at or ahead of what the link does next is in the queue.
     #[inline]
     fn arm(&mut self, now: Time, link: u32, agenda: &mut Agenda) {
-        let next = self.link.next_event().max(now);
-        if next < self.armed {
-            self.armed = next;
-            agenda.add_of_link(now, next, link, link << KIND_BITS | LINK);
+        self.arm_at(self.link.next_event(), now, link, agenda);
+    }
+
+    /// See that an entry at `due` or ahead of it is in the queue.
+    #[inline]
+    fn arm_at(&mut self, due: Time, now: Time, link: u32, agenda: &mut Agenda) {
+        let due = due.max(now);
+        if due < self.armed {
+            self.armed = due;
+            agenda.add_of_link(now, due, link, link << KIND_BITS | LINK);
         }
+    }
+
+    /// When the link must do what it does next. A packet that leaves a queue which held it is seen when it has crossed the
+    /// link, and the next arrival tells what left before it: so there is time, as long as nobody looks.
+    #[inline]
+    fn due(&self, horizon: Time) -> Time {
+        let next = self.link.next_event();
+        if self.told_late && self.link.is_clear() {
+            let [earliest, latest] = self.link.seen_after();
+            if next + latest < horizon {
+                return next + earliest;
+            }
+        }
+        next
     }
 
     /// The entry is used up: make the next one.
     #[inline]
-    fn rearm(&mut self, now: Time, link: u32, pool: &Pool, agenda: &mut Agenda) {
-        self.armed = self.link.next_event().max(now); // where links have stood still, packets are overdue
+    fn rearm(&mut self, now: Time, link: u32, horizon: Time, pool: &Pool, agenda: &mut Agenda) {
+        self.armed = self.due(horizon).max(now); // where links have stood still, packets are overdue
         if self.armed != Time::NEVER {
             let since = self.link.next_offered(pool).max(now);
             agenda.add_of_link(since, self.armed, link, link << KIND_BITS | LINK);
@@ -429,6 +478,8 @@ fn way(packet: &Packet) -> usize {
 struct Next {
     /// All ways lead there, if there is no table.
     same: Hop,
+    /// Some way ends here.
+    ends: bool,
     /// Where ways part.
     table: Vec<Hop>,
 }
@@ -444,6 +495,7 @@ impl Next {
 
     /// `way` goes on to `next`.
     fn learn(&mut self, way: usize, next: Hop) {
+        self.ends |= next == Hop::ARRIVED;
         if self.same.link() == Hop::NOWHERE.link() {
             self.same = next;
         } else if !self.table.is_empty() || self.same.link() != next.link() {

@@ -120,7 +120,7 @@ fn the_longest_queue_pays_for_the_overflow() {
         full.enqueue(Time(0), packet(1), true);
     }
     let dropped: Vec<_> =
-        std::iter::from_fn(|| full.take_head_drop()).map(|(p, why)| (p.flow, why)).collect();
+        std::iter::from_fn(|| full.take_head_drop()).map(|(_, p, why)| (p.flow, why)).collect();
     assert_eq!(dropped, [(0, Refused::QueueFull); 3]);
     assert_eq!((full.len(), full.figures(Time(0)).2), (10, 3));
 }

@@ -26,6 +26,10 @@ fn queue() -> impl Strategy<Value = &'static str> {
         1 => Just(r#"{"kind": "drop-tail"}"#),
         1 => Just(r#"{"kind": "codel"}"#),
         1 => Just(r#"{"kind": "fq-codel"}"#),
+        1 => Just(r#"{"kind": "fq-codel", "limit": 30, "target": 1000000}"#),
+        1 => Just(r#"{"kind": "cake"}"#),
+        1 => Just(r#"{"kind": "choke", "limit": 40, "min": 5, "max": 15}"#),
+        1 => Just(r#"{"kind": "dualpi2"}"#),
         1 => Just(r#"{"kind": "netem-limit", "limit": 30}"#),
         1 => Just(r#"{"kind": "threshold", "mark": 5, "limit": 40}"#),
     ]
@@ -50,7 +54,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn nobody_sees_that_links_are_told_ahead(
