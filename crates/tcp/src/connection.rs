@@ -17,7 +17,6 @@ use crate::config::{Config, EcnUse};
 use crate::keepalive::Keeper;
 use crate::ledger::Ledger;
 use crate::sender::{Leaving, Sender};
-use crate::ticks::Ticks;
 use crate::validity::Validity;
 use ecn::{Marks, Mode};
 
@@ -50,7 +49,6 @@ pub enum State {
 pub struct Connection {
     pub(crate) state: State,
     config: Rc<Config>,
-    ticks: Ticks,
     pub(crate) sender: Sending,
     pub(crate) receiver: Receiving,
     pub(crate) validity: Option<Box<Validity>>,
@@ -96,11 +94,9 @@ impl Connection {
     /// One end or the other, with settings that it shares with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let state = if responder { State::Listen } else { State::Closed };
-        let ticks = Ticks::of(config);
         Connection {
             state,
-            ticks,
-            sender: Sending::Awake(Box::new(Sender::new(flow, responder, config, ticks))),
+            sender: Sending::Awake(Box::new(Sender::new(flow, responder, config))),
             receiver: Receiving::Awake(Box::new(receiver_of(config, responder))),
             validity: config.validate.map(|interval| Box::new(Validity::new(interval))),
             ledger: config.ledger.then(Box::default),

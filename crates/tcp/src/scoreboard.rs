@@ -413,6 +413,9 @@ impl Scoreboard {
         for n in from..b.max(from) {
             each(self, n);
         }
+        if self.sacked.capacity() == 0 {
+            self.sacked.reserve_exact(1); // of many flows most have one gap, where a vector makes room for four
+        }
         self.sacked.splice(i..j, [(start, end)]);
     }
 

@@ -215,7 +215,7 @@ pub struct Sender {
 
 impl Sender {
     /// A sender before its handshake.
-    pub fn new(flow: FlowId, responder: bool, config: &Rc<Config>, ticks: Ticks) -> Sender {
+    pub fn new(flow: FlowId, responder: bool, config: &Rc<Config>) -> Sender {
         let needs = config.controller.needs();
         let rtt =
             Rtt::new(config.rto_style, config.initial_rto, config.min_rto, config.max_rto, config.tick());
@@ -252,7 +252,7 @@ impl Sender {
             lost: 0,
             dupthresh: Dupthresh::new(config),
             next_seg: NextSeg::default(),
-            timer: Timer::new(ticks),
+            timer: Timer::new(Ticks::of(config)),
             intent: Intent::default(),
             window_probes: WindowProbes::default(),
             patience: Patience::default(),

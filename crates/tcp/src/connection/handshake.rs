@@ -8,6 +8,7 @@ use super::sending::Established;
 use super::{Connection, State};
 use crate::receiver::Receiver;
 use crate::sender::Leaving;
+use crate::ticks::Ticks;
 
 impl Connection {
     /// Send the SYN.
@@ -124,7 +125,7 @@ impl Connection {
         let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts as u32 } else { 0 };
         let doublings = self.syn_timeouts.saturating_sub(linear).min(16);
         let rto = (self.config.initial_rto * (1 << doublings)).min(self.config.max_rto);
-        self.syn_deadline = self.ticks.expiry(now, rto);
+        self.syn_deadline = Ticks::of(&self.config).expiry(now, rto);
     }
 
     #[cold]

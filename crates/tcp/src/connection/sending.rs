@@ -9,7 +9,6 @@ use super::{Connection, Mode, State};
 use crate::config::Config;
 use crate::info::Stats;
 use crate::sender::{Leaving, Sender};
-use crate::ticks::Ticks;
 
 /// The sending half.
 pub(crate) enum Sending {
@@ -24,7 +23,6 @@ pub(crate) struct Resting {
     flow: FlowId,
     responder: bool,
     config: Rc<Config>,
-    ticks: Ticks,
     /// What the application did before the peer's SYN came.
     calls: Vec<Call>,
     /// After the handshake.
@@ -72,13 +70,12 @@ impl Call {
 const MOST_CALLS: usize = 4;
 
 impl Resting {
-    fn before_handshake(sender: &Sender, config: &Rc<Config>, ticks: Ticks) -> Resting {
+    fn before_handshake(sender: &Sender, config: &Rc<Config>) -> Resting {
         let (flow, responder) = sender.whose();
         Resting {
             flow,
             responder,
             config: config.clone(),
-            ticks,
             calls: Vec::new(),
             established: None,
             srtt: sender.rtt.srtt(),
@@ -107,7 +104,7 @@ impl Resting {
     }
 
     fn wake(&self) -> Box<Sender> {
-        let mut sender = Box::new(Sender::new(self.flow, self.responder, &self.config, self.ticks));
+        let mut sender = Box::new(Sender::new(self.flow, self.responder, &self.config));
         self.calls.iter().for_each(|call| call.apply(&mut sender));
         let Some(Established { at, from_one, wnd, sack, room, rtt }) = self.established else {
             sender.set_snd_wnd(self.snd_wnd);
@@ -276,7 +273,7 @@ impl Connection {
             return;
         }
         if let Some(sender) = self.sender.now().filter(|sender| sender.is_untouched()) {
-            let resting = Resting::before_handshake(sender, &self.config, self.ticks);
+            let resting = Resting::before_handshake(sender, &self.config);
             self.sender = Sending::Resting(Box::new(resting));
         }
         self.receiver.rest(&self.config, self.state == State::Listen);
@@ -290,7 +287,7 @@ impl Connection {
                 established: Some(established),
                 snd_wnd: established.wnd,
                 greatest_wnd: established.wnd,
-                ..Resting::before_handshake(sender, &self.config, self.ticks)
+                ..Resting::before_handshake(sender, &self.config)
             }));
         }
     }

@@ -94,6 +94,9 @@ impl Receiver {
         if (i, j) == (i, i + 1) {
             self.out_of_order[i] = run; // the common case: the run grows
         } else {
+            if self.out_of_order.capacity() == 0 {
+                self.out_of_order.reserve_exact(1); // of many flows most have one gap, where a vector makes room for four
+            }
             self.out_of_order.splice(i..j, [run]);
         }
         self.report(start, end, (s, e));

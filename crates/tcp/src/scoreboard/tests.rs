@@ -366,7 +366,7 @@ proptest! {
     ) {
         let ticks = Ticks::new(config.tick(), 0, config.wheel);
         let mut pair = Pair {
-            sender: Sender::new(0, false, &std::rc::Rc::new(config.clone()), ticks),
+            sender: Sender::new(0, false, &std::rc::Rc::new(config.clone())),
             receiver: Receiver::new(&config, ticks),
             sack: config.sack,
             timestamps: config.timestamps,
