@@ -39,7 +39,7 @@ SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "
 KEPT = (
     ("performance", None),
     ("goodput", ("t_s", "flow", "goodput_bps")),
-    ("transactions", ("flow", "bytes", "total_s", "done")),
+    ("transactions", ("flow", "arrival_s", "bytes", "total_s", "done")),
     ("fetches", ("flow", "start_s", "total_s")),
     ("flows", ("flow", "completion_s", "dsacks", "undos", "spurious_rtos")),
     ("acks", ("t_s", "event")),
@@ -214,7 +214,8 @@ def evaluate(
     RunsFailedError
         If a run fails, such as one whose controller raises an error.
     UnavailableError
-        If it was stopped early; what was done is kept, and the next call goes on there.
+        If it was stopped early, or the kernel or its guest program is gone meanwhile; what was done is kept, and the next call goes
+        on there.
     """
     first, most = plan.counts
     entries = _entries(plan, plan.arms, range(1, first + 1))
@@ -246,7 +247,7 @@ def _maker(
             yield lambda entries: _made(store, entries, executor, progress, stop)
         return
     made_by = kernel.identity()
-    ours = kernel.executor(executor.slots)
+    ours = kernel.executor(executor.slots, made_by)
     try:
         with Store(folder / "store-linux", write=True) as store:
             yield lambda entries: _made(store, entries, ours, progress, stop, made_by=made_by)
@@ -345,6 +346,8 @@ def _made(
             f"stopped after {status.done:,} of {status.total:,} runs; the same command goes on from there"
         )
     if status.failed:
+        if made_by is not None:
+            kernel.unchanged(made_by)  # what failed may be the machine's fault
         raise RunsFailedError(_why(store, entries, cells, status.failed))
     store.compact(recipe.text)
     runs = campaign.by_cell("runs")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ackclock import linux
-from ackclock.errors import ScenarioError
+from ackclock.errors import ScenarioError, UnavailableError
 from ackclock.evaluate.situation import Arm, Row, Scale, filled, without
 from ackclock.linux._run import identity, play
 from ackclock.scenario import Scenario
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Threads
     from ackclock.sweep.task import Done, Task
 
-__all__ = ["carried_out", "executor", "facts", "has", "identity"]
+__all__ = ["carried_out", "executor", "facts", "has", "identity", "unchanged"]
 
 LONGEST = 120
 """Letters of a reason."""
@@ -54,8 +54,8 @@ def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: b
     return found
 
 
-def executor(jobs: int) -> Threads:
-    """Threads that each watch over one kernel, on a CPU of its own."""
+def executor(jobs: int, made_by: str) -> Threads:
+    """Threads that each watch over one kernel, on a CPU of its own; a run fails if `made_by` is not what would make it."""
     from ackclock.sweep import Threads
 
     available = sorted(os.sched_getaffinity(0))
@@ -64,6 +64,7 @@ def executor(jobs: int) -> Threads:
         cpus.put(cpu)
 
     def work(task: Task) -> Done:
+        unchanged(made_by)
         cpu = cpus.get()
         try:
             return _first(task, cpu)
@@ -71,6 +72,21 @@ def executor(jobs: int) -> Threads:
             cpus.put(cpu)
 
     return Threads(max(1, min(jobs, len(available))), work=work)
+
+
+def unchanged(made_by: str) -> None:
+    """Whether runs would still be made by the kernel and the guest program of this identity.
+
+    Raises
+    ------
+    UnavailableError
+        If not: the sources were edited while runs were made, or another kernel was built.
+    """
+    if identity() != made_by:
+        raise UnavailableError(
+            f"the kernel or its guest program is another than at the start, which was {made_by}; "
+            "allowed: the same command again, which makes all runs with the one that is there now"
+        )
 
 
 def _first(task: Task, cpu: int) -> Done:

@@ -152,15 +152,34 @@ def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu:
         raise UnavailableError(f"{kernel.path}: cannot be run ({(error.strerror or str(error)).lower()})") from None
     finally:
         os.sched_setaffinity(0, before)
+    with _ended(process, folder):
+        try:
+            process.wait(timeout=wall_limit_s)
+        except subprocess.TimeoutExpired:
+            raise UnavailableError(
+                f"the guest did not end within {wall_limit_s:g} s of wall-clock time and was stopped; "
+                "allowed: a shorter run, or a larger --wall-limit"
+            ) from None
+
+
+WATCH = 'read -r _ || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
+"""A line says that the guest has ended. Without one, the pipe closes because this process was killed."""
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes], folder: Path) -> Iterator[None]:
+    """End the guest afterwards; a shell does it, and removes the folder, if this process is killed before."""
+    watch = None
     try:
-        process.wait(timeout=wall_limit_s)
-    except subprocess.TimeoutExpired:
-        raise UnavailableError(
-            f"the guest did not end within {wall_limit_s:g} s of wall-clock time and was stopped; "
-            "allowed: a shorter run, or a larger --wall-limit"
-        ) from None
+        watch = subprocess.Popen(
+            ["/bin/sh", "-c", WATCH, "sh", str(process.pid), str(folder)],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        yield
     finally:
         _end(process)
+        if watch is not None:
+            watch.communicate(b"\n")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

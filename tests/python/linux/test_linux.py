@@ -17,6 +17,7 @@ import pytest
 
 import ackclock
 from ackclock import linux
+from ackclock.cli import main
 from ackclock.errors import InputError, ScenarioError, UnavailableError
 from ackclock.linux import _build, _cache, _guest, _qdiscs, _source, _translate
 
@@ -128,6 +129,29 @@ def test_a_guest_that_never_ends_is_ended_and_leaves_nothing(
     assert not list(tmp_path.glob("ackclock-guest-*"))
 
 
+def test_a_guest_ends_with_the_process_that_started_it(fake: Any, scenario_file: Path, tmp_path: Path) -> None:
+    """SIGKILL gives nobody the time to end it."""
+    note = tmp_path / "pids"
+    fake(
+        "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '1000'])\n"
+        f"open({str(note)!r} + '~', 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        f"os.rename({str(note)!r} + '~', {str(note)!r})\ntime.sleep(1000)"
+    )
+    call = [sys.executable, "-m", "ackclock", "run", str(scenario_file), "--backend", "linux"]
+    with subprocess.Popen(call, env={**os.environ, "TMPDIR": str(tmp_path)}) as killed:
+        deadline = time.monotonic() + 60
+        while not note.exists():
+            assert killed.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert all(_lives(pid) for pid in note.read_text().split())
+        killed.kill()
+    deadline = time.monotonic() + 10
+    while any(_lives(pid) for pid in note.read_text().split()) or list(tmp_path.glob("ackclock-guest-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize(
     ("program", "message"),
     [
@@ -146,6 +170,22 @@ def test_a_guest_that_fails_is_told_in_a_line(
     with pytest.raises(UnavailableError, match=message) as told:
         linux.run(scenario)
     assert "\n" not in str(told.value)
+
+
+def test_an_evaluation_whose_guest_program_is_gone_is_exit_code_3(
+    fake: Any, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sources may be edited while it runs. A guest that fails is exit code 4."""
+    argv = ["evaluate", "cubic", "--backend", "linux", "--quick", "--rows", "12", "--jobs", "1"]
+    fake("raise SystemExit(1)")
+    assert main([*argv, "--out", str(tmp_path / "fails")]) == 4
+    assert "the guest ended without a report" in capsys.readouterr().err
+    guest = next(cache.glob("guest-*"))
+    (cache / "kernel-fake" / "linux").write_text(
+        f"#!{sys.executable}\nimport os\nif os.path.exists({str(guest)!r}): os.remove({str(guest)!r})\nraise SystemExit(1)"
+    )
+    assert main([*argv, "--out", str(tmp_path / "gone")]) == 3
+    assert "the guest program of the linux backend is not built of these sources" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
