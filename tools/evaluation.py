@@ -15,7 +15,7 @@ from ackclock.conform import conform, names, pack
 from ackclock.conform.harness import SYMBOLS as CASE_SYMBOLS
 from ackclock.evaluate import Arm, Evaluation, Plan, evaluate
 from ackclock.evaluate.harness import REFERENCE
-from ackclock.evaluate.page import with_unit
+from ackclock.evaluate.page import mean
 from ackclock.evaluate.verdict import SYMBOLS
 from ackclock.sweep import Threads, engine_identity
 
@@ -100,10 +100,10 @@ def worse(found: dict[str, Evaluation]) -> str:
         for row in one.rows:
             if row.verdict != "worse" or row.worst is None:
                 continue
-            j, unit = row.worst, row.worst.measure.unit
-            reference = with_unit(j.reference.value, unit)
+            j = row.worst
+            reference = mean(j, "reference")
             key = (row.row.id, j.measure.name, j.cell.words)
-            said = f"{name} {with_unit(j.candidate.value, unit)}"
+            said = f"{name} {mean(j, 'candidate')}"
             groups.setdefault(key, (reference, []))[1].append((j.difference.value, said))
     order = [row.row.id for row in found[REFERENCE].rows]
     lines = ["| row | measure, in the cell where it is worst | CUBIC | worse |", "|---|---|---|---|"]

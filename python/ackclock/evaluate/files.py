@@ -164,6 +164,7 @@ def _judged_json(evaluation: Evaluation, found: RowVerdict, j: Judged) -> dict[s
         "n": j.difference.n,
         "candidate": estimate(j.candidate),
         "reference": estimate(j.reference),
+        "at_least": list(j.at_least),
         "difference": {**estimate(j.difference), "margin": finite(j.margin)},
         "by_seed": {str(s): finite(j.by_seed[s]) for s in seeds},
         "digests": {str(s): digests[s] for s in seeds},

@@ -63,13 +63,13 @@ def camera(controller: str = "cubic") -> dict[str, Any]:
 
 
 def shorts(name: str, controller: str, *, load: float) -> dict[str, Any]:
-    """Short transfers: Poisson arrivals, sizes lognormal with a median of 30 kB."""
+    """Short transfers: Poisson arrivals, sizes lognormal with a median of 30 kB. So many may be open that none is turned away."""
     sizes = {"kind": "lognormal", "median": "30000 bytes", "sigma": 1.5}
     arrivals = {"kind": "poisson", "load": load}
     return {
         "name": name,
         "congestion_control": controller,
-        "workload": {"kind": "transactions", "bytes": sizes, "arrivals": arrivals, "max_open": 1000},
+        "workload": {"kind": "transactions", "bytes": sizes, "arrivals": arrivals, "max_open": 10_000},
     }
 
 

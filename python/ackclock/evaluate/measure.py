@@ -203,17 +203,47 @@ def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) ->
     return of
 
 
-def completion(quantile: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """A quantile of the times that transactions of some sizes took, s."""
+def completion(quantile: float, *, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
+    """A quantile of the times that transactions of some sizes took, s; at `followed_s` it means that or more.
+
+    Each transaction is followed for the same time. Those count that began so long before the end of the run, finished or not.
+    One that took longer, or never finished, counts with `followed_s`: left out, it would make the quantile of the others look good.
+    """
+    return _followed(lambda took: took.quantile(quantile, "linear"), followed_s, least_bytes, most_bytes)
+
+
+def unfinished(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
+    """Share of these transactions that did not finish within `followed_s`."""
+
+    def share(took: pl.Series) -> float | None:
+        return int((took >= followed_s).sum()) / len(took) if len(took) else None
+
+    return _followed(share, followed_s, least_bytes, most_bytes)
+
+
+def _followed(number: Callable[[pl.Series], float | None], followed_s: float, least: float, most: float) -> Of:
+    """A number of the times that transactions took, none longer than `followed_s`."""
     import polars as pl
 
-    def of(t: Tables, _: Cell) -> dict[int, float]:
+    took = pl.col("total_s").fill_nan(None).fill_null(math.inf).clip(upper_bound=followed_s)
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        begun = pl.col("arrival_s") <= float(c.about["seconds"]) - followed_s
         found = {}
         for seed, rows in t.rows("transactions").items():
-            some = rows.filter(pl.col("done") & (pl.col("bytes") > least_bytes) & (pl.col("bytes") <= most_bytes))
-            value = some["total_s"].quantile(quantile, "linear") if some.height else None
+            some = rows.filter(begun & (pl.col("bytes") > least) & (pl.col("bytes") <= most)).select(took)
+            value = number(some["total_s"])
             found[seed] = math.nan if value is None else float(value)
         return found
+
+    return of
+
+
+def unanswered(asked: int) -> Of:
+    """Share of so many transactions that did not finish before the run did, those that did not begin among them."""
+
+    def of(t: Tables, _: Cell) -> dict[int, float]:
+        return {seed: 1 - int(rows["done"].sum()) / asked for seed, rows in t.rows("transactions").items()}
 
     return of
 

@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ackclock import report
 from ackclock.evaluate import figures, kernel
@@ -252,6 +252,12 @@ def with_unit(value: float, unit: str) -> str:
     return f"{number(value)} {unit}".strip()
 
 
+def mean(j: Judged, arm: Literal["candidate", "reference"]) -> str:
+    """The mean of an arm; with a sign before it where it is a lower bound."""
+    value = j.candidate.value if arm == "candidate" else j.reference.value
+    return ("≥ " if arm in j.at_least else "") + with_unit(value, j.measure.unit)
+
+
 def between(e: Any, unit: str) -> str:
     """Ends of an interval."""
     if not math.isfinite(e.low):
@@ -270,8 +276,8 @@ def _reasons(evaluation: Evaluation) -> report.Table:
                 TableCell(text=r.row.id, kind="head"),
                 _badge(r.verdict),
                 TableCell(text=r.reason + (f"; {r.remark}" if r.remark else ""), kind="text"),
-                with_unit(j.candidate.value, unit),
-                with_unit(j.reference.value, unit),
+                mean(j, "candidate"),
+                mean(j, "reference"),
                 between(j.difference, unit),
                 with_unit(j.margin, unit),
                 str(j.difference.n),
@@ -377,7 +383,7 @@ def _cells(evaluation: Evaluation) -> report.Prose:
         for j in r.cells:
             unit = j.measure.unit
             cells = (
-                j.cell.words, j.measure.name, with_unit(j.candidate.value, unit), with_unit(j.reference.value, unit),
+                j.cell.words, j.measure.name, mean(j, "candidate"), mean(j, "reference"),
                 with_unit(j.difference.value, unit), between(j.difference, unit), str(j.difference.n), str(j.distinct),
                 f"{SYMBOLS[j.verdict]} {j.verdict}" + (f" ({j.note})" if j.note else "") + ("" if j.measure.judged else " (reported only)"),
                 scenario_file(r.row.id, j.cell.id, "candidate"),
@@ -412,9 +418,8 @@ def lines(evaluation: Evaluation) -> Sequence[tuple[str, ...]]:
         j = r.worst
         detail = r.reason
         if j is not None:
-            unit = j.measure.unit
             detail = (
-                f"{j.measure.name}: {with_unit(j.candidate.value, unit)}, CUBIC {with_unit(j.reference.value, unit)} "
+                f"{j.measure.name}: {mean(j, 'candidate')}, CUBIC {mean(j, 'reference')} "
                 f"(n {j.difference.n}; {j.cell.words})"
             )
         if r.remark:

@@ -142,6 +142,8 @@ class Measure:
         Whether it counts; otherwise it is reported only.
     only_if
         It counts only in cells where this other measure differs by no more than its margin.
+    most
+        The greatest number that a run of a cell can show, where it then means that or more; None: there is none.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Measure:
     least: float = 0.0
     judged: bool = True
     only_if: str = ""
+    most: Callable[[Cell], float] | None = field(default=None, repr=False)
 
     def margin_at(self, reference: float) -> float:
         """The margin in the unit, where the reference has this mean."""

@@ -75,6 +75,8 @@ class Judged:
         Of a test that the mean is no more than the margin.
     note
         Why there is no verdict.
+    at_least
+        Which of "candidate" and "reference" has a mean that is a lower bound: a run reached the measure's `most`.
     """
 
     cell: Cell
@@ -89,6 +91,7 @@ class Judged:
     verdict: Verdict
     p: float = 1.0
     note: str = ""
+    at_least: tuple[str, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -138,6 +141,8 @@ def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) ->
     by_seed = {s: sign * (a - b) for s, a, b in zip(seeds, ours, theirs, strict=True)}
     difference = bootstrap_mean(list(by_seed.values()), level=LEVEL)
     margin = measure.margin_at(sum(theirs) / len(theirs)) if theirs else measure.margin
+    most = math.inf if measure.most is None else measure.most(cell) - 1e-9
+    arms = {"candidate": ours, "reference": theirs}
     found = Judged(
         cell=cell,
         measure=measure,
@@ -149,6 +154,7 @@ def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) ->
         worst_seed=max(by_seed, key=lambda s: by_seed[s]) if by_seed else None,
         by_seed=by_seed,
         verdict="not tested",
+        at_least=tuple(arm for arm, numbers in arms.items() if any(v >= most for v in numbers)),
     )
     if not seeds:
         return replace(found, note="no number in any run")

@@ -297,6 +297,68 @@ def test_a_flow_without_a_measurement_is_no_zero() -> None:
     assert all(math.isnan(v) for v in counted.values())
 
 
+STARVING = """
+class Starving:
+    '''Reno, but who begins after the first second hardly gets beyond 150 kB. Those who ask for less have the path for themselves.'''
+    wants_pacing = True
+    began = None
+    acked = 0
+
+    def on_ack(self, window, ack):
+        self.began = ack.now if self.began is None else self.began
+        self.acked += ack.acked
+        if ack.cwnd_limited:
+            window.cwnd += ack.acked if window.in_slow_start else ack.acked / window.cwnd
+        if self.began > 1.0 and self.acked > 50:
+            window.cwnd, window.pacing_rate = 2.0, 1000.0
+
+    def on_congestion_event(self, window, in_flight):
+        return 0.5 * window.cwnd
+"""
+
+
+def test_to_starve_large_transfers_is_worse(folder: Path, tmp_path: Path) -> None:
+    """Few of them finish, and the times of those few would say nothing of it."""
+    file = tmp_path / "starving.py"
+    file.write_text(STARVING)
+    evaluation = run(folder, f"{file}:Starving", "5")
+    row = found(evaluation, "5")
+    assert row.verdict == "worse"
+    by = {j.measure.name: j for j in row.cells}
+    times = by["median time above 150 kB"]
+    assert (times.candidate.value, times.at_least) == (10.0, ("candidate",))
+    assert by["above 150 kB, not done after 10 s"].candidate.value > 0.8
+    assert {by[name].verdict for name in ("median time above 150 kB", "above 150 kB, not done after 10 s")} == {"worse"}
+    cells = {c["measure"]: c for r in to_json(evaluation)["rows"] for c in r["cells"]}
+    assert cells["median time above 150 kB"]["at_least"] == ["candidate"]
+    assert "<td>≥ 10 s</td>" in str(page.page(evaluation, statements={}))
+
+
+def test_a_transfer_that_is_not_done_counts_with_the_time_for_which_all_are_followed() -> None:
+    rows_of: dict[int, list[tuple[float, float | None]]] = {
+        1: [(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (60.0, None), (60.5, 1.0)],  # the last came too late
+        2: [(0.0, 1.0), (0.0, 30.0), (59.0, None)],  # done, but not within the time
+        3: [(65.0, 1.0)],
+    }
+    made = [
+        {"seed": seed, "arrival_s": at, "bytes": 200_000, "total_s": took, "done": took is not None}
+        for seed, some in rows_of.items()
+        for at, took in some
+    ]
+    tables = Tables({"transactions": pl.DataFrame(made)}, dict.fromkeys(rows_of, ""))
+    cell = next(row for row in rows() if row.id == "5").cells[0]
+    assert cell.scenario["duration"] == f"{cell.about['seconds']} s" == "70 s"
+    above = {"followed_s": 10.0, "least_bytes": 150_000}
+    median, left = measure.completion(0.5, **above)(tables, cell), measure.unfinished(**above)(tables, cell)
+    assert (median[1], median[2]) == (2.5, 10.0)
+    assert (left[1], left[2]) == (0.25, 2 / 3)
+    assert math.isnan(median[3])
+    assert math.isnan(left[3])
+    none = measure.completion(0.5, followed_s=10.0, most_bytes=150_000)(tables, cell)
+    assert all(math.isnan(v) for v in none.values())
+    assert measure.unanswered(10)(tables, cell) == {1: 0.6, 2: 0.8, 3: 0.9}
+
+
 def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:
     """Names may be long and arms many; and a line of one panel may be higher than those of the other."""
     long = "a_file_with_a_very_long_name.py:AndAClass (with_an_option=12, and_another=0.7)"
