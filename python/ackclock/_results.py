@@ -1,4 +1,4 @@
-"""What a run leaves: tables, made into polars frames when they are first asked for."""
+"""The results of a run: tables, which become polars frames when they are first used."""
 
 from __future__ import annotations
 
@@ -285,12 +285,12 @@ class Run(_Result):
         return any(len(buffer) for _, buffer in self.tables[name].values())
 
     def remembered(self, scenario: Scenario | None = None) -> Scenario:
-        """A scenario whose hosts remember what this run has left in their destination caches: the run after this one.
+        """A scenario for a following run: its hosts start with the destination caches that this run left.
 
         Parameters
         ----------
         scenario
-            The scenario to begin with; None for this run's own.
+            The scenario to change; None for that of this run.
 
         Examples
         --------
@@ -325,7 +325,7 @@ class Run(_Result):
 
     @classmethod
     def read(cls, folder: str | Path) -> Run:
-        """Read what `write` has written.
+        """Read a run that `write` has written.
 
         Parameters
         ----------
@@ -335,12 +335,12 @@ class Run(_Result):
         Returns
         -------
         Run
-            Equal in its tables; those without rows are absent.
+            With equal tables; tables without rows are missing.
 
         Raises
         ------
         InputError
-            If there is no run in it, or a file of it cannot be read.
+            If the folder holds no run, or one of its files cannot be read.
 
         Examples
         --------
@@ -382,7 +382,7 @@ class Run(_Result):
     def write(self, folder: str | Path) -> Path:
         """Write every table that has rows as Parquet, and `run.json` with summary, provenance and scenario.
 
-        All of them or, if one cannot be written, none. A former run in the same folder is replaced: tables of its that
+        Writes all files, or none if one cannot be written. Replaces an earlier run in the same folder: its tables that
         this run does not have are removed. Files with other names stay.
 
         Parameters
@@ -398,7 +398,7 @@ class Run(_Result):
         Raises
         ------
         InputError
-            If it cannot be written, or holds files with the names of ours that no run has written.
+            If the folder cannot be written, or holds files with names of tables that no run has written.
         UnavailableError
             If the disk is full.
         """

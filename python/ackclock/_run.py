@@ -28,7 +28,7 @@ SAME = (
 
 
 class SameRunWarning(UserWarning):
-    """All seeds of a batch gave one and the same run: to take them for twenty observations would be wrong."""
+    """All seeds of a batch gave the same run, which is one observation, however many seeds there are."""
 
 
 MEMORY_LIMIT = 4 * 2**30
@@ -71,11 +71,11 @@ def run(
     pcap_at
         The side: the hosts that send the data, or those that receive it.
     snaplen
-        Bytes of each frame that the capture keeps, 1 to 262144; None for all. 96 hold every header.
+        Bytes of each frame that the capture keeps, 1 to 262144; None for all. 96 bytes hold all headers.
     progress
-        Called some ten times a second with the part of the scenario's duration that is simulated, 0 to 1.
+        Called about ten times a second with the fraction of the scenario's duration that is simulated, 0 to 1.
     memory_limit
-        Bytes; a run estimated to need more is refused before it starts, and one that comes to need more is ended.
+        Bytes. A run estimated to need more is refused before it starts; a run that turns out to need more is ended.
     controllers
         Your own congestion controllers: name -> class. A flow uses one as "custom:NAME". See
         `ackclock.controllers.Controller`.
@@ -160,12 +160,12 @@ def run_batch(
     jobs
         Threads. The result does not depend on it.
     progress
-        Called now and then with the number of runs done.
+        Called from time to time with the number of finished runs.
     memory_limit
         Bytes for all threads together; what is estimated to need more is refused before it starts, and a run that
         comes to need more than its share is ended.
     controllers
-        As for `run`; the threads take turns in them.
+        As for `run`; only one thread at a time runs them.
     utilities
         As for `run`; likewise.
 
@@ -177,7 +177,7 @@ def run_batch(
     Warns
     -----
     SameRunWarning
-        If all seeds, two or more, gave one and the same run.
+        If all seeds (two or more) gave the same run.
     """
     _check_scenario(scenario)
     seeds = _check_seeds(seeds)

@@ -1,4 +1,4 @@
-"""Your own congestion controllers, written in Python, and the test that every controller has to pass.
+"""Your own congestion controllers in Python, and the conformance test that every controller has to pass.
 
 Examples
 --------
@@ -25,10 +25,10 @@ __all__ = ["Ack", "Controller", "Rate", "Window", "check"]
 
 
 class Controller:
-    """What a controller may be made of. Only `on_congestion_event`, and `on_ack` or `on_control`, are needed.
+    """The methods and attributes of a controller. Only `on_congestion_event`, and `on_ack` or `on_control`, are required.
 
-    A class need not inherit from this one: methods that it does not have are not called. One instance is made for each
-    connection, without arguments. Hooks, their order and the fields of their arguments are those of the engine's own
+    A class need not inherit from this one: missing methods are not called. One instance without arguments is made for each
+    connection. Hooks, their order and the fields of their arguments are those of the engine's own
     controllers. Windows are segments, times seconds, rates bytes per second.
 
     | hook | when |
@@ -72,9 +72,9 @@ class Controller:
 
 
 def check(controller: Callable[[], object]) -> None:
-    """Put a controller through the test of conformance: random sequences of what a connection can meet.
+    """Run the conformance test on a controller: random sequences of events that a connection can meet.
 
-    cwnd stays 1 at least and below its bound; a target window is not above cwnd; nothing grows while the application
+    cwnd stays at least 1 and below its bound; a target window is not above cwnd; nothing grows while the application
     limits the sender; an undo restores; marks on every ACK do not let the window grow; no variable is infinite; the same
     sequence gives the same windows. For a controller with `on_control` only the bounds, undo and the last two hold.
 

@@ -10,7 +10,7 @@ __all__ = ["AckclockError", "ControllerError", "InputError", "ScenarioError", "U
 
 
 class AckclockError(Exception):
-    """Base of every error that a caller can cause or mend."""
+    """Base of every error that a caller can cause or fix."""
 
     exit_code = 2
     """What the command returns."""
@@ -21,7 +21,7 @@ class InputError(AckclockError, ValueError):
 
 
 class ControllerError(AckclockError, RuntimeError):
-    """A controller or utility function of the user's own that raised, or gave what makes no sense; it ended the run.
+    """A user's controller or utility function raised an exception or returned an invalid value, which ended the run.
 
     Parameters
     ----------
@@ -56,13 +56,13 @@ class ScenarioError(InputError):
     Parameters
     ----------
     key
-        Where, as a dotted path: "network.bottleneck.rate".
+        Key of the value, as a dotted path: "network.bottleneck.rate".
     found
-        What stands there, already quoted.
+        Value that was found, already quoted.
     allowed
-        What may stand there.
+        Values that are allowed.
     source
-        File that it was read from.
+        File from which the scenario was read.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A sender whose window an agent sets, step by step: an environment of Gymnasium (`pip install 'ackclock[gym]'`).
+"""A sender whose window an agent sets step by step: a Gymnasium environment (`pip install 'ackclock[gym]'`).
 
 One episode is one run of a scenario. Every step lasts a fixed time, or one round trip; then the agent sees what the ACKs of that
 step told and scales the window. Everything else is the simulator's: the network, the other flows, the sender's loss detection and
@@ -57,7 +57,7 @@ LEAST = 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """What the ACKs of one step told.
+    """What the ACKs of one step reported.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Step:
     rtt_s, min_rtt_s
         Mean of the samples (the smoothed RTT if there was none), and the least of the connection.
     delivered, lost
-        Segments delivered, and those that were held for lost.
+        Segments delivered, and segments that the sender marked lost.
     cwnd, in_flight
         Segments, at its end.
     timeouts
@@ -95,7 +95,7 @@ class Step:
 
 
 def power(step: Step, best_bps: float) -> float:
-    """The reward unless another is given: Kleinrock's power, relative to the best, less what losses cost.
+    """The default reward: Kleinrock's power relative to the best, minus the share of losses.
 
     Throughput as part of the greatest that was seen, divided by RTT as a multiple of the least, minus the share lost.
     """
@@ -177,7 +177,7 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
 
 
 class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]):
-    """One flow of a scenario, steered by an agent.
+    """One flow of a scenario, controlled by an agent.
 
     The action is one number from -1 to 1: the window is multiplied by 2 to its power, so -1 halves and 1 doubles it.
 
@@ -193,7 +193,7 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
     scenario
         What happens around the agent.
     group
-        The group of flows that the agent steers; it has one flow.
+        The group of flows that the agent controls; it must have one flow.
     step
         Length of a step: a duration, or "rtt" for the smoothed round-trip time.
     reward
@@ -280,7 +280,7 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         return self._observed(told), {**asdict(told), "seed": drawn}
 
     def step(self, action: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], float, bool, bool, dict[str, Any]]:
-        """Scale the window by 2 to the power of the action, and let a step pass.
+        """Multiply the window by 2 to the power of the action, and simulate one step.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Numbers from tables: sharing, utilisation, means over time. Tables in, numbers out."""
+"""Numbers computed from tables: fairness, utilisation, means over time."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def capacity_bps(scenario: Scenario, *, payload: int = _PAYLOAD) -> float:
     Parameters
     ----------
     scenario
-        Its bottleneck's rate and framing count; infinite if no link has a rate.
+        Supplies the bottleneck's rate and the framing. The result is infinite if no link has a rate.
     payload
         Bytes of a full segment's payload; the rest of the packet of 1500 bytes is headers.
     """
@@ -201,25 +201,25 @@ def variation(values: Iterable[float]) -> float:
 def ramp_up_s(
     goodput: pl.DataFrame, share_bps: float, rtt_s: float, *, level: float = 0.9, over: int = 4, hold: int = 10
 ) -> float:
-    """When a flow has come up to its share: the moving average over `over` round trips reaches the level and keeps it.
+    """When a flow has reached its share: the moving average over `over` round trips reaches the level and stays there.
 
     Parameters
     ----------
     goodput
         Rows of one flow of `Run.goodput`, intervals not longer than a round trip.
     share_bps
-        Goodput that the flow can have, bit/s.
+        Goodput of the flow's full share, bit/s.
     rtt_s
         Round-trip time, seconds.
     level
-        Share of it that counts as up.
+        Fraction of `share_bps` that must be reached.
     over, hold
-        Length of the moving average, and how long it has to stay up, in round trips.
+        Length of the moving average, and how long it has to stay at the level, in round trips.
 
     Returns
     -------
     float
-        End of the first average that is up, seconds from the start of the run; infinite if there is none.
+        End of the first such average, seconds from the start of the run; infinite if there is none.
     """
     import numpy as np
 
@@ -254,7 +254,7 @@ def convergence_s(
     delta
         Relative distance that counts as fair.
     start_s
-        When the flow, or the last of those that it shares with, started.
+        Time at which the flow started, or the last flow with which it shares.
     hold_s
         How long it has to stay.
 
@@ -277,7 +277,7 @@ def convergence_s(
 
 
 def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
-    """What standard flows keep when others take the place of their like: 1 is neutral.
+    """Share of their throughput that standard flows keep when half of them are replaced by others; 1 is neutral.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
 
 
 def rtt_exponent(rtts_s: Iterable[float], throughputs: Iterable[float]) -> float:
-    """How much round-trip time costs: d of throughput ~ RTT^-d, by least squares of the logarithms.
+    """Dependence of throughput on RTT: d of throughput ~ RTT^-d, by least squares of the logarithms.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def rtt_exponent(rtts_s: Iterable[float], throughputs: Iterable[float]) -> float
     Returns
     -------
     float
-        0 if throughput does not depend on the round-trip time, 1 if inversely; NaN with fewer than two flows.
+        0 if throughput does not depend on the RTT, 1 if it is inversely proportional; NaN with fewer than two flows.
     """
     import numpy as np
 
@@ -320,7 +320,7 @@ def rtt_exponent(rtts_s: Iterable[float], throughputs: Iterable[float]) -> float
 
 
 def completion_s(flows: pl.DataFrame, flow: int, *, handshake: bool = True) -> float:
-    """From a flow's first SYN to the ACK of its last byte.
+    """Time from a flow's first SYN to the ACK of its last byte.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def completion_s(flows: pl.DataFrame, flow: int, *, handshake: bool = True) -> f
     flow
         Number of the flow.
     handshake
-        Whether the time until it was established counts.
+        Whether to include the time of the handshake.
 
     Returns
     -------

@@ -1,10 +1,10 @@
-"""Your own controllers by the name of their file: `wary.py:Wary` stands wherever the name of a controller does.
+"""Your own controllers by file: `wary.py:Wary` can be used wherever the name of a controller can.
 
 A file of Python is a program. Reading a scenario never runs it; running the scenario does. So whoever reads a scenario or a sweep
 from a file has to say that such names in it are meant (`own_code=True`, `--own-code`).
 
 The compiled scenario holds the class's name, its options and a hash of its file, and not where the file lies. So a run's identity
-follows the code: after a change of the file, a sweep makes its runs again.
+follows the code: after a change of the file, a sweep repeats its runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGEST = 2**20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnClass:
-    """A class in a file, and the options that it is made with. Plain values, so that it can travel to a worker.
+    """A class in a file, and its options: plain values that can be sent to a worker.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class OwnClass:
         InputError
             If the file cannot be imported, or has no such class.
         UnavailableError
-            If the file is another one than when the scenario was compiled.
+            If the file has changed since the scenario was compiled.
         """
         if _digest(self.file) != self.digest:
             raise UnavailableError(f"{self.file}: found other code than when the runs were planned; start them again")

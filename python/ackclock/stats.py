@@ -1,4 +1,4 @@
-"""Estimates with intervals. Every function documents which interval it computes; the default level is 0.95."""
+"""Estimates with confidence intervals. Each function documents its interval; the default level is 0.95."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """A number and how well it is known.
+    """A number with its confidence interval.
 
     Parameters
     ----------
     value
         Point estimate.
     low, high
-        Ends of the interval; infinite where the data set no bound.
+        Ends of the interval; infinite where the data gives no bound.
     level
         Confidence level.
     n
@@ -51,7 +51,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Two arms that met the same seeds.
+    """A comparison of two arms under the same seeds.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Estimate:
     Parameters
     ----------
     values
-        Independent observations, shape (n,). An infinite or undefined one leaves the interval without bounds.
+        Independent observations, shape (n,). With an infinite or undefined one, the interval has no bounds.
     level
         Confidence level.
 
@@ -170,8 +170,8 @@ def bootstrap_interval(
 def bootstrap_mean(values: Values, *, level: float = 0.95, resamples: int = 2000, seed: int = 1) -> Estimate:
     """Mean with an expanded percentile bootstrap interval; a pure function of its arguments.
 
-    It follows the skew of the sample, and is as wide as Student's t where there is none: a plain percentile interval is
-    too narrow for few observations. With fewer than 10 there is too little to resample, and Student's t is given.
+    It follows the skew of the sample, and is as wide as Student's t without skew: a plain percentile interval is
+    too narrow for few observations. With fewer than 10 observations it returns Student's t interval instead.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def compare_pairs(first: Values, second: Values, *, level: float = 0.95) -> Comp
 
 
 def seeds_needed(estimate: Estimate, width: float) -> int:
-    """How many observations make the interval as narrow as `width`, judged by the spread of those there are.
+    """Number of observations that make the interval as narrow as `width`, estimated from the present spread.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def seeds_needed(estimate: Estimate, width: float) -> int:
     Returns
     -------
     int
-        At least the number there are, if the interval is wider; an interval shrinks with the root of the number.
+        At least the present number if the interval is wider; its width falls with the square root of the number.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def seeds_needed(estimate: Estimate, width: float) -> int:
 
 
 def proportion_interval(successes: int, n: int, *, level: float = 0.95) -> Estimate:
-    """A share with Wilson's score interval.
+    """A proportion with Wilson's score interval.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
     q
         Which quantile, 0 to 1.
     level
-        Least confidence level.
+        Minimum confidence level.
 
     Returns
     -------

@@ -44,9 +44,9 @@ class Column:
     unit
         Of its values; empty for names, numbers of things, shares and truth values.
     meaning
-        What it says.
+        Meaning of the column.
     null
-        What null stands for; empty if it does not occur.
+        Meaning of null; empty if there are no nulls.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Numbers for people: rates, durations, shares."""
+"""Numbers as text for readers: rates, durations, shares."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def seconds(value: Any) -> str:
 
 
 def share(value: float) -> str:
-    """A part of a whole, in percent.
+    """A share, in percent.
 
     Examples
     --------

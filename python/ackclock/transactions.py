@@ -1,4 +1,4 @@
-"""Numbers from request/response traffic: completion times, loss at a queue, offered load. Tables in, numbers out."""
+"""Numbers computed from request/response traffic: completion times, loss at a queue, offered load."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def completion(
     start_s: float = 0.0,
     stop_s: float = float("inf"),
 ) -> pl.DataFrame:
-    """Completion times, exact, with the transactions that never completed beside them.
+    """Exact completion times, and the number of transactions that did not complete.
 
-    A transaction that is not complete at the end of the run has no time: means and quantiles are those of the others,
-    which flatters a network that leaves many behind. Look at `incomplete` and `failed` first.
+    A transaction that is not complete at the end of the run has no time. Means and quantiles are those of the others,
+    so a network in which many do not complete looks too good. Look at `incomplete` and `failed` first.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def completion(
     by
         Columns to group by; empty: all together.
     shares
-        Quantiles, 0 to 1: the least time that this share of all does not exceed.
+        Quantiles, 0 to 1: the smallest time that this share of the transactions does not exceed.
     start_s, stop_s
-        Clients who come in [start, stop) count.
+        Clients that arrive in [start, stop) count.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def _quantile(values: pl.Expr, share: float) -> pl.Expr:
 
 
 def pages(transactions: pl.DataFrame) -> pl.DataFrame:
-    """One row per client: from its coming to the end of its last response.
+    """One row per client: from its arrival to the end of its last response.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def pages(transactions: pl.DataFrame) -> pl.DataFrame:
 def loss_rate(
     links: pl.DataFrame, *, link: str = "bottleneck.forward", counting: Literal["all", "data", "no-syn-fin"] = "all"
 ) -> float:
-    """Packets that the queue of a link dropped, over packets that came to it.
+    """Packets that the queue of a link dropped, divided by the packets that arrived.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def loss_rate(
     Returns
     -------
     float
-        NaN if no packet came.
+        NaN if no packet arrived.
     """
     row = _row(links, link)
     arrivals, drops = row["arrivals"], row["dropped_queue"]
@@ -141,7 +141,7 @@ def loss_rate(
 
 
 def queued_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottleneck.forward") -> float:
-    """Utilisation as a monitor sees it that looks once a second: share of looks at which packets wait.
+    """Utilisation as seen by a monitor that samples once a second: share of samples at which packets wait.
 
     It misses a queue that fills and empties within a second; `busy_share` does not.
 
@@ -160,7 +160,7 @@ def queued_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottle
 
 
 def busy_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottleneck.forward") -> float:
-    """Utilisation as the share of time in which the link transmits.
+    """Utilisation as the share of the time that the link spends transmitting.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def busy_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottlene
 
 
 def offered_load(summary: pl.DataFrame, scenario: Scenario) -> float:
-    """What the transactions of a run asked for, as a share of the bottleneck: data packets, each sent once.
+    """Offered load of the transactions of a run: their data packets, each sent once, as a share of the bottleneck's rate.
 
     Parameters
     ----------

@@ -28,9 +28,9 @@ class Dimension:
     units
         Unit -> how many base units it is.
     example
-        How to write one.
+        An example of a quantity.
     largest
-        Greatest value that the engine computes with, in base units.
+        Maximum value that the engine accepts, in base units.
     shown
         The same as text.
     indivisible
@@ -130,11 +130,11 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool
     value
         Text such as "25 ms".
     dimensions
-        What it may be.
+        Allowed kinds of quantity.
     zero
         Whether zero is allowed. Negative values never are.
     parts
-        Whether parts of a packet or byte are allowed, as in a mean.
+        Whether fractions of a packet or byte are allowed, as in a mean.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Numbers from video players: how well they use a link together, how fairly, how steadily. Tables in, numbers out.
+"""Numbers computed from video players: how efficiently, fairly and steadily they share a link.
 
-Bitrates over time are those of the chunks asked for: at each second, that of the last request. The three metrics are
+The bitrate of a player at a given second is that of the last chunk that it requested. The three metrics are
 those of FESTIVE (Jiang, Sekar, Zhang, CoNEXT 2012), all lower-is-better; the paper's text was not at hand, and the weights
 of instability are our reading of it.
 """
@@ -25,7 +25,7 @@ HORIZON = 20
 
 
 def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
-    """Distance of the players' bitrates together from what the link can carry: abs(sum b - W) / W.
+    """Distance of the sum of the players' bitrates from the link's capacity: abs(sum b - W) / W.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
     Returns
     -------
     float
-        0 if they fill it; the same for bitrates a fifth below and a fifth above.
+        0 if they fill the link. A sum a fifth below and a sum a fifth above give the same value.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def unfairness(bps: Iterable[float]) -> float:
 
 
 def instability(bps: Sequence[float], horizon: int = HORIZON) -> float:
-    """Switches of one player, the recent ones weighing more, relative to its bitrate.
+    """Bitrate switches of one player relative to its bitrate; recent switches have more weight.
 
     The sum of abs(b[t-d] - b[t-d-1]) w(d) over d from 0 to k - 1, by the sum of b[t-d] w(d) over d from 1 to k, with
     w(d) = k - d.
@@ -138,7 +138,7 @@ def quality(
     chunks
         `Run.chunks` of one run.
     capacity_bps
-        What the shared link can carry; see `ackclock.metrics.capacity_bps`.
+        Capacity of the shared link; see `ackclock.metrics.capacity_bps`.
     start_s, stop_s
         The part of the run that counts; instability looks back up to `horizon` seconds from its start.
     horizon
@@ -186,7 +186,7 @@ def quality(
 
 
 def players(chunks: pl.DataFrame) -> pl.DataFrame:
-    """What became of each player.
+    """Results of each player.
 
     Parameters
     ----------

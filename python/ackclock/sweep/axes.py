@@ -1,4 +1,4 @@
-"""Axes of a grid: lists, ranges in even or equal-ratio steps, and axes that go together."""
+"""Axes of a grid: lists, ranges in even or equal-ratio steps, and axes that step together."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Axis:
     name
         Column of the results; the key if empty.
     labels
-        What tables and figures call the values, one each; empty: the values themselves.
+        Names of the values in tables and figures, one each; if empty, the values themselves.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Two scenarios under the same seeds: which is larger, by how much, or no difference shown."""
+"""Two scenarios under the same seeds: which one has more, by how much, or that no difference shows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Compared:
     metrics
         Metric -> comparison.
     same
-        All seeds gave one run of each arm: there is one pair, and no interval.
+        Whether all seeds gave the same run in each arm: then there is one pair, and no interval.
     """
 
     names: tuple[str, str]
@@ -142,17 +142,17 @@ def compare(
     first, second
         The arms.
     executor
-        Who makes the runs.
+        What makes the runs.
     names
         Of the arms; different ones.
     seeds
         Of each arm.
     metrics
-        What is compared; None: what such scenarios usually are compared by.
+        Metrics to compare; None for the usual metrics of such scenarios.
     precision
         Add seeds until the interval of this metric's difference is as narrow as this share of the second arm's mean.
     folder
-        Store; None: the runs are forgotten.
+        Store for the runs; None to discard them.
     progress, stop
         As for `ackclock.sweep.run`.
 

@@ -1,4 +1,4 @@
-"""Who makes the runs: threads of this process, or workers of a Dask cluster."""
+"""What makes the runs: threads of this process, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
 
 
 class Dask:
-    """Workers of a Dask cluster. Runs of a worker that dies are made again by another.
+    """Workers of a Dask cluster. If a worker dies, another repeats its runs.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Figures of a sweep, chosen from its axes: lines with bands, bars, groups of flows, heat map, distributions, throughput against delay.
 
-Each heading says what came out, in numbers.
+Each heading states the result in numbers.
 """
 
 from __future__ import annotations

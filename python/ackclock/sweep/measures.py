@@ -1,7 +1,7 @@
-"""Names of what each run is measured by: a metric of the run, or a number of one flow, one group or all flows together.
+"""Names of measures of a run: a metric of the run, or a number of one flow, one group or all flows together.
 
 "goodput_bps" and "flows.rtos.max" are metrics. "flow.1.share", "group.ours.p95_rtt_s" and "run.loss_share" are columns of the
-table `performance`, which every sweep keeps: of the flow with this number, of the group with this name or number, and of all.
+table `performance`, which sweeps of up to 100 flows keep: of the flow with this number, of the group with this name or number, and of all.
 """
 
 from __future__ import annotations

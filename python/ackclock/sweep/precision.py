@@ -17,16 +17,16 @@ LEAST_SEEDS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Precision:
-    """How narrow the 95 % interval of a metric's mean shall be.
+    """Wanted width of the 95 % interval of a metric's mean.
 
     Parameters
     ----------
     metric
-        Which.
+        Name of the metric.
     width
         Distance between the ends of the interval as a share of the mean.
     most_seeds
-        Where to give up.
+        Maximum number of seeds.
     """
 
     metric: str

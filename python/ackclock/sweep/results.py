@@ -1,4 +1,4 @@
-"""What a sweep left, as one table: a row per run with the values of the axes in front."""
+"""The results of a sweep as one table: a row per run, with the values of the axes first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Results:
     Parameters
     ----------
     sweep
-        What was asked for.
+        The sweep that was run.
     runs
         One row per finished run, in the order of cells and seeds: `cell`, the axes, `seed`, `digest`, the metrics.
     folder
@@ -105,7 +105,7 @@ class Results:
 
     @property
     def same(self) -> list[int]:
-        """Numbers of the cells of which all seeds, two or more, gave one and the same run."""
+        """Numbers of the cells of which all seeds (two or more) gave the same run."""
         import polars as pl
 
         counted = self.runs.group_by("cell", maintain_order=True).agg(
@@ -137,7 +137,7 @@ class Results:
     def cells(self, metric: str) -> pl.DataFrame:
         """One row per cell: the axes, the number of runs, mean and 95 % interval (bootstrap) of a metric.
 
-        Where all seeds gave one run, it counts once, and the interval is infinite.
+        If all seeds of a cell gave the same run, it counts once, and the interval is infinite.
 
         Parameters
         ----------
@@ -218,14 +218,14 @@ def cell_table(sweep: Sweep, cells: Sequence[Cell]) -> pl.DataFrame:
 
 
 def read(folder: str | Path, name: str = "") -> Results:
-    """Read what a sweep has left so far. Another process may be writing.
+    """Read the present results of a sweep. Another process may be writing.
 
     Parameters
     ----------
     folder
         The store.
     name
-        Of the sweep; may be left out if there is one only.
+        Name of the sweep; not needed if there is only one.
 
     Raises
     ------

@@ -35,27 +35,27 @@ def run(
     sweep
         What to run.
     folder
-        The store: created if absent. Runs that it holds, of this sweep or another, are not made again.
+        The store; created if it does not exist. Runs that it holds, of this sweep or another, are not repeated.
     executor
-        Who makes them.
+        What makes the runs.
     precision
-        Add seeds, cell by cell, until the interval of a metric is as narrow as this.
+        Add seeds, cell by cell, until the interval of a metric is this narrow.
     retry
-        Make runs again that failed before.
+        Repeat runs that failed before.
     progress
-        Told after each commit.
+        Called after each commit.
     stop
-        When set, what came back is kept, and the function returns.
+        When set, finished runs are kept, and the function returns.
 
     Returns
     -------
     tuple of Results and Status
-        What there is now, and how far it is; the times are those of all that was done here, from plan to table.
+        The results and the progress; its times cover everything this call did, from plan to table.
 
     Raises
     ------
     StoreError, InputError
-        If the folder cannot be used; what was kept before stays.
+        If the folder cannot be used; runs kept before stay.
     """
     started = time.perf_counter()
     folder = Path(folder)

@@ -102,16 +102,16 @@ class Sweep:
     zip
         Groups of keys of axes that step together.
     seeds
-        Of each cell; all cells meet the same ones, so that differences can be taken pair by pair.
+        Seeds of each cell. All cells have the same seeds, so differences can be taken pair by pair.
     metrics
         Numbers kept in addition to the standard ones: "flows.rtos.max", a table, a column and a reduction (count, sum,
         mean, std, min, max, median, p0 to p99).
     tables
-        Tables that are kept in full, such as "flows" or "fetches"; `performance` always is.
+        Tables that are kept in full, such as "flows" or "fetches"; `performance` is kept with up to 100 flows.
     trace
         "none", "flow" or "all": record every ACK of no flow, of flow 0 or of all, and keep the table `acks`.
     time_limit
-        CPU time that a run may take, such as "10 min": one that takes more has failed. None: no limit.
+        CPU time that a run may take, such as "10 min"; a run that takes more fails. None for no limit.
 
     Examples
     --------
@@ -314,7 +314,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
     Parameters
     ----------
     path
-        A TOML file of at most 1 MiB. The path of its scenario counts from the file's folder.
+        A TOML file of at most 1 MiB. The path of its scenario is relative to the file's folder.
     own_code
         Whether controllers may be named by a file of Python, which a run would execute.
 
