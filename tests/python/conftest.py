@@ -3,6 +3,10 @@ from __future__ import annotations
 import copy
 import importlib.util
 import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,6 +49,21 @@ def tool(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+# A shell without job control starts `pytest &` with SIGINT ignored, and every child inherits that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def running(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that ends with the block, also when an assertion in it fails: `with Popen` would wait for it."""
+    with subprocess.Popen(argv, text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def cpu_s(pid: int) -> float:

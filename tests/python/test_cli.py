@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import ROOT, cpu_s
+from conftest import ROOT, cpu_s, running
 
 import ackclock
 from ackclock.cli import main
@@ -284,7 +284,7 @@ def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
 def test_interrupt_while_the_engine_is_busy(scenario_file):
     # 1000 hours of simulated time: far longer than the test waits.
     argv = [sys.executable, "-m", "ackclock", "run", str(scenario_file), "--set", "duration=1000 h"]
-    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with running(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while process.poll() is None and cpu_s(process.pid) < 1.5:  # to start takes less than 0.5 s
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)

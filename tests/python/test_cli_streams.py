@@ -12,7 +12,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, running
 
 import ackclock
 from ackclock.cli import _terminal, main
@@ -118,7 +118,7 @@ def test_a_long_run_says_on_a_terminal_how_far_it_is(scenario_file, monkeypatch,
 @pytest.mark.parametrize("argv", [["study", "run", "prr", "--out", "{}/out"], ["fidelity"]], ids=["study", "fidelity"])
 def test_interrupt_stops_long_commands(tmp_path, argv):
     argv = [sys.executable, "-m", "ackclock", *(a.format(tmp_path) for a in argv)]
-    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with running(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         while "20 %" not in process.stderr.readline():
             assert process.poll() is None
@@ -135,7 +135,7 @@ def test_interrupt_while_a_capture_is_made_leaves_nothing(scenario_file, tmp_pat
     out = tmp_path / "out"
     argv = ["run", scenario_file, "--set", "duration=1000 h", "--memory-limit", "900000 GB"]
     argv += ["--out", out, "--pcap", out / "x.pcapng"]
-    with subprocess.Popen([sys.executable, "-m", "ackclock", *map(str, argv)], cwd=ROOT) as process:
+    with running([sys.executable, "-m", "ackclock", *map(str, argv)], cwd=ROOT) as process:
         while not out.exists():
             assert process.poll() is None
             time.sleep(0.02)
