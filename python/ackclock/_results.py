@@ -88,7 +88,7 @@ class _Result:
 
     @cached_property
     def fetches(self) -> pl.DataFrame:
-        """One row per fetch or burst: latencies split into handshake and transfer, and what went wrong on the way."""
+        """One row per fetch, burst or video frame: latencies split into handshake and transfer, retransmissions, timeouts."""
         return self._frame("fetches")
 
     @cached_property
@@ -98,7 +98,7 @@ class _Result:
 
     @cached_property
     def links(self) -> pl.DataFrame:
-        """One row per link: arrivals, drops, mean and greatest queue."""
+        """One row per link: arrivals, drops, mean and maximum queue."""
         return self._frame("links")
 
     @cached_property
@@ -143,17 +143,17 @@ class _Result:
 
     @cached_property
     def clients(self) -> pl.DataFrame:
-        """One row per client of a population: what it drew."""
+        """One row per client of a population, with the values it drew."""
         return self._frame("clients")
 
     @cached_property
     def controllers(self) -> pl.DataFrame:
-        """The controllers' own variables, a row per ACK (`record.controller`); null where one has no such variable."""
+        """The controllers' own variables, a row per ACK (`record.controller`); null where a controller has no such variable."""
         return self._frame("controllers")
 
     @cached_property
     def intervals(self) -> pl.DataFrame:
-        """PCC's monitor intervals (`record.controller`): rate, packets sent and lost, utility, what was going on."""
+        """PCC's monitor intervals (`record.controller`): rate, packets sent and lost, utility, state of the controller."""
         return self._frame("intervals")
 
     @cached_property
@@ -167,7 +167,7 @@ class _Result:
 
     @cached_property
     def chunks(self) -> pl.DataFrame:
-        """One row per chunk of a video player: when it was asked for and there, bitrate, size, buffer, stall.
+        """One row per chunk of a video player: when it was requested and when it arrived, bitrate, size, buffer, stall.
 
         `estimate_bps` is what the player expected when it chose; `buffer_s` the buffer with the chunk in it; `stall_s` the
         time for which the picture stood still while the chunk was waited for; `playing`, whether playback had begun by then.
@@ -176,19 +176,19 @@ class _Result:
 
     @cached_property
     def transactions(self) -> pl.DataFrame:
-        """One row per transaction (unless `record.transactions` is "summary"): times since the client came."""
+        """One row per transaction (unless `record.transactions` is "summary"): times since the client arrived."""
         return self._frame("transactions")
 
     @cached_property
     def transaction_summary(self) -> pl.DataFrame:
-        """One row per flow group and initial window: transactions begun, completed, failed, incomplete at the end and
+        """One row per flow group and initial window: transactions started, completed, failed, incomplete at the end and
         turned away; completion times, whose quantiles are known to within 0.4 %.
         """
         return self._frame("transaction_summary")
 
     @cached_property
     def transaction_times(self) -> pl.DataFrame:
-        """Histogram of completion times per flow group and initial window: bins that are not empty."""
+        """Histogram of completion times per flow group and initial window: non-empty bins."""
         return self._frame("transaction_times")
 
     def rows(self, name: str) -> list[dict[str, Any]]:

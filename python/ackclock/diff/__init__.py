@@ -1,6 +1,6 @@
 """The simulator beside the real kernel on one scenario: where they first differ, ACK by ACK, and by how much in the end.
 
-Both backends run over the same links with the same losses (the linux backend's relay), so that only the TCP differs.
+Both backends run over the same links with the same losses (the linux backend's relay); only the TCP differs.
 """
 
 from __future__ import annotations

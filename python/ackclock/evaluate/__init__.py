@@ -1,4 +1,4 @@
-"""What RFC 9743 asks of a new congestion controller, as runs with verdicts: no worse than CUBIC in CUBIC's place, or worse.
+"""The requirements of RFC 9743 on a new congestion controller, as runs with verdicts against CUBIC in its place.
 
 The RFC gives no thresholds, and is no checklist. Margins, paths and durations are ours, and the report says so.
 """

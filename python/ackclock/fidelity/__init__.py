@@ -1,4 +1,4 @@
-"""The simulator held against a real Linux kernel: the same cells, one table, a verdict on each number.
+"""The simulator compared with a real Linux kernel: the same cells, one table, a verdict on each number.
 
 Examples
 --------

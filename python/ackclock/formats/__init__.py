@@ -1,9 +1,9 @@
-"""Formats of other tools: what a testbed measured, read and drawn beside a run; a run written as they write it.
+"""Formats of other tools: reads what a testbed measured, to draw it beside a run, and writes a run as these tools would.
 
 | format | of | read | written |
 |---|---|---|---|
 | `iperf3` | `iperf3 -J` | yes | yes |
-| `ss` | `ss -tin`, again and again | yes | yes |
+| `ss` | `ss -tin`, repeated | yes | yes |
 | `qlog` | QUIC stacks; drawn by qvis | yes | yes |
 | `tc` | a shell script that builds the network with namespaces and `tc` and runs the flows with iperf3 | | yes |
 """

@@ -44,12 +44,12 @@ MOST = 100
 
 
 def check(wanted: str) -> tuple[str | None, str, Path]:
-    """Read what is to be drawn, "FILE" or "TABLE.COLUMN=FILE": table (None for a short name), column, file.
+    """Parse what to draw, "FILE" or "TABLE.COLUMN=FILE": table (None for a short name), column, file.
 
     Raises
     ------
     InputError
-        If it names no format or no column.
+        If the text names no format or no column.
     """
     from ackclock._results import TABLES
 
@@ -81,7 +81,7 @@ def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Meas
     width
         "single" or "double": of a paper's columns.
     beside
-        What was measured elsewhere, in the figures that have a short name.
+        Measurements from elsewhere, for the figures that have a short name.
 
     Returns
     -------

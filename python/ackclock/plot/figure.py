@@ -1,4 +1,4 @@
-"""A figure as a value: what it shows, how it is drawn, and the numbers behind it."""
+"""A figure as a value: what it shows, how it is drawn, and its data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Figure:
     name
         Stem of its files.
     title
-        The point, as a short sentence.
+        The message of the figure, as a short sentence.
     caption
         What is shown, and how to read it.
     draw
@@ -33,7 +33,7 @@ class Figure:
     data
         The numbers, as one table or several by name.
     interactive
-        Returns the same as a plotly figure (`data`, `layout`), where looking closer helps.
+        Returns the same as an interactive plotly figure (`data`, `layout`), if there is one.
     """
 
     name: str

@@ -142,7 +142,7 @@ def draw_distributions(ax: Any, samples: Mapping[str, Sequence[float]], *, log_x
 
 
 def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, log_x: bool) -> None:
-    """Delay (x) and throughput (y) of every cell; the line joins those that no other beats in both."""
+    """Delay (x) and throughput (y) of every cell; the line joins the cells that no other beats in both."""
     delay = np.concatenate([np.asarray(x, float) for x, _ in points.values()])
     speed = np.concatenate([np.asarray(y, float) for _, y in points.values()])
     best = front(delay, speed)

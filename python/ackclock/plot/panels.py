@@ -80,7 +80,7 @@ class Panel:
 
 
 def flow_names(run: Run) -> list[str]:
-    """What each flow is called: its number, and its group's controller or workload."""
+    """Name of each flow: its number, and its group's controller or workload."""
     groups = run.scenario.flows
     rows = run.rows("flows")
     return [f"{row['flow']} {groups[row['group']].label}" for row in rows]
@@ -100,7 +100,7 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
     run
         What is drawn.
     beside
-        What was measured elsewhere and is drawn in the same panels, at most `CROWD` flows of each.
+        Measurements from elsewhere to draw in the same panels, at most `CROWD` flows of each.
     """
     flows = _Flows(run, beside)
     made = [

@@ -1,4 +1,4 @@
-"""One look for all figures: Okabe-Ito colours, which colour-blind readers tell apart, and never colour alone."""
+"""One style for all figures: Okabe-Ito colours, which colour-blind readers can tell apart, and never colour alone."""
 
 from __future__ import annotations
 

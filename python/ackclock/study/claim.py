@@ -1,4 +1,4 @@
-"""A claim: one sentence of a publication, made testable in two halves: what it says, and how much of it.
+"""A claim: one sentence of a publication as two tests: what it states, and how large the effect is.
 
 Only the first, the *direction* that the publication states, counts as reproduced. The *magnitude* is a number that the
 publication prints or that we added, and has a verdict of its own.
@@ -28,7 +28,7 @@ BoundBy = Literal["stated", "printed", "ours"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Criterion:
-    """What must be so for one half of a claim.
+    """The condition for one half of a claim.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class Criterion:
     reading
         How vague words were turned into numbers; empty if nothing was vague.
     cell
-        The cell that weighs, and the figure, slide or sentence that names it. Empty: the publication names none, and we chose.
+        The cell that decides, and the figure, slide or sentence that names it. Empty: the publication names none, and we chose.
     bound
-        Whose the bound is.
+        Origin of the bound.
     printed
         The number as the publication prints it; empty if it prints none.
     reads
@@ -112,13 +112,13 @@ class Claim:
     statement
         What it says, in our words, as a testable sentence.
     direction
-        The test of what the sentence says. None: the sentence is nothing but a number.
+        The test of what the sentence says. None: the sentence only states a number.
     magnitude
         The test of how much: a number that is printed, or ours. None: there is none.
     note
-        Why the verdicts are what they are: a template (`ackclock.study.note`), whose numbers come from the evidence.
+        Explanation of the verdicts: a template (`ackclock.study.note`), whose numbers come from the evidence.
     not_comparable
-        Set where nothing here can be held against the statement: the reason. What is measured is shown, and decides nothing.
+        Reason why nothing here can be compared with the statement, if so. The measurements are shown but decide nothing.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""One measured number and the range it is held against; what several of them say together."""
+"""One measured number and the range that a claim requires; the verdict on several of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ackclock.study.verdict import Range, Verdict, interval, number
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """One measured number and the range it is held against.
+    """One measured number and the range that a claim requires.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class Evidence:
     seeds
         Independent runs behind the number; 0 for a computation without chance.
     weighs
-        False for numbers that are shown beside, which decide nothing.
+        False for numbers that are only shown and decide nothing.
     key
         Name by which a note quotes the number; empty if none does.
     not_reached
         Runs in which the value was not reached before they ended, of `seeds`.
     cap
-        Where those runs ended: all that is known of them is that the value is greater.
+        When those runs ended; of their values we only know that they are greater.
     """
 
     label: str

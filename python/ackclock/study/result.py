@@ -83,7 +83,7 @@ class StudyResult:
 
     @property
     def command(self) -> str:
-        """What to type to get this result again."""
+        """Command that gives this result again."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
         readings = " --readings" if self.curves else ""
         return f"ackclock study run {self.study.name} --scale {self.scale}{seeds}{readings}"

@@ -47,7 +47,7 @@ class Publication:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Data:
-    """What an experiment leaves: tables by name, and the digests of the runs behind them."""
+    """Results of an experiment: tables by name, and the digests of their runs."""
 
     tables: Mapping[str, pl.DataFrame]
     digests: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Experiment:
     Parameters
     ----------
     name
-        Short name; the tables it makes begin with it and a full stop.
+        Short name; the names of its tables begin with it and a full stop.
     title
         One line.
     run
@@ -115,7 +115,7 @@ class Chapter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Headline:
-    """What a layman should see first.
+    """What a reader without background should see first.
 
     Parameters
     ----------
@@ -131,16 +131,16 @@ class Headline:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fitted:
-    """An input that was chosen so that something comes out as published.
+    """An input that was chosen to reproduce a published result.
 
     Parameters
     ----------
     name, value
         What it is, and how much.
     so_that
-        What it was made to give.
+        The result that it was chosen to give.
     claims
-        Those that rest on it.
+        Claims that depend on it.
     """
 
     name: str
@@ -164,7 +164,7 @@ class Study:
     chapters
         What it consists of, in the order of the report.
     findings
-        What a reader should take home, as short sentences, made from a finished result.
+        Main findings as short sentences, made from a finished result.
     headline
         One sentence and one figure to begin with, made from a finished result.
     fitted
@@ -174,7 +174,7 @@ class Study:
     golden
         Prints the study's exact tables, if it has any.
     kernel
-        What of it the real kernel can carry out, made when it is asked for.
+        The part that the real kernel can run, made when it is needed.
     """
 
     name: str
@@ -270,7 +270,7 @@ class Study:
         progress
             Called with a text and the share done.
         store
-            Runs are kept here, and those that it holds are not made again.
+            Store for the runs; runs that it holds are not repeated.
         executor
             Makes the runs that go into the store, instead of threads.
         readings
