@@ -297,6 +297,7 @@ impl Receiver {
                 self.now = true; // beyond a hole it is data like any other to Linux
             }
         }
+        let mut reads = None;
         let room_matters = self.explicit_reads || self.gathered > 0;
         if room_matters && end > self.rcv_nxt && !self.is_taken(seg) {
             if self.pending {
@@ -332,7 +333,7 @@ impl Receiver {
                 if gap || self.mode == DelayedAck::Linux {
                     let arrived = self.window.packet_memory(seg.len);
                     self.window.hold(arrived + self.memory(queued), self.rcv_nxt);
-                    self.drains = Some((now, end));
+                    reads = Some(end);
                 }
             }
         } else {
@@ -360,8 +361,11 @@ impl Receiver {
         if self.early.is_none() {
             self.decide(now, srtt);
         }
-        if !self.now {
-            self.drain();
+        if let Some(end) = reads {
+            match self.now {
+                true => self.drains = Some((now, end)),
+                false => self.read_up_to(now, end),
+            }
         }
     }
 

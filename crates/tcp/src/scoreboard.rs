@@ -24,6 +24,8 @@ pub const RETRANS: u8 = 4;
 pub const EVER_RETRANS: u8 = 8;
 /// Carries the FIN.
 pub const FIN: u8 = 16;
+/// Something happened to it since it was sent.
+const HISTORY: u8 = SACKED | LOST | RETRANS | EVER_RETRANS;
 /// Linked in the list by time of transmission.
 const LINKED: u8 = 32;
 
@@ -69,6 +71,32 @@ impl Outstanding {
     pub fn start(&self) -> u64 {
         self.end - self.len as u64
     }
+    /// Whether any flag of `mask` is set.
+    #[inline]
+    pub fn is(&self, mask: u8) -> bool {
+        self.flags & mask != 0
+    }
+}
+
+/// Segments that an ACK removes: one, or several side by side that nothing happened to since they were sent.
+#[derive(Debug)]
+pub struct Acked {
+    /// Number of the first.
+    pub first: u64,
+    /// Offsets where the first begins and ends, and its last transmission.
+    pub start: u64,
+    pub first_end: u64,
+    pub first_xmit: Time,
+    /// The same of the last one, which was sent last.
+    pub end: u64,
+    pub xmit: Time,
+    /// Segments delivered when it was sent (low 32 bits).
+    pub delivered: u32,
+    /// Flags of each.
+    flags: u8,
+}
+
+impl Acked {
     /// Whether any flag of `mask` is set.
     #[inline]
     pub fn is(&self, mask: u8) -> bool {
@@ -182,26 +210,48 @@ impl Scoreboard {
         self.ring = ring;
     }
 
-    /// Remove the first outstanding segment if it ends at or before `ack`, and keep the counters right.
-    #[inline]
-    pub fn pop_acked(&mut self, ack: u64) -> Option<Outstanding> {
-        let segment = *self.head().filter(|head| head.end <= ack)?;
-        let n = self.first;
-        if n as u32 == self.oldest {
-            self.unlink_oldest(segment.next);
-        } else {
-            self.unlink(n);
+    /// Remove the first outstanding segments if they end at or before `ack`, and keep the counters right: one that something
+    /// happened to, or all up to the next such one.
+    #[inline(always)]
+    pub fn pop_acked(&mut self, ack: u64) -> Option<Acked> {
+        let &Outstanding { end, xmit, delivered, next, flags, .. } =
+            self.head().filter(|head| head.end <= ack)?;
+        let first = self.first;
+        let mut acked = Acked {
+            first,
+            start: self.get(first).start(),
+            first_end: end,
+            first_xmit: xmit,
+            end,
+            xmit,
+            delivered,
+            flags,
+        };
+        if flags & HISTORY != 0 || first as u32 != self.oldest {
+            self.pop_marked();
+            return Some(acked);
         }
         self.first += 1;
-        if segment.is(SACKED | LOST | RETRANS) {
-            self.forget_marks(&segment);
+        let mut oldest = next;
+        while let Some(s) = self.head() {
+            if s.end > ack || s.is(HISTORY) || oldest != self.first as u32 {
+                break;
+            }
+            (acked.end, acked.xmit, acked.delivered) = (s.end, s.xmit, s.delivered);
+            oldest = s.next;
+            self.first += 1;
         }
-        Some(segment)
+        self.unlink_oldest(oldest);
+        Some(acked)
     }
 
-    /// The first segment, which carried marks, is gone.
+    /// The first segment, which was SACKed, lost or sent again, is gone.
     #[cold]
-    fn forget_marks(&mut self, segment: &Outstanding) {
+    #[inline(never)]
+    fn pop_marked(&mut self) {
+        self.unlink(self.first);
+        let segment = *self.get(self.first);
+        self.first += 1;
         self.sacked_out -= segment.is(SACKED) as u32;
         self.lost_out -= segment.is(LOST) as u32;
         self.retrans_out -= segment.is(RETRANS) as u32;

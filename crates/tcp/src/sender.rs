@@ -51,7 +51,7 @@ mod writer;
 
 use std::rc::Rc;
 
-use ackclock_cc::{CongestionControl, Controller, Rule, SlowStart, StartRule, Window};
+use ackclock_cc::{AckSample, CongestionControl, Controller, Rule, SlowStart, StartRule, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
@@ -451,9 +451,9 @@ impl Sender {
                 self.hear_marks(seg, progress);
             }
         }
-        let arrival = self.arrival(clock, &prior, &w);
-        self.cc.on_sample(&mut self.window, &arrival);
-        self.sample_slow_start(&arrival);
+        let mut sample = AckSample::from(self.arrival(clock, &prior, &w));
+        self.cc.on_sample(&mut self.window, &sample);
+        self.sample_slow_start(&sample);
 
         if self.loss_probe.is_out() {
             self.process_tlp_ack(now, seg.ack, &w);
@@ -468,7 +468,7 @@ impl Sender {
         // with nothing outstanding an ACK says nothing of the path, be it marked (Linux `tcp_ack`, no_queue)
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
         if dubious && (concerns || self.ca_state != CaState::Open) {
-            entering = self.fast_retrans_alert(now, seg, &arrival, &mut w);
+            entering = self.fast_retrans_alert(now, seg, &sample, &mut w);
         }
         if w.set_timer {
             self.set_xmit_timer(now);
@@ -476,7 +476,7 @@ impl Sender {
 
         // With nothing outstanding a late DSACK may undo a reduction, no more (Linux `tcp_ack`, no_queue).
         if !old && prior.outstanding > 0 {
-            self.control_window(arrival, &prior, entering, &w);
+            self.control_window(&mut sample, &prior, entering, &w);
         }
         self.look_at_slow_start(clock, None);
         self.update_pacing();

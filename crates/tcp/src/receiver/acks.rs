@@ -86,6 +86,7 @@ impl Receiver {
     }
 
     /// Linux `__tcp_ack_snd_check`, or the RFC's rules.
+    #[inline(always)]
     pub(super) fn decide(&mut self, now: Time, srtt: Span) {
         let gap = !self.out_of_order.is_empty();
         let full_frames = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;

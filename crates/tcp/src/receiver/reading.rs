@@ -39,11 +39,18 @@ impl Receiver {
     #[inline]
     pub(super) fn drain(&mut self) {
         if let Some((now, end)) = self.drains.take() {
-            self.read_up_to(now, end);
+            self.read_late(now, end);
         }
     }
 
-    fn read_up_to(&mut self, now: Time, end: u64) {
+    /// The ACK has left.
+    #[inline(never)]
+    fn read_late(&mut self, now: Time, end: u64) {
+        self.read_up_to(now, end);
+    }
+
+    #[inline(always)]
+    pub(super) fn read_up_to(&mut self, now: Time, end: u64) {
         let mut due = false;
         if self.mode == DelayedAck::Linux {
             // buffer by buffer: what closed the gap first (Linux `tcp_rcv_space_adjust`)

@@ -70,7 +70,7 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Op {
     Push { len: u32, fin: bool },
-    PopHead,
+    PopAcked { up_to: u64 },
     Sack { from: u64, segments: u64, rfc_6675: bool },
     MarkLost(u64),
     Retransmitted { which: u64, counts: bool },
@@ -84,7 +84,7 @@ fn op() -> impl Strategy<Value = Op> {
             // sizes mostly full, as at_or_after supposes
             Op::Push { len: if len > SMSS / 4 { SMSS } else { len }, fin: fin == 0 }
         }),
-        4 => Just(Op::PopHead),
+        4 => (0..4u64).prop_map(|up_to| Op::PopAcked { up_to }),
         5 => (any::<u64>(), 1..6u64, any::<bool>())
             .prop_map(|(from, segments, rfc_6675)| Op::Sack { from, segments, rfc_6675 }),
         4 => any::<u64>().prop_map(Op::MarkLost),
@@ -105,12 +105,27 @@ fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
             model.list_last(model.next() - 1);
         }
         _ if out == 0 => {}
-        Op::PopHead => {
-            let popped = board.pop_acked(u64::MAX).expect("outstanding");
-            model.unlist(model.first);
-            let slow = model.segments.remove(0);
-            model.first += 1;
-            assert_eq!((popped.end, popped.len, popped.is(SACKED)), (slow.end, slow.len, slow.sacked));
+        Op::PopAcked { up_to } => {
+            let (from, up_to) = (model.first, pick(up_to));
+            let ack = model.at(up_to).end;
+            while let Some(popped) = board.pop_acked(ack) {
+                assert_eq!(popped.first, model.first);
+                let (head, last) = (model.segments[0].clone(), model.at(board.first - 1).clone());
+                assert_eq!((popped.start, popped.first_end), (head.end - head.len as u64, head.end));
+                assert_eq!(
+                    (popped.first_xmit, popped.end, popped.xmit),
+                    (Time(head.xmit), last.end, Time(last.xmit))
+                );
+                assert_eq!((popped.is(SACKED), popped.is(EVER_RETRANS)), (head.sacked, head.ever));
+                for n in popped.first..board.first {
+                    model.unlist(n);
+                    let slow = model.segments.remove(0);
+                    model.first += 1;
+                    let plain = !(slow.sacked || slow.lost || slow.ever);
+                    assert!(plain || board.first - popped.first == 1, "{slow:?} in a run");
+                }
+            }
+            assert_eq!((board.first, from <= up_to), (up_to + 1, true));
         }
         Op::Sack { from, segments, rfc_6675 } => {
             let a = pick(from);

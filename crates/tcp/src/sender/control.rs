@@ -55,26 +55,26 @@ impl Sender {
     }
 
     /// Exactly one rule sets the window (Linux `tcp_cong_control`); `entering`: this ACK began a recovery.
-    pub(super) fn control_window(&mut self, arrival: Arrival, prior: &Prior, entering: bool, w: &AckWork) {
+    pub(super) fn control_window(
+        &mut self,
+        sample: &mut AckSample,
+        prior: &Prior,
+        entering: bool,
+        w: &AckWork,
+    ) {
         let delivered = (self.delivered - prior.delivered) as u32;
         let newly_lost = (self.lost - prior.lost) as u32;
-        let mut sample = AckSample {
-            arrival,
-            acked: delivered,
-            delivered,
-            delivered_ce: self.ecn.marked(delivered),
-            newly_lost,
-            in_flight: self.board.pipe(),
-            ca_state: self.ca_state,
-            rate: None,
-        };
+        (sample.acked, sample.delivered, sample.newly_lost) = (delivered, delivered, newly_lost);
+        sample.delivered_ce = self.ecn.marked(delivered);
+        sample.in_flight = self.board.pipe();
+        sample.ca_state = self.ca_state;
         // An undo may have changed the window since the ACK came (Linux looks when the window is to grow).
         sample.arrival.cwnd_limited = self.cwnd_limited();
         if self.rates.is_some() {
-            sample.rate = self.sample_rate(&sample);
+            sample.rate = self.sample_rate(sample);
         }
         if self.controls {
-            self.cc.on_control(&mut self.window, &sample);
+            self.cc.on_control(&mut self.window, sample);
         } else if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             let cwnd = self.rule.on_ack(&RecoveryAck {
                 delivered,
@@ -99,11 +99,11 @@ impl Sender {
                 if self.counts_acks() {
                     sample.acked = 1;
                 }
-                if let Some(acked) = self.slow_start.growth(&mut self.window, &sample) {
+                if let Some(acked) = self.slow_start.growth(&mut self.window, sample) {
                     sample.acked = acked;
-                    self.cc.on_ack(&mut self.window, &sample);
+                    self.cc.on_ack(&mut self.window, sample);
                 }
-                self.usage.window_changed(arrival.now);
+                self.usage.window_changed(sample.now);
             }
         }
     }

@@ -120,7 +120,9 @@ impl Sender {
         }
     }
 
-    /// Remove what the ACK covers cumulatively (Linux `tcp_clean_rtx_queue`).
+    /// Remove what the ACK covers cumulatively (Linux `tcp_clean_rtx_queue`). Of several segments that nothing happened to, the
+    /// last one tells RACK and the delivery rate what all of them would.
+    #[inline(always)]
     pub(super) fn clean_rtx_queue(
         &mut self,
         now: Time,
@@ -135,22 +137,23 @@ impl Sender {
         let mut acked_to = None;
         while let Some(s) = self.board.pop_acked(seg.ack) {
             let n = self.board.first - 1;
+            let count = (self.board.first - s.first) as u32;
             acked_to = Some(s.end);
-            w.newly_acked += 1;
+            w.newly_acked += count;
             w.data_acked = true;
             if s.is(EVER_RETRANS) {
                 w.retrans_data_acked = true; // Karn: whichever transmission this is the echo of
             } else if !s.is(SACKED) {
-                w.first_ackt.get_or_insert(s.xmit);
+                w.first_ackt.get_or_insert(s.first_xmit);
                 w.last_ackt = Some(s.xmit);
-                reord.get_or_insert((n, s.start()));
-                w.orig_sack_acked |= s.end <= self.high_seq;
+                reord.get_or_insert((s.first, s.start));
+                w.orig_sack_acked |= s.first_end <= self.high_seq;
             }
             if let (Some(rates), false) = (&mut self.rates, s.is(SACKED)) {
                 rates.on_delivered(n, s.xmit, s.end);
             }
             if !s.is(SACKED) && self.sack {
-                self.delivered += 1;
+                self.delivered += count as u64;
                 w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.delivered as u64));
                 let spurious = s.is(EVER_RETRANS) && echo_before(seg, self.ts(s.xmit));
                 if !spurious {
