@@ -15,7 +15,7 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ackclock import _engine
 from ackclock._engine import Ack, Rate, Window
@@ -71,6 +71,18 @@ class Controller:
     variables: tuple[str, ...] = ()
 
 
+RULES: Mapping[str, str] = {
+    "window": "cwnd is 1 at least and within its bound, a target window 2 at least, a pacing rate positive",
+    "reduction": "a target window is not above cwnd",
+    "application-limited": "cwnd does not grow unless ack.cwnd_limited",
+    "undo": "after an undo the window is at least what it was before the reduction",
+    "ecn": "marks on every ACK do not let the window grow",
+    "variables": "no variable is infinite",
+    "determinism": "the same sequence gives the same windows",
+}
+"""Rules of the test of conformance (`crates/cc/src/conformance.rs`), for who broke one."""
+
+
 def check(controller: Callable[[], object]) -> None:
     """Run the conformance test on a controller: random sequences of events that a connection can meet.
 
@@ -101,4 +113,6 @@ def check(controller: Callable[[], object]) -> None:
         raise ControllerError(controller=name, hook=hook, time_s=time_s, problem=problem) from cause
     rule, hook, found = outcome["broken"]
     name = getattr(controller, "__name__", repr(controller))
-    raise ControllerError(controller=name, hook=hook, time_s=0.0, problem=f"breaks the rule {rule}: {found}")
+    raise ControllerError(
+        controller=name, hook=hook, time_s=0.0, problem=f"breaks the rule {rule} ({RULES[rule]}): {found}"
+    )

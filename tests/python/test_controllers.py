@@ -1,13 +1,15 @@
 """Controllers written in Python."""
 
 import math
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from ackclock import Scenario, run, run_batch
-from ackclock.controllers import Controller, check
+from ackclock.controllers import RULES, Controller, check
 from ackclock.errors import ControllerError, InputError, ScenarioError
 
 
@@ -215,10 +217,16 @@ def test_options_survive_a_round_trip_and_change_the_run():
     assert run(one).digest != run(scenario("westwood", loss="1 %")).digest
 
 
+def test_who_broke_a_rule_is_told_what_it_is():
+    source = Path(__file__).parents[2] / "crates" / "cc" / "src" / "conformance.rs"
+    rules = re.findall(r"^//! \| ([a-z-]+) \|", source.read_text("utf-8"), re.MULTILINE)
+    assert rules == ["rule", *RULES]
+
+
 def test_the_test_of_conformance():
     check(Reno)
     check(Fixed)
-    with pytest.raises(ControllerError, match="breaks the rule application-limited"):
+    with pytest.raises(ControllerError, match=r"breaks the rule application-limited \(.*ack.cwnd_limited\): "):
         check(broken(on_ack=lambda self, window, ack: setattr(window, "cwnd", min(window.cwnd + 1, 100))))
     with pytest.raises(ControllerError, match="breaks the rule undo"):
         check(broken(undo_cwnd=lambda self, window: 1))

@@ -668,7 +668,7 @@ def evaluate(
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Every cell up to 100 Mbit/s, up to 80 seeds.")] = False,
     gigabit: Annotated[bool, typer.Option("--gigabit", help="With --full: also the cells of 1 Gbit/s.")] = False,
-    rows: Annotated[str | None, typer.Option(metavar="ID,...", help="Only these situations.")] = None,
+    rows: Annotated[str | None, typer.Option(metavar="ID,...", help="Only these situations, e.g. 5,10,x1.")] = None,
     statement: Annotated[
         str | None, typer.Option(metavar="FILE", help="TOML with the author's texts for sections 5.3.1, 5.3.2 and 8.")
     ] = None,

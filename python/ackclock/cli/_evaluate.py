@@ -50,7 +50,7 @@ def run(controller: str, asked: Options) -> int:
     plan = _plan(controller, asked)
     statements = _statements(asked.statement)
     folder = asked.out or Path(f"{Path(controller.partition(':')[0]).name.removesuffix('.py')}.evaluate")
-    if not folder.exists():
+    if not folder.is_dir():
         _terminal.writable_folder(folder)
     stop = threading.Event()
     with _terminal.progress() as tell:
@@ -87,7 +87,7 @@ def false_alarms(asked: Options, *, record: bool) -> int:
     )
     _ = plan.rows
     folder = asked.out or Path("false-alarms.evaluate")
-    if not folder.exists():
+    if not folder.is_dir():
         _terminal.writable_folder(folder)
     stop = threading.Event()
     with _terminal.progress() as tell:

@@ -48,7 +48,7 @@ def run(
     precision = None
     if width is not None:
         precision = sweeps.Precision(metric=metric, width=parse_width(width), most_seeds=most_seeds)
-    if not folder.exists():
+    if not folder.is_dir():
         _terminal.writable_folder(folder)
     stop = threading.Event()
     with _terminal.progress() as tell:

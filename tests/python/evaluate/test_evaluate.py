@@ -214,6 +214,12 @@ def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert said in error
         assert len(error.strip().splitlines()) == 1
     assert not (tmp_path / "other").exists()
+    assert main(["evaluate", "cubic", "--quick", "--rows", "12", "--out", str(file)]) == 2
+    assert "allowed: a folder that can be written" in capsys.readouterr().err
+    greedy = tmp_path / "greedy.py"
+    greedy.write_text(LATE.replace("if ack.cwnd_limited", "if True").replace("Late", "Greedy"))
+    assert main(["evaluate", f"{greedy}:Greedy", "--out", str(tmp_path / "other")]) == 2
+    assert "application-limited (cwnd does not grow unless ack.cwnd_limited): cwnd rose" in capsys.readouterr().err
 
 
 LATE = """
