@@ -133,8 +133,8 @@ stack! {
     /// Multiplicative decrease factor after an ECN mark (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic). Default: the
     /// same as after a loss.
     ecn_beta: f64 = Takes::Number(0.001, 0.999);
-    /// Slow-start algorithm, for any controller that begins with slow start. Default: the controller's own ("hystart"
-    /// for cubic, "classic" for the others).
+    /// Slow-start algorithm, for any controller that begins with slow start. Default: "hystart" for cubic, except in the
+    /// profiles `linux-2.6` and `freebsd-4`; "classic" for the others.
     slow_start: SlowStartConfig = Takes::OneOf(SlowStartConfig::FAMILY) => |config, rule| config.slow_start = Some(rule);
     /// Explicit congestion notification (RFC 3168): "off", "accept" if the peer asks, or "ask" for it. "accecn" asks
     /// for accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" agree to accurate ECN, but ask for nothing or for

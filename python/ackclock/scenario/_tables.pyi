@@ -892,7 +892,7 @@ class Stack(_rules.OneBufferAndWhatDetectionNeeds):
     slow_start: (
         ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None
     ) = None
-    """Slow-start algorithm, for any controller that begins with slow start. Default: the controller's own ("hystart" for cubic, "classic" for the others)."""
+    """Slow-start algorithm, for any controller that begins with slow start. Default: "hystart" for cubic, except in the profiles `linux-2.6` and `freebsd-4`; "classic" for the others."""
     ecn: Literal["off", "accept", "ask", "accecn", "accecn-accept", "accecn-ask"] | None = None
     """Explicit congestion notification (RFC 3168): "off", "accept" if the peer asks, or "ask" for it. "accecn" asks for accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" agree to accurate ECN, but ask for nothing or for ECN of RFC 3168. Default: what the profile and the controller need."""
     ect1: bool | None = None
