@@ -112,26 +112,59 @@ impl DatagramEndpoint for DatagramEnd {
 }
 
 impl Transport {
-    /// Write the next packet that leaves over `packet`, all but its address; false: nothing leaves.
+    /// Write the next packet that leaves into its `place`, all but its address; none: nothing leaves.
     #[inline(always)]
-    pub fn transmit_into(&mut self, now: Time, framing_bytes: u32, packet: &mut Packet) -> bool {
-        match self {
+    pub fn transmit_into<'p>(
+        &mut self,
+        now: Time,
+        framing_bytes: u32,
+        place: impl FnOnce() -> &'p mut Packet,
+    ) -> Option<&'p mut Packet> {
+        let packet = match self {
             Transport::Tcp(tcp) => {
+                let due = tcp.next_due(now)?;
+                let packet = place();
                 let seg = packet.header.tcp_mut();
-                if !tcp.transmit_into(now, seg) {
-                    return false;
+                if !tcp.transmit_into(now, due, seg) {
+                    return None;
                 }
                 packet.more = tcp.complete_packet(now, seg);
                 packet.ecn = tcp.mark_of(seg);
+                packet
             }
             Transport::Datagram(datagrams) => {
-                let Some(datagram) = datagrams.poll_transmit(now) else { return false };
+                let datagram = datagrams.poll_transmit(now)?;
+                let packet = place();
                 packet.header = Header::Datagram(datagram);
                 (packet.more, packet.ecn) = (0, Ecn::NotEct);
+                packet
             }
-        }
+        };
         packet.bytes = packet.header.charge(framing_bytes, packet.more);
-        true
+        Some(packet)
+    }
+
+    /// Write over `common` what packets that leave now one after the other have in common, all but their address; how many
+    /// they are, or 0.
+    #[inline(always)]
+    pub fn begin_train(&mut self, now: Time, framing_bytes: u32, common: &mut Packet) -> u32 {
+        let Transport::Tcp(tcp) = self else { return 0 };
+        let length = tcp.train_length();
+        if length > 0 {
+            let seg = common.header.tcp_mut();
+            tcp.begin_train(now, length, seg);
+            (common.more, common.ecn) = (0, tcp.mark_of(seg));
+            common.bytes = common.header.charge(framing_bytes, 0);
+        }
+        length
+    }
+
+    /// Make `packet`, which has what they have in common, the next of them.
+    #[inline(always)]
+    pub fn next_of_train(&mut self, now: Time, packet: &mut Packet) {
+        if let Transport::Tcp(tcp) = self {
+            tcp.next_of_train(now, packet.header.tcp_mut());
+        }
     }
 
     /// Both ends of a new flow's connection, the sending one first.

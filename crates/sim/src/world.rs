@@ -8,7 +8,7 @@ mod ends;
 mod hosted;
 mod net;
 
-use ackclock_core::{Digest, FlowId, Stream, Time};
+use ackclock_core::{Digest, FlowId, Packet, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::{LinkConfig, PacketId};
 
@@ -58,6 +58,8 @@ pub struct World {
     free: Vec<u32>,
     opened: u32,
     captured: Option<(u8, Vec<Captured>)>,
+    /// What the packets of a train have in common, while they leave.
+    common: Packet,
     /// Where the present [`World::run`] ends, and when somebody looks at links.
     until: Time,
     next_look: Time,
@@ -78,6 +80,7 @@ impl World {
             free: Vec::new(),
             opened: 0,
             captured: sinks.capture.map(|host| (host, Vec::new())),
+            common: Packet::default(),
             until: Time::ZERO,
             next_look: Time::NEVER,
             hosts: None,
@@ -299,7 +302,24 @@ impl World {
             return self.wake_process(index);
         }
         let framing_bytes = self.net.framing_bytes;
-        while end.send_into(self.now, index & 1, framing_bytes, self.net.pool.vacant(), &mut self.captured) {
+        let (mut train, mut may_begin) = (0, self.captured.is_none());
+        loop {
+            if may_begin {
+                train = end.begin_train(self.now, index & 1, framing_bytes, &mut self.common);
+                may_begin = false;
+            }
+            if train > 0 {
+                train -= 1;
+                let packet = self.net.pool.vacant();
+                *packet = self.common;
+                end.transport.next_of_train(self.now, packet);
+            } else {
+                let (pool, captured) = (&mut self.net.pool, &mut self.captured);
+                if !end.send_into(self.now, index & 1, framing_bytes, || pool.vacant(), captured) {
+                    break;
+                }
+                may_begin = self.captured.is_none();
+            }
             self.net.depart(self.now);
         }
         end.arm(index, &mut self.net.agenda);

@@ -7,6 +7,7 @@ mod handshake;
 mod queries;
 mod receiving;
 mod sending;
+mod train;
 
 use std::rc::Rc;
 
@@ -43,6 +44,15 @@ pub enum State {
     Done,
     /// Retries exhausted, or reset by the peer.
     Failed,
+}
+
+/// What leaves next.
+#[derive(Clone, Copy)]
+pub enum Due {
+    /// A segment of an established connection.
+    Segment(Leaving),
+    /// What handshake and close may ask for.
+    Unsettled,
 }
 
 /// One endpoint.
@@ -290,17 +300,25 @@ impl Connection {
     /// Next segment to leave; call until `None` after every input.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let mut seg = Segment::default();
-        self.transmit_into(now, &mut seg).then_some(seg)
+        let due = self.next_due(now)?;
+        self.transmit_into(now, due, &mut seg).then_some(seg)
     }
 
-    /// The same, written over `seg`; false: nothing leaves.
+    /// Write what is due over `seg`; false: nothing leaves after all.
     #[inline(always)]
-    pub fn transmit_into(&mut self, now: Time, seg: &mut Segment) -> bool {
-        let leaves = self.next_segment(now, seg);
-        if let (Some(ledger), true) = (&mut self.ledger, leaves) {
+    pub fn transmit_into(&mut self, now: Time, due: Due, seg: &mut Segment) -> bool {
+        match due {
+            Due::Segment(leaving) => self.write_header(now, leaving, seg),
+            Due::Unsettled => {
+                if !self.poll_slow(now, seg) {
+                    return false;
+                }
+            }
+        }
+        if let Some(ledger) = &mut self.ledger {
             ledger.sent(now, seg);
         }
-        leaves
+        true
     }
 
     /// With TSO several segments leave as one packet: add to `packet`, which was polled last, those that belong to it. How
@@ -331,38 +349,34 @@ impl Connection {
         more
     }
 
+    /// What leaves next; call until `None` after every input, and let each leave ([`Connection::transmit_into`]).
     #[inline(always)]
-    fn next_segment(&mut self, now: Time, seg: &mut Segment) -> bool {
+    pub fn next_due(&mut self, now: Time) -> Option<Due> {
         if self.state != State::Established {
-            return self.poll_slow(now, seg);
+            return Some(Due::Unsettled);
         }
-        if (self.ack_first | self.sender.hears_accurately()) && self.before_data(now, seg) {
-            return true;
+        if self.ack_first | self.sender.hears_accurately() {
+            if let Some(ack) = self.before_data(now) {
+                return Some(Due::Segment(ack));
+            }
         }
         if let Some(data) = self.sender.poll(now) {
             self.receiver.on_data_sent(now);
-            self.write_header(now, data, seg);
-        } else if self.receiver.ack_due() {
-            self.pure_ack(now, seg);
-        } else if let Some(probe) = self.keepalive_probe(now) {
-            self.write_header(now, probe, seg);
-        } else {
-            return false;
+            return Some(Due::Segment(data));
         }
-        true
+        if self.receiver.ack_due() {
+            return Some(Due::Segment(self.pure_ack()));
+        }
+        self.keepalive_probe(now).map(Due::Segment)
     }
 
     /// Room for the option of accurate ECN, and the ACK of the SYN-ACK, if it is due.
     #[cold]
-    fn before_data(&mut self, now: Time, seg: &mut Segment) -> bool {
+    fn before_data(&mut self, now: Time) -> Option<Leaving> {
         if self.sender.hears_accurately() {
             self.fit_payload(now);
         }
-        let first = std::mem::take(&mut self.ack_first);
-        if first {
-            self.pure_ack(now, seg);
-        }
-        first
+        std::mem::take(&mut self.ack_first).then(|| self.pure_ack())
     }
 
     /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told of
@@ -388,11 +402,12 @@ impl Connection {
         }
     }
 
+    /// An ACK without data leaves.
     #[inline]
-    fn pure_ack(&mut self, now: Time, seg: &mut Segment) {
-        self.write_header(now, self.bare(Flags::ACK), seg);
+    fn pure_ack(&mut self) -> Leaving {
         if self.sender.fin_acked() && self.receiver.fin_received() {
             self.state = State::Done;
         }
+        self.bare(Flags::ACK)
     }
 }

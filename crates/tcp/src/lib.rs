@@ -22,7 +22,7 @@ pub use config::{
     AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing,
     Pacing, RtoStyle, SendLimit, Tso, Wheel, PROFILES,
 };
-pub use connection::{AccurateMarks, Connection, State};
+pub use connection::{AccurateMarks, Connection, Due, State};
 pub use info::{Info, SlowStartEnd, SlowStartExit, Stats, Times};
 pub use keepalive::KeepAlive;
 pub use ledger::Ledger;

@@ -186,6 +186,12 @@ impl ReceiveWindow {
         self.told.min(self.header_max) as u32
     }
 
+    /// Whether the same window is offered again while nothing arrives and nobody reads.
+    #[inline]
+    pub fn repeats(&self) -> bool {
+        self.rounds_up && self.right > 0
+    }
+
     /// What arrived found no memory: the header says zero (Linux ICSK_ACK_NOMEM).
     pub fn advertise_none(&mut self, rcv_nxt: u64) {
         (self.right, self.told) = (rcv_nxt, 0);

@@ -42,6 +42,7 @@ mod state;
 mod stream;
 mod timers;
 mod trace;
+mod train;
 mod transmit;
 mod undo;
 mod validation;

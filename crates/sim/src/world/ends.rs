@@ -205,19 +205,17 @@ impl End {
         }
     }
 
-    /// Write the next packet that it sends over `packet`, noted where packets are captured; false: it sends none.
+    /// Write the next packet that it sends into its `place`, noted where packets are captured; false: it sends none.
     #[inline(always)]
-    pub(super) fn send_into(
+    pub(super) fn send_into<'p>(
         &mut self,
         now: Time,
         side: usize,
         framing_bytes: u32,
-        packet: &mut Packet,
+        place: impl FnOnce() -> &'p mut Packet,
         captured: &mut Option<(u8, Vec<Captured>)>,
     ) -> bool {
-        if !self.transport.transmit_into(now, framing_bytes, packet) {
-            return false;
-        }
+        let Some(packet) = self.transport.transmit_into(now, framing_bytes, place) else { return false };
         (packet.flow, packet.conn, packet.forward) = (self.flow, self.conn, side == SENDER);
         if let Some((host, captured)) = captured {
             if (*host as usize == SENDER) == packet.forward {
@@ -226,6 +224,22 @@ impl End {
             }
         }
         true
+    }
+
+    /// Write over `common` what packets that leave now one after the other have in common; how many they are, or 0.
+    #[inline(always)]
+    pub(super) fn begin_train(
+        &mut self,
+        now: Time,
+        side: usize,
+        framing_bytes: u32,
+        common: &mut Packet,
+    ) -> u32 {
+        let length = self.transport.begin_train(now, framing_bytes, common);
+        if length > 0 {
+            (common.flow, common.conn, common.forward) = (self.flow, self.conn, side == SENDER);
+        }
+        length
     }
 
     /// See that an entry at or ahead of the deadline is in the queue.

@@ -236,11 +236,11 @@ impl World {
                 let (mut packet, framing_bytes) = (Packet::default(), self.net.framing_bytes);
                 let mut due = now;
                 let sends = match &mut host.device {
-                    None => end.send_into(now, index & 1, framing_bytes, &mut packet, &mut self.captured),
+                    None => end.send_into(now, index & 1, framing_bytes, || &mut packet, &mut self.captured),
                     Some(device) => {
                         due = end.transport.departure(now);
                         end.transport.set_queue_full(!device.takes(now, end.key(index & 1), due));
-                        let sends = end.send_into(due, index & 1, framing_bytes, &mut packet, &mut None);
+                        let sends = end.send_into(due, index & 1, framing_bytes, || &mut packet, &mut None);
                         device.note_refused(end.transport.take_refused());
                         sends
                     }

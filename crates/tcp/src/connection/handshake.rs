@@ -135,13 +135,15 @@ impl Connection {
             return true;
         }
         if self.state == State::Done && self.receiver.ack_due() {
-            self.pure_ack(now, seg); // the peer's FIN again: our last ACK was lost
+            let ack = self.pure_ack();
+            self.write_header(now, ack, seg); // the peer's FIN again: our last ACK was lost
             return true;
         }
         if !self.syn_due {
             let challenged = self.state == State::SynReceived && self.receiver.ack_due();
             if challenged {
-                self.pure_ack(now, seg);
+                let ack = self.pure_ack();
+                self.write_header(now, ack, seg);
             }
             return challenged;
         }

@@ -112,6 +112,15 @@ impl Receiving {
         }
     }
 
+    /// See [`Receiver::stamps_alike`].
+    #[inline(always)]
+    pub fn stamps_alike(&self) -> bool {
+        match self {
+            Receiving::Awake(receiver) => receiver.stamps_alike(),
+            Receiving::Resting(resting) => resting.stamps_alike(),
+        }
+    }
+
     /// The application sent data.
     #[inline(always)]
     pub fn on_data_sent(&mut self, now: Time) {

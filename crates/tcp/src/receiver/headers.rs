@@ -27,6 +27,14 @@ impl Receiver {
         self.drain();
     }
 
+    /// Whether headers that leave now, one after the other, all get the same from [`Receiver::stamp`].
+    #[inline(always)]
+    pub fn stamps_alike(&self) -> bool {
+        let plain =
+            self.sacks.is_empty() & self.dsack.is_none() & self.drains.is_none() & self.early.is_none();
+        plain & !self.stamps_otherwise & self.window.repeats()
+    }
+
     /// What the receiver says of marks, and the timestamp.
     #[inline(always)]
     fn echo(&self, seg: &mut Segment) {

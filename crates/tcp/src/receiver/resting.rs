@@ -106,6 +106,12 @@ impl Resting {
         self.due = false;
     }
 
+    /// See [`Receiver::stamps_alike`].
+    #[inline]
+    pub fn stamps_alike(&self) -> bool {
+        self.is_settled
+    }
+
     #[cold]
     fn stamp_anew(&mut self, seg: &mut Segment) {
         let mut receiver = self.wake();

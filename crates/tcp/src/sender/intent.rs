@@ -111,6 +111,12 @@ impl Intent {
         matches!(self.next, Next::New | Next::NewThenLost)
     }
 
+    /// Whether new data is all that leaves.
+    #[inline]
+    pub fn is_new_data(&self) -> bool {
+        self.next == Next::New && self.first.is_none()
+    }
+
     /// No more new data may leave. Whether segments marked lost take its place.
     #[inline]
     pub fn pushed(&mut self) -> bool {

@@ -44,31 +44,29 @@ impl Sender {
     /// Arm the timer for a probe, if one is allowed (§7.2; Linux `tcp_schedule_loss_probe`): PTO = 2 SRTT, more for a
     /// single segment, whose ACK may be delayed (Linux adds the least RTO), at most the RTO. `advancing`: the RTO would
     /// restart now.
+    #[inline(always)]
     pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
-        if !self.config.tlp
-            || self.board.packets_out() == 0
-            || !self.sack
-            || !matches!(self.ca_state, CaState::Open | CaState::Cwr)
-            || self.timer.waits_for(TimerKind::Early)
+        let outstanding = self.board.packets_out();
+        if !(self.config.tlp & self.sack) // cheap, so asked all at once
+            | (outstanding == 0)
+            | !matches!(self.ca_state, CaState::Open | CaState::Cwr)
+            | self.timer.waits_for(TimerKind::Early)
         {
             return false;
         }
-        let mut pto = if self.rtt.has_sample() {
-            let srtt = self.rtt.srtt() * 2;
-            if self.board.packets_out() == 1 {
-                srtt + self.config.min_rto
-            } else {
-                srtt + self.timer.ticks.span(TIMEOUT_MIN_TICKS)
-            }
-        } else {
-            self.config.initial_rto
+        let mut pto = match self.rtt.has_sample() {
+            true if outstanding > 1 => self.rtt.srtt() * 2 + self.timer.ticks.span(TIMEOUT_MIN_TICKS),
+            true => self.rtt.srtt() * 2 + self.config.min_rto,
+            false => self.config.initial_rto,
         };
         if advancing {
             pto = pto.min(self.rtt.rto());
         } else if let Some(left) = self.rto_left(now) {
             pto = pto.min(left);
         }
-        let pto = pto + self.pacing_delay(now);
+        if self.pacer.is_some() {
+            pto = pto + self.pacing_delay(now);
+        }
         self.timer.arm(TimerKind::Tlp, now, pto);
         true
     }

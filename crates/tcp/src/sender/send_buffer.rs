@@ -104,7 +104,7 @@ impl SendBuffer {
         self.check = true;
     }
 
-    /// A segment left, and `pipe` are in flight (Linux `tcp_event_new_data_sent`).
+    /// Segments left, and with the first of them `pipe` were in flight (Linux `tcp_event_new_data_sent`).
     #[inline]
     pub fn sent(&mut self, pipe: u32, cwnd: u32) {
         self.check = true;
@@ -215,25 +215,25 @@ impl Sender {
         if buffer.call == 0 {
             (buffer.call, buffer.copied) = (buffer.left.min(WRITE), false);
         }
+        // The last buffer takes more if it is not full, and not sent.
+        let mut room = match (end - snd_nxt.min(end)) % smss {
+            0 => 0,
+            tail => smss - tail,
+        };
+        if room > 0 && !buffer.copied && buffer.marks.back() == Some(&end) {
+            buffer.unmark();
+        }
         loop {
-            // The last buffer takes more if it is not full, and not sent.
-            let tail = (end - snd_nxt.min(end)) % smss;
-            let room = match tail {
-                0 if queued >= buffer.limit.bytes => {
+            if room == 0 {
+                if queued >= buffer.limit.bytes {
                     buffer.asleep = true;
                     if buffer.copied && end > snd_nxt {
                         buffer.mark(end);
                     }
                     break;
                 }
-                0 => {
-                    queued += overhead;
-                    smss
-                }
-                tail => smss - tail,
-            };
-            if !buffer.copied && tail > 0 && buffer.marks.back() == Some(&end) {
-                buffer.unmark();
+                queued += overhead;
+                room = smss;
             }
             let bytes = room.min(buffer.call);
             end += bytes;
@@ -245,9 +245,7 @@ impl Sender {
                 buffer.mark(end); // the call returns
                 break;
             }
-            if bytes < room {
-                continue;
-            }
+            room = 0; // it is full
             if end > buffer.pushed + buffer.max_window / 2 {
                 buffer.mark(end);
                 break; // Linux `forced_push`

@@ -121,6 +121,7 @@ impl Sender {
     }
 
     /// Time left until the head's RTO, counted from its last transmission.
+    #[inline]
     pub(super) fn rto_left(&self, now: Time) -> Option<Span> {
         let head = self.board.head()?;
         let (now, due) = (self.clock(now), head.xmit + self.rtt.rto());

@@ -64,13 +64,19 @@ impl Trace {
         }
     }
 
-    /// A segment left.
+    /// So many segments left.
     #[inline]
-    pub(super) fn sent(&mut self, again: bool) {
-        self.burst += 1;
+    pub(super) fn sent(&mut self, segments: u32) {
+        self.burst += segments;
         if let Some(e) = &mut self.episode {
             e.max_burst = e.max_burst.max(self.burst);
-            e.retransmits += again as u32;
+        }
+    }
+
+    /// One of them had left before.
+    pub(super) fn sent_again(&mut self) {
+        if let Some(e) = &mut self.episode {
+            e.retransmits += 1;
         }
     }
 

@@ -133,7 +133,8 @@ impl Sender {
         self.usage.data_sent(now);
         let s = *self.board.get(n);
         let seg = self.segment(now, n, s.start(), s.len - s.is(FIN) as u32, s.is(FIN), s.rexmit);
-        self.trace.sent(true);
+        self.trace.sent(1);
+        self.trace.sent_again();
         if self.trace.is_on() {
             let event = if counts { Event::Rtx } else { Event::Tlp };
             self.record(now, event, s.start(), s.len, n);
@@ -249,16 +250,22 @@ impl Sender {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             self.rule.on_sent();
         }
-        if let Some(buffer) = &mut self.buffer {
-            buffer.sent(self.board.pipe(), self.window.cwnd);
-        }
-        self.intent.note_sent();
-        self.usage.data_sent(now);
-        self.trace.sent(false);
+        self.note_new_data(now, self.board.pipe(), 1);
         if self.trace.is_on() {
             self.record(now, Event::Send, start, len + fin as u32, n);
         }
         seg
+    }
+
+    /// So many segments of new data left; `pipe` were in flight with the first.
+    #[inline(always)]
+    pub(super) fn note_new_data(&mut self, now: Time, pipe: u32, segments: u32) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.sent(pipe, self.window.cwnd);
+        }
+        self.intent.note_sent();
+        self.usage.data_sent(now);
+        self.trace.sent(segments);
     }
 
     #[inline(always)]
@@ -280,11 +287,8 @@ impl Sender {
         let mut flags = Flags::ACK;
         let end = start + len as u64;
         let pushes = match &mut self.queue {
-            None => match &mut self.buffer {
-                None => end == self.stream.end(),
-                Some(buffer) if rexmit > 0 || len == 0 => buffer.pushed_at(end),
-                Some(buffer) => buffer.pushes(end),
-            },
+            None if rexmit > 0 || len == 0 => self.pushes_again(end),
+            None => self.pushes_new(end),
             Some(queue) => {
                 queue.segment_end = end;
                 len > 0 && queue.pushes(end)
@@ -298,5 +302,23 @@ impl Sender {
         }
         let seg_no = if len > 0 { (n + 1) as u32 } else { 0 };
         Leaving { seq: start, len, seg_no, rexmit, flags }
+    }
+
+    /// Whether a new segment that ends at `end` carries PSH: it ends what is written, or what a call to write brought.
+    #[inline]
+    pub(super) fn pushes_new(&mut self, end: u64) -> bool {
+        match &mut self.buffer {
+            None => end == self.stream.end(),
+            Some(buffer) => buffer.pushes(end),
+        }
+    }
+
+    /// The same of one that was sent before.
+    #[inline]
+    fn pushes_again(&self, end: u64) -> bool {
+        match &self.buffer {
+            None => end == self.stream.end(),
+            Some(buffer) => buffer.pushed_at(end),
+        }
     }
 }

@@ -1,0 +1,42 @@
+//! A train of segments (see `sender/train.rs`), with one header for all of them.
+
+use ackclock_core::{Flags, Segment, Time};
+
+use super::{Connection, State};
+
+impl Connection {
+    /// Segments of new data that may leave now one after the other, with nothing to ask between them; 0: ask for each with
+    /// [`Connection::transmit_into`], as for what is left behind a train.
+    #[inline(always)]
+    pub fn train_length(&self) -> u32 {
+        let Some(sender) = self.sender.now() else { return 0 };
+        match sender.train_length() {
+            0 => 0,
+            _ if self.state != State::Established || self.ack_first || self.ledger.is_some() => 0,
+            _ if sender.ecn.accurate || !self.receiver.stamps_alike() => 0,
+            length => length,
+        }
+    }
+
+    /// A train leaves: write over `seg` what its segments have in common.
+    #[inline(always)]
+    pub fn begin_train(&mut self, now: Time, length: u32, seg: &mut Segment) {
+        if let Some(sender) = self.sender.now_mut() {
+            let common = sender.begin_train(now, length);
+            self.receiver.on_data_sent(now);
+            self.write_header(now, common, seg);
+        }
+    }
+
+    /// Its next segment, over the one before it or what they have in common.
+    #[inline(always)]
+    pub fn next_of_train(&mut self, now: Time, seg: &mut Segment) {
+        if let Some(sender) = self.sender.now_mut() {
+            let (seq, seg_no, pushes) = sender.next_of_train(now);
+            (seg.seq, seg.seg_no) = (seq, seg_no);
+            if pushes {
+                seg.flags |= Flags::PSH;
+            }
+        }
+    }
+}
