@@ -47,8 +47,7 @@ pub struct Link {
     delivered: u64,
     bytes_delivered: u64,
     wire: Wire,
-    /// A fixed rate and delay behind a drop-tail queue.
-    plain: bool,
+    kind: Kind,
     /// A card in front of it merges packets.
     merges: bool,
     queue: Queue,
@@ -57,6 +56,17 @@ pub struct Link {
     /// Sums up to the start of the counting.
     before: Option<Box<Sums>>,
     name: Box<str>,
+}
+
+/// What a packet must be asked on its way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A fixed rate and delay behind a drop-tail queue.
+    Plain,
+    /// The same behind a queue that holds its packets.
+    Holding,
+    /// Anything else.
+    More,
 }
 
 impl Link {
@@ -72,7 +82,12 @@ impl Link {
         debug_assert_eq!(queue.holds(), config.queue.holds());
         Link {
             merges: config.merging.is_some(),
-            plain: extras.is_none() && matches!(queue, Queue::DropTail(_)),
+            kind: match queue {
+                _ if extras.is_some() => Kind::More,
+                Queue::DropTail(_) => Kind::Plain,
+                _ if queue.holds() => Kind::Holding,
+                _ => Kind::More,
+            },
             next: Time::NEVER,
             busy_until: Time::ZERO,
             delay: config.delay,
@@ -111,7 +126,7 @@ impl Link {
     /// Whether packets may be offered ahead of time, as long as they come in order: nothing here looks at the clock, and
     /// nothing restarts.
     pub fn takes_ahead(&self) -> bool {
-        self.plain || self.extras.is_none() && self.queue.holds()
+        self.kind != Kind::More
     }
 
     /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it or takes its
@@ -142,20 +157,24 @@ impl Link {
         id: PacketId,
         load: &Load,
     ) -> Result<Option<Time>, Refused> {
-        match self.plain {
-            true => self.take_as::<true>(pool, now, id, load),
-            false => self.take_with_more(pool, now, id, load),
+        match self.kind {
+            Kind::Plain => self.take_as::<true>(pool, now, id, load),
+            _ => self.take_otherwise(pool, now, id, load),
         }
     }
 
     #[inline(never)]
-    fn take_with_more(
+    fn take_otherwise(
         &mut self,
         pool: &mut Pool,
         now: Time,
         id: PacketId,
         load: &Load,
     ) -> Result<Option<Time>, Refused> {
+        if self.kind == Kind::Holding {
+            self.arrivals[load.class as usize] += load.segments as u64;
+            return self.take_held(pool, now, id);
+        }
         if self.merges {
             self.reach_card(pool, now, id);
             return Ok(None);
@@ -311,18 +330,31 @@ impl Link {
     /// Take the packet that leaves next.
     #[inline(always)]
     pub fn pop(&mut self, pool: &mut Pool) -> PacketId {
-        let id = self.wire.pop(pool).expect("invariant: there is one");
-        self.delivered += pool[id].segments() as u64;
-        self.bytes_delivered += pool[id].bytes as u64;
-        self.next = self.wire.next(pool).0;
-        if self.holds() || self.merges {
-            self.renew_next(pool);
-        }
+        let id = self.pop_ahead(pool);
+        self.renew_next(pool);
         id
     }
 
+    /// The same as long as [`Link::renew_next`] follows, before anything else is asked.
+    #[inline(always)]
+    pub fn pop_ahead(&mut self, pool: &mut Pool) -> PacketId {
+        let id = self.wire.pop(pool).expect("invariant: there is one");
+        self.delivered += pool[id].segments() as u64;
+        self.bytes_delivered += pool[id].bytes as u64;
+        id
+    }
+
+    /// Find the next event anew.
+    #[inline]
+    pub fn renew_next(&mut self, pool: &Pool) {
+        self.next = self.wire.next(pool).0;
+        if self.holds() || self.merges {
+            self.renew_next_with_more(pool);
+        }
+    }
+
     /// The next event, where not only the wire has some.
-    fn renew_next(&mut self, pool: &Pool) {
+    fn renew_next_with_more(&mut self, pool: &Pool) {
         let departure = if self.queue.holds() { self.next_departure() } else { Time::NEVER };
         self.next = self.wire.next(pool).0.min(departure).min(self.card_due());
     }
@@ -336,7 +368,17 @@ impl Link {
     /// Whether the queue holds its packets.
     #[inline]
     pub fn holds(&self) -> bool {
-        !self.plain && self.queue.holds()
+        match self.kind {
+            Kind::Plain => false,
+            Kind::Holding => true,
+            Kind::More => self.queue.holds(),
+        }
+    }
+
+    /// Whether the queue has dropped a packet that it held since [`Link::take_head_drops`] told of all.
+    #[inline]
+    pub fn has_head_drops(&self) -> bool {
+        self.merges || self.holds() && self.queue.has_head_drops()
     }
 
     /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind

@@ -15,9 +15,12 @@ impl Link {
         now: Time,
         id: PacketId,
     ) -> Result<Option<Time>, Refused> {
-        self.serve(pool, now);
+        if self.next <= now {
+            self.serve(pool, now);
+        }
         let busy = self.start_of(now.max(self.busy_until)) > now;
-        if self.queue.len() == 0 {
+        let before = self.queue.len();
+        if before == 0 {
             self.crowd().occupied = now;
         }
         let packet = pool[id];
@@ -26,7 +29,10 @@ impl Link {
             return Err(Refused::QueueFull);
         }
         pool.release(id);
-        self.serve(pool, now);
+        // behind others, while the link is busy, it changes nothing of what leaves next
+        if !(busy && before > 0 && self.queue.len() > before) {
+            self.serve(pool, now);
+        }
         Ok(None)
     }
 

@@ -282,6 +282,12 @@ impl Cake {
         self.head_drops.pop_front()
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn has_head_drops(&self) -> bool {
+        !self.head_drops.is_empty()
+    }
+
     /// A time at or after which a packet can leave.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         (self.packets > 0).then(|| self.since.max(self.shaped_until()))

@@ -175,6 +175,12 @@ impl Choke {
         self.drops.pop_front()
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn has_head_drops(&self) -> bool {
+        !self.drops.is_empty()
+    }
+
     /// When the packet at the head came; `None` if nobody waits.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         self.ring.front()?.as_ref().map(|held| held.arrival)

@@ -163,6 +163,12 @@ impl Codel {
         self.head_drops.pop_front()
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn has_head_drops(&self) -> bool {
+        !self.head_drops.is_empty()
+    }
+
     /// When the packet at the head came; `None` if nobody waits.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         self.queue.front().map(|h| h.arrival)

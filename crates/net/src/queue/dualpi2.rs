@@ -228,6 +228,12 @@ impl DualPi2 {
         self.drops.pop_front()
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn has_head_drops(&self) -> bool {
+        !self.drops.is_empty()
+    }
+
     /// Packets that wait.
     pub(crate) fn len(&self) -> u32 {
         self.packets

@@ -151,6 +151,12 @@ impl FqCodel {
         self.head_drops.pop_front()
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn has_head_drops(&self) -> bool {
+        !self.head_drops.is_empty()
+    }
+
     /// A time at or after which a packet can leave, if one is there.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         (self.packets > 0).then_some(self.since)

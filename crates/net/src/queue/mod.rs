@@ -254,6 +254,12 @@ impl Queue {
         held!(self, queue => queue.head_arrival(), None)
     }
 
+    /// Whether there is a packet that it held and dropped, and that nobody was told of.
+    #[inline]
+    pub(crate) fn has_head_drops(&self) -> bool {
+        held!(self, queue => queue.has_head_drops(), false)
+    }
+
     /// A packet that it held and dropped, when, and why.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {

@@ -297,7 +297,7 @@ impl Net {
         self.run_ahead(link);
         let slot = &mut self.links[link as usize];
         slot.arm_at(slot.due(self.horizon), at, link, &mut self.agenda);
-        self.write_down_head_drops(link);
+        self.tell_head_drops(link);
     }
 
     #[inline(never)]
@@ -312,7 +312,7 @@ impl Net {
         self.run_ahead(link);
         let slot = &mut self.links[link as usize];
         slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);
-        self.write_down_head_drops(link);
+        self.tell_head_drops(link);
     }
 
     /// A link has something to do at `now`: the packet that reaches its host, if one does.
@@ -325,9 +325,7 @@ impl Net {
         };
         let next = slot.next.of(way(&self.pool[id]));
         slot.rearm(now, link, self.horizon, &self.pool, &mut self.agenda);
-        if slot.link.drops_from_head() {
-            self.write_down_head_drops(link);
-        }
+        self.tell_head_drops(link);
         if !next.is_link() {
             return Some(id);
         }
@@ -341,22 +339,36 @@ impl Net {
     fn queue_moves_on(&mut self, now: Time, link: u32) {
         self.run_ahead(link);
         self.links[link as usize].rearm(now, link, self.horizon, &self.pool, &mut self.agenda);
-        self.write_down_head_drops(link);
+        self.tell_head_drops(link);
     }
 
     /// Pass on what is on the wire of a link, as far as can be told.
     #[inline]
     fn run_ahead(&mut self, link: u32) {
+        let slot = &self.links[link as usize];
+        if slot.passes_ahead && !slot.link.is_clear() {
+            self.pass_on_all(link);
+        }
+    }
+
+    #[inline(never)]
+    fn pass_on_all(&mut self, link: u32) {
         loop {
             let slot = &mut self.links[link as usize];
-            let first = if slot.passes_ahead { slot.link.first(&self.pool) } else { None };
-            let Some((delivery, packet)) = first else { return };
-            let next = slot.next.of(way(packet));
-            if delivery >= self.horizon || !next.is_ahead() {
-                return;
-            }
-            let id = slot.link.pop(&mut self.pool);
+            let told = slot.link.first(&self.pool).and_then(|(delivery, packet)| {
+                let next = slot.next.of(way(packet));
+                (delivery < self.horizon && next.is_ahead()).then_some((delivery, next))
+            });
+            let Some((delivery, next)) = told else { return slot.link.renew_next(&self.pool) };
+            let id = slot.link.pop_ahead(&mut self.pool);
             self.pass_on(delivery, next.link(), id);
+        }
+    }
+
+    #[inline]
+    fn tell_head_drops(&mut self, link: u32) {
+        if self.links[link as usize].link.has_head_drops() {
+            self.write_down_head_drops(link);
         }
     }
 
