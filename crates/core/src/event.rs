@@ -1,8 +1,8 @@
 //! The event queue: two timing wheels, ordered by time, then by when the event was scheduled, by rank, and by insertion.
 //!
-//! An event that lies ahead is put into a slot of a wheel, whatever else is pending: one of 8 us within the next 33 ms, or
-//! else one of 33 ms within the next 137 s. When a slot's time has come, its events are sorted; what is added to the
-//! same slot while they leave goes into a small heap. What lies later than 137 s waits in a heap of its own.
+//! An event that lies ahead is put into a slot of a wheel, whatever else is pending: one of 8 us within the next 67 ms, or
+//! else one of 67 ms within the next 9 min. When a slot's time has come, its events are sorted; what is added to the
+//! same slot while they leave goes into a small heap. What lies later still waits in a heap of its own.
 //!
 //! Two events at the same nanosecond leave in the order in which they were scheduled, on every machine. An event may be
 //! scheduled ahead of time ([`EventQueue::push`] with a `since` in the future): it takes the place among its equals that it
@@ -22,8 +22,9 @@ pub const MAX_RANK: u32 = (1 << (64 - NUMBER_BITS)) - 1;
 /// A slot of the fine wheel is 2^13 ns long: a packet of 1500 bytes takes 12 us at 1 Gbit/s.
 const FINE_BITS: u32 = 13;
 
-/// A wheel has 2^12 slots, as many as two levels of words of 64 bits can tell of, and a slot of the coarse wheel is one turn of the fine one.
-const TURN_BITS: u32 = 12;
+/// A wheel has 2^13 slots, and a slot of the coarse wheel is one turn of the fine one: a packet that is told of one way ahead of time, and
+/// of the queue on it, is put into the fine wheel at once.
+const TURN_BITS: u32 = 13;
 const TURN: u64 = 1 << TURN_BITS;
 
 /// Pending events, earliest first.
@@ -207,7 +208,7 @@ struct Wheel {
     /// Slots that hold entries, by 64.
     used: [u64; TURN as usize / 64],
     /// Words of `used` that are not 0.
-    words: u64,
+    words: u128,
 }
 
 impl Default for Wheel {

@@ -149,7 +149,7 @@ impl Link {
 
     /// The same, but for the last step: when the packet leaves the far end. It is the caller's then, for [`Link::put`] or
     /// [`Link::pass`]. `None`: the link holds it.
-    #[inline]
+    #[inline(always)]
     pub fn take(
         &mut self,
         pool: &mut Pool,
@@ -229,11 +229,11 @@ impl Link {
         };
         if !PLAIN || !idle {
             let crowd = crowd_of(&mut self.crowd);
-            crowd.backlog.advance(now);
-            let (backlog, wire) = (&crowd.backlog, &self.wire);
             let admission = match &mut self.queue {
-                Queue::DropTail(queue) => queue.admit(load, idle, backlog),
+                Queue::DropTail(queue) => queue.admit(now, load, idle, &mut crowd.backlog),
                 queue => {
+                    crowd.backlog.advance(now);
+                    let (backlog, wire) = (&crowd.backlog, &self.wire);
                     queue.admit(&Arrival { now, packet: &pool[id], tx, busy_until, backlog, wire, pool })
                 }
             };

@@ -1,5 +1,6 @@
 //! Who waits in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are entered;
-//! each leaves the ring when its transmission starts, so the count at any instant costs O(1), amortised.
+//! each may leave the ring when its transmission starts, so the count at any instant costs O(1), amortised. Until
+//! somebody must know ([`Backlog::advance`]), those who have gone count too.
 
 use ackclock_core::Time;
 
@@ -27,7 +28,7 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     /// Let those go whose transmission starts at or before `now`.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn advance(&mut self, now: Time) {
         while self.first != self.end {
             let first = self.ring[self.place(self.first)];
@@ -45,6 +46,16 @@ impl Backlog {
         n & (self.ring.len() - 1)
     }
 
+    /// There may be more than ever.
+    #[inline(never)]
+    fn make_room(&mut self, now: Time, segments: u32) {
+        self.advance(now);
+        self.max = self.max.max(self.packets + segments);
+        if self.end - self.first == self.ring.len() {
+            self.grow();
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -59,19 +70,18 @@ impl Backlog {
     /// A packet starts to wait at `now`, until `start`.
     #[inline]
     pub(crate) fn push(&mut self, now: Time, start: Time, bytes: u32, segments: u32) {
-        if self.end - self.first == self.ring.len() {
-            self.grow();
+        if self.packets + segments > self.max || self.end - self.first == self.ring.len() {
+            self.make_room(now, segments);
         }
         let place = self.place(self.end);
         self.ring[place] = Waiting { start, bytes, segments };
         self.end += 1;
         self.packets += segments;
         self.bytes += bytes as u64;
-        self.max = self.max.max(self.len());
         self.area += (start - now).0 as u128 * segments as u128;
     }
 
-    /// Packets that wait.
+    /// Packets that waited when [`Backlog::advance`] was called last, and came since.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.packets
@@ -82,7 +92,7 @@ impl Backlog {
         (self.end - self.first) as u32
     }
 
-    /// Bytes that wait.
+    /// Their bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

@@ -4,7 +4,7 @@
 
 use ackclock_core::packet::Load;
 use ackclock_core::schema::{Limit, Takes};
-use ackclock_core::table;
+use ackclock_core::{table, Time};
 
 use super::backlog::Backlog;
 use super::{Admission, Refused};
@@ -41,20 +41,26 @@ impl DropTail {
 
     /// Decide about a packet that finds the link `idle` or, behind `backlog`, at work.
     #[inline]
-    pub(crate) fn admit(&self, load: &Load, idle: bool, backlog: &Backlog) -> Admission {
-        if idle {
+    pub(crate) fn admit(&self, now: Time, load: &Load, idle: bool, backlog: &mut Backlog) -> Admission {
+        if idle || self.fits(load, backlog) {
             return Admission::Accept;
         }
+        backlog.advance(now);
+        match self.fits(load, backlog) {
+            true => Admission::Accept,
+            false => Admission::Refuse(Refused::QueueFull),
+        }
+    }
+
+    /// Whether there is room behind `backlog`. Those in it who have gone may count as if they still waited: where there is room then,
+    /// there is room.
+    #[inline]
+    fn fits(&self, load: &Load, backlog: &Backlog) -> bool {
         let waiting = match self.whole {
             false => backlog.len() + load.segments,
             true => backlog.whole() + 1,
         };
-        let fits = waiting <= self.limit_packets
-            && load.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes());
-        match fits {
-            true => Admission::Accept,
-            false => Admission::Refuse(Refused::QueueFull),
-        }
+        waiting <= self.limit_packets && load.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes())
     }
 }
 

@@ -286,9 +286,10 @@ impl Net {
     }
 
     /// A packet reaches the link that it goes to.
-    #[inline]
+    #[inline(always)]
     pub(super) fn cross(&mut self, now: Time, id: PacketId) {
-        self.pass_on(now, self.pool.goes_to(id), id);
+        let packet = &self.pool[id];
+        self.offer(now, self.pool.goes_to(id), id, way(packet), packet.load());
     }
 
     /// A link holds a packet that reached it at `at`.
