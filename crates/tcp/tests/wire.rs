@@ -151,7 +151,7 @@ fn exchange(config: &Config, seed: u64, rest: bool) -> (Vec<(Time, usize, Segmen
     if rest {
         wire.ends[CLIENT].rest();
     }
-    let early = seed % 3 > 0;
+    let early = !seed.is_multiple_of(3);
     if early {
         wire.ends[CLIENT].write(wire.now, 60 * 1448);
     }
