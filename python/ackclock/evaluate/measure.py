@@ -212,6 +212,15 @@ def completion(quantile: float, *, followed_s: float, least_bytes: float = 0.0, 
     return _followed(lambda took: took.quantile(quantile, "linear"), followed_s, least_bytes, most_bytes)
 
 
+def mean_time(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
+    """Mean of the times that transactions of some sizes took, s, where longer ones count with `followed_s` (restricted mean)."""
+
+    def mean(took: pl.Series) -> float | None:
+        return float(took.sum()) / len(took) if len(took) else None
+
+    return _followed(mean, followed_s, least_bytes, most_bytes)
+
+
 def unfinished(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
     """Share of these transactions that did not finish within `followed_s`."""
 

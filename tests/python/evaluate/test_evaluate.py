@@ -331,13 +331,25 @@ def test_to_starve_large_transfers_is_worse(folder: Path, tmp_path: Path) -> Non
     row = found(evaluation, "5")
     assert row.verdict == "worse"
     by = {j.measure.name: j for j in row.cells}
-    times = by["median time above 150 kB"]
-    assert (times.candidate.value, times.at_least) == (10.0, ("candidate",))
-    assert by["above 150 kB, not done after 10 s"].candidate.value > 0.8
-    assert {by[name].verdict for name in ("median time above 150 kB", "above 150 kB, not done after 10 s")} == {"worse"}
+    assert row.measure == "mean time above 150 kB, each up to 10 s"
+    assert by[row.measure].candidate.value > 8
+    left = by["above 150 kB, not done after 10 s"]
+    assert left.candidate.value > 0.8
+    assert left.verdict == "worse"
+
+
+def test_a_lower_bound_says_so(folder: Path) -> None:
+    """A window that never grows does not carry 10 MB over a satellite within the run."""
+    file = folder / "ten.py"
+    file.write_text(LATE.replace("if ack.cwnd_limited", "if False").replace("Late", "Ten").replace("20000", "10**9"))
+    evaluation = run(folder, f"{file}:Ten", "19")
+    completion = next(j for j in found(evaluation, "19").cells if j.measure.name == "completion")
+    assert (completion.candidate.value, completion.at_least) == (40.0, ("candidate",))
     cells = {c["measure"]: c for r in to_json(evaluation)["rows"] for c in r["cells"]}
-    assert cells["median time above 150 kB"]["at_least"] == ["candidate"]
-    assert "<td>≥ 10 s</td>" in str(page.page(evaluation, statements={}))
+    assert cells["completion"]["at_least"] == ["candidate"]
+    assert cells["loss"]["at_least"] == []
+    assert "<td>≥ 40 s</td>" in str(page.page(evaluation, statements={}))
+    assert any("completion: ≥ 40 s, CUBIC 7.05 s" in "".join(line) for line in page.lines(evaluation))
 
 
 def test_a_transfer_that_is_not_done_counts_with_the_time_for_which_all_are_followed() -> None:
@@ -356,7 +368,10 @@ def test_a_transfer_that_is_not_done_counts_with_the_time_for_which_all_are_foll
     assert cell.scenario["duration"] == f"{cell.about['seconds']} s" == "70 s"
     above = {"followed_s": 10.0, "least_bytes": 150_000}
     median, left = measure.completion(0.5, **above)(tables, cell), measure.unfinished(**above)(tables, cell)
+    mean = measure.mean_time(**above)(tables, cell)
     assert (median[1], median[2]) == (2.5, 10.0)
+    assert (mean[1], mean[2]) == (4.0, 7.0)
+    assert math.isnan(mean[3])
     assert (left[1], left[2]) == (0.25, 2 / 3)
     assert math.isnan(median[3])
     assert math.isnan(left[3])
