@@ -28,7 +28,7 @@ use ackclock_core::{Packet, Rate, Span, Stream, Time};
 use crate::capacity::Capacity;
 use crate::ecn_fault::Place;
 use crate::pool::{PacketId, Pool};
-use crate::queue::{Admission, Arrival, Dropped, Queue, Refused};
+use crate::queue::{Admission, Arrival, Queue, Refused};
 use crate::reorder::Chooser;
 use crate::transmitter::Transmitter;
 use crate::wire::Wire;
@@ -357,44 +357,6 @@ impl Link {
     fn renew_next_with_more(&mut self, pool: &Pool) {
         let departure = if self.queue.holds() { self.next_departure() } else { Time::NEVER };
         self.next = self.wire.next(pool).0.min(departure).min(self.card_due());
-    }
-
-    /// Whether [`Link::take_head_drops`] may have something to tell.
-    #[inline]
-    pub fn drops_from_head(&self) -> bool {
-        self.holds() || self.merges
-    }
-
-    /// Whether the queue holds its packets.
-    #[inline]
-    pub fn holds(&self) -> bool {
-        match self.kind {
-            Kind::Plain => false,
-            Kind::Holding => true,
-            Kind::More => self.queue.holds(),
-        }
-    }
-
-    /// Whether the queue has dropped a packet that it held since [`Link::take_head_drops`] told of all.
-    #[inline]
-    pub fn has_head_drops(&self) -> bool {
-        self.merges || self.holds() && self.queue.has_head_drops()
-    }
-
-    /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
-    /// a card that merges: when, which, and why. Offers and polls produce them; a link with neither has none.
-    #[inline]
-    pub fn take_head_drops(&mut self) -> Option<Dropped> {
-        if self.merges {
-            if let Some(refused) = self.take_refused() {
-                return Some(refused);
-            }
-        }
-        let taken = self.queue.take_head_drop();
-        if let Some((_, packet, _)) = &taken {
-            self.crowd().dropped[packet.class() as usize] += packet.segments() as u64;
-        }
-        taken
     }
 
     /// Who lives where: by flow, numbers of the sending and the receiving host.

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ackclock_core::datagram::{Datagram, DatagramEndpoint};
+use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::packet::Ecn;
 use ackclock_core::{FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
@@ -12,6 +12,9 @@ use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
 use ackclock_tcp::{Config, Connection};
 
 use crate::udp::{Sink, Source, SourceParams};
+
+mod datagrams;
+pub use datagrams::DatagramEnd;
 
 /// Settings of both ends of a flow.
 #[derive(Clone)]
@@ -70,45 +73,6 @@ pub enum Transport {
     Tcp(Connection),
     /// Over datagrams; boxed, because TCP is what there are thousands of.
     Datagram(Box<DatagramEnd>),
-}
-
-/// One end of a transport over datagrams.
-#[allow(missing_docs, reason = "each variant holds the endpoint of its name")]
-#[allow(clippy::large_enum_variant, reason = "boxed as a whole in `Transport`")]
-pub enum DatagramEnd {
-    Source(Source),
-    Sink(Sink),
-    PccSender(Sender),
-    PccReceiver(Receiver),
-}
-
-macro_rules! dispatch {
-    ($self:expr, $e:ident => $body:expr) => {
-        match $self {
-            DatagramEnd::Source($e) => $body,
-            DatagramEnd::Sink($e) => $body,
-            DatagramEnd::PccSender($e) => $body,
-            DatagramEnd::PccReceiver($e) => $body,
-        }
-    };
-}
-
-impl DatagramEndpoint for DatagramEnd {
-    #[inline]
-    fn on_packet(&mut self, now: Time, datagram: &Datagram) {
-        dispatch!(self, e => e.on_packet(now, datagram))
-    }
-    fn on_timer(&mut self, now: Time) {
-        dispatch!(self, e => e.on_timer(now))
-    }
-    #[inline]
-    fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
-        dispatch!(self, e => e.poll_transmit(now))
-    }
-    #[inline]
-    fn next_deadline(&self) -> Time {
-        dispatch!(self, e => e.next_deadline())
-    }
 }
 
 impl Transport {

@@ -2,11 +2,49 @@
 
 use ackclock_core::{Span, Time};
 
-use super::Link;
+use super::{Kind, Link};
 use crate::pool::{PacketId, Pool};
-use crate::queue::Refused;
+use crate::queue::{Dropped, Refused};
 
 impl Link {
+    /// Whether [`Link::take_head_drops`] may have something to tell.
+    #[inline]
+    pub fn drops_from_head(&self) -> bool {
+        self.holds() || self.merges
+    }
+
+    /// Whether the queue holds its packets.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        match self.kind {
+            Kind::Plain => false,
+            Kind::Holding => true,
+            Kind::More => self.queue.holds(),
+        }
+    }
+
+    /// Whether the queue has dropped a packet that it held since [`Link::take_head_drops`] told of all.
+    #[inline]
+    pub fn has_head_drops(&self) -> bool {
+        self.merges || self.holds() && self.queue.has_head_drops()
+    }
+
+    /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
+    /// a card that merges: when, which, and why. Offers and polls produce them; a link with neither has none.
+    #[inline]
+    pub fn take_head_drops(&mut self) -> Option<Dropped> {
+        if self.merges {
+            if let Some(refused) = self.take_refused() {
+                return Some(refused);
+            }
+        }
+        let taken = self.queue.take_head_drop();
+        if let Some((_, packet, _)) = &taken {
+            self.crowd().dropped[packet.class() as usize] += packet.segments() as u64;
+        }
+        taken
+    }
+
     /// [`Link::take`] behind the loss model, where the queue holds its packets.
     #[inline(never)]
     pub(super) fn take_held(

@@ -12,12 +12,14 @@ use ackclock_core::{FlowId, Packet, Span, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused, Underway};
 
+mod next;
 #[cfg(test)]
 mod tests;
 
 use super::agenda::{Agenda, ARRIVAL, CROSSING, KIND_BITS, LINK};
 use super::World;
 use crate::performance::Gauges;
+use next::{Hop, Next, AHEAD, ALONE};
 
 /// A packet that a link refused.
 #[derive(Clone, Copy, Debug)]
@@ -409,7 +411,7 @@ impl LinkSlot {
         LinkSlot {
             armed: Time::NEVER,
             last: Time::ZERO,
-            next: Next { same: Hop::NOWHERE, ends: false, table: Vec::new() },
+            next: Next::NONE,
             source: Source::None,
             passes_ahead,
             told_late: false,
@@ -486,78 +488,6 @@ enum Source {
 fn way(packet: &Packet) -> usize {
     2 * packet.flow as usize + packet.forward as usize
 }
-
-/// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position.
-struct Next {
-    /// All ways lead there, if there is no table.
-    same: Hop,
-    /// Some way ends here.
-    ends: bool,
-    /// Where ways part.
-    table: Vec<Hop>,
-}
-
-impl Next {
-    #[inline]
-    fn of(&self, way: usize) -> Hop {
-        match self.table.is_empty() {
-            true => self.same,
-            false => self.table[way],
-        }
-    }
-
-    /// `way` goes on to `next`.
-    fn learn(&mut self, way: usize, next: Hop) {
-        self.ends |= next == Hop::ARRIVED;
-        if self.same.link() == Hop::NOWHERE.link() {
-            self.same = next;
-        } else if !self.table.is_empty() || self.same.link() != next.link() {
-            // ways before this one that come here at all go on to `same`
-            let earlier = if self.table.is_empty() { self.same } else { Hop::ARRIVED };
-            self.table.resize(way, earlier);
-            self.table.push(next);
-        }
-    }
-
-    fn hops(&mut self) -> impl Iterator<Item = &mut Hop> {
-        self.table.iter_mut().chain([&mut self.same])
-    }
-}
-
-/// The next link, or the end of the way; and how a packet goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Hop(u32);
-
-impl Hop {
-    /// End of the way.
-    const ARRIVED: Hop = Hop(ALONE - 1);
-    /// No way leads on.
-    const NOWHERE: Hop = Hop(ALONE - 2);
-
-    fn is_link(self) -> bool {
-        self.link() < MAX_LINKS as u32
-    }
-
-    #[inline]
-    fn link(self) -> u32 {
-        self.0 & (ALONE - 1)
-    }
-
-    /// Each packet has an event of its own.
-    #[inline]
-    fn is_alone(self) -> bool {
-        self.0 & ALONE != 0
-    }
-
-    /// A packet may be passed on ahead of time.
-    #[inline]
-    fn is_ahead(self) -> bool {
-        self.0 & AHEAD != 0
-    }
-}
-
-const AHEAD: u32 = 1 << 31;
-const ALONE: u32 = 1 << 30;
 
 /// Most links: their number must fit an event id.
 pub const MAX_LINKS: usize = 1 << 22;

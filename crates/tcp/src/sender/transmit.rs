@@ -244,7 +244,8 @@ impl Sender {
             self.ecn.cwr_due = false;
             seg.flags |= Flags::CWR;
         }
-        if prior_out == 0 || self.timer.waits_for(TimerKind::Tlp) {
+        let probes = matches!(self.ca_state, CaState::Open | CaState::Cwr); // then `after_push` arms the probe anew
+        if prior_out == 0 || (self.timer.waits_for(TimerKind::Tlp) && !probes) {
             self.rearm_rto(now);
         }
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
