@@ -188,3 +188,46 @@ fn ends_that_rest_until_they_are_needed_behave_like_any_other() {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_train_is_what_would_leave_one_by_one(
+        seed in any::<u64>(),
+        profile in 0..PROFILES.len(),
+        rule in 0..RULES.len(),
+        cc in prop::sample::select(vec!["reno", "cubic", "westwood", "vegas", "illinois", "bbr"]),
+        loss in prop::sample::select(vec![0.0, 0.002, 0.02]),
+        reorder in prop::sample::select(vec![0.0, 0.02]),
+        // full segments, a rest, and a second write once the first may be through
+        bytes in (1_u64..400_000, 0_u64..100_000),
+        buffer in prop::option::of(20_000_u64..200_000),
+        whole in any::<bool>(),
+        pause in 0_u64..400,
+    ) {
+        let bytes = if whole { (bytes.0 / 1448 * 1448, bytes.1 / 1448 * 1448) } else { bytes };
+        let mut config = config(PROFILES[profile], RULES[rule].0, cc);
+        config.writer = buffer.map(|bytes| SendLimit { bytes, most: 4 << 20 });
+        let exchange = |trains: bool| {
+            let mut wire = Wire::random(&config, seed, loss, reorder, 0.0);
+            wire.trains = trains;
+            wire.connect();
+            wire.ends[CLIENT].write(wire.now, bytes.0);
+            wire.drain(CLIENT);
+            wire.run_until(Time(100_000_000 + pause * 1_000_000));
+            wire.ends[CLIENT].write(wire.now, bytes.1);
+            wire.ends[CLIENT].close(wire.now);
+            wire.drain(CLIENT);
+            wire.run_until(Time(60_000_000_000));
+            let said = format!("{:?} {:?}", wire.ends[CLIENT].stats(), wire.ends[CLIENT].info());
+            (wire.log, said, wire.in_trains)
+        };
+        let (one_by_one, said, _) = exchange(false);
+        let (log, said_with_trains, in_trains) = exchange(true);
+        prop_assert_eq!(one_by_one, log);
+        prop_assert_eq!(said, said_with_trains);
+        // slow start of a clean wire leaves in trains
+        prop_assert!(in_trains > 0 || loss + reorder > 0.0 || bytes.0 < 40_000 || cc == "bbr" || buffer.is_some());
+    }
+}

@@ -62,6 +62,9 @@ pub struct Wire {
     inserted: u64,
     /// All that left: when, from which end, what.
     pub log: Vec<(Time, usize, Segment)>,
+    /// Ask for trains first, as a world does, and how many segments left in one.
+    pub trains: bool,
+    pub in_trains: u64,
 }
 
 impl Wire {
@@ -79,6 +82,8 @@ impl Wire {
             sent: [0; 2],
             inserted: 0,
             log: Vec::new(),
+            trains: false,
+            in_trains: 0,
         }
     }
 
@@ -103,7 +108,26 @@ impl Wire {
     }
 
     pub fn drain(&mut self, end: usize) {
-        while let Some(seg) = self.ends[end].poll_transmit(self.now) {
+        let (mut train, mut may_begin, mut common) = (0, self.trains, Segment::default());
+        loop {
+            if may_begin {
+                train = self.ends[end].train_length();
+                if train > 0 {
+                    self.ends[end].begin_train(self.now, train, &mut common);
+                    self.in_trains += train as u64;
+                }
+            }
+            may_begin = self.trains && train == 0;
+            let seg = if train > 0 {
+                let mut seg = common;
+                self.ends[end].next_of_train(self.now, &mut seg);
+                train -= 1;
+                seg
+            } else if let Some(seg) = self.ends[end].poll_transmit(self.now) {
+                seg
+            } else {
+                break;
+            };
             let copies = (self.fate)(&Leaving { from: end, index: self.sent[end], seg, now: self.now });
             self.sent[end] += 1;
             self.log.push((self.now, end, seg));
