@@ -138,6 +138,7 @@ impl Deref for AckSample {
 
 impl From<Arrival> for AckSample {
     /// An ACK that shows no loss and changes no state.
+    #[inline(always)]
     fn from(arrival: Arrival) -> AckSample {
         let Arrival { delivered, delivered_ce, in_flight, ca_state, .. } = arrival;
         let (acked, newly_lost, rate) = (delivered, 0, None);

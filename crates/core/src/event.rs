@@ -72,6 +72,12 @@ impl Event {
         (self.since, self.order) < (other.since, other.order)
     }
 
+    /// When it is due, and its id; unless that is later than `end`.
+    #[inline]
+    fn unless_after(&self, end: Time) -> Option<(Time, u32)> {
+        (self.at <= end.0).then_some((Time(self.at), self.id))
+    }
+
     /// Its slot of the fine wheel.
     #[inline]
     fn slot(&self) -> u64 {
@@ -96,24 +102,37 @@ impl EventQueue {
     }
 
     /// Take out the earliest event, unless it is later than `end`.
-    #[inline]
+    #[inline(always)]
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, u32)> {
-        let event = match self.due.0.first() {
-            None => match self.present.last() {
-                None => self.advance(end)?,
-                Some(_) => self.present.pop_if(|event| event.at <= end.0)?,
-            },
-            Some(added) => match self.present.last() {
-                Some(event) if event.before(added) => self.present.pop_if(|event| event.at <= end.0)?,
-                _ if added.at > end.0 => return None,
-                _ => {
-                    let event = *added;
-                    self.due.pop();
-                    event
-                }
-            },
-        };
-        Some((Time(event.at), event.id))
+        if !self.due.0.is_empty() {
+            return self.pop_added(end);
+        }
+        match self.present.last() {
+            None => self.advance(end),
+            Some(event) => {
+                let next = event.unless_after(end)?;
+                self.present.pop();
+                Some(next)
+            }
+        }
+    }
+
+    /// The same where something was added to the present slot.
+    #[inline(never)]
+    fn pop_added(&mut self, end: Time) -> Option<(Time, u32)> {
+        let added = self.due.0.first()?;
+        match self.present.last() {
+            Some(event) if event.before(added) => {
+                let next = event.unless_after(end)?;
+                self.present.pop();
+                Some(next)
+            }
+            _ => {
+                let next = added.unless_after(end)?;
+                self.due.pop();
+                Some(next)
+            }
+        }
     }
 
     /// Time, rank and id of what is pending, in no order.
@@ -126,27 +145,29 @@ impl EventQueue {
     #[inline]
     fn put(&mut self, event: Event) {
         let slot = event.slot();
-        if slot <= self.at {
-            self.due.push(event);
-        } else if slot - self.at <= TURN {
-            self.fine.put(&mut self.entries, slot, event);
-        } else {
-            self.put_later(event);
+        match slot.wrapping_sub(self.at + 1) < TURN {
+            true => self.fine.put(&mut self.entries, slot, event),
+            false => self.put_elsewhere(event),
         }
     }
 
-    fn put_later(&mut self, event: Event) {
-        let turn = event.slot() >> TURN_BITS;
-        match turn - (self.at >> TURN_BITS) <= TURN {
-            true => self.coarse.put(&mut self.entries, turn, event),
-            false => self.late.push(event),
+    /// Something is due in the present slot, or in no slot of the fine wheel.
+    #[inline(never)]
+    fn put_elsewhere(&mut self, event: Event) {
+        let turn = event.turn();
+        if event.slot() <= self.at {
+            self.due.push(event);
+        } else if turn - (self.at >> TURN_BITS) <= TURN {
+            self.coarse.put(&mut self.entries, turn, event);
+        } else {
+            self.late.push(event);
         }
     }
 
     /// Nothing is due in this slot: go on to the next one in which something is, and take out the earliest of it unless it is
     /// later than `end`.
     #[inline]
-    fn advance(&mut self, end: Time) -> Option<Event> {
+    fn advance(&mut self, end: Time) -> Option<(Time, u32)> {
         let mut slot = self.fine.next(self.at);
         if slot >> TURN_BITS != self.at >> TURN_BITS {
             slot = self.turn(slot);
@@ -156,8 +177,12 @@ impl EventQueue {
         }
         self.at = slot;
         let mut event = self.entries.free(self.fine.take(slot));
-        if event.next == NONE && event.at <= end.0 {
-            return Some(event); // it is alone, as a rule
+        if event.next == NONE {
+            let next = event.unless_after(end); // it is alone, as a rule
+            if next.is_none() {
+                self.present.push(event);
+            }
+            return next;
         }
         self.present.push(event);
         while event.next != NONE {
@@ -169,7 +194,9 @@ impl EventQueue {
             [_, _] => {}
             more => more.sort_unstable_by(|a, b| if a.before(b) { Greater } else { Less }),
         }
-        self.present.pop_if(|event| event.at <= end.0)
+        let next = self.present.last()?.unless_after(end)?;
+        self.present.pop();
+        Some(next)
     }
 
     /// The next slot in which something is due: `next` of the fine wheel, or one of the next turn in which something waits
@@ -206,17 +233,20 @@ struct Wheel {
     /// The first entry of each.
     first: Box<[u32; TURN as usize]>,
     /// Slots that hold entries, by 64.
-    used: [u64; TURN as usize / 64],
-    /// Words of `used` that are not 0.
-    words: u128,
+    used: [u64; WORDS],
+    /// Words of `used` that may not be 0, by 64: one that has become 0 is noted when somebody looks for the next.
+    words: [u64; WORDS / 64],
 }
+
+/// A bit for each slot.
+const WORDS: usize = TURN as usize / 64;
 
 impl Default for Wheel {
     fn default() -> Self {
         Wheel {
             first: vec![NONE; TURN as usize].try_into().expect("as long"),
-            used: [0; TURN as usize / 64],
-            words: 0,
+            used: [0; WORDS],
+            words: [0; WORDS / 64],
         }
     }
 }
@@ -227,27 +257,36 @@ impl Wheel {
         let i = (slot % TURN) as usize;
         self.first[i] = entries.add(event, self.first[i]);
         self.used[i / 64] |= 1 << (i % 64);
-        self.words |= 1 << (i / 64);
+        self.words[i / 64 / 64] |= 1 << (i / 64 % 64);
     }
 
     /// The first slot behind `slot` that holds entries.
     #[inline]
-    fn next(&self, slot: u64) -> u64 {
+    fn next(&mut self, slot: u64) -> u64 {
         let from = ((slot + 1) % TURN) as usize;
-        let word = from / 64;
-        let rest = self.used[word] & (!0 << (from % 64));
-        let i = if rest != 0 {
-            word * 64 + rest.trailing_zeros() as usize
-        } else {
-            let behind = self.words & (!1 << word);
-            let words = if behind != 0 { behind } else { self.words };
-            if words == 0 {
-                return NEVER;
+        match self.used[from / 64] >> (from % 64) {
+            0 => self.next_word(slot, from),
+            rest => slot + 1 + rest.trailing_zeros() as u64,
+        }
+    }
+
+    /// The same, where it is in another word than slot `from`, the next one: those behind it, and then around.
+    #[inline(never)]
+    fn next_word(&mut self, slot: u64, from: usize) -> u64 {
+        let (half, behind) = (from / 64 / 64, !1 << (from / 64 % 64));
+        for (half, asked) in [(half, behind), (1 - half, !0), (half, !behind)] {
+            let mut words = self.words[half] & asked;
+            while words != 0 {
+                let word = half * 64 + words.trailing_zeros() as usize;
+                if self.used[word] != 0 {
+                    let i = word * 64 + self.used[word].trailing_zeros() as usize;
+                    return slot + 1 + (i.wrapping_sub(from) as u64 % TURN);
+                }
+                words &= words - 1;
+                self.words[half] &= !(1 << (word % 64));
             }
-            let word = words.trailing_zeros() as usize;
-            word * 64 + self.used[word].trailing_zeros() as usize
-        };
-        slot + 1 + (i.wrapping_sub(from) as u64 % TURN)
+        }
+        NEVER
     }
 
     /// What is in its slots.
@@ -261,9 +300,6 @@ impl Wheel {
     fn take(&mut self, slot: u64) -> u32 {
         let i = (slot % TURN) as usize;
         self.used[i / 64] &= !(1 << (i % 64));
-        if self.used[i / 64] == 0 {
-            self.words &= !(1 << (i / 64));
-        }
         std::mem::replace(&mut self.first[i], NONE)
     }
 }

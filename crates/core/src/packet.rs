@@ -287,22 +287,41 @@ pub enum Class {
     Data = 3,
 }
 
-/// What links ask of a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Load {
-    /// Which kind it is.
-    pub class: Class,
+/// What links ask of a packet, in one word: most packets on a link have a load that it has just seen, which one comparison tells.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Load(u64);
+
+impl Load {
+    /// A packet of this kind with so many segments, for which links charge so many bytes.
+    #[inline]
+    pub fn new(class: Class, segments: u32, bytes: u32) -> Load {
+        Load((class as u64) << 56 | (segments as u64) << 32 | bytes as u64)
+    }
+
+    /// Which kind it is, as a number: see [`Class`].
+    #[inline]
+    pub fn class(self) -> usize {
+        (self.0 >> 56) as usize
+    }
+
     /// Segments in it.
-    pub segments: u32,
+    #[inline]
+    pub fn segments(self) -> u32 {
+        (self.0 >> 32) as u32 & 0xff_ffff
+    }
+
     /// Bytes that links charge.
-    pub bytes: u32,
+    #[inline]
+    pub fn bytes(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 impl Packet {
     /// What links ask of it, found out once for all on its way.
     #[inline]
     pub fn load(&self) -> Load {
-        Load { class: self.class(), segments: self.segments(), bytes: self.bytes }
+        Load::new(self.class(), self.segments(), self.bytes)
     }
 
     /// Segments in it; a packet of another kind counts as one.

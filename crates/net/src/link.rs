@@ -4,7 +4,7 @@
 //! Speed: where the queue decides on arrival, so does the transmitter. A packet that is accepted at `now` starts its
 //! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later:
 //! [`Link::take`] tells when. The caller puts it on the wire ([`Link::put`]), and the only event left is its delivery;
-//! or, where the next link has no other source, passes it on at once ([`Link::pass`]), and there is none. CoDel and
+//! or, where the next link has no other source, passes it on at once, and there is none. CoDel and
 //! FQ-CoDel drop at departure: such a link holds its packets, and has an event for each departure too, unless the next
 //! arrival comes first. A link with netem's limit hands a packet on when its transmission starts (see
 //! `queue/netem_limit.rs`).
@@ -13,7 +13,6 @@
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
 
 pub use config::{LinkConfig, LinkParams};
-use counters::Sums;
 pub use counters::{Counters, Underway};
 use crowd::{crowd_of, Crowd};
 use extras::Extras;
@@ -35,27 +34,19 @@ use crate::wire::Wire;
 
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
 /// [`SoleLink`] for a link with packets of its own.
-#[repr(C)] // in this order, so that a packet that finds nobody waiting touches the first 168 bytes only
+#[repr(C)] // in this order, so that a packet that finds nobody waiting touches the first 88 bytes only
 pub struct Link {
-    next: Time,
-    busy_until: Time,
-    delay: Span,
-    /// Transmission times of all packets whose departure is fixed.
-    transmission: Span,
-    transmitter: Transmitter,
-    arrivals: [u64; 4],
-    delivered: u64,
-    bytes_delivered: u64,
     wire: Wire,
     kind: Kind,
     /// A card in front of it merges packets.
     merges: bool,
+    busy_until: Time,
+    delay: Span,
+    transmitter: Transmitter,
+    next: Time,
     queue: Queue,
     extras: Option<Box<Extras>>,
     crowd: Option<Box<Crowd>>,
-    /// Sums up to the start of the counting.
-    before: Option<Box<Sums>>,
-    name: Box<str>,
 }
 
 /// What a packet must be asked on its way.
@@ -96,18 +87,7 @@ impl Link {
             queue,
             crowd: None,
             wire: Wire::default(),
-            arrivals: [0; 4],
-            delivered: 0,
-            bytes_delivered: 0,
-            transmission: Span::ZERO,
-            before: None,
-            name: config.name.as_str().into(),
         }
-    }
-
-    /// The link's name.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Its rate; infinite where it varies.
@@ -141,26 +121,65 @@ impl Link {
     #[inline]
     pub fn offer(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<(), Refused> {
         let load = pool[id].load();
-        if let Some(delivery) = self.take(pool, now, id, &load)? {
+        if let Some(delivery) = self.take(pool, now, id, load)? {
             self.put(pool, now, id, delivery);
         }
         Ok(())
     }
 
-    /// The same, but for the last step: when the packet leaves the far end. It is the caller's then, for [`Link::put`] or
-    /// [`Link::pass`]. `None`: the link holds it.
+    /// The same, but for the last step: when the packet leaves the far end. It is the caller's then, for [`Link::put`], or to be passed
+    /// on ahead of time. `None`: the link holds it.
     #[inline(always)]
     pub fn take(
         &mut self,
         pool: &mut Pool,
         now: Time,
         id: PacketId,
-        load: &Load,
+        load: Load,
     ) -> Result<Option<Time>, Refused> {
         match self.kind {
-            Kind::Plain => self.take_as::<true>(pool, now, id, load),
+            Kind::Plain => self.take_plainly(now, load).map(Some),
             _ => self.take_otherwise(pool, now, id, load),
         }
+    }
+
+    /// [`Link::take`], where there is nothing but a drop-tail queue and a fixed rate and delay.
+    #[inline(always)]
+    fn take_plainly(&mut self, now: Time, load: Load) -> Result<Time, Refused> {
+        let start = now.max(self.busy_until);
+        if start > now && !self.waits_plainly(now, load) {
+            return Err(Refused::QueueFull);
+        }
+        let tally = self.transmitter.tally(load);
+        tally.count();
+        self.busy_until = start + tally.tx();
+        Ok(self.busy_until + self.delay)
+    }
+
+    /// Such a link is at work: whether the packet waits; else there is no room.
+    #[inline(never)]
+    fn waits_plainly(&mut self, now: Time, load: Load) -> bool {
+        let start = self.busy_until;
+        let as_before = match (&mut self.crowd, &self.queue) {
+            (Some(crowd), Queue::DropTail(queue)) => crowd.wait_as_before(queue, now, start, load),
+            _ => false,
+        };
+        as_before || self.waits_as_nobody_before(now, load)
+    }
+
+    /// The same for any packet.
+    #[inline(never)]
+    fn waits_as_nobody_before(&mut self, now: Time, load: Load) -> bool {
+        let Queue::DropTail(queue) = &self.queue else { unreachable!("invariant: a plain link's") };
+        let crowd = crowd_of(&mut self.crowd);
+        let waits = queue.has_room(now, load, &mut crowd.backlog);
+        if waits {
+            crowd.wait(now, self.busy_until, load);
+        } else {
+            crowd.refuse(load);
+            self.transmitter.others().arrive(load);
+        }
+        waits
     }
 
     #[inline(never)]
@@ -169,11 +188,11 @@ impl Link {
         pool: &mut Pool,
         now: Time,
         id: PacketId,
-        load: &Load,
+        load: Load,
     ) -> Result<Option<Time>, Refused> {
         if self.kind == Kind::Holding {
-            self.arrivals[load.class as usize] += load.segments as u64;
-            return self.take_held(pool, now, id);
+            self.transmitter.others().arrive(load);
+            return self.take_held(pool, now, id, load);
         }
         if self.merges {
             self.reach_card(pool, now, id);
@@ -182,93 +201,70 @@ impl Link {
         self.take_behind_card(pool, now, id, load)
     }
 
-    /// [`Link::take`], whatever is in front of the link.
+    /// [`Link::take`], whatever the link has, behind its card.
     fn take_behind_card(
         &mut self,
         pool: &mut Pool,
         now: Time,
         id: PacketId,
-        load: &Load,
+        load: Load,
     ) -> Result<Option<Time>, Refused> {
-        self.take_as::<false>(pool, now, id, load)
-    }
-
-    /// [`Link::take`], compiled twice: where the link is `PLAIN`, nothing is asked for that it does not have.
-    #[inline(always)]
-    fn take_as<const PLAIN: bool>(
-        &mut self,
-        pool: &mut Pool,
-        now: Time,
-        id: PacketId,
-        load: &Load,
-    ) -> Result<Option<Time>, Refused> {
-        let &Load { class, segments, bytes } = load;
-        self.arrivals[class as usize] += segments as u64;
-        if let Some(extras) = self.extras::<PLAIN>() {
+        self.transmitter.others().arrive(load);
+        if let Some(extras) = &mut self.extras {
             if extras.loses(now, &pool[id]) {
-                self.crowd().dropped_loss += segments as u64;
+                self.crowd().rare().dropped_loss += load.segments() as u64;
                 return Err(Refused::Loss);
             }
             if let Some(faulty) = &mut extras.ecn_fault {
                 pool[id].ecn = faulty.pass(Place::Before, pool[id].ecn);
             }
         }
-        if !PLAIN && self.queue.holds() {
-            return self.take_held(pool, now, id);
+        if self.queue.holds() {
+            return self.take_held(pool, now, id, load);
         }
-        if self.extras::<PLAIN>().and_then(|e| e.thinner.as_mut()).is_some_and(|t| t.replaces(pool, now, id))
-        {
-            self.crowd().refuse(class, segments);
+        let thinner = self.extras.as_mut().and_then(|extras| extras.thinner.as_mut());
+        if thinner.is_some_and(|thinner| thinner.replaces(pool, now, id)) {
+            self.crowd().refuse(load);
             return Err(Refused::Aqm);
         }
         let busy_until = self.busy_until;
-        let idle = busy_until <= now; // then nobody waits, and a plain link has nobody to let go
-        let tx = match self.capacity_mut::<PLAIN>() {
-            None => self.transmitter.time(bytes),
-            Some(capacity) => capacity.typical(now, bytes),
+        let tx = match self.capacity_mut() {
+            None => self.transmitter.time(load),
+            Some(capacity) => capacity.typical(now, load.bytes()),
         };
-        if !PLAIN || !idle {
-            let crowd = crowd_of(&mut self.crowd);
-            let admission = match &mut self.queue {
-                Queue::DropTail(queue) => queue.admit(now, load, idle, &mut crowd.backlog),
-                queue => {
-                    crowd.backlog.advance(now);
-                    let (backlog, wire) = (&crowd.backlog, &self.wire);
-                    queue.admit(&Arrival { now, packet: &pool[id], tx, busy_until, backlog, wire, pool })
-                }
-            };
-            match admission {
-                Admission::Accept => {}
-                Admission::Mark => {
-                    pool[id].ecn = Ecn::Ce;
-                    crowd.marked += segments as u64;
-                }
-                Admission::Refuse(why) => {
-                    crowd.refuse(class, segments);
-                    return Err(why);
-                }
+        let crowd = crowd_of(&mut self.crowd);
+        let admission = match &mut self.queue {
+            Queue::DropTail(_) if busy_until <= now => Admission::Accept,
+            Queue::DropTail(queue) => match queue.has_room(now, load, &mut crowd.backlog) {
+                true => Admission::Accept,
+                false => Admission::Refuse(Refused::QueueFull),
+            },
+            queue => {
+                crowd.backlog.advance(now);
+                let (backlog, wire) = (&crowd.backlog, &self.wire);
+                queue.admit(&Arrival { now, packet: &pool[id], tx, busy_until, backlog, wire, pool })
+            }
+        };
+        match admission {
+            Admission::Accept => {}
+            Admission::Mark => {
+                pool[id].ecn = Ecn::Ce;
+                crowd.rare().marked += load.segments() as u64;
+            }
+            Admission::Refuse(why) => {
+                crowd.refuse(load);
+                return Err(why);
             }
         }
-        let earliest = self.put_off::<PLAIN>(now.max(busy_until));
-        let (start, end, tx) = match self.capacity_mut::<PLAIN>() {
-            None => (earliest, earliest + tx, tx),
-            Some(capacity) => {
-                let (start, end) = capacity.transmit(earliest, bytes);
-                (start, end, end - start)
-            }
-        };
-        if let Some(thinner) = self.extras::<PLAIN>().and_then(|e| e.thinner.as_mut()) {
+        let (start, end) = self.transmit(now.max(busy_until), load);
+        if let Some(thinner) = self.extras.as_mut().and_then(|extras| extras.thinner.as_mut()) {
             thinner.note(pool, now, id, start);
         }
         if start > now {
-            let crowd = self.crowd();
-            crowd.backlog.push(now, start, bytes, segments);
-            crowd.instants.cover(now, start);
-            crowd.max_wait = crowd.max_wait.max(start - now);
+            self.crowd().wait(now, start, load);
         }
-        self.occupy(end, tx);
-        let hands_down = !PLAIN && matches!(self.queue, Queue::NetemLimit(_));
-        Ok(self.send::<PLAIN>(pool, now, id, if hands_down { start } else { end }))
+        let hands_down = matches!(self.queue, Queue::NetemLimit(_));
+        Ok(self.send(pool, now, id, if hands_down { start } else { end }))
     }
 
     /// Put a packet on the wire that was taken at `offered` and leaves the far end at `delivery`.
@@ -276,13 +272,6 @@ impl Link {
     pub fn put(&mut self, pool: &mut Pool, offered: Time, id: PacketId, delivery: Time) {
         self.wire.push(pool, id, delivery, offered);
         self.next = self.next.min(delivery);
-    }
-
-    /// A packet that was taken leaves the far end, ahead of time: it counts as delivered from now on.
-    #[inline]
-    pub fn pass(&mut self, load: &Load) {
-        self.delivered += load.segments as u64;
-        self.bytes_delivered += load.bytes as u64;
     }
 
     /// Whether nothing is on the wire.
@@ -338,10 +327,7 @@ impl Link {
     /// The same as long as [`Link::renew_next`] follows, before anything else is asked.
     #[inline(always)]
     pub fn pop_ahead(&mut self, pool: &mut Pool) -> PacketId {
-        let id = self.wire.pop(pool).expect("invariant: there is one");
-        self.delivered += pool[id].segments() as u64;
-        self.bytes_delivered += pool[id].bytes as u64;
-        id
+        self.wire.pop(pool).expect("invariant: there is one")
     }
 
     /// Find the next event anew.
@@ -364,33 +350,34 @@ impl Link {
         self.queue.learn_hosts(hosts);
     }
 
-    /// Restart the loss model as if no packet had come yet, with the loss stream of a run with this seed: fetch by
-    /// fetch, two arms of a comparison meet the same losses (common random numbers).
-    pub fn restart_loss(&mut self, seed: u64) {
+    /// Restart the loss model as if no packet had come yet, with the loss stream of a link of this name in a run with this seed:
+    /// fetch by fetch, two arms of a comparison meet the same losses (common random numbers).
+    pub fn restart_loss(&mut self, name: &str, seed: u64) {
         if let Some(extras) = &mut self.extras {
-            extras.loss.restart(component_stream(seed, &self.name, "loss"));
+            extras.loss.restart(component_stream(seed, name, "loss"));
         }
     }
 
-    /// A transmission that takes `tx` goes on until `end`.
+    /// A transmission begins as soon as it may from `earliest` on: when, and when it is over.
     #[inline]
-    fn occupy(&mut self, end: Time, tx: Span) {
+    fn transmit(&mut self, earliest: Time, load: Load) -> (Time, Time) {
+        let outages = self.extras.as_mut().and_then(|extras| extras.outages.as_mut());
+        let earliest = outages.map_or(earliest, |outages| outages.start(earliest));
+        let (start, end) = match self.capacity_mut() {
+            None => (earliest, earliest + self.transmitter.time(load)),
+            Some(capacity) => capacity.transmit(earliest, load.bytes()),
+        };
+        self.transmitter.others().send(load, end - start);
         self.busy_until = end;
-        self.transmission = self.transmission + tx;
+        (start, end)
     }
 
     /// Fix the delivery of a packet that is on its way from `leaves` on: when that is. `None`: it is held back, and on
     /// the wire already.
     #[inline]
-    fn send<const PLAIN: bool>(
-        &mut self,
-        pool: &mut Pool,
-        offered: Time,
-        id: PacketId,
-        leaves: Time,
-    ) -> Option<Time> {
+    fn send(&mut self, pool: &mut Pool, offered: Time, id: PacketId, leaves: Time) -> Option<Time> {
         let delay = self.delay;
-        let Some(extras) = self.extras::<PLAIN>() else { return Some(leaves + delay) };
+        let Some(extras) = self.extras.as_deref_mut() else { return Some(leaves + delay) };
         let mut delivery = match &mut extras.capacity {
             None => leaves + delay,
             Some(capacity) => capacity.delivery(leaves),
@@ -424,13 +411,6 @@ impl Link {
         self.capacity().map_or(earliest, |capacity| capacity.start(earliest))
     }
 
-    /// `earliest`, or the end of the outage that it is in, for a transmission that begins now.
-    #[inline]
-    fn put_off<const PLAIN: bool>(&mut self, earliest: Time) -> Time {
-        let outages = self.extras::<PLAIN>().and_then(|extras| extras.outages.as_mut());
-        outages.map_or(earliest, |outages| outages.start(earliest))
-    }
-
     #[inline]
     fn crowd(&mut self) -> &mut Crowd {
         crowd_of(&mut self.crowd)
@@ -442,16 +422,8 @@ impl Link {
     }
 
     #[inline]
-    fn capacity_mut<const PLAIN: bool>(&mut self) -> Option<&mut Capacity> {
-        self.extras::<PLAIN>().and_then(|extras| extras.capacity.as_mut())
-    }
-
-    #[inline]
-    fn extras<const PLAIN: bool>(&mut self) -> Option<&mut Extras> {
-        match PLAIN {
-            true => None,
-            false => self.extras.as_deref_mut(),
-        }
+    fn capacity_mut(&mut self) -> Option<&mut Capacity> {
+        self.extras.as_mut().and_then(|extras| extras.capacity.as_mut())
     }
 }
 

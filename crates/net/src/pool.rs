@@ -61,18 +61,36 @@ impl Pool {
 
     /// Take in what stands in the vacant place.
     #[inline]
-    pub fn take_in(&mut self) -> (PacketId, &Packet) {
+    pub fn take_in(&mut self) -> PacketId {
         let id = PacketId(self.free);
-        let slot = &self.slots[id.0 as usize];
-        self.free = slot.next;
-        (id, &slot.packet)
+        self.free = self.slots[id.0 as usize].next;
+        id
     }
 
     /// Take a packet in.
     #[inline]
     pub fn insert(&mut self, packet: &Packet) -> PacketId {
-        *self.vacant() = *packet;
-        self.take_in().0
+        self.copy(packet).0
+    }
+
+    /// Take a copy of a packet in, for a change before it goes anywhere.
+    #[inline(always)]
+    pub fn copy(&mut self, packet: &Packet) -> (PacketId, &mut Packet) {
+        let id = PacketId(self.free);
+        let slot = match (self.free as usize) < self.slots.len() {
+            true => &mut self.slots[id.0 as usize],
+            false => return self.copy_and_grow(packet),
+        };
+        self.free = slot.next;
+        slot.packet = *packet;
+        (id, &mut slot.packet)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_and_grow(&mut self, packet: &Packet) -> (PacketId, &mut Packet) {
+        self.grow();
+        self.copy(packet)
     }
 
     #[cold]

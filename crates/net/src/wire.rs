@@ -77,10 +77,12 @@ impl Wire {
         self.packets as usize
     }
 
-    /// Segments in these packets.
-    pub(crate) fn segments(&self, pool: &Pool) -> u64 {
+    /// Segments in these packets, and their bytes.
+    pub(crate) fn load(&self, pool: &Pool) -> (u64, u64) {
         let all = self.in_order.iter(pool).chain(self.late.iter(pool));
-        all.map(|(_, packet)| packet.segments() as u64).sum()
+        all.fold((0, 0), |(segments, bytes), (_, packet)| {
+            (segments + packet.segments() as u64, bytes + packet.bytes as u64)
+        })
     }
 
     /// Of the packets, how many have reached the far end at `now` without having been taken yet.

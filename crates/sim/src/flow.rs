@@ -280,7 +280,7 @@ pub struct Journal {
     /// Chunks of players, in order of their requests.
     pub chunks: Vec<ChunkRow>,
     /// Recoveries of closed connections, with the number of the fetch.
-    pub recoveries: Vec<(u32, RecoverySummary)>,
+    pub recoveries: Vec<(u32, Vec<RecoverySummary>)>,
     /// Transactions.
     pub transactions: TransactionLog,
     /// Plain datagram flows.
@@ -310,7 +310,10 @@ impl Journal {
             if let Some(vars) = sender.take_controller_trace() {
                 self.vars.push((flow, idx, *vars));
             }
-            self.recoveries.extend(sender.take_recoveries().into_iter().map(|r| (idx, r)));
+            let recoveries = sender.take_recoveries();
+            if !recoveries.is_empty() {
+                self.recoveries.push((idx, recoveries));
+            }
         }
         if let Some(rows) = ends[SENDER].take_intervals().filter(|rows| !rows.is_empty()) {
             self.intervals.push((flow, rows));

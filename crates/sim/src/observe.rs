@@ -101,6 +101,7 @@ impl Observer {
     pub fn tick(&mut self, world: &mut World, flows: &[Flow], kind: u32) {
         match kind {
             WARM_UP => {
+                world.catch_up_with_links(Time::ZERO);
                 world.count_links_from_now();
                 if let Some(meter) = &mut self.meter {
                     meter.begin(flows.iter().map(|flow| Counts::now(flow, world)));
@@ -172,6 +173,7 @@ impl Observer {
 
     fn sample_queues(&mut self, world: &mut World) {
         let t = world.now();
+        world.catch_up_with_links(Time(t.0 - self.intervals[QUEUES as usize].0));
         for link in 0..world.links() {
             let packets = world.waiting(link);
             self.queues.push(QueueRow { t, link: link as u32, packets });

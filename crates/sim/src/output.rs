@@ -28,7 +28,6 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
     let journal = &mut built.app.journal;
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
-    journal.recoveries.sort_by_key(|(idx, r)| (r.flow, *idx, r.t_enter));
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
     journal.records.sort_by_key(|(idx, records)| (records[0].flow, *idx));
     let observer = &built.app.observer;
@@ -156,11 +155,14 @@ fn fetches(fetches: &[FetchRow]) -> Table {
         .ssthresh("ssthresh_end", counts().map(|c| c.ssthresh_end))
 }
 
-fn recoveries(recoveries: &[(u32, RecoverySummary)]) -> Table {
-    let rows = || recoveries.iter().map(|(_, r)| r);
+fn recoveries(recoveries: &[(u32, Vec<RecoverySummary>)]) -> Table {
+    let all = recoveries.iter().flat_map(|(idx, of_connection)| of_connection.iter().map(move |r| (*idx, r)));
+    let mut all: Vec<(u32, &RecoverySummary)> = all.collect();
+    all.sort_by_key(|(idx, r)| (r.flow, *idx, r.t_enter));
+    let rows = || all.iter().map(|(_, r)| r);
     Table::new("recoveries")
         .u4("flow", rows().map(|r| r.flow))
-        .u4("idx", recoveries.iter().map(|(idx, _)| *idx))
+        .u4("idx", all.iter().map(|(idx, _)| *idx))
         .flag("responder", rows().map(|r| r.responder))
         .time("t_enter_s", rows().map(|r| r.t_enter))
         .time("t_exit_s", rows().map(|r| r.t_exit))

@@ -9,7 +9,7 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::{FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
-use ackclock_tcp::{Config, Connection};
+use ackclock_tcp::{Config, Connection, Due};
 
 use crate::udp::{Sink, Source, SourceParams};
 
@@ -76,14 +76,15 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Write the next packet that leaves into its `place`, all but its address; none: nothing leaves.
+    /// Write the next packet that leaves into its `place`, all but its address, and whether more may follow; none: nothing leaves.
     #[inline(always)]
     pub fn transmit_into<'p>(
         &mut self,
         now: Time,
         framing_bytes: u32,
         place: impl FnOnce() -> &'p mut Packet,
-    ) -> Option<&'p mut Packet> {
+    ) -> Option<(&'p mut Packet, bool)> {
+        let mut more = true;
         let packet = match self {
             Transport::Tcp(tcp) => {
                 let due = tcp.next_due(now)?;
@@ -92,7 +93,10 @@ impl Transport {
                 if !tcp.transmit_into(now, due, seg) {
                     return None;
                 }
-                packet.more = tcp.complete_packet(now, seg);
+                (packet.more, more) = match due {
+                    Due::Ack(_) => (0, tcp.ack_due()),
+                    _ => (tcp.complete_packet(now, seg), true),
+                };
                 packet.ecn = tcp.mark_of(seg);
                 packet
             }
@@ -105,7 +109,7 @@ impl Transport {
             }
         };
         packet.bytes = packet.header.charge(framing_bytes, packet.more);
-        Some(packet)
+        Some((packet, more))
     }
 
     /// Write over `common` what packets that leave now one after the other have in common, all but their address; how many
@@ -113,7 +117,7 @@ impl Transport {
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, framing_bytes: u32, common: &mut Packet) -> u32 {
         let Transport::Tcp(tcp) = self else { return 0 };
-        let length = tcp.train_length();
+        let length = tcp.train_length(now);
         if length > 0 {
             let seg = common.header.tcp_mut();
             tcp.begin_train(now, length, seg);
@@ -123,11 +127,17 @@ impl Transport {
         length
     }
 
+    /// One has left alone: whether nothing more leaves now.
+    #[inline(always)]
+    pub fn ends_with_train(&mut self, now: Time) -> bool {
+        self.tcp_mut().is_some_and(|tcp| tcp.ends_with_train(now))
+    }
+
     /// Make `packet`, which has what they have in common, the next of them.
     #[inline(always)]
-    pub fn next_of_train(&mut self, now: Time, packet: &mut Packet) {
+    pub fn next_of_train(&mut self, packet: &mut Packet) {
         if let Transport::Tcp(tcp) = self {
-            tcp.next_of_train(now, packet.header.tcp_mut());
+            tcp.next_of_train(packet.header.tcp_mut());
         }
     }
 
@@ -157,16 +167,6 @@ impl Transport {
         }
     }
 
-    /// A packet arrived.
-    #[inline(always)]
-    pub fn on_packet(&mut self, now: Time, packet: &Packet) {
-        match (self, &packet.header) {
-            (Transport::Tcp(tcp), Header::Tcp(seg)) => tcp.on_packet(now, seg, packet.ecn),
-            (Transport::Datagram(end), Header::Datagram(datagram)) => end.on_packet(now, datagram),
-            _ => unreachable!("invariant: both ends of a flow speak the same transport"),
-        }
-    }
-
     /// When it wants [`Transport::on_timer`].
     #[inline]
     pub fn next_deadline(&self) -> Time {
@@ -182,6 +182,15 @@ impl Transport {
         match self {
             Transport::Tcp(tcp) => tcp.deadline_before(before),
             Transport::Datagram(end) => end.next_deadline(),
+        }
+    }
+
+    /// Whether its deadline has come.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        match self {
+            Transport::Tcp(tcp) => tcp.is_due(now),
+            Transport::Datagram(end) => end.next_deadline() <= now,
         }
     }
 

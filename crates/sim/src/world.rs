@@ -14,7 +14,7 @@ use ackclock_net::{LinkConfig, PacketId};
 
 use crate::capture::Captured;
 use crate::transport::Transport;
-use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, TICK, TIMER, WAKE};
+use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, MEETING, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, SLOT_MASK};
 use hosted::Hosts;
 use net::Net;
@@ -58,6 +58,8 @@ pub struct World {
     free: Vec<u32>,
     opened: u32,
     captured: Option<(u8, Vec<Captured>)>,
+    /// Packets are captured, or measured.
+    takes_notes: bool,
     /// What the packets of a train have in common, while they leave.
     common: Packet,
     /// Where the present [`World::run`] ends, and when somebody looks at links.
@@ -80,6 +82,7 @@ impl World {
             free: Vec::new(),
             opened: 0,
             captured: sinks.capture.map(|host| (host, Vec::new())),
+            takes_notes: sinks.capture.is_some(),
             common: Packet::default(),
             until: Time::ZERO,
             next_look: Time::NEVER,
@@ -102,6 +105,7 @@ impl World {
         for _ in 0..most {
             let Some((t, id)) = self.net.agenda.begin(end) else {
                 self.now = end;
+                self.net.catch_up(end, Time::NEVER);
                 return true;
             };
             self.now = t;
@@ -111,6 +115,7 @@ impl World {
                 CROSSING => self.net.cross(t, PacketId::of(index as u32)),
                 LINK => self.link_event(app, index),
                 TIMER => self.timer_event(app, index),
+                MEETING => self.net.junction_event(t, index),
                 WAKE => app.wake(self, index as FlowId),
                 _ if index >= HOST_TICKS as usize => self.host_event(app, index - HOST_TICKS as usize),
                 _ => app.tick(self, index as u32),
@@ -130,25 +135,24 @@ impl World {
     }
 
     /// Names of links that have something to do now, at most so many.
-    pub fn due_links(&self, most: usize) -> Vec<&str> {
+    pub fn due_links(&self, most: usize) -> Vec<String> {
         let links = &self.net.links;
-        let packets =
-            self.net.agenda.packets().filter(|&(at, ..)| at <= self.now).map(|(_, link, _)| link as usize);
+        let packets = self.net.packets().filter(|&(at, ..)| at <= self.now).map(|(_, link, _)| link as usize);
         let mut due: Vec<usize> =
             packets.chain((0..links.len()).filter(|&i| links[i].armed <= self.now)).collect();
         due.sort_unstable();
         due.dedup();
-        due.iter().take(most).map(|&i| links[i].link.name()).collect()
+        due.iter().take(most).map(|&i| self.net.names.of(i)).collect()
     }
 
     /// A link that could not follow its schedule.
-    pub fn lost_link(&self) -> Option<&str> {
-        self.net.links.iter().find(|slot| slot.link.is_lost()).map(|slot| slot.link.name())
+    pub fn lost_link(&self) -> Option<String> {
+        self.net.links.iter().position(|slot| slot.link.is_lost()).map(|i| self.net.names.of(i))
     }
 
     /// Names of the links, by number.
     pub fn link_names(&self) -> Vec<String> {
-        self.net.links.iter().map(|slot| slot.link.name().to_string()).collect()
+        (0..self.links()).map(|i| self.net.names.of(i)).collect()
     }
 
     /// Number of links.
@@ -192,7 +196,7 @@ impl World {
     /// Rows of dropped packets, if they were asked for.
     pub fn take_drops(&mut self) -> Vec<Dropped> {
         let mut drops = self.net.drops.take().unwrap_or_default();
-        drops.sort_by_key(|dropped| dropped.t); // links may be ahead of one another
+        drops.sort_by_key(|dropped| (dropped.t, dropped.link)); // links may be ahead of one another, or behind
         drops
     }
 
@@ -218,56 +222,71 @@ impl World {
             return;
         }
         if let Some(id) = self.net.link_event(now, index as u32) {
-            self.arrive(app, id);
+            self.arrive_from_wire(app, id);
         }
     }
 
-    /// A packet reaches its host.
-    #[inline]
+    /// A packet that waited for the clock reaches its host.
+    #[inline(never)]
+    fn arrive_from_wire(&mut self, app: &mut impl Application, id: PacketId) {
+        self.arrive(app, id);
+    }
+
+    /// A packet reaches its host, and is answered.
+    #[inline(always)]
     fn arrive(&mut self, app: &mut impl Application, id: PacketId) {
+        let now = self.now;
         let packet = &self.net.pool[id];
-        if let Some(gauges) = &mut self.net.gauges {
-            gauges.arrive(self.now, packet);
-        }
         let conn = packet.conn;
         let host = if packet.forward { RECEIVER } else { SENDER };
         let index = 2 * (conn & SLOT_MASK) as usize + host;
         let Some(end) = self.ends[index].as_mut().filter(|end| end.conn == conn) else {
-            return self.net.pool.release(id); // a closed connection answers nothing
+            return self.vanish(id);
         };
         if end.process.is_some() {
-            let packet = self.net.pool.remove(id);
-            return self.reach_host(app, index, &packet);
+            return self.reach_host(app, index, id);
         }
-        if end.transport.releases(self.now) {
-            return self.release_and_hand_over(app, index, id);
+        if end.armed[0] <= now && end.transport.releases(now) {
+            return self.release_and_arrive(app, index, id);
         }
-        self.hand_over(app, index, id);
+        match self.takes_notes {
+            false => end.receive(now, packet, &mut self.digest),
+            true => {
+                self.net.gauges.iter_mut().for_each(|gauges| gauges.arrive(now, packet));
+                end.receive_noted(
+                    now,
+                    host,
+                    packet,
+                    &mut self.digest,
+                    &mut self.captured,
+                    &mut self.net.gauges,
+                );
+            }
+        }
+        self.net.pool.release(id);
+        end.answer(now, index, &mut self.net, &mut self.common, &mut self.captured);
+        if end.watched {
+            let flow = end.flow;
+            app.progress(self, ConnId(conn), flow, host);
+        }
+    }
+
+    /// A packet reaches a closed connection, which answers nothing.
+    #[cold]
+    #[inline(never)]
+    fn vanish(&mut self, id: PacketId) {
+        let packet = self.net.pool.remove(id);
+        self.net.gauges.iter_mut().for_each(|gauges| gauges.arrive(self.now, &packet));
     }
 
     /// An ACK that was held back leaves ahead of what arrives now.
     #[cold]
     #[inline(never)]
-    fn release_and_hand_over(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
+    fn release_and_arrive(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
         let now = self.now;
         self.end_at(index).transport.on_timer(now);
         self.flush(index);
-        self.hand_over(app, index, id);
-    }
-
-    /// An end receives a packet, and answers.
-    #[inline(always)]
-    fn hand_over(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
-        let host = index & 1;
-        let end = self.ends[index].as_mut().expect("invariant: open");
-        let packet = &self.net.pool[id];
-        end.receive(self.now, host, packet, &mut self.digest, &mut self.captured, &mut self.net.gauges);
-        let (conn, flow, watched) = (ConnId(end.conn), end.flow, end.watched);
-        self.net.pool.release(id);
-        self.flush(index);
-        if watched {
-            app.progress(self, conn, flow, host);
-        }
+        self.arrive_from_wire(app, id);
     }
 
     /// An endpoint's timer may be due.
@@ -277,7 +296,7 @@ impl World {
             return; // superseded, or of an earlier connection
         };
         end.armed = [end.armed[1], Time::NEVER];
-        if end.deadline() > now {
+        if !end.is_due(now) {
             end.arm(index, &mut self.net.agenda);
             return; // the deadline moved on since the entry was made
         }
@@ -295,33 +314,12 @@ impl World {
     }
 
     /// Send what an end has to send and keep its timer armed.
-    #[inline]
+    #[inline(never)]
     fn flush(&mut self, index: usize) {
         let end = self.ends[index].as_mut().expect("invariant: open");
-        if end.process.is_some() {
-            return self.wake_process(index);
+        match &end.process {
+            None => end.answer(self.now, index, &mut self.net, &mut self.common, &mut self.captured),
+            Some(_) => self.wake_process(index),
         }
-        let framing_bytes = self.net.framing_bytes;
-        let (mut train, mut may_begin) = (0, self.captured.is_none());
-        loop {
-            if may_begin {
-                train = end.begin_train(self.now, index & 1, framing_bytes, &mut self.common);
-                may_begin = false;
-            }
-            if train > 0 {
-                train -= 1;
-                let packet = self.net.pool.vacant();
-                *packet = self.common;
-                end.transport.next_of_train(self.now, packet);
-            } else {
-                let (pool, captured) = (&mut self.net.pool, &mut self.captured);
-                if !end.send_into(self.now, index & 1, framing_bytes, || pool.vacant(), captured) {
-                    break;
-                }
-                may_begin = self.captured.is_none();
-            }
-            self.net.depart(self.now);
-        }
-        end.arm(index, &mut self.net.agenda);
     }
 }

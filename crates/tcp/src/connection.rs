@@ -51,6 +51,8 @@ pub enum State {
 pub enum Due {
     /// A segment of an established connection.
     Segment(Leaving),
+    /// An ACK of it: behind it nothing is due but another one ([`Connection::ack_due`]).
+    Ack(Leaving),
     /// What handshake and close may ask for.
     Unsettled,
 }
@@ -203,13 +205,13 @@ impl Connection {
                 keeper.heard(now);
             }
         }
-        if self.state != State::Established || seg.flags.has(Flags::SYN) || seg.flags.has(Flags::RST) {
+        if self.state != State::Established || seg.flags.has(Flags::SYN | Flags::RST) {
             return self.on_packet_slow(now, seg, ecn);
         }
         if self.validity.is_some() && !self.is_valid(now, seg) {
             return;
         }
-        if self.sender.now().is_some_and(|sender| sender.ecn.on) {
+        if self.ecn != Mode::Off && self.sender.now().is_some_and(|sender| sender.ecn.on) {
             self.on_marks(seg, ecn);
         }
         self.on_established(now, seg);
@@ -219,7 +221,7 @@ impl Connection {
     fn on_established(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::ACK) {
             self.sender.hear(now, seg);
-            if self.sender.hears_accurately() && self.sender.awake().looked_at_marks() {
+            if self.hears_accurately() && self.sender.awake().looked_at_marks() {
                 self.receiver.awake().look_at_waiting(seg.seq_len() > 0);
             }
         }
@@ -234,20 +236,28 @@ impl Connection {
         }
     }
 
+    /// Whether a deadline has passed.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        match (self.state, &self.keeper) {
+            (State::Established, None) => {
+                self.sender.now().is_some_and(|sender| sender.is_due(now)) || self.receiver.deadline() <= now
+            }
+            _ => self.next_deadline() <= now,
+        }
+    }
+
+    /// Marks of congestion are heeded, with the precision of accurate ECN.
+    #[inline]
+    fn hears_accurately(&self) -> bool {
+        self.ecn != Mode::Off && self.sender.now().is_some_and(|sender| sender.ecn.accurate)
+    }
+
     /// A deadline may have passed.
+    #[inline]
     pub fn on_timer(&mut self, now: Time) {
         if self.syn_deadline <= now {
-            self.syn_timeouts += 1;
-            // Linux tcp_write_timeout: those at a constant pace come on top, for the SYN
-            let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts } else { 0 };
-            if self.syn_timeouts > self.config.syn_retries as u32 + linear as u32 {
-                self.syn_deadline = Time::NEVER;
-                self.state = State::Failed;
-                return;
-            }
-            self.syn_due = true;
-            self.syn_again = true;
-            self.arm_syn(now);
+            self.on_syn_timer(now);
         }
         if self.state == State::Established {
             if let Some(sender) = self.sender.now_mut() {
@@ -261,6 +271,22 @@ impl Connection {
                 self.state = State::Failed;
             }
         }
+    }
+
+    /// The SYN, or its answer, was not answered.
+    #[cold]
+    fn on_syn_timer(&mut self, now: Time) {
+        self.syn_timeouts += 1;
+        // Linux tcp_write_timeout: those at a constant pace come on top, for the SYN
+        let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts } else { 0 };
+        if self.syn_timeouts > self.config.syn_retries as u32 + linear as u32 {
+            self.syn_deadline = Time::NEVER;
+            self.state = State::Failed;
+            return;
+        }
+        self.syn_due = true;
+        self.syn_again = true;
+        self.arm_syn(now);
     }
 
     /// Whether ACKs that were held back leave at `now`: before a segment that arrives in this nanosecond, because the timer
@@ -308,7 +334,7 @@ impl Connection {
     #[inline(always)]
     pub fn transmit_into(&mut self, now: Time, due: Due, seg: &mut Segment) -> bool {
         match due {
-            Due::Segment(leaving) => self.write_header(now, leaving, seg),
+            Due::Segment(leaving) | Due::Ack(leaving) => self.write_header(now, leaving, seg),
             Due::Unsettled => {
                 if !self.poll_slow(now, seg) {
                     return false;
@@ -355,7 +381,8 @@ impl Connection {
         if self.state != State::Established {
             return Some(Due::Unsettled);
         }
-        if self.ack_first | self.sender.hears_accurately() {
+        let rare = self.ack_first | self.hears_accurately();
+        if rare {
             if let Some(ack) = self.before_data(now) {
                 return Some(Due::Segment(ack));
             }
@@ -365,15 +392,23 @@ impl Connection {
             return Some(Due::Segment(data));
         }
         if self.receiver.ack_due() {
-            return Some(Due::Segment(self.pure_ack()));
+            let ack = self.pure_ack();
+            let more = rare || self.keeper.is_some() || self.state != State::Established;
+            return Some(if more { Due::Segment(ack) } else { Due::Ack(ack) });
         }
         self.keepalive_probe(now).map(Due::Segment)
+    }
+
+    /// Whether an ACK without data must leave now.
+    #[inline]
+    pub fn ack_due(&self) -> bool {
+        self.receiver.ack_due()
     }
 
     /// Room for the option of accurate ECN, and the ACK of the SYN-ACK, if it is due.
     #[cold]
     fn before_data(&mut self, now: Time) -> Option<Leaving> {
-        if self.sender.hears_accurately() {
+        if self.hears_accurately() {
             self.fit_payload(now);
         }
         std::mem::take(&mut self.ack_first).then(|| self.pure_ack())
@@ -396,7 +431,7 @@ impl Connection {
         let Leaving { seq, len, seg_no, rexmit, flags } = leaving;
         let ts_val = if self.has_ts { self.config.timestamp(now) } else { 0 };
         *seg = Segment { seq, len, seg_no, rexmit, flags, ts_val, has_ts: self.has_ts, ..Segment::default() };
-        match self.sender.hears_accurately() {
+        match self.hears_accurately() {
             true => self.stamp_accurately(now, seg),
             false => self.receiver.stamp(seg),
         }

@@ -24,7 +24,6 @@ use crate::config::{Config, DelayedAck};
 use crate::rwnd::{ReceiveWindow, FIRST_MSS};
 use crate::ticks::Ticks;
 pub(crate) use accurate::{first_option, Accurate};
-use acks::DELACK_MAX;
 use cheats::{Optimist, Split};
 use ecn::ExactEcho;
 use queues::{Run, Waiting};
@@ -45,6 +44,9 @@ pub struct Receiver {
     sack: bool,
     timestamps: bool,
     ticks: Ticks,
+    /// ACKs as Linux's, nothing waits out of order, and what comes in order is read at once: the next segment asks for no more than
+    /// [`Receiver::on_data`] does itself (Linux `pred_flags`). Found out after every other segment.
+    is_plain: bool,
     /// Next offset expected in order.
     pub rcv_nxt: u64,
     /// rcv_nxt when the last ACK left.
@@ -98,6 +100,8 @@ pub struct Receiver {
     optimist: Option<Box<Optimist>>,
     hides_marks: bool,
     ato: Span,
+    /// The ATO that segments in quick succession leave as it is.
+    steady_ato: Span,
     last_data: Time,
     quick: u32,
     pingpong: bool,
@@ -126,6 +130,7 @@ impl Receiver {
             sack: config.sack,
             timestamps: config.timestamps,
             ticks,
+            is_plain: false,
             rcv_nxt: 0,
             rcv_wup: 0,
             out_of_order: Vec::new(),
@@ -161,6 +166,7 @@ impl Receiver {
             exact: config.controller.needs().exact_ecn.then(Box::default),
             accurate: None,
             ato: Span::ZERO,
+            steady_ato: acks::steady_ato(config.delack_timeout, ticks),
             last_data: Time::ZERO,
             quick: 0,
             pingpong: false,
@@ -278,12 +284,21 @@ impl Receiver {
     pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span, ts_now: u32) {
         self.ts_now = ts_now;
         self.drain();
+        self.remember_stamp(seg);
+        if !self.is_plain || seg.seq != self.rcv_nxt || seg.flags.has(ackclock_core::Flags::FIN) {
+            return self.on_other_data(now, seg, srtt, rto);
+        }
+        let reads = self.accept::<true>(now, seg, seg.seq + seg.len as u64, rto);
+        self.decide::<true>(now, srtt);
+        self.read_at_once::<true>(now, reads);
+    }
+
+    /// The same where more is to be thought of than the next segment.
+    #[inline(never)]
+    fn on_other_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span) {
         let (start, end) = (seg.seq, seg.seq + seg.seq_len());
         if let Some(optimist) = &mut self.optimist {
             self.rcv_nxt = optimist.skip(self.rcv_nxt, start, end);
-        }
-        if self.timestamps && start <= self.rcv_wup && seg.has_ts {
-            self.ts_recent = seg.ts_val;
         }
         if seg.flags.has(ackclock_core::Flags::FIN) {
             if end > self.rcv_nxt {
@@ -301,7 +316,7 @@ impl Receiver {
         let room_matters = self.explicit_reads || self.gathered > 0;
         if room_matters && end > self.rcv_nxt && !self.is_taken(seg) {
             if self.pending {
-                self.decide(now, srtt);
+                self.decide::<false>(now, srtt);
             }
             return;
         }
@@ -318,28 +333,11 @@ impl Receiver {
             if self.explicit_reads {
                 self.enqueue(seg);
             }
-            self.rcv_nxt = end;
-            self.pending = true;
-            self.on_in_order(now, seg, rto);
-            let gap = !self.out_of_order.is_empty();
-            if gap {
-                self.close_gaps();
-            }
-            if !self.explicit_reads {
-                let queued = self.rcv_nxt - end;
-                if self.mode != DelayedAck::Linux {
-                    self.window.on_drained(now, end, queued, self.beyond());
-                }
-                if gap || self.mode == DelayedAck::Linux {
-                    let arrived = self.window.packet_memory(seg.len);
-                    self.window.hold(arrived + self.memory(queued), self.rcv_nxt);
-                    reads = Some(end);
-                }
-            }
+            reads = self.accept::<false>(now, seg, end, rto);
         } else {
             self.pending = true;
-            self.measure_rtt(seg, 0);
-            self.measure_mss(seg);
+            self.measure_rtt::<false>(seg, 0);
+            self.measure_mss::<false>(seg);
             let waiting = self.received() - self.taken_at_once();
             let before = self.memory(waiting);
             self.insert(start, end);
@@ -359,14 +357,76 @@ impl Receiver {
             self.dsack = None; // as Linux does
         }
         if self.early.is_none() {
-            self.decide(now, srtt);
+            self.decide::<false>(now, srtt);
         }
+        self.read_at_once::<false>(now, reads);
+        let keeps = self.explicit_reads || !self.out_of_order.is_empty() || self.early.is_some();
+        self.is_plain = self.mode == DelayedAck::Linux && !keeps && self.optimist.is_none();
+    }
+
+    /// A segment takes the stream up to `end`. Up to where the application reads at once, if it does.
+    ///
+    /// `PLAIN`, here and below: [`Receiver::is_plain`] holds.
+    #[inline(always)]
+    fn accept<const PLAIN: bool>(&mut self, now: Time, seg: &Segment, end: u64, rto: Span) -> Option<u64> {
+        let explicit_reads = !PLAIN && self.explicit_reads;
+        let linux = self.is_linux::<PLAIN>();
+        self.rcv_nxt = end;
+        self.pending = true;
+        self.measure_rtt::<PLAIN>(seg, seg.len);
+        self.measure_mss::<PLAIN>(seg);
+        let arrived = self.window.packet_memory(seg.len);
+        let taken = match explicit_reads {
+            _ if PLAIN => arrived,
+            true => self.memory(self.received() - self.read),
+            false => arrived + self.gathered,
+        };
+        let grew = seg.len >= SMALLEST_TO_GROW && self.window.on_segment(seg.len, taken);
+        if explicit_reads {
+            self.window.hold(taken, self.rcv_nxt);
+        }
+        if linux && seg.len > 0 {
+            self.adapt_delay(now, rto); // a FIN tells nothing of the pace
+            if grew {
+                self.quick |= 1; // Linux `tcp_grow_window`
+            }
+        }
+        if PLAIN {
+            self.window.take(arrived);
+            return Some(end);
+        }
+        let gap = !self.out_of_order.is_empty();
+        if gap {
+            self.close_gaps();
+        }
+        if explicit_reads {
+            return None;
+        }
+        let queued = self.rcv_nxt - end;
+        if !linux {
+            self.window.on_drained(now, end, queued, self.beyond());
+        }
+        if gap || linux {
+            self.window.take(arrived + self.memory(queued));
+            return Some(end);
+        }
+        None
+    }
+
+    /// The application reads, but an ACK that is due leaves first.
+    #[inline(always)]
+    fn read_at_once<const PLAIN: bool>(&mut self, now: Time, reads: Option<u64>) {
         if let Some(end) = reads {
             match self.now {
                 true => self.drains = Some((now, end)),
-                false => self.read_up_to(now, end),
+                false => self.read_up_to::<PLAIN>(now, end),
             }
         }
+    }
+
+    #[inline(always)]
+    fn is_linux<const PLAIN: bool>(&self) -> bool {
+        PLAIN || self.mode == DelayedAck::Linux
     }
 
     /// Memory taken by what waits out of order, and by `waiting` bytes in order.
@@ -381,7 +441,7 @@ impl Receiver {
 
     /// Pure ACKs and data alike carry a timestamp to remember.
     #[inline]
-    pub fn on_pure_ack(&mut self, seg: &Segment) {
+    pub fn remember_stamp(&mut self, seg: &Segment) {
         if self.timestamps && seg.has_ts && seg.seq <= self.rcv_wup {
             self.ts_recent = seg.ts_val;
         }
@@ -389,45 +449,9 @@ impl Receiver {
 
     /// `fresh`: bytes of the segment that count as received already.
     #[inline]
-    fn measure_rtt(&mut self, seg: &Segment, fresh: u32) {
-        let waits = self.explicit_reads && self.read + (fresh as u64) < self.received();
+    fn measure_rtt<const PLAIN: bool>(&mut self, seg: &Segment, fresh: u32) {
+        let waits = !PLAIN && self.explicit_reads && self.read + (fresh as u64) < self.received();
         self.window.measure_rtt(seg, self.ts_now, self.rcv_mss, waits);
-    }
-
-    fn on_in_order(&mut self, now: Time, seg: &Segment, rto: Span) {
-        self.measure_rtt(seg, seg.len);
-        self.measure_mss(seg);
-        let taken = match self.explicit_reads {
-            true => self.memory(self.received() - self.read),
-            false => self.window.packet_memory(seg.len) + self.gathered,
-        };
-        let grew = seg.len >= SMALLEST_TO_GROW && self.window.on_segment(seg.len, taken);
-        if self.explicit_reads {
-            self.window.hold(taken, self.rcv_nxt);
-        }
-        if self.mode != DelayedAck::Linux {
-            return;
-        }
-        if seg.len == 0 {
-            return; // a FIN tells nothing of the pace
-        }
-        if self.ato == Span::ZERO {
-            self.ato = self.delack_timeout;
-            self.incr_quickack();
-        } else {
-            let half = self.ticks.floor(self.ato / 2);
-            let shortest = self.delack_timeout / 2;
-            match self.ticks.longer(self.last_data, now, shortest) {
-                None => self.ato = half + shortest,
-                Some(gap) if gap < self.ato => self.ato = (half + gap).min(rto).min(DELACK_MAX),
-                Some(gap) if gap > self.ticks.ceil(rto) => self.incr_quickack(),
-                Some(_) => {}
-            }
-        }
-        self.last_data = now;
-        if grew {
-            self.quick |= 1; // Linux `tcp_grow_window`
-        }
     }
 
     fn reports(&self) -> bool {

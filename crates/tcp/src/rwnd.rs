@@ -1,10 +1,8 @@
-//! The receive window and its growth: dynamic right-sizing, as Linux does it (`tcp_rcv_space_adjust`,
-//! `tcp_rcvbuf_grow`, `tcp_grow_window`; Fisk and Feng 2001).
-//!
-//! Once per RTT the buffer is set to what the application drained, doubled, and doubled again while that grows; the
-//! window offered then opens by two segments per segment received, as far as the segment itself leaves room in the
-//! buffer. The buffer is memory (`memory.rs`), of which the window may take the share that segments were seen to fill with
-//! payload (Linux `scaling_ratio`). What happens when it runs out is in `receiver/queues.rs`.
+//! The receive window and its growth: dynamic right-sizing, as Linux does it (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`,
+//! `tcp_grow_window`; Fisk and Feng 2001). Once per RTT the buffer is set to what the application drained, doubled, and doubled again
+//! while that grows; the window offered then opens by two segments per segment received, as far as the segment itself leaves room in
+//! the buffer. The buffer is memory (`memory.rs`); the window may take the share of it that segments were seen to fill with payload
+//! (Linux `scaling_ratio`). What happens when it runs out is in `receiver/queues.rs`.
 
 use ackclock_core::{Segment, Span, Time};
 
@@ -44,6 +42,9 @@ pub struct ReceiveWindow {
     segment: u64,
     all: u64,
     beside_one: u64,
+    /// How far the offer opens while one such segment is held, and half of the greatest offer: less room than that is little.
+    opens_to: u64,
+    half: u64,
     /// Size of the segments that the share was measured with (Linux `rcv_mss`).
     rcv_mss: u32,
     /// Payload of the packet that it was measured with.
@@ -100,6 +101,8 @@ impl ReceiveWindow {
             segment: 0,
             all: 0,
             beside_one: 0,
+            opens_to: 0,
+            half: 0,
             rcv_mss: FIRST_MSS,
             packet: FIRST_MSS,
             overhead: 40 + 12 * config.timestamps as u32,
@@ -125,12 +128,19 @@ impl ReceiveWindow {
         made
     }
 
-    /// What follows from buffer, share and segment size.
     #[cold]
     fn work_out(&mut self) {
         self.segment = self.kept.of(self.packet, self.overhead);
         self.all = self.share.window(self.buffer);
         self.beside_one = self.share.window(self.buffer.saturating_sub(self.segment));
+        self.bound(self.clamp);
+    }
+
+    /// The offer has this bound.
+    fn bound(&mut self, clamp: u64) {
+        self.clamp = clamp;
+        self.opens_to = clamp.min(self.beside_one);
+        self.half = clamp.min(self.all) / 2;
     }
 
     /// The connection is established: what is drained is measured from now on.
@@ -212,8 +222,8 @@ impl ReceiveWindow {
     #[inline]
     fn room(&self, held: u64) -> u64 {
         match held {
-            0 => self.all,
             held if held == self.segment => self.beside_one,
+            0 => self.all,
             held => self.share.window(self.buffer.saturating_sub(held)),
         }
     }
@@ -223,7 +233,7 @@ impl ReceiveWindow {
     #[inline]
     fn offer(&self) -> u64 {
         let free = self.room(self.held);
-        if self.rounds_up && free >= self.clamp.min(self.all) / 2 {
+        if self.rounds_up && free >= self.half {
             return (free.min(self.threshold) + self.unit) & !self.unit;
         }
         self.offer_of_little(free)
@@ -265,7 +275,7 @@ impl ReceiveWindow {
     /// Less than half of the buffer is free: windows are rounded down, and quick ACKs end (Linux `__tcp_select_window`).
     #[inline]
     pub fn is_tight(&self) -> bool {
-        self.held > 0 && self.room(self.held) < self.clamp.min(self.all) / 2
+        self.held > 0 && self.room(self.held) < self.half
     }
 
     /// The peer's segments have `mss` bytes and come in packets of `len`: how well those fill memory says which share of it
@@ -277,7 +287,7 @@ impl ReceiveWindow {
         let before = std::mem::replace(&mut self.share, share);
         self.work_out();
         if share != before {
-            self.clamp = share.window(self.buffer).min(self.widest);
+            self.bound(self.all.min(self.widest));
             self.space = self.space.min(self.clamp);
         }
     }
@@ -286,7 +296,8 @@ impl ReceiveWindow {
     pub fn set_buffer(&mut self, memory: u64) {
         (self.buffer, self.most) = (memory, memory);
         self.work_out();
-        let before = std::mem::replace(&mut self.clamp, self.all.max(LEAST_CLAMP));
+        let before = self.clamp;
+        self.bound(self.all.max(LEAST_CLAMP));
         self.threshold = match self.clamp < before {
             true => self.threshold.min(self.clamp),
             false => self.threshold.max(self.told.min(self.clamp)),
@@ -371,7 +382,13 @@ impl ReceiveWindow {
         true
     }
 
-    /// So much memory is taken. True if that leaves a window at least twice as wide as the one offered,
+    /// So much memory is taken.
+    #[inline]
+    pub fn take(&mut self, bytes: u64) {
+        self.held = bytes;
+    }
+
+    /// The same. True if that leaves a window at least twice as wide as the one offered,
     /// which is worth an ACK (Linux `tcp_cleanup_rbuf`).
     pub fn hold(&mut self, bytes: u64, rcv_nxt: u64) -> bool {
         self.held = bytes;
@@ -393,7 +410,7 @@ impl ReceiveWindow {
     /// once downwards.
     #[inline]
     pub fn measure_rtt(&mut self, seg: &Segment, ts_now: u32, rcv_mss: u32, waits: bool) {
-        if !seg.has_ts || seg.ts_ecr == 0 || seg.ts_ecr == self.last_ts_ecr {
+        if seg.ts_ecr == self.last_ts_ecr || !seg.has_ts || seg.ts_ecr == 0 {
             return;
         }
         self.last_ts_ecr = seg.ts_ecr;
@@ -442,7 +459,7 @@ impl ReceiveWindow {
         if buffer > self.buffer {
             self.buffer = buffer;
             self.work_out();
-            self.clamp = self.share.window(buffer).min(self.widest);
+            self.bound(self.all.min(self.widest));
         }
     }
 
@@ -450,7 +467,10 @@ impl ReceiveWindow {
     /// opened. So much memory is taken (Linux `tcp_grow_window`).
     #[inline]
     pub fn on_segment(&mut self, len: u32, held: u64) -> bool {
-        let room = self.clamp.min(self.room(held));
+        let room = match held == self.segment {
+            true => self.opens_to,
+            false => self.clamp.min(self.room(held)),
+        };
         if self.threshold >= room {
             return false;
         }

@@ -45,6 +45,8 @@ pub struct Outstanding {
     pub delivered: u32,
     /// Number that was next to be sent when it was last retransmitted (low 32 bits): lost-retransmit detection.
     pub next_at_rexmit: u32,
+    /// Neighbours in the list by time of transmission. What stands before the first says nothing; behind the last one stands the number
+    /// after its own, because that segment follows as a rule.
     prev: u32,
     next: u32,
     /// Flags above.
@@ -196,9 +198,32 @@ impl Scoreboard {
         let n = self.next;
         self.next += 1;
         let i = self.slot(n);
-        self.ring[i] =
-            Outstanding { end, xmit: now, len, delivered, flags: if fin { FIN } else { 0 }, ..EMPTY };
-        self.link_newest(n);
+        let flags = if fin { FIN | LINKED } else { LINKED };
+        let (prev, after) = (self.newest, (n + 1) as u32);
+        self.ring[i] = Outstanding { end, xmit: now, len, delivered, prev, next: after, flags, ..EMPTY };
+        self.follow(prev, n as u32);
+    }
+
+    /// Append so many segments of `len` just sent for the first time, one after the other, the first from `start` on.
+    #[inline(always)]
+    pub fn push_train(&mut self, start: u64, len: u32, segments: u32, now: Time, delivered: u32) {
+        while (self.packets_out() + segments) as usize > self.ring.len() {
+            self.grow();
+        }
+        let (first, newest) = (self.next, self.newest);
+        let ring = &mut self.ring[..];
+        let mask = ring.len() - 1;
+        let (mut n, mut prev, mut end) = (first as u32, newest, start);
+        for _ in 0..segments {
+            end += len as u64;
+            let next = n.wrapping_add(1);
+            ring[n as usize & mask] =
+                Outstanding { end, xmit: now, len, delivered, prev, next, flags: LINKED, ..EMPTY };
+            (prev, n) = (n, next);
+        }
+        self.follow(newest, first as u32);
+        self.newest = prev;
+        self.next += segments as u64;
     }
 
     fn grow(&mut self) {
@@ -234,14 +259,18 @@ impl Scoreboard {
         self.first += 1;
         let mut oldest = next;
         while let Some(s) = self.head() {
-            if s.end > ack || s.is(HISTORY) || oldest != self.first as u32 {
+            if s.end > ack || s.flags & (HISTORY | LINKED) != LINKED || oldest != self.first as u32 {
                 break;
             }
             (acked.end, acked.xmit, acked.delivered) = (s.end, s.xmit, s.delivered);
             oldest = s.next;
             self.first += 1;
         }
-        self.unlink_oldest(oldest);
+        if self.newest == (self.first - 1) as u32 {
+            (self.oldest, self.newest) = (NIL, NIL);
+        } else {
+            self.oldest = oldest;
+        }
         Some(acked)
     }
 
@@ -466,13 +495,19 @@ impl Scoreboard {
         if self.sacked.capacity() == 0 {
             self.sacked.reserve_exact(1); // of many flows most have one gap, where a vector makes room for four
         }
-        self.sacked.splice(i..j, [(start, end)]);
+        match j - i {
+            1 => self.sacked[i] = (start, end), // a range grows, as a rule
+            _ => drop(self.sacked.splice(i..j, [(start, end)])),
+        }
     }
 
     /// Number after the highest SACKed segment; `first` if none is.
     #[inline]
     pub fn sacked_end(&self) -> u64 {
-        self.sacked.last().map_or(self.first, |r| r.1)
+        match self.sacked.len() {
+            0 => self.first,
+            ranges => self.sacked[ranges - 1].1,
+        }
     }
 
     /// The `k`-th highest SACKed segment (k = 1 the highest), if so many are.
@@ -495,6 +530,9 @@ impl Scoreboard {
     /// The one sent next after `n`.
     #[inline]
     pub fn sent_after(&self, n: u64) -> Option<u64> {
+        if n as u32 == self.newest {
+            return None;
+        }
         self.widen(self.get(n).next)
     }
 
@@ -503,45 +541,52 @@ impl Scoreboard {
         (low != NIL).then(|| self.first + low.wrapping_sub(self.first as u32) as u64)
     }
 
-    #[inline]
     fn link_newest(&mut self, n: u64) {
         let newest = self.newest;
         let segment = self.get_mut(n);
         segment.prev = newest;
-        segment.next = NIL;
+        segment.next = (n + 1) as u32;
         segment.flags |= LINKED;
-        match self.widen(newest) {
-            Some(p) => self.get_mut(p).next = n as u32,
-            None => self.oldest = n as u32,
-        }
-        self.newest = n as u32;
+        self.follow(newest, n as u32);
     }
 
-    /// The segment sent longest ago is gone; `next` was sent after it.
+    /// `n` is the last one of the list from now on, behind `newest`.
     #[inline]
-    fn unlink_oldest(&mut self, next: u32) {
-        self.oldest = next;
-        match self.widen(next) {
-            Some(n) => self.get_mut(n).prev = NIL,
-            None => self.newest = NIL,
+    fn follow(&mut self, newest: u32, n: u32) {
+        self.newest = n;
+        match self.widen(newest) {
+            Some(_) if newest.wrapping_add(1) == n => {} // so it stands there
+            Some(last) => self.get_mut(last).next = n,
+            None => self.oldest = n,
         }
     }
 
     fn unlink(&mut self, n: u64) {
+        let (first, last) = (n as u32 == self.oldest, n as u32 == self.newest);
         let segment = self.get_mut(n);
         if !segment.is(LINKED) {
             return;
         }
         segment.flags &= !LINKED;
         let (prev, next) = (segment.prev, segment.next);
-        match self.widen(prev) {
-            Some(p) => self.get_mut(p).next = next,
-            None => self.oldest = next,
+        match (first, last) {
+            (true, true) => (self.oldest, self.newest) = (NIL, NIL),
+            (true, false) => self.oldest = next,
+            (false, true) => {
+                self.newest = prev;
+                self.neighbour(prev).next = prev.wrapping_add(1);
+            }
+            (false, false) => {
+                self.neighbour(prev).next = next;
+                self.neighbour(next).prev = prev;
+            }
         }
-        match self.widen(next) {
-            Some(s) => self.get_mut(s).prev = prev,
-            None => self.newest = prev,
-        }
+    }
+
+    /// The segment of this number in the list.
+    fn neighbour(&mut self, low: u32) -> &mut Outstanding {
+        let n = self.first + low.wrapping_sub(self.first as u32) as u64;
+        self.get_mut(n)
     }
 }
 

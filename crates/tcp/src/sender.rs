@@ -34,6 +34,7 @@ mod patience;
 mod push;
 mod queries;
 mod rack;
+mod resting;
 mod scoring;
 mod send_buffer;
 mod small_queues;
@@ -179,6 +180,10 @@ pub struct Sender {
     buffer: Option<SendBuffer>,
     intent: Intent,
     next_seg: NextSeg,
+    /// When the last ACK came, and that by [`Sender::clock`].
+    heard: (Time, Time),
+    /// Of the train that is leaving: where its next segment begins, and the number of that (low 32 bits).
+    train: (u64, u32),
 
     /// Congestion state.
     pub ca_state: CaState,
@@ -255,6 +260,8 @@ impl Sender {
             next_seg: NextSeg::default(),
             timer: Timer::new(Ticks::of(config)),
             intent: Intent::default(),
+            heard: (Time::ZERO, Time::ZERO),
+            train: (0, 0),
             window_probes: WindowProbes::default(),
             patience: Patience::default(),
             mtu_search: MtuSearch::new(config, !responder),
@@ -334,23 +341,6 @@ impl Sender {
         self.take_window(wnd);
     }
 
-    /// Nobody has set anything, written, or asked for a trace: the settings and the handshake say all of it.
-    pub(crate) fn is_untouched(&self) -> bool {
-        let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
-        let paces = self.rates.is_some() || self.pacer.is_some();
-        let controlled = matches!(self.cc, Controller::Custom(_)) || self.config.controller.needs().seed;
-        let asked = self.trace.is_on() || self.trace.vars.is_some() || controlled;
-        let remembers = self.window.ssthresh != self.config.initial_ssthresh;
-        let wrote = self.stream.is_closed() || self.buffer.as_ref().is_some_and(SendBuffer::is_waited_for);
-        let idle = self.is_idle() && self.snd_nxt == 1 && !wrote;
-        idle && !parts && !paces && !asked && !remembers
-    }
-
-    /// Its flow, and whether it answered the SYN.
-    pub(crate) fn whose(&self) -> (FlowId, bool) {
-        self.trace.whose()
-    }
-
     /// Peer's window on its SYN.
     pub fn set_snd_wnd(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
@@ -428,6 +418,7 @@ impl Sender {
         }
 
         let clock = self.clock(now);
+        self.heard = (now, clock);
         let prior_sacked_end = self.board.sacked_end();
         if !seg.sack.is_empty() && self.sack {
             self.process_sack(clock, seg, prior.snd_una, &mut w);
@@ -456,8 +447,10 @@ impl Sender {
         self.cc.on_sample(&mut self.window, &sample);
         self.sample_slow_start(&sample);
 
+        let mut settled = self.lost == prior.lost;
         if self.loss_probe.is_out() {
             self.process_tlp_ack(now, seg.ack, &w);
+            settled = false;
         }
         self.intent.set(Next::New);
         let dubious = w.data_sacked
@@ -470,6 +463,7 @@ impl Sender {
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
         if dubious && (concerns || self.ca_state != CaState::Open) {
             entering = self.fast_retrans_alert(now, seg, &sample, &mut w);
+            settled = false;
         }
         if w.set_timer {
             self.set_xmit_timer(now);
@@ -477,7 +471,10 @@ impl Sender {
 
         // With nothing outstanding a late DSACK may undo a reduction, no more (Linux `tcp_ack`, no_queue).
         if !old && prior.outstanding > 0 {
-            self.control_window(&mut sample, &prior, entering, &w);
+            if !settled {
+                self.renew_sample(&mut sample, &prior);
+            }
+            self.control_window(&mut sample, entering, &w);
         }
         self.look_at_slow_start(clock, None);
         self.update_pacing();
@@ -489,7 +486,7 @@ impl Sender {
         }
         self.trace.ack_done();
         if self.trace.is_on() {
-            self.record_ack(now, seg, &prior, &w);
+            self.record_ack(now, seg, prior, &w);
         }
         if let Some(vars) = &mut self.trace.vars {
             vars.record(now, self.stats.acks_received as u32, &self.window, &self.cc);

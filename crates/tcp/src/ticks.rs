@@ -52,6 +52,7 @@ impl Ticks {
     }
 
     /// Length of `n` ticks.
+    #[inline]
     pub fn span(&self, n: u64) -> Span {
         Span(n * self.tick())
     }
@@ -75,8 +76,13 @@ impl Ticks {
     }
 
     /// Whole ticks in `span`; all of it without ticks.
+    #[inline]
     pub fn floor(&self, span: Span) -> Span {
-        Span(span.0 - span.0.checked_rem(self.tick()).unwrap_or(0))
+        match self.tick() {
+            tick if tick > span.0 => Span::ZERO, // paced departures are less than one apart, as a rule
+            0 => span,
+            tick => Span(span.0 - span.0 % tick),
+        }
     }
 
     /// `span` in ticks, rounded up; exactly without ticks.

@@ -228,6 +228,6 @@ proptest! {
         prop_assert_eq!(one_by_one, log);
         prop_assert_eq!(said, said_with_trains);
         // slow start of a clean wire leaves in trains
-        prop_assert!(in_trains > 0 || loss + reorder > 0.0 || bytes.0 < 40_000 || cc == "bbr" || buffer.is_some());
+        prop_assert!(in_trains > 0 || loss + reorder > 0.0 || bytes.0 < 40_000 || buffer.is_some());
     }
 }

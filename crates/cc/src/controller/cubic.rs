@@ -125,9 +125,9 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
-        let Some(rtt) = ack.rtt.filter(|_| self.heeds_rtt(ack.now)) else { return };
+        let Some(rtt) = ack.rtt else { return };
         let delay = u32::try_from(rtt.as_us()).unwrap_or(u32::MAX).max(1);
-        if self.delay_min == 0 || delay < self.delay_min {
+        if (self.delay_min == 0 || delay < self.delay_min) && self.heeds_rtt(ack.now) {
             self.delay_min = delay;
         }
     }

@@ -36,9 +36,9 @@ impl Departures {
         }
     }
 
-    /// A packet leaves.
+    /// So many packets of one size leave.
     #[inline]
-    pub fn add(&mut self, now: Time, bytes: u32) {
+    pub fn add(&mut self, now: Time, bytes: u32, packets: u32) {
         if self.tx.0 != bytes {
             self.tx = (bytes, self.line.tx_time(bytes));
         }
@@ -49,11 +49,11 @@ impl Departures {
             self.squares += gap * gap;
         }
         let contiguous = self.packets > 0 && now <= self.line_free;
-        self.burst = if contiguous { self.burst + 1 } else { 1 };
+        self.burst = if contiguous { self.burst + packets } else { packets };
         self.largest_burst = self.largest_burst.max(self.burst);
-        self.line_free = self.line_free.max(now) + self.tx.1;
+        self.line_free = self.line_free.max(now) + self.tx.1 * packets as u64;
         self.last = now;
-        self.packets += 1;
+        self.packets += packets as u64;
     }
 
     /// Coefficient of variation of the gaps between departures; NaN below two gaps, or if all are zero.
@@ -80,7 +80,11 @@ mod tests {
     fn departures(times: &[u64]) -> Departures {
         // 1500 bytes take 12 us
         let mut all = Departures::new(Rate(1_000_000_000));
-        times.iter().for_each(|&us| all.add(Time(us * 1000), 1500));
+        times.iter().for_each(|&us| all.add(Time(us * 1000), 1500, 1));
+        let mut together = Departures::new(Rate(1_000_000_000));
+        let equal = times.chunk_by(|a, b| a == b);
+        equal.for_each(|us| together.add(Time(us[0] * 1000), 1500, us.len() as u32));
+        assert_eq!(format!("{all:?}"), format!("{together:?}"));
         all
     }
 

@@ -266,7 +266,7 @@ impl Device {
 
     fn transmit(&mut self, now: Time, end: u64, packet: Packet) {
         let start = now.max(self.busy_until);
-        self.busy_until = start + self.transmitter.time(packet.bytes);
+        self.busy_until = start + self.transmitter.time(packet.load());
         self.sums.sent += 1;
         self.line.push_back(Sent { start, over: self.busy_until, end, packet });
     }

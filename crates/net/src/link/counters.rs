@@ -2,6 +2,7 @@
 
 use ackclock_core::{Span, Time};
 
+use super::crowd::Rare;
 use super::{Crowd, Link};
 use crate::pool::Pool;
 
@@ -46,7 +47,7 @@ pub struct Counters {
     pub opportunities_used: u64,
 }
 
-/// Packets that were passed on ahead of time ([`Link::pass`]) and have not reached the far end yet: they do not count as delivered.
+/// Packets that were passed on ahead of time and have not reached the far end yet: they do not count as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Underway {
     /// Segments in them.
@@ -93,7 +94,8 @@ impl Link {
     pub fn counters(&mut self, pool: &mut Pool, now: Time, underway: Underway) -> Counters {
         let all = self.sums(pool, now, underway);
         let start = Sums::default();
-        let before = self.before.as_deref().unwrap_or(&start);
+        let before =
+            self.crowd.as_ref().and_then(|crowd| crowd.rare_if_any()?.before.as_ref()).unwrap_or(&start);
         let less = |a: [u64; 4], b: [u64; 4]| std::array::from_fn(|i| a[i] - b[i]);
         let arrivals_by_class: [u64; 4] = less(all.arrivals, before.arrivals);
         let elapsed = now.since(before.at).0;
@@ -124,13 +126,13 @@ impl Link {
     /// Start counting anew at `now`; the time before was a warm-up. Packets that wait now count with the rest of their
     /// wait; no mean counts their full wait.
     pub fn count_from(&mut self, pool: &mut Pool, now: Time, underway: Underway) {
-        self.before = Some(Box::new(self.sums(pool, now, underway)));
+        let sums = self.sums(pool, now, underway);
         self.queue.forget_max();
-        if let Some(crowd) = &mut self.crowd {
-            crowd.backlog.advance(now);
-            crowd.backlog.forget_max();
-            crowd.max_wait = Span::ZERO;
-        }
+        let crowd = self.crowd();
+        crowd.rare().before = Some(sums);
+        crowd.backlog.advance(now);
+        crowd.backlog.forget_max();
+        crowd.max_wait = Span::ZERO;
     }
 
     fn sums(&mut self, pool: &mut Pool, now: Time, underway: Underway) -> Sums {
@@ -138,30 +140,34 @@ impl Link {
         let (area, _, dropped, marked) = self.queue.figures(now);
         let (opportunities, opportunities_used) =
             self.capacity().map_or((0, 0), |capacity| capacity.opportunities(now));
-        let arrivals: u64 = self.arrivals.iter().sum();
+        let counted = self.transmitter.counted();
+        let arrivals: u64 = counted.arrivals.iter().sum();
+        let (on_wire, bytes_on_wire) = self.wire.load(pool);
         let holds = self.queue.holds();
         let nobody = Crowd::default();
         let crowd = self.crowd.as_deref().unwrap_or(&nobody);
+        let none = Rare::default();
+        let rare = crowd.rare_if_any().unwrap_or(&none);
         let mut instants = crowd.instants.clone();
         if self.queue.len() > 0 {
             instants.cover(crowd.occupied, Time(now.0 + 1));
         }
         Sums {
             at: now,
-            arrivals: self.arrivals,
-            dropped: crowd.dropped,
-            dropped_loss: crowd.dropped_loss,
-            dropped_queue: crowd.refused + dropped,
-            delivered: self.delivered - underway.segments,
-            marked: crowd.marked + marked,
-            bytes_delivered: self.bytes_delivered - underway.bytes,
-            held: self.wire.segments(pool) + underway.segments + self.queue.len() as u64,
+            arrivals: counted.arrivals,
+            dropped: rare.dropped,
+            dropped_loss: rare.dropped_loss,
+            dropped_queue: rare.refused + dropped,
+            delivered: counted.sent - on_wire - underway.segments,
+            marked: rare.marked + marked,
+            bytes_delivered: counted.bytes_sent - bytes_on_wire - underway.bytes,
+            held: on_wire + underway.segments + self.queue.len() as u64,
             area: area + crowd.backlog.area(now),
-            served: if holds { crowd.served } else { arrivals - crowd.dropped_loss - crowd.refused },
+            served: if holds { crowd.served } else { arrivals - rare.dropped_loss - rare.refused },
             waited: if holds { crowd.waited } else { crowd.backlog.waited() },
             seconds_queued: instants.up_to(now),
             // Beyond `now` the transmitter works without a pause.
-            busy: self.transmission.saturating_sub(self.busy_until.since(now)),
+            busy: counted.transmission.saturating_sub(self.busy_until.since(now)),
             opportunities,
             opportunities_used,
         }

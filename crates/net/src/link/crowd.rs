@@ -1,34 +1,80 @@
 //! What a link needs once a packet waits.
 
-use ackclock_core::packet::Class;
+use ackclock_core::packet::Load;
 use ackclock_core::{Span, Time};
 
+use super::counters::Sums;
 use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
+use crate::queue::DropTail;
 
-/// What a link needs from the moment on at which a packet has to wait, is marked or is lost: few of the access links of
-/// many flows ever do.
+/// What a link needs from the moment on at which a packet has to wait, is marked or is lost: not all access links of many flows
+/// ever do.
 #[derive(Default)]
 pub(super) struct Crowd {
     pub(super) backlog: Backlog,
     /// Whole seconds at which packets waited.
     pub(super) instants: Instants,
     pub(super) max_wait: Span,
-    pub(super) dropped: [u64; 4],
-    pub(super) dropped_loss: u64,
-    pub(super) refused: u64,
-    pub(super) marked: u64,
     /// In a queue that holds its packets: those transmitted, their time there, and since when it is not empty.
     pub(super) served: u64,
     pub(super) waited: u128,
     pub(super) occupied: Time,
+    rare: Option<Box<Rare>>,
+}
+
+/// What of these few links have.
+#[derive(Default)]
+pub(super) struct Rare {
+    pub(super) dropped: [u64; 4],
+    pub(super) dropped_loss: u64,
+    pub(super) refused: u64,
+    pub(super) marked: u64,
+    /// Sums up to the start of the counting, if it started late.
+    pub(super) before: Option<Sums>,
 }
 
 impl Crowd {
+    /// A packet waits for its transmission, in a queue that does not hold it.
+    #[inline]
+    pub(super) fn wait(&mut self, now: Time, start: Time, load: Load) {
+        self.backlog.expect(now, load.segments());
+        self.instants.cover(now, start);
+        self.backlog.push(start, start - now, load);
+        self.max_wait = self.max_wait.max(start - now);
+    }
+
+    /// The same where nothing is new: no more than ever wait, each as the one before, and at no new whole second. There is room
+    /// behind `queue`. False: something is new.
+    #[inline(always)]
+    pub(super) fn wait_as_before(&mut self, queue: &DropTail, now: Time, start: Time, load: Load) -> bool {
+        let wait = Span(start.0 - now.0);
+        let room = queue.has_room_at_sight(load, &self.backlog);
+        let as_before = room && !self.instants.lie_before(start) && self.backlog.follows(start, wait, load);
+        if as_before {
+            self.backlog.push_follower(start, wait, load);
+            if wait > self.max_wait {
+                self.max_wait = wait;
+            }
+        }
+        as_before
+    }
+
     /// The queue refuses a packet.
-    pub(super) fn refuse(&mut self, class: Class, segments: u32) {
-        self.refused += segments as u64;
-        self.dropped[class as usize] += segments as u64;
+    pub(super) fn refuse(&mut self, load: Load) {
+        let rare = self.rare();
+        rare.refused += load.segments() as u64;
+        rare.dropped[load.class()] += load.segments() as u64;
+    }
+
+    #[inline]
+    pub(super) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// The same, if there is anything.
+    pub(super) fn rare_if_any(&self) -> Option<&Rare> {
+        self.rare.as_deref()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Queues that hold their packets and decide at departure: CoDel, FQ-CoDel and their kind.
 
+use ackclock_core::packet::Load;
 use ackclock_core::{Span, Time};
 
 use super::{Kind, Link};
 use crate::pool::{PacketId, Pool};
-use crate::queue::{Dropped, Refused};
+use crate::queue::{Dropped, Refused, Served};
 
 impl Link {
     /// Whether [`Link::take_head_drops`] may have something to tell.
@@ -40,7 +41,7 @@ impl Link {
         }
         let taken = self.queue.take_head_drop();
         if let Some((_, packet, _)) = &taken {
-            self.crowd().dropped[packet.class() as usize] += packet.segments() as u64;
+            self.crowd().rare().dropped[packet.class() as usize] += packet.segments() as u64;
         }
         taken
     }
@@ -52,6 +53,7 @@ impl Link {
         pool: &mut Pool,
         now: Time,
         id: PacketId,
+        load: Load,
     ) -> Result<Option<Time>, Refused> {
         if self.next <= now {
             self.serve(pool, now);
@@ -61,12 +63,10 @@ impl Link {
         if before == 0 {
             self.crowd().occupied = now;
         }
-        let packet = pool[id];
-        if !self.queue.enqueue(now, packet, busy) {
-            self.crowd().refuse(packet.class(), packet.segments());
+        if !self.queue.enqueue(pool, now, id, load, busy) {
+            self.crowd().refuse(load);
             return Err(Refused::QueueFull);
         }
-        pool.release(id);
         // behind others, while the link is busy, it changes nothing of what leaves next
         if !(busy && before > 0 && self.queue.len() > before) {
             self.serve(pool, now);
@@ -83,24 +83,18 @@ impl Link {
                 self.next = self.wire.next(pool).0.min(start).min(self.card_due());
                 return;
             }
-            let taken = self.queue.dequeue(start);
+            let taken = self.queue.dequeue(pool, start);
             let empty = self.queue.len() == 0;
             let crowd = self.crowd();
             if empty {
                 crowd.instants.cover(crowd.occupied, start);
             }
-            if let Some((packet, waited)) = taken {
-                crowd.served += packet.segments() as u64;
-                crowd.waited += waited.0 as u128 * packet.segments() as u128;
+            if let Some(Served { id, load, waited }) = taken {
+                crowd.served += load.segments() as u64;
+                crowd.waited += waited.0 as u128 * load.segments() as u128;
                 crowd.max_wait = crowd.max_wait.max(waited);
-                let start = self.put_off::<false>(start);
-                let (start, end) = match self.capacity_mut::<false>() {
-                    None => (start, start + self.transmitter.time(packet.bytes)),
-                    Some(capacity) => capacity.transmit(start, packet.bytes),
-                };
-                let id = pool.insert(&packet);
-                self.occupy(end, end - start);
-                if let Some(delivery) = self.send::<false>(pool, start, id, end) {
+                let (start, end) = self.transmit(start, load);
+                if let Some(delivery) = self.send(pool, start, id, end) {
                     self.put(pool, start, id, delivery);
                 }
             }

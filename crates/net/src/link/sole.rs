@@ -10,12 +10,13 @@ use crate::queue::Refused;
 pub struct SoleLink {
     link: Link,
     pool: Pool,
+    name: Box<str>,
 }
 
 impl SoleLink {
     /// As [`Link::new`].
     pub fn new(config: &LinkConfig, seed: u64) -> SoleLink {
-        SoleLink { link: Link::new(config, seed), pool: Pool::default() }
+        SoleLink { link: Link::new(config, seed), pool: Pool::default(), name: config.name.as_str().into() }
     }
 
     /// As [`Link::offer`].
@@ -77,12 +78,12 @@ impl SoleLink {
 
     /// As [`Link::restart_loss`].
     pub fn restart_loss(&mut self, seed: u64) {
-        self.link.restart_loss(seed);
+        self.link.restart_loss(&self.name, seed);
     }
 
-    /// As [`Link::name`].
+    /// The link's name.
     pub fn name(&self) -> &str {
-        self.link.name()
+        &self.name
     }
 
     /// As [`Link::rate`].

@@ -1,24 +1,57 @@
 //! Who waits in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are entered;
-//! each may leave the ring when its transmission starts, so the count at any instant costs O(1), amortised. Until
-//! somebody must know ([`Backlog::advance`]), those who have gone count too.
+//! each may be forgotten when its transmission starts. Until somebody must know ([`Backlog::advance`]), those who have gone
+//! count too.
+//!
+//! Packets of one load whose transmissions start at even steps are a run, and only runs are stored: in front of a busy link, the
+//! segments of bulk flows are one.
 
-use ackclock_core::Time;
+use std::collections::VecDeque;
 
+use ackclock_core::packet::Load;
+use ackclock_core::{Span, Time};
+
+/// Packets of one load, the starts of whose transmissions lie `step` apart.
 #[derive(Clone, Copy)]
-struct Waiting {
-    start: Time,
-    bytes: u32,
-    segments: u32,
+struct Run {
+    load: Load,
+    /// When the transmission of the last one starts.
+    last: Time,
+    /// Of a run that is one packet, a guess.
+    step: Span,
+    packets: u32,
+}
+
+impl Run {
+    /// From the start of the last one to that of the next.
+    #[inline]
+    fn gap(&self, start: Time) -> Span {
+        Span(start.0 - self.last.0)
+    }
+
+    /// Those of them who still wait after `now`.
+    fn waiting(&self, now: Time) -> u32 {
+        match (self.last.since(now).0, self.step.0) {
+            (0, _) => 0,
+            (_, 0) => self.packets,
+            (rest, step) => rest.div_ceil(step).min(self.packets as u64) as u32,
+        }
+    }
+
+    /// How long they still wait after `now`, taken together: packets x ns.
+    fn still_to_wait(&self, now: Time) -> u128 {
+        let n = self.waiting(now) as u128;
+        let earlier = self.step.0 as u128 * (n * n.saturating_sub(1) / 2);
+        (n * self.last.since(now).0 as u128 - earlier) * self.load.segments() as u128
+    }
 }
 
 /// The packets that wait, in order of the start of their transmission. One of several segments counts as so many: where a
 /// limit counts packets, it holds what it would hold of packets of one segment.
-#[derive(Default)]
 pub(crate) struct Backlog {
-    /// As many as a power of two, or none yet. Places are counted on and on, the first that waits and the next that is free.
-    ring: Vec<Waiting>,
-    first: usize,
-    end: usize,
+    /// The run that ends with who came last.
+    run: Run,
+    /// Those before it.
+    earlier: VecDeque<Run>,
     bytes: u64,
     packets: u32,
     max: u32,
@@ -26,59 +59,96 @@ pub(crate) struct Backlog {
     area: u128,
 }
 
+impl Default for Backlog {
+    fn default() -> Backlog {
+        let run = Run { load: Load::default(), last: Time::ZERO, step: Span::MAX, packets: 0 };
+        Backlog { run, earlier: VecDeque::new(), bytes: 0, packets: 0, max: 0, area: 0 }
+    }
+}
+
 impl Backlog {
     /// Let those go whose transmission starts at or before `now`.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
-        while self.first != self.end {
-            let first = self.ring[self.place(self.first)];
-            if first.start > now {
+        loop {
+            let run = self.earlier.front_mut().unwrap_or(&mut self.run);
+            let waiting = run.waiting(now);
+            let gone = run.packets - waiting;
+            run.packets = waiting;
+            self.packets -= gone * run.load.segments();
+            self.bytes -= gone as u64 * run.load.bytes() as u64;
+            if waiting > 0 || self.earlier.pop_front().is_none() {
                 return;
             }
-            self.bytes -= first.bytes as u64;
-            self.packets -= first.segments;
-            self.first += 1;
         }
+    }
+
+    /// Whether as many waited before, if so many more are to wait.
+    #[inline]
+    pub(crate) fn held_before(&self, segments: u32) -> bool {
+        self.packets + segments <= self.max
+    }
+
+    /// So many more are to wait from `now` on: there may be more than ever.
+    #[inline]
+    pub(crate) fn expect(&mut self, now: Time, segments: u32) {
+        if !self.held_before(segments) {
+            self.advance(now);
+            self.max = self.max.max(self.packets + segments);
+        }
+    }
+
+    /// A packet starts to wait, for so long, until `start`; it was expected.
+    #[inline]
+    pub(crate) fn push(&mut self, start: Time, wait: Span, load: Load) {
+        if self.run.load != load || self.run.gap(start) != self.run.step {
+            self.begin_run(start, wait, load);
+        }
+        self.enter(start, wait, load);
+    }
+
+    /// Whether it continues the run as it is, or begins one like it when all have gone.
+    #[inline]
+    pub(crate) fn follows(&self, start: Time, wait: Span, load: Load) -> bool {
+        let gap = self.run.gap(start);
+        self.run.load == load && (gap == self.run.step || gap >= wait && self.earlier.is_empty())
+    }
+
+    /// [`Backlog::push`] of such a packet.
+    #[inline]
+    pub(crate) fn push_follower(&mut self, start: Time, wait: Span, load: Load) {
+        if self.run.gap(start) != self.run.step {
+            (self.packets, self.bytes, self.run.packets) = (0, 0, 0);
+        }
+        self.enter(start, wait, load);
     }
 
     #[inline]
-    fn place(&self, n: usize) -> usize {
-        n & (self.ring.len() - 1)
+    fn enter(&mut self, start: Time, wait: Span, load: Load) {
+        self.run.last = start;
+        self.run.packets += 1;
+        self.packets += load.segments();
+        self.bytes += load.bytes() as u64;
+        self.area += wait.0 as u128 * load.segments() as u128;
     }
 
-    /// There may be more than ever.
+    /// Who comes next does not continue the run as it is: it begins another one, or shows the step of the only one there is.
     #[inline(never)]
-    fn make_room(&mut self, now: Time, segments: u32) {
-        self.advance(now);
-        self.max = self.max.max(self.packets + segments);
-        if self.end - self.first == self.ring.len() {
-            self.grow();
+    fn begin_run(&mut self, start: Time, wait: Span, load: Load) {
+        let run = &mut self.run;
+        let (alike, gap) = (run.load == load, run.gap(start));
+        if gap >= wait {
+            self.earlier.clear(); // all have gone
+            (self.packets, self.bytes, run.packets) = (0, 0, 0);
+        } else if run.packets == 1 && alike {
+            run.step = gap;
+        } else if run.packets > 0 {
+            self.earlier.push_back(*run);
+            run.packets = 0;
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self) {
-        let room = (2 * self.ring.len()).max(4);
-        let mut ring = vec![Waiting { start: Time::ZERO, bytes: 0, segments: 0 }; room];
-        for n in self.first..self.end {
-            ring[n & (room - 1)] = self.ring[self.place(n)];
+        if !alike {
+            (run.load, run.step) = (load, Span::MAX);
         }
-        self.ring = ring;
-    }
-
-    /// A packet starts to wait at `now`, until `start`.
-    #[inline]
-    pub(crate) fn push(&mut self, now: Time, start: Time, bytes: u32, segments: u32) {
-        if self.packets + segments > self.max || self.end - self.first == self.ring.len() {
-            self.make_room(now, segments);
-        }
-        let place = self.place(self.end);
-        self.ring[place] = Waiting { start, bytes, segments };
-        self.end += 1;
-        self.packets += segments;
-        self.bytes += bytes as u64;
-        self.area += (start - now).0 as u128 * segments as u128;
     }
 
     /// Packets that waited when [`Backlog::advance`] was called last, and came since.
@@ -89,7 +159,7 @@ impl Backlog {
 
     /// The same, where one of several segments counts once.
     pub(crate) fn whole(&self) -> u32 {
-        (self.end - self.first) as u32
+        self.runs().map(|run| run.packets).sum()
     }
 
     /// Their bytes.
@@ -115,25 +185,67 @@ impl Backlog {
 
     /// Packets x ns up to `now`: the integral of the number that waited.
     pub(crate) fn area(&self, now: Time) -> u128 {
-        let waiting = (self.first..self.end).map(|n| self.ring[self.place(n)]);
-        let still_to_wait: u128 = waiting.map(|w| w.start.since(now).0 as u128 * w.segments as u128).sum();
-        self.area - still_to_wait
+        self.area - self.runs().map(|run| run.still_to_wait(now)).sum::<u128>()
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.earlier.iter().chain([&self.run])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ackclock_core::packet::Class;
+    use proptest::prelude::*;
 
     #[test]
     fn counts_until_the_start_and_integrates_up_to_now() {
         let mut backlog = Backlog::default();
-        backlog.push(Time(0), Time(10), 100, 1);
-        backlog.push(Time(5), Time(20), 50, 1);
+        backlog.expect(Time(0), 1);
+        backlog.push(Time(10), Span(10), Load::new(Class::Data, 1, 100));
+        backlog.expect(Time(5), 1);
+        backlog.push(Time(20), Span(15), Load::new(Class::Data, 1, 50));
         assert_eq!((backlog.len(), backlog.bytes(), backlog.area(Time(5))), (2, 150, 5));
         backlog.advance(Time(10));
         assert_eq!((backlog.len(), backlog.bytes(), backlog.area(Time(10))), (1, 50, 15));
         backlog.advance(Time(25));
         assert_eq!((backlog.len(), backlog.bytes(), backlog.area(Time(25)), backlog.max()), (0, 0, 25, 2));
+    }
+
+    proptest! {
+        /// Oracle: a list of everybody who waits.
+        #[test]
+        fn runs_count_as_their_packets_do(
+            steps in prop::collection::vec((0u64..8, prop_oneof![5 => Just(3u64), 1 => 0u64..9], 0u32..2, any::<bool>()), 1..200),
+        ) {
+            let (mut backlog, mut list) = (Backlog::default(), Vec::new());
+            let (mut now, mut start, mut most, mut waited) = (0, 0, 0, 0u128);
+            for (passed, step, kind, looks) in steps {
+                now += passed;
+                start = (start + step).max(now + 1);
+                let load = Load::new(Class::Data, 1 + kind, 100 + kind);
+                match backlog.held_before(load.segments()) && backlog.follows(Time(start), Span(start - now), load) {
+                    true => backlog.push_follower(Time(start), Span(start - now), load),
+                    false => {
+                        backlog.expect(Time(now), load.segments());
+                        backlog.push(Time(start), Span(start - now), load);
+                    }
+                }
+                list.push((start, load));
+                waited += (start - now) as u128 * load.segments() as u128;
+                let there: Vec<_> = list.iter().copied().filter(|&(start, _)| start > now).collect();
+                let segments: u32 = there.iter().map(|(_, load)| load.segments()).sum();
+                let rest: u128 = there.iter().map(|(s, load)| (s - now) as u128 * load.segments() as u128).sum();
+                most = most.max(segments);
+                prop_assert_eq!((backlog.area(Time(now)), backlog.waited(), backlog.max()), (waited - rest, waited, most));
+                prop_assert!(backlog.len() >= segments && backlog.len() <= most);
+                if looks {
+                    backlog.advance(Time(now));
+                    let bytes: u64 = there.iter().map(|(_, load)| load.bytes() as u64).sum();
+                    prop_assert_eq!((backlog.len(), backlog.bytes(), backlog.whole()), (segments, bytes, there.len() as u32));
+                }
+            }
+        }
     }
 }

@@ -18,11 +18,12 @@
 
 use std::collections::VecDeque;
 
-use ackclock_core::packet::Ecn;
+use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{table, Packet, Span, Time};
 
-use super::{ecn_capable, Classifier, Dropped, Refused};
+use super::{ecn_capable, Classifier, Dropped, Refused, Served};
+use crate::pool::{PacketId, Pool};
 
 table! {
     /// CoDel (RFC 8289): drops packets when their sojourn time stays above a target.
@@ -45,9 +46,11 @@ table! {
 pub(crate) const TARGET: Span = Span::from_ms(5);
 pub(crate) const INTERVAL: Span = Span::from_ms(100);
 
+#[derive(Clone, Copy)]
 struct Held {
     arrival: Time,
-    packet: Packet,
+    load: Load,
+    id: PacketId,
 }
 
 pub(crate) struct Codel {
@@ -75,7 +78,7 @@ pub(crate) struct Codel {
 
 /// A packet taken from the queue, and whether its sojourn time allows to drop it.
 struct DequeueResult {
-    packet: Option<Packet>,
+    packet: Option<Held>,
     sojourn_time: Span,
     ok_to_drop: bool,
 }
@@ -104,23 +107,22 @@ impl Codel {
     }
 
     /// Append a packet; `must_wait` = the link is busy, so that it counts as waiting even at first. False if it is full.
-    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
+    pub(crate) fn enqueue(&mut self, now: Time, id: PacketId, load: Load, must_wait: bool) -> bool {
         if must_wait && self.len() >= self.limit {
             return false;
         }
-        self.maxpacket = self.maxpacket.max(packet.bytes);
-        self.bytes += packet.bytes as u64;
-        self.packets += packet.segments();
-        self.queue.push_back(Held { arrival: now, packet });
+        self.maxpacket = self.maxpacket.max(load.bytes());
+        self.bytes += load.bytes() as u64;
+        self.packets += load.segments();
+        self.queue.push_back(Held { arrival: now, load, id });
         if must_wait {
             self.max = self.max.max(self.len());
         }
         true
     }
 
-    /// The packet to transmit at `now`, and how long it waited; those dropped on the way to it wait in
-    /// [`Codel::take_head_drop`].
-    pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
+    /// The packet to transmit at `now`; those dropped on the way to it wait in [`Codel::take_head_drop`].
+    pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
         let mut r = self.dodequeue(now);
         if self.dropping {
             if !r.ok_to_drop {
@@ -128,11 +130,11 @@ impl Codel {
             }
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if self.mark(&mut r) {
+                if self.mark(pool, &r) {
                     self.drop_next = self.control_law(self.drop_next);
                     break;
                 }
-                self.drop(now, &mut r);
+                self.drop(pool, now, &mut r);
                 r = self.dodequeue(now);
                 if r.ok_to_drop {
                     self.drop_next = self.control_law(self.drop_next);
@@ -141,8 +143,8 @@ impl Codel {
                 }
             }
         } else if r.ok_to_drop {
-            if !self.mark(&mut r) {
-                self.drop(now, &mut r);
+            if !self.mark(pool, &r) {
+                self.drop(pool, now, &mut r);
                 r = self.dodequeue(now);
             }
             self.dropping = true;
@@ -153,8 +155,9 @@ impl Codel {
             self.drop_next = self.control_law(now);
             self.lastcount = self.count;
         }
-        let sojourn_time = r.sojourn_time;
-        r.packet.map(|packet| (self.mark_early(packet, sojourn_time), sojourn_time))
+        let Held { id, load, .. } = r.packet?;
+        self.mark_early(pool, id, r.sojourn_time);
+        Some(Served { id, load, waited: r.sojourn_time })
     }
 
     /// A packet dropped at departure and not yet asked for, oldest first.
@@ -190,15 +193,15 @@ impl Codel {
     }
 
     /// Take the packet at the head out, to be dropped by somebody else.
-    pub(crate) fn drop_head(&mut self, now: Time) -> Option<Packet> {
-        let Held { arrival, packet } = self.queue.pop_front()?;
-        self.leaves(&packet, now - arrival);
-        Some(packet)
+    pub(crate) fn drop_head(&mut self, pool: &mut Pool, now: Time) -> Option<Packet> {
+        let Held { arrival, load, id } = self.queue.pop_front()?;
+        self.leaves(load, now - arrival);
+        Some(pool.remove(id))
     }
 
     /// Packets x ns up to `now`: the integral of the number that waited.
     pub(crate) fn area(&self, now: Time) -> u128 {
-        let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
+        let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.load.segments() as u128;
         self.area + self.queue.iter().map(so_far).sum::<u128>()
     }
 
@@ -207,19 +210,20 @@ impl Codel {
         (self.area(now), self.max, self.dropped, self.marked)
     }
 
-    fn leaves(&mut self, packet: &Packet, sojourn_time: Span) {
-        self.bytes -= packet.bytes as u64;
-        self.packets -= packet.segments();
-        self.area += sojourn_time.0 as u128 * packet.segments() as u128;
+    #[inline]
+    fn leaves(&mut self, load: Load, sojourn_time: Span) {
+        self.bytes -= load.bytes() as u64;
+        self.packets -= load.segments();
+        self.area += sojourn_time.0 as u128 * load.segments() as u128;
     }
 
     fn dodequeue(&mut self, now: Time) -> DequeueResult {
-        let Some(Held { arrival, packet }) = self.queue.pop_front() else {
+        let Some(held) = self.queue.pop_front() else {
             self.first_above_time = Time::ZERO;
             return DequeueResult { packet: None, sojourn_time: Span::ZERO, ok_to_drop: false };
         };
-        let sojourn_time = now - arrival;
-        self.leaves(&packet, sojourn_time);
+        let sojourn_time = now - held.arrival;
+        self.leaves(held.load, sojourn_time);
         let mut ok_to_drop = false;
         if sojourn_time < self.params.target || self.bytes <= self.maxpacket as u64 {
             self.first_above_time = Time::ZERO;
@@ -228,7 +232,7 @@ impl Codel {
         } else {
             ok_to_drop = now >= self.first_above_time;
         }
-        DequeueResult { packet: Some(packet), sojourn_time, ok_to_drop }
+        DequeueResult { packet: Some(held), sojourn_time, ok_to_drop }
     }
 
     /// `t` + interval / sqrt(count). The square root is correctly rounded, hence the same on every machine.
@@ -236,40 +240,40 @@ impl Codel {
         t + Span((self.params.interval.0 as f64 / libm::sqrt(self.count as f64)) as u64)
     }
 
-    fn drop(&mut self, now: Time, r: &mut DequeueResult) {
-        if let Some(packet) = r.packet.take() {
-            self.dropped += packet.segments() as u64;
-            self.head_drops.push_back((now, packet, Refused::Aqm));
+    fn drop(&mut self, pool: &mut Pool, now: Time, r: &mut DequeueResult) {
+        if let Some(held) = r.packet.take() {
+            self.dropped += held.load.segments() as u64;
+            self.head_drops.push_back((now, pool.remove(held.id), Refused::Aqm));
         }
     }
 
     /// `ce_threshold`.
     #[inline]
-    fn mark_early(&mut self, mut packet: Packet, sojourn_time: Span) -> Packet {
-        let over = self.params.ce_threshold.is_some_and(|threshold| sojourn_time > threshold);
-        if over && packet.ecn != Ecn::Ce && self.marks_early.takes(packet.ecn) {
-            packet.ecn = Ecn::Ce;
-            self.marked += packet.segments() as u64;
+    fn mark_early(&mut self, pool: &mut Pool, id: PacketId, sojourn_time: Span) {
+        if self.params.ce_threshold.is_some_and(|threshold| sojourn_time > threshold) {
+            let packet = &mut pool[id];
+            if packet.ecn != Ecn::Ce && self.marks_early.takes(packet.ecn) {
+                packet.ecn = Ecn::Ce;
+                self.marked += packet.segments() as u64;
+            }
         }
-        packet
     }
 
     /// Mark instead of dropping, if that is possible.
-    fn mark(&mut self, r: &mut DequeueResult) -> bool {
-        match &mut r.packet {
-            Some(packet) if self.params.ecn && ecn_capable(packet) => {
-                packet.ecn = Ecn::Ce;
-                self.marked += packet.segments() as u64;
-                true
-            }
-            _ => false,
-        }
+    fn mark(&mut self, pool: &mut Pool, r: &DequeueResult) -> bool {
+        let Some(held) = r.packet.filter(|held| self.params.ecn && ecn_capable(&pool[held.id])) else {
+            return false;
+        };
+        pool[held.id].ecn = Ecn::Ce;
+        self.marked += held.load.segments() as u64;
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Pooled;
 
     const MS: u64 = 1_000_000;
 
@@ -280,7 +284,7 @@ mod tests {
     /// A queue that never empties, whose packets have all waited for 50 ms when they are dequeued, one each ms:
     /// when does CoDel drop or mark?
     fn schedule(ecn: bool, duration_ms: u64) -> Vec<u64> {
-        let mut codel = Codel::new(params(ecn));
+        let mut codel = Pooled::new(Codel::new(params(ecn)));
         let packet =
             Packet { bytes: 1514, ecn: if ecn { Ecn::Ect0 } else { Ecn::NotEct }, ..Packet::default() };
         let mut at = Vec::new();
@@ -317,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_short_queue_and_a_short_stay_are_left_alone() {
-        let mut codel = Codel::new(params(false));
+        let mut codel = Pooled::new(Codel::new(params(false)));
         let packet = Packet { bytes: 1514, ..Packet::default() };
         for t in 0..2000 {
             // One packet behind the one that leaves: no more than maxpacket waits, whatever the sojourn time.
@@ -340,7 +344,7 @@ mod tests {
 
     #[test]
     fn drops_again_near_the_old_rate_when_back_soon() {
-        let mut codel = Codel::new(params(false));
+        let mut codel = Pooled::new(Codel::new(params(false)));
         codel.count = 9;
         codel.lastcount = 1;
         codel.drop_next = Time(500 * MS);
@@ -358,7 +362,8 @@ mod tests {
     #[test]
     fn ce_threshold_marks_what_waited_longer() {
         let marks = |of: Classifier, ecn: Ecn| {
-            let mut queue = Codel::new(CodelParams { ce_threshold: Some(Span(MS)), ..params(false) });
+            let mut queue =
+                Pooled::new(Codel::new(CodelParams { ce_threshold: Some(Span(MS)), ..params(false) }));
             queue.marks_early = of;
             let taken = [900, 1000, 1100].map(|us| {
                 queue.enqueue(Time(0), Packet { bytes: 1500, ecn, ..Packet::default() }, true);

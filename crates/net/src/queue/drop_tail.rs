@@ -7,7 +7,6 @@ use ackclock_core::schema::{Limit, Takes};
 use ackclock_core::{table, Time};
 
 use super::backlog::Backlog;
-use super::{Admission, Refused};
 
 table! {
     /// First in, first out. A packet that arrives at a full queue is dropped.
@@ -19,9 +18,10 @@ table! {
 
 pub(crate) struct DropTail {
     limit_packets: u32,
-    limit_bytes: u64,
     /// A packet of several segments counts once.
     whole: bool,
+    /// Up to so many bytes, there is room for as many segments as waited before: the limit in bytes, or 0 where packets are counted whole.
+    easy_bytes: u64,
 }
 
 impl DropTail {
@@ -31,36 +31,36 @@ impl DropTail {
             Some(Limit::Packets(packets)) => (packets, u64::MAX),
             Some(Limit::Bytes(bytes)) => (u32::MAX, bytes),
         };
-        DropTail { limit_packets, limit_bytes, whole: false }
+        DropTail { limit_packets, whole: false, easy_bytes: limit_bytes }
     }
 
     /// The limit counts packets, however many segments they hold, as Linux's disciplines do.
     pub(crate) fn count_packets(&mut self) {
-        self.whole = true;
+        if self.limit_packets < u32::MAX {
+            (self.whole, self.easy_bytes) = (true, 0);
+        }
     }
 
-    /// Decide about a packet that finds the link `idle` or, behind `backlog`, at work.
+    /// Whether there is room behind `backlog` for a packet that finds the link at work. Those in it who have gone may count as if
+    /// they still waited: where there is room then, there is room.
     #[inline]
-    pub(crate) fn admit(&self, now: Time, load: &Load, idle: bool, backlog: &mut Backlog) -> Admission {
-        if idle || self.fits(load, backlog) {
-            return Admission::Accept;
+    pub(crate) fn has_room(&self, now: Time, load: Load, backlog: &mut Backlog) -> bool {
+        if self.has_room_at_sight(load, backlog) {
+            return true;
         }
         backlog.advance(now);
-        match self.fits(load, backlog) {
-            true => Admission::Accept,
-            false => Admission::Refuse(Refused::QueueFull),
-        }
-    }
-
-    /// Whether there is room behind `backlog`. Those in it who have gone may count as if they still waited: where there is room then,
-    /// there is room.
-    #[inline]
-    fn fits(&self, load: &Load, backlog: &Backlog) -> bool {
         let waiting = match self.whole {
-            false => backlog.len() + load.segments,
+            false if backlog.bytes() + load.bytes() as u64 > self.easy_bytes => return false,
+            false => backlog.len() + load.segments(),
             true => backlog.whole() + 1,
         };
-        waiting <= self.limit_packets && load.bytes as u64 <= self.limit_bytes.saturating_sub(backlog.bytes())
+        waiting <= self.limit_packets
+    }
+
+    /// Whether there is room without a further question: for no more segments than ever waited.
+    #[inline]
+    pub(crate) fn has_room_at_sight(&self, load: Load, backlog: &Backlog) -> bool {
+        backlog.held_before(load.segments()) && backlog.bytes() + load.bytes() as u64 <= self.easy_bytes
     }
 }
 

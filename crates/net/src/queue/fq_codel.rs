@@ -16,11 +16,13 @@
 
 use std::collections::VecDeque;
 
+use ackclock_core::packet::Load;
 use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{table, Packet, Span, Time};
 
 use super::codel::{Codel, CodelParams, INTERVAL, TARGET};
-use super::{Classifier, Dropped, Refused};
+use super::{Classifier, Dropped, Refused, Served};
+use crate::pool::{PacketId, Pool};
 
 table! {
     /// FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each managed by CoDel.
@@ -91,10 +93,17 @@ impl FqCodel {
     }
 
     /// Append a packet to its queue; `must_wait` = the link is busy. Beyond the limit the fattest queue loses its head.
-    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
-        let at = self.classify(&packet);
+    pub(crate) fn enqueue(
+        &mut self,
+        pool: &mut Pool,
+        now: Time,
+        id: PacketId,
+        load: Load,
+        must_wait: bool,
+    ) -> bool {
+        let at = self.classify(&pool[id]);
         let sub = &mut self.subs[at as usize];
-        sub.codel.enqueue(now, packet, must_wait);
+        sub.codel.enqueue(now, id, load, must_wait);
         if !std::mem::replace(&mut sub.active, true) {
             sub.credits = self.params.quantum as i64;
             self.new_queues.push_back(at);
@@ -102,9 +111,9 @@ impl FqCodel {
         if self.packets == 0 {
             self.since = now;
         }
-        self.packets += packet.segments();
+        self.packets += load.segments();
         while must_wait && self.packets > self.params.limit.unwrap_or(u32::MAX) {
-            self.drop_from_the_fattest(now);
+            self.drop_from_the_fattest(pool, now);
         }
         if must_wait {
             self.max = self.max.max(self.packets);
@@ -112,8 +121,8 @@ impl FqCodel {
         true
     }
 
-    /// The packet to transmit at `now`, and how long it waited.
-    pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
+    /// The packet to transmit at `now`.
+    pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
         loop {
             let from_new = !self.new_queues.is_empty();
             let list = if from_new { &mut self.new_queues } else { &mut self.old_queues };
@@ -121,18 +130,22 @@ impl FqCodel {
             let sub = &mut self.subs[at as usize];
             if sub.credits <= 0 {
                 sub.credits += self.params.quantum as i64;
-                list.pop_front();
-                self.old_queues.push_back(at);
+                if from_new || list.len() > 1 {
+                    list.pop_front();
+                    self.old_queues.push_back(at);
+                } // else it is its own successor
                 continue;
             }
-            let taken = sub.codel.dequeue(now);
-            self.collect(at);
+            let taken = sub.codel.dequeue(pool, now);
+            if sub.codel.has_head_drops() {
+                self.collect(at);
+            }
             let sub = &mut self.subs[at as usize];
             match taken {
-                Some((packet, waited)) => {
-                    self.packets -= packet.segments();
-                    sub.credits -= packet.bytes as i64;
-                    return Some((packet, waited));
+                Some(served) => {
+                    self.packets -= served.load.segments();
+                    sub.credits -= served.load.bytes() as i64;
+                    return Some(served);
                 }
                 // A new queue that is empty goes behind the old ones once, so that it cannot stay new (§4.2).
                 None if from_new => {
@@ -186,6 +199,7 @@ impl FqCodel {
     }
 
     /// Take over what a queue's CoDel dropped.
+    #[cold]
     fn collect(&mut self, at: u32) {
         while let Some(dropped) = self.subs[at as usize].codel.take_head_drop() {
             self.packets -= dropped.1.segments();
@@ -193,11 +207,11 @@ impl FqCodel {
         }
     }
 
-    fn drop_from_the_fattest(&mut self, now: Time) {
+    fn drop_from_the_fattest(&mut self, pool: &mut Pool, now: Time) {
         let active = self.new_queues.iter().chain(&self.old_queues);
         let fattest =
             active.copied().max_by_key(|&at| (self.subs[at as usize].codel.bytes(), std::cmp::Reverse(at)));
-        let packet = fattest.and_then(|at| self.subs[at as usize].codel.drop_head(now));
+        let packet = fattest.and_then(|at| self.subs[at as usize].codel.drop_head(pool, now));
         let packet = packet.expect("invariant: some queue holds the packet that exceeds the limit");
         self.packets -= packet.segments();
         self.overflows += packet.segments() as u64;
@@ -210,10 +224,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::queue::Pooled;
 
-    fn fq(limit: Option<u32>) -> FqCodel {
+    fn fq(limit: Option<u32>) -> Pooled<FqCodel> {
         let (target, interval) = (TARGET, INTERVAL);
-        FqCodel::new(FqCodelParams {
+        Pooled::new(FqCodel::new(FqCodelParams {
             limit,
             target,
             interval,
@@ -222,14 +237,14 @@ mod tests {
             quantum: 1514,
             ce_threshold: None,
             ce_threshold_for: Classifier::AnyEct,
-        })
+        }))
     }
 
     fn packet(conn: u32, bytes: u32) -> Packet {
         Packet { conn, bytes, forward: true, ..Packet::default() }
     }
 
-    fn order(queue: &mut FqCodel, n: usize) -> Vec<u32> {
+    fn order(queue: &mut Pooled<FqCodel>, n: usize) -> Vec<u32> {
         (0..n).map(|i| queue.dequeue(Time(i as u64)).expect("a packet").0.conn).collect()
     }
 
@@ -255,9 +270,9 @@ mod tests {
             sent in 1usize..60,
         ) {
             let long = Span::from_secs(10);
-            let mut queue = FqCodel::new(FqCodelParams {
+            let mut queue = Pooled::new(FqCodel::new(FqCodelParams {
                 limit: None, target: long, interval: long, ecn: false, queues: 65_536, quantum,
-                ce_threshold: None, ce_threshold_for: Classifier::AnyEct });
+                ce_threshold: None, ce_threshold_for: Classifier::AnyEct }));
             for i in 0..60 {
                 for (conn, sizes) in sizes.iter().enumerate() {
                     queue.enqueue(Time(0), Packet { flow: i as u32, ..packet(conn as u32, sizes[i]) }, true);
@@ -310,7 +325,7 @@ mod tests {
         // the same arrivals and departures through CoDel alone: the same packets are dropped
         let codel =
             CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn: false, ce_threshold: None };
-        let (mut fair, mut alone) = (fq(None), Codel::new(codel));
+        let (mut fair, mut alone) = (fq(None), Pooled::new(Codel::new(codel)));
         let mut sent = [Vec::new(), Vec::new()];
         for ms in 0..2_000u64 {
             let now = Time(ms * 1_000_000);

@@ -7,14 +7,15 @@ use ackclock_core::Time;
 #[derive(Clone, Debug)]
 pub(crate) struct Instants {
     counted: u64,
-    /// The first whole second that may still be counted, in seconds.
+    /// The first whole second that may still be counted, in seconds, and in ns.
     next: u64,
+    next_ns: u64,
 }
 
 impl Default for Instants {
     /// The first look is after one second.
     fn default() -> Instants {
-        Instants { counted: 0, next: 1 }
+        Instants { counted: 0, next: 1, next_ns: SECOND }
     }
 }
 
@@ -22,9 +23,15 @@ impl Instants {
     /// It is so from `from` up to, but not at, `to`. Calls come in order of `to`; they may overlap.
     #[inline]
     pub(crate) fn cover(&mut self, from: Time, to: Time) {
-        if to.0 > self.next.saturating_mul(SECOND) {
+        if self.lie_before(to) {
             self.count(from, to);
         }
+    }
+
+    /// Whether there may be some before `to` that were not counted.
+    #[inline]
+    pub(crate) fn lie_before(&self, to: Time) -> bool {
+        to.0 > self.next_ns
     }
 
     #[cold]
@@ -33,6 +40,7 @@ impl Instants {
         let end = to.0.div_ceil(SECOND);
         self.counted += end.saturating_sub(first);
         self.next = end.max(first);
+        self.next_ns = self.next.saturating_mul(SECOND);
     }
 
     /// How many of them lie up to and at `now`, if it is so from `now` to the end of what was covered.

@@ -274,6 +274,7 @@ mod tests {
     use crate::queue::backlog::Backlog;
     use crate::wire::Wire;
     use ackclock_core::packet::Ecn;
+    use ackclock_core::packet::{Class, Load};
     use ackclock_core::Packet;
 
     /// The sheet's vector: min 30000, max 90000, packets of 1000, a burst of 55.
@@ -302,7 +303,8 @@ mod tests {
     /// One packet meets `waiting` packets of 1000 bytes.
     fn admit(red: &mut LinuxRed, now: Time, waiting: u32, ecn: Ecn) -> Admission {
         let mut backlog = Backlog::default();
-        (0..waiting).for_each(|_| backlog.push(now, now + Span(1), 1000, 1));
+        backlog.expect(now, waiting);
+        (0..waiting).for_each(|_| backlog.push(now + Span(1), Span(1), Load::new(Class::Data, 1, 1000)));
         let packet = Packet { bytes: 1000, ecn, ..Packet::default() };
         let (wire, pool) = (Wire::default(), Pool::default());
         let tx = Span::from_ms(1);

@@ -20,11 +20,11 @@ mod threshold;
 
 use std::rc::Rc;
 
-use ackclock_core::packet::Ecn;
+use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::schema::{Limit, Refusal};
 use ackclock_core::{choice, family, Packet, Span, Stream, Time};
 
-use crate::pool::Pool;
+use crate::pool::{PacketId, Pool};
 use crate::wire::Wire;
 use backlog::Backlog;
 use cake::Cake;
@@ -33,7 +33,7 @@ use choke::Choke;
 pub use choke::ChokeParams;
 use codel::Codel;
 pub use codel::CodelParams;
-use drop_tail::DropTail;
+pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailParams;
 use dualpi2::DualPi2;
 pub use dualpi2::{DualPi2Params, Overload};
@@ -128,6 +128,14 @@ pub enum Refused {
     QueueFull,
     /// By the discipline, ahead of its limit.
     Aqm,
+}
+
+/// A packet of the pool that leaves a queue which held it, and how long it waited.
+#[derive(Clone, Copy)]
+pub(crate) struct Served {
+    pub id: PacketId,
+    pub load: Load,
+    pub waited: Span,
 }
 
 /// When a queue dropped a packet that it held, and why.
@@ -237,15 +245,40 @@ impl Queue {
         held!(self, _queue => true, false)
     }
 
-    /// [`Queue::admit`] of a queue that holds its packets: false if this one is refused.
-    pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
-        let refused = || unreachable!("invariant: it holds packets");
-        held!(self, queue => queue.enqueue(now, packet, must_wait), refused())
+    /// [`Queue::admit`] of a queue that holds its packets: false if this one is refused, and stays the caller's.
+    pub(crate) fn enqueue(
+        &mut self,
+        pool: &mut Pool,
+        now: Time,
+        id: PacketId,
+        load: Load,
+        must_wait: bool,
+    ) -> bool {
+        let accepted = match self {
+            Queue::Codel(queue) => return queue.enqueue(now, id, load, must_wait),
+            Queue::FqCodel(queue) => return queue.enqueue(pool, now, id, load, must_wait),
+            Queue::Choke(queue) => queue.enqueue(now, pool[id], must_wait),
+            Queue::DualPi2(queue) => queue.enqueue(now, pool[id], must_wait),
+            Queue::Cake(queue) => queue.enqueue(now, pool[id], must_wait),
+            _ => unreachable!("invariant: it holds packets"),
+        };
+        if accepted {
+            pool.release(id); // these have copies
+        }
+        accepted
     }
 
-    /// The packet to transmit at `now`, and how long it waited.
-    pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
-        held!(self, queue => queue.dequeue(now), None)
+    /// The packet to transmit at `now`.
+    pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
+        let (packet, waited) = match self {
+            Queue::Codel(queue) => return queue.dequeue(pool, now),
+            Queue::FqCodel(queue) => return queue.dequeue(pool, now),
+            Queue::Choke(queue) => queue.dequeue(now)?,
+            Queue::DualPi2(queue) => queue.dequeue(now)?,
+            Queue::Cake(queue) => queue.dequeue(now)?,
+            _ => return None,
+        };
+        Some(Served { id: pool.insert(&packet), load: packet.load(), waited })
     }
 
     /// A time at or after which a packet that it holds can leave.
@@ -305,6 +338,65 @@ impl Classifier {
             Ecn::NotEct => false,
             Ecn::Ect0 => self == Classifier::AnyEct,
             Ecn::Ect1 | Ecn::Ce => true,
+        }
+    }
+}
+
+/// A queue that is tested without a link, and the packets in it.
+#[cfg(test)]
+pub(crate) struct Pooled<Q> {
+    inner: Q,
+    pool: Pool,
+}
+
+#[cfg(test)]
+mod pooled {
+    use super::*;
+
+    impl<Q> Pooled<Q> {
+        pub(crate) fn new(inner: Q) -> Pooled<Q> {
+            Pooled { inner, pool: Pool::default() }
+        }
+
+        fn taken(&mut self, served: Served) -> (Packet, Span) {
+            (self.pool.remove(served.id), served.waited)
+        }
+    }
+
+    impl Pooled<Codel> {
+        pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
+            let id = self.pool.insert(&packet);
+            self.inner.enqueue(now, id, packet.load(), must_wait)
+        }
+
+        pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
+            let served = self.inner.dequeue(&mut self.pool, now)?;
+            Some(self.taken(served))
+        }
+    }
+
+    impl Pooled<FqCodel> {
+        pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
+            let id = self.pool.insert(&packet);
+            self.inner.enqueue(&mut self.pool, now, id, packet.load(), must_wait)
+        }
+
+        pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
+            let served = self.inner.dequeue(&mut self.pool, now)?;
+            Some(self.taken(served))
+        }
+    }
+
+    impl<Q> std::ops::Deref for Pooled<Q> {
+        type Target = Q;
+        fn deref(&self) -> &Q {
+            &self.inner
+        }
+    }
+
+    impl<Q> std::ops::DerefMut for Pooled<Q> {
+        fn deref_mut(&mut self) -> &mut Q {
+            &mut self.inner
         }
     }
 }

@@ -123,6 +123,7 @@ mod tests {
     use crate::queue::backlog::Backlog;
     use crate::wire::Wire;
     use ackclock_core::packet::Ecn;
+    use ackclock_core::packet::{Class, Load};
     use ackclock_core::{Packet, Time};
 
     fn red(ecn: bool) -> Red {
@@ -134,7 +135,8 @@ mod tests {
     fn admit(red: &mut Red, idle_since: Option<Time>, waiting: u32, ecn: Ecn) -> Admission {
         let now = Time(1_000_000_000);
         let mut backlog = Backlog::default();
-        (0..waiting).for_each(|_| backlog.push(now, now + Span(1), 1500, 1));
+        backlog.expect(now, waiting);
+        (0..waiting).for_each(|_| backlog.push(now + Span(1), Span(1), Load::new(Class::Data, 1, 1500)));
         let packet = Packet { bytes: 1500, ecn, ..Packet::default() };
         let busy_until = idle_since.unwrap_or(now + Span(1));
         let tx = Span::from_ms(1);

@@ -1,10 +1,12 @@
 //! The ends of connections: their slots, and the way their packets take into the network.
 
+use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::{Digest, FlowId, Header, Packet, Span, Time};
 use ackclock_tcp::Connection;
 
 use super::agenda::{Agenda, KIND_BITS, TIMER};
 use super::hosted::Process;
+use super::net::{set_out, Journey, Net};
 use super::{World, RECEIVER, SENDER};
 use crate::capture::Captured;
 use crate::performance::Gauges;
@@ -159,19 +161,36 @@ impl End {
         (self.ordinal as u64) << 1 | side as u64
     }
 
-    /// When its timer is to fire.
-    #[inline(always)]
-    pub(super) fn deadline(&self) -> Time {
-        let deadline = self.transport.next_deadline();
+    /// Whether its timer is to fire.
+    #[inline]
+    pub(super) fn is_due(&self, now: Time) -> bool {
         match &self.process {
-            None => deadline,
-            Some(process) => process.deadline(deadline),
+            None => self.transport.is_due(now),
+            Some(process) => process.deadline(self.transport.next_deadline()) <= now,
         }
     }
 
     /// A packet reaches it.
     #[inline(always)]
-    pub(super) fn receive(
+    pub(super) fn receive(&mut self, now: Time, packet: &Packet, digest: &mut Digest) {
+        match (&mut self.transport, &packet.header) {
+            (Transport::Tcp(tcp), Header::Tcp(seg)) => {
+                digest.fold(arrival(now, packet.conn, seg.len));
+                digest.fold(seg.seq ^ seg.ack.rotate_left(32));
+                tcp.on_packet(now, seg, packet.ecn);
+            }
+            (Transport::Datagram(end), Header::Datagram(datagram)) => {
+                digest.fold(arrival(now, packet.conn, packet.header.payload()));
+                datagram.fingerprint().iter().for_each(|&word| digest.fold(word));
+                end.on_packet(now, datagram);
+            }
+            _ => unreachable!("invariant: both ends of a flow speak the same transport"),
+        }
+    }
+
+    /// The same where packets are captured, or measured.
+    #[inline(never)]
+    pub(super) fn receive_noted(
         &mut self,
         now: Time,
         host: usize,
@@ -180,12 +199,6 @@ impl End {
         captured: &mut Option<(u8, Vec<Captured>)>,
         gauges: &mut Option<Box<Gauges>>,
     ) {
-        let header = (packet.header.payload() as u64) << 32 ^ (packet.conn as u64);
-        digest.fold(now.0 ^ header.rotate_left(20));
-        match &packet.header {
-            Header::Tcp(seg) => digest.fold(seg.seq ^ seg.ack.rotate_left(32)),
-            Header::Datagram(datagram) => datagram.fingerprint().iter().for_each(|&word| digest.fold(word)),
-        }
         if let Some((at, captured)) = captured {
             if *at == host as u8 {
                 let (flow, conn) = (self.flow, self.ordinal);
@@ -195,17 +208,51 @@ impl End {
         match gauges {
             Some(gauges) if host == SENDER => {
                 let (sum, n) = self.transport.rtt_samples();
-                self.transport.on_packet(now, packet);
+                self.receive(now, packet, digest);
                 let (sum_now, n_now) = self.transport.rtt_samples();
                 for _ in n..n_now {
                     gauges.sample(now, self.flow, Span((sum_now - sum) as u64 / (n_now - n)));
                 }
             }
-            _ => self.transport.on_packet(now, packet),
+            _ => self.receive(now, packet, digest),
         }
     }
 
-    /// Write the next packet that it sends into its `place`, noted where packets are captured; false: it sends none.
+    /// Send what it has to send, and keep its timer armed. No host keeps it waiting.
+    #[inline(always)]
+    pub(super) fn answer(
+        &mut self,
+        now: Time,
+        index: usize,
+        net: &mut Net,
+        common: &mut Packet,
+        captured: &mut Option<(u8, Vec<Captured>)>,
+    ) {
+        let framing_bytes = net.framing_bytes;
+        loop {
+            if captured.is_none() {
+                let length = self.begin_train(now, index & 1, framing_bytes, common);
+                if length > 0 {
+                    net.send_train(now, common, length, |packet| self.transport.next_of_train(packet));
+                    if length == 1 && self.transport.ends_with_train(now) {
+                        break;
+                    }
+                }
+            }
+            let pool = &mut net.pool;
+            let sent = self.send_into(now, index & 1, framing_bytes, || pool.vacant(), captured);
+            let Some((packet, more)) = sent else { break };
+            let Journey { first, way, load } = set_out(&mut net.origins, now, packet, 1);
+            net.depart(now, first, way, load);
+            if !more {
+                break;
+            }
+        }
+        self.arm(index, &mut net.agenda);
+    }
+
+    /// Write the next packet that it sends into its `place`, noted where packets are captured, and whether more may follow; none: it
+    /// sends none.
     #[inline(always)]
     pub(super) fn send_into<'p>(
         &mut self,
@@ -214,8 +261,8 @@ impl End {
         framing_bytes: u32,
         place: impl FnOnce() -> &'p mut Packet,
         captured: &mut Option<(u8, Vec<Captured>)>,
-    ) -> bool {
-        let Some(packet) = self.transport.transmit_into(now, framing_bytes, place) else { return false };
+    ) -> Option<(&'p Packet, bool)> {
+        let (packet, more) = self.transport.transmit_into(now, framing_bytes, place)?;
         (packet.flow, packet.conn, packet.forward) = (self.flow, self.conn, side == SENDER);
         if let Some((host, captured)) = captured {
             if (*host as usize == SENDER) == packet.forward {
@@ -223,7 +270,7 @@ impl End {
                 captured.push(Captured { t: now, host: *host, flow, conn, packet: *packet });
             }
         }
-        true
+        Some((packet, more))
     }
 
     /// Write over `common` what packets that leave now one after the other have in common; how many they are, or 0.
@@ -247,13 +294,19 @@ impl End {
     pub(super) fn arm(&mut self, index: usize, agenda: &mut Agenda) {
         let deadline = match &self.process {
             None => self.transport.deadline_before(self.armed[0]),
-            Some(_) => self.deadline(),
+            Some(process) => process.deadline(self.transport.next_deadline()),
         };
         if deadline < self.armed[0] {
             self.armed = [deadline, self.armed[0]];
             agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
         }
     }
+}
+
+/// When a packet with so much payload reaches its end, in a word of the digest.
+#[inline]
+fn arrival(now: Time, conn: u32, payload: u32) -> u64 {
+    now.0 ^ ((payload as u64) << 32 ^ conn as u64).rotate_left(20)
 }
 
 #[inline]

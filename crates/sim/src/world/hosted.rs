@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{FlowId, Packet, Span, Time};
 use ackclock_net::host::{Device, Direction, HostSums, Permit};
+use ackclock_net::PacketId;
 use ackclock_net::{Host, HostConfig};
 
 use super::{Application, ConnId, World, KIND_BITS, SENDER, SLOT_MASK, TICK};
@@ -142,16 +143,19 @@ impl World {
     }
 
     /// A packet reaches the host of the end `index`.
-    pub(super) fn reach_host(&mut self, app: &mut impl Application, index: usize, packet: &Packet) {
-        let now = self.now;
+    #[cold]
+    #[inline(never)]
+    pub(super) fn reach_host(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
+        let (now, packet) = (self.now, self.net.pool.remove(id));
+        self.net.gauges.iter_mut().for_each(|gauges| gauges.arrive(now, &packet));
         let process = self.process(index);
         let at = process.host;
         let host = &mut self.hosts_mut().slots[at as usize].host;
         if !host.batches(Direction::In) {
-            self.process(index).inbox.push_back(*packet);
+            self.process(index).inbox.push_back(packet);
             return self.run_process(app, index);
         }
-        if let Some(due) = host.push(now, Direction::In, *packet) {
+        if let Some(due) = host.push(now, Direction::In, packet) {
             self.host_tick(at, 0, due);
         }
     }
@@ -236,11 +240,14 @@ impl World {
                 let (mut packet, framing_bytes) = (Packet::default(), self.net.framing_bytes);
                 let mut due = now;
                 let sends = match &mut host.device {
-                    None => end.send_into(now, index & 1, framing_bytes, || &mut packet, &mut self.captured),
+                    None => end
+                        .send_into(now, index & 1, framing_bytes, || &mut packet, &mut self.captured)
+                        .is_some(),
                     Some(device) => {
                         due = end.transport.departure(now);
                         end.transport.set_queue_full(!device.takes(now, end.key(index & 1), due));
-                        let sends = end.send_into(due, index & 1, framing_bytes, || &mut packet, &mut None);
+                        let sends =
+                            end.send_into(due, index & 1, framing_bytes, || &mut packet, &mut None).is_some();
                         device.note_refused(end.transport.take_refused());
                         sends
                     }
@@ -280,7 +287,8 @@ impl World {
     /// An end takes a packet in.
     fn receive(&mut self, index: usize, packet: &Packet) {
         let end = self.ends[index].as_mut().expect("invariant: open");
-        end.receive(self.now, index & 1, packet, &mut self.digest, &mut self.captured, &mut self.net.gauges);
+        let (captured, gauges) = (&mut self.captured, &mut self.net.gauges);
+        end.receive_noted(self.now, index & 1, packet, &mut self.digest, captured, gauges);
     }
 
     /// The next packet of the inbox is taken in, though nothing may be sent.

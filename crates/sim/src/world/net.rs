@@ -3,7 +3,8 @@
 //! A packet whose time of leaving a link is known is passed on to the next link at once, without an event, where that
 //! link has no other source and looks at no clock ([`Link::takes_ahead`]): it gets its packets in order, only sooner.
 //! Up to the horizon, the next instant at which somebody looks at links: what they count is true then. A queue that holds its
-//! packets may also be behind the time: what left it is told when the next packet comes, or before somebody could see it.
+//! packets may also be behind the time: what left it is told when the next packet comes, or before somebody could see it. So may be
+//! a link at which ways meet: see `junction`.
 
 use std::rc::Rc;
 
@@ -12,6 +13,9 @@ use ackclock_core::{FlowId, Packet, Span, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused, Underway};
 
+mod ahead;
+mod junction;
+mod names;
 mod next;
 #[cfg(test)]
 mod tests;
@@ -19,7 +23,9 @@ mod tests;
 use super::agenda::{Agenda, ARRIVAL, CROSSING, KIND_BITS, LINK};
 use super::World;
 use crate::performance::Gauges;
-use next::{Hop, Next, AHEAD, ALONE};
+use junction::Junction;
+use names::Names;
+use next::{Hop, Next};
 
 /// A packet that a link refused.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +47,9 @@ impl World {
         let line = self.net.links[forward[0] as usize].link.rate();
         self.net.origins.push(Origin { first: [backward[0], forward[0]], departures: Departures::new(line) });
         for (direction, way) in [backward, forward].into_iter().enumerate() {
-            self.net.links[way[0] as usize].learn_source(Source::Several);
             for (i, &link) in way.iter().enumerate() {
                 let next = way.get(i + 1).map_or(Hop::ARRIVED, |&next| Hop(next));
                 self.net.links[link as usize].next.learn(2 * flow + direction, next);
-                if let Some(&next) = way.get(i + 1) {
-                    self.net.links[next as usize].learn_source(Source::Link(link));
-                }
             }
         }
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
@@ -61,6 +63,7 @@ impl World {
     /// Measure delays, round-trip times and losses of each flow; called after the last way is laid.
     pub fn measure(&mut self, from: Time) {
         self.net.gauges = Some(Box::new(Gauges::new(from, self.net.origins.len())));
+        self.takes_notes = true;
     }
 
     /// What was measured.
@@ -73,8 +76,7 @@ impl World {
         self.net.links[link].link.waiting(&mut self.net.pool, self.now)
     }
 
-    /// The sums of every link, each in a box of its own: of many links they fit into the room that connections have left, where
-    /// a vector would not.
+    /// The sums of every link, each in a box: of many links these fit into the room that connections have left, unlike a vector.
     pub fn link_counters(&mut self) -> Vec<Box<Counters>> {
         let underway = self.net.underway();
         let links = self.net.links.iter_mut().zip(underway);
@@ -86,7 +88,7 @@ impl World {
 
     /// Nobody asks for links any more: give back their room, which tables may need.
     pub fn forget_links(&mut self) {
-        self.net.links = Vec::new();
+        (self.net.links, self.net.names) = (Vec::new(), Names::default());
     }
 
     /// Links start counting anew.
@@ -126,7 +128,7 @@ impl World {
             let mut hop = Hop(self.net.origins[flow as usize].first[direction]);
             while hop.is_link() {
                 let slot = &mut self.net.links[hop.link() as usize];
-                slot.link.restart_loss(seed);
+                slot.link.restart_loss(&self.net.names.of(hop.link() as usize), seed);
                 hop = slot.next.of(2 * flow as usize + direction);
             }
         }
@@ -136,6 +138,7 @@ impl World {
 /// Everything between the hosts.
 pub(super) struct Net {
     pub(super) links: Vec<LinkSlot>,
+    pub(super) names: Names,
     /// The packets on them.
     pub(super) pool: Pool,
     /// Nothing from here on is computed ahead.
@@ -143,6 +146,9 @@ pub(super) struct Net {
     /// [`Net::look_for_sources`] was called since the last way was laid.
     knows_sources: bool,
     pub(super) agenda: Agenda,
+    junctions: Vec<Junction>,
+    /// Their numbers by link, up to the last link that is one.
+    junction_of: Vec<u32>,
     /// By flow.
     pub(super) origins: Vec<Origin>,
     pub(super) framing_bytes: u32,
@@ -157,15 +163,38 @@ pub(super) struct Origin {
     pub(super) departures: Departures,
 }
 
+/// What all packets of a train have in common on their way.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Journey {
+    /// Their first link.
+    pub(super) first: u32,
+    /// See [`way`].
+    pub(super) way: usize,
+    pub(super) load: Load,
+}
+
+/// A train of so many packets like this one leaves its host: what they have in common.
+#[inline(always)]
+pub(super) fn set_out(origins: &mut [Origin], now: Time, packet: &Packet, length: u32) -> Journey {
+    let origin = &mut origins[packet.flow as usize];
+    if packet.forward && packet.header.payload() > 0 {
+        origin.departures.add(now, packet.bytes, length);
+    }
+    Journey { first: origin.first[packet.forward as usize], way: way(packet), load: packet.load() }
+}
+
 impl Net {
     /// These links, on no way yet.
     pub(super) fn new(links: &[LinkConfig], framing_bytes: u32, seed: u64, drops: bool) -> Net {
         Net {
             links: links.iter().map(|config| LinkSlot::new(config, seed)).collect(),
+            names: Names::new(links.iter().map(|config| config.name.as_str())),
             pool: Pool::default(),
             horizon: Time::ZERO,
             knows_sources: false,
             agenda: Agenda::default(),
+            junctions: Vec::new(),
+            junction_of: Vec::new(),
             origins: Vec::new(),
             framing_bytes,
             drops: drops.then(Vec::new),
@@ -173,29 +202,15 @@ impl Net {
         }
     }
 
-    /// All ways are laid: note at each hop how packets go on.
-    pub(super) fn look_for_sources(&mut self, may_stand: bool) {
-        if std::mem::replace(&mut self.knows_sources, true) {
-            return;
-        }
-        let mut takes: Vec<bool> = self.links.iter().map(LinkSlot::takes_ahead).collect();
-        self.look_for_queues_told_late(&mut takes);
-        for slot in &mut self.links {
-            for hop in slot.next.hops() {
-                let how = match slot.passes_ahead && !may_stand {
-                    true if hop.is_link() && takes[hop.link() as usize] => AHEAD,
-                    true => ALONE,
-                    false => 0,
-                };
-                *hop = Hop(hop.link() | how);
-            }
-        }
+    /// Packets that are known to leave the link that they are on: when, its number, and which.
+    pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
+        self.agenda.packets().chain(self.junctions.iter().flat_map(Junction::packets))
     }
 
-    /// By link: packets that have their own events and have not left it yet.
+    /// By link: packets that are known to leave it and have not left it yet.
     fn underway(&self) -> Vec<Underway> {
         let mut underway = vec![Underway::default(); self.links.len()];
-        for (_, link, id) in self.agenda.packets() {
+        for (_, link, id) in self.packets() {
             let (packet, sum) = (&self.pool[id], &mut underway[link as usize]);
             sum.segments += packet.segments() as u64;
             sum.bytes += packet.bytes as u64;
@@ -203,47 +218,43 @@ impl Net {
         underway
     }
 
-    /// Find queues that may be told late what leaves them, the last on a way first, and add those that get packets ahead of
-    /// time to the links of which that is known.
-    fn look_for_queues_told_late(&mut self, takes: &mut [bool]) {
-        let holds = |slot: &LinkSlot| slot.link.takes_ahead() && slot.link.holds();
-        let mut open: Vec<usize> = (0..takes.len()).filter(|&link| holds(&self.links[link])).collect();
-        open.iter().for_each(|&link| takes[link] = false);
-        loop {
-            let before = open.len();
-            open.retain(|&link| {
-                let slot = &mut self.links[link];
-                slot.told_late = !slot.next.ends
-                    && slot.next.hops().all(|hop| !hop.is_link() || takes[hop.link() as usize]);
-                takes[link] = slot.told_late && slot.takes_ahead();
-                !slot.told_late
-            });
-            if open.len() == before {
-                return;
-            }
-        }
-    }
-
     /// A packet leaves its host.
     pub(super) fn send(&mut self, now: Time, packet: &Packet) {
         *self.pool.vacant() = *packet;
-        self.depart(now);
+        let Journey { first, way, load } = set_out(&mut self.origins, now, packet, 1);
+        self.depart(now, first, way, load);
+    }
+
+    /// So many packets leave their host one after the other: what is `common` to them, and what makes it the next of them.
+    #[inline(never)]
+    pub(super) fn send_train(
+        &mut self,
+        now: Time,
+        common: &Packet,
+        length: u32,
+        mut next: impl FnMut(&mut Packet),
+    ) {
+        let journey = set_out(&mut self.origins, now, common, length);
+        for _ in 0..length {
+            let (id, packet) = self.pool.copy(common);
+            next(packet);
+            self.go(now, id, journey);
+        }
     }
 
     /// The packet in the pool's vacant place leaves its host.
+    #[inline(never)]
+    pub(super) fn depart(&mut self, now: Time, first: u32, way: usize, load: Load) {
+        let id = self.pool.take_in();
+        self.go(now, id, Journey { first, way, load });
+    }
+
     #[inline(always)]
-    pub(super) fn depart(&mut self, now: Time) {
-        let (id, packet) = self.pool.take_in();
-        let (way, load) = (way(packet), packet.load());
-        let origin = &mut self.origins[packet.flow as usize];
-        if packet.forward && packet.header.payload() > 0 {
-            origin.departures.add(now, packet.bytes);
-        }
-        let first = origin.first[packet.forward as usize];
+    fn go(&mut self, now: Time, id: PacketId, journey: Journey) {
         if let Some(gauges) = &mut self.gauges {
-            gauges.depart(now, packet);
+            gauges.depart(now, &self.pool[id]);
         }
-        self.offer(now, first, id, way, load);
+        self.offer(now, journey.first, id, journey.way, journey.load);
     }
 
     /// [`Net::offer`], from one link to the next.
@@ -256,34 +267,41 @@ impl Net {
     /// A packet reaches a link at `at`, and those behind it as far as can be told.
     #[inline(always)]
     fn offer(&mut self, mut at: Time, mut link: u32, id: PacketId, way: usize, load: Load) {
+        let (links, horizon) = (&mut self.links[..], self.horizon);
         loop {
-            let slot = &mut self.links[link as usize];
-            let delivery = match slot.link.take(&mut self.pool, at, id, &load) {
+            let slot = &mut links[link as usize];
+            let delivery = match slot.link.take(&mut self.pool, at, id, load) {
                 Ok(Some(delivery)) => delivery,
                 Ok(None) => return self.is_held(at, link),
                 Err(reason) => return self.is_refused(at, link, id, reason),
             };
             let next = slot.next.of(way);
+            if next.is_ahead() && delivery < horizon && slot.link.is_clear() {
+                (at, link) = (delivery, next.link());
+                continue;
+            }
             if next.is_alone() {
-                slot.link.pass(&load);
                 let since = at.max(std::mem::replace(&mut slot.last, delivery));
-                return self.travel(since, delivery, link, next, id);
+                return self.travel(since, delivery, link, next, (id, way, load));
             }
-            if delivery >= self.horizon || !next.is_ahead() || !slot.link.is_clear() {
-                slot.link.put(&mut self.pool, at, id, delivery); // it travels, until an event
-                return slot.arm(at, link, &mut self.agenda);
-            }
-            slot.link.pass(&load);
-            (at, link) = (delivery, next.link());
+            slot.link.put(&mut self.pool, at, id, delivery); // it waits for an event
+            return slot.arm(at, link, &mut self.agenda);
         }
     }
 
     /// A packet is on its way from `link` to `next`, which it reaches at `at`; its event is in the place that it would get if it were
     /// added at `since`.
     #[inline(always)]
-    fn travel(&mut self, since: Time, at: Time, link: u32, next: Hop, id: PacketId) {
-        let kind = if next.is_link() { CROSSING } else { ARRIVAL };
-        self.pool.send_to(id, next.link());
+    fn travel(&mut self, since: Time, at: Time, link: u32, next: Hop, packet: (PacketId, usize, Load)) {
+        let (id, mut kind) = (packet.0, ARRIVAL);
+        if next.is_link() {
+            if next.meets() {
+                let number = self.junction_of[next.link() as usize];
+                return self.meet(number as usize, since, at, link, packet);
+            }
+            self.pool.send_to(id, next.link());
+            kind = CROSSING;
+        }
         self.agenda.add_of_link(since, at, link, id.number() << KIND_BITS | kind);
     }
 
@@ -349,7 +367,7 @@ impl Net {
     #[inline]
     fn run_ahead(&mut self, link: u32) {
         let slot = &self.links[link as usize];
-        if slot.passes_ahead && !slot.link.is_clear() {
+        if slot.next.ahead && !slot.link.is_clear() {
             self.pass_on_all(link);
         }
     }
@@ -389,48 +407,23 @@ impl Net {
     }
 }
 
-#[repr(C, align(64))] // what every packet touches comes first, on whole cache lines
+#[repr(C)] // what every packet touches comes first
 pub(super) struct LinkSlot {
-    /// Time of the link's entry in the queue.
-    pub(super) armed: Time,
     next: Next,
     /// When the last packet with an event of its own leaves it.
     last: Time,
-    /// See [`Link::passes_ahead`].
-    passes_ahead: bool,
-    /// Its queue holds packets, and they go on to links that take them ahead of time: see [`LinkSlot::due`].
-    told_late: bool,
     pub(super) link: Link,
-    source: Source,
+    /// Time of the link's entry in the queue.
+    pub(super) armed: Time,
 }
+
+const _: () = assert!(std::mem::size_of::<LinkSlot>() == 224, "there are four for each flow");
 
 impl LinkSlot {
     fn new(config: &LinkConfig, seed: u64) -> LinkSlot {
         let link = Link::new(config, seed);
-        let passes_ahead = link.passes_ahead();
-        LinkSlot {
-            armed: Time::NEVER,
-            last: Time::ZERO,
-            next: Next::NONE,
-            source: Source::None,
-            passes_ahead,
-            told_late: false,
-            link,
-        }
-    }
-
-    /// Packets come from there.
-    fn learn_source(&mut self, source: Source) {
-        self.source = match self.source {
-            Source::None => source,
-            known if known == source => source,
-            _ => Source::Several,
-        };
-    }
-
-    /// Whether it may get packets ahead of time: see [`Link::takes_ahead`]; and all of them come from one link.
-    fn takes_ahead(&self) -> bool {
-        matches!(self.source, Source::Link(_)) && self.link.takes_ahead()
+        let next = Next::none(link.passes_ahead());
+        LinkSlot { armed: Time::NEVER, last: Time::ZERO, next, link }
     }
 
     /// See that an entry at or ahead of what the link does next is in the queue.
@@ -454,7 +447,7 @@ impl LinkSlot {
     #[inline]
     fn due(&self, horizon: Time) -> Time {
         let next = self.link.next_event();
-        if self.told_late && self.link.is_clear() {
+        if self.next.told_late && self.link.is_clear() {
             let [earliest, latest] = self.link.seen_after();
             if next + latest < horizon {
                 return next + earliest;
@@ -479,8 +472,22 @@ impl LinkSlot {
 enum Source {
     None,
     Link(u32),
-    /// Hosts, or more than one link.
-    Several,
+    /// More than one.
+    Links,
+    /// Hosts, at least some.
+    Hosts,
+}
+
+impl Source {
+    /// Packets come from there, too.
+    fn learn(&mut self, source: Source) {
+        *self = match *self {
+            Source::None => source,
+            known if known == source => source,
+            Source::Link(_) | Source::Links if source != Source::Hosts => Source::Links,
+            _ => Source::Hosts,
+        };
+    }
 }
 
 /// The way that a packet takes.

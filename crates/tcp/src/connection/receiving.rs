@@ -39,6 +39,15 @@ impl Receiving {
     /// The receiver itself, woken if need be.
     #[inline]
     pub fn awake(&mut self) -> &mut Receiver {
+        match self {
+            Receiving::Awake(receiver) => receiver,
+            resting => resting.wake(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake(&mut self) -> &mut Receiver {
         if let Receiving::Resting(resting) = self {
             *self = Receiving::Awake(Box::new(resting.wake()));
         }
@@ -98,7 +107,7 @@ impl Receiving {
     #[inline(always)]
     pub fn on_pure_ack(&mut self, seg: &Segment) {
         match self {
-            Receiving::Awake(receiver) => receiver.on_pure_ack(seg),
+            Receiving::Awake(receiver) => receiver.remember_stamp(seg),
             Receiving::Resting(resting) => resting.on_pure_ack(seg),
         }
     }

@@ -23,16 +23,21 @@ pub(crate) struct Resting {
     flow: FlowId,
     responder: bool,
     config: Rc<Config>,
-    /// What the application did before the peer's SYN came.
-    calls: Vec<Call>,
-    /// After the handshake.
-    established: Option<Established>,
+    past: Past,
     /// Estimates of the RTT that the handshake has left behind: smoothed, and the RTO.
     srtt: Span,
     rto: Span,
     /// The peer's window now, and the greatest so far.
     snd_wnd: u32,
     greatest_wnd: u32,
+}
+
+/// What it has gone through.
+enum Past {
+    /// Before the handshake: what the application did before the peer's SYN came.
+    Calls(Vec<Call>),
+    /// After it; the application has done nothing.
+    Handshake(Established),
 }
 
 /// What the handshake settled, for [`Sender::established`].
@@ -76,8 +81,7 @@ impl Resting {
             flow,
             responder,
             config: config.clone(),
-            calls: Vec::new(),
-            established: None,
+            past: Past::Calls(Vec::new()),
             srtt: sender.rtt.srtt(),
             rto: sender.rtt.rto(),
             snd_wnd: 0,
@@ -95,20 +99,30 @@ impl Resting {
 
     /// Note what the application does; false: too late, or too much.
     fn notes(&mut self, call: Call) -> bool {
-        let notes = self.established.is_none() && self.snd_wnd == 0 && self.calls.len() < MOST_CALLS;
-        if notes {
-            self.calls.reserve_exact(1);
-            self.calls.push(call);
+        match &mut self.past {
+            Past::Calls(calls) if self.snd_wnd == 0 && calls.len() < MOST_CALLS => {
+                calls.reserve_exact(1);
+                calls.push(call);
+                true
+            }
+            _ => false,
         }
-        notes
+    }
+
+    /// Whether the application has done something.
+    fn has_calls(&self) -> bool {
+        matches!(&self.past, Past::Calls(calls) if !calls.is_empty())
     }
 
     fn wake(&self) -> Box<Sender> {
         let mut sender = Box::new(Sender::new(self.flow, self.responder, &self.config));
-        self.calls.iter().for_each(|call| call.apply(&mut sender));
-        let Some(Established { at, from_one, wnd, sack, room, rtt }) = self.established else {
-            sender.set_snd_wnd(self.snd_wnd);
-            return sender;
+        let Established { at, from_one, wnd, sack, room, rtt } = match &self.past {
+            Past::Handshake(established) => *established,
+            Past::Calls(calls) => {
+                calls.iter().for_each(|call| call.apply(&mut sender));
+                sender.set_snd_wnd(self.snd_wnd);
+                return sender;
+            }
         };
         if from_one {
             sender.start_from_one();
@@ -238,7 +252,7 @@ impl Sending {
     pub fn written(&self) -> u64 {
         match self {
             Sending::Awake(sender) => sender.written(),
-            Sending::Resting(resting) if resting.calls.is_empty() => 0,
+            Sending::Resting(resting) if !resting.has_calls() => 0,
             Sending::Resting(resting) => resting.wake().written(),
         }
     }
@@ -247,7 +261,7 @@ impl Sending {
     pub fn is_closing(&self) -> bool {
         match self {
             Sending::Awake(sender) => sender.stream.is_closed(),
-            Sending::Resting(resting) if resting.calls.is_empty() => false,
+            Sending::Resting(resting) if !resting.has_calls() => false,
             Sending::Resting(resting) => resting.wake().stream.is_closed(),
         }
     }
@@ -255,12 +269,6 @@ impl Sending {
     #[inline]
     pub fn fin_acked(&self) -> bool {
         self.now().is_some_and(Sender::fin_acked)
-    }
-
-    /// Marks of congestion are heeded, with the precision of accurate ECN.
-    #[inline]
-    pub fn hears_accurately(&self) -> bool {
-        self.now().is_some_and(|sender| sender.ecn.accurate)
     }
 }
 
@@ -284,7 +292,7 @@ impl Connection {
         let Sending::Awake(sender) = &self.sender else { return };
         if self.rests && self.ecn == Mode::Off && sender.is_untouched() {
             self.sender = Sending::Resting(Box::new(Resting {
-                established: Some(established),
+                past: Past::Handshake(established),
                 snd_wnd: established.wnd,
                 greatest_wnd: established.wnd,
                 ..Resting::before_handshake(sender, &self.config)

@@ -8,9 +8,9 @@ impl Connection {
     /// Segments of new data that may leave now one after the other, with nothing to ask between them; 0: ask for each with
     /// [`Connection::transmit_into`], as for what is left behind a train.
     #[inline(always)]
-    pub fn train_length(&self) -> u32 {
+    pub fn train_length(&self, now: Time) -> u32 {
         let Some(sender) = self.sender.now() else { return 0 };
-        match sender.train_length() {
+        match sender.train_length(now) {
             0 => 0,
             _ if self.state != State::Established || self.ack_first || self.ledger.is_some() => 0,
             _ if sender.ecn.accurate || !self.receiver.stamps_alike() => 0,
@@ -30,13 +30,20 @@ impl Connection {
 
     /// Its next segment, over the one before it or what they have in common.
     #[inline(always)]
-    pub fn next_of_train(&mut self, now: Time, seg: &mut Segment) {
+    pub fn next_of_train(&mut self, seg: &mut Segment) {
         if let Some(sender) = self.sender.now_mut() {
-            let (seq, seg_no, pushes) = sender.next_of_train(now);
+            let (seq, seg_no, pushes) = sender.next_of_train();
             (seg.seq, seg.seg_no) = (seq, seg_no);
             if pushes {
                 seg.flags |= Flags::PSH;
             }
         }
+    }
+
+    /// A train of one has left: whether nothing more leaves now.
+    #[inline(always)]
+    pub fn ends_with_train(&mut self, now: Time) -> bool {
+        let ends = self.sender.now_mut().is_some_and(|sender| sender.ends_with_train(now));
+        ends && self.keeper.is_none() && !self.receiver.ack_due()
     }
 }

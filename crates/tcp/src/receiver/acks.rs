@@ -5,6 +5,7 @@ use ackclock_core::{Segment, Span, Time};
 
 use super::Receiver;
 use crate::config::DelayedAck;
+use crate::ticks::Ticks;
 
 /// Linux TCP_MAX_QUICKACKS.
 const MAX_QUICKACKS: u32 = 16;
@@ -17,9 +18,42 @@ const COMPRESS_PERCENT: u64 = 33;
 const COMPRESS_DELAY: Span = Span::from_ms(1);
 const COMPRESS_SLACK: Span = Span::from_us(10);
 /// Linux TCP_DELACK_MAX.
-pub(super) const DELACK_MAX: Span = Span::from_ms(200);
+const DELACK_MAX: Span = Span::from_ms(200);
+
+/// What [`Receiver::adapt_delay`] comes to.
+pub(super) fn steady_ato(delack_timeout: Span, ticks: Ticks) -> Span {
+    let mut ato = delack_timeout;
+    loop {
+        let next = ticks.floor(ato / 2) + delack_timeout / 2;
+        if next == ato {
+            return ato;
+        }
+        ato = next;
+    }
+}
 
 impl Receiver {
+    /// Data arrived: how long ACKs may wait follows its pace (Linux `tcp_event_data_recv`).
+    #[inline]
+    pub(super) fn adapt_delay(&mut self, now: Time, rto: Span) {
+        if self.ato == Span::ZERO {
+            self.ato = self.delack_timeout;
+            self.incr_quickack();
+        } else {
+            let shortest = self.delack_timeout / 2;
+            match self.ticks.longer(self.last_data, now, shortest) {
+                None if self.ato == self.steady_ato => {}
+                None => self.ato = self.ticks.floor(self.ato / 2) + shortest,
+                Some(gap) if gap < self.ato => {
+                    self.ato = (self.ticks.floor(self.ato / 2) + gap).min(rto).min(DELACK_MAX);
+                }
+                Some(gap) if gap > self.ticks.ceil(rto) => self.incr_quickack(),
+                Some(_) => {}
+            }
+        }
+        self.last_data = now;
+    }
+
     /// The application sent data: an exchange of requests and answers delays its ACKs (Linux pingpong mode).
     pub fn on_data_sent(&mut self, now: Time) {
         if self.ato > Span::ZERO && now.since(self.last_data) < self.ato && self.last_data > Time::ZERO {
@@ -30,11 +64,11 @@ impl Receiver {
     /// What a segment with payload tells of the peer's segment size, and whether its ACK can wait for a reader (Linux
     /// `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
     #[inline]
-    pub(super) fn measure_mss(&mut self, seg: &Segment) {
+    pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {
         let pushes = seg.flags.has(ackclock_core::Flags::PSH);
         let last = std::mem::take(&mut self.short_size);
         let len = seg.len.min(self.segment_limit);
-        if self.mode != DelayedAck::Linux || len >= self.rcv_mss {
+        if len >= self.rcv_mss || !self.is_linux::<PLAIN>() {
             if len > self.rcv_mss {
                 self.rcv_mss = len.min(self.advmss);
                 self.window.measure_share(self.rcv_mss, seg.len);
@@ -87,10 +121,11 @@ impl Receiver {
 
     /// Linux `__tcp_ack_snd_check`, or the RFC's rules.
     #[inline(always)]
-    pub(super) fn decide(&mut self, now: Time, srtt: Span) {
-        let gap = !self.out_of_order.is_empty();
+    pub(super) fn decide<const PLAIN: bool>(&mut self, now: Time, srtt: Span) {
+        let gap = !PLAIN && !self.out_of_order.is_empty();
         let full_frames = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
         match self.mode {
+            _ if PLAIN => self.decide_as_linux(now, srtt, full_frames, gap),
             DelayedAck::Off => self.now = true,
             DelayedAck::Rfc => {
                 if full_frames
@@ -103,21 +138,24 @@ impl Receiver {
                     self.delack_at = now + self.delack_timeout;
                 }
             }
-            DelayedAck::Linux => {
-                if full_frames && self.window.is_tight() {
-                    self.quick = 0;
-                }
-                // A window that would be smaller is not told before the application has read.
-                self.now |= full_frames && self.window.keeps() || (self.quick > 0 && !self.pingpong);
-                if self.now {
-                    return;
-                }
-                if !gap {
-                    self.delay(now, srtt);
-                } else {
-                    self.compress(now, srtt);
-                }
-            }
+            DelayedAck::Linux => self.decide_as_linux(now, srtt, full_frames, gap),
+        }
+    }
+
+    #[inline(always)]
+    fn decide_as_linux(&mut self, now: Time, srtt: Span, full_frames: bool, gap: bool) {
+        if full_frames && self.window.is_tight() {
+            self.quick = 0;
+        }
+        // A window that would be smaller is not told before the application has read.
+        self.now |= full_frames && self.window.keeps() || (self.quick > 0 && !self.pingpong);
+        if self.now {
+            return;
+        }
+        if !gap {
+            self.delay(now, srtt);
+        } else {
+            self.compress(now, srtt);
         }
     }
 
@@ -131,10 +169,12 @@ impl Receiver {
             ato = ato.min(max);
         }
         ato = ato.min(DELACK_MAX);
-        let quarter = self.ticks.floor(ato / 4);
-        if self.delack_at != Time::NEVER && self.delack_set <= self.ticks.setting(now, quarter) {
-            self.now = true;
-            return;
+        if self.delack_at != Time::NEVER {
+            let quarter = self.ticks.floor(ato / 4);
+            if self.delack_set <= self.ticks.setting(now, quarter) {
+                self.now = true;
+                return;
+            }
         }
         self.delack_set = self.delack_set.min(self.ticks.setting(now, ato));
         self.delack_at = self.delack_at.min(self.ticks.expiry(now, ato));

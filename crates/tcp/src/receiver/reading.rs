@@ -46,20 +46,23 @@ impl Receiver {
     /// The ACK has left.
     #[inline(never)]
     fn read_late(&mut self, now: Time, end: u64) {
-        self.read_up_to(now, end);
+        self.read_up_to::<false>(now, end);
     }
 
     #[inline(always)]
-    pub(super) fn read_up_to(&mut self, now: Time, end: u64) {
+    pub(super) fn read_up_to<const PLAIN: bool>(&mut self, now: Time, end: u64) {
         let mut due = false;
-        if self.mode == DelayedAck::Linux {
+        let gap = !PLAIN && !self.out_of_order.is_empty();
+        if self.is_linux::<PLAIN>() {
             // buffer by buffer: what closed the gap first (Linux `tcp_rcv_space_adjust`)
-            self.window.on_drained(now, end, self.rcv_nxt - end, self.beyond());
+            let beyond = if gap { self.beyond() } else { 0 };
+            self.window.on_drained(now, end, self.rcv_nxt - end, beyond);
             let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
             let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
-            due = self.pending && (full || (pushed && self.out_of_order.is_empty()));
+            due = self.pending && (full || (pushed && !gap));
         }
-        if self.window.hold(self.memory(0), self.rcv_nxt) || due {
+        let held = if PLAIN { 0 } else { self.memory(0) };
+        if self.window.hold(held, self.rcv_nxt) || due {
             self.ack_now();
         }
     }

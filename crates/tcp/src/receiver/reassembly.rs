@@ -15,7 +15,7 @@ impl Receiver {
     ///
     /// # Panics
     ///
-    /// If ranges meet, or are not those that the bytes were counted for.
+    /// If ranges meet, or are not those that the bytes were counted for, or the next segment is taken for plain and is not.
     pub fn recount(&self) {
         let held = &self.out_of_order;
         assert!(
@@ -26,6 +26,8 @@ impl Receiver {
         assert!(held.windows(2).all(|w| w[0].end < w[1].start), "{held:?}");
         assert_eq!(self.gathered, held.iter().map(|r| r.memory).sum::<u64>());
         assert!(self.explicit_reads || self.unread_memory() == 0);
+        let kept = self.explicit_reads || !held.is_empty() || self.early.is_some();
+        assert!(!(self.is_plain && kept), "more is to be thought of than the next segment");
     }
 
     /// Bytes from rcv_nxt to the end of what arrived out of order.
@@ -59,16 +61,36 @@ impl Receiver {
         }
     }
 
-    pub(super) fn insert(&mut self, start: u64, end: u64) {
-        let i = self.out_of_order.partition_point(|r| r.end < start);
-        let mut j = i;
-        let len = (end - start) as u32;
+    /// Memory, packets, room and pieces of `len` bytes that arrive right behind a run, or alone.
+    #[inline]
+    fn stored(&self, behind: Option<&Run>, len: u32) -> (u64, u32, u32, u32) {
         let own = self.window.pieces(len);
-        let (memory, packets, room, pieces) = match self.out_of_order.get(i).filter(|r| r.end == start) {
+        match behind {
             Some(run) if len <= run.room => (0, 0, run.room - len, run.pieces), // copied behind the last packet
             Some(run) if own > 0 && run.pieces + own <= MOST_PIECES => (len as u64, 0, 0, run.pieces + own),
             _ => (self.window.packet_memory(len), 1, self.window.room_behind(len), own),
-        };
+        }
+    }
+
+    pub(super) fn insert(&mut self, start: u64, end: u64) {
+        let len = (end - start) as u32;
+        // As a rule the last run grows, which was the last to grow.
+        if let Some(last) = self.out_of_order.last().filter(|last| last.end == start) {
+            let (memory, packets, room, pieces) = self.stored(Some(last), len);
+            let last = self.out_of_order.last_mut().expect("invariant: just seen");
+            (last.end, last.room, last.pieces) = (end, room, pieces);
+            (last.memory, last.packets) = (last.memory + memory, last.packets + packets);
+            self.gathered += memory;
+            let run = (last.start, end);
+            return match self.sacks.first_mut() {
+                Some(latest) if latest.1 == start => latest.1 = end, // no other block is near
+                _ => self.report(start, end, run),
+            };
+        }
+        let i = self.out_of_order.partition_point(|r| r.end < start);
+        let mut j = i;
+        let behind = self.out_of_order.get(i).filter(|r| r.end == start);
+        let (memory, packets, room, pieces) = self.stored(behind, len);
         let mut run = Run { start, end, memory, packets, room, pieces };
         while let Some(known) = self.out_of_order.get(j).copied().filter(|r| r.start <= end) {
             if known.start <= start && end <= known.end {
@@ -92,7 +114,7 @@ impl Receiver {
         self.gathered += run.memory;
         let (s, e) = (run.start, run.end);
         if (i, j) == (i, i + 1) {
-            self.out_of_order[i] = run; // the common case: the run grows
+            self.out_of_order[i] = run;
         } else {
             if self.out_of_order.capacity() == 0 {
                 self.out_of_order.reserve_exact(1); // of many flows most have one gap, where a vector makes room for four

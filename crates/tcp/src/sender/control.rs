@@ -9,7 +9,7 @@ use crate::info::SlowStartEnd;
 
 impl Sender {
     /// What the controller is told before losses are looked for.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {
         let delivered = (self.delivered - prior.delivered) as u32;
         Arrival {
@@ -54,20 +54,21 @@ impl Sender {
         self.config.count_acks && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
     }
 
-    /// Exactly one rule sets the window (Linux `tcp_cong_control`); `entering`: this ACK began a recovery.
-    pub(super) fn control_window(
-        &mut self,
-        sample: &mut AckSample,
-        prior: &Prior,
-        entering: bool,
-        w: &AckWork,
-    ) {
+    /// Losses were looked for since the ACK came.
+    #[inline(never)]
+    pub(super) fn renew_sample(&self, sample: &mut AckSample, prior: &Prior) {
         let delivered = (self.delivered - prior.delivered) as u32;
         let newly_lost = (self.lost - prior.lost) as u32;
         (sample.acked, sample.delivered, sample.newly_lost) = (delivered, delivered, newly_lost);
         sample.delivered_ce = self.ecn.marked(delivered);
         sample.in_flight = self.board.pipe();
         sample.ca_state = self.ca_state;
+    }
+
+    /// Exactly one rule sets the window (Linux `tcp_cong_control`); `entering`: this ACK began a recovery.
+    #[inline(always)]
+    pub(super) fn control_window(&mut self, sample: &mut AckSample, entering: bool, w: &AckWork) {
+        let (delivered, newly_lost) = (sample.delivered, sample.newly_lost);
         // An undo may have changed the window since the ACK came (Linux looks when the window is to grow).
         sample.arrival.cwnd_limited = self.cwnd_limited();
         if self.rates.is_some() {

@@ -61,8 +61,8 @@ impl Sender {
         };
         if advancing {
             pto = pto.min(self.rtt.rto());
-        } else if let Some(left) = self.rto_left(now) {
-            pto = pto.min(left);
+        } else if self.board.head().is_some_and(|head| head.xmit + self.rtt.rto() < now + pto) {
+            pto = self.rto_left(now).map_or(pto, |left| left.min(pto));
         }
         if self.pacer.is_some() {
             pto = pto + self.pacing_delay(now);

@@ -190,6 +190,9 @@ impl Sender {
         let search = self.mtu_search.as_mut().expect("invariant: seen above");
         search.probe = Some(Probe { size: search.packet(len), start, end });
         self.window.cwnd -= 1; // it counts for two
+        if let Some(buffer) = &mut self.buffer {
+            buffer.look(); // several of its segments are one now
+        }
         Attempt::Leaves(len)
     }
 

@@ -175,6 +175,7 @@ impl Sender {
     }
 
     /// The pacing clock allows the next departure (Linux `tcp_tsq_write`).
+    #[inline]
     pub(super) fn on_pacing_timer(&mut self, now: Time) {
         if let Some(pacer) = self.pacer.as_mut().filter(|pacer| pacer.next >= now) {
             pacer.waits = Time::NEVER; // in time: whatever holds the segment up from now on is not the host
@@ -184,6 +185,7 @@ impl Sender {
     }
 
     /// Timers start when the last segment really leaves (Linux `tcp_pacing_delay`), in whole ticks.
+    #[inline]
     pub(super) fn pacing_delay(&self, now: Time) -> Span {
         match &self.pacer {
             Some(p) if p.paces() => self.timer.ticks.floor(p.next.since(now)),

@@ -160,6 +160,9 @@ impl Sender {
                     self.rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, self.rtt.min_rtt());
                 }
             }
+            if s.end == seg.ack {
+                break; // as a rule it ends where a segment does
+            }
         }
         let prior_una = self.snd_una;
         self.snd_una = prior_una.max(seg.ack);

@@ -32,16 +32,22 @@ pub(super) struct SendBuffer {
     asleep: bool,
     /// It waits for its turn: the kernel is still taking packets in.
     suspended: bool,
-    /// An ACK may have freed memory, or something was sent: is there room now?
+    /// Memory may have been freed: is there room now?
     check: bool,
+    /// Segments left, which frees no memory but lets the buffer grow.
+    sent: bool,
     /// A segment left that did not fill cwnd: the buffer may grow.
     grows: bool,
+    /// Segments that it grew for last, and their payload.
+    expanded: (u32, u32),
     /// The connection is closed when all is written.
     closes: bool,
     /// Ends of segments with PSH, not yet acknowledged, ascending.
     marks: VecDeque<u64>,
     /// So many of them, the last ones, are of segments not sent yet.
     unsent: usize,
+    /// The first of those; `u64::MAX` if there is none.
+    next_mark: u64,
     /// Offset after the last mark.
     pushed: u64,
     max_window: u64,
@@ -62,10 +68,13 @@ impl SendBuffer {
             asleep: false,
             suspended: false,
             check: false,
+            sent: false,
             grows: false,
+            expanded: (0, 0),
             closes: false,
             marks: VecDeque::new(),
             unsent: 0,
+            next_mark: u64::MAX,
             pushed: 1,
             max_window: 0,
         }
@@ -74,17 +83,22 @@ impl SendBuffer {
     /// Whether a new segment that ends at `end` carries PSH.
     #[inline]
     pub fn pushes(&mut self, end: u64) -> bool {
-        while self.unsent > 0 {
-            let next = self.marks[self.marks.len() - self.unsent];
-            if next > end {
-                break;
-            }
+        end >= self.next_mark && self.passes_mark(end)
+    }
+
+    fn passes_mark(&mut self, end: u64) -> bool {
+        let mut last = self.next_mark;
+        while self.next_mark <= end {
+            last = self.next_mark;
             self.unsent -= 1;
-            if next == end {
-                return true;
-            }
+            self.find_next_mark();
         }
-        false
+        last == end
+    }
+
+    fn find_next_mark(&mut self) {
+        let first = self.marks.len() - self.unsent;
+        self.next_mark = self.marks.get(first).copied().unwrap_or(u64::MAX);
     }
 
     /// Whether a segment that ended at `end` carried PSH.
@@ -95,10 +109,10 @@ impl SendBuffer {
     /// Whether the writer has something to do once nothing more may leave.
     #[inline]
     pub fn is_due(&self) -> bool {
-        self.left > 0 && (self.check || !(self.asleep || self.suspended))
+        self.left > 0 && (self.check || self.sent || !(self.asleep || self.suspended))
     }
 
-    /// An ACK came.
+    /// Memory may have been freed: an ACK came.
     #[inline]
     pub fn look(&mut self) {
         self.check = true;
@@ -107,8 +121,14 @@ impl SendBuffer {
     /// Segments left, and with the first of them `pipe` were in flight (Linux `tcp_event_new_data_sent`).
     #[inline]
     pub fn sent(&mut self, pipe: u32, cwnd: u32) {
-        self.check = true;
+        self.sent = true;
         self.grows |= pipe < cwnd;
+    }
+
+    /// It may take so much.
+    #[cold]
+    fn expand(&mut self, wanted: u64) {
+        self.limit.bytes = self.limit.bytes.max(wanted.min(self.limit.most));
     }
 
     /// The peer offered this window.
@@ -121,6 +141,7 @@ impl SendBuffer {
     fn mark(&mut self, end: u64) {
         self.marks.push_back(end);
         self.unsent += 1;
+        self.next_mark = self.next_mark.min(end);
         self.pushed = end;
     }
 
@@ -128,6 +149,7 @@ impl SendBuffer {
     fn unmark(&mut self) {
         self.marks.pop_back();
         self.unsent = self.unsent.saturating_sub(1);
+        self.find_next_mark();
     }
 }
 
@@ -174,6 +196,7 @@ impl Sender {
     }
 
     /// Memory that sent and unsent buffers take (Linux `sk_wmem_queued`).
+    #[inline]
     fn buffered(&self) -> u64 {
         let unsent = self.unsent().div_ceil(self.smss as u64);
         self.stream.from(self.snd_una)
@@ -181,33 +204,49 @@ impl Sender {
     }
 
     /// Nothing more may leave. True if the writer brought something to send.
-    #[cold]
+    #[inline]
     pub(super) fn write_stream(&mut self, now: Time) -> bool {
+        let filled = self.board.pipe() >= self.window.cwnd;
+        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.is_due()) else { return false };
+        if buffer.expanded.1 != self.smss {
+            (buffer.check, buffer.expanded) = (true, (0, self.smss));
+        }
+        let mut check = std::mem::take(&mut buffer.check);
+        let grows = std::mem::take(&mut buffer.grows) || !filled;
+        buffer.sent = false;
+        if buffer.asleep {
+            check |= grows && self.expand_stream(now);
+            if !check || !self.wakes_writer() {
+                return false;
+            }
+        }
+        self.write_call()
+    }
+
+    /// Whether a writer that sleeps is woken (Linux `sk_stream_write_space`).
+    #[inline]
+    fn wakes_writer(&self) -> bool {
+        let (queued, limit) = (self.buffered(), self.buffer.as_ref().map_or(0, |buffer| buffer.limit.bytes));
+        queued < limit && limit - queued >= queued / 2
+    }
+
+    /// The writer has its turn. True if it brought something to send.
+    #[cold]
+    fn write_call(&mut self) -> bool {
         let mut queued = self.buffered();
         let (smss, overhead) = (self.smss as u64, self.config.buffer_overhead as u64);
-        let filled = self.board.pipe() >= self.window.cwnd;
-        let Some(buffer) = &mut self.buffer else { return false };
-        let (check, grows) = (std::mem::take(&mut buffer.check), std::mem::take(&mut buffer.grows));
-        if check && buffer.asleep {
-            if grows || !filled {
-                self.expand_stream(now);
-            }
-            let Some(buffer) = &mut self.buffer else { return false };
-            let limit = buffer.limit.bytes;
-            if queued >= limit || limit - queued < queued / 2 {
-                return false; // Linux `sk_stream_write_space`
-            }
+        if let Some(buffer) = &mut self.buffer {
             buffer.asleep = false;
         }
         if self.buffer.as_ref().is_some_and(|b| b.suspended) {
             return false;
         }
-        if self.buffer.as_ref().is_some_and(|b| !b.asleep && b.call == 0) {
+        if self.buffer.as_ref().is_some_and(|b| b.call == 0) {
             self.check_app_limited();
         }
         let una = self.snd_una;
         let (write_end, snd_nxt) = (self.stream.end(), self.snd_nxt);
-        let Some(buffer) = self.buffer.as_mut().filter(|b| !b.asleep && b.left > 0) else { return false };
+        let Some(buffer) = self.buffer.as_mut().filter(|b| b.left > 0) else { return false };
         while buffer.marks.front().is_some_and(|&mark| mark <= una) {
             buffer.marks.pop_front();
         }
@@ -231,6 +270,16 @@ impl Sender {
                         buffer.mark(end);
                     }
                     break;
+                }
+                // Buffers before the one that any of what follows may happen at are filled at once.
+                if end > snd_nxt {
+                    let marked = (buffer.pushed + buffer.max_window / 2).saturating_sub(end) / smss;
+                    let fit = (buffer.limit.bytes - queued - 1) / (smss + overhead);
+                    let whole = marked.min(fit).min((buffer.call - 1) / smss);
+                    end += whole * smss;
+                    queued += whole * (smss + overhead);
+                    buffer.left -= whole * smss;
+                    buffer.call -= whole * smss;
                 }
                 queued += overhead;
                 room = smss;
@@ -266,14 +315,19 @@ impl Sender {
         wrote
     }
 
-    /// Linux `tcp_sndbuf_expand`: twice what cwnd takes in memory, three times for BBR.
-    pub(super) fn expand_stream(&mut self, now: Time) {
-        let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1) as u64;
-        let factor = if matches!(self.cc, Controller::Bbr(_)) { 3 } else { 2 };
-        let wanted = factor * segments * per_segment(self.smss);
-        if let Some(buffer) = &mut self.buffer {
-            buffer.limit.bytes = buffer.limit.bytes.max(wanted.min(buffer.limit.most));
-        }
+    /// Linux `tcp_sndbuf_expand`: twice what cwnd takes in memory, three times for BBR. Whether it may take more than before.
+    #[inline]
+    pub(super) fn expand_stream(&mut self, now: Time) -> bool {
+        let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1);
         self.usage.window_changed(now);
+        match &mut self.buffer {
+            Some(buffer) if segments > buffer.expanded.0 || self.smss != buffer.expanded.1 => {
+                buffer.expanded = (segments, self.smss);
+                let factor = if matches!(self.cc, Controller::Bbr(_)) { 3 } else { 2 };
+                buffer.expand(factor * segments as u64 * per_segment(self.smss));
+                true
+            }
+            _ => false,
+        }
     }
 }

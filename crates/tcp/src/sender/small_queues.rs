@@ -105,6 +105,7 @@ impl Sender {
     }
 
     /// Whatever held the sender up is over (Linux `tcp_tsq_write`).
+    #[inline]
     pub(super) fn push_on(&mut self) {
         self.intent.push();
         if self.ca_state >= CaState::Recovery && self.board.lost_out > self.board.retrans_out {

@@ -79,10 +79,16 @@ impl Timer {
     /// expiry need not be worked out as a rule.
     #[inline]
     pub fn at_before(&self, before: Time) -> Time {
-        match self.since + self.wait >= before + self.ticks.span(1) {
+        match self.since + self.wait >= before.min(self.pace_at) + self.ticks.span(1) {
             true => self.pace_at,
             false => self.at(),
         }
+    }
+
+    /// Whether it has expired. The pacing clock's is another matter.
+    #[inline]
+    fn is_due(&self, now: Time) -> bool {
+        self.since + self.wait <= now + self.ticks.span(1) && self.deadline() <= now
     }
 
     /// When it expires.
@@ -95,6 +101,7 @@ impl Timer {
     }
 
     /// A segment waits for its departure until then.
+    #[inline]
     pub fn pace(&mut self, at: Time) {
         self.pace_at = at;
     }
@@ -141,14 +148,25 @@ impl Sender {
         self.timer.arm(TimerKind::Rto, now, rto);
     }
 
+    /// Whether one of both clocks is due.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.timer.pace_at <= now || self.timer.is_due(now)
+    }
+
     /// The timer may be due.
+    #[inline]
     pub fn on_timer(&mut self, now: Time) {
         if self.timer.pace_at <= now {
             self.on_pacing_timer(now);
         }
-        if now < self.timer.deadline() {
-            return;
+        if self.timer.is_due(now) {
+            self.on_expiry(now);
         }
+    }
+
+    #[inline(never)]
+    fn on_expiry(&mut self, now: Time) {
         self.trace.burst_over();
         match self.timer.kind {
             TimerKind::None => self.timer.disarm(),
@@ -250,6 +268,8 @@ mod tests {
         timer.arm(TimerKind::Tlp, Time(5), Span(100));
         timer.pace(Time(50));
         assert_eq!((timer.at(), timer.deadline()), (Time(50), Time(105)));
+        assert_eq!((timer.at_before(Time(51)), timer.at_before(Time::NEVER)), (Time(50), Time(50)));
+        assert!(!timer.is_due(Time(104)) && timer.is_due(Time(105)));
         timer.pace(Time::NEVER);
         timer.suspend();
         assert_eq!(timer.at(), Time::NEVER);

@@ -120,7 +120,7 @@ impl Sender {
     }
 
     #[cold]
-    pub(super) fn record_ack(&mut self, now: Time, seg: &Segment, prior: &Prior, w: &AckWork) {
+    pub(super) fn record_ack(&mut self, now: Time, seg: &Segment, prior: Prior, w: &AckWork) {
         let mut r = self.blank(now, Event::Ack);
         r.seq = seg.ack;
         r.len = (self.snd_una - prior.snd_una).min(u32::MAX as u64) as u32;
@@ -173,10 +173,11 @@ impl Sender {
         e.cwnd_after_exit = self.window.cwnd;
         e.pipe_exit = self.board.pipe();
         e.cause = cause;
-        if self.trace.recoveries.is_empty() {
-            self.trace.recoveries.reserve_exact(1); // of many flows most have one, where a vector makes room for four
+        let known = &mut self.trace.recoveries;
+        if known.len() == known.capacity() {
+            known.reserve_exact(known.len().max(1)); // of many flows most have one or two, where a vector makes room for four
         }
-        self.trace.recoveries.push(*e);
+        known.push(*e);
         if self.trace.is_on() {
             self.record(now, Event::Exit, self.snd_una, 0, 0);
         }

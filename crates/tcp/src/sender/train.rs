@@ -1,5 +1,6 @@
 //! Trains: full segments of new data that leave one after the other, with nothing to ask between one and the next. Of a bulk
-//! flow it is what most ACKs release. What a train needs is asked once, before it leaves; everybody else polls.
+//! flow it is what most ACKs release. What a train needs is asked once, before it leaves; everybody else polls. Of a flow
+//! that is paced, or whose delivery rate is measured, each segment is a train.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Time};
@@ -10,11 +11,14 @@ use super::{Leaving, Sender};
 impl Sender {
     /// Segments of the train that may leave now; 0: poll.
     #[inline(always)]
-    pub fn train_length(&self) -> u32 {
-        let rare = self.pacer.is_some()
-            || self.queue.is_some()
+    pub fn train_length(&self, now: Time) -> u32 {
+        let longest = match &self.pacer {
+            None if self.rates.is_none() => u32::MAX,
+            Some(pacer) if pacer.holds(now).is_some() => return 0,
+            _ => 1,
+        };
+        let rare = self.queue.is_some()
             || self.trace.is_on()
-            || self.rates.is_some()
             || self.mtu_search.is_some()
             || self.config.first_burst_cap > 0;
         let plain = self.intent.is_new_data()
@@ -27,31 +31,58 @@ impl Sender {
         }
         // A FIN leaves with the last byte, or alone.
         let written = self.stream.end() - self.stream.fin_due() as u64;
-        let mut bytes = written.min(self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
-        let most = self.window.cwnd.saturating_sub(self.board.pipe());
-        let mut length = 0;
-        while length < most && bytes >= self.smss as u64 {
-            length += 1;
-            bytes -= self.smss as u64;
+        let bytes = written.min(self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
+        let most = self.window.cwnd.saturating_sub(self.board.pipe()).min(longest);
+        match most as u64 * self.smss as u64 {
+            wanted if wanted <= bytes => most,
+            _ => (bytes / self.smss as u64) as u32,
         }
-        length
     }
 
     /// A train of so many leaves: what its segments have in common. The timer is armed when the round of sending is over
     /// (`after_push`), which follows.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, length: u32) -> Leaving {
+        let clock = match self.heard {
+            (at, clock) if at == now => clock, // an ACK releases most trains
+            _ => self.clock(now),
+        };
+        let first = self.board.next;
+        self.train = (self.snd_nxt, first as u32);
         self.stats.data_segments_sent += length as u64;
         self.note_new_data(now, self.board.pipe() + 1, length);
-        Leaving { seq: self.snd_nxt, len: self.smss, seg_no: 0, rexmit: 0, flags: Flags::ACK }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.sent(now, self.smss, self.stats.data_segments_sent);
+        }
+        self.board.push_train(self.snd_nxt, self.smss, length, clock, self.delivered as u32);
+        self.snd_nxt += self.smss as u64 * length as u64;
+        self.stamp(clock, first, false);
+        Leaving { seq: self.train.0, len: self.smss, seg_no: 0, rexmit: 0, flags: Flags::ACK }
     }
 
     /// Its next segment: offset, number, and whether it carries PSH.
     #[inline(always)]
-    pub fn next_of_train(&mut self, now: Time) -> (u64, u32, bool) {
-        let (start, n, clock) = (self.snd_nxt, self.board.next, self.clock(now));
-        self.snd_nxt += self.smss as u64;
-        self.board.push(self.snd_nxt, self.smss, false, clock, self.delivered as u32);
-        (start, (n + 1) as u32, self.pushes_new(self.snd_nxt))
+    pub fn next_of_train(&mut self) -> (u64, u32, bool) {
+        let (start, n) = self.train;
+        let (end, after) = (start + self.smss as u64, n + 1);
+        self.train = (end, after);
+        (start, after, self.pushes_new(end))
+    }
+
+    /// A train of one has left. Of a paced flow that is a round of sending, if the next segment waits for its time: the round is
+    /// over then, and nothing more leaves.
+    #[inline]
+    pub fn ends_with_train(&mut self, now: Time) -> bool {
+        self.pacer.is_some() && self.end_paced_round(now)
+    }
+
+    #[inline(never)]
+    fn end_paced_round(&mut self, now: Time) -> bool {
+        if !self.has_new_data() || !self.pacing_holds(now, self.snd_nxt) {
+            return false;
+        }
+        self.intent.pushed();
+        self.after_push(now);
+        !self.write_stream(now)
     }
 }

@@ -7,7 +7,6 @@ use ackclock_core::{Flags, Time};
 use super::intent::{First, Next};
 use super::mtu_probe::Attempt;
 use super::patience::Takes;
-use super::send_buffer::SendBuffer;
 use super::timers::TimerKind;
 use super::Sender;
 use crate::config::FinRule;
@@ -42,8 +41,7 @@ impl Sender {
         }
         loop {
             let seg = self.poll_written(now);
-            let due = seg.is_none() && self.buffer.as_ref().is_some_and(SendBuffer::is_due);
-            if !due || !self.write_stream(now) {
+            if seg.is_some() || !self.write_stream(now) {
                 return seg;
             }
         }
@@ -169,7 +167,7 @@ impl Sender {
         } else {
             outstanding
         };
-        if in_flight >= self.window.cwnd && !probe && !self.fin_leaves(available) {
+        if in_flight >= self.window.cwnd && !probe && !(self.stream.fin_due() && self.fin_leaves(available)) {
             return None;
         }
         let cap = self.config.first_burst_cap;
@@ -213,7 +211,7 @@ impl Sender {
             && self.next_alone(available, self.board.packets_out()).is_some()
     }
 
-    /// Whether the next segment, with a FIN and `available` bytes, leaves whatever the window.
+    /// Whether the next segment, with the FIN that is due and `available` bytes, leaves whatever the window.
     #[cold]
     fn fin_leaves(&self, available: u64) -> bool {
         let with_data = match self.config.fin_rule {
@@ -221,7 +219,7 @@ impl Sender {
             FinRule::AloneLeaves => 0,
             FinRule::WithDataLeaves => self.smss as u64,
         };
-        self.stream.fin_due() && available <= with_data
+        available <= with_data
     }
 
     /// A small segment waits.

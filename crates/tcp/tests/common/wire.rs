@@ -109,9 +109,14 @@ impl Wire {
 
     pub fn drain(&mut self, end: usize) {
         let (mut train, mut may_begin, mut common) = (0, self.trains, Segment::default());
+        let mut alone = false;
         loop {
+            if std::mem::take(&mut alone) && self.ends[end].ends_with_train(self.now) {
+                break;
+            }
             if may_begin {
-                train = self.ends[end].train_length();
+                train = self.ends[end].train_length(self.now);
+                alone = train == 1;
                 if train > 0 {
                     self.ends[end].begin_train(self.now, train, &mut common);
                     self.in_trains += train as u64;
@@ -120,7 +125,7 @@ impl Wire {
             may_begin = self.trains && train == 0;
             let seg = if train > 0 {
                 let mut seg = common;
-                self.ends[end].next_of_train(self.now, &mut seg);
+                self.ends[end].next_of_train(&mut seg);
                 train -= 1;
                 seg
             } else if let Some(seg) = self.ends[end].poll_transmit(self.now) {

@@ -4,24 +4,31 @@ use super::MAX_LINKS;
 
 /// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position.
 pub(super) struct Next {
-    /// All ways lead there, if there is no table.
+    /// Where ways part.
+    #[allow(clippy::box_collection, reason = "a word for each link, and few have one")]
+    table: Option<Box<Vec<Hop>>>,
+    /// All ways lead there, or they part.
     same: Hop,
     /// Some way ends here.
     pub(super) ends: bool,
-    /// Where ways part.
-    table: Vec<Hop>,
+    /// See [`Link::passes_ahead`](ackclock_net::Link::passes_ahead).
+    pub(super) ahead: bool,
+    /// Its queue holds packets, and they go on to links that take them ahead of time: see `LinkSlot::due`.
+    pub(super) told_late: bool,
 }
 
 impl Next {
     /// No way leads here yet.
-    pub(super) const NONE: Next = Next { same: Hop::NOWHERE, ends: false, table: Vec::new() };
+    pub(super) fn none(ahead: bool) -> Next {
+        Next { table: None, same: Hop::NOWHERE, ends: false, ahead, told_late: false }
+    }
 
     #[inline]
     pub(super) fn of(&self, way: usize) -> Hop {
-        match self.table.is_empty() {
-            true => self.same,
-            false => self.table[way],
+        if self.same.0 & PARTS == 0 {
+            return self.same;
         }
+        self.table.as_ref().expect("invariant: ways part")[way]
     }
 
     /// `way` goes on to `next`.
@@ -29,16 +36,18 @@ impl Next {
         self.ends |= next == Hop::ARRIVED;
         if self.same.link() == Hop::NOWHERE.link() {
             self.same = next;
-        } else if !self.table.is_empty() || self.same.link() != next.link() {
+        } else if self.table.is_some() || self.same.link() != next.link() {
             // ways before this one that come here at all go on to `same`
-            let earlier = if self.table.is_empty() { self.same } else { Hop::ARRIVED };
-            self.table.resize(way, earlier);
-            self.table.push(next);
+            let earlier = if self.table.is_none() { self.same } else { Hop::ARRIVED };
+            let table = self.table.get_or_insert_default();
+            table.resize(way, earlier);
+            table.push(next);
+            self.same = Hop(PARTS);
         }
     }
 
     pub(super) fn hops(&mut self) -> impl Iterator<Item = &mut Hop> {
-        self.table.iter_mut().chain([&mut self.same])
+        self.table.iter_mut().flat_map(|table| table.iter_mut()).chain([&mut self.same])
     }
 }
 
@@ -48,9 +57,9 @@ pub(super) struct Hop(pub(super) u32);
 
 impl Hop {
     /// End of the way.
-    pub(super) const ARRIVED: Hop = Hop(ALONE - 1);
+    pub(super) const ARRIVED: Hop = Hop(PARTS - 1);
     /// No way leads on.
-    pub(super) const NOWHERE: Hop = Hop(ALONE - 2);
+    pub(super) const NOWHERE: Hop = Hop(PARTS - 2);
 
     pub(super) fn is_link(self) -> bool {
         self.link() < MAX_LINKS as u32
@@ -58,13 +67,19 @@ impl Hop {
 
     #[inline]
     pub(super) fn link(self) -> u32 {
-        self.0 & (ALONE - 1)
+        self.0 & (MEETS - 1)
     }
 
     /// Each packet has an event of its own.
     #[inline]
     pub(super) fn is_alone(self) -> bool {
         self.0 & ALONE != 0
+    }
+
+    /// Packets of several links are gathered there: see `junction`.
+    #[inline]
+    pub(super) fn meets(self) -> bool {
+        self.0 & MEETS != 0
     }
 
     /// A packet may be passed on ahead of time.
@@ -76,3 +91,7 @@ impl Hop {
 
 pub(super) const AHEAD: u32 = 1 << 31;
 pub(super) const ALONE: u32 = 1 << 30;
+/// Packets of several links meet there.
+pub(super) const MEETS: u32 = 1 << 29;
+/// No link: a table tells.
+const PARTS: u32 = 1 << 28;

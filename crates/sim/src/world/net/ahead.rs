@@ -1,0 +1,70 @@
+//! How packets go on behind each link, found when all ways are laid.
+
+use super::next::{Hop, AHEAD, ALONE};
+use super::{LinkSlot, Net, Source};
+
+impl Net {
+    /// All ways are laid: note at each hop how packets go on.
+    pub(in crate::world) fn look_for_sources(&mut self, may_stand: bool) {
+        if std::mem::replace(&mut self.knows_sources, true) {
+            return;
+        }
+        let sources = self.sources();
+        // all of its packets come from one link, and it may get them ahead of time: see `Link::takes_ahead`
+        let takes_ahead = |(source, slot): (&Source, &LinkSlot)| {
+            matches!(source, Source::Link(_)) && slot.link.takes_ahead()
+        };
+        let mut takes: Vec<bool> = sources.iter().zip(&self.links).map(takes_ahead).collect();
+        self.look_for_queues_told_late(&sources, &mut takes);
+        for slot in &mut self.links {
+            let ahead = slot.next.ahead && !may_stand;
+            for hop in slot.next.hops() {
+                let how = match ahead {
+                    true if hop.is_link() && takes[hop.link() as usize] => AHEAD,
+                    true => ALONE,
+                    false => 0,
+                };
+                *hop = Hop(hop.link() | how);
+            }
+        }
+        self.look_for_junctions(&sources);
+    }
+
+    /// By link: where its packets come from, on all ways.
+    fn sources(&self) -> Vec<Source> {
+        let mut sources = vec![Source::None; self.links.len()];
+        for (flow, origin) in self.origins.iter().enumerate() {
+            for direction in [0, 1] {
+                let (mut hop, mut from) = (Hop(origin.first[direction]), Source::Hosts);
+                while hop.is_link() {
+                    let link = hop.link();
+                    sources[link as usize].learn(from);
+                    from = Source::Link(link);
+                    hop = self.links[link as usize].next.of(2 * flow + direction);
+                }
+            }
+        }
+        sources
+    }
+
+    /// Find queues that may be told late what leaves them, the last on a way first, and add those that get packets ahead of
+    /// time to the links of which that is known.
+    fn look_for_queues_told_late(&mut self, sources: &[Source], takes: &mut [bool]) {
+        let holds = |slot: &LinkSlot| slot.link.takes_ahead() && slot.link.holds();
+        let mut open: Vec<usize> = (0..takes.len()).filter(|&link| holds(&self.links[link])).collect();
+        open.iter().for_each(|&link| takes[link] = false);
+        loop {
+            let before = open.len();
+            open.retain(|&link| {
+                let slot = &mut self.links[link];
+                let goes_on = slot.next.hops().all(|hop| !hop.is_link() || takes[hop.link() as usize]);
+                slot.next.told_late = !slot.next.ends && goes_on;
+                takes[link] = slot.next.told_late && matches!(sources[link], Source::Link(_));
+                !slot.next.told_late
+            });
+            if open.len() == before {
+                return;
+            }
+        }
+    }
+}

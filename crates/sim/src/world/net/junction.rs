@@ -1,0 +1,246 @@
+//! Where ways meet: packets that several links bring to a plain link are gathered, and taken in the order of their coming.
+//!
+//! Nobody sees what such a link does with a packet before the packet can have crossed it, unless somebody looks at links. So a packet
+//! that is on its way to it needs no event of its own: it waits in a list, in the place that its event would have (see `agenda`).
+//! One event takes all that has come, just before the first of it could be seen.
+
+use ackclock_core::packet::Load;
+use ackclock_core::{Span, Time};
+use ackclock_net::PacketId;
+
+use super::next::MEETS;
+use super::{LinkSlot, Net, Source};
+use crate::world::agenda::{KIND_BITS, MEETING};
+use crate::world::World;
+
+/// A link that is crossed faster does not gather: an event would find few packets.
+const LEAST_DELAY: Span = Span(100_000);
+
+impl World {
+    /// An event that was scheduled at `since` looks at links: all that comes before it has come.
+    pub fn catch_up_with_links(&mut self, since: Time) {
+        self.net.catch_up(self.now, since);
+    }
+}
+
+impl Net {
+    /// Find links that gather what other links bring: each of those tells at once when a packet leaves it.
+    pub(super) fn look_for_junctions(&mut self, sources: &[Source]) {
+        debug_assert!(self.junctions.iter().all(|junction| junction.packets().next().is_none()));
+        let may_gather = |(source, slot): (&Source, &LinkSlot)| *source == Source::Links && slot.may_gather();
+        let mut gathers: Vec<bool> = sources.iter().zip(&self.links).map(may_gather).collect();
+        for slot in &mut self.links {
+            let tells = !slot.link.drops_from_head();
+            for hop in slot.next.hops().filter(|hop| hop.is_link()) {
+                gathers[hop.link() as usize] &= tells && hop.is_alone();
+            }
+        }
+        self.junctions.clear();
+        self.junction_of.clear();
+        for link in (0..gathers.len()).filter(|&link| gathers[link]) {
+            self.junction_of.resize(link, 0);
+            self.junction_of.push(self.junctions.len() as u32);
+            self.junctions.push(Junction::new(link as u32, self.links[link].link.seen_after()[0]));
+        }
+        for hop in self.links.iter_mut().flat_map(|slot| slot.next.hops()).filter(|hop| hop.is_link()) {
+            hop.0 |= if gathers[hop.link() as usize] { MEETS } else { 0 };
+        }
+    }
+
+    /// `link` brings a packet to a junction at `at`.
+    #[inline(always)]
+    pub(super) fn meet(
+        &mut self,
+        number: usize,
+        since: Time,
+        at: Time,
+        link: u32,
+        packet: (PacketId, usize, Load),
+    ) {
+        let junction = &mut self.junctions[number];
+        junction.expect(since, at, link, packet);
+        if at < junction.armed {
+            self.arm_junction(number, at);
+        }
+    }
+
+    /// See that the junction has an entry before anybody could see what comes at `at`.
+    #[inline(never)]
+    fn arm_junction(&mut self, number: usize, at: Time) {
+        let junction = &mut self.junctions[number];
+        junction.armed = at;
+        let due = junction.unseen_at(at);
+        self.agenda.add(due, (number as u32) << KIND_BITS | MEETING);
+    }
+
+    /// The entry of a junction: it takes what came before `now`.
+    pub(in crate::world) fn junction_event(&mut self, now: Time, number: usize) {
+        let junction = &mut self.junctions[number];
+        if junction.armed != Time::NEVER && junction.unseen_at(junction.armed) == now {
+            junction.armed = Time::NEVER;
+            self.take_what_came(number, Time(now.0 - 1), Time::NEVER);
+        }
+    }
+
+    /// Junctions take what comes up to and including `at`, if it was on its way by `since`.
+    pub(in crate::world) fn catch_up(&mut self, at: Time, since: Time) {
+        (0..self.junctions.len()).for_each(|number| self.take_what_came(number, at, since));
+    }
+
+    fn take_what_came(&mut self, number: usize, at: Time, since: Time) {
+        let junction = &mut self.junctions[number];
+        let link = junction.link;
+        let (all, mut came) = junction.begin();
+        for coming in &all[came..] {
+            if coming.at > at || coming.at == at && coming.since > since {
+                break;
+            }
+            self.offer(coming.at, link, coming.id, coming.way as usize, coming.load);
+            came += 1;
+        }
+        let junction = &mut self.junctions[number];
+        let next = junction.end(all, came);
+        if next < junction.armed {
+            self.arm_junction(number, next);
+        }
+    }
+}
+
+impl LinkSlot {
+    /// Whether it may be behind the time, if packets are brought to it.
+    fn may_gather(&self) -> bool {
+        let link = &self.link;
+        link.takes_ahead() && !link.holds() && link.seen_after()[0] >= LEAST_DELAY
+    }
+}
+
+/// A packet on its way to a junction.
+#[derive(Clone, Copy)]
+struct Coming {
+    at: Time,
+    since: Time,
+    /// The link that brings it.
+    from: u32,
+    id: PacketId,
+    way: u32,
+    load: Load,
+}
+
+impl Coming {
+    /// Whether its event would come first.
+    #[inline]
+    fn before(&self, other: &Coming) -> bool {
+        self.at < other.at || self.at == other.at && (self.since, self.from) < (other.since, other.from)
+    }
+}
+
+/// A link at which ways meet, and what is on its way there.
+pub(super) struct Junction {
+    link: u32,
+    /// Its entry in the event queue comes before anybody could see what came at this time.
+    armed: Time,
+    /// What it takes at least to cross the link.
+    delay: Span,
+    coming: Vec<Coming>,
+    /// What stands before has come.
+    came: usize,
+    /// What stands before is in order.
+    sorted: usize,
+}
+
+impl Junction {
+    fn new(link: u32, delay: Span) -> Junction {
+        Junction { link, armed: Time::NEVER, delay, coming: Vec::new(), came: 0, sorted: 0 }
+    }
+
+    /// Link `from` brings a packet at `at`; its event would be in the place of one added at `since`.
+    #[inline]
+    fn expect(&mut self, since: Time, at: Time, from: u32, (id, way, load): (PacketId, usize, Load)) {
+        self.coming.push(Coming { at, since, from, id, way: way as u32, load });
+    }
+
+    /// The last instant at which nobody sees yet what the link did with a packet that comes at `at`.
+    #[inline]
+    fn unseen_at(&self, at: Time) -> Time {
+        Time(at.0 + self.delay.0 - 1)
+    }
+
+    /// All that is on its way, in order, and what came before it; until [`Junction::end`].
+    fn begin(&mut self) -> (Vec<Coming>, usize) {
+        self.sort();
+        (std::mem::take(&mut self.coming), self.came)
+    }
+
+    /// So many of `all` have come: when the next one comes, if ever. Their room is used again when it is most of it.
+    fn end(&mut self, mut all: Vec<Coming>, mut came: usize) -> Time {
+        if 2 * came >= all.len() {
+            all.drain(..came);
+            self.sorted -= std::mem::take(&mut came);
+        }
+        (self.coming, self.came) = (all, came);
+        self.coming.get(came).map_or(Time::NEVER, |coming| coming.at)
+    }
+
+    /// Everything on its way there: when it comes, and from which link.
+    pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
+        self.coming[self.came..].iter().map(|coming| (coming.at, coming.from, coming.id))
+    }
+
+    /// Bring what was added last into order; equals stay as they are. Most of it is in order: each link's packets are.
+    fn sort(&mut self) {
+        let all = &mut self.coming[self.came..];
+        let mut steps = 8 * all.len();
+        for i in (self.sorted - self.came).max(1)..all.len() {
+            if !all[i].before(&all[i - 1]) {
+                continue;
+            }
+            let (new, mut place) = (all[i], i);
+            while place > 0 && new.before(&all[place - 1]) {
+                all[place] = all[place - 1];
+                place -= 1;
+            }
+            all[place] = new;
+            if i - place > steps {
+                all.sort_by_key(|coming| (coming.at, coming.since, coming.from));
+                break;
+            }
+            steps -= i - place;
+        }
+        self.sorted = self.coming.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ackclock_core::Packet;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever comes and whenever it is taken, it leaves as it would from a queue of events.
+        #[test]
+        fn packets_leave_in_the_order_of_events(
+            steps in prop::collection::vec((0u64..40, 0u64..5, 0u32..4, any::<bool>()), 1..300),
+        ) {
+            let (mut junction, mut slow, mut now) = (Junction::new(0, Span(1)), Vec::new(), 0);
+            for (i, (ahead, since, from, takes)) in steps.into_iter().enumerate() {
+                let load = Packet::default().load();
+                junction.expect(Time(since), Time(now + ahead), from, (PacketId::of(i as u32), 0, load));
+                slow.push((now + ahead, since, from, i as u32));
+                if takes {
+                    let (all, from) = junction.begin();
+                    let came = |coming: &&Coming| (coming.at.0, coming.since.0) <= (now, 2);
+                    let taken: Vec<_> = all[from..].iter().take_while(came).map(|c| (c.at.0, c.id.number())).collect();
+                    slow.sort();
+                    let due = slow.iter().take_while(|&&(at, since, ..)| (at, since) <= (now, 2)).count();
+                    let expected: Vec<_> = slow.drain(..due).map(|(at, _, _, i)| (at, i)).collect();
+                    prop_assert_eq!(&taken, &expected);
+                    prop_assert_eq!(junction.end(all, from + due), slow.first().map_or(Time::NEVER, |&(at, ..)| Time(at)));
+                    prop_assert_eq!(junction.packets().count(), slow.len());
+                    now += 17;
+                }
+            }
+        }
+    }
+}

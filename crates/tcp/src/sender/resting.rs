@@ -1,0 +1,26 @@
+//! Whether a sender can rest: be forgotten, and made again when it is needed (see `connection/sending.rs`).
+
+use ackclock_cc::Controller;
+use ackclock_core::FlowId;
+
+use super::send_buffer::SendBuffer;
+use super::Sender;
+
+impl Sender {
+    /// Nobody has set anything, written, or asked for a trace: the settings and the handshake say all of it.
+    pub(crate) fn is_untouched(&self) -> bool {
+        let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
+        let paces = self.rates.is_some() || self.pacer.is_some();
+        let controlled = matches!(self.cc, Controller::Custom(_)) || self.config.controller.needs().seed;
+        let asked = self.trace.is_on() || self.trace.vars.is_some() || controlled;
+        let remembers = self.window.ssthresh != self.config.initial_ssthresh;
+        let wrote = self.stream.is_closed() || self.buffer.as_ref().is_some_and(SendBuffer::is_waited_for);
+        let idle = self.is_idle() && self.snd_nxt == 1 && !wrote;
+        idle && !parts && !paces && !asked && !remembers
+    }
+
+    /// Its flow, and whether it answered the SYN.
+    pub(crate) fn whose(&self) -> (FlowId, bool) {
+        self.trace.whose()
+    }
+}
