@@ -27,8 +27,9 @@ from ackclock.bench.cells import COUNTED, scenario
 for path in sorted(Path("scenarios").glob("*.toml")):
     run(load(path).set("duration", "4 s"))
 for counted in COUNTED:
-    if counted.cell.flows <= 100:
-        run(Scenario.from_dict(scenario(counted.cell)).set("duration", "10 s"))
+    if counted.cell.flows <= 10_000:
+        seconds = max(counted.cell.duration_s, 1000 / counted.cell.rate_mbps)  # as many packets of each
+        run(Scenario.from_dict(scenario(counted.cell)).set("duration", f"{seconds} s"))
 """
 
 
