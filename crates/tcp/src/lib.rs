@@ -9,6 +9,7 @@ mod keepalive;
 mod ledger;
 mod memory;
 mod metrics_cache;
+mod ranges;
 mod receiver;
 mod recount;
 mod rtt;

@@ -17,6 +17,8 @@ mod resting;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
+
 use ackclock_core::{SackList, Segment, Span, Time};
 use smallvec::SmallVec;
 
@@ -52,7 +54,7 @@ pub struct Receiver {
     /// rcv_nxt when the last ACK left.
     rcv_wup: u64,
     /// Received out of order: ascending, disjoint runs.
-    out_of_order: Vec<Run>,
+    out_of_order: VecDeque<Run>,
     /// Memory of them.
     gathered: u64,
     /// In order and not read yet, where reads are calls.
@@ -133,7 +135,7 @@ impl Receiver {
             is_plain: false,
             rcv_nxt: 0,
             rcv_wup: 0,
-            out_of_order: Vec::new(),
+            out_of_order: VecDeque::new(),
             gathered: 0,
             waiting: None,
             no_memory: false,

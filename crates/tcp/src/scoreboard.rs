@@ -12,7 +12,11 @@
 
 mod recount;
 
+use std::collections::VecDeque;
+
 use ackclock_core::Time;
+
+use crate::ranges::put_for;
 
 /// SACKed.
 pub const SACKED: u8 = 1;
@@ -115,7 +119,7 @@ pub struct Scoreboard {
     /// Number of the next new segment.
     pub next: u64,
     /// Ranges [a, b) of SACKed segment numbers, ascending, disjoint, not adjacent.
-    sacked: Vec<(u64, u64)>,
+    sacked: VecDeque<(u64, u64)>,
     oldest: u32,
     newest: u32,
     /// Segments SACKed.
@@ -132,7 +136,7 @@ impl Default for Scoreboard {
             ring: Vec::new(), // a receiver's half never needs one
             first: 0,
             next: 0,
-            sacked: Vec::new(),
+            sacked: VecDeque::new(),
             oldest: NIL,
             newest: NIL,
             sacked_out: 0,
@@ -288,7 +292,7 @@ impl Scoreboard {
             let range = &mut self.sacked[0];
             range.0 += 1;
             if range.0 == range.1 {
-                self.sacked.remove(0);
+                self.sacked.pop_front();
             }
         }
     }
@@ -405,9 +409,9 @@ impl Scoreboard {
                 self.lost_out += whole.is(LOST) as u32;
                 self.retrans_out += whole.is(RETRANS) as u32;
                 if whole.is(SACKED) {
-                    match self.sacked.last_mut() {
+                    match self.sacked.back_mut() {
                         Some(last) if last.1 == n => last.1 = n + 1,
-                        _ => self.sacked.push((n, n + 1)),
+                        _ => self.sacked.push_back((n, n + 1)),
                     }
                 }
                 if start == whole.end {
@@ -492,22 +496,13 @@ impl Scoreboard {
         for n in from..b.max(from) {
             each(self, n);
         }
-        if self.sacked.capacity() == 0 {
-            self.sacked.reserve_exact(1); // of many flows most have one gap, where a vector makes room for four
-        }
-        match j - i {
-            1 => self.sacked[i] = (start, end), // a range grows, as a rule
-            _ => drop(self.sacked.splice(i..j, [(start, end)])),
-        }
+        put_for(&mut self.sacked, i..j, (start, end));
     }
 
     /// Number after the highest SACKed segment; `first` if none is.
     #[inline]
     pub fn sacked_end(&self) -> u64 {
-        match self.sacked.len() {
-            0 => self.first,
-            ranges => self.sacked[ranges - 1].1,
-        }
+        self.sacked.back().map_or(self.first, |range| range.1)
     }
 
     /// The `k`-th highest SACKed segment (k = 1 the highest), if so many are.

@@ -211,7 +211,7 @@ impl Receiver {
     fn throw_away(&mut self, seq: u64, waiting: u64) {
         let mut goal = self.window.eighth() as i64;
         let mut pruned = false;
-        while let Some(last) = self.out_of_order.last_mut() {
+        while let Some(last) = self.out_of_order.back_mut() {
             let (len, each) = last.packet();
             let start = last.end.saturating_sub(len).max(last.start);
             if seq > start {
@@ -220,7 +220,7 @@ impl Receiver {
             let freed = if start == last.start { last.memory } else { each };
             (last.end, last.memory, last.packets) = (start, last.memory - freed, last.packets - 1);
             if last.start == last.end {
-                self.out_of_order.pop();
+                self.out_of_order.pop_back();
             }
             self.gathered -= freed;
             goal -= freed as i64;

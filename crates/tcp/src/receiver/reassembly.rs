@@ -6,6 +6,7 @@ use super::queues::Run;
 use super::{Receiver, NUM_SACKS};
 use crate::config::DelayedAck;
 use crate::memory::MOST_PIECES;
+use crate::ranges::put_for;
 
 /// Linux TCP_SACK_BLOCKS_EXPECTED: blocks that reach the sender even if the ACK after this one is lost.
 const SACK_BLOCKS_EXPECTED: usize = 2;
@@ -23,7 +24,7 @@ impl Receiver {
             "{held:?} beyond {}",
             self.rcv_nxt
         );
-        assert!(held.windows(2).all(|w| w[0].end < w[1].start), "{held:?}");
+        assert!(held.iter().zip(held.iter().skip(1)).all(|(a, b)| a.end < b.start), "{held:?}");
         assert_eq!(self.gathered, held.iter().map(|r| r.memory).sum::<u64>());
         assert!(self.explicit_reads || self.unread_memory() == 0);
         let kept = self.explicit_reads || !held.is_empty() || self.early.is_some();
@@ -32,13 +33,12 @@ impl Receiver {
 
     /// Bytes from rcv_nxt to the end of what arrived out of order.
     pub(super) fn beyond(&self) -> u64 {
-        self.out_of_order.last().map_or(0, |r| r.end - self.rcv_nxt)
+        self.out_of_order.back().map_or(0, |r| r.end - self.rcv_nxt)
     }
 
     pub(super) fn close_gaps(&mut self) {
-        let mut filled = 0;
         let arrived = self.rcv_nxt;
-        while let Some(&run) = self.out_of_order.get(filled) {
+        while let Some(&run) = self.out_of_order.front() {
             let Run { start, end, .. } = run;
             if start > self.rcv_nxt {
                 break;
@@ -51,9 +51,8 @@ impl Receiver {
             }
             self.rcv_nxt = self.rcv_nxt.max(end);
             self.gathered -= run.memory;
-            filled += 1;
+            self.out_of_order.pop_front();
         }
-        self.out_of_order.drain(..filled);
         let rcv_nxt = self.rcv_nxt;
         self.sacks.retain(|b| b.1 > rcv_nxt);
         if self.out_of_order.is_empty() {
@@ -75,9 +74,9 @@ impl Receiver {
     pub(super) fn insert(&mut self, start: u64, end: u64) {
         let len = (end - start) as u32;
         // As a rule the last run grows, which was the last to grow.
-        if let Some(last) = self.out_of_order.last().filter(|last| last.end == start) {
+        if let Some(last) = self.out_of_order.back().filter(|last| last.end == start) {
             let (memory, packets, room, pieces) = self.stored(Some(last), len);
-            let last = self.out_of_order.last_mut().expect("invariant: just seen");
+            let last = self.out_of_order.back_mut().expect("invariant: just seen");
             (last.end, last.room, last.pieces) = (end, room, pieces);
             (last.memory, last.packets) = (last.memory + memory, last.packets + packets);
             self.gathered += memory;
@@ -113,14 +112,7 @@ impl Receiver {
         }
         self.gathered += run.memory;
         let (s, e) = (run.start, run.end);
-        if (i, j) == (i, i + 1) {
-            self.out_of_order[i] = run;
-        } else {
-            if self.out_of_order.capacity() == 0 {
-                self.out_of_order.reserve_exact(1); // of many flows most have one gap, where a vector makes room for four
-            }
-            self.out_of_order.splice(i..j, [run]);
-        }
+        put_for(&mut self.out_of_order, i..j, run);
         self.report(start, end, (s, e));
     }
 

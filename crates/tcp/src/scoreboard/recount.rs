@@ -7,8 +7,8 @@ impl Scoreboard {
     /// Recount what the board keeps by increments. (Without SACK, sacked_out is an emulation and no segment is marked.)
     pub fn recount(&self, sack: bool) {
         let board = self;
-        for pair in board.sacked.windows(2) {
-            assert!(pair[0].1 < pair[1].0, "{:?}", board.sacked);
+        for (range, next) in board.sacked.iter().zip(board.sacked.iter().skip(1)) {
+            assert!(range.1 < next.0, "{:?}", board.sacked);
         }
         let (mut lost, mut retrans, mut sacked, mut linked) = (0, 0, 0, 0);
         let mut ranges = board.sacked.iter().peekable();

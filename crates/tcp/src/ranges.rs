@@ -1,0 +1,30 @@
+//! Ranges with gaps between them, in order. A loss fills the first gap as a rule, so they leave at the front: with thousands of gaps, a
+//! vector would move them all each time.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// `range` comes for those at `replaced`; if there are none, before the one that stands there.
+#[inline]
+pub(crate) fn put_for<T>(ranges: &mut VecDeque<T>, replaced: Range<usize>, range: T) {
+    if !replaced.is_empty() {
+        ranges[replaced.start] = range; // it grows, as a rule
+        if replaced.len() > 1 {
+            ranges.drain(replaced.start + 1..replaced.end);
+        }
+        return;
+    }
+    if ranges.len() == ranges.capacity() {
+        make_room(ranges);
+    }
+    ranges.insert(replaced.start, range);
+}
+
+/// For one: of many flows most have one gap. Then for four, and so on.
+#[cold]
+fn make_room<T>(ranges: &mut VecDeque<T>) {
+    match ranges.len() {
+        0 => ranges.reserve_exact(1),
+        some => ranges.reserve(some.max(3)),
+    }
+}
