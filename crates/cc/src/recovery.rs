@@ -75,8 +75,8 @@ pub trait RecoveryRule {
     /// cwnd after this ACK, in segments; the sender transmits while pipe < cwnd.
     fn on_ack(&mut self, ack: &RecoveryAck) -> u32;
 
-    /// One segment left, new or retransmitted.
-    fn on_sent(&mut self);
+    /// So many segments left, new or retransmitted.
+    fn on_sent(&mut self, segments: u32);
 
     /// cwnd after the full ACK that ends recovery, in segments.
     fn exit(&mut self, exit: &RecoveryExit) -> u32;
@@ -155,8 +155,8 @@ impl RecoveryRule for Rule {
         dispatch!(self, r => r.on_ack(ack))
     }
     #[inline]
-    fn on_sent(&mut self) {
-        dispatch!(self, r => r.on_sent())
+    fn on_sent(&mut self, segments: u32) {
+        dispatch!(self, r => r.on_sent(segments))
     }
     fn exit(&mut self, exit: &RecoveryExit) -> u32 {
         dispatch!(self, r => r.exit(exit))

@@ -304,7 +304,7 @@ fn both_forms(
         };
         let n = prr.on_ack(&ack) - pipe;
         for _ in 0..n {
-            prr.on_sent();
+            prr.on_sent(1);
         }
         pipe += n;
         let mut allowed = bytes.on_ack(byte_pipe, una_advanced && gone == 0);

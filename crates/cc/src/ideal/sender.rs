@@ -253,7 +253,7 @@ impl<'a> Sender<'a> {
                 }
             }
             if self.state == CaState::Recovery {
-                self.rule.on_sent();
+                self.rule.on_sent(1);
             }
             pipe += 1;
             forced = false;

@@ -19,7 +19,7 @@ impl RecoveryRule for FreeBsd4 {
         ack.ssthresh
     }
 
-    fn on_sent(&mut self) {}
+    fn on_sent(&mut self, _segments: u32) {}
 
     fn exit(&mut self, exit: &RecoveryExit) -> u32 {
         match exit.undone {

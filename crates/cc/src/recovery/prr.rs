@@ -196,8 +196,8 @@ impl RecoveryRule for Prr {
     }
 
     #[inline]
-    fn on_sent(&mut self) {
-        self.prr_out += 1;
+    fn on_sent(&mut self, segments: u32) {
+        self.prr_out += segments as u64;
     }
 
     fn exit(&mut self, exit: &RecoveryExit) -> u32 {
@@ -290,7 +290,7 @@ mod tests {
             let mut prr = entered(params);
             assert_eq!(prr.on_ack(&entering), 10 + first, "{params:?}");
             assert_eq!(prr.on_ack(&ack(1, 10)), 10 + second, "{params:?}, nothing sent");
-            prr.on_sent();
+            prr.on_sent(1);
             assert_eq!(prr.on_ack(&ack(1, 10)), 10, "{params:?}, sent");
         }
     }
@@ -348,7 +348,7 @@ mod tests {
             let a = RecoveryAck { delivered, pipe, ssthresh: 7, una_advanced, newly_lost, ..ack(0, 0) };
             let sent = prr.on_ack(&a) - pipe;
             assert_eq!(sent, want, "{:?}", prr.vars());
-            (0..sent).for_each(|_| prr.on_sent());
+            prr.on_sent(sent);
             pipe += sent;
         }
         assert_eq!(prr.exit(&RecoveryExit { cwnd: 6, ssthresh: 7, pipe: 5, undone: false }), 7);

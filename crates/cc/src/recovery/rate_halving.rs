@@ -52,7 +52,7 @@ impl RecoveryRule for RateHalving {
         cwnd
     }
 
-    fn on_sent(&mut self) {}
+    fn on_sent(&mut self, _segments: u32) {}
 
     /// An undone episode ends the same way: Linux moderates the restored window too, and takes its minimum with the
     /// restored ssthresh.

@@ -18,7 +18,7 @@ impl RecoveryRule for Rfc6675 {
         ack.ssthresh
     }
 
-    fn on_sent(&mut self) {}
+    fn on_sent(&mut self, _segments: u32) {}
 
     fn exit(&mut self, exit: &RecoveryExit) -> u32 {
         if exit.undone {

@@ -22,7 +22,8 @@ impl Sender {
             || self.mtu_search.is_some()
             || self.config.first_burst_cap > 0;
         let plain = self.intent.is_new_data()
-            && self.ca_state == CaState::Open
+            && (self.ca_state != CaState::Disorder || self.config.limited_transmit)
+            && !self.gives_up_probe()
             && self.board.packets_out() > 0 // else it was idle
             && !self.ecn.cwr_due
             && self.patience.device == Takes::All;
@@ -50,6 +51,7 @@ impl Sender {
         let first = self.board.next;
         self.train = (self.snd_nxt, first as u32);
         self.stats.data_segments_sent += length as u64;
+        self.tell_rule(length);
         self.note_new_data(now, self.board.pipe() + 1, length);
         if let Some(pacer) = &mut self.pacer {
             pacer.sent(now, self.smss, self.stats.data_segments_sent);

@@ -113,9 +113,7 @@ impl Sender {
         self.next_seg.resent(n);
         let is_head = n == self.board.first;
         let seg = self.resend(now, n, true);
-        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
-            self.rule.on_sent();
-        }
+        self.tell_rule(1);
         if is_head && !self.timer.waits_for(TimerKind::Reorder) {
             let rto = self.clamp_rto(now, self.rtt.rto()) + self.pacing_delay(now);
             self.timer.arm(TimerKind::Rto, now, rto);
@@ -242,18 +240,29 @@ impl Sender {
             self.ecn.cwr_due = false;
             seg.flags |= Flags::CWR;
         }
-        let probes = matches!(self.ca_state, CaState::Open | CaState::Cwr); // then `after_push` arms the probe anew
-        if prior_out == 0 || (self.timer.waits_for(TimerKind::Tlp) && !probes) {
+        if prior_out == 0 || self.gives_up_probe() {
             self.rearm_rto(now);
         }
-        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
-            self.rule.on_sent();
-        }
+        self.tell_rule(1);
         self.note_new_data(now, self.board.pipe(), 1);
         if self.trace.is_on() {
             self.record(now, Event::Send, start, len + fin as u32, n);
         }
         seg
+    }
+
+    /// With new data in flight, the RTO takes the place of the probe that is armed, because `after_push` arms none.
+    #[inline]
+    pub(super) fn gives_up_probe(&self) -> bool {
+        !matches!(self.ca_state, CaState::Open | CaState::Cwr) && self.timer.waits_for(TimerKind::Tlp)
+    }
+
+    /// So many segments left: in recovery and CWR the rule counts them.
+    #[inline]
+    pub(super) fn tell_rule(&mut self, segments: u32) {
+        if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
+            self.rule.on_sent(segments);
+        }
     }
 
     /// So many segments of new data left; `pipe` were in flight with the first.
