@@ -190,7 +190,7 @@ fn ends_that_rest_until_they_are_needed_behave_like_any_other() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn a_train_is_what_would_leave_one_by_one(
@@ -198,17 +198,19 @@ proptest! {
         profile in 0..PROFILES.len(),
         rule in 0..RULES.len(),
         cc in prop::sample::select(vec!["reno", "cubic", "westwood", "vegas", "illinois", "bbr"]),
-        loss in prop::sample::select(vec![0.0, 0.002, 0.02]),
+        loss in prop::sample::select(vec![0.0, 0.002, 0.02, 0.1]),
         reorder in prop::sample::select(vec![0.0, 0.02]),
         // full segments, a rest, and a second write once the first may be through
         bytes in (1_u64..400_000, 0_u64..100_000),
         buffer in prop::option::of(20_000_u64..200_000),
         whole in any::<bool>(),
         pause in 0_u64..400,
+        sack in any::<bool>(),
     ) {
         let bytes = if whole { (bytes.0 / 1448 * 1448, bytes.1 / 1448 * 1448) } else { bytes };
         let mut config = config(PROFILES[profile], RULES[rule].0, cc);
         config.writer = buffer.map(|bytes| SendLimit { bytes, most: 4 << 20 });
+        config.sack &= sack;
         let exchange = |trains: bool| {
             let mut wire = Wire::random(&config, seed, loss, reorder, 0.0);
             wire.trains = trains;
