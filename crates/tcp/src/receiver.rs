@@ -47,7 +47,8 @@ pub struct Receiver {
     timestamps: bool,
     ticks: Ticks,
     /// ACKs as Linux's, nothing waits out of order, and what comes in order is read at once: the next segment asks for no more than
-    /// [`Receiver::on_data`] does itself (Linux `pred_flags`). Found out after every other segment.
+    /// [`Receiver::on_data`] does itself (Linux `pred_flags`). Found out after every other segment: who sets `early` or `optimist`, or
+    /// lets gaps open, anywhere but in [`Receiver::on_other_data`] must clear it.
     is_plain: bool,
     /// Next offset expected in order.
     pub rcv_nxt: u64,

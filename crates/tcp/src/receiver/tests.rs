@@ -1,5 +1,7 @@
 //! When ACKs leave, as Linux 7.3.4 sends them in virtual time.
 
+mod plain;
+
 use super::*;
 use ackclock_core::Flags;
 
