@@ -46,10 +46,26 @@ class Browser:
 
     def wait(self, expression: str) -> None:
         """Until the expression is true."""
-        until = time.monotonic() + PATIENCE_S
+        assert self.comes(expression, PATIENCE_S), expression
+
+    def comes(self, expression: str, within_s: float) -> bool:
+        """Whether the expression becomes true."""
+        until = time.monotonic() + within_s
         while not self.run(expression):
-            assert time.monotonic() < until, expression
+            if time.monotonic() >= until:
+                return False
             time.sleep(0.05)
+        return True
+
+    def double_click(self, x: float, y: float, effect: str) -> None:
+        """Until the expression is true: on a busy machine, two clicks may come too late after one another to be one."""
+        for _ in range(PATIENCE_S // 5):
+            for press in (1, 2):
+                for kind in ("mousePressed", "mouseReleased"):
+                    self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=press)
+            if self.comes(effect, 5):
+                return
+        raise AssertionError(effect)
 
     def open(self, page: Path, *, width: int, height: int = 900, dark: bool = False) -> None:
         """Show a page on a screen of this size; more than 600 pixels wide: no phone."""
