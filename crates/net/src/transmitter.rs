@@ -1,6 +1,6 @@
-//! Transmission times without a division for each packet, and sums without an addition for each: two kinds of packets, the
-//! full segment and the pure ACK, are almost all of the traffic on a link. So the last two loads are remembered, with their
-//! times and how many packets there were; the sums are made when somebody asks.
+//! Transmission times without a division per packet, and sums with a single count per packet. Full segments and pure ACKs are
+//! almost all of the traffic on a link. So a link remembers the last two loads, each with its transmission time and its number
+//! of packets, and works out the sums only when they are read.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};

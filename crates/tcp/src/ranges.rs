@@ -1,5 +1,5 @@
-//! Ranges with gaps between them, in order. A loss fills the first gap as a rule, so they leave at the front: with thousands of gaps, a
-//! vector would move them all each time.
+//! Ranges with gaps between them, in order. Usually a retransmission fills the first gap, so ranges are removed from the front. A
+//! vector with thousands of them would move all the others each time.
 
 use std::collections::VecDeque;
 use std::ops::Range;

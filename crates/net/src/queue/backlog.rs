@@ -1,9 +1,9 @@
-//! Who waits in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are entered;
-//! each may be forgotten when its transmission starts. Until somebody must know ([`Backlog::advance`]), those who have gone
-//! count too.
+//! The packets that wait in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are entered;
+//! each may be forgotten when its transmission starts. Packets that have left are still counted until the exact number is needed
+//! ([`Backlog::advance`]).
 //!
-//! Packets of one load whose transmissions start at even steps are a run, and only runs are stored: in front of a busy link, the
-//! segments of bulk flows are one.
+//! Packets of one load whose transmissions start at equal intervals form a run, and only runs are stored. In front of a busy link,
+//! the segments of bulk flows form a single run.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
-//! Trains: full segments of new data that leave one after the other, with nothing to ask between one and the next. Of a bulk
-//! flow it is what most ACKs release. What a train needs is asked once, before it leaves; everybody else polls. Of a flow
-//! that is paced, or whose delivery rate is measured, each segment is a train.
+//! Trains: full segments of new data that leave one after another, with nothing to check in between. In a bulk flow, most ACKs
+//! release a train. Its conditions are checked once, before it leaves; all other segments leave through `poll`. If the flow is
+//! paced, or its delivery rate is measured, each train is a single segment.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Time};

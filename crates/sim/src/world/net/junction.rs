@@ -1,8 +1,8 @@
 //! Where ways meet: packets that several links bring to a plain link are gathered, and taken in the order of their coming.
 //!
 //! Nobody sees what such a link does with a packet before the packet can have crossed it, unless somebody looks at links. So a packet
-//! that is on its way to it needs no event of its own: it waits in a list, in the place that its event would have (see `agenda`).
-//! One event takes all that has come, just before the first of it could be seen.
+//! on its way to that link needs no event of its own: it waits in a list, which is sorted as events are (see `agenda`) before
+//! packets are taken from it. One event takes all that arrived before it, 1 ns before the effect of the first could be seen.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Span, Time};
@@ -24,7 +24,8 @@ impl World {
 }
 
 impl Net {
-    /// Find links that gather what other links bring: each of those tells at once when a packet leaves it.
+    /// Find the links that gather packets from other links. Each of those others must know, as soon as it takes a packet, when the
+    /// packet leaves.
     pub(super) fn look_for_junctions(&mut self, sources: &[Source]) {
         debug_assert!(self.junctions.iter().all(|junction| junction.packets().next().is_none()));
         let may_gather = |(source, slot): (&Source, &LinkSlot)| *source == Source::Links && slot.may_gather();
@@ -82,7 +83,7 @@ impl Net {
         }
     }
 
-    /// Junctions take what comes up to and including `at`, if it was on its way by `since`.
+    /// Junctions take what arrives before `at`, and of what arrives at `at`, what has a `since` no later than this one.
     pub(in crate::world) fn catch_up(&mut self, at: Time, since: Time) {
         (0..self.junctions.len()).for_each(|number| self.take_what_came(number, at, since));
     }
@@ -171,7 +172,8 @@ impl Junction {
         (std::mem::take(&mut self.coming), self.came)
     }
 
-    /// So many of `all` have come: when the next one comes, if ever. Their room is used again when it is most of it.
+    /// The first `came` of `all` have been taken. Returns when the next one arrives, or never. Once they fill half of the list, they
+    /// are removed.
     fn end(&mut self, mut all: Vec<Coming>, mut came: usize) -> Time {
         if 2 * came >= all.len() {
             all.drain(..came);
@@ -186,7 +188,8 @@ impl Junction {
         self.coming[self.came..].iter().map(|coming| (coming.at, coming.from, coming.id))
     }
 
-    /// Bring what was added last into order; equals stay as they are. Most of it is in order: each link's packets are.
+    /// Sort what was added last; the sort is stable. Each link adds its packets in order, so insertion is cheap; if it takes too many
+    /// steps, the list is sorted as a whole.
     fn sort(&mut self) {
         let all = &mut self.coming[self.came..];
         let mut steps = 8 * all.len();

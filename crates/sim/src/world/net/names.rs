@@ -1,4 +1,5 @@
-//! Names of links. Where each flow has links of its own, they differ in a number only: what is around it is kept once.
+//! Names of links. If each flow has its own links, their names differ only in a number. The text around the number is stored once, as
+//! long as it is among the last few patterns.
 
 /// Names, by number of the link.
 #[derive(Default)]
