@@ -5,13 +5,15 @@ PROFILE ?= quick
 DIST_PROFILE ?= release
 VENV := .venv
 BIN := $(VENV)/bin
+# All cores; a file of tests, which may share fixtures, runs on one of them.
+PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 # One interpreter for every build of the extension.
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test soak fuzz reproduce check bench docs site dist dist-test linux selftests lock clean
+.PHONY: help setup test test-deep soak fuzz reproduce check bench docs site dist dist-test linux selftests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -28,9 +30,14 @@ fuzz: $(VENV)/.packages ## fuzz every reader and the TCP endpoint, FUZZ_SECONDS 
 reproduce: setup ## re-run the study of Proportional Rate Reduction and write report/report.html
 	$(BIN)/ackclock study run prr --scale quick --out report
 
-test: setup $(VENV)/.dev ## all tests, Rust and Python
+test: setup $(VENV)/.dev ## everything that guards behaviour, Rust and Python; it names what it leaves out
 	cargo test --workspace --locked --quiet
-	$(BIN)/pytest
+	$(PYTEST)
+
+# PROPTEST_CASES stands above what a test asks for. Those of PCC's theorems are six long simulations each, and hold for most starts.
+test-deep: setup $(VENV)/.dev ## what takes longer: whole studies and their causes, every cell of the benchmark, the real kernel at length
+	PROPTEST_CASES=10000 cargo test --workspace --locked --quiet -- --skip theorems::
+	$(PYTEST) -m deep
 
 check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	cargo fmt --all --check
@@ -38,6 +45,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/python tools/check_crates.py
 	$(BIN)/python tools/check_sizes.py
+	$(BIN)/python tools/notices.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -45,6 +53,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python -m mypy.stubtest ackclock._engine
 	$(BIN)/python tools/tables.py --check
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/kernel_keys.py --check
 	$(BIN)/python tools/doc_examples.py --check
 	$(BIN)/python tools/pictures.py --check
 	$(BIN)/python tools/public_names.py
@@ -58,6 +67,7 @@ bench: ## ns of CPU per packet, beside the yardstick, of an engine as in wheels
 docs: setup ## write _tables.pyi and the reference from what the engine describes, and renew outputs and pictures in the pages
 	$(BIN)/python tools/tables.py
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/kernel_keys.py
 	$(BIN)/python tools/doc_examples.py
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/controllers.py

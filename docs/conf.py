@@ -120,7 +120,9 @@ docs/studies/README
 ARCHITECTURE
 docs/decisions/README
 CONTRIBUTING
+docs/performance-log
 docs/safety
+docs/stability
 CHANGELOG
 ```
 """
@@ -154,13 +156,7 @@ def draw_tables(_app: Any, _what: str, _name: str, _object: Any, _options: Any, 
     lines[:] = drawn
 
 
-def skip(_app: Any, _what: str, name: str, _object: Any, skipped: bool, _options: Any) -> bool:
-    """Leave out what pydantic adds to a class."""
-    return skipped or name.startswith("model_")
-
-
 def setup(app: Any) -> None:
     """What Sphinx calls first."""
     app.connect("source-read", add_contents)
     app.connect("autodoc-process-docstring", draw_tables)
-    app.connect("autodoc-skip-member", skip)

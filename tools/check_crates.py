@@ -1,13 +1,15 @@
-"""Holds the contract of the crates: dependencies run only downwards (ARCHITECTURE.md)."""
+"""Holds the contract of the crates: dependencies run only downwards (ARCHITECTURE.md), and no file of tests is forgotten."""
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from pathlib import Path
 
 ALLOWED = {
-    "core": set(),
+    "schema": set(),
+    "core": {"schema"},
     "cc": {"core"},
     "tcp": {"core", "cc"},
     "net": {"core"},
@@ -16,7 +18,7 @@ ALLOWED = {
     "script": {"core", "cc", "tcp"},
     "fuzz": {"core", "cc", "tcp", "script"},
     "guest": {"core", "net", "pcc", "script", "sim"},
-    "python": {"core", "cc", "tcp", "net", "pcc", "sim", "script"},
+    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "sim", "script"},
 }
 
 
@@ -35,9 +37,19 @@ def main() -> int:
                 f"crates/{name}: {kind} hold {other}; allowed: {sorted(ALLOWED[name])}"
                 for other in used - ALLOWED[name]
             ]
+        broken += [f"{path.relative_to(root)}: tests/main.rs has no `mod {path.stem};`" for path in forgotten(manifest)]
     for line in broken:
         print(line, file=sys.stderr)
     return 1 if broken else 0
+
+
+def forgotten(manifest: Path) -> list[Path]:
+    """Files of tests that are not part of the one program that holds those of a crate."""
+    main = manifest.parent / "tests" / "main.rs"
+    if not main.exists():
+        return []
+    known = {"main", *re.findall(r"^mod (\w+);", main.read_text(encoding="utf-8"), flags=re.MULTILINE)}
+    return sorted(path for path in main.parent.glob("*.rs") if path.stem not in known)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ first, second = (json.load(open(file)) for file in sys.argv[1:])
 assert first["digest"] == second["digest"], (first["digest"], second["digest"])
 PYTHON
 say "the same run twice: equal digests"
-XDG_CACHE_HOME=$place/cache .venv/bin/pytest tests/python/linux
+XDG_CACHE_HOME=$place/cache .venv/bin/pytest tests/python/linux -m "not long"
 say "tests against this kernel"
 
 # Sources and kernels are worth keeping; the tree is not.

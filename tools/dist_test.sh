@@ -9,6 +9,13 @@ trap 'rm -rf "$work"' EXIT
 wheel=$(ls dist/ackclock-*-abi3-*.whl)
 sdist=$(ls dist/ackclock-*.tar.gz)
 
+"${PYTHON:-python3}" - "$wheel" <<'PY'
+import sys, zipfile
+names = zipfile.ZipFile(sys.argv[1]).namelist()
+for wanted in ("licenses/LICENSE-MIT", "licenses/LICENSE-APACHE", "licenses/THIRD-PARTY.txt", ".cyclonedx.json"):
+    if not any(name.endswith(wanted) for name in names):
+        sys.exit(f"dist-test: {sys.argv[1]}: found no {wanted}")
+PY
 "${PYTHON:-python3}" -m venv "$work/venv"
 sed -nE 's/^([a-z0-9-]+==[^ ]+) .*/\1/p' requirements.lock >"$work/versions"
 empty() { # a command in an empty folder, with the system's programs only

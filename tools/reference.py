@@ -22,6 +22,9 @@ explains each name. `make docs` writes this page.
 
 Editors can complete keys and mark mistakes with the schema: write it with `ackclock schema > scenario.schema.json`, and begin a scenario with the
 line `#:schema ./scenario.schema.json`. This works in editors that use Taplo, such as VS Code with Even Better TOML.
+
+`ackclock check FILE` tells everything that is wrong with a scenario at once, each with its line and column, and runs nothing; `--json` is for editors
+and continuous integration.
 """
 
 
@@ -40,7 +43,7 @@ The column "null" says when a value is null. A table without rows has no file. T
 def main() -> int:
     check = "--check" in sys.argv[1:]
     stale = 0
-    for name, text in (("scenario.md", page(Scenario.model_json_schema())), ("tables.md", tables_page())):
+    for name, text in (("scenario.md", page(Scenario.json_schema())), ("tables.md", tables_page())):
         path = FOLDER / name
         if check and not (path.exists() and path.read_text(encoding="utf-8") == text):
             print(f"{name}: not up to date; run `make docs`", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Play the packet scripts of Linux's own self-tests on both backends: `make selftests`.
 
 They are taken from the source package of the kernel that `ackclock linux build` fetched, and stay in the cache beside it: nothing
-of them is part of this project. Exit code 1 if the simulator's verdict on a script that it plays is not the kernel's.
+of them is part of this project. Exit code 1 if the simulator's verdict on a script that it plays, or a packet that it sends, is not the kernel's.
 """
 
 from __future__ import annotations
@@ -64,11 +64,13 @@ def main() -> int:
     wrong = 0
     for result in told:
         sim, real = result.sim, result.linux
-        differs = sim.verdict != "unsupported" and sim.verdict != real.verdict
+        differs = sim.verdict != "unsupported" and result.difference is not None
         wrong += differs
         why = f"  {sim.unsupported}" if sim.verdict == "unsupported" else ""
         mark = "  <- differs" if differs else ""
         print(f"sim {sim.verdict:<12} linux {real.verdict:<12} {Path(sim.path).name}{mark}{why}")
+        if differs:
+            print(f"    {result.difference}")
         for name, played in (("sim", sim), ("linux", real)):
             if played.verdict == "fail":
                 print(f"    {name}, line {played.line}: expected {played.expected}\n    actual {played.actual}")
@@ -79,7 +81,7 @@ def main() -> int:
         counts = collections.Counter(played.verdict for played in verdicts)
         print(f"{name}: " + ", ".join(f"{counts[v]} {v}" for v in ("pass", "fail", "unsupported")))
     print(
-        f"{wrong} of {sum(r.sim.verdict != 'unsupported' for r in told)} played by the simulator have another verdict"
+        f"{wrong} of {sum(r.sim.verdict != 'unsupported' for r in told)} played by the simulator have another verdict or send another packet"
     )
     return 1 if wrong else 0
 

@@ -11,6 +11,12 @@ out. The verdicts of a study are a table:
     ...
     <!-- . -->
 
+Every sentence of its publications, with claims, verdicts and causes, is another:
+
+    <!-- sentences prr -->
+    ...
+    <!-- . -->
+
     python tools/study_numbers.py          # renew README.md, docs/*.md and docs/studies/*.md
     python tools/study_numbers.py --check  # exit code 1 if one of them differs
 """
@@ -25,12 +31,15 @@ from pathlib import Path
 
 from ackclock import studies
 from ackclock.errors import InputError
-from ackclock.study import SCALES
+from ackclock.study import SCALES, sentence
 from ackclock.study.claim import DIRECTION, MAGNITUDE
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBER = re.compile(r"<!-- (\w[\w-]*)\.(\w+)\.(\w+)@(\w+)(?::(\w))? -->(.*?)<!-- \. -->", re.DOTALL)
 VERDICTS = re.compile(r"<!-- verdicts (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
+
+
+SENTENCES = re.compile(r"<!-- sentences (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
 
 
 def documents(root: Path = ROOT) -> list[Path]:
@@ -71,9 +80,16 @@ def verdicts(match: re.Match[str]) -> str:
     return f"<!-- verdicts {study.name} -->\n\n" + "\n".join((*head, *rows)) + "\n\n<!-- . -->"
 
 
+def sentences(match: re.Match[str]) -> str:
+    """Every sentence of a study's publications, and what became of it."""
+    study = studies.get(match[1])
+    records = tuple(study.recorded(scale) for scale in SCALES)
+    return f"<!-- sentences {study.name} -->\n\n{sentence.table(study.sentences, study.claims, records)}\n\n<!-- . -->"
+
+
 def renewed(text: str) -> str:
     """A document with the numbers of the records."""
-    return VERDICTS.sub(verdicts, NUMBER.sub(number, text))
+    return SENTENCES.sub(sentences, VERDICTS.sub(verdicts, NUMBER.sub(number, text)))
 
 
 def main() -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from ackclock.scenario import _tables
-from ackclock.scenario._base import Table
-from ackclock.scenario._described import Described
+from ackclock.scenario._base import Table, made, schema
 
 STUB = Path(_tables.__file__).with_suffix(".pyi")
 HEAD = '''"""The types of the tables that the engine describes. Written by `make docs`: change the mechanism, not this file.
@@ -18,10 +18,16 @@ Length: it is written, and grows with every mechanism.
 
 from typing import Literal, TypeAlias
 
-from ackclock.scenario import _rules
-from ackclock.scenario._described import Described
-from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
+from ackclock.scenario._base import Table
+from ackclock.scenario._parts import FlowsBase, NetworkBase
 '''
+UNIONS = {
+    "Queue": "queues",
+    "Loss": "losses",
+    "Capacity": "capacities",
+    "Workload": "workloads",
+    "Distribution": "distributions",
+}
 
 
 def main() -> int:
@@ -37,12 +43,7 @@ def main() -> int:
 
 def stub() -> str:
     tables = [getattr(_tables, name) for name in _tables.__all__]
-    unions = {
-        name: get_args(get_args(value)[0])
-        for name, value in vars(_tables).items()
-        if name[0].isupper() and not isinstance(value, type)
-    }
-    lines = [alias(name, " | ".join(t.__name__ for t in members)) for name, members in unions.items()]
+    lines = [alias(name, members(family)) for name, family in UNIONS.items()]
     listed = "".join(f'    "{name}",\n' for name in sorted(_tables.__all__))
     return (
         HEAD
@@ -53,53 +54,84 @@ def stub() -> str:
     )
 
 
-def alias(name: str, members: str) -> str:
-    line = f"{name}: TypeAlias = {members}"
-    return line if len(line) <= 120 else f"{name}: TypeAlias = (\n    {members}\n)"
+def members(family: str) -> str:
+    return " | ".join(made[family, entry["kind"]].__name__ for entry in schema()[family])
 
 
-def table_class(table: type[Described]) -> str:
-    bases = ", ".join(base.__name__ if base is Described else f"_rules.{base.__name__}" for base in table.__bases__)
-    lines = [f"class {table.__name__}({bases}):", f"    {quoted(table.__doc__ or '', 4)}", ""]
-    for key, field in table.model_fields.items():
-        kind = typed(field.annotation)
-        default = "" if field.is_required() else f" = {literal(field.default)}"
-        lines.append(entry(key, kind, default))
-        if field.description:
-            lines.append(f"    {quoted(field.description, 4)}")
+def alias(name: str, held: str) -> str:
+    line = f"{name}: TypeAlias = {held}"
+    return line if len(line) <= 120 else f"{name}: TypeAlias = (\n    {held}\n)"
+
+
+def table_class(table: type[Table]) -> str:
+    """A class with its keys, as attributes and as arguments."""
+    (base,) = table.__bases__
+    lines = [f"class {table.__name__}({base.__name__}):", f"    {quoted(table.__doc__ or '', 4)}", ""]
+    arguments = []
+    for name, key in table.keys.items():
+        kind = attribute(key)
+        lines.append(entry(name, kind))
+        if key["about"]:
+            lines.append(f"    {quoted(key['about'], 4)}")
+        given = kind if key.get("required") or key["takes"]["takes"] == "kind" else f"{kind} = ..."
+        arguments.append(f"        {name}: {given},\n")
+    lines.append("    def __init__(\n        self,\n        *,\n" + "".join(arguments) + "    ) -> None: ...")
     return "\n".join(lines) + "\n"
 
 
-def entry(key: str, kind: str, default: str) -> str:
+def attribute(key: Mapping[str, Any]) -> str:
+    """The type of a key's value."""
+    takes = key["takes"]
+    if takes["takes"] == "kind":
+        return f"Literal[{literal(key['absent'])}]"
+    kind = typed(takes)
+    optional = not key["required"] and "absent" not in key and takes["takes"] != "options"
+    return f"{kind} | None" if optional else kind
+
+
+def typed(takes: Mapping[str, Any]) -> str:
+    """As it is written in a file of Python."""
+    match takes["takes"]:
+        case "flag":
+            return "bool"
+        case "whole":
+            return "int"
+        case "number" | "above":
+            return "float"
+        case "share":
+            return "float | str"
+        case "amount":
+            return "str | float"
+        case "choice":
+            return f"Literal[{', '.join(literal(name) for name in takes['names'])}]"
+        case "drawn":
+            return members("distributions")
+        case "drawn or" | "duration or drawn":
+            return f"str | {members('distributions')}"
+        case "options":
+            return "dict[str, bool | float | str]"
+        case "one of":
+            return members(takes["family"])
+        case "table":
+            return made[None, takes["table"]].__name__
+        case "list":
+            return f"tuple[{typed(takes['of'])}, ...]"
+        case "list or":
+            return f"tuple[{typed(takes['of'])}, ...] | Literal[{literal(takes['word'])}]"
+    return "str"
+
+
+def entry(key: str, kind: str) -> str:
     """One line, or as many as the formatter would make of it."""
-    line = f"    {key}: {kind}{default}"
+    line = f"    {key}: {kind}"
     if len(line) <= 120:
         return line
     inner = f"        {kind}" if len(kind) <= 112 else "        " + kind.replace(" | ", "\n        | ")
-    return f"    {key}: (\n{inner}\n    ){default}"
+    return f"    {key}: (\n{inner}\n    )"
 
 
-def typed(annotation: Any) -> str:
-    """As it is written in a file of Python."""
-    parts = get_args(annotation)
-    if annotation is type(None):
-        return "None"
-    if isinstance(annotation, type) and not parts:
-        return annotation.__name__
-    name = getattr(annotation, "__name__", "")
-    if "Literal" in str(annotation)[:16]:
-        return f"Literal[{', '.join(literal(part) for part in parts)}]"
-    if name == "Annotated" or hasattr(annotation, "__metadata__"):
-        return typed(parts[0])
-    if name == "tuple" or str(annotation).startswith("tuple"):
-        return f"tuple[{typed(parts[0])}, ...]"
-    return " | ".join(dict.fromkeys(typed(part) for part in parts))
-
-
-def literal(value: Any) -> str:
-    if isinstance(value, Table):
-        return "..."
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+def literal(value: str) -> str:
+    return f'"{value}"'
 
 
 def quoted(text: str, indent: int) -> str:

@@ -23,6 +23,10 @@
  *             SACKed before                          was sent
  *   3.2       cwnd at entry                 SSRB     at entry      counts             ssthresh
  *
+ * What the kernel leaves to a controller with a cong_control hook is done here as the kernel does it for the others: the
+ * pacing rate follows cwnd (CUBIC's HyStart looks at it), cwnd restarts after an idle RTO, and recovery that the
+ * reordering timer begins counts one segment as delivered.
+ *
  * Names: <base>_<rule>, e.g. cubic_prr_crb. Written from the RFCs and from descriptions of behaviour.
  */
 
@@ -44,6 +48,7 @@ struct recovery {
 	u32 una;	/* snd_una at the last ACK */
 	u32 delivered;	/* prr_delivered */
 	u32 fs;		/* RecoverFS, segments */
+	u32 segs_in;	/* segments received by the last ACK */
 	u8 reducing;	/* in CWR or Recovery */
 	u8 odd;		/* rate halving: the last ACK was the odd one */
 };
@@ -149,15 +154,26 @@ static void on_ack(struct sock *sk, u32 ack, int flag, const struct rate_sample 
 	bool advanced = tp->snd_una != r->una;
 
 	r->una = tp->snd_una;
+	r->segs_in = tp->segs_in;
 	if (r->reducing) {
 		reduce(sk, r, rs, advanced);
-		return;
-	}
 	/* As the kernel: grow with what is cumulatively acknowledged; once reordering was seen, with what is SACKed. */
-	if (advanced || (delivered && tp->reordering > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering))) {
+	} else if (advanced ||
+		   (delivered && tp->reordering > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering))) {
 		c->base->cong_avoid(sk, ack, delivered);
 		tp->snd_cwnd_stamp = tcp_jiffies32;
 	}
+	tcp_update_pacing_rate(sk);
+}
+
+/* Nothing has come since the last ACK, so it is the reordering timer that begins recovery: one segment may leave. */
+static void on_timer(struct sock *sk, struct recovery *r)
+{
+	struct rate_sample one = { .acked_sacked = 1, .losses = 1 };
+
+	if (controller(sk)->rule == PRR_9937 && r->entered == tcp_sk(sk)->tcp_mstamp)
+		r->fs--;	/* no ACK enters, so none is to be counted */
+	reduce(sk, r, &one, false);
 }
 
 /* Called before the state changes, when ssthresh, prior_cwnd and prr_out are those of the new episode. */
@@ -190,6 +206,8 @@ static void on_state(struct sock *sk, u8 state)
 	r->reducing = enters;
 	if (c->base->set_state)
 		c->base->set_state(sk, state);
+	if (state == TCP_CA_Recovery && before != TCP_CA_Recovery && tp->segs_in == r->segs_in)
+		on_timer(sk, r);
 }
 
 static void on_start(struct sock *sk)
@@ -198,8 +216,11 @@ static void on_start(struct sock *sk)
 
 	memset(r, 0, sizeof(*r));
 	r->una = tcp_sk(sk)->snd_una;
+	r->segs_in = tcp_sk(sk)->segs_in;
 	if (controller(sk)->base->init)
 		controller(sk)->base->init(sk);
+	if (sk->sk_state == TCP_SYN_RECV)
+		tcp_update_pacing_rate(sk);
 }
 
 static u32 on_loss(struct sock *sk)
@@ -218,8 +239,15 @@ static void on_event(struct sock *sk, enum tcp_ca_event event)
 		controller(sk)->base->cwnd_event(sk, event);
 }
 
+/* The first segment after a silence is about to leave. */
 static void on_tx_start(struct sock *sk)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
+	s32 idle = tcp_jiffies32 - tp->lsndtime;
+
+	if (READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle) && !tp->packets_out &&
+	    idle > (s32)inet_csk(sk)->icsk_rto)
+		tcp_cwnd_restart(sk, idle);
 	if (controller(sk)->base->cwnd_event_tx_start)
 		controller(sk)->base->cwnd_event_tx_start(sk);
 }

@@ -62,6 +62,8 @@ def columns(frame: pl.DataFrame) -> Columns:
         kind = _KINDS[str(column.dtype)]
         if kind == "u4" and column.null_count():
             kind = "n4"
+        if kind in ("i8", "u1", "bool") and column.null_count():
+            raise ValueError(f"nulls in column {column.name}")
         values = column.fill_null({"f8": float("nan"), "n4": _NOTHING}[kind]) if kind in ("f8", "n4") else column
         found[column.name] = (kind, values.to_numpy().astype(_NUMPY[kind]).tobytes())
     return found

@@ -1,39 +1,100 @@
 """The simulator, compiled from `crates/python`. Text and numbers in, columns as raw little-endian buffers out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, final
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final
 
 __all__ = [
     "Ack",
     "Rate",
     "Refusal",
+    "Scenario",
     "Stop",
+    "Trace",
     "Window",
     "build",
     "check_conformance",
-    "check_controller",
     "columns",
     "controller_options",
     "cpu_time",
+    "describe_quantity",
+    "dimensions",
     "estimate_capture",
     "estimate_memory",
+    "estimate_time",
     "ideal_path",
+    "mean_bps",
+    "path_facts",
     "peak_rss_bytes",
     "play_script",
     "profile",
+    "quantity",
+    "read_share",
+    "read_table",
+    "read_toml",
+    "red_burst",
+    "red_weight",
     "registry",
     "run",
     "run_batch",
     "run_each",
     "schema",
+    "shown",
+    "unjudged",
     "version",
     "yardstick",
 ]
 
+_Place: TypeAlias = tuple[int, int, int]
+
 class Refusal(ValueError):
     """A value that a scenario may not have: `args` are key, what was found, what is allowed."""
 
-def check_controller(name: str, options: dict[str, Any]) -> tuple[str, str, str] | None: ...
+_Wrong: TypeAlias = list[tuple[str, str, str]]
+
+class _Files(Protocol):
+    """Finds what a scenario refers to."""
+
+    @staticmethod
+    def trace(name: str, /) -> Trace: ...
+    @staticmethod
+    def controller(name: str, options: Mapping[str, Any], /) -> str: ...
+
+@final
+class Trace:
+    """How many packets may leave in each millisecond of a Mahimahi trace."""
+
+    counts: tuple[int, ...]
+    @staticmethod
+    def read(data: bytes) -> Trace: ...
+
+@final
+class Scenario:
+    """A scenario that may run."""
+
+    @staticmethod
+    def read(values: Mapping[str, Any], files: type[_Files]) -> tuple[Scenario | None, _Wrong]: ...
+    def written(self) -> dict[str, Any]: ...
+    def values(self) -> dict[str, Any]: ...
+    def text(self, capture: str | None = None) -> str: ...
+    def capturing(self, side: str) -> Scenario: ...
+    def flow_count(self) -> int: ...
+
+def unjudged(values: Mapping[str, Any], files: type[_Files]) -> str | None: ...
+def read_table(
+    family: str | None, kind: str, values: Mapping[str, Any], files: type[_Files]
+) -> tuple[_Wrong, dict[str, Any], dict[str, Any]]: ...
+def shown(family: str | None, kind: str, key: str, value: object) -> Any: ...
+def red_weight(queue: Mapping[str, Any]) -> tuple[int, int, int]: ...
+def red_burst(wlog: int, min: float) -> int: ...
+def path_facts(network: object, path: str | None, files: type[_Files]) -> tuple[int, int | None, int, int]: ...
+def mean_bps(link: object, files: type[_Files]) -> int | None: ...
+def dimensions() -> list[tuple[str, str, list[tuple[str, int]], str, int, str, bool]]: ...
+def quantity(value: object, dimensions: Sequence[str], zero: bool, parts: bool) -> tuple[int, int, int, str]: ...
+def describe_quantity(dimensions: Sequence[str], zero: bool) -> str: ...
+def read_share(value: object) -> float: ...
+def read_toml(
+    text: str,
+) -> tuple[dict[str, Any], list[tuple[str, _Place, _Place]], tuple[_Place, str] | None]: ...
 def schema() -> dict[str, Any]: ...
 def columns() -> list[tuple[str, str, list[tuple[str, str, str, str, str]]]]: ...
 def controller_options() -> dict[str, list[tuple[str, str, str, str]]]: ...
@@ -51,85 +112,120 @@ class Window:
     pacing_rate: float
     """bytes/s; infinite where none is set."""
     @property
-    def prior_cwnd(self) -> int: ...
+    def prior_cwnd(self) -> int:
+        """The window at the last reduction, segments."""
     @property
-    def in_slow_start(self) -> bool: ...
+    def in_slow_start(self) -> bool:
+        """Whether cwnd is below ssthresh."""
 
 @final
 class Rate:
     """A sample of the delivery rate: times in seconds, counts in segments."""
 
     @property
-    def delivered(self) -> int: ...
+    def delivered(self) -> int:
+        """Segments delivered over `interval`: a flight, not this ACK alone."""
     @property
-    def interval(self) -> float: ...
+    def interval(self) -> float:
+        """The longer one of `send_elapsed` and `ack_elapsed`, s; 0 if the sample is not valid (shorter than the least RTT)."""
     @property
-    def send_elapsed(self) -> float: ...
+    def send_elapsed(self) -> float:
+        """Time over which these segments were sent, s."""
     @property
-    def ack_elapsed(self) -> float: ...
+    def ack_elapsed(self) -> float:
+        """Time over which they were acknowledged, s."""
     @property
-    def prior_delivered(self) -> int: ...
+    def prior_delivered(self) -> int:
+        """`total_delivered` when the newest segment that this ACK covers was sent."""
     @property
-    def prior_time(self) -> float: ...
+    def prior_time(self) -> float:
+        """When that count was reached, s from the start of the run."""
     @property
-    def total_delivered(self) -> int: ...
+    def total_delivered(self) -> int:
+        """Segments delivered over the connection so far."""
     @property
-    def delivered_ce(self) -> int: ...
+    def delivered_ce(self) -> int:
+        """Of `delivered`, segments that carried a mark."""
     @property
-    def lost(self) -> int: ...
+    def lost(self) -> int:
+        """Segments marked lost since that newest segment was sent."""
     @property
-    def tx_in_flight(self) -> int: ...
+    def tx_in_flight(self) -> int:
+        """Segments in flight when it had been sent, itself included."""
     @property
-    def is_app_limited(self) -> bool: ...
+    def is_app_limited(self) -> bool:
+        """Whether the application, not the window, limited the sender when it was sent."""
     @property
-    def is_retrans(self) -> bool: ...
+    def is_retrans(self) -> bool:
+        """Whether it was a retransmission."""
     @property
-    def is_ack_delayed(self) -> bool: ...
+    def is_ack_delayed(self) -> bool:
+        """Whether the ACK may have been held back by a delayed-ACK timer."""
 
 @final
 class Ack:
     """What one ACK tells: times in seconds, counts in segments unless said otherwise."""
 
     @property
-    def now(self) -> float: ...
+    def now(self) -> float:
+        """Time of arrival, s from the start of the run."""
     @property
-    def acked(self) -> int: ...
+    def acked(self) -> int:
+        """Segments of this ACK that count for growth: `delivered`, or 1 in a stack that counts ACKs. With `every`, the sum since the last call, as all counts here."""
     @property
-    def delivered(self) -> int: ...
+    def delivered(self) -> int:
+        """Segments that this ACK delivered: acknowledged cumulatively or SACKed, each once."""
     @property
-    def acked_bytes(self) -> int: ...
+    def acked_bytes(self) -> int:
+        """Bytes by which the cumulative ACK advanced; after a recovery it jumps."""
     @property
-    def newly_lost(self) -> int: ...
+    def newly_lost(self) -> int:
+        """Segments marked lost on this ACK, retransmissions found lost included. In `on_sample` 0: losses are looked for later."""
     @property
-    def rtt(self) -> float | None: ...
+    def rtt(self) -> float | None:
+        """RTT of the newest segment that this ACK covers, s; None if one of them was retransmitted, or it covers none."""
     @property
-    def srtt(self) -> float: ...
+    def srtt(self) -> float:
+        """Smoothed RTT, s; 0 before the first sample."""
     @property
-    def min_rtt(self) -> float: ...
+    def min_rtt(self) -> float:
+        """Least RTT of the connection so far, s; infinite before the first sample."""
     @property
-    def prior_in_flight(self) -> int: ...
+    def prior_in_flight(self) -> int:
+        """Segments in flight before this ACK."""
     @property
-    def in_flight(self) -> int: ...
+    def in_flight(self) -> int:
+        """Segments in flight after this ACK, without those newly marked lost."""
     @property
-    def snd_una(self) -> int: ...
+    def snd_una(self) -> int:
+        """First unacknowledged offset after this ACK, bytes."""
     @property
-    def snd_nxt(self) -> int: ...
+    def snd_nxt(self) -> int:
+        """Next offset to send, bytes."""
     @property
-    def cwnd_limited(self) -> bool: ...
+    def cwnd_limited(self) -> bool:
+        """Whether the window limited the sender since the last ACK; if not, a controller must not grow it (RFC 7661)."""
     @property
-    def paced(self) -> bool: ...
+    def paced(self) -> bool:
+        """Whether the sender paces its packets."""
     @property
-    def smss(self) -> int: ...
+    def smss(self) -> int:
+        """Payload of a full segment, bytes."""
     @property
-    def ece(self) -> bool: ...
+    def ece(self) -> bool:
+        """Whether the ACK echoes a mark of congestion (ECE)."""
     @property
-    def delivered_ce(self) -> int: ...
+    def delivered_ce(self) -> int:
+        """Of `delivered`, segments that carried a mark: exact with `wants_exact_ecn`, else all of them under ECE."""
     @property
-    def ca_state(self) -> str: ...
+    def ca_state(self) -> str:
+        """Congestion state: "Open", "Disorder", "CWR", "Recovery", "Loss"; in `on_sample` the one before this ACK, elsewhere the one after it."""
     @property
-    def is_dup(self) -> bool: ...
+    def is_dup(self) -> bool:
+        """Whether it is a duplicate ACK (RFC 5681 §2)."""
     @property
-    def rate(self) -> Rate | None: ...
+    def rate(self) -> Rate | None:
+        """Sample of the delivery rate; None without `wants_rate`, or if this ACK gives none."""
 
 @final
 class Stop:
@@ -164,7 +260,7 @@ def profile() -> str: ...
 def registry() -> dict[str, list[tuple[str, str]]]: ...
 def check_conformance(class_: Callable[[], object]) -> dict[str, Any] | None: ...
 def run(
-    scenario_json: str,
+    scenario: Scenario | str,
     seed: int,
     pcap: str | None = None,
     controllers: Mapping[str, Callable[[], object]] | None = None,
@@ -172,9 +268,10 @@ def run(
     stop: Stop | None = None,
     snaplen: int | None = None,
     progress: Callable[[float], None] | None = None,
+    shortcuts: str = "all",
 ) -> dict[str, Any]: ...
 def run_batch(
-    scenario_json: str,
+    scenario: Scenario | str,
     seeds: Sequence[int],
     threads: int,
     progress: Callable[[int], None] | None = None,
@@ -193,8 +290,9 @@ def run_each(
     controllers: Mapping[str, Callable[[], object]] | None = None,
     limit_s: float | None = None,
 ) -> _Kept: ...
-def estimate_capture(scenario_json: str) -> int: ...
-def estimate_memory(scenario_json: str) -> int: ...
+def estimate_capture(scenario: Scenario | str) -> int: ...
+def estimate_memory(scenario: Scenario | str) -> int: ...
+def estimate_time(scenario: Scenario | str) -> float: ...
 def ideal_path(
     rule: str,
     window: int,

@@ -1,31 +1,262 @@
-"""Folders that get all of their files or none."""
+"""What goes to the disk: one gate for every file that a command writes, and folders that get all of their files or none.
+
+| a file | may be replaced |
+| --- | --- |
+| that the command reads | never |
+| that the user names | yes: it was asked for by name |
+| in a folder that the user names | if the folder is of the same kind as what is written there, which a file of ours in it shows |
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
+import json
 import os
 import re
 import secrets
 import shutil
 import signal
+import stat
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ackclock.errors import AckclockError, InputError, UnavailableError
 
-__all__ = ["reason", "refused", "staged"]
+__all__ = [
+    "OWN", "begin", "check_file", "check_folder", "contents", "is_ours", "reads", "reason", "refused", "regular", "staged", "write",
+]  # fmt: skip
+
+OWN: Sequence[str] = ("*",)
+"""In place of marks: the folder is our own place, in which nobody else's files are."""
+
+_inputs: list[Path] | None = None
+"""What the command has read so far; None in a program that imports us, which may write back what it has read."""
+
+_held: list[int] = []
+"""Pipes that were opened to see whether anybody reads them: were they closed, the reader would be at its end."""
+
+STAGED = ".ackclock-"
+"""Beginning of the names of folders in which files are collected."""
+
+PATIENCE_S = 3.0
+"""How long a pipe may have no reader: a shell starts both sides at once."""
+
+
+def begin() -> None:
+    """Forget what the command before has read; from now on nothing that is read is overwritten."""
+    global _inputs  # noqa: PLW0603 - a command is one process
+    _inputs = []
+
+
+def reads(*paths: str | Path) -> None:
+    """Note what is read. A folder stands for every file in it."""
+    if _inputs is not None:
+        _inputs.extend(Path(path) for path in paths)
+
+
+def check_file(path: Path, what: str) -> None:
+    """Refuse a place where a file would replace what the command reads, or a pipe that nobody reads.
+
+    Parameters
+    ----------
+    path
+        As the user named it.
+    what
+        Option and name, for the message.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be taken.
+    """
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return
+    if stat.S_ISFIFO(found.st_mode):
+        _hold(path, what)
+    elif stat.S_ISSOCK(found.st_mode):
+        raise InputError(f"{what}: found a socket; allowed: a file, a device or a pipe")
+    elif stat.S_ISREG(found.st_mode):
+        for taken in _inputs or ():
+            if _covers(taken, path):
+                whose = f"a file of {taken}, which is read" if taken.is_dir() else "what is read"
+                raise InputError(f"{what}: found {whose}; allowed: another name")
+
+
+def _covers(taken: Path, path: Path) -> bool:
+    try:
+        return taken.resolve() in path.resolve().parents if taken.is_dir() else taken.samefile(path)
+    except (OSError, ValueError):
+        return False
+
+
+def _hold(path: Path, what: str) -> None:
+    if any(os.path.samestat(os.fstat(held), path.stat()) for held in _held):
+        return
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            _held.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise refused(error, what) from None
+        else:
+            return
+        if time.monotonic() > until:
+            raise InputError(f"{what}: found a pipe that nobody reads; allowed: a file, or a pipe with a reader")
+        time.sleep(0.05)
+
+
+def write(path: Path, content: str | bytes, what: str) -> Path:
+    """Write one file that the user named: whole, or not at all.
+
+    Parameters
+    ----------
+    path
+        The file; what it held is replaced, unless the command has read it. Pipes and devices are written as they are.
+    content
+        Text is written as UTF-8.
+    what
+        Option and name, for messages.
+
+    Raises
+    ------
+    InputError
+        If the command reads the file.
+    UnavailableError
+        If the disk refuses it.
+    """
+    check_file(path, what)
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return path
+        place = path.resolve()
+        with staged(place.parent, marks=OWN) as part:
+            (part / place.name).write_bytes(data)
+    except OSError as error:
+        raise refused(error, what) from None
+    return path
+
+
+def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
+    """Refuse a folder in which something would be replaced that nobody of us has written.
+
+    Parameters
+    ----------
+    folder
+        It need not be there.
+    names
+        What will be written.
+    marks
+        Files that show that the folder is of this kind.
+    whose
+        What writes such files, for the message: "run".
+
+    Raises
+    ------
+    InputError
+        If there is such a file.
+    """
+    taken = sorted(name for name in names if os.path.lexists(folder / name))
+    if taken and not _marked(folder, marks):
+        raise InputError(
+            f"{folder}: found {taken[0]}, which no {whose} has written; allowed: a folder without it, or that of "
+            f"{'an' if whose[0] in 'aeiou' else 'a'} {whose}"
+        )
+
+
+def _marked(folder: Path, marks: Sequence[str]) -> bool:
+    return marks is OWN or any(is_ours(folder / mark) for mark in marks)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file says that it is ours: a page by its generator, JSON by its schema or by what a run holds."""
+    try:
+        if not path.is_file():
+            return False
+        if path.suffix == ".html":
+            with path.open("rb") as file:
+                return GENERATOR in file.read(2048)
+        about = json.loads(_regular(path, LARGEST_ABOUT))
+    except (InputError, OSError, ValueError, RecursionError):
+        return False
+    if not isinstance(about, dict):
+        return False
+    return {"digest", "engine", "provenance", "scenario"} <= set(about) or str(about.get("schema")).startswith(
+        "ackclock."
+    )
+
+
+LARGEST_ABOUT = 2**28
+"""Bytes of a `run.json` or an `evaluate.json`, which have a row for each flow or cell."""
+
+GENERATOR = b'<meta name="generator" content="ackclock">'
+"""In the head of every page of ours."""
+
+
+def regular(path: Path, most: int) -> bytes:
+    """What a file holds that the command reads; nothing that could wait, or never end.
+
+    Parameters
+    ----------
+    path
+        A plain file: no pipe, no device.
+    most
+        Bytes.
+
+    Raises
+    ------
+    InputError
+        If it is none, or larger, or cannot be read.
+    """
+    content = _regular(path, most)
+    reads(path)
+    return content
+
+
+def _regular(path: Path, most: int) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({reason(error)})") from None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe or a device"
+        raise InputError(f"{path}: found {kind}; allowed: a file")
+    with open(descriptor, "rb") as file:
+        try:
+            content = file.read(most + 1)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({reason(error)})") from None
+    if len(content) > most:
+        size = max(found.st_size, len(content))
+        raise InputError(f"{path}: found {size:,} bytes; allowed: at most {most:,}")
+    return content
+
+
+def contents(path: Path, most: int) -> str:
+    """The text of a plain file; bytes that are no UTF-8 become U+FFFD."""
+    return regular(path, most).decode("utf-8", "replace")
 
 
 @contextmanager
-def staged(folder: Path) -> Iterator[Path]:
+def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
     """Collect files beside their place, and move them there only if all of them could be written.
 
     Parameters
     ----------
     folder
         Created if absent, and removed again if the body fails.
+    marks
+        Files that show that what lies in the folder may be replaced, of which one is enough; `OWN` if all may.
 
     Yields
     ------
@@ -34,13 +265,16 @@ def staged(folder: Path) -> Iterator[Path]:
     """
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     part: Path | None = None
+    held = -1
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f".ackclock-{secrets.token_hex(8)}"  # known before it is there, whenever Ctrl-C comes
-        part.mkdir(mode=0o700)
+        part = folder / f"{STAGED}{secrets.token_hex(8)}"  # known before it is there, whenever Ctrl-C comes
+        held = _begun(folder, part)
         yield part
+        files = sorted(path for path in part.rglob("*") if path.is_file())
+        _check_places(folder, [file.relative_to(part) for file in files], marks)
         with _uninterrupted():
-            for file in sorted(path for path in part.rglob("*") if path.is_file()):
+            for file in files:
                 place = folder / file.relative_to(part)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(place)
@@ -50,7 +284,53 @@ def staged(folder: Path) -> Iterator[Path]:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
         raise
+    finally:
+        if held >= 0:
+            os.close(held)
     _remove(part)
+
+
+def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> None:
+    """Before the first file is moved. In a place of our own, such as a sweep's, what was read is written back."""
+    if marks is OWN:
+        return
+    ours = _marked(folder, marks)
+    for name in names:
+        place = folder / name
+        if not ours and os.path.lexists(place):
+            raise InputError(f"{place}: found a file that is not ours to replace; allowed: another folder")
+        check_file(place, str(place))
+
+
+def _begun(folder: Path, part: Path) -> int:
+    """Make the part, lock it, and remove those of writers that were killed: the system has let go of their locks."""
+    gate = os.open(folder, os.O_RDONLY)
+    try:
+        # a part within a part is nobody else's, and its lock is held
+        if not folder.name.startswith(STAGED):
+            with suppress(OSError):  # of a file system without locks, where nothing is removed
+                fcntl.flock(gate, fcntl.LOCK_EX)  # nobody looks at a part between its making and its lock
+                for rest in folder.glob(f"{STAGED}*"):
+                    if not rest.is_symlink() and rest.is_dir():
+                        _remove_unheld(rest)
+        part.mkdir(mode=0o700)
+        held = os.open(part, os.O_RDONLY)
+        with suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX)
+        return held
+    finally:
+        os.close(gate)
+
+
+def _remove_unheld(rest: Path) -> None:
+    held = os.open(rest, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(rest)
+    except BlockingIOError:
+        pass  # its writer is at work
+    finally:
+        os.close(held)
 
 
 def _remove(part: Path | None) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from html import escape as _escape
+
+from ackclock.text import printable
 
 MOST_ROWS = 20
 """Of a table."""
@@ -39,3 +41,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, of: int | Non
 def text(content: str) -> str:
     """Lines as they are."""
     return f"<pre>{escape(content)}</pre>"
+
+
+def escape(content: str) -> str:
+    """Text that is neither markup nor a control character."""
+    return _escape(printable(content))

@@ -1,7 +1,11 @@
-"""The results of a run: tables, which become polars frames when they are first used."""
+"""The results of a run: tables, which become polars frames when they are first used.
+
+Length: a property with its description for each table.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock import _html, _summary
+from ackclock import _files, _html, _summary
 from ackclock._columns import Columns, columns, plain, series
 from ackclock._files import refused, staged
-from ackclock.errors import InputError
+from ackclock.errors import InputError, ScenarioError
 from ackclock.text import NONE, rate, seconds
 
 if TYPE_CHECKING:
@@ -69,8 +73,8 @@ class _Result:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """One row per flow: its group's number and name, goodput, packets, retransmissions, timeouts, RTT, completion."""
-        return named_groups(self._frame("flows"), self.scenario, after="group")
+        """One row per flow: its group's number and name, its controller, goodput, packets, retransmissions, timeouts, RTT, completion."""
+        return controlled(named_groups(self._frame("flows"), self.scenario, after="group"), self.scenario)
 
     @cached_property
     def performance(self) -> pl.DataFrame:
@@ -356,28 +360,38 @@ class Run(_Result):
         from ackclock.scenario import Scenario
 
         folder = Path(folder)
-        if not _is_ours(folder / "run.json"):
+        if not _files.is_ours(folder / "run.json"):
             raise InputError(f"{folder}: found no run; allowed: a folder that `ackclock run --out` has written")
-        about = json.loads((folder / "run.json").read_bytes())
+        about = json.loads(_files.regular(folder / "run.json", _files.LARGEST_ABOUT))
+        try:
+            scenario = Scenario.from_dict(about["scenario"])
+            seed, digest, provenance = int(about["seed"]), str(about["digest"]), dict(about["provenance"])
+            provenance["engine"]
+        except ScenarioError as error:
+            raise error.read_from(str(folder / "run.json")) from None
+        except (KeyError, TypeError, ValueError, ArithmeticError):
+            raise InputError(
+                f"{folder / 'run.json'}: found no run; allowed: as `ackclock run --out` has written it"
+            ) from None
         tables: dict[str, Columns] = {}
         for name in TABLES:
             place = folder / f"{name}.parquet"
-            if not place.exists():
+            if not os.path.lexists(place):
                 continue
+            # polars' reader would wait for a pipe
+            data = _files.regular(place, LARGEST)
             try:
-                tables[name] = columns(pl.read_parquet(place))
-            except (OSError, pl.exceptions.PolarsError, KeyError) as error:
+                tables[name] = columns(pl.read_parquet(io.BytesIO(data)))
+            except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException, KeyError) as error:
                 what = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise InputError(
                     f"{place}: found no table that can be read ({what}); allowed: as it was written"
                 ) from None
-        return cls(
-            scenario=Scenario.from_dict(about["scenario"]),
-            seed=int(about["seed"]),
-            digest=str(about["digest"]),
-            tables=tables,
-            provenance=about["provenance"],
-        )
+        for name in ("flows", "links"):
+            if name not in tables:
+                raise InputError(f"{folder}: found no {name}.parquet; allowed: the folder as it was written")
+        check_tables(folder, tables, whole="kernel" not in provenance)  # the kernel does not tell all columns
+        return cls(scenario=scenario, seed=seed, digest=digest, tables=tables, provenance=provenance)
 
     def write(self, folder: str | Path) -> Path:
         """Write every table that has rows as Parquet, and `run.json` with summary, provenance and scenario.
@@ -406,7 +420,7 @@ class Run(_Result):
         check_folder(folder)
         about = {**self.summary(), "provenance": dict(self.provenance), "scenario": self.scenario.to_dict()}
         try:
-            with staged(folder) as part:
+            with staged(folder, marks=MARKS) as part:
                 self._write_tables(part)
                 (part / "run.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
                 written = {path.name for path in part.iterdir()}
@@ -447,6 +461,20 @@ def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "numbe
     return table.select(*table.columns[:at], name, *table.columns[at:])
 
 
+def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
+    """The flows with a column `congestion_control` behind their names; null where there is none (UDP)."""
+    import polars as pl
+
+    if "name" not in flows.columns or "congestion_control" in flows.columns:
+        return flows
+    controllers = {i: None if g.is_plain else g.congestion_control for i, g in enumerate(scenario.flows)}
+    column = (
+        pl.col("group").replace_strict(controllers, default=None, return_dtype=pl.String).alias("congestion_control")
+    )
+    at = flows.columns.index("name") + 1
+    return flows.select(*flows.columns[:at], column, *flows.columns[at:])
+
+
 def names() -> set[str]:
     """Names of all files that a run can write into its folder."""
     return {"run.json", *(f"{table}.parquet" for table in TABLES)}
@@ -460,16 +488,34 @@ def check_folder(folder: Path) -> None:
     InputError
         If there is such a file.
     """
-    taken = sorted(name for name in names() if os.path.lexists(folder / name))
-    if taken and not _is_ours(folder / "run.json"):
-        raise InputError(
-            f"{folder}: found {taken[0]}, which no run has written; allowed: a folder without it, or that of a run"
-        )
+    _files.check_folder(folder, sorted(names()), MARKS, whose="run")
 
 
-def _is_ours(path: Path) -> bool:
-    try:
-        about = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(about, dict) and {"digest", "engine", "provenance", "scenario"} <= set(about)
+def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool) -> None:
+    """Refuse tables whose columns are of other types than those of a run; `whole`: or that lack one.
+
+    Raises
+    ------
+    InputError
+        If there is one.
+    """
+    from ackclock.tables import TYPES
+    from ackclock.tables import tables as described
+
+    known = described()
+    for name, columns_ in tables.items():
+        place = folder / f"{name}.parquet"
+        for column, (kind, _) in columns_.items():
+            about = known[name].columns.get(column)
+            if about is not None and about.type != TYPES.get(kind):
+                raise InputError(f"{place}: found {TYPES.get(kind, kind)} as {column}; allowed: {about.type}")
+        lacks = [column for column in known[name].columns if column not in columns_]
+        if lacks and whole:
+            raise InputError(f"{place}: found no column {lacks[0]}; allowed: table {name} of a run as it was written")
+
+
+MARKS = ("run.json",)
+"""What shows that a folder is that of a run."""
+
+LARGEST = 2**31
+"""Bytes of a table that is read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import operator
 import platform
@@ -14,7 +15,7 @@ from typing import Any, SupportsIndex, cast, get_args
 
 from ackclock import _engine
 from ackclock._results import Batch, Run
-from ackclock.errors import ControllerError, InputError, ScenarioError, UnavailableError, quote
+from ackclock.errors import ControllerError, InputError, ScenarioError, UnavailableError, quote, said
 from ackclock.own import classes
 from ackclock.scenario import CapturePoint, Scenario
 
@@ -34,10 +35,14 @@ class SameRunWarning(UserWarning):
 MEMORY_LIMIT = 4 * 2**30
 """Bytes that a run may need, unless the caller says otherwise."""
 
+CPU_LIMIT_S = 3600.0
+"""Seconds of CPU time that a run may need, unless the caller says otherwise."""
+
 stopped = _engine.Stop()
 """Ends all that this process simulates by `run` and `run_batch`, once and for all: for a command that is to end."""
 
 MOST_SEED = 2**63 - 1
+MOST_SEEDS = 1_000_000
 MOST_MEMORY = 2**63 - 1
 
 Utility = Callable[[Any, Any], float]
@@ -53,6 +58,7 @@ def run(
     snaplen: int | None = None,
     progress: Callable[[float], None] | None = None,
     memory_limit: int = MEMORY_LIMIT,
+    cpu_limit_s: float = CPU_LIMIT_S,
     controllers: Mapping[str, type] | None = None,
     utilities: Mapping[str, Utility] | None = None,
 ) -> Run:
@@ -76,6 +82,8 @@ def run(
         Called about ten times a second with the fraction of the scenario's duration that is simulated, 0 to 1.
     memory_limit
         Bytes. A run estimated to need more is refused before it starts; a run that turns out to need more is ended.
+    cpu_limit_s
+        Seconds. A run estimated to need more CPU time is refused before it starts.
     controllers
         Your own congestion controllers: name -> class. A flow uses one as "custom:NAME". See
         `ackclock.controllers.Controller`.
@@ -96,7 +104,7 @@ def run(
     ControllerError
         If one of your own controllers raises an exception or sets an invalid window.
     ScenarioError
-        If the run would need more memory than allowed.
+        If the run would need more memory or time than allowed.
     InputError
         If the seed is out of range or the capture cannot be written.
 
@@ -124,18 +132,23 @@ def run(
     if progress is not None and not callable(progress):
         raise InputError(f"progress: found {quote(progress)}; allowed: a function of one number")
     limit = _check_whole("memory_limit", memory_limit, 1)
-    text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
-    check_memory(text, limit)
+    compiled = scenario.compiled if pcap is None else scenario.compiled.capturing(pcap_at)
+    check_memory(compiled, limit)
+    check_time(compiled, cpu_limit_s)
     made = _check_own(scenario, controllers, utilities)
     place = None if pcap is None else str(pcap)
-    raw = engine_call(lambda: _engine.run(text, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen, progress))
+    raw = engine_call(
+        lambda: _engine.run(compiled, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen, progress)
+    )
     _raise_failure(raw)
     return Run(
         scenario=scenario,
         seed=seed,
         digest=raw["digest"],
         tables=raw["tables"],
-        provenance=_provenance(scenario, text, seed, made),
+        provenance=_provenance(
+            scenario, scenario.to_engine_json(capture=None if pcap is None else pcap_at), seed, made
+        ),
     )
 
 
@@ -146,6 +159,7 @@ def run_batch(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
     memory_limit: int = MEMORY_LIMIT,
+    cpu_limit_s: float = CPU_LIMIT_S,
     controllers: Mapping[str, type] | None = None,
     utilities: Mapping[str, Utility] | None = None,
 ) -> Batch:
@@ -164,6 +178,8 @@ def run_batch(
     memory_limit
         Bytes for all threads together; what is estimated to need more is refused before it starts, and a run that
         comes to need more than its share is ended.
+    cpu_limit_s
+        As for `run`: of each of the runs.
     controllers
         As for `run`; only one thread at a time runs them.
     utilities
@@ -184,11 +200,12 @@ def run_batch(
     jobs = _check_whole("jobs", jobs, 1)
     jobs = min(jobs, max(len(seeds), 1))
     limit = _check_whole("memory_limit", memory_limit, 1)
-    text = scenario.to_engine_json()
-    check_memory(text, limit, runs=jobs)
+    compiled = scenario.compiled
+    check_memory(compiled, limit, runs=jobs)
+    check_time(compiled, cpu_limit_s)
     made = _check_own(scenario, controllers, utilities)
     each = min(limit, MOST_MEMORY) // jobs
-    raw = engine_call(lambda: _engine.run_batch(text, seeds, jobs, progress, made, each, stopped))
+    raw = engine_call(lambda: _engine.run_batch(compiled, seeds, jobs, progress, made, each, stopped))
     _raise_failure(raw)
     if len(seeds) > 1 and len(set(raw["digests"])) == 1:
         warnings.warn(f"all {len(seeds)} seeds gave one and the same run: {SAME}", SameRunWarning, stacklevel=2)
@@ -197,7 +214,7 @@ def run_batch(
         seeds=tuple(seeds),
         digests=tuple(raw["digests"]),
         tables=raw["tables"],
-        provenance=_provenance(scenario, text, seeds, made),
+        provenance=_provenance(scenario, scenario.to_engine_json(), seeds, made),
     )
 
 
@@ -207,19 +224,19 @@ def check_arguments(scenario: object, seed: object) -> int:
     return _check_whole("seed", seed, 0, MOST_SEED)
 
 
-def check_memory(engine_json: str, limit: int, *, runs: int = 1) -> None:
+def check_memory(scenario: _engine.Scenario | str, limit: int, *, runs: int = 1) -> None:
     """Refuse what would need too much memory, before it starts.
 
     Parameters
     ----------
-    engine_json
-        The compiled scenario.
+    scenario
+        As the engine reads it.
     limit
         Bytes.
     runs
         How many run at the same time.
     """
-    needed = engine_call(lambda: _engine.estimate_memory(engine_json)) * runs
+    needed = engine_call(lambda: _engine.estimate_memory(scenario)) * runs
     if needed > limit:
         much, little = sizes(needed, limit)
         at_once, fewer = (f" for {runs} runs at a time", "run fewer at a time, ") if runs > 1 else ("", "")
@@ -228,6 +245,35 @@ def check_memory(engine_json: str, limit: int, *, runs: int = 1) -> None:
             found=f"a scenario that may need {much} of memory{at_once}",
             allowed=f"{little} ({fewer}record less, make it shorter, or raise the limit)",
         )
+
+
+def check_time(scenario: _engine.Scenario | str, limit_s: float) -> None:
+    """Refuse what would need too much CPU time, before it starts.
+
+    Parameters
+    ----------
+    scenario
+        As the engine reads it.
+    limit_s
+        Seconds.
+    """
+    if isinstance(limit_s, bool) or not isinstance(limit_s, int | float) or not limit_s > 0:
+        raise InputError(f"cpu_limit_s: found {quote(limit_s)}; allowed: seconds, above 0")
+    needed = engine_call(lambda: _engine.estimate_time(scenario))
+    if needed > limit_s:
+        raise ScenarioError(
+            key="cpu_limit",
+            found=f"a scenario that may need {_long(needed)} of CPU time",
+            allowed=f"{_long(limit_s)} (make it shorter, let its links change less often, record less, or raise the limit)",
+        )
+
+
+def _long(seconds: float) -> str:
+    """A long time for people."""
+    for size, unit in ((365 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.3g} s"
 
 
 def sizes(large: int, small: int) -> tuple[str, str]:
@@ -256,7 +302,9 @@ def _check_scenario(scenario: object) -> None:
 def _check_seeds(seeds: Iterable[int]) -> list[int]:
     if not isinstance(seeds, Iterable) or isinstance(seeds, str):
         raise InputError(f"seeds: found {quote(seeds)}; allowed: a list of whole numbers")
-    checked = [_check_whole("seed", seed, 0, MOST_SEED) for seed in seeds]
+    checked = [_check_whole("seed", seed, 0, MOST_SEED) for seed in itertools.islice(seeds, MOST_SEEDS + 1)]
+    if len(checked) > MOST_SEEDS:  # an iterator may have no end
+        raise InputError(f"seeds: found more than {MOST_SEEDS:,}; allowed: at most so many")
     if not checked:
         raise InputError("seeds: found an empty list; allowed: one seed or more")
     if len(set(checked)) < len(checked):
@@ -314,10 +362,11 @@ def _raise_failure(raw: Mapping[str, Any]) -> None:
     if "failure" not in raw:
         return
     controller, hook, time_s, cause = raw["failure"]
-    if not isinstance(cause, Exception):
-        raise cause  # Ctrl-C
-    problem = f"{type(cause).__name__}: {cause}"
-    raise ControllerError(controller=controller, hook=hook, time_s=time_s, problem=problem) from cause
+    if isinstance(cause, KeyboardInterrupt):
+        raise cause
+    raise ControllerError(
+        controller=controller, hook=hook, time_s=time_s, problem=said(cause)
+    ) from cause  # sys.exit, too
 
 
 def _source(made: Any) -> str:
@@ -357,6 +406,7 @@ def _provenance(
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     about = {
         "engine": _engine.version(),
+        "build": _engine.build(),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "key": key,

@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ackclock._results import Run
     from ackclock.scenario import Scenario
 
-__all__ = ["fetches", "players", "quantile", "tables"]
+__all__ = ["dropped", "fetches", "players", "quantile", "tables", "warmed_up", "without_limit"]
 
 Row = Mapping[str, Any]
 
@@ -105,3 +106,27 @@ def nanoseconds(row: Row, *, every: bool = False) -> dict[str, Any]:
         else value
         for key, value in row.items()
     }
+
+
+def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Packets that the network dropped over the whole run, and those of them that it dropped during the warm-up."""
+    before = sum(row.get("dropped_before") or 0 for row in links)
+    return before + sum(row["dropped_queue"] + row["dropped_loss"] for row in links), before
+
+
+def warmed_up(run: Run) -> bool:
+    """Whether the run has a warm-up, which tables of links leave out."""
+    from ackclock import units
+
+    return units.whole(run.scenario.record.warm_up, units.DURATION) > 0
+
+
+def without_limit(run: Run) -> float | None:
+    """The longest wait in a bottleneck whose queue has no limit because the scenario names none, where it is above the base RTT."""
+    link = run.scenario.network.bottleneck
+    if link is None or link.queue is not None:
+        return None
+    rows = [row for row in run.rows("links") if str(row["name"]).startswith("bottleneck.") and row["max_packets"]]
+    waits = [row["max_wait_s"] for row in rows if row.get("max_wait_s") is not None]
+    longest = max(waits, default=0.0)
+    return longest if longest > run.scenario.network.base_rtt_ns(run.scenario.flows[0].path) / 1e9 else None

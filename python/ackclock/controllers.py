@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 
 from ackclock import _engine
 from ackclock._engine import Ack, Rate, Window
-from ackclock.errors import ControllerError, InputError, quote
+from ackclock.errors import ControllerError, InputError, quote, said
 
 __all__ = ["Ack", "Controller", "Rate", "Window", "check"]
 
@@ -82,18 +82,35 @@ RULES: Mapping[str, str] = {
 }
 """Rules of the test of conformance (`crates/cc/src/conformance.rs`), for who broke one."""
 
+CLOSED_LOOP = "in runs of half a minute and more cwnd does not grow beyond a hundred times what path and queue hold"
+"""The rule of `check`'s runs."""
 
-def check(controller: Callable[[], object]) -> None:
-    """Run the conformance test on a controller: random sequences of events that a connection can meet.
+EXPLODED = 100.0
+"""A window as a multiple of what path and queue hold: losses have long told the sender, and it does not listen."""
+
+_QUEUE = {"kind": "drop-tail", "limit": "0.5 BDP"}
+_PATHS = (
+    ("30 s", {"rate": "10 Mbit/s", "delay": "20 ms", "queue": _QUEUE}),
+    ("30 s", {"rate": "20 Mbit/s", "delay": "5 ms", "queue": {"kind": "drop-tail", "limit": "2 BDP"}, "loss": {"kind": "bernoulli", "p": "0.1 %"}}),
+    ("60 s", {"rate": "2 Mbit/s", "delay": "100 ms", "queue": {"kind": "codel"}}),
+)  # fmt: skip
+"""Duration and bottleneck of each closed loop: a shallow queue, random losses, a long path with short delays in the queue."""
+
+
+def check(controller: Callable[[], object], *, closed_loop: bool = True) -> None:
+    """Run the conformance test on a controller: random sequences of events that a connection can meet, then runs in closed loop.
 
     cwnd stays at least 1 and below its bound; a target window is not above cwnd; nothing grows while the application
     limits the sender; an undo restores; marks on every ACK do not let the window grow; no variable is infinite; the same
-    sequence gives the same windows. For a controller with `on_control` only the bounds, undo and the last two hold.
+    sequence gives the same windows. For a controller with `on_control` only the bounds, undo and the last two hold. Then the
+    controller sends over three paths for 30 to 60 s, where its window must not grow without end.
 
     Parameters
     ----------
     controller
         The class, or a function that makes an instance.
+    closed_loop
+        Whether it sends over the three paths, too.
 
     Raises
     ------
@@ -104,15 +121,43 @@ def check(controller: Callable[[], object]) -> None:
         raise InputError(f"controller: found {quote(controller)}; allowed: a class")
     outcome = _engine.check_conformance(controller)
     if outcome is None:
-        return
+        return _check_closed_loop(controller) if closed_loop else None
     if "failure" in outcome:
         name, hook, time_s, cause = outcome["failure"]
-        if not isinstance(cause, Exception):
+        if isinstance(cause, KeyboardInterrupt):
             raise cause
-        problem = f"{type(cause).__name__}: {cause}"
-        raise ControllerError(controller=name, hook=hook, time_s=time_s, problem=problem) from cause
+        raise ControllerError(controller=name, hook=hook, time_s=time_s, problem=said(cause)) from cause
     rule, hook, found = outcome["broken"]
     name = getattr(controller, "__name__", repr(controller))
     raise ControllerError(
         controller=name, hook=hook, time_s=0.0, problem=f"breaks the rule {rule} ({RULES[rule]}): {found}"
     )
+
+
+def _check_closed_loop(controller: Callable[[], object]) -> None:
+    from ackclock._run import run
+    from ackclock.scenario import Scenario
+
+    for duration, link in _PATHS:
+        scenario = Scenario.from_dict(
+            {
+                "duration": duration,
+                "network": {"bottleneck": link},
+                "flows": [{"congestion_control": "custom:checked"}],
+                "record": {"sample_interval": "50 ms"},
+            }
+        )
+        made = run(scenario, controllers={"checked": controller})  # type: ignore[dict-item]
+        holds = float(scenario.network.bdp_packets()) + made.rows("links")[0]["max_packets"]
+        rows = made.rows("samples")
+        early = max((row["cwnd"] for row in rows if row["t_s"] < 3), default=0)
+        for row in rows:
+            # a window that is held there from the beginning on does not grow: its sender may be paced
+            if row["cwnd"] > max(EXPLODED * max(holds, 10.0), 2 * early):
+                raise ControllerError(
+                    controller=getattr(controller, "__name__", repr(controller)),
+                    hook="on_ack",
+                    time_s=row["t_s"],
+                    problem=f"breaks the rule closed loop ({CLOSED_LOOP}): cwnd is {row['cwnd']:,} segments, path and "
+                    f"queue hold {holds:.0f} (bottleneck {link['rate']}, {link['delay']})",
+                )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 __all__ = ["AckclockError", "ControllerError", "InputError", "ScenarioError", "UnavailableError"]
 
@@ -14,6 +15,9 @@ class AckclockError(Exception):
 
     exit_code = 2
     """What the command returns."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shown(message))
 
 
 class InputError(AckclockError, ValueError):
@@ -41,7 +45,7 @@ class ControllerError(AckclockError, RuntimeError):
         self.time_s = time_s
         self.problem = problem
         who = f"utility function {controller}" if hook == "utility" else f"controller {controller}, {hook}"
-        super().__init__(shown(f"{who} at {time_s:.9g} s: {problem}"))
+        super().__init__(f"{who} at {time_s:.9g} s: {problem}")
 
 
 class UnavailableError(AckclockError, RuntimeError):
@@ -63,6 +67,10 @@ class ScenarioError(InputError):
         Values that are allowed.
     source
         File from which the scenario was read.
+    place
+        Where in that file it stands.
+    more
+        What else is wrong with the scenario.
 
     Examples
     --------
@@ -70,28 +78,96 @@ class ScenarioError(InputError):
     duration: found 60; allowed: a duration with its unit, e.g. "60 s"
     """
 
-    def __init__(self, *, key: str = "", found: str, allowed: str, source: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        key: str = "",
+        found: str,
+        allowed: str,
+        source: str = "",
+        place: Place | None = None,
+        more: Iterable[ScenarioError] = (),
+    ) -> None:
         self.key = key
         self.found = _cut(found, 400)
         self.allowed = allowed
         self.source = source
-        place = ": ".join(_cut(part) for part in (source, key) if part)
+        self.place = place
+        self.more = tuple(more)
+        file = source if place is None else f"{_cut(source)}:{place.line}:{place.column}"
+        where = ": ".join(_cut(part) for part in (file, key) if part)
         super().__init__(
-            shown(
-                f"{place}: found {self.found}; allowed: {allowed}"
-                if place
-                else f"found {self.found}; allowed: {allowed}"
-            )
+            f"{where}: found {self.found}; allowed: {allowed}" if where else f"found {self.found}; allowed: {allowed}"
         )
 
     def within(self, prefix: str) -> ScenarioError:
         """The same error, seen from the table that holds this one."""
         key = ".".join(part for part in (prefix, self.key) if part)
-        return ScenarioError(key=key, found=self.found, allowed=self.allowed, source=self.source)
+        return self._changed(key=key, more=[one.within(prefix) for one in self.more])
 
-    def read_from(self, source: str) -> ScenarioError:
-        """The same error, with the file that holds it."""
-        return ScenarioError(key=self.key, found=self.found, allowed=self.allowed, source=source)
+    def read_from(self, source: str, places: Mapping[str, Placed] | None = None) -> ScenarioError:
+        """The same error, with the file that holds it, and its place there."""
+        place = None if places is None else placed(self.key, places, name=self.found.startswith("an unknown key"))
+        return self._changed(source=source, place=place, more=[one.read_from(source, places) for one in self.more])
+
+    def all(self) -> list[ScenarioError]:
+        """What is wrong with the scenario: the error itself, then the others, each key once."""
+        found: dict[tuple[str, str], ScenarioError] = {}
+        for one in (self, *self.more):
+            found.setdefault((one.key, one.found), one)
+        return list(found.values())
+
+    @classmethod
+    def together(cls, errors: Iterable[ScenarioError]) -> ScenarioError:
+        """The first of several errors, which knows the others."""
+        first, *more = (one for error in errors for one in error.all())
+        return first._changed(more=more)
+
+    def _changed(self, **changes: Any) -> ScenarioError:
+        kept = {name: getattr(self, name) for name in ("key", "found", "allowed", "source", "place", "more")}
+        return ScenarioError(**{**kept, **changes})
+
+
+class Place(NamedTuple):
+    """A place in a text: line and column of its first character, from 1, and how many characters it has on this line."""
+
+    line: int
+    column: int
+    length: int
+
+
+class Placed(NamedTuple):
+    """Where a key stands, and where its value does."""
+
+    name: Place
+    value: Place
+
+
+def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Place | None:
+    """The place of a key's value, or of its name; of a key that is not there, that of the table that lacks it."""
+    here = key
+    while here and here not in places:
+        here, name = here.rpartition(".")[0], True
+    if not here:
+        return None
+    return places[here].name if name else places[here].value
+
+
+def said(error: BaseException) -> str:
+    """Type and text of an exception of anybody's, which may raise another one when it is asked for its text.
+
+    Examples
+    --------
+    >>> said(ValueError("no")), said(SystemExit(0))
+    ('ValueError: no', 'SystemExit: 0')
+    """
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except BaseException as another:
+        if isinstance(another, KeyboardInterrupt):
+            raise
+        return f"{name}, whose text cannot be printed ({type(another).__name__})"
 
 
 def quote(value: object) -> str:

@@ -54,6 +54,9 @@ LARGEST = 2.0**20
 
 LEAST = 2.0
 
+HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
+"""Of the observation; what is more is cut off here, and is whole in `info`."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
@@ -110,6 +113,8 @@ class _Channel:
     """Between the agent's thread and the run's."""
 
     def __init__(self) -> None:
+        self.rest: Callable[[], Step | None] = lambda: None
+        """What ACKs have told since the last step."""
         self.out: queue.SimpleQueue[Step | Run | BaseException] = queue.SimpleQueue()
         self.actions: queue.SimpleQueue[float | None] = queue.SimpleQueue()
 
@@ -135,6 +140,7 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
         def _clear(self) -> None:
             self.bytes = self.delivered = self.lost = self.timeouts = self.samples = 0
             self.rtts = 0.0
+            self.newest: tuple[float, float, float, float, int] | None = None
 
         def on_control(self, window: Window, ack: Ack) -> None:
             if self.begin is None:
@@ -146,24 +152,34 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
                 self.rtts += ack.rtt
                 self.samples += 1
             passed = ack.now - self.begin
-            if passed <= 0 or passed < (ack.srtt if step_s is None else step_s):
+            if passed <= 0:
                 return
-            action = channel.ask(self._step(window, ack, passed))
+            self.newest = (ack.now, ack.srtt, ack.min_rtt, window.cwnd, ack.in_flight)
+            if passed < (ack.srtt if step_s is None else step_s):
+                return
+            told = self.rest()
+            assert told is not None
+            channel.rest = self.rest  # of the end that sends: the other has a controller as well
+            action = channel.ask(told)
             window.cwnd = min(max(window.cwnd * 2.0**action, LEAST), LARGEST)
             self.begin = ack.now
             self._clear()
 
-        def _step(self, window: Window, ack: Ack, passed: float) -> Step:
+        def rest(self) -> Step | None:
+            """What the ACKs since the last step have told; None if there was none."""
+            if self.newest is None or self.begin is None:
+                return None
+            now, srtt, min_rtt, cwnd, in_flight = self.newest
             return Step(
-                now_s=ack.now,
-                seconds=passed,
-                throughput_bps=self.bytes * 8 / passed,
-                rtt_s=self.rtts / self.samples if self.samples else ack.srtt,
-                min_rtt_s=ack.min_rtt,
+                now_s=now,
+                seconds=now - self.begin,
+                throughput_bps=self.bytes * 8 / (now - self.begin),
+                rtt_s=self.rtts / self.samples if self.samples else srtt,
+                min_rtt_s=min_rtt,
                 delivered=self.delivered,
                 lost=self.lost,
-                cwnd=window.cwnd,
-                in_flight=ack.in_flight,
+                cwnd=cwnd,
+                in_flight=in_flight,
                 timeouts=self.timeouts,
             )
 
@@ -183,15 +199,16 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
 
     The observation is five numbers: throughput as part of the greatest seen in the episode; RTT as a multiple of the least, less one;
     share lost; data in flight as part of the window; the window's logarithm to base 2, divided by 20. `info` holds the fields of
-    `Step`.
+    `Step`. The second and the fourth number end at 100.
 
-    An episode is truncated when the run is over; `info["run"]` is then the `Run`, with whatever the scenario records. It is terminated
+    An episode is truncated when the run is over; the last step tells what came since the one before, and `info["run"]` is the `Run`,
+    with whatever the scenario records. It is terminated
     when the flow has nothing more to send (a transfer that is complete).
 
     Parameters
     ----------
     scenario
-        What happens around the agent.
+        What happens around the agent: a scenario, or the name of one that comes with the package.
     group
         The group of flows that the agent controls; it must have one flow.
     step
@@ -211,13 +228,17 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: Scenario | str = "first",
         *,
         group: int = 0,
         step: str = "rtt",
         reward: Callable[[Step, float], float] = power,
         paced: bool = False,
     ) -> None:
+        if isinstance(scenario, str):
+            from ackclock import load
+
+            scenario = load(scenario)
         if not 0 <= group < len(scenario.flows):
             raise InputError(f"group: found {group}; allowed: 0 to {len(scenario.flows) - 1}")
         flow = scenario.flows[group]
@@ -235,8 +256,8 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         self.scenario = scenario.set_all(changes)
         self._reward = reward
         self._paced = paced
-        high = np.array([1, np.inf, 1, np.inf, 1], dtype=np.float32)
-        self.observation_space = spaces.Box(np.zeros(5, dtype=np.float32), high)
+        self._group = group
+        self.observation_space = spaces.Box(np.zeros(5, dtype=np.float32), np.array(HIGHEST, dtype=np.float32))
         self.action_space = spaces.Box(np.float32(-1), np.float32(1), (1,))
         self._channel: _Channel | None = None
         self._thread: threading.Thread | None = None
@@ -292,16 +313,21 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         number = float(np.asarray(action, dtype=float).reshape(-1)[0])
         if not -1 <= number <= 1:
             raise InputError(f"action: found {number:g}; allowed: -1 to 1")
-        self._channel.actions.put(number)
-        told = self._channel.out.get()
+        channel = self._channel
+        channel.actions.put(number)
+        told = channel.out.get()
         if isinstance(told, Step):
             observation = self._observed(told)
             return observation, float(self._reward(told, self._best)), False, False, asdict(told)
         self._channel = None
         if isinstance(told, BaseException):
             raise told
-        done = told.flows.filter(told.flows["name"] == f"custom:{AGENT}")["completion_s"].drop_nulls().len() > 0
-        return self._last, 0.0, done, not done, {"run": told}
+        done = told.flows.filter(told.flows["group"] == self._group)["completion_s"].drop_nulls().len() > 0
+        rest = channel.rest()
+        if rest is None:
+            return self._last, 0.0, done, not done, {"run": told}
+        observation = self._observed(rest)
+        return observation, float(self._reward(rest, self._best)), done, not done, {**asdict(rest), "run": told}
 
     def close(self) -> None:
         """End the episode, if one is under way."""
@@ -330,7 +356,7 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
             step.in_flight / max(step.cwnd, 1.0),
             np.log2(max(step.cwnd, 1.0)) / 20,
         ]
-        self._last = np.array(values, dtype=np.float32)
+        self._last = np.minimum(np.array(values, dtype=np.float32), np.array(HIGHEST, dtype=np.float32))
         return self._last
 
 

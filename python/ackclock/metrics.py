@@ -56,7 +56,7 @@ def jain(values: Iterable[float]) -> float:
     return sum(shares) ** 2 / squares if squares else float("nan")
 
 
-def capacity_bps(scenario: Scenario, *, payload: int = _PAYLOAD) -> float:
+def capacity_bps(scenario: Scenario, *, payload: int = _PAYLOAD, group: int = 0) -> float:
     """Goodput of a full bottleneck.
 
     Parameters
@@ -65,11 +65,13 @@ def capacity_bps(scenario: Scenario, *, payload: int = _PAYLOAD) -> float:
         Supplies the bottleneck's rate and the framing. The result is infinite if no link has a rate.
     payload
         Bytes of a full segment's payload; the rest of the packet of 1500 bytes is headers.
+    group
+        Number of the group of flows whose path is meant.
     """
-    from ackclock.scenario.network import MTU
+    from ackclock.scenario._parts import MTU
     from ackclock.units import SIZE, whole
 
-    rate = scenario.network.bottleneck_bps(scenario.flows[0].path)
+    rate = scenario.network.bottleneck_bps(scenario.flows[group].path)
     return float("inf") if rate is None else rate * payload / (MTU + whole(scenario.network.framing, SIZE))
 
 

@@ -13,14 +13,17 @@ import hashlib
 import importlib.util
 import json
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
-from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of, quote
+from ackclock._files import reads
+from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of, quote, said
 
 __all__ = ["OwnClass", "anchored", "classes", "described", "named", "refuse", "short"]
 
@@ -146,10 +149,14 @@ def refuse(names: Iterable[tuple[str, str]], *, source: str = "") -> None:
 
 def _digest(file: str) -> str:
     try:
-        if Path(file).stat().st_size > LARGEST:
+        about = Path(file).stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise ScenarioError(key="congestion_control", found=f"{file}, which is no file", allowed="FILE.py:CLASS")
+        if about.st_size > LARGEST:
             raise ScenarioError(
                 key="congestion_control", found=f"{file} of over 1 MiB", allowed="a smaller file of Python"
             )
+        reads(file)
         return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
     except OSError as error:
         why = (error.strerror or str(error)).lower()
@@ -158,18 +165,27 @@ def _digest(file: str) -> str:
         ) from None
 
 
+class Source(SourceFileLoader):
+    """Takes no bytecode: that of a file which was changed within a second, and kept its size, is of the code before."""
+
+    def path_stats(self, path: str) -> Never:  # noqa: ARG002 - as in the class above
+        raise OSError
+
+
 @lru_cache(maxsize=32)
 def _module(file: str, digest: str) -> Any:
     """Import a file, once for each state of it."""
     name = f"_ackclock_own_{digest}"
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=Source(name, file))
     if spec is None or spec.loader is None:
         raise InputError(f"{file}: found no Python module; allowed: FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # so that its dataclasses and pickles find it
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise InputError(f"{file}: cannot be imported ({type(error).__name__}: {error})") from error
+    except BaseException as error:  # sys.exit at the end of a program, too
+        sys.modules.pop(name, None)
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise InputError(f"{file}: cannot be imported ({said(error)})") from error
     return module

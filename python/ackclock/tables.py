@@ -19,7 +19,7 @@ from ackclock import _engine
 
 __all__ = ["Column", "Table", "tables"]
 
-_TYPES = {
+TYPES = {
     "f8": "Float64",
     "i8": "Int64",
     "u4": "UInt32",
@@ -76,7 +76,16 @@ class Table:
 
 
 _ADDED = {
-    "flows": {"group": Column(name="name", type="String", unit="", meaning="Name of the group.", null="")},
+    "flows": {
+        "group": Column(name="name", type="String", unit="", meaning="Name of the group.", null=""),
+        "name": Column(
+            name="congestion_control",
+            type="String",
+            unit="",
+            meaning="Controller, as the scenario names it.",
+            null="the workload has none (UDP)",
+        ),
+    },
     "performance": {
         "number": Column(
             name="name", type="String", unit="", meaning="Name of the group.", null="the row is about the run"
@@ -101,9 +110,10 @@ def tables() -> Mapping[str, Table]:
     for table, about, described in _engine.columns():
         columns = {}
         for name, kind, unit, meaning, null in described:
-            columns[name] = Column(name=name, type=_TYPES[kind], unit=unit, meaning=meaning, null=null)
-            if name in _ADDED.get(table, {}):
-                added = _ADDED[table][name]
+            columns[name] = Column(name=name, type=TYPES[kind], unit=unit, meaning=meaning, null=null)
+            behind, last = _ADDED.get(table, {}), name
+            while (added := behind.get(last)) is not None:
                 columns[added.name] = added
+                last = added.name
         found[table] = Table(name=table, about=about, columns=MappingProxyType(columns))
     return MappingProxyType(found)

@@ -1,10 +1,17 @@
-"""Numbers as text for readers: rates, durations, shares."""
+"""Text for readers: rates, durations, shares; and names of anybody's, made harmless for what reads them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
 
-__all__ = ["rate", "seconds", "share"]
+from ackclock.errors import shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["csv", "markdown", "printable", "rate", "seconds", "share", "xml"]
 
 NONE = "–"
 """What did not happen."""
@@ -49,3 +56,70 @@ def share(value: float) -> str:
     """
     percent = value * 100
     return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.2g} %"
+
+
+def printable(text: str) -> str:
+    r"""Lines in which whatever is no printable character, such as what controls a terminal or turns the direction of writing, is shown.
+
+    Examples
+    --------
+    >>> printable("one\ntwo\x1b[31m")
+    'one\ntwo\\x1b[31m'
+    """
+    return text if text.isprintable() else "\n".join(shown(line) for line in text.split("\n"))
+
+
+def xml(text: str) -> str:
+    r"""An attribute's value in quotes, without the characters that XML has not.
+
+    Examples
+    --------
+    >>> xml('<"\x00">')
+    '\'&lt;"\\x00"&gt;\''
+    """
+    return quoteattr(shown(text))
+
+
+def markdown(cells: Sequence[str]) -> str:
+    r"""A row of a table in Markdown, whose cells neither end it nor become HTML, links or code.
+
+    Examples
+    --------
+    >>> markdown(["a|b", "<i>", "2"])
+    '| a\\|b | \\<i\\> | 2 |'
+    """
+    return "| " + " | ".join(shown(cell).translate(_MARKS) for cell in cells) + " |"
+
+
+_MARKS = str.maketrans({c: f"\\{c}" for c in "\\|<>`[]*_$!&"})
+
+
+def csv(frame: pl.DataFrame) -> str:
+    """A table as CSV in which no text is a formula to a spreadsheet, or more than one line.
+
+    Text that begins like a formula gets an apostrophe in front, which spreadsheets take for "this is text". Numbers stay as they are.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> print(csv(pl.DataFrame({"name": ["=1+1", "reno"], "x": [-1, 2]})), end="")
+    name,x
+    '=1+1,-1
+    reno,2
+    """
+    import polars as pl
+
+    def harmless(text: str) -> str:
+        text = shown(text)
+        return f"'{text}" if text.startswith(_FORMULA) else text
+
+    columns = [
+        pl.Series(harmless(column.name), [None if v is None else harmless(v) for v in column.cast(pl.String)])
+        if column.dtype in (pl.String, pl.Categorical, pl.Enum)
+        else column.alias(harmless(column.name))
+        for column in frame.get_columns()
+    ]
+    return pl.DataFrame(columns).write_csv()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,15 @@ def tool(name: str) -> ModuleType:
     spec.loader.exec_module(module)
     return module
 
+
+# Some hundred children import some hundred modules each: where no bytecode is wanted beside sources, it is kept in the environment.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix) / ".bytecode"))
+    sys.pycache_prefix, sys.dont_write_bytecode = os.environ["PYTHONPYCACHEPREFIX"], False
+
+os.environ.pop(
+    "COLUMNS", None
+)  # workers are told the width of the terminal; what is printed to no terminal is as wide as it needs
 
 # A shell without job control starts `pytest &` with SIGINT ignored, and every child inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,12 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Annotated
 
 import pytest
+import typer
 from conftest import ROOT, cpu_s, running
+from typer.main import get_command
 
 import ackclock
-from ackclock.cli import main
+from ackclock import _engine
+from ackclock.cli import _lazy, main
 from ackclock.study.plan import MOST_SEEDS
 from ackclock.video import players
 
@@ -36,7 +40,10 @@ def refused(capsys, *argv):
 def test_version(capsys):
     code, out, _ = call(capsys, "--version")
     assert code == 0
-    assert out.startswith("ackclock 0.")
+    first, second = out.splitlines()
+    assert first.startswith("ackclock 0.")
+    assert second == f"build {_engine.build()}"
+    assert re.fullmatch(r"build [0-9a-f]{16}", second)
 
 
 def test_without_arguments_help(capsys):
@@ -44,6 +51,28 @@ def test_without_arguments_help(capsys):
     assert code == 0
     for command in ("run", "study", "list", "schema", "bench"):
         assert command in out
+
+
+def test_options_are_read_of_the_command_that_is_asked_for_once(monkeypatch):
+    """typer reads the annotation of every option: for all commands longer than many a command runs."""
+    read = []
+    monkeypatch.setattr(_lazy, "get_command", lambda one: read.append(one) or get_command(one))
+    branch = _lazy.Branch()
+
+    @branch.command()
+    def first() -> int:
+        return 0
+
+    @branch.command("2nd")
+    def second(times: Annotated[int, typer.Option()] = 1) -> int:
+        return times
+
+    whole = _lazy.root(lambda: None, branch, help="Two.")
+    read.clear()
+    assert list(branch) == ["first", "2nd"]
+    for _ in range(2):
+        assert whole(["2nd", "--times", "3"], standalone_mode=False) == 3
+    assert len(read) == 1
 
 
 def test_run_prints_tables(capsys, scenario_file, monkeypatch):
@@ -195,7 +224,7 @@ def test_a_missing_option_goes_by_its_own_name(capsys):
 
 def test_unknown_command_and_study(capsys):
     assert 'command: found "rnu"; allowed: run, ' in refused(capsys, "rnu")
-    assert "command: found nothing; allowed: list, show, run" in refused(capsys, "study")
+    assert "command: found nothing; allowed: list, show, new, register, artefact, run" in refused(capsys, "study")
     assert 'argument: found "x"; allowed: ackclock schema' in refused(capsys, "schema", "x")
     assert "nearest: prr" in refused(capsys, "study", "run", "pr")
     assert "nearest: prr" in refused(capsys, "study", "show", "prrr")

@@ -238,6 +238,18 @@ def test_the_test_of_conformance():
         check(3)
 
 
+def test_what_grows_without_end_after_a_while_does_not_conform():
+    """Sequences of a few seconds do not show it; a run does."""
+
+    def late(self, window, ack):
+        if ack.cwnd_limited:
+            window.cwnd = min(2 * window.cwnd, 1e6) if ack.now > 5 else window.cwnd + ack.acked / window.cwnd
+
+    said = r"at 5\.\d+ s: breaks the rule closed loop \(.*\): cwnd is [\d,]+ segments, path and queue hold 50 "
+    with pytest.raises(ControllerError, match=said):
+        check(broken(on_ack=late))
+
+
 def test_variables_of_several_controllers_share_a_table():
     values = scenario("westwood", loss="0.5 %").to_dict()
     values["flows"] = [*values["flows"], {"congestion_control": "vegas"}]

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ackclock import InputError, run
 from ackclock.cli import main
-from ackclock.fidelity import Bound, comparison, drawn, path, reference, replay, simulate
+from ackclock.diff import Judged, table
+from ackclock.fidelity import Bound, comparison, drawn, families, path, reference, replay, simulate
 from ackclock.fidelity.verdict import KNOWN, judge
 
 BOUND = Bound(relative=0.1)
+FILE = Path(__file__).resolve().parents[2] / "scenarios" / "codel.toml"
 
 
 def verdict(kernel, simulator, bound=BOUND):
@@ -106,3 +110,54 @@ def test_drawn_scenarios_depend_on_seed_kind_and_number_alone():
             assert 1 <= len(loss["drops"]) <= drawn.MOST_LOST + 1
     played = {one.scenario.flows[0].congestion_control for one in many if one.kind == "lossy"}
     assert played == set(drawn.ALL_CONTROLLERS)
+
+
+def test_families_depend_on_seed_and_number_alone():
+    for name in families.FAMILIES:
+        few, many = list(families.family(name, 5, 2)), list(families.family(name, 5, 17))
+        assert [one.name for one in families.family(name, 5, 17)] == [one.name for one in many]
+        assert {one.kind for one in many} == {name}
+        assert len(few) == 2
+        assert next(families.family(name, 6, 17)).scenario != many[0].scenario
+        assert len({one.scenario.to_toml() for one in many}) == len(many)
+
+
+def test_a_scenario_of_a_family_meets_every_controller():
+    played = {
+        (flow.congestion_control, flow.recovery)
+        for one in families.family("reordering", 1, len(families.SUITES))
+        for flow in one.scenario.flows
+    }
+    assert len(played) == len(families.SUITES) == 16
+
+
+def test_the_row_of_a_family_counts_what_was_refused_apart():
+    def judged(kind: str, n: int, **what: Any) -> Judged:
+        return Judged(name=f"{kind} {n}", kind=kind, **{"identical": False, "events": 9, "text": "", **what})
+
+    rows = [
+        judged("a", 0, identical=True, retransmissions=(3, 3), effect=0.0),
+        judged("a", 1, refused=True, text="no"),
+        judged("b", 0, retransmissions=(3, 4), timeouts=(1, 1), effect=-0.2),
+        judged("b", 1, identical=True, effect=0.1),
+    ]
+    assert table(rows).splitlines()[2:] == [
+        "| b | 2 | 1 | 1 | 2 | 0 | -20.0 % |",
+        "| a | 2 | 1 | 1 | 1 | 1 | +0.0 % |",
+        "| all | 4 | 2 | 2 | 3 | 1 | -20.0 % |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--family", "writers"], "--family: found it without --drawn"),
+        (["--drawn", "--family", "wrtiers"], '--family: found "wrtiers"; allowed: transfer, '),
+        (["--drawn", "--count", "0"], "--count"),
+    ],
+)
+def test_families_that_cannot_be_drawn(arguments, said, capsys):
+    assert main(["diff", *(arguments if "--drawn" in arguments else [str(FILE), *arguments])]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -36,9 +37,14 @@ def episode(env, policy, seed=3):
 
 
 def test_it_is_an_environment_as_gymnasium_wants_it():
-    env = gymnasium.make("ackclock/Flow-v0", scenario=scenario(), step="100 ms", disable_env_checker=True)
-    env_checker.check_env(env.unwrapped, skip_render_check=True)
-    env.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make("ackclock/Flow-v0", scenario=scenario(), step="100 ms", disable_env_checker=True)
+        env_checker.check_env(env.unwrapped, skip_render_check=True)
+        assert np.isfinite(env.observation_space.high).all()
+        env.close()
+    with gymnasium.make("ackclock/Flow-v0", step="1 s") as env:  # on the first scenario of the package
+        assert env.reset(seed=1)[1]["now_s"] > 1
 
 
 def test_equal_seeds_and_actions_are_equal_runs():
@@ -76,6 +82,25 @@ def test_a_complete_transfer_terminates():
     *_, run, terminated = episode(Env(scenario(**flow), step="50 ms"), lambda *_: [0.2])
     assert terminated
     assert run.flows["bytes_acked"][0] == 200_000
+
+
+def test_a_named_flow_terminates_and_the_last_step_tells_the_rest():
+    flow = {"name": "mine", "workload": {"kind": "transfer", "bytes": "200 kB"}}
+    env = Env(scenario(**flow), step="70 ms")
+    _, info = env.reset(seed=3)
+    got, ended = 0.0, False
+    while not ended:
+        got += info["throughput_bps"] * info["seconds"] / 8
+        observation, reward, terminated, truncated, info = env.step([0.2])
+        ended = terminated or truncated
+    assert (terminated, truncated) == (True, False)
+    assert env.observation_space.contains(observation)
+    assert reward > 0.0
+    got += info["throughput_bps"] * info["seconds"] / 8
+    assert got == pytest.approx(200_000, abs=15_000), "but for the first window, before the first step began"
+    flows = info["run"].flows
+    assert flows.select("name", "congestion_control").row(0) == ("mine", "custom:agent")
+    assert (info["delivered"], info["now_s"]) > (0, 0)
 
 
 def test_leaving_early_leaves_no_thread():

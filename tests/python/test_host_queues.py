@@ -108,3 +108,10 @@ def test_captures_show_what_leaves_the_device(tmp_path: Path) -> None:
 def test_a_device_and_batches_do_not_go_together(host: dict[str, Any], key: str) -> None:
     with pytest.raises(ScenarioError, match=key):
         ackclock.run(cell({**SLOW, **host}))
+
+
+def test_the_trace_is_in_order_of_time_where_fq_releases_later() -> None:
+    run = ackclock.run(cell({**SLOW, "queue": {"kind": "fq"}}).set("record.trace", "all").set("duration", "1 s"))
+    assert (run.acks["t_ns"].diff().drop_nulls() >= 0).all()
+    sent = run.acks.filter(run.acks["event"] == "send")
+    assert sent["seq"].diff().drop_nulls().min() > 0, "each when it left"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ackclock.cli import main
+
 SCENARIO = 'duration = "1 s"\n[network]\nbottleneck = { rate = "10 Mbit/s", delay = "5 ms" }\n[[flows]]\n'
 SWEEP = 'metrics = ["goodput_bps"]\nscenario = "s.toml"\n[axes]\n'
 RATE = '"network.bottleneck.rate" = '
@@ -106,17 +108,19 @@ def test_options(name: str, folder: Path) -> None:
     assert (folder / "s.toml").read_text() == SCENARIO
 
 
-def test_names_are_no_markup(folder: Path) -> None:
+def test_names_are_no_markup(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither rich's nor matplotlib's."""
-    code, out, err = _call(folder, "run", "s.toml", "--out", "res[a][/x]")
-    assert (code, err) == (0, "")
+    monkeypatch.chdir(folder)
+    assert main(["run", "s.toml", "--out", "res[a][/x]"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
     assert "written: res[a][/x]" in out
     (folder / "d.toml").write_text(
         'name = "d"\nmetrics = ["goodput_bps"]\nscenario = "s.toml"\n[axes]\n"name" = ["$\\\\frac$", "$x^"]\n[names]\n"name" = "$case"\n'
     )
-    assert _call(folder, "sweep", "run", "d.toml")[0] == 0
-    code, _, err = _call(folder, "sweep", "plot", "d.toml")
-    assert (code, "rror" in err) == (0, False)
+    assert main(["sweep", "run", "d.toml"]) == 0
+    assert main(["sweep", "plot", "d.toml"]) == 0
+    assert "rror" not in capsys.readouterr().err
 
 
 def test_a_large_trace_is_read_in_little_memory(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import polars as pl
 import pytest
 
@@ -139,6 +141,17 @@ def test_a_sweep_makes_keeps_and_makes_again(tmp_path, jobs):
     assert main(arguments) == 0
     changed = sweeps.read("sw.sweep").runs.filter(ours)
     assert set(changed["digest"]).isdisjoint(first["digest"])
+
+
+def test_a_file_changed_within_a_second_is_the_new_code(tmp_path):
+    """Python's bytecode goes by a file's size and by its time in seconds."""
+    file = tmp_path / "half.py"
+    before = ackclock.run(scenario(), seed=1).digest
+    times = file.stat()
+    file.write_text(HALF.replace("0.5", "0.8"))
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert ackclock.run(scenario(), seed=1).digest != before
+    assert not (tmp_path / "__pycache__").exists()
 
 
 def test_a_class_that_fails_fails_its_runs_alone(tmp_path, capsys):

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import itertools
 import json
+import signal
+import subprocess
+import sys
 
 import polars as pl
 import pytest
-from conftest import ROOT
+from conftest import MINIMAL, ROOT
 
 from ackclock import InputError, Scenario, ScenarioError, _run, load, run, run_batch
-from ackclock._files import staged
+from ackclock._files import OWN, staged
 from ackclock._results import TABLES
 from ackclock._run import check_memory
 from ackclock.metrics import capacity_bps, goodput_bps, jain, sample_mean, utilisation
@@ -171,7 +175,7 @@ def test_files_of_others_are_not_touched(minimal, tmp_path, name):
 
 def test_all_files_or_none(tmp_path):
     def fill(folder):
-        with staged(folder) as part:
+        with staged(folder, marks=OWN) as part:
             (part / "deep").mkdir()
             (part / "deep" / "a").write_text("new")
             if folder.name == "bad":
@@ -212,3 +216,62 @@ def test_what_the_engine_refuses_comes_with_its_whole_key(minimal):
     ) as caught:
         _run.engine_call(lambda: _run._engine.run(json.dumps(compiled), 1, None))
     assert caught.value.key == "flows.0.workload.bytes"
+
+
+def test_a_run_that_may_take_too_long_is_refused_before_it_starts(minimal):
+    fast = {"bottleneck": {**minimal["network"]["bottleneck"], "rate": "100 Mbit/s"}}
+    scenario = Scenario.from_dict(minimal | {"duration": "1000 h", "network": fast})
+    with pytest.raises(
+        ScenarioError, match=r"^cpu_limit: found a scenario that may need .* h of CPU time; allowed: 1.0 h \("
+    ):
+        run(scenario, memory_limit=2**50)
+    minimal["network"]["bottleneck"]["capacity"] = {
+        "kind": "random", "every": "1 ns", "rate": {"kind": "uniform", "low": "1 Mbit/s", "high": "2 Mbit/s"},
+    }  # fmt: skip
+    redrawn = Scenario.from_dict(minimal | {"duration": "1 s"})
+    with pytest.raises(ScenarioError, match=r"may need .* min of CPU time; allowed: 10 s \("):
+        run_batch(redrawn, [1], cpu_limit_s=10)
+    short = Scenario.from_dict(MINIMAL | {"duration": "10 ms"})
+    assert run(short, cpu_limit_s=10).digest == run(short).digest
+    for limit in (0, -1, float("nan"), True, "1 h"):
+        with pytest.raises(InputError, match=r"^cpu_limit_s: found .*; allowed: seconds, above 0$"):
+            run(short, cpu_limit_s=limit)
+
+
+def test_seeds_without_an_end_are_refused(minimal):
+    """After as many as are allowed; the iterator is asked for one more and no further."""
+    scenario = Scenario.from_dict(minimal)
+    asked = itertools.count()
+    with pytest.raises(InputError, match=r"^seeds: found more than 1,000,000; allowed: at most so many$"):
+        run_batch(scenario, asked)
+    assert next(asked) == 1_000_001
+    with pytest.raises(InputError, match=r"^seeds: found more than 1,000,000"):
+        run_batch(scenario, range(10**15))
+
+
+def test_large_seeds(minimal):
+    """A seed may be far above the number of seeds that are allowed."""
+    minimal["network"]["bottleneck"]["loss"] = {"kind": "bernoulli", "p": "5 %"}
+    scenario = Scenario.from_dict(minimal | {"duration": "500 ms"})
+    seeds = [1_000_000, 1_000_001, 2**32, 2**32 + 1, 2**63 - 1]
+    batch = run_batch(scenario, seeds)
+    assert list(batch.digests) == [run(scenario, seed=seed).digest for seed in seeds]
+    assert len(set(batch.digests)) == len(seeds)
+    assert batch.flows["seed"].to_list() == seeds
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    code = "import os, signal, sys; from ackclock._files import *; from ackclock._files import staged\n"
+    code += "with staged(__import__('pathlib').Path(sys.argv[1]), marks=OWN) as part:\n"
+    code += "    (part / 'x').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)\n"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".ackclock-")
+    with staged(tmp_path, marks=OWN) as living:
+        (living / "x").write_text("mine")
+        assert not left.exists()
+        with staged(tmp_path, marks=OWN) as other:
+            (other / "y").write_text("mine")
+        assert living.is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y"]

@@ -170,3 +170,134 @@ def test_rows_that_are_events_are_drawn_as_distributions(tmp_path):
         steps = drawn[f"cubic, IW {segments}"]
         assert abs(steps[steps[:, 1] >= 0.5][0][0] - median) < 0.01
     assert columns.write(run, f"transactions.total_s={tmp_path / 'x.pdf'}").stat().st_size > 1000
+
+
+WARM = """
+duration = "12 s"
+record = { warm_up = "4 s" }
+network = { bottleneck = { rate = "10 Mbit/s", delay = "20 ms", queue = { kind = "drop-tail", limit = "1 BDP" } } }
+flows = [{ count = 2 }]
+"""
+
+
+def text_of(html: str) -> str:
+    """What a reader sees of a page."""
+    import html as markup
+
+    plain = re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", markup.unescape(re.sub(r"<[^>]+>", " ", plain)))
+
+
+def test_numbers_of_a_run_with_a_warm_up_add_up_on_page_and_terminal(tmp_path, capsys):
+    """Drops of the whole run are the retransmissions of the flows; what leaves the warm-up out says so."""
+    (tmp_path / "warm.toml").write_text(WARM, encoding="utf-8")
+    scenario = ackclock.load(tmp_path / "warm.toml")
+    run = ackclock.run(watched(scenario))
+    dropped, again = run.drops.height, int(run.flows["retransmissions"].sum())
+    after = run.drops.filter(pl.col("t_s") >= 4).height
+    assert dropped == again > after > 0
+    told = text_of(report.render(page(run)))
+    assert f"The network dropped {dropped:,} packets, {after:,} of them after the warm-up of 4 s." in told
+    assert f"begin at the end of the warm-up, 4 s; {dropped - after:,} packets were dropped before." in told
+    assert "Of the whole run, the warm-up included." in told
+    links = run.links.filter(pl.col("name") == "bottleneck.forward").row(0, named=True)
+    assert (links["dropped_queue"], links["dropped_before"]) == (after, dropped - after)
+    row = re.search(r"bottleneck\.forward ([\d,]+) ([\d,]+) ([\d,]+) ([\d,]+)", told)
+    assert row
+    assert [int(n.replace(",", "")) for n in row.groups()] == [
+        links["arrivals"], links["delivered"], links["dropped_loss"], links["dropped_queue"]
+    ]  # fmt: skip
+    for flow in run.rows("flows"):
+        assert f"it sent {flow['retransmissions']:,} of {flow['sent_packets']:,} packets again" in told
+    assert main(["run", str(tmp_path / "warm.toml")]) == 0
+    said = capsys.readouterr().out
+    assert "the whole run, the warm-up of 4 s included" in said
+    assert f"after the warm-up of 4 s; before, {dropped - after:,} packets were dropped" in said
+    cold = ackclock.run(watched(scenario.set("record.warm_up", "0 s")))
+    assert (cold.digest, cold.links["dropped_before"].sum()) == (run.digest, 0)
+    assert f"The network dropped {dropped:,} packets. " in text_of(report.render(page(cold)))
+
+
+def test_rates_over_different_times_say_over_which():
+    """27 Mbit/s for 3 s and 3 Mbit/s for 12 s are not 30 together."""
+    link = {"rate": "100 Mbit/s", "delay": "35 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
+    flows = [
+        {"name": "rwnd", "stack": {"receive_buffer": "256 KiB"}, "workload": {"kind": "transfer", "bytes": "10 MB"}},
+        {"name": "app", "workload": {"kind": "throttled", "rate": "3 Mbit/s", "chunk": "10 kB"}},
+    ]
+    run = ackclock.run(
+        ackclock.Scenario.from_dict({"duration": "12 s", "network": {"bottleneck": link}, "flows": flows})
+    )
+    rows = run.rows("flows")
+    told = page(run).conclusion
+    open_s = [row["stop_s"] - row["start_s"] for row in rows]
+    assert open_s[0] < 4 < open_s[1]
+    total = 8 * sum(row["bytes_acked"] for row in rows) / max(open_s)
+    for row, length in zip(rows, open_s, strict=True):
+        assert f"{row['goodput_bps'] / 1e6:.3f} Mbit/s in the {length:.3f} s that it was open" in told
+    assert (
+        f"{total / 1e6:.3f} Mbit/s together over the {max(open_s):.3f} s from the first start to the last end" in told
+    )
+    shares = [int(n) for n in re.findall(r"\((\d+) % of the bytes\)", told)]
+    assert sum(shares) in (99, 100, 101)
+
+
+def test_goodput_does_not_fall_at_the_end_of_the_run():
+    """20 s are not a multiple of the interval: the rest of 0.8 ns is no interval."""
+    run = ackclock.run(watched(ackclock.load(SCENARIOS / "first.toml").set("duration", "20 s")))
+    (goodput,) = (panel for panel in panels.panels(run) if panel.name == "goodput")
+    (curve,) = goodput.curves
+    assert curve.y[-1] > 0.9 * np.median(curve.y)
+    assert "in order" in goodput.caption
+    odd = ackclock.run(
+        ackclock.load(SCENARIOS / "first.toml").set_all({"duration": "2 s", "record.goodput_interval": "0.3 s"})
+    )
+    (goodput,) = (panel for panel in panels.panels(odd) if panel.name == "goodput")
+    assert odd.goodput.height == 7
+    assert len(goodput.curves[0].t) == 6
+
+
+def test_a_queue_without_a_limit_is_told(tmp_path, capsys):
+    scenario = ackclock.load(SCENARIOS / "first.toml").set("duration", "6 s")
+    plain = scenario.to_dict()
+    del plain["network"]["bottleneck"]["queue"]
+    run = ackclock.run(watched(ackclock.Scenario.from_dict(plain)))
+    wait = run.links["max_wait_s"].max()
+    assert wait > 0.2
+    said = f"The bottleneck's queue has no limit, as the scenario names none: packets waited up to {wait:.3f} s in it."
+    assert said in (page(run).summary or "") or said.replace(f"{wait:.3f} s", f"{wait * 1e3:.2f} ms") in (
+        page(run).summary or ""
+    )
+    assert "no limit" not in (page(made("first")).summary or "")
+    (tmp_path / "endless.toml").write_text(ackclock.Scenario.from_dict(plain).to_toml(), encoding="utf-8")
+    assert main(["run", str(tmp_path / "endless.toml")]) == 0
+    assert "the bottleneck's queue has no limit" in capsys.readouterr().out
+
+
+def test_a_time_sequence_opens_at_the_first_recovery():
+    run = made("first", record__trace="all")
+    first = run.recoveries.sort("t_enter_s").row(0, named=True)
+    (live,) = (
+        block
+        for section in page(run).sections
+        for block in section.blocks
+        if getattr(block, "name", "") == "sequence-0"
+    )
+    begin, end = live.figure()["layout"]["xaxis"]["range"]
+    assert begin < first["t_enter_s"] < first["t_exit_s"] < end < 6
+    assert "ended by" in report.render(page(run))
+
+
+def test_another_run_beside_shows_its_queue_and_its_numbers():
+    from ackclock.formats import measured
+
+    codel = made("first", network__bottleneck__queue={"kind": "codel"})
+    run, other = made("first"), measured.of_run(codel, name="codel")
+    (queue,) = (panel for panel in panels.panels(run, [other]) if panel.name == "queue")
+    assert [curve.look.label for curve in queue.curves] == ["bottleneck.forward", "codel: bottleneck.forward"]
+    told = text_of(report.render(page(run, beside=[other])))
+    row = codel.rows("flows")[0]
+    assert f"codel: 0 cubic run {row['goodput_bps'] / 1e6:.3f} Mbit/s" in told
+    drops = codel.links["dropped_queue"].sum() + codel.links["dropped_loss"].sum()
+    assert f"The network dropped {drops:,} packets." in told
+    assert "Links of codel." in told

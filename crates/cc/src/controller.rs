@@ -93,6 +93,9 @@ pub struct Arrival {
     pub cwnd_limited: bool,
     /// Sender paces its packets.
     pub paced: bool,
+    /// Time until the pacer lets the next segment leave (Linux `tcp_wstamp_ns` against `tcp_clock_cache`); zero if it may
+    /// leave at once.
+    pub departs_in: Span,
     /// Payload of a full segment, bytes.
     pub smss: u32,
     /// The ACK echoes a mark of congestion (ECE).
@@ -234,6 +237,16 @@ pub trait CongestionControl {
     /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
     fn on_control(&mut self, _window: &mut Window, _ack: &AckSample) {}
 
+    /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state
+    /// becomes Loss, where rates are kept. Optional.
+    fn on_totals(&mut self, _delivered: u64, _lost: u64, _delivered_time: Time) {}
+
+    /// Asked after [`CongestionControl::on_control`]: the controller keeps less in flight than it could, to look at the path.
+    /// Rate samples of what is in flight now then count as application-limited. Optional.
+    fn holds_back(&self) -> bool {
+        false
+    }
+
     /// Variables for the trace, in the order of their names; what is unknown is left as it is (NaN).
     fn vars(&self, _values: &mut [f64]) {}
 
@@ -277,6 +290,7 @@ pub(crate) mod tests {
             snd_nxt: 0,
             cwnd_limited: true,
             paced: false,
+            departs_in: Span::ZERO,
             smss: 1448,
             ece: false,
             ca_state: CaState::Open,

@@ -21,6 +21,8 @@ pub struct RateSample {
     pub prior_time: Time,
     /// Delivered count of the connection now (C.delivered).
     pub total_delivered: u64,
+    /// Segments marked lost on the connection, again and again if so (C.lost).
+    pub total_lost: u64,
     /// Segments that carried marks, of those delivered over `interval`.
     pub delivered_ce: u32,
     /// Segments marked lost between that segment's transmission and now (RS.lost).

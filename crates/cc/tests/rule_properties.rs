@@ -64,7 +64,11 @@ fn patterns() -> impl Strategy<Value = Pattern> {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases: ProptestConfig::default().cases.min(10_000),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 fn recovering(table: &IdealTable) -> impl Iterator<Item = &IdealRow> {

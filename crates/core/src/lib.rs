@@ -11,10 +11,12 @@ pub mod options;
 pub mod pacing;
 pub mod packet;
 pub mod rng;
-pub mod schema;
 pub mod time;
 pub mod trace;
 pub mod units;
+
+pub use ackclock_schema as schema;
+pub use ackclock_schema::{choice, family, table};
 
 pub use accecn::AccEcnOption;
 pub use datagram::{Datagram, DatagramEndpoint};

@@ -5,22 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::schema::{Described, Table};
 
-impl Described for Options {
-    fn read(value: &Value) -> Result<Options, Refusal> {
-        let Value::Table(entries) = value else { return Err(Refusal::new(value, "a table")) };
-        Ok(entries.iter().cloned().collect())
-    }
-    fn write(&self) -> Value {
-        Value::Table(self.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
-    }
-}
 pub use crate::schema::{Refusal, Value};
 
 /// Name -> value.
 pub type Options = BTreeMap<String, Value>;
 
 /// Of a controller that takes none.
-pub const NONE: &Table = &Table { kind: "none", about: "", keys: &[] };
+pub const NONE: &Table = &Table::new("none", "", &[]);
 
 /// The options as a table; refuses a name that the controller `name`, whose options are those of `table`, does not know.
 pub fn named(name: &str, options: &Options, table: &Table) -> Result<Value, Refusal> {

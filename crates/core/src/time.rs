@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
+use ackclock_schema::{Described, Refusal, Value};
+
 /// An instant, ns since the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
@@ -146,6 +148,15 @@ impl fmt::Debug for Time {
 impl fmt::Debug for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ns", self.0)
+    }
+}
+
+impl Described for Span {
+    fn read(value: &Value) -> Result<Span, Refusal> {
+        u64::read(value).map(Span).map_err(|_| Refusal::new(value, "nanoseconds"))
+    }
+    fn write(&self) -> Value {
+        Value::Whole(self.0)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Link rates in whole bits per second.
 
+use ackclock_schema::{Described, Refusal, Value};
+
 use crate::time::Span;
 
 /// A transmission rate in bit/s. `Rate::INFINITE` takes no time.
@@ -23,6 +25,15 @@ impl Rate {
     /// Bytes that fit into `span` at this rate, rounded down.
     pub fn bytes_in(self, span: Span) -> u64 {
         (self.0 as u128 * span.0 as u128 / 8_000_000_000) as u64
+    }
+}
+
+impl Described for Rate {
+    fn read(value: &Value) -> Result<Rate, Refusal> {
+        u64::read(value).map(Rate).map_err(|_| Refusal::new(value, "bit/s"))
+    }
+    fn write(&self) -> Value {
+        Value::Whole(self.0)
     }
 }
 

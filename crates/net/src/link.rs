@@ -40,6 +40,8 @@ pub struct Link {
     kind: Kind,
     /// A card in front of it merges packets.
     merges: bool,
+    /// See [`Link::takes_ahead`].
+    takes_ahead: bool,
     busy_until: Time,
     delay: Span,
     transmitter: Transmitter,
@@ -71,14 +73,16 @@ impl Link {
             queue.count_packets();
         }
         debug_assert_eq!(queue.holds(), config.queue.holds());
+        let kind = match queue {
+            _ if extras.is_some() => Kind::More,
+            Queue::DropTail(_) => Kind::Plain,
+            _ if queue.holds() => Kind::Holding,
+            _ => Kind::More,
+        };
         Link {
             merges: config.merging.is_some(),
-            kind: match queue {
-                _ if extras.is_some() => Kind::More,
-                Queue::DropTail(_) => Kind::Plain,
-                _ if queue.holds() => Kind::Holding,
-                _ => Kind::More,
-            },
+            kind,
+            takes_ahead: kind != Kind::More,
             next: Time::NEVER,
             busy_until: Time::ZERO,
             delay: config.delay,
@@ -88,6 +92,16 @@ impl Link {
             crowd: None,
             wire: Wire::default(),
         }
+    }
+
+    /// Each packet is asked all that any link asks, which changes nothing but the time it takes.
+    pub fn ask_for_everything(&mut self) {
+        self.kind = Kind::More;
+    }
+
+    /// Packets that wait are stored one by one, which changes nothing but the time it takes.
+    pub fn store_single_packets(&mut self) {
+        self.crowd().backlog.store_single_packets();
     }
 
     /// Its rate; infinite where it varies.
@@ -106,7 +120,7 @@ impl Link {
     /// Whether packets may be offered ahead of time, as long as they come in order: nothing here looks at the clock, and
     /// nothing restarts.
     pub fn takes_ahead(&self) -> bool {
-        self.kind != Kind::More
+        self.takes_ahead
     }
 
     /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it or takes its

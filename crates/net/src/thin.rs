@@ -114,6 +114,18 @@ mod tests {
     }
 
     #[test]
+    fn the_older_one_is_refused() {
+        let config = LinkConfig { thin_acks: 9, ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO) };
+        let mut link = SoleLink::new(&config, 1);
+        let refused: Vec<_> = [ack(9, 0), ack(1, 100), ack(1, 200), ack(1, 300)]
+            .into_iter()
+            .filter_map(|packet| link.refuse(Time::ZERO, packet))
+            .map(|(packet, _)| pure_ack(&packet).expect("no other was offered").ack)
+            .collect();
+        assert_eq!(refused, [100, 200]);
+    }
+
+    #[test]
     fn what_says_more_stays() {
         let block = SackBlock { start: 500, end: 600 };
         for (second, why) in [

@@ -283,8 +283,6 @@ fn run(config: &LinkConfig, arrivals: &[(u64, u32, bool)], seed: u64) -> Outcome
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn nothing_is_lost_twice_or_made(
         config in link(),

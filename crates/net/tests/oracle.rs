@@ -163,8 +163,6 @@ fn poll_until(link: &mut SoleLink, t: u64, out: &mut Vec<(u64, u32)>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn computed_departures_equal_simulated_ones(
         queue in fifo(),

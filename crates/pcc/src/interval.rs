@@ -43,11 +43,20 @@ pub struct Measured {
 impl Measured {
     /// x, the rate at which datagrams left, Mbit/s.
     pub fn rate_mbps(&self) -> f64 {
-        let seconds = self.end.since(self.start).as_secs();
-        if self.nominal || seconds <= 0.0 {
+        if self.nominal {
             self.rate * 1e-6
         } else {
+            self.sent_mbps()
+        }
+    }
+
+    /// Rate at which datagrams left, delivered or not, Mbit/s: below the rate set on a host that cannot keep up.
+    pub fn sent_mbps(&self) -> f64 {
+        let seconds = self.end.since(self.start).as_secs();
+        if seconds > 0.0 {
             self.bytes as f64 * 8e-6 / seconds
+        } else {
+            self.rate * 1e-6
         }
     }
 

@@ -11,6 +11,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt};
 
 /// Windows beyond this are taken for an error of the controller, segments.
 const ABSURD: f64 = (1_u32 << 30) as f64;
@@ -29,7 +30,13 @@ impl Failure {
     /// In a line.
     pub fn told(&self) -> String {
         let seconds = self.time.as_secs();
-        let said = Python::attach(|py| self.error.value(py).to_string());
+        // An exception may raise another one when it is asked for its text.
+        let said = Python::attach(|py| {
+            self.error.value(py).str().map_or_else(
+                |_| "what it says cannot be printed".to_string(),
+                |s| s.to_string_lossy().into_owned(),
+            )
+        });
         let kind =
             Python::attach(|py| self.error.get_type(py).name().map(|n| n.to_string()).unwrap_or_default());
         format!("controller {}, {} at {seconds:.6} s: {kind}: {said}", self.class, self.hook)
@@ -140,43 +147,76 @@ fn check(what: &str, value: f64, low: f64, high: f64) -> PyResult<f64> {
 /// seconds.
 #[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
 pub struct PyAck {
+    /// Time of arrival, s from the start of the run.
     now: f64,
+    /// Segments of this ACK that count for growth: `delivered`, or 1 in a stack that counts ACKs. With `every`, the sum since the last call, as all counts here.
     acked: u32,
+    /// Segments that this ACK delivered: acknowledged cumulatively or SACKed, each once.
     delivered: u32,
+    /// Bytes by which the cumulative ACK advanced; after a recovery it jumps.
     acked_bytes: u64,
+    /// Segments marked lost on this ACK, retransmissions found lost included. In `on_sample` 0: losses are looked for later.
     newly_lost: u32,
+    /// RTT of the newest segment that this ACK covers, s; None if one of them was retransmitted, or it covers none.
     rtt: Option<f64>,
+    /// Smoothed RTT, s; 0 before the first sample.
     srtt: f64,
+    /// Least RTT of the connection so far, s; infinite before the first sample.
     min_rtt: f64,
+    /// Segments in flight before this ACK.
     prior_in_flight: u32,
+    /// Segments in flight after this ACK, without those newly marked lost.
     in_flight: u32,
+    /// First unacknowledged offset after this ACK, bytes.
     snd_una: u64,
+    /// Next offset to send, bytes.
     snd_nxt: u64,
+    /// Whether the window limited the sender since the last ACK; if not, a controller must not grow it (RFC 7661).
     cwnd_limited: bool,
+    /// Whether the sender paces its packets.
     paced: bool,
+    /// Payload of a full segment, bytes.
     smss: u32,
+    /// Whether the ACK echoes a mark of congestion (ECE).
     ece: bool,
+    /// Of `delivered`, segments that carried a mark: exact with `wants_exact_ecn`, else all of them under ECE.
     delivered_ce: u32,
+    /// Congestion state: "Open", "Disorder", "CWR", "Recovery", "Loss"; in `on_sample` the one before this ACK, elsewhere the one after it.
     ca_state: &'static str,
+    /// Whether it is a duplicate ACK (RFC 5681 §2).
     is_dup: bool,
+    /// Sample of the delivery rate; None without `wants_rate`, or if this ACK gives none.
     rate: Option<Py<PyRate>>,
 }
 
 /// A sample of the delivery rate. Fields as in the engine's `RateSample`; times in seconds, counts in segments.
 #[pyclass(name = "Rate", module = "ackclock", frozen, get_all)]
 pub struct PyRate {
+    /// Segments delivered over `interval`: a flight, not this ACK alone.
     delivered: u32,
+    /// The longer one of `send_elapsed` and `ack_elapsed`, s; 0 if the sample is not valid (shorter than the least RTT).
     interval: f64,
+    /// Time over which these segments were sent, s.
     send_elapsed: f64,
+    /// Time over which they were acknowledged, s.
     ack_elapsed: f64,
+    /// `total_delivered` when the newest segment that this ACK covers was sent.
     prior_delivered: u64,
+    /// When that count was reached, s from the start of the run.
     prior_time: f64,
+    /// Segments delivered over the connection so far.
     total_delivered: u64,
+    /// Of `delivered`, segments that carried a mark.
     delivered_ce: u32,
+    /// Segments marked lost since that newest segment was sent.
     lost: u32,
+    /// Segments in flight when it had been sent, itself included.
     tx_in_flight: u32,
+    /// Whether the application, not the window, limited the sender when it was sent.
     is_app_limited: bool,
+    /// Whether it was a retransmission.
     is_retrans: bool,
+    /// Whether the ACK may have been held back by a delayed-ACK timer.
     is_ack_delayed: bool,
 }
 
@@ -440,6 +480,7 @@ impl PyController {
             let shared = shared.bind(py);
             shared.borrow_mut().follow(window);
             let returned = call(method.bind(py), shared.clone())?;
+            refuse_deferred(&returned)?;
             shared.borrow().hand_back(window)?;
             back(&returned)
         });
@@ -475,6 +516,26 @@ impl PyController {
     fn call_with_time(&mut self, hook: Hook, window: &mut Window, now: Time) {
         self.call(hook, window, now, |method, w| method.call1((w, now.as_secs())), |_| Ok(()));
     }
+}
+
+/// Refuse a coroutine or a generator: a hook declared with `async` or `yield` makes one and does nothing else, and nobody
+/// would run it.
+pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
+    if returned.is_none() || returned.is_instance_of::<PyFloat>() || returned.is_instance_of::<PyInt>() {
+        return Ok(());
+    }
+    for (sign, what) in
+        [("__await__", "a coroutine"), ("__anext__", "a generator"), ("__next__", "a generator")]
+    {
+        if returned.hasattr(sign)? {
+            // else Python warns of it on standard error
+            let _ = returned.call_method0("close");
+            return Err(PyTypeError::new_err(format!(
+                "returned {what}, which nobody runs; allowed: a plain method, without async and yield"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Names live as long as the process: a trace refers to them.

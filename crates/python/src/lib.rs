@@ -4,7 +4,9 @@
 
 mod controller;
 mod interrupt;
+mod scenario;
 mod schema;
+mod toml;
 mod utility;
 
 use std::cell::Cell;
@@ -13,18 +15,18 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use ackclock_cc::controller::options::listed;
-use ackclock_cc::controller::{Controller, Options, Shared, Value};
 use ackclock_cc::ideal::{self, IdealConfig};
 use ackclock_cc::recovery::{self, Rule};
 use ackclock_core::Time;
 use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
-use ackclock_sim::{Bounds, Column, Customs, Error, Scenario, Table};
+use ackclock_sim::{Bounds, Column, Customs, Error, Scenario, Shortcuts, Table};
 use controller::{Failure, Slot};
 use interrupt::{wall_clock, Hooked, Interrupt, PyStop};
+use scenario::Given;
 
 #[pymodule]
 mod _engine {
@@ -33,14 +35,21 @@ mod _engine {
     #[pymodule_export]
     use super::interrupt::PyStop;
     #[pymodule_export]
-    use super::schema::{columns, schema};
+    use super::scenario::{
+        compiled_unjudged, describe_quantity, dimensions, mean_bps, path_facts, quantity, read_share,
+        read_table, shown, PyScenario, PyTrace,
+    };
+    #[pymodule_export]
+    use super::schema::{columns, red_burst, red_weight, schema};
+    #[pymodule_export]
+    use super::toml::read_toml;
     #[pymodule_export]
     use super::Refusal;
     #[pymodule_export]
     use super::{
-        build, check_conformance, check_controller, controller_options, cpu_time, estimate_capture,
-        estimate_memory, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_batch,
-        run_each, version, yardstick,
+        build, check_conformance, controller_options, cpu_time, estimate_capture, estimate_memory,
+        estimate_time, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_batch, run_each,
+        version, yardstick,
     };
 }
 
@@ -103,32 +112,6 @@ fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// What is wrong with a controller's options, if anything: option, what was found, what is allowed.
-#[pyfunction]
-fn check_controller(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Option<(String, String, String)>> {
-    let mut values = Options::new();
-    for (key, value) in options {
-        let value = if let Ok(flag) = value.cast::<PyBool>() {
-            Value::Flag(flag.is_true())
-        } else if let Ok(text) = value.extract::<String>() {
-            Value::Text(text)
-        } else {
-            Value::Number(value.extract()?)
-        };
-        values.insert(key.extract()?, value);
-    }
-    let refused = if ackclock_pcc::REGISTRY.iter().any(|(known, _)| *known == name) {
-        let own = matches!(values.get("utility"), Some(Value::Text(text)) if text.starts_with("custom:"));
-        if own {
-            values.remove("utility");
-        }
-        ackclock_pcc::control::build(name, &values).err()
-    } else {
-        Controller::build(name, &values, Shared::default()).err()
-    };
-    Ok(refused.map(|refusal| (refusal.key, refusal.found, refusal.allowed)))
-}
-
 /// Users' own parts by name: classes of controllers, utility functions. Which it is follows from where a flow names it.
 type Classes = BTreeMap<String, Py<PyAny>>;
 
@@ -169,13 +152,13 @@ fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option
 
 /// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file, at most the first
 /// `snaplen` bytes of each. It ends with an error when it needs more than `memory` bytes, and with KeyboardInterrupt when `stop` is set.
-/// `progress` is told now and then which part of the duration is done.
+/// `progress` is told now and then which part of the duration is done. `shortcuts`: what is left of those that exist for speed alone.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seed, pcap = None, controllers = None, memory = None, stop = None, snaplen = None, progress = None))]
+#[pyo3(signature = (scenario, seed, pcap = None, controllers = None, memory = None, stop = None, snaplen = None, progress = None, shortcuts = "all"))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run<'py>(
     py: Python<'py>,
-    scenario_json: &str,
+    scenario: Given<'py>,
     seed: u64,
     pcap: Option<&str>,
     controllers: Option<Classes>,
@@ -183,12 +166,15 @@ fn run<'py>(
     stop: Option<&Bound<'py, PyStop>>,
     snaplen: Option<u32>,
     progress: Option<Py<PyAny>>,
+    shortcuts: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let shortcuts = Shortcuts::parse(shortcuts).map_err(refusal)?;
     let slot = Slot::default();
     let customs = customs(py, &controllers.unwrap_or_default(), &slot);
     let interrupt = Interrupt::new(stop.map(Bound::get));
+    let scenario = scenario.scenario();
     let output = guarded(py, || {
-        let scenario = ackclock_sim::parse(scenario_json)?;
+        let scenario = scenario?;
         let asked = Cell::new(wall_clock());
         let whole = scenario.duration_ns.max(1) as f64;
         let tell = |py: Python<'_>, now: Time| match &progress {
@@ -196,7 +182,8 @@ fn run<'py>(
             None => Ok(()),
         };
         let stop = |now| controller::failed(&slot) || interrupt.comes(&asked, |py| tell(py, now));
-        ackclock_sim::run_with(&scenario, seed, &customs, &Bounds { memory, cpu_s: None, stop: &stop })
+        let bounds = Bounds { memory, cpu_s: None, stop: &stop };
+        ackclock_sim::run_taking(&scenario, seed, &customs, &bounds, shortcuts)
     })?;
     interrupt.check()?;
     let failure = slot.lock().ok().and_then(|mut slot| slot.take());
@@ -219,11 +206,11 @@ fn run<'py>(
 
 /// One run for each seed, on `threads` threads; `memory` and `stop` as in [`run`], for each of them.
 #[pyfunction]
-#[pyo3(signature = (scenario_json, seeds, threads, progress = None, controllers = None, memory = None, stop = None))]
+#[pyo3(signature = (scenario, seeds, threads, progress = None, controllers = None, memory = None, stop = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
 fn run_batch<'py>(
     py: Python<'py>,
-    scenario_json: &str,
+    scenario: Given<'py>,
     seeds: Vec<u64>,
     threads: usize,
     progress: Option<Py<PyAny>>,
@@ -241,8 +228,9 @@ fn run_batch<'py>(
     let interrupt = Interrupt::new(stop.map(Bound::get));
     let hooked = Hooked::default();
     let mut reported = 0;
+    let scenario = scenario.scenario();
     let batch = guarded(py, || {
-        let scenario = ackclock_sim::parse(scenario_json)?;
+        let scenario = scenario?;
         let one = |at: usize, seed| {
             let customs = customs.get(at).unwrap_or(&none);
             let stop = |_| controller::failed(&slots[at]) || interrupt.came();
@@ -348,14 +336,23 @@ fn run_each<'py>(
 
 /// Bytes that a capture of one run may take: what the bottleneck lets through, or what the applications ask for.
 #[pyfunction]
-fn estimate_capture(py: Python<'_>, scenario_json: &str) -> PyResult<u64> {
-    guarded(py, || Ok(ackclock_sim::estimate_capture(&ackclock_sim::parse(scenario_json)?)))?.map_err(refusal)
+fn estimate_capture(py: Python<'_>, scenario: Given<'_>) -> PyResult<u64> {
+    let scenario = scenario.scenario();
+    guarded(py, || scenario.map(|scenario| ackclock_sim::estimate_capture(&scenario)))?.map_err(refusal)
 }
 
 /// Upper estimate of the memory of one run, bytes.
 #[pyfunction]
-fn estimate_memory(py: Python<'_>, scenario_json: &str) -> PyResult<u64> {
-    guarded(py, || Ok(ackclock_sim::estimate_memory(&ackclock_sim::parse(scenario_json)?)))?.map_err(refusal)
+fn estimate_memory(py: Python<'_>, scenario: Given<'_>) -> PyResult<u64> {
+    let scenario = scenario.scenario();
+    guarded(py, || scenario.map(|scenario| ackclock_sim::estimate_memory(&scenario)))?.map_err(refusal)
+}
+
+/// Upper estimate of the CPU time of one run, seconds.
+#[pyfunction]
+fn estimate_time(py: Python<'_>, scenario: Given<'_>) -> PyResult<f64> {
+    let scenario = scenario.scenario();
+    guarded(py, || scenario.map(|scenario| ackclock_sim::estimate_time(&scenario)))?.map_err(refusal)
 }
 
 /// The ideal path of RFC 6937, ACK by ACK: {"rows": [...], "summary": {...}}.

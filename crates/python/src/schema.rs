@@ -1,8 +1,9 @@
 //! What the engine's mechanisms say of themselves, for Python.
 
-use ackclock_core::schema::Value;
+use ackclock_core::schema::{Described, Value};
+use ackclock_net::LinuxRedParams;
 use ackclock_sim::workload::{Carried, WorkloadConfig};
-use ackclock_sim::{FAMILIES, TABLES};
+use ackclock_sim::FAMILIES;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -10,10 +11,10 @@ use pyo3::types::{PyDict, PyList};
 #[pyfunction]
 pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    for family in FAMILIES {
+    for family in FAMILIES.iter().chain([&ackclock_schema::front::DISTRIBUTIONS]) {
         dict.set_item(family.name, object(py, &family.described())?)?;
     }
-    let tables = Value::List(TABLES.iter().map(|table| table.described()).collect());
+    let tables = Value::List(ackclock_sim::tables().iter().map(|table| table.described()).collect());
     dict.set_item("tables", object(py, &tables)?)?;
     let controllers: Vec<&str> = ackclock_pcc::REGISTRY.iter().map(|&(name, _)| name).collect();
     let pcc = PyDict::new(py);
@@ -44,7 +45,8 @@ pub fn columns() -> Vec<(&'static str, &'static str, Vec<ColumnLine>)> {
     lines.collect()
 }
 
-fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+/// A value in base units, in Python's types.
+pub fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Flag(on) => on.into_pyobject(py)?.to_owned().into_any(),
         Value::Whole(n) => n.into_pyobject(py)?.into_any(),
@@ -54,6 +56,8 @@ fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
             let entries: Vec<_> = entries.iter().map(|entry| object(py, entry)).collect::<PyResult<_>>()?;
             PyList::new(py, entries)?.into_any()
         }
+        Value::Counts(counts) => PyList::new(py, counts.iter())?.into_any(),
+        Value::Pending(_) => py.None().into_bound(py),
         Value::Table(entries) => {
             let dict = PyDict::new(py);
             for (key, entry) in entries {
@@ -62,4 +66,19 @@ fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
             dict.into_any()
         }
     })
+}
+
+/// `min` and `max` of a queue `linux-red` in base units, bytes, and the weight that `tc red` finds for it.
+#[pyfunction]
+pub fn red_weight(queue: &Bound<'_, PyAny>) -> PyResult<(u64, u64, u8)> {
+    let params = LinuxRedParams::read(&crate::scenario::based(&crate::scenario::written(queue, 0)?));
+    let params = params.map_err(crate::scenario::raised)?;
+    let (min, max) = params.band();
+    Ok((min, max, params.wlog().map_err(crate::scenario::raised)?))
+}
+
+/// The burst for which `tc red` finds a weight, beside a `min` of so many packets.
+#[pyfunction]
+pub fn red_burst(wlog: u8, min: f64) -> u32 {
+    ackclock_net::queue::tc_burst(wlog, min)
 }

@@ -6,7 +6,7 @@ use ackclock_sim::transport::UtilityMaker;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::controller::{Failure, Slot};
+use crate::controller::{refuse_deferred, Failure, Slot};
 
 /// A finished monitor interval. Rates in bit/s of IP packets, times in seconds.
 #[pyclass(name = "Interval", module = "ackclock", frozen, get_all)]
@@ -67,6 +67,7 @@ struct PyUtility {
 impl PyUtility {
     fn call(&self, py: Python<'_>, now: &Measured, before: Option<&Measured>) -> PyResult<f64> {
         let value = self.function.call1(py, (PyInterval::of(now), before.map(PyInterval::of)))?;
+        refuse_deferred(value.bind(py))?;
         let number: f64 = value.extract(py).map_err(|_| {
             let found =
                 value.bind(py).repr().map_or_else(|_| "something".to_string(), |text| text.to_string());
@@ -84,7 +85,7 @@ impl Utility for PyUtility {
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String> {
         Python::attach(|py| {
             self.call(py, now, before).map_err(|error| {
-                let why = error.to_string();
+                let why = "it failed".to_string(); // the slot holds the error itself
                 if let Ok(mut slot) = self.slot.lock() {
                     slot.get_or_insert_with(|| Failure {
                         class: self.name.clone(),

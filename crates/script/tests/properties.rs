@@ -126,7 +126,7 @@ fn without_places(mut script: Script) -> Script {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.min(2000)))]
 
     #[test]
     fn random_bytes_never_panic(bytes in vec(any::<u8>(), 0..400)) {

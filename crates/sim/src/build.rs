@@ -12,7 +12,8 @@ use crate::hosts::{self, Customs};
 use crate::machines::Machines;
 use crate::observe::Observer;
 use crate::performance::Meter;
-use crate::spec::{CapturePoint, MetricsCache, Scenario, TraceLevel};
+use crate::shortcuts::Shortcuts;
+use crate::spec::{self, CapturePoint, MetricsCache, Scenario, TraceLevel};
 use crate::starts::{self, Starts};
 use crate::topology::{Builder, Layout};
 use crate::transport::TransportConfig;
@@ -40,12 +41,20 @@ impl Built {
 }
 
 /// Build the run, or say what is wrong with the scenario.
-pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built, Error> {
+pub fn build(
+    scenario: &Scenario,
+    seed: u64,
+    customs: &Customs,
+    shortcuts: Shortcuts,
+) -> Result<Built, Error> {
+    if let Some(refusal) = spec::check(scenario, None).into_iter().next() {
+        return Err(Error::refused("", refusal));
+    }
     let end = Time(scenario.duration_ns);
     let mut layout = Layout::default();
     let mut builder = Builder::new(&scenario.network);
     let mut clients = Vec::new();
-    let mut machines = Machines::new(&scenario.hosts)?;
+    let mut machines = Machines::new(&scenario.hosts);
     let mut destinations = Vec::new();
     let members: u64 = scenario.flows.iter().map(starts::members).sum();
     let room = members.min(MAX_SLOTS as u64) as usize;
@@ -57,14 +66,11 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     let mut offered = Offered::default();
 
     for (g, group) in scenario.flows.iter().enumerate() {
-        let config = hosts::transport(group, g, customs)?;
+        let mut config = hosts::transport(group, g, customs)?;
+        shortcuts.apply(&mut config);
         let destination = group.stack.metrics_cache.as_ref().map(|cache| remember(&mut destinations, cache));
         let stop = end.min(group.stop_ns.map_or(end, Time));
         let members = starts::members(group);
-        if members == 0 || flows.len() as u64 + members > MAX_SLOTS as u64 {
-            let allowed = format!("1 to {MAX_SLOTS} flows in all");
-            return Err(Error::value(format_args!("flows.{g}.count"), members, allowed));
-        }
         let workload = group.workload.params();
         let mut site = Site {
             layout: &mut layout,
@@ -91,9 +97,9 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
             };
             flow.controller_trace = watched.then_some(Span(scenario.record.controller_interval_ns));
             flows.push(flow);
-            machines.add(group, g)?;
+            machines.add(group)?;
             if !workload.has_own_path() {
-                builder.route(site.layout, group.path.as_deref())?;
+                builder.route(site.layout, group.path.as_deref());
             }
             drivers.push(make(&Member { id, seed, start }, &mut site));
         }
@@ -110,7 +116,7 @@ pub fn build(scenario: &Scenario, seed: u64, customs: &Customs) -> Result<Built,
     };
     let sinks = Sinks { capture, drops: scenario.record.drops };
     check_ways(&layout, &flows)?;
-    let mut world = World::new(&layout.links, scenario.network.framing_bytes, seed, sinks);
+    let mut world = World::new(&layout.links, scenario.network.framing_bytes, seed, sinks, shortcuts);
     world.expect(flows.len());
     for [forward, backward] in &layout.routes {
         world.add_route(forward, backward);

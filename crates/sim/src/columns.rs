@@ -60,7 +60,7 @@ macro_rules! tables {
 }
 
 tables! {
-    flows: "One row per flow, in every run. Counts cover the whole run and are taken at the host that sends the data." {
+    flows: "One row per flow, in every run. Counts cover the whole run, the warm-up included (table `performance` has what was after it), and are taken at the host that sends the data." {
         flow: "Number of the flow, from 0, group after group.";
         group: "Number of its group in the scenario, from 0.";
         start_s ["s"]: "When the flow starts.";
@@ -71,8 +71,8 @@ tables! {
         goodput_bps ["bit/s"]: "Payload acknowledged until `stop_s`, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
         sent_packets ["packets"]: "Segments or datagrams with data that were sent, including retransmissions.";
         retransmissions ["packets"]: "Of these, retransmissions.";
-        rtos: "Retransmission timeouts of data.";
-        rtos_open: "Timeouts in state Open.";
+        rtos: "Retransmission timeouts of data: the sum of the next four.";
+        rtos_open: "Timeouts in state Open; of PCC, all.";
         rtos_disorder: "Timeouts in state Disorder.";
         rtos_recovery: "Timeouts in state Recovery.";
         rtos_loss: "Timeouts in state Loss, that is, repeated timeouts.";
@@ -169,7 +169,7 @@ tables! {
         srtt_s ["s"]: "Smoothed RTT when recovery began.";
         cause: "Why recovery ended: \"full_ack\" (the recovery point was acknowledged), \"rto\", \"undo\", \"run_end\".";
     }
-    links: "One row per link and direction, in every run; each link has one queue. Counting starts after the warm-up. A packet of several segments (`tso`) counts as that many packets." {
+    links: "One row per link and direction, in every run; each link has one queue. Counting, means, maxima and waits begin at the end of the warm-up; table `flows` covers the whole run. A packet of several segments (`tso`) counts as that many packets." {
         link: "Number of the link, from 0.";
         name: "Name of the link and its direction.";
         arrivals ["packets"]: "Packets that arrived at the link.";
@@ -179,6 +179,7 @@ tables! {
         dropped_queue ["packets"]: "Packets that the queue dropped, because it was full or by its own rule.";
         dropped_queue_data ["packets"]: "Of these, packets with data.";
         dropped_queue_syn_fin ["packets"]: "Of these, SYNs and FINs.";
+        dropped_before ["packets"]: "Packets that loss model and queue dropped during the warm-up; no other column counts them.";
         delivered ["packets"]: "Packets that reached the far end of the link. `arrivals` + `held_before` = `delivered` + `dropped_loss` + `dropped_queue` + `held`.";
         held ["packets"]: "Packets in the link at the end of the run: waiting, in transmission or propagating.";
         held_before ["packets"]: "Packets in the link when counting began.";
@@ -249,9 +250,9 @@ tables! {
         bytes ["bytes"]: "Size of the IP packet.";
         reason: "\"loss\" (the loss model), \"queue\" (full), \"aqm\" (the queue's own rule).";
     }
-    acks: "One row per ACK, transmission and timer event at a sender; requires `record.trace`. Values are those after the event unless stated otherwise." {
-        t_s ["s"]: "Time of the event.";
-        t_ns ["ns"]: "Time of the event, exact.";
+    acks: "One row per ACK, transmission and timer event at a sender, those of a connection in order of time; requires `record.trace`. Values are those after the event unless stated otherwise; of a transmission that waits in the host's own `fq`, those when the sender handed it over." {
+        t_s ["s"]: "Time of the event; of a transmission, when it leaves the host, after the wait in its `fq`.";
+        t_ns ["ns"]: "The same, exact.";
         flow: "Number of the flow.";
         responder: "Whether the sender accepted the connection (the other end opened it).";
         event: "\"ack\"; \"send\" (a new segment) and \"rtx\" (a retransmission); \"rto\", \"tlp\", \"reo_timer\" (timers); \"enter\" and \"exit\" (fast recovery); \"undo\".";

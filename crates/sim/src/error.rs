@@ -11,7 +11,7 @@ pub enum Error {
     #[error("the scenario is not readable: {0}")]
     Json(#[from] serde_json::Error),
     /// A value is impossible.
-    #[error("{place}: found {found}, allowed: {allowed}")]
+    #[error("{place}: found {found}; allowed: {allowed}")]
     Value {
         /// Where in the scenario.
         place: String,

@@ -179,7 +179,8 @@ impl Sums {
         self.lost_packets += stats.lost;
         self.intervals += stats.intervals;
         self.acks_received += stats.reports;
-        self.rtos += stats.timeouts;
+        // PCC has no other state.
+        (self.rtos, self.rtos_open) = (self.rtos + stats.timeouts, self.rtos_open + stats.timeouts);
         self.rtt_sum_ns += stats.rtt_sum_ns;
         self.rtt_samples += stats.rtt_samples;
         self.min_rtt = self.min_rtt.min(stats.min_rtt);

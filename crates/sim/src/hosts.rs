@@ -24,7 +24,7 @@ pub fn transport(group: &FlowGroup, index: usize, customs: &Customs) -> Result<T
 }
 
 /// Whether a controller belongs to PCC's transport.
-fn is_pcc(controller: &str) -> bool {
+pub(crate) fn is_pcc(controller: &str) -> bool {
     ackclock_pcc::REGISTRY.iter().any(|(name, _)| *name == controller)
 }
 
@@ -36,11 +36,6 @@ pub fn pcc_workloads() -> Vec<&'static str> {
 /// Settings of PCC.
 fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
-    if !pcc_workloads().contains(&group.workload.kind()) {
-        let found =
-            format_args!("a workload that needs TCP's two directions, over {}", group.congestion_control);
-        return Err(Error::value(place("workload"), found, pcc_workloads().join(", ")));
-    }
     let mut options = group.congestion_control_options.clone();
     let own = match options.get("utility") {
         Some(Value::Text(name)) => name.strip_prefix(CUSTOM).map(str::to_string),
@@ -80,9 +75,23 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
 
     let stack = &group.stack;
     stack.apply(&mut config);
-    let streams = matches!(group.workload, WorkloadConfig::Bulk(_) | WorkloadConfig::Transfer(_));
-    if config.buffers.is_none() && group.profile == "linux-6" && streams {
+    if group.profile == "linux-6" && stack.initial_receive_window.is_none() && stack.socket_buffer.is_none() {
+        config.offer_first_buffer();
+    }
+    let streams = matches!(
+        group.workload,
+        WorkloadConfig::Bulk(_)
+            | WorkloadConfig::Transfer(_)
+            | WorkloadConfig::Throttled(_)
+            | WorkloadConfig::Fetch(_)
+            | WorkloadConfig::Transactions(_)
+            | WorkloadConfig::Population(_)
+    );
+    if let Some(buffers) = config.buffers.as_mut().filter(|_| group.profile == "linux-6" && streams) {
+        buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
+    } else if group.profile == "linux-6" && streams {
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
+        config.writer_waits = group.host.is_none(); // hosts of their own say when processes run
     }
     let usual = config.controller.shared();
     let permille = |share: f64| libm::rint(share * 1000.0) as u32;
@@ -159,4 +168,36 @@ fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs
         return Err(Error::value(place, "an option", "none for a controller of one's own"));
     }
     Ok(Recipe::own(maker.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(workload: &str, stack: &str) -> Config {
+        let text = format!(
+            r#"{{"duration_ns": 1000000000, "network": {{"topology": "chain", "bottleneck": {{"rate": 1000000, "delay": 5}}}},
+                "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "workload": {{{workload}}}, "stack": {{{stack}}}}}]}}"#
+        );
+        let scenario = crate::parse(&text).expect("a scenario");
+        config(&scenario.flows[0], 0, &Customs::new()).expect("settings")
+    }
+
+    #[test]
+    fn whoever_writes_to_tcp_has_a_send_buffer() {
+        let transfer = r#""kind": "transfer", "bytes": 10000"#;
+        let throttled = r#""kind": "throttled", "rate": 1000000, "chunk": 65536"#;
+        let fetch = r#""kind": "fetch", "bytes": 10000"#;
+        for workload in [r#""kind": "bulk""#, transfer, throttled, fetch] {
+            assert!(settings(workload, "").writer.is_some(), "{workload}");
+        }
+    }
+
+    #[test]
+    fn the_first_window_is_whole_segments_of_64_kib_unless_it_was_set() {
+        let first = |stack| settings(r#""kind": "bulk""#, stack).initial_rwnd;
+        assert_eq!((first(""), first(r#""timestamps": false"#)), (65_160, 64_240));
+        assert_eq!((first(r#""smss": 1000"#), first(r#""smss": 1024"#)), (65_000, 65_535));
+        assert_eq!(first(r#""initial_receive_window": 10"#), 14_480);
+    }
 }

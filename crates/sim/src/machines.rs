@@ -22,42 +22,27 @@ pub struct Machines<'a> {
 }
 
 impl<'a> Machines<'a> {
-    /// No machine yet, or what is wrong with the hosts.
-    pub fn new(specs: &'a [HostParams]) -> Result<Machines<'a>, Error> {
-        for (i, spec) in specs.iter().enumerate() {
-            if specs[..i].iter().any(|other| other.name == spec.name) {
-                let found = format!("{:?} twice", spec.name);
-                return Err(Error::value("hosts", found, "a name of its own for each host"));
-            }
-            spec.machine(spec.name.clone())
-                .map_err(|refusal| Error::refused(format_args!("hosts.{i}"), refusal))?;
-        }
-        let emulators: Vec<&HostParams> = specs.iter().filter(|spec| spec.emulates_links).collect();
-        if emulators.len() > 1 || emulators.iter().any(|spec| !spec.shared) {
-            let found = format_args!("{} that emulate the links", emulators.len());
-            return Err(Error::value("hosts", found, "one such host, and shared"));
-        }
-        Ok(Machines { specs, made: Vec::new(), of: Vec::new(), numbers: BTreeMap::new() })
+    /// No machine yet.
+    pub fn new(specs: &'a [HostParams]) -> Machines<'a> {
+        Machines { specs, made: Vec::new(), of: Vec::new(), numbers: BTreeMap::new() }
     }
 
-    /// The next flow, a member of the `index`-th group, comes to live.
-    pub fn add(&mut self, group: &FlowGroup, index: usize) -> Result<(), Error> {
+    /// The next flow, a member of the group, comes to live.
+    pub fn add(&mut self, group: &FlowGroup) -> Result<(), Error> {
         if self.specs.is_empty() && group.host.is_none() && group.peer_host.is_none() {
             return Ok(());
         }
         let flow = self.of.len();
         let mut ends = [None; 2];
-        for (end, name, key) in [(0, &group.host, "host"), (1, &group.peer_host, "peer_host")] {
+        for (end, name) in [&group.host, &group.peer_host].into_iter().enumerate() {
             let Some(name) = name else { continue };
-            let spec = self.specs.iter().find(|spec| spec.name == *name).ok_or_else(|| {
-                let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-                Error::value(format_args!("flows.{index}.{key}"), format_args!("{name:?}"), names.join(", "))
-            })?;
+            let spec = self.specs.iter().find(|spec| spec.name == *name);
+            let spec = spec.expect("invariant: judged with the scenario");
             let machine = if spec.shared { name.clone() } else { format!("{name}.{flow}") };
             let next = self.made.len() as u32;
             let number = *self.numbers.entry(machine.clone()).or_insert(next);
             if number == next {
-                self.made.push(spec.machine(machine).expect("invariant: checked above"));
+                self.made.push(spec.machine(machine));
             }
             ends[end] = Some(number);
         }

@@ -30,6 +30,10 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
     journal.records.sort_by_key(|(idx, records)| (records[0].flow, *idx));
+    // `fq` releases a segment after the sender has gone on to the next events.
+    for (_, records) in journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.t)) {
+        records.sort_by_key(|r| r.t);
+    }
     let observer = &built.app.observer;
     let drops = built.world.take_drops();
     let (mut counters, mut names) = Default::default();
@@ -196,6 +200,7 @@ pub fn links(counters: &[impl Borrow<Counters>], names: Vec<String>) -> Table {
         .i8("dropped_queue", rows().map(|c| c.dropped_queue))
         .i8("dropped_queue_data", rows().map(|c| sum(&c.dropped_by_class, &[Class::Data])))
         .i8("dropped_queue_syn_fin", rows().map(|c| sum(&c.dropped_by_class, &SET_UP)))
+        .i8("dropped_before", rows().map(|c| c.dropped_before))
         .i8("delivered", rows().map(|c| c.delivered))
         .i8("held", rows().map(|c| c.held))
         .i8("held_before", rows().map(|c| c.held_before))

@@ -433,7 +433,7 @@ mod tests {
                     "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "count": 3, "workload": {{"kind": "bulk"}}}}]}}"#
             );
             let scenario = parse(&json).expect("reads");
-            let mut built = build(&scenario, 1, &Customs::new()).expect("valid");
+            let mut built = build(&scenario, 1, &Customs::new(), crate::Shortcuts::ALL).expect("valid");
             built.measure(&scenario);
             built.app.begin(&mut built.world);
             built.world.run(&mut built.app, Time(scenario.duration_ns), u32::MAX);

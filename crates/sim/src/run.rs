@@ -10,6 +10,7 @@ use crate::capture::Captured;
 use crate::error::Error;
 use crate::hosts::Customs;
 use crate::output;
+use crate::shortcuts::Shortcuts;
 use crate::spec::{value, Scenario};
 use crate::table::Table;
 
@@ -43,12 +44,23 @@ pub fn run_for(
     bounds: &Bounds,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Output, Error> {
-    play(scenario, seed, customs, bounds, wanted)
+    play(scenario, seed, customs, bounds, Shortcuts::ALL, wanted)
 }
 
 /// The same with a user's own controllers, and within bounds.
 pub fn run_with(scenario: &Scenario, seed: u64, customs: &Customs, bounds: &Bounds) -> Result<Output, Error> {
-    play(scenario, seed, customs, bounds, |_| true)
+    run_taking(scenario, seed, customs, bounds, Shortcuts::ALL)
+}
+
+/// A run that takes no shortcuts but these: the same run.
+pub fn run_taking(
+    scenario: &Scenario,
+    seed: u64,
+    customs: &Customs,
+    bounds: &Bounds,
+    shortcuts: Shortcuts,
+) -> Result<Output, Error> {
+    play(scenario, seed, customs, bounds, shortcuts, |_| true)
 }
 
 fn play(
@@ -56,11 +68,12 @@ fn play(
     seed: u64,
     customs: &Customs,
     bounds: &Bounds,
+    shortcuts: Shortcuts,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Output, Error> {
     let mut guard = Guard::new(bounds);
-    let mut built = build(scenario, seed, customs)?;
-    if scenario.record.performance && wanted("performance") {
+    let mut built = build(scenario, seed, customs, shortcuts)?;
+    if scenario.record.measures() && wanted("performance") {
         built.measure(scenario);
     }
     built.app.begin(&mut built.world);
@@ -101,7 +114,7 @@ mod tests {
             "flows": [{"profile": "linux-6", "congestion_control": "cubic",
                        "workload": {"kind": "fetch", "bytes": 3000, "count": 5000}}]}"#;
         let scenario = parse(json).expect("reads");
-        let mut built = build(&scenario, 1, &Customs::new()).expect("valid");
+        let mut built = build(&scenario, 1, &Customs::new(), Shortcuts::ALL).expect("valid");
         built.app.begin(&mut built.world);
         built.world.run(&mut built.app, Time(scenario.duration_ns), u32::MAX);
         let fetches = built.app.journal.fetches.len();

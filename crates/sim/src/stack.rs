@@ -2,7 +2,7 @@
 //! carried out.
 
 use ackclock_cc::SlowStartConfig;
-use ackclock_core::schema::{Takes, DURATION, FLAG, RATE, SIZE};
+use ackclock_core::schema::{Rules, Takes, DURATION, FLAG, RATE, SIZE};
 use ackclock_core::{table, Rate, Span};
 use ackclock_tcp::{
     Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing, PacketMemory,
@@ -17,6 +17,7 @@ macro_rules! stack {
             pub struct Stack "stack" {
                 $($(#[doc = $about])+ $key: Option<$type> = $takes;)*
             }
+            rules Stack::judge_keys
         }
 
         impl Stack {
@@ -104,8 +105,13 @@ stack! {
     idle_restart: bool = FLAG => |config, on| config.idle_restart = on;
     /// SACK compression: the receiver sends one ACK for several SACKs in close succession.
     sack_compression: bool = FLAG => |config, on| config.sack_compression = on;
-    /// Maximum receive window.
-    receive_buffer: u64 = SIZE => |config, bytes| (config.receive_buffer, config.receive_memory) = (bytes, 0);
+    /// Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of
+    /// payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer
+    /// ("handed-on": 832 bytes plus the payload).
+    packet_memory: PacketMemory = PacketMemory::TAKES => |config, kept| config.packet_memory = kept;
+    /// Maximum receive window. In `linux-6` it is what the largest receive buffer holds of full Ethernet segments. A buffer
+    /// smaller than the first one replaces it, so the first window is smaller too.
+    receive_buffer: u64 = SIZE => |config, bytes| config.bound_receive_buffer(bytes);
     /// Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile decides which
     /// share of it the receive window may use.
     socket_buffer: u64 = SIZE => |config, bytes| {
@@ -115,10 +121,6 @@ stack! {
             config.initial_rwnd = window.min(u32::MAX as u64) as u32;
         }
     };
-    /// Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of
-    /// payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer
-    /// ("handed-on": 832 bytes plus the payload).
-    packet_memory: PacketMemory = PacketMemory::TAKES => |config, kept| config.packet_memory = kept;
     /// Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or
     /// from the start. From the start, segments hold 1024 bytes and grow with each acknowledged probe.
     mtu_probing: MtuProbing = MtuProbing::TAKES => |config, when| config.mtu_probing = when;
@@ -175,6 +177,20 @@ stack! {
     };
     /// Hosts remember ssthresh from one connection to the next. Default: they do not.
     metrics_cache: MetricsCache = Takes::Table(MetricsCache::TABLE);
+}
+
+impl Stack {
+    /// One receive buffer; FACK and RACK need SACK.
+    fn judge_keys(&self, rules: &mut Rules) {
+        if self.socket_buffer.is_some() && self.receive_buffer.is_some() {
+            let found = format!("{} beside receive_buffer", rules.shown("socket_buffer"));
+            rules.refuse_as("socket_buffer", found, "one of the two");
+        }
+        if self.sack == Some(false) && matches!(self.detection, Some(Detection::Fack | Detection::Rack)) {
+            let found = format!("{} with sack = false", rules.shown("detection"));
+            rules.refuse_as("detection", found, "\"dupthresh\", no detection, or sack = true");
+        }
+    }
 }
 
 table! {

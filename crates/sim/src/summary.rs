@@ -304,7 +304,7 @@ fn column_called<'a>(table: &'a Table, name: &str, place: &str) -> Result<&'a Co
 
 /// The tables of a run in which nothing happens: what tables and columns there are, each controller's own variables included.
 fn empty_tables() -> Result<Vec<Table>, Error> {
-    const NOTHING: &str = r#"{"duration_ns": 2, "network": {"topology": "chain", "bottleneck": {"delay": 1000}},
+    const NOTHING: &str = r#"{"duration_ns": 2, "network": {"topology": "chain", "bottleneck": {"rate": 1000000, "delay": 1000}},
         "flows": [{"profile": "linux-6", "congestion_control": "cubic", "workload": {"kind": "transfer", "bytes": 1}}]}"#;
     let mut tables = run(&parse(NOTHING)?, 0)?.tables;
     for table in tables.iter_mut().filter(|table| table.name == "controllers") {

@@ -13,6 +13,7 @@ use ackclock_net::host::Departures;
 use ackclock_net::{LinkConfig, PacketId};
 
 use crate::capture::Captured;
+use crate::shortcuts::Shortcuts;
 use crate::transport::Transport;
 use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, MEETING, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, SLOT_MASK};
@@ -71,12 +72,20 @@ pub struct World {
 
 impl World {
     /// A world with these links and no flow.
-    pub fn new(links: &[LinkConfig], framing_bytes: u32, seed: u64, sinks: Sinks) -> World {
+    pub fn new(
+        links: &[LinkConfig],
+        framing_bytes: u32,
+        seed: u64,
+        sinks: Sinks,
+        shortcuts: Shortcuts,
+    ) -> World {
+        let trains = sinks.capture.is_none();
+        let shortcuts = Shortcuts { trains: shortcuts.trains && trains, ..shortcuts };
         World {
             now: Time::ZERO,
             seed,
             digest: Digest::default(),
-            net: Net::new(links, framing_bytes, seed, sinks.drops),
+            net: Net::new(links, framing_bytes, seed, sinks.drops, shortcuts),
             ends: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),

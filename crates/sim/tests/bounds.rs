@@ -6,7 +6,10 @@ use ackclock_core::Time;
 use ackclock_sim::{estimate_memory, parse, run, run_with, Bounds, Customs, Error};
 
 fn scenario(network: &str, flows: &str, rest: &str) -> ackclock_sim::Scenario {
-    let flows = format!(r#"{{"profile": "linux-6", "congestion_control": "cubic", {flows}}}"#);
+    let flows = match flows.contains("congestion_control") {
+        true => format!("{{{flows}}}"),
+        false => format!(r#"{{"profile": "linux-6", "congestion_control": "cubic", {flows}}}"#),
+    };
     let text = format!(
         r#"{{"duration_ns": 20000000000, "network": {{"topology": "chain", "bottleneck": {network}}}, "flows": [{flows}] {rest}}}"#
     );
@@ -21,19 +24,18 @@ const BULK: &str = r#""workload": {"kind": "bulk"}"#;
 
 #[test]
 fn a_way_that_takes_no_time_is_refused_with_its_links() {
-    for network in ["{}", r#"{"rate": 100000000000000}"#] {
-        let said = refused(run(&scenario(network, BULK, ""), 1));
-        assert!(said.starts_with("flows.0: found a way that takes no time (there: bottleneck"), "{said}");
-    }
+    let fastest = r#"{"rate": 100000000000000}"#;
+    let said = refused(run(&scenario(fastest, BULK, ""), 1));
+    assert!(said.starts_with("flows.0: found a way that takes no time (there: bottleneck"), "{said}");
     assert!(run(&scenario(r#"{"rate": 1000000}"#, BULK, ""), 1).is_ok());
     let datagrams = r#""workload": {"kind": "constant-rate", "rate": 1000000, "payload": 1000}"#;
-    assert!(run(&scenario("{}", datagrams, ""), 1).is_ok(), "nobody waits for an answer");
+    assert!(run(&scenario(fastest, datagrams, ""), 1).is_ok(), "nobody waits for an answer");
 }
 
 #[test]
 fn an_instant_that_does_not_pass_ends_the_run() {
     let network = r#"{"rate": 1000000, "capacity": {"kind": "schedule", "steps": [
-        {"at": 0, "rate": 1000000, "delay": 0}, {"at": 1000000000, "rate": 1000000000000000000, "delay": 0}]}}"#;
+        {"at": 0, "rate": 1000000, "delay": 0}, {"at": 1000000000, "rate": 100000000000000, "delay": 0}]}}"#;
     let said = refused(run(&scenario(network, BULK, ""), 1));
     assert!(said.contains("33554432 events at 1.0") && said.contains("links bottleneck"), "{said}");
 }
@@ -96,6 +98,38 @@ fn what_is_estimated_is_enough() {
         let outcome = run_with(&scenario, 1, &Customs::new(), &bounds);
         assert!(outcome.is_ok(), "{what}: {} MiB estimated, {}", estimate >> 20, refused(outcome));
     }
+}
+
+/// PCC doubles its rate blindly while the first result waits behind the queue: tens of datagrams are dropped for each that is carried.
+#[test]
+fn what_pcc_drops_at_its_start_is_estimated() {
+    let deep =
+        r#"{"rate": 5000000, "delay": 1000000, "queue": {"kind": "drop-tail", "limit": {"packets": 100}}}"#;
+    let pcc = r#""congestion_control": "pcc-allegro", "count": 3, "workload": {"kind": "bulk"}"#;
+    let mut scenario = scenario(deep, pcc, r#", "record": {"drops": true}"#);
+    scenario.duration_ns = 1_000_000_000;
+    let estimate = estimate_memory(&scenario);
+    let outcome = run_with(&scenario, 1, &Customs::new(), &Bounds { memory: Some(estimate), ..Bounds::NONE });
+    assert!(outcome.is_ok(), "{} MiB estimated, {}", estimate >> 20, refused(outcome));
+}
+
+/// No row for each ACK, and no samples: of PCC there are none.
+#[test]
+fn what_pcc_does_not_record_takes_no_memory() {
+    let link =
+        r#"{"rate": 100000000, "delay": 5000000, "queue": {"kind": "drop-tail", "limit": {"packets": 50}}}"#;
+    let pcc = r#""congestion_control": "pcc-allegro", "workload": {"kind": "bulk"}"#;
+    let plain = estimate_memory(&scenario(link, pcc, ""));
+    for record in [r#""trace": "all""#, r#""sample_interval_ns": 1000000"#] {
+        let recorded = scenario(link, pcc, &format!(r#", "record": {{{record}}}"#));
+        assert_eq!(estimate_memory(&recorded), plain, "{record}");
+    }
+    let rows = scenario(link, pcc, r#", "record": {"controller": "all"}"#);
+    let of_rows = estimate_memory(&rows) - plain;
+    let run = run(&rows, 1).expect("runs");
+    let table = run.tables.iter().find(|table| table.name == "intervals").expect("is recorded");
+    let intervals = table.rows() as u64;
+    assert!((intervals * 250..intervals * 5000).contains(&of_rows), "{of_rows} bytes for {intervals} rows");
 }
 
 #[test]

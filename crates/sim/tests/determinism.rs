@@ -1,9 +1,7 @@
 //! A run is a pure function of scenario and seed; observing it changes nothing.
 
-mod common;
-
+use crate::common::{dumbbell, fetches};
 use ackclock_sim::{run, run_batch};
-use common::{dumbbell, fetches};
 
 #[test]
 fn same_seed_same_bits_another_seed_others() {

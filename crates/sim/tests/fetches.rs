@@ -1,9 +1,7 @@
 //! Fetches and populations, end to end.
 
-mod common;
-
+use crate::common::{assert_conservation, fetches};
 use ackclock_sim::{estimate_memory, parse, run};
-use common::{assert_conservation, fetches};
 
 #[test]
 fn without_loss_a_fetch_takes_what_the_kernel_reference_measured() {
@@ -65,7 +63,7 @@ fn common_random_numbers_make_a_fetch_independent_of_those_before() {
 
 fn population(clients: u32, throttle: &str) -> String {
     format!(
-        r#"{{"duration_ns": 60000000000, "network": {{"topology": "chain"}},
+        r#"{{"duration_ns": 60000000000, "network": {{"topology": "chain", "bottleneck": {{"rate": 1000000}}}},
           "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "stagger_ns": 1000000,
             "workload": {{"kind": "population", "clients": {clients}, "requests": 2, {throttle}
               "rtt": {{"kind": "lognormal", "median": 0.1, "sigma": 0.5}},
@@ -95,8 +93,8 @@ fn clients_of_a_population_are_alone_and_keep_their_values() {
 fn memory_is_estimated_within_reason() {
     let mib = |json: &str| estimate_memory(&parse(json).expect("reads")) >> 20;
     assert!((8..100).contains(&mib(&population(1000, ""))), "{}", mib(&population(1000, "")));
-    let dumbbell = common::dumbbell(100, 10, 60, 0.0, "{}");
-    let traced = common::dumbbell(100, 10, 60, 0.0, r#"{"trace": "all"}"#);
+    let dumbbell = crate::common::dumbbell(100, 10, 60, 0.0, "{}");
+    let traced = crate::common::dumbbell(100, 10, 60, 0.0, r#"{"trace": "all"}"#);
     let (plain, traced) = (estimate_memory(&dumbbell), estimate_memory(&traced));
     assert!(plain < 40 << 20, "{plain}");
     assert!(traced > 400 << 20 && traced < 2 << 30, "{traced}");

@@ -1,9 +1,7 @@
 //! Bulk, transfer and throttled flows, end to end.
 
-mod common;
-
+use crate::common::{assert_conservation, dumbbell};
 use ackclock_sim::{parse, run};
-use common::{assert_conservation, dumbbell};
 
 #[test]
 fn bulk_fills_the_dumbbell_and_no_packet_goes_missing() {
@@ -117,10 +115,42 @@ fn refusals_say_what_is_allowed() {
                 "flows": [{{"profile": "{profile}", "congestion_control": "reno", "workload": {{"kind": "bulk"}}}}]}}"#
         )
     };
-    let message = refused(&scenario(r#", "bottleneck": {}"#, "linux-99"));
+    let message = refused(&scenario(r#", "bottleneck": {"rate": 1000000, "delay": 5}"#, "linux-99"));
     assert!(message.contains("flows.0.profile") && message.contains("linux-6"), "{message}");
     assert!(refused(&scenario("", "rfc")).contains("network.bottleneck"));
     let unlikely = parse(&scenario(r#", "bottleneck": {"loss": {"kind": "bernoulli", "p": 2}}"#, "rfc"));
-    assert!(unlikely.expect_err("refused").to_string().contains("p: found 2, allowed: a probability"));
+    assert!(unlikely.expect_err("refused").to_string().contains("p: found 2; allowed: a probability"));
     assert!(parse("{}").is_err());
+}
+
+#[test]
+fn drops_of_the_warm_up_are_told_apart_and_none_is_lost() {
+    let drops = |record: &str, column: &str| -> i64 {
+        let output = run(&dumbbell(5, 3, 6, 0.01, record), 1).expect("runs");
+        output.table("links").integers(column).iter().sum()
+    };
+    let warm = r#"{"warm_up_ns": 3000000000}"#;
+    let all: i64 = ["dropped_loss", "dropped_queue"].iter().map(|column| drops("{}", column)).sum();
+    let after: i64 = ["dropped_loss", "dropped_queue"].iter().map(|column| drops(warm, column)).sum();
+    let before = drops(warm, "dropped_before");
+    assert!(before > 0 && after > 0, "{before} {after}");
+    assert_eq!(before + after, all);
+    assert_eq!(drops("{}", "dropped_before"), 0);
+}
+
+#[test]
+fn timeouts_by_state_add_up_for_pcc_too() {
+    let text = r#"{"duration_ns": 8000000000, "network": {"topology": "chain", "bottleneck":
+        {"rate": 2000000, "delay": 20000000, "loss": {"kind": "bernoulli", "p": 0.3}}, "reverse": {"bottleneck":
+        {"rate": 2000000, "delay": 20000000, "loss": {"kind": "bernoulli", "p": 0.3}}}},
+        "flows": [{"profile": "linux-6", "congestion_control": "pcc-allegro", "workload": {"kind": "bulk"}},
+                  {"profile": "linux-6", "congestion_control": "reno", "workload": {"kind": "bulk"}}]}"#;
+    let output = run(&parse(text).expect("a scenario"), 1).expect("runs");
+    let of = |name: &str| output.table("flows").integers(name).to_vec();
+    for flow in 0..2 {
+        let sum: i64 =
+            ["rtos_open", "rtos_disorder", "rtos_recovery", "rtos_loss"].iter().map(|c| of(c)[flow]).sum();
+        assert!(of("rtos")[flow] > 0, "flow {flow} had no timeout");
+        assert_eq!(sum, of("rtos")[flow], "flow {flow}");
+    }
 }

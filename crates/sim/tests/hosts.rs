@@ -1,9 +1,7 @@
 //! Flows on hosts that are not perfect, end to end.
 
-mod common;
-
+use crate::common::assert_conservation;
 use ackclock_sim::{parse, run, Output};
-use common::assert_conservation;
 
 /// 1 Gb/s of access, 100 Mb/s and 30 ms with `queue` packets; both ends on the given hosts.
 fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {

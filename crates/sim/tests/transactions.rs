@@ -1,9 +1,7 @@
 //! Transactions, end to end: times, accounts, common random numbers, limits.
 
-mod common;
-
+use crate::common::assert_conservation;
 use ackclock_sim::{parse, run, Error, Output, Scenario};
-use common::assert_conservation;
 
 /// `pairs` client-server pairs over 300 ms at `mbps`, with 500 packets of queue.
 fn transactions(pairs: u32, mbps: f64, seconds: u64, workload: &str, stack: &str, record: &str) -> Scenario {

@@ -193,7 +193,7 @@ fn snapshot_of_three_players() {
 fn impossible_players_are_refused() {
     let refused = |video: &str, controller: &str| {
         let json = format!(
-            r#"{{"duration_ns": 1000000000, "network": {{"topology": "chain", "bottleneck": {{"delay": 1}}}},
+            r#"{{"duration_ns": 1000000000, "network": {{"topology": "chain", "bottleneck": {{"rate": 1000000, "delay": 1}}}},
               "flows": [{{"profile": "linux-6", "congestion_control": "{controller}", "workload": {{"kind": "video", {video}}}}}]}}"#
         );
         match parse(&json).and_then(|scenario| run(&scenario, 1)) {
@@ -211,10 +211,10 @@ fn impossible_players_are_refused() {
     let festive = FESTIVE.replace("\"window\": 20", "\"window\": 0");
     for (video, part) in [
         (base("[]", 1, 8, 9, 1, &ask), "ladder"),
-        (base("[5, 5]", 1, 8, 9, 1, &ask), "more than 5: bitrates ascend"),
+        (base("[5, 5]", 1, 8, 9, 1, &ask), "ladder.1: found \"5 bit/s\" after \"5 bit/s\"; allowed: bitrates that ascend"),
         (base("[5]", 0, 8, 9, 1, &ask), "chunk"),
-        (base("[5]", 2, 8, 9, 1, &ask), "at least 10, the buffer and a chunk"),
-        (base("[5]", 1, 8, 9, 9, &ask), "up to 8, the buffer"),
+        (base("[5]", 2, 8, 9, 1, &ask), "\"9 ns\" with a buffer of \"8 ns\" and chunks of \"2 ns\"; allowed: at least the buffer and a chunk"),
+        (base("[5]", 1, 8, 9, 9, &ask), "\"9 ns\" with a buffer of \"8 ns\"; allowed: at most the buffer"),
         (base("[5]", 1, 8, 9, 0, &ask), "startup"),
         (base("[5]", 1, 8, 9, 1, &format!(r#""chunks": 0, {ask}"#)), "chunks"),
         (base("[5]", 1, 8, 9, 1, &format!(r#""size_variation": 1.0, {ask}"#)), "size_variation"),
@@ -227,5 +227,5 @@ fn impossible_players_are_refused() {
         assert!(line.contains(part), "{line}");
     }
     let line = refused(&base("[5]", 1, 8, 9, 1, &ask.replace("200", "1457")), "pcc-allegro");
-    assert!(line.contains("up to 1456 bytes"), "{line}");
+    assert!(line.contains("at most 1456 bytes, a datagram's payload"), "{line}");
 }

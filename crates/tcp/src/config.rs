@@ -7,7 +7,7 @@ use ackclock_cc::slow_start::HyStartParams;
 use ackclock_cc::{Rule, SlowStartConfig, StartRule, Window};
 use ackclock_core::{choice, Span, Time};
 
-use crate::memory::PacketMemory;
+use crate::memory::{PacketMemory, Share};
 
 /// How losses are detected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -280,6 +280,8 @@ pub struct Config {
     pub cwnd_validation: bool,
     /// First advertised window, bytes.
     pub initial_rwnd: u32,
+    /// The same of the end that connects; 0 = `initial_rwnd`.
+    pub initiator_rwnd: u32,
     /// Window that the first receive buffer holds, bytes; 0 = `initial_rwnd`.
     pub first_buffer: u64,
     /// Greatest receive window, bytes.
@@ -325,6 +327,8 @@ pub struct Config {
     /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment in each of its
     /// parts; none: it hands over everything at once. Without `buffers`.
     pub writer: Option<SendLimit>,
+    /// A writer that an ACK wakes goes on when everything else of this instant has happened: the kernel takes packets in first.
+    pub writer_waits: bool,
     /// The books that only TCP_INFO reads are kept.
     pub ledger: bool,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
@@ -341,6 +345,10 @@ pub struct Config {
     pub controller: Recipe,
     /// How each connection begins; `None`: as its controller does.
     pub slow_start: Option<SlowStartConfig>,
+    /// A receiver takes the next segment in order on a path of its own: sooner, with the same outcome.
+    pub predicts: bool,
+    /// [`Connection::rest`](crate::Connection::rest) is heeded: less memory, with the same outcome.
+    pub rests: bool,
 }
 
 /// What a packet without offload took beside its payload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
@@ -422,6 +430,28 @@ impl Config {
         }
     }
 
+    /// The receive window is at most `bytes`. Where the profile bounds memory, the buffer holds that window in full segments of an
+    /// Ethernet, and is no larger to begin with (Linux: the second and the third value of `tcp_rmem`).
+    pub fn bound_receive_buffer(&mut self, bytes: u64) {
+        if self.receive_memory > 0 {
+            self.receive_memory = self.packet_memory.full().needed(bytes);
+            self.first_buffer = self.first_buffer.min(Share::default().window(self.receive_memory));
+        }
+        self.receive_buffer = bytes;
+    }
+
+    /// What the first buffer holds in whole segments is the first window (Linux `tcp_select_initial_window`).
+    /// The end that connects does not know yet that timestamps take room (Linux `tcp_connect_init`).
+    pub fn offer_first_buffer(&mut self) {
+        let first = self.first_buffer;
+        // a header without scaling, as a SYN's is, says no more than 65,535
+        let whole =
+            |segment: u64| (if first > segment { first / segment * segment } else { first }).min(65_535);
+        let segment = self.payload() as u64;
+        self.initial_rwnd = whole(segment) as u32;
+        self.initiator_rwnd = whole(segment + 12 * self.timestamps as u64) as u32;
+    }
+
     /// Length of a timer tick; zero = exact timers.
     pub fn tick(&self) -> Span {
         match self.hz {
@@ -471,6 +501,7 @@ impl Config {
             full_ack_ends: false,
             idle_restart: true, // RFC 5681 §4.1
             cwnd_validation: false,
+            initiator_rwnd: 0,
             initial_rwnd: 65_535, // what the header holds without scaling
             first_buffer: 0,
             receive_buffer: 64 << 20,
@@ -492,6 +523,7 @@ impl Config {
             buffers: None,
             buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; with them 896
             writer: None,
+            writer_waits: false,
             ledger: false,
             explicit_reads: false,
             hz: 0,
@@ -500,6 +532,8 @@ impl Config {
             rule: rule("rfc6675"),
             controller: built_in("reno"),
             slow_start: None,
+            predicts: true,
+            rests: true,
         }
     }
 

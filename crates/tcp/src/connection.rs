@@ -14,9 +14,10 @@ use std::rc::Rc;
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Flags, FlowId, HostPacing, Segment, Time};
 
-use crate::config::{Config, EcnUse};
+use crate::config::{Config, EcnUse, RtoStyle};
 use crate::keepalive::Keeper;
 use crate::ledger::Ledger;
+use crate::receiver::Receiver;
 use crate::sender::{Leaving, Sender};
 use crate::validity::Validity;
 use ecn::{Marks, Mode};
@@ -60,10 +61,12 @@ pub enum Due {
 /// One endpoint.
 pub struct Connection {
     pub(crate) state: State,
-    config: Rc<Config>,
+    pub(crate) config: Rc<Config>,
     pub(crate) sender: Sending,
     pub(crate) receiver: Receiving,
     pub(crate) validity: Option<Box<Validity>>,
+    /// When a segment without payload was last answered though it was not acceptable.
+    pub(crate) last_answer: Option<Time>,
     pub(crate) ledger: Option<Box<Ledger>>,
     pub(crate) keeper: Option<Box<Keeper>>,
     /// A SYN or SYN-ACK must leave.
@@ -75,7 +78,7 @@ pub struct Connection {
     syn_timeouts: u32,
     syn_retransmissions: u32,
     syn_deadline: Time,
-    has_ts: bool,
+    pub(crate) has_ts: bool,
     sack: bool,
     peer_mss: u32,
     /// The ACK of the SYN-ACK leaves before any data (`connect` returns first).
@@ -86,6 +89,10 @@ pub struct Connection {
     reset_due: bool,
     ecn: Mode,
     marks: Marks,
+    /// SACK blocks take room of the payload.
+    cramped: bool,
+    /// By so much a timestamp may be older than the latest one, ticks of its clock (Linux TCP_PAWS_WINDOW).
+    pub(crate) paws_window: i32,
     /// Segments leave one by one, though they were put together (TSO).
     cuts: bool,
     /// See [`Connection::rest`].
@@ -110,7 +117,8 @@ impl Connection {
             state,
             sender: Sending::Awake(Box::new(Sender::new(flow, responder, config))),
             receiver: Receiving::Awake(Box::new(receiver_of(config, responder))),
-            validity: config.validate.map(|interval| Box::new(Validity::new(interval))),
+            validity: config.validate.map(|_| Box::default()),
+            last_answer: None,
             ledger: config.ledger.then(Box::default),
             keeper: None,
             syn_due: false,
@@ -133,6 +141,8 @@ impl Connection {
                 EcnUse::Off | EcnUse::Accept | EcnUse::AccEcnAccept => Mode::Off,
             },
             marks: Marks::default(),
+            cramped: false,
+            paws_window: (config.rto_style == RtoStyle::Linux) as i32,
             cuts: false,
             rests: false,
             config: config.clone(),
@@ -207,6 +217,9 @@ impl Connection {
         }
         if self.state != State::Established || seg.flags.has(Flags::SYN | Flags::RST) {
             return self.on_packet_slow(now, seg, ecn);
+        }
+        if self.receiver.has_passed(seg, self.paws_window) && self.is_stale(now, seg) {
+            return;
         }
         if self.validity.is_some() && !self.is_valid(now, seg) {
             return;
@@ -289,12 +302,12 @@ impl Connection {
         self.arm_syn(now);
     }
 
-    /// Whether ACKs that were held back leave at `now`: before a segment that arrives in this nanosecond, because the timer
-    /// goes off first (Linux `tcp_compressed_ack_kick`). ACKs this far apart let go of segments this far apart, so it is
-    /// no rare coincidence.
+    /// Whether ACKs that were held back, or a paced segment, leave at `now`: before what arrives in this nanosecond, because
+    /// the timer goes off first (Linux `tcp_compressed_ack_kick`, `tcp_pace_kick`). ACKs this far apart let go of segments
+    /// this far apart, and ACKs return as far apart as segments left, so it is no rare coincidence.
     #[inline]
     pub fn releases(&self, now: Time) -> bool {
-        self.receiver.releases(now)
+        self.receiver.releases(now) || self.sender.now().is_some_and(|sender| sender.pacing_due(now))
     }
 
     /// When [`Connection::on_timer`] wants to be called; `Time::NEVER` if no timer is armed.
@@ -314,13 +327,11 @@ impl Connection {
     /// The same where that is before `before`; else some time that is not, which is found sooner.
     #[inline(always)]
     pub fn deadline_before(&self, before: Time) -> Time {
-        match (self.state, &self.keeper) {
-            (State::Established, None) => {
-                let sending = self.sender.now().map_or(Time::NEVER, |sender| sender.deadline_before(before));
-                sending.min(self.receiver.deadline())
-            }
-            _ => self.next_deadline(),
+        if self.state != State::Established || self.keeper.is_some() {
+            return self.next_deadline();
         }
+        let sending = self.sender.now().map_or(Time::NEVER, |sender| sender.deadline_before(before));
+        sending.min(self.receiver.deadline())
     }
 
     /// Next segment to leave; call until `None` after every input.
@@ -382,7 +393,7 @@ impl Connection {
             return Some(Due::Unsettled);
         }
         let rare = self.ack_first | self.hears_accurately();
-        if rare {
+        if rare | self.cramped | self.receiver.has_blocks() {
             if let Some(ack) = self.before_data(now) {
                 return Some(Due::Segment(ack));
             }
@@ -405,12 +416,10 @@ impl Connection {
         self.receiver.ack_due()
     }
 
-    /// Room for the option of accurate ECN, and the ACK of the SYN-ACK, if it is due.
+    /// Room for options that come and go, and the ACK of the SYN-ACK, if it is due.
     #[cold]
     fn before_data(&mut self, now: Time) -> Option<Leaving> {
-        if self.hears_accurately() {
-            self.fit_payload(now);
-        }
+        self.fit_payload(now);
         std::mem::take(&mut self.ack_first).then(|| self.pure_ack())
     }
 
@@ -420,9 +429,17 @@ impl Connection {
         self.sender.now().is_some_and(Sender::continues)
     }
 
-    /// A segment without data.
+    /// A segment without data. Where the peer took its window back, it stands at the end of that, which the peer accepts (Linux
+    /// `tcp_acceptable_seq`).
     fn bare(&self, flags: Flags) -> Leaving {
-        Leaving { seq: self.sender.standing().1, len: 0, seg_no: 0, rexmit: 0, flags }
+        let (una, nxt) = self.sender.standing();
+        let end = una + self.sender.window();
+        let beyond = end < nxt && self.config.rto_style == RtoStyle::Linux;
+        let seq = match beyond && nxt - end > self.receiver.ask(Receiver::rounding) {
+            true => end,
+            false => nxt,
+        };
+        Leaving { seq, len: 0, seg_no: 0, rexmit: 0, flags }
     }
 
     /// The whole header of what leaves.

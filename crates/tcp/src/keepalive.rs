@@ -5,6 +5,7 @@ use ackclock_core::{Span, Time};
 
 use crate::connection::{Connection, State};
 use crate::sender::{Leaving, Sender};
+use crate::ticks::Ticks;
 
 /// Settings of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,8 +41,9 @@ impl Connection {
     pub fn set_keepalive(&mut self, now: Time, settings: Option<KeepAlive>) {
         let (last_heard, unanswered) =
             self.keeper.as_ref().map_or((now, 0), |k| (k.last_heard, k.unanswered));
+        let ticks = Ticks::of(&self.config);
         self.keeper = settings.map(|settings| {
-            let at = (last_heard + settings.idle).max(now);
+            let at = ticks.expiry(now, settings.idle.saturating_sub(ticks.between(last_heard, now)));
             Box::new(Keeper { settings, at, last_heard, unanswered, due: false })
         });
     }
@@ -58,18 +60,19 @@ impl Connection {
         if now < k.at {
             return;
         }
-        let silent = now.since(k.last_heard);
+        let ticks = Ticks::of(&self.config);
+        let silent = ticks.between(k.last_heard, now);
         if busy {
-            k.at = now + k.settings.idle;
+            k.at = ticks.expiry(now, k.settings.idle);
         } else if silent < k.settings.idle {
-            k.at = k.last_heard + k.settings.idle;
+            k.at = ticks.expiry(now, k.settings.idle - silent);
         } else if k.unanswered >= k.settings.probes {
             k.at = Time::NEVER;
             self.reset();
         } else {
             k.unanswered += 1;
             k.due = true;
-            k.at = now + k.settings.interval;
+            k.at = ticks.expiry(now, k.settings.interval);
         }
     }
 

@@ -42,6 +42,7 @@ const SMALLEST_TO_GROW: u32 = 128;
 pub struct Receiver {
     mode: DelayedAck,
     delack_timeout: Span,
+    delack_max: Span,
     compression: bool,
     sack: bool,
     timestamps: bool,
@@ -50,6 +51,8 @@ pub struct Receiver {
     /// [`Receiver::on_data`] does itself (Linux `pred_flags`). Found out after every other segment: who sets `early` or `optimist`, or
     /// lets gaps open, anywhere but in [`Receiver::on_other_data`] must clear it.
     is_plain: bool,
+    /// It may be, sometimes.
+    predicts: bool,
     /// Next offset expected in order.
     pub rcv_nxt: u64,
     /// rcv_nxt when the last ACK left.
@@ -93,6 +96,8 @@ pub struct Receiver {
     pub closing: bool,
     fin_waits: bool,
     report_duplicates: bool,
+    /// ECT came: whatever comes without it was sent again (RFC 3168 §6.1.5).
+    saw_ect: bool,
     /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
     pub echo_marks: bool,
     exact: Option<Box<ExactEcho>>,
@@ -129,11 +134,13 @@ impl Receiver {
         Receiver {
             mode: config.delayed_ack,
             delack_timeout: config.delack_timeout,
+            delack_max: acks::delack_max(config),
             compression: config.sack_compression,
             sack: config.sack,
             timestamps: config.timestamps,
             ticks,
             is_plain: false,
+            predicts: config.predicts,
             rcv_nxt: 0,
             rcv_wup: 0,
             out_of_order: VecDeque::new(),
@@ -162,6 +169,7 @@ impl Receiver {
             closing: false,
             fin_waits: false,
             report_duplicates: config.dsack,
+            saw_ect: false,
             echo_marks: false,
             split: Split::new(config.ack_splits).map(Box::new),
             optimist: Optimist::new(config.optimistic_acks).map(Box::new),
@@ -228,6 +236,11 @@ impl Receiver {
         self.window.fit_header(shift);
     }
 
+    /// By less than this a window may be smaller than it was only because headers round.
+    pub fn rounding(&self) -> u64 {
+        self.window.rounding()
+    }
+
     /// rcv_nxt when the last ACK left.
     pub fn last_ack(&self) -> u64 {
         self.rcv_wup
@@ -238,16 +251,16 @@ impl Receiver {
         self.window.right_edge()
     }
 
-    /// PAWS: the segment's timestamp is older than the latest one (RFC 7323 §5.3).
-    pub fn is_old_stamp(&self, seg: &Segment) -> bool {
-        self.timestamps && seg.has_ts && (self.ts_recent.wrapping_sub(seg.ts_val) as i32) > 0
-    }
-
     /// The segment does not reach beyond the window; a FIN may by its one number, and so may the rest if nothing waits
     /// to be read (Linux `tcp_sequence`).
     pub fn is_in_window(&self, seg: &Segment) -> bool {
         let right = self.window.furthest_edge().max(self.rcv_nxt);
         seg.seq + seg.len as u64 <= right || (seg.seq <= right && self.read == self.received())
+    }
+
+    /// The very first window, before anything was sent.
+    pub fn offer_first(&mut self, bytes: u64) {
+        self.window.offer_first(bytes);
     }
 
     /// SO_RCVBUF of a connection, memory.
@@ -263,7 +276,7 @@ impl Receiver {
             self.enter_quickack();
             self.dsack = self.reports().then_some((seg.seq, end));
         }
-        self.ack_now();
+        self.now = true; // such an ACK is none of the quick ones that are left
     }
 
     /// Estimate of the peer's segment size.
@@ -343,13 +356,14 @@ impl Receiver {
             self.measure_mss::<false>(seg);
             let waiting = self.received() - self.taken_at_once();
             let before = self.memory(waiting);
-            self.insert(start, end);
+            let kept = self.insert(start, end);
             if self.early.is_some() {
                 self.decrement_quickack();
                 self.acknowledged();
             }
-            // Without SACK a window update would hide the duplicate ACK.
-            if self.sack && self.window.on_segment(seg.len, before) && self.mode == DelayedAck::Linux {
+            // Without SACK a window update would hide the duplicate ACK; what is thrown away opens nothing.
+            if kept && self.sack && self.window.on_segment(seg.len, before) && self.mode == DelayedAck::Linux
+            {
                 self.quick |= 1;
             }
             self.window.hold(self.memory(waiting), self.rcv_nxt);
@@ -364,7 +378,7 @@ impl Receiver {
         }
         self.read_at_once::<false>(now, reads);
         let keeps = self.explicit_reads || !self.out_of_order.is_empty() || self.early.is_some();
-        self.is_plain = self.mode == DelayedAck::Linux && !keeps && self.optimist.is_none();
+        self.is_plain = self.predicts && self.mode == DelayedAck::Linux && !keeps && self.optimist.is_none();
     }
 
     /// A segment takes the stream up to `end`. Up to where the application reads at once, if it does.
@@ -378,6 +392,9 @@ impl Receiver {
         self.pending = true;
         self.measure_rtt::<PLAIN>(seg, seg.len);
         self.measure_mss::<PLAIN>(seg);
+        if seg.len > 0 {
+            self.window.measure_window(now, end);
+        }
         let arrived = self.window.packet_memory(seg.len);
         let taken = match explicit_reads {
             _ if PLAIN => arrived,
@@ -445,9 +462,23 @@ impl Receiver {
     /// Pure ACKs and data alike carry a timestamp to remember.
     #[inline]
     pub fn remember_stamp(&mut self, seg: &Segment) {
-        if self.timestamps && seg.has_ts && seg.seq <= self.rcv_wup {
+        let newer = self.ts_recent.wrapping_sub(seg.ts_val) as i32 <= 0;
+        if self.timestamps && seg.has_ts && seg.seq <= self.rcv_wup && newer {
             self.ts_recent = seg.ts_val;
         }
+    }
+
+    /// A segment without data. The time that it echoes gives no sample of the RTT later, either (Linux
+    /// `rcv_rtt_last_tsecr`): a response behind an ACK of the request tells nothing of the way.
+    #[inline(always)]
+    pub fn on_pure_ack(&mut self, seg: &Segment) {
+        self.remember_stamp(seg);
+        self.window.has_echoed(seg.ts_ecr);
+    }
+
+    /// What the handshake echoed does not count.
+    pub fn forget_echo(&mut self) {
+        self.window.has_echoed(0);
     }
 
     /// `fresh`: bytes of the segment that count as received already.

@@ -10,7 +10,10 @@ impl Connection {
     ///
     /// If something differs.
     pub fn recount(&self) {
-        self.sender.ask(|sender| sender.board.recount(sender.has_sack()));
+        self.sender.ask(|sender| {
+            sender.board.recount(sender.has_sack());
+            sender.recount_reasons();
+        });
         self.receiver.ask(Receiver::recount);
     }
 }

@@ -4,7 +4,9 @@
 //! the buffer. The buffer is memory (`memory.rs`); the window may take the share of it that segments were seen to fill with payload
 //! (Linux `scaling_ratio`). What happens when it runs out is in `receiver/queues.rs`.
 
-use ackclock_core::{Segment, Span, Time};
+mod rtt;
+
+use ackclock_core::{Span, Time};
 
 use crate::config::Config;
 use crate::connection::window_scale;
@@ -24,6 +26,7 @@ pub struct Edges {
     told: u64,
 }
 
+// Length: the rules share the fields, and none of them is long.
 /// Receive window of one endpoint, bytes.
 #[derive(Debug)]
 pub struct ReceiveWindow {
@@ -67,6 +70,9 @@ pub struct ReceiveWindow {
     /// Eight times the receiver's own view of the RTT, us (Linux `rcv_rtt_est`).
     rtt_8: u64,
     last_ts_ecr: u32,
+    /// The window offered at `windows_since`, us, is full when this is received; zero before the first data.
+    window_ends: u64,
+    windows_since: u64,
     space: u64,
     measured_from: u64,
     /// In whole us, as Linux's clock counts.
@@ -116,6 +122,8 @@ impl ReceiveWindow {
             told: first,
             rtt_8: 0,
             last_ts_ecr: 0,
+            window_ends: 0,
+            windows_since: 0,
             space: (10 * advmss).min(first),
             measured_from: 1,
             measured_us: 0,
@@ -126,6 +134,14 @@ impl ReceiveWindow {
         made.rounds_up = made.unit > 0 && !made.shrinks;
         made.work_out();
         made
+    }
+
+    /// The very first offer, before anything was sent.
+    #[cold]
+    pub fn offer_first(&mut self, bytes: u64) {
+        (self.first, self.told) = (bytes, bytes);
+        self.threshold = bytes.min(self.clamp);
+        self.space = (5 * self.step).min(bytes); // ten segments
     }
 
     #[cold]
@@ -206,6 +222,11 @@ impl ReceiveWindow {
     pub fn advertise_none(&mut self, rcv_nxt: u64) {
         (self.right, self.told) = (rcv_nxt, 0);
         self.furthest = self.furthest.max(rcv_nxt);
+    }
+
+    /// Greatest number of bytes that rounding to the header's unit takes.
+    pub fn rounding(&self) -> u64 {
+        self.unit
     }
 
     /// Window of the last ACK.
@@ -403,26 +424,6 @@ impl ReceiveWindow {
             None => (self.unit, self.header_max) = (0, 65_535),
         }
         self.rounds_up = self.unit > 0 && !self.shrinks;
-    }
-
-    /// The receiver's own view of the RTT: a full segment that echoes a new timestamp, older than a tick of its clock (Linux
-    /// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`): gain 1/8 upwards, unless data waits for the application; at
-    /// once downwards.
-    #[inline]
-    pub fn measure_rtt(&mut self, seg: &Segment, ts_now: u32, rcv_mss: u32, waits: bool) {
-        if seg.ts_ecr == self.last_ts_ecr || !seg.has_ts || seg.ts_ecr == 0 {
-            return;
-        }
-        self.last_ts_ecr = seg.ts_ecr;
-        let sample = 1_000 * ts_now.saturating_sub(seg.ts_ecr) as u64;
-        if seg.len < rcv_mss || sample == 0 {
-            return;
-        }
-        if self.rtt_8 == 0 || 8 * sample < self.rtt_8 {
-            self.rtt_8 = 8 * sample;
-        } else if !waits {
-            self.rtt_8 += sample - (self.rtt_8 >> 3);
-        }
     }
 
     /// The application read up to `to`; `queued` bytes more wait for its next read, `beyond` out of order.

@@ -11,9 +11,11 @@
 //! | what leaves next, and how | `Intent`, `NextSeg` | `intent.rs`, `next_seg.rs`, `transmit.rs`, `packets.rs` |
 //! | losses | `Rack`, `Dupthresh` | `detection.rs`, `rack.rs`, `dupthresh.rs` |
 //! | congestion states; reductions that were a mistake | `Undo` | `state.rs`, `undo.rs` |
+//! | the peer's window | | `peer_window.rs` |
 //! | timers and probes | `Timer`, `LossProbe`, `WindowProbes`, `Patience`, `MtuSearch` | `timers.rs`, `loss_probe.rs`, `window_probe.rs`, `patience.rs`, `mtu_probe.rs` |
 //! | how the first slow start ended | `StartUp` | `start_up.rs` |
 //! | windows that are not filled; pacing; rates | `Usage`, `Pacer`, `DeliveryRate` | `validation.rs`, `pacing.rs`, `delivery.rs` |
+//! | whether new data may leave in trains | `Reasons` | `plain.rs`, `train.rs` |
 //! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
 
 mod accurate;
@@ -31,6 +33,8 @@ mod pacing;
 mod packets;
 mod path_mtu;
 mod patience;
+mod peer_window;
+mod plain;
 mod push;
 mod queries;
 mod rack;
@@ -72,6 +76,7 @@ use mtu_probe::MtuSearch;
 use next_seg::NextSeg;
 use pacing::Pacer;
 use patience::Patience;
+use plain::Reasons;
 use push::SendQueue;
 use rack::Rack;
 use send_buffer::SendBuffer;
@@ -99,13 +104,15 @@ struct AckWork {
     orig_sack_acked: bool,
     dsack: bool,
     dsack_tlp: bool,
-    /// It carries data, or another window than before.
+    /// It carries data, or a new word of the window.
     not_dup: bool,
     /// Linux FLAG_SLOWPATH.
     slow_path: bool,
     set_timer: bool,
     lost_retrans: bool,
     newly_acked: u32,
+    /// Of those, SACKed by an earlier ACK.
+    sacked_before: u32,
     newly_sacked: u32,
     first_ackt: Option<Time>,
     last_ackt: Option<Time>,
@@ -168,7 +175,9 @@ pub struct Sender {
     pub snd_nxt: u64,
     /// The peer's window, bytes.
     pub snd_wnd: u64,
-    /// Segments delivered.
+    /// Number of the segment that offered it.
+    snd_wl1: u64,
+    /// Segments delivered; Linux counts the SYN among them (`tcp_clean_rtx_queue`, and `tcp_rcv_state_process` for a SYN-ACK).
     pub delivered: u64,
     /// Segments marked lost, again and again if so.
     lost: u64,
@@ -182,6 +191,8 @@ pub struct Sender {
     next_seg: NextSeg,
     /// When the last ACK came, and that by [`Sender::clock`].
     heard: (Time, Time),
+    /// Why none leaves in a train.
+    reasons: Reasons,
     /// Of the train that is leaving: where its next segment begins, and the number of that (low 32 bits).
     train: (u64, u32),
 
@@ -237,6 +248,7 @@ impl Sender {
             snd_una: 1,
             snd_nxt: 1,
             snd_wnd: 0,
+            snd_wl1: responder as u64, // what made the connection: the ACK of its SYN-ACK, or the SYN-ACK
             stream: Stream::default(),
             queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers))),
             buffer: config.writer.filter(|_| config.buffers.is_none()).map(SendBuffer::new),
@@ -264,6 +276,7 @@ impl Sender {
             train: (0, 0),
             window_probes: WindowProbes::default(),
             patience: Patience::default(),
+            reasons: Reasons::of(config),
             mtu_search: MtuSearch::new(config, !responder),
             host_queue: None,
             usage: Usage::default(),
@@ -276,11 +289,6 @@ impl Sender {
     /// The seed of the controller's random numbers.
     pub fn seed(&mut self, seed: u64) {
         self.cc.seed(seed);
-    }
-
-    /// Write the controller's variables down, one row per ACK but at most one in `interval`.
-    pub fn trace_vars(&mut self, interval: Span) {
-        self.trace.vars = Some(Box::new(VarsTrace::new(self.config.controller.needs().vars, interval)));
     }
 
     /// The handshake is over: what both sides can do, the peer's window, the payload of a segment and room for its options.
@@ -301,6 +309,7 @@ impl Sender {
         }
         self.sack &= sack;
         self.smss = smss;
+        self.delivered = u64::from(self.config.rto_style == RtoStyle::Linux);
         self.begin_mtu_search(now, options);
         self.usage.begin(now);
         match rtt {
@@ -320,33 +329,6 @@ impl Sender {
     /// More than one SYN was lost: start from one segment (RFC 5681 §3.1; Linux `tcp_init_transfer`).
     pub fn start_from_one(&mut self) {
         self.window.cwnd = 1;
-    }
-
-    #[inline(always)]
-    fn take_window(&mut self, wnd: u32) {
-        self.snd_wnd = wnd as u64;
-        if self.mtu_search.is_some() {
-            self.offered_to_mtu_search(wnd as u64);
-        }
-        if let Some(buffer) = &mut self.buffer {
-            buffer.offered(wnd as u64);
-        }
-        if let Some(queue) = &mut self.queue {
-            queue.offered(wnd as u64);
-        }
-    }
-
-    /// The peer offers this window, while nothing was sent.
-    pub(crate) fn offered(&mut self, wnd: u32) {
-        self.take_window(wnd);
-    }
-
-    /// Peer's window on its SYN.
-    pub fn set_snd_wnd(&mut self, wnd: u32) {
-        self.snd_wnd = wnd as u64;
-        if let Some(queue) = &mut self.queue {
-            queue.offered(wnd as u64);
-        }
     }
 
     /// Value of the timestamp clock: 1 ms, never zero.
@@ -371,7 +353,7 @@ impl Sender {
         if self.board.packets_out() > 0 || seg.ack != self.snd_una || !seg.sack.is_empty() {
             return self.on_ack(now, seg);
         }
-        self.take_window(seg.wnd);
+        self.hear_window(seg);
         if self.ecn.accurate {
             self.hear_marks(seg, self.standing());
         }
@@ -411,8 +393,7 @@ impl Sender {
             self.patience.timeouts = 0;
         }
         if seg.ack >= self.snd_una {
-            w.not_dup = seg.seq_len() > 0 || seg.wnd as u64 != self.snd_wnd;
-            self.take_window(seg.wnd);
+            w.not_dup = self.hear_window(seg) | (seg.seq_len() > 0);
         } else {
             w.not_dup = true;
         }
@@ -462,7 +443,7 @@ impl Sender {
         // with nothing outstanding an ACK says nothing of the path, be it marked (Linux `tcp_ack`, no_queue)
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
         if dubious && (concerns || self.ca_state != CaState::Open) {
-            entering = self.fast_retrans_alert(now, seg, &sample, &mut w);
+            entering = self.fast_retrans_alert(now, seg, prior.snd_una, &sample, &mut w);
             settled = false;
         }
         if w.set_timer {

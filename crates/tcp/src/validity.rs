@@ -1,32 +1,18 @@
 //! Whether a segment that arrives is one that the peer may have sent: RFC 9293 §3.10.7.4, RFC 5961, PAWS (RFC 7323 §5).
-//! Optional: the peers of a simulation send nothing else. (Linux `tcp_validate_incoming`, `tcp_sequence`, `tcp_ack`.)
+//! Optional but for PAWS: the peers of a simulation send nothing else. (Linux `tcp_validate_incoming`, `tcp_sequence`, `tcp_ack`.)
 
 use ackclock_core::{Flags, Segment, Span, Time};
 
+use crate::config::RtoStyle;
 use crate::connection::Connection;
 
+/// Linux `tcp_invalid_ratelimit`.
+const ANSWER_INTERVAL: Span = Span::from_ms(500);
+
 /// Of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Validity {
-    /// Between answers to segments without payload (Linux `tcp_invalid_ratelimit`).
-    interval: Span,
-    last_answer: Option<Time>,
     max_window: u64,
-}
-
-impl Validity {
-    pub fn new(interval: Span) -> Validity {
-        Validity { interval, last_answer: None, max_window: 0 }
-    }
-
-    /// An answer is due, unless there was one a moment ago (Linux `tcp_oow_rate_limited`).
-    fn answers(&mut self, now: Time) -> bool {
-        let held = self.last_answer.is_some_and(|last| now.since(last) < self.interval);
-        if !held {
-            self.last_answer = Some(now);
-        }
-        !held
-    }
 }
 
 impl Connection {
@@ -34,34 +20,131 @@ impl Connection {
     #[cold]
     pub(crate) fn is_valid(&mut self, now: Time, seg: &Segment) -> bool {
         let (una, nxt) = self.sending();
-        let Some(v) = &mut self.validity else { return true };
         if !seg.flags.has(Flags::ACK) {
             return false;
         }
         let r = self.receiver.awake();
-        let end = seg.seq + seg.seq_len();
-        let old = r.is_old_stamp(seg) && !(seg.seq_len() == 0 && seg.seq == r.rcv_nxt && seg.ack == una);
-        if old || end < r.last_ack() || !r.is_in_window(seg) {
-            if seg.seq_len() > 0 {
-                r.on_outside(seg);
-            } else if v.answers(now) {
-                r.ack_now();
-            }
+        if seg.seq + seg.seq_len() < r.last_ack() || !r.is_in_window(seg) {
+            self.answer_outside(now, seg);
             return false;
         }
+        let Some(v) = &mut self.validity else { return true };
         v.max_window = v.max_window.max(self.sender.window());
         let too_old = seg.ack < una.saturating_sub(v.max_window.min(una - 1));
         if seg.ack > nxt || too_old {
-            if v.answers(now) {
-                r.ack_now();
+            if self.answers(now) {
+                self.receiver.ack_now();
             }
             return false;
         }
         true
     }
 
+    /// A segment that [`Receiving::has_passed`](crate::connection::Receiving::has_passed) is not heard at all.
+    #[cold]
+    pub(crate) fn is_stale(&mut self, now: Time, seg: &Segment) -> bool {
+        let age = self.receiver.latest_stamp().wrapping_sub(seg.ts_val) as i32;
+        let older = self.has_ts && seg.has_ts && age > self.paws_window;
+        (older && self.is_overtaken(now, seg))
+            || (seg.seq < self.receiver.next() && self.is_repeated(now, seg))
+    }
+
+    /// PAWS (RFC 7323 §5.3 R1): the timestamp is older than the latest one, as that of a segment is that was overtaken by its own
+    /// retransmission. What brings nothing but the ACK and window that are known passes (Linux `tcp_disordered_ack_check`), and of
+    /// numbers that were received before there is no answer.
+    fn is_overtaken(&mut self, now: Time, seg: &Segment) -> bool {
+        let rcv_nxt = self.receiver.next();
+        let plain = seg.seq_len() == 0;
+        let known = seg.seq == rcv_nxt && seg.ack == self.sending().0;
+        if plain && known && !self.sender.ask(|sender| sender.hears_window(seg)) {
+            return false; // Differs: Linux asks too that the timestamp is no older than 1.2 times the RTO
+        }
+        if !(plain && seg.seq < rcv_nxt) {
+            self.answer_outside(now, seg);
+        }
+        true
+    }
+
+    /// All of the segment lies before the last ACK: it is answered, and nothing that it says is heard (RFC 9293 §3.10.7.4; Linux
+    /// `tcp_sequence`). Other hosts hear its ACK.
+    fn is_repeated(&mut self, now: Time, seg: &Segment) -> bool {
+        let old = seg.seq + seg.seq_len() < self.receiver.last_ack();
+        if old && self.config.rto_style == RtoStyle::Linux {
+            self.answer_outside(now, seg);
+            return true;
+        }
+        false
+    }
+
+    /// An ACK for what is not acceptable (Linux `tcp_send_dupack`).
+    fn answer_outside(&mut self, now: Time, seg: &Segment) {
+        if seg.seq_len() > 0 {
+            self.receiver.awake().on_outside(seg);
+        } else if self.answers(now) {
+            self.receiver.answer();
+        }
+    }
+
+    /// An answer to a segment without payload is due, unless there was one a moment ago (Linux `tcp_oow_rate_limited`,
+    /// `tcp_invalid_ratelimit`).
+    fn answers(&mut self, now: Time) -> bool {
+        let interval = self.config.validate.unwrap_or(ANSWER_INTERVAL);
+        let held = self.last_answer.is_some_and(|last| now.since(last) < interval);
+        if !held {
+            self.last_answer = Some(now);
+        }
+        !held
+    }
+
     /// A challenge (RFC 5961) is in order, and not too soon after the last one.
     pub(crate) fn may_challenge(&mut self, now: Time) -> bool {
-        self.validity.as_mut().is_none_or(|v| v.answers(now))
+        self.validity.is_none() || self.answers(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use ackclock_core::packet::{Ecn, SynOptions};
+
+    /// A server behind its handshake, to which segment 0 and then segment 1 came, `ts` later.
+    fn server(ts: u32) -> (Connection, Segment) {
+        let mut conn = Connection::responder(0, &Config::profile("linux-6").expect("a profile"));
+        let stamped = Segment { has_ts: true, ts_val: 100, ts_ecr: 1, ..Segment::default() };
+        let syn = SynOptions { mss: 1460, wscale: 8, sack_permitted: true };
+        conn.on_packet(Time(1), &Segment { flags: Flags::SYN, wnd: 65_535, syn, ..stamped }, Ecn::NotEct);
+        conn.poll_transmit(Time(1)).expect("SYN-ACK");
+        let ack = Segment { seq: 1, ack: 1, flags: Flags::ACK, wnd: 65_535, ..stamped };
+        conn.on_packet(Time(1_000_000), &ack, Ecn::NotEct);
+        conn.on_packet(Time(2_000_000), &Segment { len: 1000, ..ack }, Ecn::NotEct);
+        while conn.poll_transmit(Time(2_000_000)).is_some() {}
+        let next = Segment { seq: 1001, len: 1000, ts_val: 100 + ts, ..ack };
+        conn.on_packet(Time(3_000_000), &next, Ecn::NotEct);
+        while conn.poll_transmit(Time(3_000_000)).is_some() {}
+        (conn, next)
+    }
+
+    #[test]
+    fn an_original_that_its_retransmission_overtook_is_dropped_and_answered_rfc_7323_section_5_3() {
+        for (older, received, answers) in [(0, 3000, 0), (1, 3000, 0), (2, 2000, 1)] {
+            let (mut conn, last) = server(10);
+            let late = Segment { seq: 2001, ts_val: last.ts_val - older, ..last };
+            conn.on_packet(Time(4_000_000), &late, Ecn::NotEct);
+            let sent = std::iter::from_fn(|| conn.poll_transmit(Time(4_000_000))).count();
+            assert_eq!(conn.received(), received, "older by {older}");
+            assert!(sent >= answers, "older by {older}");
+        }
+    }
+
+    #[test]
+    fn what_lies_before_the_last_ack_is_not_heard() {
+        let (mut conn, last) = server(10);
+        conn.write(Time(4_000_000), 1000);
+        conn.poll_transmit(Time(4_000_000)).expect("data");
+        let repeated = Segment { seq: 1, ack: 1001, ts_val: last.ts_val, ..last };
+        conn.on_packet(Time(5_000_000), &repeated, Ecn::NotEct);
+        assert_eq!(conn.sending().0, 1, "its ACK acknowledges nothing");
+        assert!(conn.poll_transmit(Time(5_000_000)).is_some(), "but it is answered");
     }
 }

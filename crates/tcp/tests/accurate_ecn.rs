@@ -1,13 +1,11 @@
 //! Accurate ECN between two ends: what one counts, the other knows (RFC 9768).
 
-mod common;
-
+use crate::common::wire::{lost_if, Wire, CLIENT, SERVER};
 use ackclock_cc::controller::Recipe;
 use ackclock_core::packet::Ecn;
 use ackclock_core::rng::threshold;
 use ackclock_core::{Span, Stream, Time};
 use ackclock_tcp::{AccEcnRules, Config, EcnUse};
-use common::wire::{lost_if, Wire, CLIENT, SERVER};
 
 fn config(profile: &str, option: u8) -> Config {
     Config {

@@ -1,16 +1,14 @@
 //! One behaviour, one test, one source: what Linux and the RFCs do in the corners where a plausible TCP goes astray.
 //! Segments of a [`Server`] are numbered from 0, as in its ACKs; those on a [`Wire`] from 1, as in traces.
 
-mod common;
-
+use crate::common::server::{Server, RTT};
+use crate::common::wire::{late_if, lost_if, Wire, CLIENT, SERVER};
 use ackclock_cc::controller::Recipe;
 use ackclock_cc::Rule;
 use ackclock_core::packet::Ecn;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Span, Time};
 use ackclock_tcp::{Config, Detection};
-use common::server::{Server, RTT};
-use common::wire::{late_if, lost_if, Wire, CLIENT, SERVER};
 
 fn ms(x: u64) -> Span {
     Span::from_ms(x)

@@ -1,13 +1,11 @@
 //! How a connection begins and ends, in the corners where a plausible TCP goes astray. One behaviour, one test, one source.
 
-mod common;
-
+use crate::common::server::Server;
+use crate::common::wire::{lost_if, Wire};
 use ackclock_cc::controller::Recipe;
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, Segment, Span, Time};
 use ackclock_tcp::{Config, Connection, DelayedAck};
-use common::server::Server;
-use common::wire::{lost_if, Wire};
 
 fn at(ms: u64) -> Time {
     Time::ZERO + Span::from_ms(ms)

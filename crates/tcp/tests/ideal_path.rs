@@ -135,8 +135,6 @@ fn fifteen_losses_of_twenty_rfc_9937_figure_2() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     #[test]
     fn the_sender_sends_what_the_rule_says(
         rule in 0..RULES.len(),

@@ -1,12 +1,10 @@
 //! What current Linux does in fast recovery, segment by segment: the four vectors observed through the kernel's public
 //! packetdrill suite (facts only; MSS 1000, initial window 10, CUBIC, so ssthresh 7), and limited transmit.
 
-mod common;
-
+use crate::common::server::Server;
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
 use ackclock_tcp::Config;
-use common::server::Server;
 
 fn server(sack: bool) -> Server {
     Server::new(&Config { sack, ..Config::profile("linux-6").expect("a profile") })

@@ -1,11 +1,9 @@
 //! The end of recovery without SACK: RFC 6582 and FreeBSD 4, where Linux holds the state one ACK longer.
 
-mod common;
-
+use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
 use ackclock_core::trace::CaState;
 use ackclock_tcp::Config;
-use common::server::{Server, RTT};
 
 /// `segments` sent at once, one RTT later; the host has no SACK.
 fn after_writing(profile: &str, segments: u64) -> Server {

@@ -1,11 +1,9 @@
 //! Departures of a paced sender: when each segment leaves, against the formula of the pacing rate.
 
-mod common;
-
+use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
-use ackclock_core::Span;
+use ackclock_core::{Span, Time};
 use ackclock_tcp::{Buffers, Config, Pacing, Tso};
-use common::server::{Server, RTT};
 
 fn config(pacing: Pacing) -> Config {
     let base = Config::profile("linux-6").expect("a profile");
@@ -112,4 +110,30 @@ fn with_packets_of_two_segments_pairs_are_paced_linux_tcp_tso_autosize() {
     s.deliver(30, &[]);
     assert!(s.sent().is_empty());
     assert_eq!(s.write(1), ["N30"]);
+}
+
+#[test]
+fn linux_counts_the_syn_as_delivered_and_the_rfc_profile_does_not() {
+    for (profile, syn) in [("linux-6", 1), ("rfc", 0)] {
+        let mut s = Server::new(&Config::profile(profile).expect("a profile"));
+        assert_eq!(s.info().delivered, syn, "{profile}");
+        s.write(4);
+        s.ack(3, &[]);
+        assert_eq!(s.info().delivered, syn + 3, "{profile}");
+    }
+}
+
+#[test]
+fn a_paced_segment_is_due_before_an_ack_of_the_same_nanosecond_linux_tcp_pace_kick() {
+    let mut s = Server::new(&config(paced()));
+    s.conn.write(s.now, 100_000);
+    departures(&mut s, RTT);
+    s.deliver(10, &[]);
+    s.sent();
+    let due = s.conn.next_deadline();
+    assert!(!s.conn.releases(Time(due.0 - 1)) && s.conn.releases(due));
+    s.now = due;
+    s.conn.on_timer(due);
+    assert_eq!(s.sent().len(), 1);
+    assert!(!s.conn.releases(due), "once");
 }

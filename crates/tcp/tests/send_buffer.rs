@@ -1,12 +1,10 @@
 //! A writer meets the send buffer: what a write takes at once, when it goes on, and what that costs the connection.
 
-mod common;
-
+use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, Segment, Span, Time};
 use ackclock_tcp::{Buffers, Config, Connection, SendLimit, Tso};
-use common::server::{Server, RTT};
 
 fn server(limit: SendLimit) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
@@ -151,4 +149,32 @@ fn first_burst(profile: &str) -> usize {
 fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
     // seven of 1832 bytes leave some of the memory, in which the eighth begins; eight of 1456 likewise
     assert_eq!((first_burst("linux-6"), first_burst("linux-3.0")), (8, 9));
+}
+
+#[test]
+fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nanosecond() {
+    let after_two_acks = |writer_waits: bool| {
+        let base = Config::profile("linux-6").expect("a profile");
+        let mut s = Server::new(&Config {
+            controller: Recipe::by_name("reno").expect("a controller"),
+            writer: Some(SendLimit::fixed(20_000)),
+            writer_waits,
+            ..base
+        });
+        assert_eq!(s.write(100).len(), 10);
+        s.now += RTT;
+        s.deliver(6, &[]);
+        let first = s.sent().len();
+        s.deliver(9, &[]);
+        let second = s.sent().len();
+        let turn = s.conn.next_deadline() == s.now;
+        let third = if turn { s.timer().split_whitespace().count() } else { 0 };
+        assert!(s.conn.next_deadline() > s.now);
+        (first, second, third)
+    };
+    let (first, second, none) = after_two_acks(false);
+    let (early, nothing, late) = after_two_acks(true);
+    assert!(first > 2 && none == 0, "{first} {none}");
+    // what was in the buffer, and behind both ACKs all that there is room for
+    assert!(early < first && nothing == 0 && early + late >= first + second, "{early} {nothing} {late}");
 }

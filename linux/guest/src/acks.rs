@@ -93,6 +93,8 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     let Some(isn) = packets.iter().find(|p| p.outgoing && p.header.syn).map(|p| p.header.seq) else {
         return Vec::new();
     };
+    let scale =
+        packets.iter().find(|p| !p.outgoing && p.header.syn).and_then(|p| p.header.scale).unwrap_or(0);
     let mut rows: Vec<AckRow> = Vec::new();
     let mut sent: BTreeMap<u64, (u32, u8)> = BTreeMap::new();
     let (mut high, mut una, mut acks) = (0, 0, 0);
@@ -170,6 +172,16 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             if let Some(before) = rows.iter_mut().rev().find(|r| r.what == What::Ack) {
                 before.cwnd = cwnd;
             }
+            // The window that this ACK leaves is what the next one finds. None finds the last one's: an ACK of nothing new
+            // takes no room away.
+            let found = |l: &&Line| match l.event {
+                Event::Probe { rwnd, .. } => Some(rwnd),
+                Event::State(_) => None,
+            };
+            let left = lines.clone().find_map(found);
+            let told = u32::from(header.window) << scale;
+            let last = if header.ack == snd_una { rwnd.max(told) } else { told };
+            let rwnd = left.unwrap_or(last);
             known = AckRow { cwnd_before: cwnd, cwnd, ssthresh, rwnd, srtt_us, ..known };
             known.flight_bytes = snd_nxt.wrapping_sub(snd_una);
             while let Some(line) = lines.next_if(|l| l.us <= now_us + 1 && matches!(l.event, Event::State(_)))
@@ -212,8 +224,19 @@ mod tests {
 
     fn packet(t: u64, outgoing: bool, seq: u32, ack: u32, len: u32, syn: bool) -> Row {
         let sack = Vec::new();
-        let header =
-            Header { source: 0, target: 0, seq, ack, syn, flags: 0, window: 0, len, ecn: Ecn::NotEct, sack };
+        let header = Header {
+            source: 0,
+            target: 0,
+            seq,
+            ack,
+            syn,
+            flags: 0,
+            window: 0,
+            scale: None,
+            len,
+            ecn: Ecn::NotEct,
+            sack,
+        };
         Row { t, flow: 0, peer: 9, outgoing, header }
     }
 

@@ -372,6 +372,7 @@ impl World<'_> {
             let stats = stats.since(&before);
             let c = &mut counters[stage.link as usize];
             c.held_before += before.held as u64;
+            c.dropped_before += before.drops as u64;
             if !std::mem::replace(&mut seen[stage.link as usize], true) {
                 c.arrivals = stats.packets + stats.drops as u64 + stats.held as u64 - before.held as u64;
             }

@@ -10,8 +10,11 @@ pub struct Header {
     pub seq: u32,
     pub ack: u32,
     pub syn: bool,
-    pub flags: u8,
+    /// Control bits, AE included.
+    pub flags: u16,
     pub window: u16,
+    /// Shift of the sender's windows, as a SYN says it.
+    pub scale: Option<u8>,
     /// Payload, bytes.
     pub len: u32,
     pub ecn: Ecn,
@@ -36,11 +39,14 @@ impl Header {
             seq: u32_at(tcp, 4),
             ack: u32_at(tcp, 8),
             syn: tcp[13] & 2 != 0,
-            flags: tcp[13],
+            flags: u16_at(tcp, 12) & 0x1ff,
             window: u16_at(tcp, 14),
             len: total.checked_sub(ip + header)? as u32,
             ecn: ecn(bytes),
-            sack: sack(options),
+            scale: option(options, 3).and_then(|shift| shift.first().copied()),
+            sack: option(options, 5).map_or_else(Vec::new, |blocks| {
+                blocks.chunks_exact(8).map(|b| (u32_at(b, 0), u32_at(b, 4))).collect()
+            }),
         })
     }
 }
@@ -73,7 +79,8 @@ fn ecn(ip: &[u8]) -> Ecn {
     [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(ip[1] & 3) as usize]
 }
 
-fn sack(mut options: &[u8]) -> Vec<(u32, u32)> {
+/// What the first option of this kind holds.
+fn option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
     while let Some(&kind) = options.first() {
         let len = match kind {
             0 => break,
@@ -83,12 +90,12 @@ fn sack(mut options: &[u8]) -> Vec<(u32, u32)> {
                 _ => break,
             },
         };
-        if kind == 5 {
-            return options[2..len].chunks_exact(8).map(|b| (u32_at(b, 0), u32_at(b, 4))).collect();
+        if kind == wanted {
+            return Some(&options[2..len]);
         }
         options = &options[len..];
     }
-    Vec::new()
+    None
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {

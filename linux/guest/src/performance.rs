@@ -27,7 +27,7 @@ impl Performance {
     /// If the job asks for it.
     pub fn new(job: &Job, flows: usize) -> Option<Performance> {
         let from = Time(job.scenario.record.warm_up_ns);
-        job.scenario.record.performance.then(|| Performance {
+        job.scenario.record.measures().then(|| Performance {
             meter: Meter::new(Span(job.scenario.duration_ns), from, flows),
             gauges: Gauges::new(from, flows),
         })

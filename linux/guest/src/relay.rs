@@ -7,11 +7,11 @@
 //! ahead of time ([`Relay::tell_ahead`]). Links see the times of packets and never the clock, so lateness changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Error, Result};
+use std::io::Result;
 use std::os::fd::RawFd;
 
 use ackclock_core::datagram::{Datagram, UDP_IP_BYTES};
-use ackclock_core::packet::{Ecn, Flags};
+use ackclock_core::packet::{Ecn, Flags, SackBlock};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
 use ackclock_net::{LinkConfig, LossConfig, Refused, SoleLink};
 use ackclock_sim::performance::Gauges;
@@ -68,6 +68,36 @@ struct Connection {
     number: u32,
     /// Forward and back.
     counts: [Count; 2],
+    /// What the ends of the two directions offer and acknowledge.
+    offers: [Offer; 2],
+}
+
+/// What one end says of what it got, in numbers that do not wrap.
+#[derive(Clone, Copy)]
+struct Offer {
+    ack: u64,
+    scale: u8,
+}
+
+impl Default for Offer {
+    fn default() -> Offer {
+        Offer { ack: 1 << 32, scale: 0 }
+    }
+}
+
+impl Offer {
+    /// ACK number and window, bytes, of a packet's header.
+    fn read(&mut self, header: &Header) -> (u64, u32) {
+        if header.flags & Flags::ACK.0 != 0 {
+            let distance = header.ack.wrapping_sub(self.ack as u32) as i32;
+            self.ack = self.ack.saturating_add_signed(distance.into());
+        }
+        if header.syn {
+            self.scale = header.scale.unwrap_or(0);
+            return (self.ack, header.window.into()); // of a SYN never scaled
+        }
+        (self.ack, u32::from(header.window) << self.scale)
+    }
 }
 
 /// Segments of one direction of a connection, in order of first transmission.
@@ -81,7 +111,6 @@ impl Relay {
     /// The scenario's network, empty. Without `ahead` every event takes place when it is due: it changes nothing but the time that
     /// a run takes.
     pub fn new(job: &Job, wiring: &mut Wiring, shared: &Shared, ahead: bool) -> Result<Relay> {
-        let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
         let mut layout = Layout::default();
         let mut builder = Builder::new(&job.scenario.network);
         for flow in &shared.flows {
@@ -90,7 +119,7 @@ impl Relay {
                 WorkloadConfig::Population(population) => {
                     population.client(flow.id, job.seed, &mut layout);
                 }
-                _ => builder.route(&mut layout, group.path.as_deref()).map_err(refused)?,
+                _ => builder.route(&mut layout, group.path.as_deref()),
             }
         }
         let device = wiring.relay.take().expect("invariant: laid with the hosts");
@@ -139,7 +168,7 @@ impl Relay {
             verdicts: Vec::new(),
             connections: BTreeMap::new(),
             numbered: 0,
-            counts: job.scenario.record.drops || scripted || job.scenario.record.performance,
+            counts: job.scenario.record.drops || scripted || job.scenario.record.measures(),
             seed: job.seed,
             framing: job.scenario.network.framing_bytes,
             drops: job.scenario.record.drops.then(Vec::new),
@@ -294,7 +323,7 @@ impl Relay {
             let flow = ours.checked_sub(SENDER_PORT).filter(|flow| (*flow as usize) < flows)?;
             Some((flow as u32, peer))
         };
-        // Links do not look at offsets and times: they tell which packet it is.
+        // Links do not look at data's offsets and times: they tell which packet it is.
         if let Some(udp) = Udp::parse(sent.head()) {
             let (flow, peer) = ends(udp.source, udp.target)?;
             let len = sent.len as usize - UDP_IP_BYTES as usize;
@@ -309,14 +338,21 @@ impl Relay {
         let header = Header::parse(sent.head())?;
         let (flow, peer) = ends(header.source, header.target)?;
         let (conn, seg_no, rexmit) = self.count(flow, forward, peer, &header);
-        let seg = Segment {
+        let (ack, wnd) = self.connection(flow, peer, false).offers[usize::from(!forward)].read(&header);
+        let mut seg = Segment {
             seq: sent.packet,
+            ack,
+            wnd,
             len: header.len,
             seg_no,
             rexmit,
-            flags: Flags(header.flags.into()),
+            flags: Flags(header.flags),
             ..Segment::default()
         };
+        for (start, end) in header.sack {
+            let relative = |edge: u32| edge.wrapping_sub(header.ack) as i32;
+            seg.sack.push(SackBlock { start: relative(start), end: relative(end) });
+        }
         Some((flow, conn, seg.into(), header.ecn))
     }
 
@@ -333,7 +369,7 @@ impl Relay {
     /// Number of the connection; ordinal of a data segment and its transmission, as the simulator counts them.
     fn count(&mut self, flow: u32, forward: bool, peer: u16, header: &Header) -> (u32, u32, u8) {
         let counts = self.counts;
-        let opens = header.syn && header.flags & Flags::ACK.0 as u8 == 0;
+        let opens = header.syn && header.flags & Flags::ACK.0 == 0;
         let connection = self.connection(flow, peer, opens);
         let number = connection.number;
         if header.len == 0 || !counts {
@@ -355,8 +391,8 @@ impl Relay {
     }
 
     fn offer(&mut self, t: Time, link: u32, packet: Packet) {
-        if let Err(reason) = self.links[link as usize].offer(t, packet) {
-            self.drop(t, link, packet, reason);
+        if let Some((refused, reason)) = self.links[link as usize].refuse(t, packet) {
+            self.drop(t, link, refused, reason);
         }
         self.head_drops(t, link);
     }

@@ -322,8 +322,8 @@ impl Sockets {
     }
 }
 
-/// Bytes of one write.
-const WRITE: usize = 64 << 10;
+/// Bytes of one write, as those of streams are: the last segment of a write may be a small one.
+const WRITE: usize = 256 << 10;
 /// Tokens from here on are listeners'.
 const LISTENERS: u64 = 1 << 63;
 /// The port is chosen when the peer is known.

@@ -200,6 +200,7 @@ pub fn links(names: &[String], counters: &[Counters]) -> Table {
         .i8("arrivals", rows().map(|c| c.arrivals))
         .i8("dropped_loss", rows().map(|c| c.dropped_loss))
         .i8("dropped_queue", rows().map(|c| c.dropped_queue))
+        .i8("dropped_before", rows().map(|c| c.dropped_before))
         .i8("delivered", rows().map(|c| c.delivered))
         .i8("held", rows().map(|c| c.held))
         .i8("marked", rows().map(|c| c.marked))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import signal
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
+from ackclock import _files
 from ackclock.cli._app import app
-from ackclock.errors import AckclockError
+from ackclock.errors import AckclockError, shown
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
@@ -39,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0; 1 if a verdict or check differs from what is recorded; 2 for bad input; 3 if the environment cannot do it;
         130 after Ctrl-C or SIGTERM.
     """
+    _files.begin()
     _prepare_streams()
     _heed_sigterm()
     gc.set_threshold(50_000)  # start-up makes many objects and no garbage; looking for some took a tenth of its time
@@ -54,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _interrupted()
-    except (BrokenPipeError, SystemExit):
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not _reader_gone():
+            return _fail(f"internal error, please report: SystemExit: {error.code}", INTERNAL_ERROR)
         # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
         _discard(1)
         return 0
@@ -88,6 +93,7 @@ def _unforeseen(error: Exception) -> int:
 
 
 def _fail(message: str, code: int) -> int:
+    message = shown(message)
     if len(message) > LONGEST:  # a name of somebody's fills it
         message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
     try:
@@ -136,6 +142,13 @@ def _prepare_streams() -> None:
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
+
+
+def _reader_gone() -> bool:
+    """Whether standard output is a pipe without a reader."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _discard(stream: int) -> None:

@@ -12,21 +12,13 @@ from typing import Annotated
 
 import typer
 
+from ackclock.cli._lazy import Branch, root
 from ackclock.errors import InputError, quote
 
-app = typer.Typer(
-    add_completion=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="A laboratory for TCP congestion control and loss recovery.",
-)
-study = typer.Typer(rich_markup_mode=None, help="Published experiments, run again, with a verdict on each claim.")
-app.add_typer(study, name="study")
-linux = typer.Typer(rich_markup_mode=None, help="The real Linux TCP, in virtual time.")
-app.add_typer(linux, name="linux")
-sweep = typer.Typer(rich_markup_mode=None, help="Grids of scenarios under many seeds, kept in a folder and resumable.")
-app.add_typer(sweep, name="sweep")
+commands = Branch()
+study = Branch()
+linux = Branch()
+sweep = Branch()
 
 
 def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
@@ -126,12 +118,19 @@ Controllers = Annotated[
         help="Your own congestion controller, for all flows; or NAME=FILE.py:CLASS, for those with custom:NAME. Repeatable.",
     ),
 ]
+Kernels = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        help="linux: the kernel that `ackclock linux build --name NAME` made (default: the current one).",
+    ),
+]
 OwnCode = Annotated[
     bool, typer.Option("--own-code", help="Run controllers that the file itself names as FILE.py:CLASS.")
 ]
 
 
-@app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -141,10 +140,12 @@ def _root(
 
         _tools.version()
     elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        from ackclock.cli import _terminal
+
+        _terminal.say(context.get_help())
 
 
-@app.command()
+@commands.command()
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario (TOML).", show_default=False)],
     seed: Annotated[
@@ -177,6 +178,9 @@ def run(
         ),
     ] = None,
     memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more memory.")] = "4 GiB",
+    cpu_limit: Annotated[
+        str, typer.Option(metavar="DURATION", help="Refuse runs that may need more CPU time.")
+    ] = "1 h",
     backend: Annotated[
         str, typer.Option(metavar="sim|linux", help="The simulator, or the real Linux TCP in virtual time.")
     ] = "sim",
@@ -197,10 +201,14 @@ def run(
     beside: Beside = None,
     controller: Controllers = None,
     own_code: OwnCode = False,
+    kernel: Kernels = None,
 ) -> None:
     """Run a scenario."""
     from ackclock.cli import _run
 
+    if kernel is not None and backend != "linux":
+        raise InputError("--kernel: found it without --backend linux; allowed: together")
+    _use(kernel)
     _run.run(
         controllers=controller or [],
         own_code=own_code,
@@ -218,13 +226,22 @@ def run(
         pcap=_path(pcap, "--pcap"),
         pcap_at=pcap_at,
         memory_limit=memory_limit,
+        cpu_limit=cpu_limit,
         backend=backend,
         network=network,
         wall_limit=wall_limit,
     )
 
 
-@app.command("report")
+def _use(kernel: str | None) -> None:
+    """Runs of this command use a kernel by its name."""
+    if kernel is not None:
+        from ackclock import linux
+
+        linux.use(kernel)
+
+
+@commands.command("report")
 def report_(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder that `run --out` has written.", show_default=False)
@@ -240,7 +257,7 @@ def report_(
     _run.report(folder=folder, page=_path(report, "--report"), plots=plot or [], width=width, beside=beside or [])
 
 
-@app.command()
+@commands.command()
 def export(
     target: Annotated[
         Path,
@@ -248,7 +265,7 @@ def export(
             metavar="FILE", help="Scenario (TOML) for tc; else the folder that `run --out` wrote.", show_default=False
         ),
     ],
-    kind: Annotated[str, typer.Option("--as", metavar="tc|iperf3|ss|qlog", help="Format.")],
+    kind: Annotated[str, typer.Option("--as", metavar="tc|iperf3|ss|qlog|tcp-probe|curl", help="Format.")],
     out: Annotated[str, typer.Option(metavar="FILE", help="File to write (qlog as JSON-SEQ: NAME.sqlog).")],
     group: Annotated[
         int | None,
@@ -256,7 +273,7 @@ def export(
     ] = None,
     own_code: OwnCode = False,
 ) -> None:
-    """Write a scenario as a script for a real testbed (tc), or a run as another tool would (iperf3, ss, qlog)."""
+    """Write a scenario as a script for a real testbed (tc), or a run as another tool would (iperf3, ss, qlog, tcp-probe, curl)."""
     from ackclock.cli import _export
 
     _export.export(target, kind=kind, out=_path(out, "--out"), group=group, own_code=own_code)
@@ -279,6 +296,39 @@ def study_show(
     from ackclock.cli import _study
 
     _study.show(name, tables=tables)
+
+
+@study.command("new")
+def study_new(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Make the study's folder in this one.")] = ".",
+) -> None:
+    """Write a small study of your own that runs: NAME/study.toml, NAME/study.py."""
+    from ackclock.cli import _study
+
+    _study.new(name, Path(out))
+
+
+@study.command("register")
+def study_register(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    out: Annotated[str, typer.Option(metavar="FILE", help="Write the plan to this file.")] = "plan.json",
+) -> None:
+    """Write what a study will test, and its hash, before it is run."""
+    from ackclock.cli import _study
+
+    _study.register(name, Path(out))
+
+
+@study.command("artefact")
+def study_artefact(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Write the artefact to this folder.")] = "artefact",
+) -> None:
+    """Write a study as an artefact for others: one command, the versions, what is expected to come out."""
+    from ackclock.cli import _study
+
+    _study.artefact(name, Path(out))
 
 
 @study.command("run")
@@ -321,6 +371,18 @@ def study_run(
     record: Annotated[
         bool, typer.Option("--record", help="Record verdicts and values; later runs are compared with them.")
     ] = False,
+    registered: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Run as planned in FILE (study register); its hash gives the seeds."),
+    ] = None,
+    decide: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="More runs for this claim, or all, if it is undecided. Repeatable."),
+    ] = None,
+    within: Annotated[
+        float, typer.Option(metavar="MINUTES", help="With --decide: how long at most.", show_default=True)
+    ] = 10.0,
+    kernel: Kernels = None,
     json: Json = False,
 ) -> int:
     """Run studies. Exit code 1 if a verdict differs from the recorded one. Values that drifted are listed."""
@@ -328,6 +390,9 @@ def study_run(
 
     if backend not in ("sim", "linux", "both"):
         raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux, both")
+    if kernel is not None and backend == "sim":
+        raise InputError("--kernel: found it without --backend linux or both; allowed: together")
+    _use(kernel)
     if backend == "linux":
         return _study.run_in_linux(
             names or [], seeds=seeds, jobs=jobs, out=_path(out, "--out"), as_json=json, record=record
@@ -348,11 +413,24 @@ def study_run(
         readings=readings,
         record=record,
         kernel=backend == "both",
+        registered=_path(registered, "--registered"),
     )
+    if decide:
+        if not names or len(names) != 1:
+            raise InputError(f"--decide: found {len(names or [])} names; allowed: one study")
+        if seeds is not None or readings or record or registered is not None or options.workers.elsewhere:
+            raise InputError(
+                "--decide: found it beside other options; allowed: --scale, --jobs, --store, --within, --json"
+            )
+        if not 0 < within <= 100_000:
+            raise InputError(f"--within: found {within:g}; allowed: minutes, above 0")
+        return _study.decide(names[0], decide, options, minutes=within)
+    if registered is not None and (not names or len(names) != 1):
+        raise InputError(f"--registered: found {len(names or [])} names; allowed: one study")
     return _study.run(names[0], options) if names and len(names) == 1 else _study.run_several(names or [], options)
 
 
-@app.command("list")
+@commands.command("list")
 def list_names(json: Json = False) -> None:
     """List every controller, recovery rule, queue, loss model, profile, workload and topology."""
     from ackclock.cli import _tools
@@ -360,7 +438,7 @@ def list_names(json: Json = False) -> None:
     _tools.names(as_json=json)
 
 
-@app.command()
+@commands.command()
 def tables(
     name: Annotated[
         str | None, typer.Argument(metavar="TABLE", help="One of them, with its columns.", show_default=False)
@@ -373,7 +451,18 @@ def tables(
     _tools.tables(name, as_json=json)
 
 
-@app.command()
+@commands.command()
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Scenario files, or names of shipped ones.")],
+    json: Json = False,
+) -> None:
+    """Say everything that is wrong with a scenario, and where, without running it."""
+    from ackclock.cli import _check
+
+    _check.check(files, as_json=json)
+
+
+@commands.command()
 def schema() -> None:
     """Print the JSON Schema of a scenario."""
     from ackclock.cli import _tools
@@ -381,7 +470,7 @@ def schema() -> None:
     _tools.schema()
 
 
-@app.command()
+@commands.command()
 def bench(
     json: Json = False,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter runs without repeats, for a first look.")] = False,
@@ -395,11 +484,12 @@ def bench(
     _tools.bench(as_json=json, quick=quick, instructions=instructions)
 
 
-@app.command()
+@commands.command()
 def script(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="FILE_OR_FOLDER...", help="Packet scripts (*.pkt).", show_default=False)
-    ],
+        list[Path] | None,
+        typer.Argument(metavar="[FILE_OR_FOLDER...]", help="Packet scripts (*.pkt).", show_default=False),
+    ] = None,
     profile: Annotated[str, typer.Option(metavar="NAME", help="Host profile.")] = "linux-6",
     hz: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Timer ticks per second.")] = 1000,
     tolerance: Annotated[
@@ -420,10 +510,29 @@ def script(
     ] = "sim",
     json: Json = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show packets and printed text.")] = False,
+    drawn: Annotated[
+        str | None,
+        typer.Option(metavar="receiver|free", help="Play drawn scripts on both backends, and compare their packets."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="With --drawn: what they depend on.")
+    ] = 1,
+    count: Annotated[
+        int, typer.Option(parser=whole_number(1, 100_000), metavar="N", help="With --drawn: number of scripts.")
+    ] = 50,
+    keep: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="With --drawn: write those that differ there, made shorter.")
+    ] = None,
 ) -> int:
     """Play packet scripts. Exit code 1 if one fails or the backends differ, 4 if one is unsupported."""
     from ackclock.cli import _script
 
+    if drawn is not None:
+        if paths:
+            raise InputError("--drawn: found it beside a file; allowed: one of them")
+        return _script.drawn(drawn, seed=seed, count=count, keep=_path(keep, "--keep"), as_json=json)
+    if not paths:
+        raise InputError("script: found no script; allowed: FILE_OR_FOLDER..., or --drawn")
     return _script.play(
         paths,
         profile=profile,
@@ -438,7 +547,7 @@ def script(
     )
 
 
-@app.command()
+@commands.command()
 def fidelity(
     seeds: Annotated[
         int, typer.Option(parser=whole_number(2, 1000), metavar="N", help="Seeds of each lossy cell, 2 to 1000.")
@@ -461,20 +570,42 @@ def linux_build(
             help="Kernel source: a tar archive or a Debian package (default: Linux 7.3.4, pinned).",
         ),
     ] = None,
+    tree: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Kernel source: a folder, which is only read. What changed is compiled."),
+    ] = None,
     controller: Annotated[
         list[Path] | None,
         typer.Option("--controller", metavar="FILE", help="Congestion controller (C) to build in. Repeatable."),
     ] = None,
+    patch: Annotated[
+        list[Path] | None,
+        typer.Option("--patch", metavar="FILE", help="Patch of the kernel tree to apply. Repeatable."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Keep the kernel under this name (default: it becomes the one that runs use)."
+        ),
+    ] = None,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Build the kernel of the linux backend. Takes minutes the first time, seconds with another controller."""
+    """Build the kernel of the linux backend. Takes minutes the first time, seconds with another controller or a patch."""
     from ackclock.cli import _linux
 
-    _linux.build(source=source, controllers=controller or [], jobs=jobs, as_json=json)
+    _linux.build(
+        source=source,
+        tree=tree,
+        controllers=controller or [],
+        patches=patch or [],
+        name=name,
+        jobs=jobs,
+        as_json=json,
+    )
 
 
-@app.command()
+@commands.command()
 def doctor(
     packages: Annotated[
         bool, typer.Option("--packages", help="Print only the names of missing Debian packages, for `apt-get install`.")
@@ -559,6 +690,20 @@ def sweep_status(file: Target, out: Out = None, json: Json = False) -> None:
     _sweep.status(file, out=_path(out, "--out"), as_json=json)
 
 
+@sweep.command("rerun")
+def sweep_rerun(
+    file: Target,
+    cell: Annotated[int, typer.Option(metavar="N", help="Number of the cell, as tables and `status` have it.")],
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the run.")] = 1,
+    out: Out = None,
+    own_code: OwnCode = False,
+) -> None:
+    """Make one run of a sweep again and print what came of it; nothing is kept."""
+    from ackclock.cli import _sweep
+
+    _sweep.rerun(file, out=_path(out, "--out"), cell=cell, seed=seed, own_code=own_code)
+
+
 @sweep.command("check")
 def sweep_check(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a sweep.")],
@@ -574,12 +719,14 @@ def sweep_check(
 def sweep_export(
     file: Target,
     out: Out = None,
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write a row per run, the axes first.")] = None,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write it as CSV, the axes first.")] = None,
+    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write it as Parquet.")] = None,
+    of: Annotated[str, typer.Option("--of", metavar="runs|flows|groups", help="What has a row.")] = "runs",
 ) -> None:
-    """Write the table of a sweep, also while it runs."""
+    """Write a table of a sweep, also while it runs: a row per run, per flow or per group of each run."""
     from ackclock.cli import _sweep
 
-    _sweep.export(file, out=_path(out, "--out"), csv=_path(csv, "--csv"))
+    _sweep.export(file, out=_path(out, "--out"), csv=_path(csv, "--csv"), parquet=_path(parquet, "--parquet"), of=of)
 
 
 @sweep.command("plot")
@@ -595,26 +742,78 @@ def sweep_plot(
     ] = None,
     x: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the grid along x.")] = None,
     by: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the grid with a line for each value.")] = None,
+    panel: Annotated[
+        list[str] | None, typer.Option(metavar="AXIS", help="Axis of the grid with a panel for each value. Repeatable.")
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="AXIS=VALUE", help="Only runs with this value. Repeatable.")
+    ] = None,
+    average: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS",
+            help="Take means over this axis: of a metric that is a share, or with --normalise. Repeatable.",
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="AXIS=VALUE", help="Show differences from the run with this value, seed by seed."),
+    ] = None,
+    normalise: Annotated[
+        bool,
+        typer.Option(
+            "--normalise",
+            help="Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT.",
+        ),
+    ] = False,
     scale: Annotated[
         str,
         typer.Option(
             metavar="auto|shared|free", help="One y axis for all panels, or each its own; auto: as they need."
         ),
     ] = "auto",
+    width: Annotated[
+        str | None, typer.Option(metavar="single|double", help="As wide as one column of a paper, or both.")
+    ] = None,
+    style: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Settings of matplotlib (.mplstyle) on top of our own.")
+    ] = None,
 ) -> None:
     """Draw lines with bands, heat map, distributions and throughput against delay; write a report."""
     from ackclock.cli import _sweep
 
-    _sweep.plot(file, out=_path(out, "--out"), metric=metric, kinds=kind or [], x=x, by=by, scale=scale)
+    _sweep.plot(
+        file,
+        out=_path(out, "--out"),
+        metric=metric,
+        kinds=kind or [],
+        x=x,
+        by=by,
+        panel=panel or [],
+        where=where or [],
+        average=average or [],
+        against=against,
+        normalise=normalise,
+        scale=scale,
+        width=width,
+        style=style,
+    )
 
 
-@app.command()
+@commands.command()
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="A.toml", help="Scenario.", show_default=False)],
-    second: Annotated[Path, typer.Argument(metavar="B.toml", help="Scenario.", show_default=False)],
+    first: Annotated[Path | None, typer.Argument(metavar="A.toml", help="Scenario.", show_default=False)] = None,
+    second: Annotated[
+        Path | None, typer.Argument(metavar="[B.toml]", help="Scenario; none with two kernels.", show_default=False)
+    ] = None,
     seeds: Annotated[
-        int, typer.Option(parser=whole_number(2, 100_000), metavar="N", help="Pairs of runs, 2 to 100000.")
-    ] = 20,
+        int | None,
+        typer.Option(
+            parser=whole_number(2, 100_000),
+            metavar="N",
+            help="Pairs of runs, 2 to 100000 (default: 20; kernels: one pair).",
+        ),
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -627,15 +826,60 @@ def compare(
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     own_code: OwnCode = False,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Twice: two kernels of `ackclock linux build --name NAME` instead, on one scenario; the first ACK that differs.",
+        ),
+    ] = None,
+    network: Annotated[str, typer.Option(metavar="relay|qdisc|auto", help="Of kernels.")] = "relay",
+    drawn: Annotated[
+        bool, typer.Option("--drawn", help="Kernels: scenarios that are drawn, family by family.")
+    ] = False,
+    family: Annotated[
+        list[str] | None, typer.Option("--family", metavar="NAME", help="With --drawn: only this family. Repeatable.")
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 10_000), metavar="N", help="With --drawn: scenarios of each family."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run two scenarios under the same seeds. Print for each metric which has more and by how much, or that no difference shows."""
     from ackclock.cli import _sweep, _workers
 
+    if kernel:
+        from ackclock.cli import _diff
+
+        if second is not None or metric or until_width is not None or out is not None or scheduler is not None:
+            raise InputError(
+                "--kernel: found it beside a second scenario or options of sweeps; allowed: "
+                "--seeds, --network, --drawn, --family, --count, --jobs, --json"
+            )
+        _diff.kernels(
+            kernel,
+            file=first,
+            seeds=seeds,
+            network=network,
+            drawn=drawn,
+            families=family or [],
+            count=count,
+            jobs=jobs,
+            as_json=json,
+        )
+        return
+    if network != "relay" or drawn or family or count is not None:
+        raise InputError("--network, --drawn, --family, --count: found one without --kernel; allowed: with two kernels")
+    if first is None or second is None:
+        raise InputError(
+            f"compare: found {'no scenario' if first is None else 'one scenario'}; allowed: two, or one with two kernels"
+        )
+
     _sweep.compare(
         first,
         second,
-        seeds=seeds,
+        seeds=seeds or 20,
         metrics=metric or [],
         width=until_width,
         most_seeds=most_seeds,
@@ -646,7 +890,7 @@ def compare(
     )
 
 
-@app.command()
+@commands.command()
 def evaluate(
     controller: Annotated[
         str | None,
@@ -693,6 +937,7 @@ def evaluate(
             metavar="internet|datacentre", help="datacentre: also situation 25, for a controller meant for it."
         ),
     ] = "internet",
+    kernel: Kernels = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     slurm: Slurm = None,
@@ -724,6 +969,9 @@ def evaluate(
     )
     if backend not in ("sim", "linux"):
         raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux")
+    if kernel is not None and backend != "linux":
+        raise InputError("--kernel: found it without --backend linux; allowed: together")
+    _use(kernel)
     if backend == "linux" and false_alarms:
         raise InputError("--backend: found linux beside --false-alarms; allowed: sim")
     if record and not false_alarms:
@@ -736,7 +984,7 @@ def evaluate(
     return _evaluate.run(controller, asked)
 
 
-@app.command()
+@commands.command()
 def conform(
     controller: Annotated[
         str, typer.Argument(metavar="NAME|FILE.py:CLASS", help="A controller by name, or your own.", show_default=False)
@@ -752,11 +1000,26 @@ def conform(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
     ] = None,
     junit: Annotated[str | None, typer.Option(metavar="FILE", help="Write the outcomes as JUnit XML.")] = None,
+    trouble: Annotated[
+        int,
+        typer.Option(
+            parser=whole_number(0, 1_000_000),
+            metavar="RUNS",
+            help="Instead: draw so many paths with trouble that ends, and look whether the flow comes back.",
+        ),
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="With --trouble: seed of the draws.")
+    ] = 1,
     json: Json = False,
 ) -> int:
     """Run published test cases for congestion controllers. Exit code 1 if one fails."""
     from ackclock.cli import _conform
 
+    if trouble:
+        if pack or case or junit:
+            raise InputError("--trouble: found --pack, --case or --junit beside it; allowed: alone")
+        return _conform.after_trouble(controller, runs=trouble, seed=seed, options=option or [], as_json=json)
     return _conform.run(
         controller,
         packs=pack or [],
@@ -767,7 +1030,7 @@ def conform(
     )
 
 
-@app.command()
+@commands.command()
 def diff(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Scenario (TOML).", show_default=False)] = None,
     seed: Annotated[
@@ -786,12 +1049,35 @@ def diff(
     reference: Annotated[
         bool, typer.Option("--reference", help="Run the measured cells of `ackclock fidelity`.")
     ] = False,
-    drawn: Annotated[bool, typer.Option("--drawn", help="Run scenarios drawn from the seed.")] = False,
+    drawn: Annotated[
+        bool, typer.Option("--drawn", help="Run scenarios drawn from the seed, family by family.")
+    ] = False,
+    family: Annotated[
+        list[str] | None, typer.Option("--family", metavar="NAME", help="With --drawn: only this family. Repeatable.")
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 10_000), metavar="N", help="With --drawn: scenarios of each family."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 1024), metavar="N", help="With --drawn or --seeds: guests side by side."),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(5, 10_000),
+            metavar="N",
+            help="Run so many seeds on both, and compare the distributions of each flow's goodput, retransmissions and RTT.",
+        ),
+    ] = None,
+    kernel: Kernels = None,
     json: Json = False,
 ) -> None:
     """Run a scenario in the simulator and in the real Linux TCP, and show where they first differ."""
     from ackclock.cli import _diff
 
+    _use(kernel)
     _diff.diff(
         file=file,
         seed=seed,
@@ -801,5 +1087,15 @@ def diff(
         patterns=patterns,
         reference=reference,
         drawn=drawn,
+        families=family or [],
+        count=count,
+        jobs=jobs,
+        seeds=seeds,
         as_json=json,
     )
+
+
+commands.add("study", study, help="Published experiments, run again, with a verdict on each claim.")
+commands.add("linux", linux, help="The real Linux TCP, in virtual time.")
+commands.add("sweep", sweep, help="Grids of scenarios under many seeds, kept in a folder and resumable.")
+app = root(_root, commands, help="A laboratory for TCP congestion control and loss recovery.")

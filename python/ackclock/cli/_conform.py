@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
 
-import typer
-
+from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._evaluate import checked, option_of, resolved
 from ackclock.errors import InputError, one_of, quote
+from ackclock.text import xml
 
 if TYPE_CHECKING:
     from ackclock.conform import Pack, Result
@@ -50,15 +49,45 @@ def run(
 
         found = _terminal.interruptible(work)
     if junit is not None:
-        junit.write_text(to_junit(found), encoding="utf-8")
+        _files.write(junit, to_junit(found), f"--junit {junit}")
     if as_json:
         _terminal.show_json(to_json(name, found))
     else:
         for one, results in found:
             if results:
                 _terminal.show(_table(name, one, results))
-                typer.echo(f"{one.name}: " + ", ".join(f"{n} {o}" for o, n in counts(results).items() if n))
+                _terminal.say(f"{one.name}: " + ", ".join(f"{n} {o}" for o, n in counts(results).items() if n))
     return 1 if any(r.outcome == "fails" for _, results in found for r in results) else 0
+
+
+def after_trouble(controller: str, *, runs: int, seed: int, options: Sequence[str], as_json: bool) -> int:
+    """Draw paths with trouble that ends; exit code 1 if a flow does not come back."""
+    from ackclock.conform.trouble import OWN, comes_back
+    from ackclock.sweep import engine_identity
+
+    given = dict(option_of(text) for text in options)
+    name = checked(controller, given, "CONTROLLER")
+    with _terminal.progress() as tell:
+        misses = _terminal.interruptible(
+            lambda: comes_back(resolved(controller), runs=runs, seed=seed, options=given, progress=tell)
+        )
+    if as_json:
+        found = [
+            {"number": m.number, "reached": m.reached, "limit_s": m.drawn.limit_s, "said": m.drawn.said,
+             "scenario": m.drawn.scenario.to_dict()}
+            for m in misses
+        ]  # fmt: skip
+        _terminal.show_json(
+            {"schema": "ackclock.trouble/1", "engine": engine_identity(), "controller": name, "seed": seed,
+             "runs": runs, "misses": found}
+        )  # fmt: skip
+    else:
+        for miss in misses:
+            _terminal.say(str(miss))
+        if misses and controller in OWN:
+            _terminal.say(f"known: {controller} {OWN[controller]}")
+        _terminal.say(f"{name}: comes back in {runs - len(misses)} of {runs} runs")
+    return 1 if misses else 0
 
 
 def counts(results: Sequence[Result]) -> dict[str, int]:
@@ -98,17 +127,15 @@ def to_junit(found: Sequence[tuple[Pack, Sequence[Result]]]) -> str:
     for p, results in found:
         fails = sum(r.outcome == "fails" for r in results)
         skipped = sum(r.outcome not in ("holds", "fails") for r in results)
-        lines.append(
-            f'<testsuite name={quoteattr(p.name)} tests="{len(results)}" failures="{fails}" skipped="{skipped}">'
-        )
+        lines.append(f'<testsuite name={xml(p.name)} tests="{len(results)}" failures="{fails}" skipped="{skipped}">')
         for r in results:
             inner = ""
             if r.outcome == "fails":
-                inner = f"<failure message={quoteattr(r.said)}/>"
+                inner = f"<failure message={xml(r.said)}/>"
             elif r.outcome != "holds":
-                inner = f"<skipped message={quoteattr(f'{r.outcome}: {r.said}')}/>"
+                inner = f"<skipped message={xml(f'{r.outcome}: {r.said}')}/>"
             lines.append(
-                f"<testcase classname={quoteattr(p.name)} name={quoteattr(f'{r.case.id}: {r.case.title}')}>{inner}</testcase>"
+                f"<testcase classname={xml(p.name)} name={xml(f'{r.case.id}: {r.case.title}')}>{inner}</testcase>"
             )
         lines.append("</testsuite>")
     return "\n".join([*lines, "</testsuites>", ""])

@@ -1,4 +1,4 @@
-"""`ackclock diff`."""
+"""`ackclock diff`, and `ackclock compare` of two kernels."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from ackclock.cli import _run, _terminal
-from ackclock.errors import InputError, quote
+from ackclock.errors import InputError, one_of, quote
 
 if TYPE_CHECKING:
     from ackclock.diff import Comparison
+    from ackclock.fidelity.drawn import Drawn
+    from ackclock.linux import NetworkKind
+    from ackclock.scenario import Scenario
 
 
 def diff(
@@ -26,6 +27,10 @@ def diff(
     patterns: bool,
     reference: bool,
     drawn: bool,
+    families: Sequence[str],
+    count: int | None,
+    jobs: int | None,
+    seeds: int | None,
     as_json: bool,
 ) -> None:
     """Compare one scenario, the patterns of loss, the measured cells, or scenarios drawn from the seed."""
@@ -36,8 +41,14 @@ def diff(
         raise InputError(
             "diff: found none of FILE, --patterns, --reference and --drawn, or more than one; allowed: one of them"
         )
-    if network not in ("auto", "qdisc", "relay"):
-        raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
+    for option, given in (("--family", families), ("--count", count)):
+        if given and not drawn:
+            raise InputError(f"{option}: found it without --drawn; allowed: together with --drawn")
+    if jobs and not drawn and seeds is None:
+        raise InputError("--jobs: found it without --drawn and --seeds; allowed: together with one of them")
+    if seeds is not None and (file is None or figure is not None):
+        raise InputError("--seeds: found it without a file or beside --figure; allowed: with FILE")
+    _check_network(network)
     if figure is not None:
         if figure.suffix not in (".svg", ".pdf", ".png"):
             raise InputError(f"--figure {figure}: found another ending; allowed: .svg, .pdf, .png")
@@ -50,12 +61,15 @@ def diff(
         _all_cells(seed, as_json=as_json)
         return
     if drawn:
-        _all_drawn(seed, as_json=as_json)
+        _all_drawn(seed, families, count, jobs or _terminal.cpus(), as_json=as_json)
         return
     assert file is not None
     scenario = ackclock.load(file)
     for text in changes:
         scenario = _run.change(scenario, text)
+    if seeds is not None:
+        _over_seeds(scenario, seeds, seed, kind, jobs or _terminal.cpus(), None, as_json=as_json)
+        return
     result = _terminal.interruptible(lambda: comparing.compare(scenario, seed=seed, network=kind))
     if figure is not None:
         comparing.draw(result, figure)
@@ -64,20 +78,126 @@ def diff(
         return
     _show(result)
     if figure is not None:
-        typer.echo(f"written: {figure}")
+        _terminal.say(f"written: {figure}")
+
+
+def kernels(
+    names: Sequence[str],
+    *,
+    file: Path | None,
+    seeds: int | None,
+    network: str,
+    drawn: bool,
+    families: Sequence[str],
+    count: int | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Compare two kernels on one scenario, or on scenarios that are drawn."""
+    import ackclock
+    from ackclock import diff as comparing
+    from ackclock import linux
+
+    if len(names) != 2 or names[0] == names[1]:
+        raise InputError(f"--kernel: found {len(set(names))} names; allowed: two, of different kernels")
+    for name in names:
+        linux.check_known(name)
+    if (file is None) != drawn:
+        raise InputError("compare: found a scenario and --drawn, or neither; allowed: one of them, with two kernels")
+    for option, given in (("--family", families), ("--count", count)):
+        if given and not drawn:
+            raise InputError(f"{option}: found it without --drawn; allowed: together with --drawn")
+    _check_network(network)
+    kind: Any = network
+    pair = (names[0], names[1])
+    slots = jobs or _terminal.cpus()
+    if drawn:
+        if seeds is not None:
+            raise InputError("--seeds: found it beside --drawn; allowed: with a scenario")
+        _all_drawn(1, families, count, slots, pair=pair, as_json=as_json)
+        return
+    assert file is not None
+    scenario = ackclock.load(file)
+    if seeds is not None:
+        _over_seeds(scenario, seeds, 1, kind, slots, pair, as_json=as_json)
+        return
+    result = _terminal.interruptible(lambda: comparing.compare(scenario, network=kind, kernels=pair))
+    if as_json:
+        _terminal.show_json(result.to_json())
+    else:
+        _show(result)
+
+
+def _check_network(network: str) -> None:
+    if network not in ("auto", "qdisc", "relay"):
+        raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
+
+
+def _over_seeds(
+    scenario: Scenario,
+    seeds: int,
+    first_seed: int,
+    network: NetworkKind,
+    jobs: int,
+    pair: tuple[str, str] | None,
+    *,
+    as_json: bool,
+) -> None:
+    from rich.table import Table
+
+    from ackclock.diff import over_seeds
+
+    with _terminal.progress() as progress:
+        found = _terminal.interruptible(
+            lambda: over_seeds(
+                scenario, seeds=seeds, first_seed=first_seed, network=network, jobs=jobs, kernels=pair, told=progress
+            )
+        )
+    if as_json:
+        _terminal.show_json(found.to_json())
+        return
+    table = Table(title=f"{' and '.join(found.names)}, {seeds} seeds", title_justify="left", caption_justify="left")
+    for i, name in enumerate(("flow", "quantity", *found.names, "distance", "chance", "")):
+        table.add_column(name, justify="left" if i in (1, 6) else "right")
+    for row in found.rows:
+        flow = "all" if row.flow is None else str(row.flow)
+        low, high = (_ranged(side) for side in (row.first, row.second))
+        said = "differs" if row.differs else ""
+        table.add_row(flow, row.quantity, low, high, f"{row.distance:.2f}", f"{row.chance:.4f}", said)
+    table.caption = (
+        "Mean, and the least to the greatest. Distance: Kolmogorov and Smirnov's. Chance: how often a random division of the values is "
+        "as far apart. Differs: too seldom for chance (5 % for all rows together, Holm)."
+    )
+    if found.same:
+        table.caption = f"All {seeds} seeds gave one and the same run on a side: one run stands against another, and chances mean nothing."
+    _terminal.show(table)
+    wrong = sum(row.differs for row in found.rows)
+    if not found.same:
+        _terminal.say(f"{wrong} of {len(found.rows)} distributions differ")
+
+
+def _ranged(values: Sequence[float]) -> str:
+    mean = sum(values) / len(values)
+    return f"{_number(mean)} ({_number(min(values))} to {_number(max(values))})"
+
+
+def _between(names: tuple[str, str], release: str) -> str:
+    from ackclock.diff import BACKENDS
+
+    return f"the simulator and Linux {release}" if names == BACKENDS else f"the kernels {names[0]} and {names[1]}"
 
 
 def _show(result: Comparison) -> None:
     from rich.table import Table
 
-    release = result.kernel.provenance["kernel"]["release"]
+    where = _between(result.names, result.kernel.provenance["kernel"]["release"])
     if result.divergence is None:
-        typer.echo(f"all {result.events} events are equal in the simulator and Linux {release}")
+        _terminal.say(f"all {result.events} events are equal in {where}")
     else:
-        typer.echo(f"{result.events} events are equal in the simulator and Linux {release}; then")
-        typer.echo(f"  {result.divergence}")
+        _terminal.say(f"{result.events} events are equal in {where}; then")
+        _terminal.say(f"  {result.divergence}")
     table = Table(title="agreement, flow 0", title_justify="left")
-    for i, name in enumerate(("quantity", "simulator", "kernel", "difference")):
+    for i, name in enumerate(("quantity", *result.names, "difference")):
         table.add_column(name, justify="left" if i == 0 else "right")
     for row in result.agreement:
         table.add_row(row.quantity, _number(row.simulator), _number(row.kernel), _percent(row.difference))
@@ -95,44 +215,62 @@ def _all_patterns(seed: int, *, as_json: bool) -> None:
     if as_json:
         _terminal.show_json([{"pattern": name, **result.to_json()} for name, result in rows])
         return
-    typer.echo("| lost | equal to the end of recovery | equal events | first divergence |")
-    typer.echo("| --- | --- | --- | --- |")
+    _terminal.say("| lost | equal to the end of recovery | equal events | first divergence |")
+    _terminal.say("| --- | --- | --- | --- |")
     for name, result in rows:
         found = "none" if result.divergence is None else str(result.divergence)
-        typer.echo(f"| {name} | {'yes' if result.recovered else 'no'} | {result.events} | {found} |")
+        _terminal.say(f"| {name} | {'yes' if result.recovered else 'no'} | {result.events} | {found} |")
     equal = sum(result.recovered for _, result in rows)
-    typer.echo(f"\n{equal} of {len(rows)} are equal to the end of recovery.")
+    _terminal.say(f"\n{equal} of {len(rows)} are equal to the end of recovery.")
 
 
-def _all_drawn(seed: int, *, as_json: bool) -> None:
-    from ackclock.diff import compare
-    from ackclock.fidelity.drawn import drawn, listed
+def _all_drawn(
+    seed: int,
+    families: Sequence[str],
+    count: int | None,
+    jobs: int,
+    *,
+    pair: tuple[str, str] | None = None,
+    as_json: bool,
+) -> None:
+    from ackclock.diff import judge, table
+    from ackclock.fidelity.drawn import BULKS, LOSSY, TRANSFERS, drawn, listed
+    from ackclock.fidelity.families import BY_NAME, COUNT, FAMILIES, family
 
-    rows: list[tuple[str, Comparison]] = []
-    kinds: list[str] = []
-    todo = [*drawn(seed), *listed()]
+    usual = {"transfer": TRANSFERS, "bulk": BULKS, "lossy": LOSSY, "listed": None, **dict.fromkeys(FAMILIES, COUNT)}
+    for name in families:
+        if name not in usual:
+            raise InputError(f"--family: found {quote(name)}; allowed: {one_of(name, list(usual))}")
+    todo: list[Drawn] = []
+    for name in dict.fromkeys(families or [name for name in usual if name not in BY_NAME]):
+        many = usual[name] if count is None else count
+        if name in FAMILIES:
+            todo += family(name, seed, many or COUNT)
+        elif name == "listed":
+            todo += list(listed())[:many]
+        else:
+            key = name if name == "lossy" else f"{name}s"
+            todo += drawn(seed, **{**dict.fromkeys(("transfers", "bulks", "lossy"), 0), key: many or 0})
     with _terminal.progress() as progress:
-        for i, one in enumerate(todo):
-            progress(one.name, i / len(todo))
-            kinds.append(one.kind)
-            rows.append((one.name, _terminal.interruptible(partial(compare, one.scenario, seed=1))))
+        rows = _terminal.interruptible(partial(judge, todo, jobs=jobs, told=progress, kernels=pair))
     if as_json:
-        _terminal.show_json([{"scenario": name, **result.to_json()} for name, result in rows])
+        _terminal.show_json([row.to_json() for row in rows])
         return
-    typer.echo("| scenario | equal events | first divergence | retransmissions |")
-    typer.echo("| --- | ---: | --- | ---: |")
-    for name, result in rows:
-        found = "none" if result.divergence is None else str(result.divergence)
-        again = {row.quantity: row for row in result.agreement}["retransmissions"]
-        counts = f"{_number(again.simulator)} / {_number(again.kernel)}"
-        typer.echo(f"| {name} | {result.events} | {found} | {counts} |")
-    release = rows[0][1].kernel.provenance["kernel"]["release"]
-    equal = [
-        f"{sum(result.divergence is None for _, result in of)} of {len(of)} {kind}"
-        for kind in dict.fromkeys(kinds)
-        if (of := [row for row, its in zip(rows, kinds, strict=True) if its == kind])
-    ]
-    typer.echo(f"\nequal to Linux {release} in every segment and every window: {', '.join(equal)}")
+    _terminal.say(table(rows))
+    different = [row for row in rows if not row.identical]
+    if different:
+        _terminal.say("\n| scenario | equal events | first difference | retransmissions | goodput |")
+        _terminal.say("| --- | ---: | --- | ---: | ---: |")
+    for row in different:
+        if row.refused:
+            _terminal.say(f"| {row.name} | – | refused: {row.text} | – | – |")
+            continue
+        counts = " / ".join(f"{n:,}" for n in row.retransmissions)
+        _terminal.say(f"| {row.name} | {row.events} | {row.text} | {counts} | {_percent(row.effect)} |")
+    release = next((row.kernel for row in rows if row.kernel), "")
+    equal, ran = sum(row.identical for row in rows), sum(not row.refused for row in rows)
+    said = f"are equal to Linux {release}" if pair is None else f"with {pair[1]} are equal to those with {pair[0]}"
+    _terminal.say(f"\n{equal} of {ran} {said} in every segment and every window")
 
 
 def _all_cells(seed: int, *, as_json: bool) -> None:
@@ -149,10 +287,10 @@ def _all_cells(seed: int, *, as_json: bool) -> None:
     if as_json:
         _terminal.show_json([{"cell": name, "network": network, **r.to_json()} for name, network, r in rows])
         return
-    typer.echo(
+    _terminal.say(
         "| cell | network | equal events | first divergence | goodput | mean srtt | mean cwnd | retransmissions |"
     )
-    typer.echo("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |")
+    _terminal.say("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |")
     for name, network, result in rows:
         found = "none" if result.divergence is None else str(result.divergence)
         by = {row.quantity: row for row in result.agreement}
@@ -165,7 +303,7 @@ def _all_cells(seed: int, *, as_json: bool) -> None:
         shares = [*(_percent(by[q].difference) for q in means), "–", "–"][:3]
         again = by["retransmissions"]
         counts = f"{_number(again.simulator)} / {_number(again.kernel)}"
-        typer.echo(f"| {name} | {network} | {result.events} | {found} | {' | '.join(shares)} | {counts} |")
+        _terminal.say(f"| {name} | {network} | {result.events} | {found} | {' | '.join(shares)} | {counts} |")
 
 
 def _number(value: float | None) -> str:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-import typer
-
+from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._sweep import stoppable, told
 from ackclock.cli._workers import Workers
-from ackclock.errors import InputError, quote
+from ackclock.errors import InputError, ScenarioError, quote
 
 if TYPE_CHECKING:
     from ackclock.evaluate import Evaluation, Plan
@@ -50,6 +48,7 @@ def run(controller: str, asked: Options) -> int:
     plan = _plan(controller, asked)
     statements = _statements(asked.statement)
     folder = asked.out or Path(f"{Path(controller.partition(':')[0]).name.removesuffix('.py')}.evaluate")
+    page.check_folder(folder)
     if not folder.is_dir():
         _terminal.writable_folder(folder)
     stop = threading.Event()
@@ -65,9 +64,9 @@ def run(controller: str, asked: Options) -> int:
         _terminal.show_json(to_json(found, statements=statements))
     else:
         _terminal.show(_table(found))
-        typer.echo(page.conclusion(found))
-        typer.echo(f"digest over all digests: {found.digest}")
-        typer.echo(f"report: {place}")
+        _terminal.say(page.conclusion(found))
+        _terminal.say(f"digest over all digests: {found.digest}")
+        _terminal.say(f"report: {place}")
     worse = any(r.verdict == "worse" for r in found.rows)
     open_ = any(r.verdict == "no difference shown" and r.row.level == "MUST" for r in found.rows)
     return 1 if worse or (asked.strict and open_) else 0
@@ -104,14 +103,14 @@ def false_alarms(asked: Options, *, record: bool) -> int:
         _terminal.show_json(said)
         return 0
     low, high = said["interval"]
-    typer.echo(
+    _terminal.say(
         f"CUBIC against itself under other seeds, {found.repetitions} evaluations at the scale {found.scale}: "
         f"{said['row_rate'] * 100:.2g} % of {said['rows']} rows called worse (95 %: {low * 100:.2g} to {high * 100:.2g} %), "
         f"{said['better_rate'] * 100:.2g} % better; a row worse in {said['report_rate'] * 100:.2g} % of the evaluations"
     )
     for row, count in found.worse.items():
         if count or found.better[row]:
-            typer.echo(f"row {row}: worse {count}, better {found.better[row]} of {found.tested[row]}")
+            _terminal.say(f"row {row}: worse {count}, better {found.better[row]} of {found.tested[row]}")
     return 0
 
 
@@ -186,7 +185,6 @@ def resolved(controller: str) -> str:
 def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     """The name of a controller, which exists and obeys the rules of all controllers."""
     from ackclock.controllers import check
-    from ackclock.errors import ScenarioError
     from ackclock.own import described, named, short
     from ackclock.scenario import Scenario
 
@@ -202,7 +200,7 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
         own = "" if place == "--option" or "FILE.py" in error.allowed else "FILE.py:CLASS, "
         raise InputError(f"{place}: found {error.found}; allowed: {own}{error.allowed}") from None
     if named(controller):
-        check(described(resolved(controller), options).load())
+        check(described(resolved(controller), options).load(), closed_loop=False)  # the situations are such loops
         return short(controller)
     return controller
 
@@ -241,21 +239,28 @@ def option_of(text: str) -> tuple[str, bool | float | str]:
         return key, value
 
 
+LARGEST_STATEMENT = 2**20
+"""Bytes of the author's texts."""
+
+
 def _statements(path: Path | None) -> dict[str, str]:
     """What the author says, section by section."""
     from ackclock.evaluate.rows.text import STATEMENTS
+    from ackclock.scenario._toml import read_toml
 
     if path is None:
         return {}
     allowed = f"a TOML file with texts for {', '.join(quote(s) for s in STATEMENTS)}"
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"--statement {path}: cannot be read ({(error.strerror or str(error)).lower()}); allowed: {allowed}"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"--statement {path}: found no valid TOML ({error}); allowed: {allowed}") from None
+        text = _files.regular(path, LARGEST_STATEMENT)
+    except InputError as error:
+        raise InputError(f"--statement {str(error).partition('; allowed')[0]}; allowed: {allowed}") from None
+    try:
+        words = text.decode()
+        found, _ = read_toml(words)
+    except ValueError as error:
+        why = error.found if isinstance(error, ScenarioError) else error
+        raise InputError(f"--statement {path}: found no valid TOML ({why}); allowed: {allowed}") from None
     for key, value in found.items():
         if key not in STATEMENTS or not isinstance(value, str):
             raise InputError(f"--statement {path}: found {quote(key)}; allowed: {allowed}")

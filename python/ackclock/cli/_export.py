@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ackclock._files import refused
+from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 
@@ -20,8 +20,6 @@ def export(target: Path, *, kind: str, out: Path | None, group: int | None, own_
         raise InputError("--out: found nothing; allowed: a file")
     if group is not None and kind != "iperf3":
         raise InputError(f"--group: found {group} with --as {kind}; allowed: with --as iperf3")
-    if out.exists() and target.exists() and out.samefile(target):
-        raise InputError(f"--out {out}: found what is to be exported; allowed: another name")
     if kind == "tc":
         _script(target, out, own_code=own_code)
     else:
@@ -29,9 +27,10 @@ def export(target: Path, *, kind: str, out: Path | None, group: int | None, own_
             raise InputError(
                 f"{target}: found a file; allowed: with --as {kind} the folder of a run, as `ackclock run {target} --out DIR` writes it"
             )
+        read = Run.read(target)
         _terminal.writable_file(out, "--out")
         try:
-            formats.write(Run.read(target), kind, out, group=group)
+            formats.write(read, kind, out, group=group)
         except ScenarioError:
             raise
         except InputError as error:
@@ -47,9 +46,6 @@ def _script(target: Path, out: Path, *, own_code: bool) -> None:
         raise InputError(f"{target}: found a folder; allowed: with --as tc a scenario (TOML)")
     made = tc.export(ackclock.load(target, own_code=own_code))
     _terminal.writable_file(out, "--out")
-    try:
-        out.write_text(made.text, encoding="utf-8")
-    except OSError as error:
-        raise refused(error, f"--out {out}") from None
+    _files.write(out, made.text, f"--out {out}")
     for line in made.missing:
         _terminal.warn(f"no counterpart: {line}")

@@ -1,21 +1,24 @@
-"""`ackclock run`."""
+"""`ackclock run` and `ackclock report`.
+
+Length: every option is checked before the run; then a table on the terminal for each kind of result.
+"""
 
 from __future__ import annotations
 
 import shlex
 import shutil
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock._files import reason, staged
+from ackclock import _files
+from ackclock._files import OWN, reason, staged
 from ackclock._results import check_folder, names
-from ackclock._summary import players, quantile
+from ackclock._summary import dropped, players, quantile, warmed_up, without_limit
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
-from ackclock.scenario._toml import check_keys
+from ackclock.scenario._toml import read_toml
 from ackclock.text import NONE, rate, seconds, share
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ def run(
     pcap: Path | None,
     pcap_at: str | None,
     memory_limit: str,
+    cpu_limit: str = "1 h",
     backend: str = "sim",
     network: str | None = None,
     wall_limit: int | None = None,
@@ -57,8 +61,10 @@ def run(
     own_code: bool = False,
 ) -> None:
     """Read, check everything that can be checked, run, print, write."""
+    # Length: each option is checked before anything runs
     import ackclock
     from ackclock import units
+    from ackclock.scenario._bursts import hangs_on_bursts
 
     drawn = _check_drawings(report, plots, width)
     others = _read_beside(beside, drawn=report is not None or bool(plots))
@@ -67,6 +73,12 @@ def run(
         limit = units.whole(memory_limit, units.SIZE)
     except ScenarioError as error:
         raise error.within("--memory-limit") from None
+    try:
+        cpu_limit_s = units.whole(cpu_limit, units.DURATION) / 1e9
+    except ScenarioError as error:
+        raise error.within("--cpu-limit") from None
+    if not cpu_limit_s:
+        raise InputError(f"--cpu-limit: found {quote(cpu_limit)}; allowed: a duration above 0")
     if backend not in BACKENDS:
         raise InputError(f"--backend: found {quote(backend)}; allowed: {', '.join(BACKENDS)}")
     for option, value in (("--network", network), ("--wall-limit", wall_limit)):
@@ -99,9 +111,12 @@ def run(
         raise InputError(f"--snaplen: found {snaplen} {found}; allowed: together with --pcap, in the simulator")
     if pcap is not None:
         _check_capture(pcap, out)
-    for option, place in (("--pcap", pcap), ("--out", out), ("--report", report), *(("--plot", p) for p in drawn)):
-        if place is not None and place.exists() and place.samefile(file):
-            raise InputError(f"{option} {place}: found the scenario itself; allowed: another name")
+    # all inputs are known by now
+    for option, place in (("--pcap", pcap), ("--report", report), *(("--plot", p) for p in drawn)):
+        if place is not None:
+            _files.check_file(place, f"{option} {place}")
+            if out is not None and place.resolve().parent == out.resolve() and place.name in names():
+                raise InputError(f"{option} {place}: found a file that --out writes; allowed: another name")
     if report is not None or drawn:
         from ackclock.report.run import watched
 
@@ -112,6 +127,8 @@ def run(
         nonlocal part
         part = done
 
+    if backend == "sim" and (said := hangs_on_bursts(scenario)) is not None:
+        _terminal.warn(f"ackclock: {shown(str(file))}: {said}")
     side: CapturePoint = "receiver" if pcap_at == "receiver" else "sender"
     if pcap is not None:
         _tell_room(scenario, pcap)
@@ -121,23 +138,34 @@ def run(
                 (lambda: _in_linux(scenario, seed, captured, side, network, wall_limit))
                 if backend == "linux"
                 else lambda: ackclock.run(
-                    scenario, seed=seed, pcap=captured, pcap_at=side, snaplen=snaplen, memory_limit=limit, progress=tell
+                    scenario,
+                    seed=seed,
+                    pcap=captured,
+                    pcap_at=side,
+                    snaplen=snaplen,
+                    memory_limit=limit,
+                    cpu_limit_s=cpu_limit_s,
+                    progress=tell,
                 ),
                 doing=lambda: "in Linux" if backend == "linux" else f"simulating, {part * 100:.0f} %",
             )
         except ScenarioError as error:
-            if error.key != "memory_limit":
+            named = {"memory_limit": "--memory-limit", "cpu_limit": "--cpu-limit"}.get(error.key)
+            if named is None:
                 raise
-            raise ScenarioError(key="--memory-limit", found=error.found, allowed=error.allowed) from None
+            raise ScenarioError(key=named, found=error.found, allowed=error.allowed) from None
     if out is not None:
         result.write(out)
-    again = shlex.join(["ackclock", "run", str(file), "--seed", str(seed), *(f"--set={text}" for text in changes)])
+    asked = [*(f"--set={text}" for text in changes), *(f"--controller={text}" for text in controllers)]
+    asked += [f"--trace={trace}"] * (trace is not None) + ["--own-code"] * own_code
+    asked += [f"--backend={backend}"] * (backend != "sim") + [f"--network={network}"] * (network is not None)
+    again = shlex.join(["ackclock", "run", str(file), "--seed", str(seed), *asked])
     command = f"{again} --report {shlex.quote(str(report))}" + "".join(f" --beside {shlex.quote(b)}" for b in beside)
     pages = _draw(result, report, plots, width, others, command=command, name=file.name)
     if as_json:
         _terminal.show_json(result.summary())
         return
-    _terminal.show(*_tables(result))
+    _terminal.show(*tables(result))
     _terminal.show(f"seed {result.seed}, engine {result.engine}, digest {result.digest}")
     for written in (out, pcap, *pages):
         if written is not None:
@@ -148,11 +176,11 @@ def report(*, folder: Path, page: Path | None, plots: Sequence[str], width: str,
     """Draw a run that was written before."""
     from ackclock import Run
 
-    _check_drawings(page, plots, width)
     if page is None and not plots:
         raise InputError("report: found nothing to write; allowed: --report FILE.html, --plot FILE, or both")
     others = _read_beside(beside, drawn=True)
     result = Run.read(folder)
+    _check_drawings(page, plots, width)
     command = shlex.join(["ackclock", "report", str(folder), "--report", str(page), *(f"--beside={b}" for b in beside)])
     for written in _draw(result, page, plots, width, others, command=command, name=f"{folder.name}.toml"):
         _terminal.show(f"written: {written}")
@@ -203,7 +231,8 @@ def _draw(
         from ackclock.report import write
         from ackclock.report.run import page
 
-        written.append(write(page(result, command=command, name=name, beside=beside), report))
+        made = page(result, command=command, name=name, beside=beside)
+        written.append(write(made, report, what=f"--report {report}"))
     if plots:
         from ackclock.plot import columns
 
@@ -226,8 +255,6 @@ def _check_capture(pcap: Path, out: Path | None) -> None:
         folder = out.resolve()
         if place == folder:
             raise InputError(f"--pcap {pcap}: found the folder of --out; allowed: another file")
-        if place.parent == folder and place.name in names():
-            raise InputError(f"--pcap {pcap}: found a file that --out writes; allowed: another name")
         if place.parent == folder and not folder.exists():
             return  # made with the folder, which can be
     _terminal.writable_file(pcap, "--pcap")
@@ -241,7 +268,7 @@ def _tell_room(scenario: Scenario, pcap: Path) -> None:
     if pcap.exists() and not pcap.is_file():
         return
     folder = next(place for place in pcap.resolve().parents if place.is_dir())
-    needed = engine_call(lambda: _engine.estimate_capture(scenario.to_engine_json()))
+    needed = engine_call(lambda: _engine.estimate_capture(scenario.compiled))
     free = shutil.disk_usage(folder).free
     if needed > free:
         much, little = sizes(needed, free)
@@ -251,12 +278,15 @@ def _tell_room(scenario: Scenario, pcap: Path) -> None:
 @contextmanager
 def _capture(pcap: Path | None) -> Iterator[Path | None]:
     """Where the engine writes: beside the file, which gets its name only when it is whole."""
-    if pcap is None or (pcap.exists() and not pcap.is_file()):  # devices and pipes are written as they are
-        yield pcap
+    if pcap is None:
+        yield None
         return
     place = pcap.resolve()
     try:
-        with staged(place.parent) as part:
+        if pcap.exists() and not pcap.is_file():  # devices and pipes are written as they are
+            yield pcap
+            return
+        with staged(place.parent, marks=OWN) as part:
             yield part / place.name
     except InputError as error:
         if not str(error).startswith("capture: "):
@@ -283,7 +313,7 @@ def change(scenario: Scenario, text: str) -> Scenario:
 def controlled(scenario: Scenario, text: str) -> Scenario:
     """Apply one `--controller`: the class takes the flows over, all or those that ask for it by name."""
     from ackclock.own import named
-    from ackclock.scenario.flow import OWN
+    from ackclock.scenario._parts import OWN
 
     name, equals, file = text.rpartition("=")
     if not named(file) or (equals and not name):
@@ -313,9 +343,8 @@ def _value(text: str) -> Any:
     if "\n" in text:
         return text
     try:
-        check_keys(text)
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
+        return read_toml(f"value = {text}")[0]["value"]
+    except ValueError:
         return text
 
 
@@ -323,7 +352,8 @@ ROOMY = 100
 """Columns of a terminal from which on headings stand in one line and links have their full names."""
 
 
-def _tables(result: Run) -> list[Table]:
+def tables(result: Run) -> list[Table]:
+    """What the terminal shows of a run."""
     # as plain rows: polars takes longer to import than a short run takes
     found = [_flows(result)]
     for name, make in (
@@ -336,7 +366,7 @@ def _tables(result: Run) -> list[Table]:
         rows = result.rows(name)
         if rows:
             found.append(make(result, rows))
-    found.append(_links(result.rows("links")))
+    found.append(_links(result))
     return found
 
 
@@ -354,7 +384,13 @@ def _flows(result: Run) -> Table:
             seconds(row["mean_rtt_s"]),
             seconds(row["completion_s"]),
         )
-    return _more(table, flows)
+    table = _more(table, flows)
+    if warmed_up(result):
+        _say(
+            table,
+            f"the whole run, the warm-up of {result.scenario.record.warm_up} included; goodput while a flow was open",
+        )
+    return table
 
 
 def _performance(result: Run, rows: list[dict[str, Any]]) -> Table:
@@ -444,7 +480,8 @@ def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Table:
     return _more(table, rows)
 
 
-def _links(links: Sequence[dict[str, Any]]) -> Table:
+def _links(result: Run) -> Table:
+    links = result.rows("links")
     table = _table(
         "links", ["link", "delivered", "dropped: loss", "dropped: queue", "marked", "mean queue", "largest queue"]
     )
@@ -462,7 +499,16 @@ def _links(links: Sequence[dict[str, Any]]) -> Table:
             "–" if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
             "–" if row["mean_packets"] is None else str(row["max_packets"]),
         )
-    return _more(table, busy)
+    table = _more(table, busy)
+    if warmed_up(result):
+        before = dropped(links)[1]
+        _say(table, f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
+    if wait := without_limit(result):
+        _say(
+            table,
+            f"the bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)}",
+        )
+    return table
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
@@ -478,6 +524,11 @@ def _table(title: str, columns: Sequence[str]) -> Table:
         # a name may take several lines, a number none but its own
         table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i > 0, overflow="fold")
     return table
+
+
+def _say(table: Table, what: str) -> None:
+    """One more remark under a table."""
+    table.caption = "; ".join(filter(None, [str(table.caption or ""), what]))
 
 
 def _more(table: Table, rows: Sequence[dict[str, Any]]) -> Table:

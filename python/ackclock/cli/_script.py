@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import typer
 
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, quote
@@ -58,9 +57,9 @@ def play(
         _terminal.show_json({"scripts": [r.to_json() for r in results]})
     elif len(files) > 1:
         kinds = BOTH if backend == "both" else ("pass", "fail", "unsupported")
-        typer.echo(", ".join(f"{words_of.count(kind)} {kind}" for kind in kinds))
+        _terminal.say(", ".join(f"{words_of.count(kind)} {kind}" for kind in kinds))
     for message in invalid:
-        typer.echo(f"ackclock: {message}", err=True)
+        _terminal.warn(f"ackclock: {message}")
     if invalid:
         return 2
     if {"fail", "differs", "stale"}.intersection(words_of):
@@ -68,6 +67,47 @@ def play(
     sims = [r.sim if isinstance(r, script.Compared) else r for r in results]
     verdicts = {r.verdict for r in sims}
     return 1 if "fail" in verdicts else UNSUPPORTED if "unsupported" in verdicts else 0
+
+
+def drawn(kind: str, *, seed: int, count: int, keep: Path | None, as_json: bool) -> int:
+    """Play drawn scripts on both backends, compare their packets, and return the exit code."""
+    from ackclock import script
+
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+    todo = script.drawn_scripts(kind, seed, count)
+    told: list[tuple[script.DrawnScript, str | None]] = []
+    with tempfile.TemporaryDirectory() as name, _terminal.progress() as progress:
+        folder = Path(name)
+
+        def compared(some: Sequence[script.DrawnScript]) -> Iterator[str | None]:
+            files = [folder / f"{number}.pkt" for number in range(len(some))]
+            for file, one in zip(files, some, strict=True):
+                file.write_text(one.text(), encoding="ascii")
+            for result in script.play_each(files, backend="both"):
+                if isinstance(result, InputError):
+                    raise result
+                assert isinstance(result, script.Compared)
+                yield result.difference
+
+        for one, difference in zip(todo, compared(todo), strict=True):
+            told.append((one, difference))
+            progress(one.name, len(told) / count)
+        if keep is not None:
+            for one, difference in told:
+                if difference is not None:
+                    less = script.shrink(one, lambda script: next(compared([script])) is not None)
+                    said = next(compared([less]))
+                    (keep / f"{one.name}.pkt").write_text(f"// {said}\n{less.text()}", encoding="ascii")
+    different = [(one, difference) for one, difference in told if difference is not None]
+    if as_json:
+        _terminal.show_json([{"script": one.name, "difference": difference} for one, difference in told])
+    else:
+        for one, difference in different:
+            _terminal.say(f"differs      {one.name}")
+            _terminal.say(f"    {difference}")
+        _terminal.say(f"{count - len(different)} of {count} are equal packet by packet")
+    return 1 if different else 0
 
 
 def _assignment(option: str, text: str, allowed: str) -> tuple[str, str]:
@@ -100,14 +140,16 @@ def _show_both(compared: Compared, *, verbose: bool) -> None:
     what = {"same": sim.verdict, "known": "known", "stale": "stale", "differs": "differs"}[compared.agreement]
     line = f":{linux.line or sim.line}" if linux.line or sim.line else ""
     _terminal.say(f"{what:<12} {sim.path}{line}")
+    if compared.difference is not None:
+        _terminal.say(f"    {compared.difference}")
     if compared.reason is not None:
         _terminal.say(f"    linux-differs: {compared.reason}")
     if compared.agreement == "stale":
-        typer.echo("    the kernel does the same: the line `// linux-differs:` is not true any more")
+        _terminal.say("    the kernel does the same: the line `// linux-differs:` is not true any more")
     if not verbose and compared.agreement in ("known", "stale"):
         return
     if compared.agreement == "same" and sim.verdict == "pass" and not verbose:
         return
     for name, played in (("sim", sim), ("linux", linux)):
-        typer.echo(f"  {name}:")
+        _terminal.say(f"  {name}:")
         _show(played, verbose=verbose, indent="    ")

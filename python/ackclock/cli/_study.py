@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._workers import Workers
 from ackclock.errors import AckclockError, InputError, one_of, quote
@@ -25,18 +25,18 @@ def names(*, as_json: bool) -> None:
     """List the studies."""
     from ackclock import studies
 
-    found = [studies.get(name) for name in studies.names()]
+    found = [studies.get(name) for name in (*studies.names(), *studies.installed())]
     if as_json:
         _terminal.show_json([{"name": s.name, "title": s.title} for s in found])
         return
     width = max(len(s.name) for s in found)
     for s in found:
-        typer.echo(f"{s.name:<{width}}  {s.title}")
+        _terminal.say(f"{s.name:<{width}}  {s.title}")
 
 
 def show(name: str, *, tables: bool) -> None:
     """Describe a study."""
-    typer.echo(_get(name).show(tables=tables), nl=False)
+    _terminal.say(_get(name).show(tables=tables).removesuffix("\n"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +53,8 @@ class Options:
         Write verdicts and values into the records of the studies.
     kernel
         Run the part of each study that the real kernel can run, too.
+    registered
+        A plan that was written before; the seeds follow from its hash.
     """
 
     scale: str
@@ -64,6 +66,7 @@ class Options:
     readings: bool = False
     record: bool = False
     kernel: bool = False
+    registered: Path | None = None
 
     def check(self) -> None:
         """Refuse what cannot be, before anything is run."""
@@ -83,7 +86,18 @@ class Options:
 
             linux.installed()
         if self.out is not None:
-            _terminal.writable_folder(self.out)
+            study_folder(self.out)
+
+
+def study_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or in which a report would replace what no study has written."""
+    from ackclock.study.result import MARKS, WRITTEN
+
+    _terminal.writable_folder(folder)
+    try:
+        _files.check_folder(folder, WRITTEN, MARKS, whose="study")
+    except InputError as error:
+        raise InputError(f"--out {error}") from None
 
 
 def run(name: str, options: Options) -> int:
@@ -98,9 +112,9 @@ def run(name: str, options: Options) -> int:
     else:
         _terminal.show(result.claims_table())
         for curve in result.curves:
-            typer.echo(f"{curve.claim.id}: {specification_line(curve)}")
+            _terminal.say(f"{curve.claim.id}: {specification_line(curve)}")
         if report is not None:
-            typer.echo(f"report: {report}")
+            _terminal.say(f"report: {report}")
     return _compare(result, options, "")
 
 
@@ -147,7 +161,7 @@ def run_in_linux(
         )
     linux.installed()
     if out is not None:
-        _terminal.writable_folder(out)
+        study_folder(out)
     found = studies.get(name)
     assert found.kernel is not None
     part = found.kernel()
@@ -167,7 +181,7 @@ def run_in_linux(
         return 0
     _terminal.show(result.claims_table())
     if report is not None:
-        typer.echo(f"report: {report}")
+        _terminal.say(f"report: {report}")
     return 0
 
 
@@ -210,9 +224,9 @@ def run_several(names: list[str], options: Options) -> int:
     else:
         for e in entries:
             verdicts = ", ".join(f"{e.count(v)} {v}" for v in Verdict if e.count(v))
-            typer.echo(f"{e.name}: {e.problem or verdicts}")
+            _terminal.say(f"{e.name}: {e.problem or verdicts}")
         if page is not None:
-            typer.echo(f"report: {page}")
+            _terminal.say(f"report: {page}")
     return code
 
 
@@ -224,6 +238,7 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
         jobs=options.workers.jobs or _terminal.cpus(),
         progress=progress,
         readings=options.readings,
+        registered=_registered(found, options.registered),
     )
     if options.store is None:
         return _with_kernel(asked(), options, progress)
@@ -231,6 +246,19 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
 
     with Store(options.store, write=True) as store:
         return _with_kernel(asked(store=store, executor=executor), options, progress)
+
+
+def _registered(found: Study, file: Path | None) -> str:
+    """Hash of the plan, if the study still is what the plan says."""
+    if file is None:
+        return ""
+    from ackclock.study import register
+
+    kept = register.read(file)
+    changed = register.differences(kept, found)
+    if changed:
+        raise InputError(f"--registered: {file}: not the study that was registered ({'; '.join(changed[:5])})")
+    return str(kept["hash"])
 
 
 def _with_kernel(result: StudyResult, options: Options, progress: _terminal.Progress) -> StudyResult:
@@ -260,7 +288,72 @@ def _part(progress: _terminal.Progress, name: str, start: float, stop: float) ->
 def _get(name: str) -> Study:
     from ackclock import studies
 
-    known = list(studies.names())
-    if name not in known:
-        raise InputError(f"study: found {quote(name)}; allowed: {one_of(name, known)}")
     return studies.get(name)
+
+
+def new(name: str, folder: Path) -> None:
+    """Write a small study that runs."""
+    from ackclock.study import plugin
+
+    place = plugin.new(name, folder)
+    _terminal.say(f"{place}: study.toml says what is tested, study.py computes it")
+    _terminal.say(f"ackclock study run {place if place.is_absolute() else f'./{place}'}")
+
+
+def register(name: str, out: Path) -> None:
+    """Write the plan of a study."""
+    from ackclock.study import register as plans
+
+    _terminal.say(f"{out}: {plans.write(_get(name), out)}")
+
+
+def artefact(name: str, out: Path) -> None:
+    """Write a study as an artefact."""
+    from ackclock.study import artefact as written
+
+    found = _get(name)
+    _terminal.writable_folder(out)
+    _terminal.say(f"written: {written.write(found, out)}")
+
+
+def decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:
+    """More runs for undecided claims."""
+    from ackclock.study import Plan, Verdict
+    from ackclock.study import decide as more
+    from ackclock.sweep import Store
+
+    found = _get(name)
+    options.check()
+    known = [c.id for c in found.claims]
+    for claim in ids:
+        if claim != "all" and claim not in known:
+            raise InputError(f"--decide: found {quote(claim)}; allowed: all, {one_of(claim, known)}")
+    chosen = None if "all" in ids else ids
+    with _terminal.progress() as progress, ExitStack() as stack:
+        store = None if options.store is None else stack.enter_context(Store(options.store, write=True))
+        plan = Plan(
+            scale=options.scale,
+            jobs=options.workers.jobs or _terminal.cpus(),
+            progress=progress,
+            store=store,
+            name=found.name,
+        )
+        results = _terminal.interruptible(lambda: more.decide(found, chosen, plan, 60 * minutes))
+    if options.as_json:
+        _terminal.show_json(
+            [
+                {
+                    "claim": r.claim.id,
+                    "verdict": r.outcome.verdict.value,
+                    "times": r.times,
+                    "needed": r.needed if math.isfinite(r.needed) else None,
+                }
+                for r in results
+            ]
+        )
+    else:
+        for r in results:
+            _terminal.say(r.told)
+        left = sum(r.outcome.verdict is Verdict.UNDECIDED for r in results)
+        _terminal.say(f"{len(results)} claims were undecided at scale {options.scale}, {left} still are")
+    return 0

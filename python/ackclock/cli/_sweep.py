@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
-
-from ackclock._files import reason
+from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._workers import Workers
-from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
+from ackclock.errors import AckclockError, InputError, ScenarioError, quote
 
 if TYPE_CHECKING:
     from ackclock.sweep import Precision, Results, Status, Sweep
@@ -67,16 +66,16 @@ def run(
     else:
         if status.engine_cpu_s:
             _terminal.warn(f"{speed(status)}, {percent(status.simulating)} of the time simulating ({slots(status)})")
-        typer.echo(
+        _terminal.say(
             f"{status.done:,} of {status.total:,} runs done"
             + (f", {status.found:,} of them found" if status.found else "")
             + (f", {status.failed:,} failed (`ackclock sweep status` says why)" if status.failed else "")
         )
-        typer.echo(f"table: {folder / 'sweeps' / sweep.name / 'table.parquet'} ({results.runs.height:,} rows)")
+        _terminal.say(f"table: {folder / 'sweeps' / sweep.name / 'table.parquet'} ({results.runs.height:,} rows)")
         for line in told_same(results):
-            typer.echo(line)
+            _terminal.say(line)
         if precision is not None:
-            typer.echo(reached(results, precision))
+            _terminal.say(reached(results, precision))
     if not status.finished:
         _terminal.warn(f"ackclock: stopped; go on with `ackclock sweep resume {target}`")
         return 130
@@ -122,11 +121,32 @@ def status(target: Path, *, out: Path | None, as_json: bool) -> None:
         return
     named = {} if found["at_work"] else {"running": "interrupted"}
     counts = ", ".join(f"{n:,} {named.get(state, state)}" for state, n in found["runs"].items() if n) or "no runs"
-    typer.echo(f"{found['sweep']}: {found['total']:,} runs: {counts}")
+    _terminal.say(f"{found['sweep']}: {found['total']:,} runs: {counts}")
     for lost in found["lost"]:
-        typer.echo(f"lost: {lost}; `ackclock sweep resume` makes them again")
-    for failure in found["failures"]:
-        typer.echo(f"failed: scenario {failure['scenario'][:12]}, seed {failure['seed']}: {failure['error']}")
+        _terminal.say(f"lost: {lost}; `ackclock sweep resume` makes them again")
+    for i, failure in enumerate(found["failures"]):
+        if i == 0 and failure["cell"] is not None:
+            again = f"ackclock sweep rerun {target} --cell {failure['cell']} --seed {failure['seed']}"
+            _terminal.say(f"`{again}` repeats the first that failed:")
+        cell = "" if failure["cell"] is None else f"cell {failure['cell']} ("
+        _terminal.say(
+            f"failed: {cell}{failure['told']}{')' if cell else ''}, seed {failure['seed']}: {failure['error']}"
+        )
+
+
+def rerun(target: Path, *, out: Path | None, cell: int, seed: int, own_code: bool) -> None:
+    """Make one run of a sweep again, here and now, and print what came of it; nothing is kept."""
+    import ackclock
+    from ackclock.cli import _run
+
+    sweep, _ = _find(target, out, own_code=own_code)
+    if not 0 <= cell < len(sweep.points):
+        raise InputError(f"--cell: found {cell}; allowed: 0 to {len(sweep.points) - 1}")
+    scenario = sweep.cells[cell].scenario
+    result = _terminal.interruptible(lambda: ackclock.run(scenario, seed=seed))
+    _terminal.say(f"cell {cell}: {sweep.told(cell)}")
+    _terminal.show(*_run.tables(result))
+    _terminal.show(f"seed {result.seed}, engine {result.engine}, digest {result.digest}")
 
 
 def check(folder: Path, *, repair: bool) -> int:
@@ -138,8 +158,8 @@ def check(folder: Path, *, repair: bool) -> int:
         with Store(folder) as store:
             found = [str(damage) for damage in store.check()]
         for line in found:
-            typer.echo(line)
-        typer.echo(
+            _terminal.say(line)
+        _terminal.say(
             "nothing is lost" if not found else f"`ackclock sweep check {folder} --repair` lets them be made again"
         )
         return 1 if found else 0
@@ -148,55 +168,57 @@ def check(folder: Path, *, repair: bool) -> int:
             store.check()
     except integrity.DamagedError:
         for line in set_aside(folder):
-            typer.echo(line)
+            _terminal.say(line)
     with Store(folder, write=True, again=True) as store:
         for line in store.lost:
-            typer.echo(line)
-        typer.echo("`ackclock sweep run` makes again what is missing")
+            _terminal.say(line)
+        _terminal.say("`ackclock sweep run` makes again what is missing")
     return 0
 
 
-def export(target: Path, *, out: Path | None, csv: Path | None) -> None:
-    """Write the table of a sweep as CSV."""
+def export(target: Path, *, out: Path | None, csv: Path | None, parquet: Path | None = None, of: str = "runs") -> None:
+    """Write a table of a sweep as CSV or Parquet, with numbers beside the axes."""
     from ackclock import sweep as sweeps
+    from ackclock.text import csv as as_csv
 
-    if csv is None:
-        raise InputError("--csv: found nothing; allowed: a file that can be written")
+    if of not in ROWS:
+        raise InputError(f"--of: found {quote(of)}; allowed: {', '.join(ROWS)}")
+    places = [(option, place) for option, place in (("--csv", csv), ("--parquet", parquet)) if place is not None]
+    if not places:
+        raise InputError("--csv: found nothing; allowed: a file that can be written, or --parquet FILE")
     folder, name = _folder(target, out)
-    if csv.exists() and target.is_file() and csv.samefile(target):
-        raise InputError(f"--csv {csv}: found the sweep itself; allowed: another name")
-    _terminal.writable_file(csv, "--csv")
     results = sweeps.read(folder, name)
-    try:
-        results.runs.write_csv(csv)
-    except Exception as error:  # polars says one thing of a full disk, the system another
-        if not csv.is_char_device():
-            csv.unlink(missing_ok=True)
-        raise UnavailableError(f"--csv {csv}: cannot be written ({reason(error)})") from None
-    typer.echo(f"written: {csv} ({results.runs.height:,} runs)")
+    _files.reads(folder, *([target] if target.is_file() else []))
+    for option, place in places:
+        _terminal.writable_file(place, option)
+    table = results.numbered(getattr(results, of))
+    for option, place in places:
+        content: str | bytes
+        if option == "--csv":
+            content = as_csv(table)
+        else:
+            table.write_parquet(buffer := io.BytesIO())
+            content = buffer.getvalue()
+        _files.write(place, content, f"{option} {place}")
+        _terminal.say(f"written: {place} ({table.height:,} {'runs' if of == 'runs' else 'rows'})")
 
 
-def plot(
-    target: Path,
-    *,
-    out: Path | None,
-    metric: str,
-    kinds: Sequence[str],
-    x: str | None,
-    by: str | None,
-    scale: str = "auto",
-) -> None:
-    """Draw the figures and write the report."""
+ROWS = ("runs", "flows", "groups")
+"""What an exported table has a row for."""
+
+
+def plot(target: Path, *, out: Path | None, metric: str, **options: Any) -> None:
+    """Draw the figures and write the report; `options` are those of `figures.figures`."""
     from ackclock import sweep as sweeps
     from ackclock.sweep import figures, page
 
     folder, name = _folder(target, out)
     results = sweeps.read(folder, name)
-    drawn = figures.figures(results, metric=metric, kinds=kinds or figures.KINDS, x=x, by=by, scale=scale)
+    drawn = figures.figures(results, metric=metric, **options)
     with sweeps.Store(folder) as store:
         place = page.write(results, store, drawn, folder / "sweeps" / results.sweep.name, metric=metric)
-    typer.echo(f"report: {place}")
-    typer.echo(f"figures: {place.parent / 'figures'} ({', '.join(f.name for f in drawn)})")
+    _terminal.say(f"report: {place}")
+    _terminal.say(f"figures: {place.parent / 'figures'} ({', '.join(f.name for f in drawn)})")
 
 
 def compare(
@@ -387,7 +409,14 @@ def _status_json(folder: Path, name: str) -> dict[str, Any]:
             name = sweeps.sweep_of(store).name
         counts = store.counts(name)
         lost = [] if is_held(folder) else [str(damage) for damage in store.missing()]
-        failures = [{"scenario": h, "seed": s, "error": e} for h, s, e in store.failures(name)]
+        failures: list[dict[str, Any]] = [{"scenario": h, "seed": s, "error": e} for h, s, e in store.failures(name)]
+        if failures:
+            sweep = sweeps.sweep_of(store, name)
+            numbers = {cell.hash: i for i, cell in enumerate(sweep.cells)}
+            for failure in failures:
+                at = numbers.get(failure["scenario"])
+                told = f"scenario {failure['scenario'][:12]}" if at is None else sweep.told(at)
+                failure.update(cell=at, told=told)
     return {
         "sweep": name,
         "folder": str(folder),

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ackclock._files import refused
+from ackclock._files import check_file, refused
 from ackclock.errors import shown
+from ackclock.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -45,24 +46,34 @@ def show(*parts: RenderableType) -> None:
     console = _console()
     if console.is_terminal:
         for part in parts:
-            console.print(part, highlight=False)
+            console.print(_harmless(console, part), highlight=False, end="")
         return
     console = _console(width=width())
     with console.capture() as captured:
         for part in parts:
             console.print(part, highlight=False)
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    say("\n".join(line.rstrip() for line in captured.get().split("\n")).rstrip("\n"))
+
+
+def _harmless(console: Console, part: RenderableType) -> RenderableType:
+    """The same with names shown as text; what moves the terminal comes from rich's own styles alone."""
+    from rich.segment import Segment, Segments
+    from rich.text import Text
+
+    lines = console.render_lines(Text(part) if isinstance(part, str) else part, pad=False)
+    told = [[Segment(shown(text), style, control) for text, style, control in line] for line in lines]
+    return Segments([segment for line in told for segment in (*line, Segment.line())])
 
 
 def say(text: str) -> None:
     """Print to standard output what may hold anything: of what controls a terminal, only line breaks do."""
-    typer.echo("\n".join(shown(line) for line in text.split("\n")))
+    typer.echo(printable(text))
 
 
 def warn(text: str) -> None:
-    """Print a line to standard error; if that cannot be written, go on without."""
+    """Print a line to standard error, with what controls a terminal shown as text; if that cannot be written, go on without."""
     with suppress(OSError):
-        typer.echo(text, err=True)
+        typer.echo(shown(text), err=True)
 
 
 def width() -> int:
@@ -80,7 +91,11 @@ def _console(*, stderr: bool = False, width: int | None = None) -> Console:
     # rich keeps bold and dim under NO_COLOR; no-color.org asks for no escapes at all.
     # What stands in brackets is a name of somebody's, no markup.
     return Console(
-        stderr=stderr, width=width, markup=False, color_system=None if os.environ.get("NO_COLOR") else "auto"
+        stderr=stderr,
+        width=width,
+        markup=False,
+        emoji=False,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
     )
 
 
@@ -230,8 +245,11 @@ def writable_file(path: Path, option: str) -> None:
     InputError, UnavailableError
         If it cannot.
     """
+    check_file(path, f"{option} {path}")
     try:
         existed = os.path.lexists(path)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return  # a pipe that has a reader, a device
         with path.open("ab"):
             pass
         if not existed:

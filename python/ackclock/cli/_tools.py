@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, one_of, quote
 
@@ -13,7 +11,8 @@ def version() -> None:
     import ackclock
     from ackclock import _engine
 
-    typer.echo(f"ackclock {ackclock.__version__} (engine {_engine.version()})")
+    _terminal.say(f"ackclock {ackclock.__version__} (engine {_engine.version()})")
+    _terminal.say(f"build {_engine.build()}")
 
 
 def names(*, as_json: bool) -> None:
@@ -33,14 +32,14 @@ def names(*, as_json: bool) -> None:
         return
     width = max(len(name) for entries in registry.values() for name, _ in entries)
     for kind, entries in registry.items():
-        typer.echo(f"{kind}:")
+        _terminal.say(f"{kind}:")
         for name, line in entries:
-            typer.echo(f"  {name:<{width}}  {line}")
-    typer.echo("options of controllers (congestion_control_options):")
+            _terminal.say(f"  {name:<{width}}  {line}")
+    _terminal.say("options of controllers (congestion_control_options):")
     for controller, parameters in _engine.controller_options().items():
         for name, takes, default, about in parameters:
             given = f"{takes}; {default}" if default else takes
-            typer.echo(f"  {controller + ': ' + name:<{width}}  {about} ({given})")
+            _terminal.say(f"  {controller + ': ' + name:<{width}}  {about} ({given})")
 
 
 def tables(name: str | None, *, as_json: bool) -> None:
@@ -80,7 +79,7 @@ def schema() -> None:
     """Print the JSON Schema."""
     from ackclock.scenario import Scenario
 
-    _terminal.show_json(Scenario.model_json_schema())
+    _terminal.show_json(Scenario.json_schema())
 
 
 def bench(*, as_json: bool, quick: bool, instructions: bool) -> None:

@@ -1,12 +1,30 @@
-"""The simulator beside the real kernel on one scenario: where they first differ, ACK by ACK, and by how much in the end.
+"""The simulator beside the real kernel, or two kernels, on one scenario: where they first differ, ACK by ACK, and by how much in the end.
 
 Both backends run over the same links with the same losses (the linux backend's relay); only the TCP differs.
 """
 
 from __future__ import annotations
 
-from ackclock.diff._compare import Agreement, Comparison, Divergence, compare
+from ackclock.diff._compare import BACKENDS, Agreement, Comparison, Divergence, both, compare
 from ackclock.diff._figure import draw
+from ackclock.diff._judge import Judged, judge, table
 from ackclock.diff._patterns import PATTERNS, Pattern
+from ackclock.diff._seeds import Distributions, Spread, over_seeds
 
-__all__ = ["PATTERNS", "Agreement", "Comparison", "Divergence", "Pattern", "compare", "draw"]
+__all__ = [
+    "BACKENDS",
+    "PATTERNS",
+    "Agreement",
+    "Comparison",
+    "Distributions",
+    "Divergence",
+    "Judged",
+    "Pattern",
+    "Spread",
+    "both",
+    "compare",
+    "draw",
+    "judge",
+    "over_seeds",
+    "table",
+]

@@ -1,7 +1,8 @@
-"""One scenario on both backends: the first divergence, and agreement by quantity."""
+"""One scenario on both backends, or in two kernels: the first divergence, and agreement by quantity."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,16 @@ from ackclock._run import run
 from ackclock.errors import ScenarioError, quote
 from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
-from ackclock.scenario._base import byte_count
-from ackclock.scenario._described import schema
+from ackclock.scenario._base import schema
+from ackclock.units import SIZE, whole
 
 if TYPE_CHECKING:
     import polars as pl
 
 SAMPLE_INTERVAL = "10 ms"
 """Between samples, where the scenario asks for none."""
+HALF_A_NANOSECOND = 0.5e-9
+BACKENDS = ("simulator", "kernel")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +56,7 @@ class Agreement:
     quantity
         Its name, with the unit.
     simulator, kernel
-        Its value there; None if there is none.
+        Its value there, or in the first and second kernel; None if there is none.
     """
 
     quantity: str
@@ -70,12 +73,14 @@ class Agreement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Both backends on one scenario.
+    """Both backends, or two kernels, on one scenario.
 
     Parameters
     ----------
     simulator, kernel
-        The runs.
+        The runs; of two kernels the first and the second.
+    names
+        What the runs are called.
     divergence
         The first one; None: all events are equal.
     events
@@ -92,11 +97,14 @@ class Comparison:
     events: int
     recovered: bool
     agreement: tuple[Agreement, ...]
+    names: tuple[str, str] = BACKENDS
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
+        first, second = ("simulator", "kernel") if self.names == BACKENDS else ("first", "second")
         return {
             "kernel": self.kernel.provenance["kernel"]["release"],
+            **({} if self.names == BACKENDS else {"first": self.names[0], "second": self.names[1]}),
             "equal_events": self.events,
             "equal_to_the_end_of_recovery": self.recovered,
             "divergence": None
@@ -105,8 +113,8 @@ class Comparison:
             "agreement": [
                 {
                     "quantity": a.quantity,
-                    "simulator": a.simulator,
-                    "kernel": a.kernel,
+                    first: a.simulator,
+                    second: a.kernel,
                     "difference": a.difference,
                 }
                 for a in self.agreement
@@ -114,8 +122,40 @@ class Comparison:
         }
 
 
-def compare(scenario: Scenario, *, seed: int = 1, network: NetworkKind = "relay") -> Comparison:
-    """Run a scenario on both backends and compare flow 0.
+def both(
+    scenario: Scenario,
+    *,
+    seed: int = 1,
+    network: NetworkKind = "relay",
+    cpu: int | None = None,
+    kernels: tuple[str, str] | None = None,
+) -> tuple[Run, Run]:
+    """Run a scenario in the simulator and in the kernel, with receivers behind the same kind of device; or in two kernels.
+
+    Parameters
+    ----------
+    scenario, seed, network, cpu, kernels
+        As for `compare`.
+    """
+    if kernels is not None:
+        first, second = (
+            linux.run(_behind(None, scenario), seed=seed, network=network, cpu=cpu, kernel=name) for name in kernels
+        )
+        return first, second
+    kernel = linux.run(_behind(None, scenario), seed=seed, network=network, cpu=cpu)
+    device = linux.PACKET_MEMORY[kernel.provenance["network"]]
+    return run(_behind(device, scenario), seed=seed), kernel
+
+
+def compare(
+    scenario: Scenario,
+    *,
+    seed: int = 1,
+    network: NetworkKind = "relay",
+    cpu: int | None = None,
+    kernels: tuple[str, str] | None = None,
+) -> Comparison:
+    """Run a scenario on both backends, or in two kernels, and compare flow 0.
 
     Parameters
     ----------
@@ -125,6 +165,10 @@ def compare(scenario: Scenario, *, seed: int = 1, network: NetworkKind = "relay"
         Seed of both.
     network
         As for `ackclock.linux.run`; anything but the relay draws other losses than the simulator.
+    cpu
+        CPU of the kernel; None: any.
+    kernels
+        Names of two kernels, to compare them; None: the simulator and the kernel that runs use.
 
     Raises
     ------
@@ -138,16 +182,14 @@ def compare(scenario: Scenario, *, seed: int = 1, network: NetworkKind = "relay"
             found=quote(workload),
             allowed="bulk, transfer, throttled, to compare ACK by ACK",
         )
-    scenario = scenario.set("record.trace", "flow")
-    if scenario.to_dict()["record"].get("sample_interval", "0 s") == "0 s":
-        scenario = scenario.set("record.sample_interval", SAMPLE_INTERVAL)
-    kernel = linux.run(_behind(None, scenario), seed=seed, network=network)
-    device = linux.PACKET_MEMORY[kernel.provenance["network"]]
-    simulator = run(_behind(device, scenario), seed=seed)
+    scenario = sampled(scenario.set("record.trace", "flow"))
+    names = kernels or BACKENDS
+    simulator, kernel = both(scenario, seed=seed, network=network, cpu=cpu, kernels=kernels)
     sent = getattr(scenario.flows[0].workload, "bytes", None)
-    end = None if sent is None else 1 + byte_count(sent)
-    ours, theirs = _events(simulator.acks, end), _events(kernel.acks, end)
-    equal, divergence = _walk(ours, theirs)
+    end = None if sent is None else 1 + whole(sent, SIZE)
+    stop_s, segment = _stop_s(scenario), _segment(scenario, simulator, kernel)
+    ours, theirs = (_events(acks, end, stop_s, segment) for acks in (simulator.acks, kernel.acks))
+    equal, divergence = _walk(ours, theirs, names)
     return Comparison(
         simulator=simulator,
         kernel=kernel,
@@ -155,7 +197,15 @@ def compare(scenario: Scenario, *, seed: int = 1, network: NetworkKind = "relay"
         events=equal,
         recovered=divergence is None or equal > _end_of_recovery(theirs),
         agreement=_agreement(simulator, kernel),
+        names=names,
     )
+
+
+def sampled(scenario: Scenario) -> Scenario:
+    """The scenario with samples."""
+    if scenario.to_dict().get("record", {}).get("sample_interval", "0 s") == "0 s":
+        return scenario.set("record.sample_interval", SAMPLE_INTERVAL)
+    return scenario
 
 
 def _behind(device: str | None, scenario: Scenario) -> Scenario:
@@ -170,50 +220,89 @@ def _behind(device: str | None, scenario: Scenario) -> Scenario:
     return Scenario.from_dict({**scenario.to_dict(), "flows": groups})
 
 
-def _events(acks: pl.DataFrame, end: int | None) -> list[Mapping[str, Any]]:
-    """ACKs and transmissions of data, in order. `end` is the number behind a transfer's last byte.
+def _stop_s(scenario: Scenario) -> float:
+    """When the application of flow 0 stops writing."""
+    told = json.loads(scenario.to_engine_json())
+    stop = told["flows"][0].get("stop_ns")
+    return float(min(told["duration_ns"], told["duration_ns"] if stop is None else stop) * 1e-9)
 
-    The simulator's FIN rides on the last data and is acknowledged with it; the kernel's transfers are closed by the receiver.
+
+def _segment(scenario: Scenario, *runs: Run) -> int | None:
+    """Payload of a segment of flow 0 where packets may hold several: one table has a row for each segment, the other for each packet."""
+    import polars as pl
+
+    told = json.loads(scenario.to_engine_json())
+    flow = told["flows"][0]
+    cuts = any(host["name"] == flow.get("host") and host.get("cuts_packets") for host in told.get("hosts", []))
+    if not cuts and not flow.get("stack", {}).get("tso"):
+        return None
+    sent = (run.acks.filter((pl.col("flow") == 0) & (pl.col("event") == "send"))["len"].max() for run in runs)
+    longest: list[Any] = [length for length in sent if length is not None]
+    return int(min(longest)) if longest else None
+
+
+def _events(acks: pl.DataFrame, end: int | None, stop_s: float, segment: int | None) -> list[Mapping[str, Any]]:
+    """ACKs and transmissions of data, in order, before the application stops. `end` is the number behind a transfer's last byte.
+
+    The simulator's FIN rides on the last data and is acknowledged with it; the kernel's transfers are closed by the receiver. At
+    the stop the simulator's application closes, the kernel's does not. An ACK that others overtook is of no use
+    to the sender unless it SACKs something, and is in the kernel's table alone; one that does has SND.UNA in the simulator's.
     """
     import polars as pl
 
     rows = acks.filter((pl.col("flow") == 0) & pl.col("event").is_in(["ack", "send", "rtx", "tlp"]))
+    rows = rows.filter(pl.col("t_s") < stop_s - HALF_A_NANOSECOND)
     out: list[Mapping[str, Any]] = []
-    for row in rows.select("t_s", "event", "ack_no", "seq", "rexmit", "cwnd_before", "ca_state").iter_rows(named=True):
+    sent: dict[int, int] = {}
+    acknowledged = 0
+    columns = ("t_s", "event", "ack_no", "seq", "len", "rexmit", "sack_blocks", "cwnd_before", "ca_state")
+    for row in rows.select(columns).iter_rows(named=True):
         if row["event"] == "ack":
-            out.append({**row, "seq": row["seq"] if end is None else min(row["seq"], end)})
+            if row["seq"] < acknowledged and not row["sack_blocks"]:
+                continue
+            acknowledged = max(acknowledged, row["seq"])
+            out.append({**row, "seq": acknowledged if end is None else min(acknowledged, end)})
         elif end is None or row["seq"] < end:
-            out.append({**row, "event": "rtx" if row["rexmit"] else "send"})
+            length = row["len"] if end is None else min(row["len"], end - row["seq"])  # a FIN is no data
+            for at in range(0, max(length, 1), segment or max(length, 1)):
+                seq, again = row["seq"] + at, row["rexmit"]
+                if segment is not None:  # packets are cut otherwise when they leave again: count segments
+                    again = sent[seq] = sent.get(seq, -1) + 1
+                out.append({**row, "seq": seq, "rexmit": again, "event": "rtx" if again else "send"})
     # An ACK of nothing new at the very end answers a FIN.
     while len(out) > 1 and out[-1]["event"] == "ack" and out[-1]["seq"] == end == out[-2]["seq"]:
         out.pop()
     return out
 
 
-def _walk(ours: list[Mapping[str, Any]], theirs: list[Mapping[str, Any]]) -> tuple[int, Divergence | None]:
+def _walk(
+    ours: list[Mapping[str, Any]], theirs: list[Mapping[str, Any]], names: tuple[str, str]
+) -> tuple[int, Divergence | None]:
     """Number of equal events at the beginning, and the first that is not."""
     acks = 0
     for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
         if b["event"] == "ack":
             acks = b["ack_no"]
-        text = _difference(a, b)
+        text = _difference(a, b, names[1])
         if text is not None:
             return i, Divergence(t_s=b["t_s"], ack_no=acks, text=text)
     shorter = min(len(ours), len(theirs))
     if len(ours) == len(theirs):
         return shorter, None
-    who, more = ("simulator", ours) if len(ours) > len(theirs) else ("kernel", theirs)
+    who, more = (names[0], ours) if len(ours) > len(theirs) else (names[1], theirs)
     rest = more[shorter]
-    return shorter, Divergence(t_s=rest["t_s"], ack_no=acks, text=f"the {who} goes on: {_said(rest)}")
+    return shorter, Divergence(
+        t_s=rest["t_s"], ack_no=acks, text=f"{'the ' if names == BACKENDS else ''}{who} goes on: {_said(rest)}"
+    )
 
 
-def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
+def _difference(a: Mapping[str, Any], b: Mapping[str, Any], other: str) -> str | None:
     same = ("event", "seq", "cwnd_before") if b["event"] == "ack" else ("event", "seq", "rexmit")
     if all(a[key] == b[key] for key in same):
         return None
     if a["event"] == b["event"] == "ack" and a["seq"] == b["seq"]:
-        return f"cwnd {a['cwnd_before']}, kernel {b['cwnd_before']}; state {a['ca_state']}, kernel {b['ca_state']}"
-    return f"{_said(a)}; kernel {_said(b)}; state {a['ca_state']}, kernel {b['ca_state']}"
+        return f"cwnd {a['cwnd_before']}, {other} {b['cwnd_before']}; state {a['ca_state']}, {other} {b['ca_state']}"
+    return f"{_said(a)}; {other} {_said(b)}; state {a['ca_state']}, {other} {b['ca_state']}"
 
 
 def _said(event: Mapping[str, Any]) -> str:

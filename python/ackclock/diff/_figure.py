@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ackclock import _files
 from ackclock.diff._compare import Comparison
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ def draw(result: Comparison, path: Path) -> None:
     from matplotlib.figure import Figure
 
     from ackclock.plot import OKABE_ITO
+    from ackclock.plot.style import saved
 
     figure = Figure(figsize=(8, 4), layout="constrained")
     ax = figure.add_subplot()
-    backends = (("simulator", result.simulator, "blue", 2.6), ("kernel", result.kernel, "vermilion", 1.0))
+    first, second = result.names
+    backends = ((first, result.simulator, "blue", 2.6), (second, result.kernel, "vermilion", 1.0))
     for name, run, colour, width in backends:
         acks = run.acks.filter((pl.col("flow") == 0) & (pl.col("event") == "ack"))
         ax.step(acks["t_s"], acks["cwnd_before"], where="post", color=OKABE_ITO[colour], lw=width, label=name)
@@ -36,4 +39,4 @@ def draw(result: Comparison, path: Path) -> None:
     ax.set_xlabel("time, s")
     ax.set_ylabel("cwnd, segments")
     ax.legend(frameon=False)
-    figure.savefig(path)
+    _files.write(path, saved(figure, path.suffix.removeprefix(".")), f"--figure {path}")

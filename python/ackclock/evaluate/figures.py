@@ -278,7 +278,7 @@ def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
         scenario = evaluation.scenarios[(row.row.id, j.cell.id, arm)]
         names = [name for group in scenario.flows for name in _lines_of(group)]
         numbered = rows.with_columns(group=pl.Series([names[f] for f in rows["flow"]], dtype=pl.String))
-        grouped = numbered.group_by("t_s", "group").agg(pl.col("goodput_bps").sum()).sort("t_s")
+        grouped = numbered.group_by("t_s", "group").agg(pl.col("goodput_bps").sum()).sort("t_s", "group")
         frames[arm] = _smoothed(grouped)
 
     def draw() -> Any:
@@ -332,4 +332,4 @@ def _smoothed(frame: Any) -> Any:
         return frame
     width = float(times[1] - times[0]) * step
     binned = frame.with_columns(t_s=((pl.col("t_s") - 1e-9) / width).floor() * width + width)
-    return binned.group_by("t_s", "group").agg(pl.col("goodput_bps").mean()).sort("t_s")
+    return binned.group_by("t_s", "group").agg(pl.col("goodput_bps").mean()).sort("t_s", "group")

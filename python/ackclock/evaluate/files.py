@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
 
 from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.rows.text import STATEMENTS
 from ackclock.evaluate.situation import Row
 from ackclock.evaluate.verdict import Judged, RowVerdict
 from ackclock.stats import Estimate
+from ackclock.text import xml
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +46,7 @@ def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate") -> 
 def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
     """Each cell under each arm, as it was run. A controller's file lies beside them."""
     from ackclock.own import named
+    from ackclock.scenario._toml import quoted
 
     for (row, cell, arm), scenario in evaluation.scenarios.items():
         place = folder / scenario_file(row, cell, arm)
@@ -55,7 +56,7 @@ def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
             if named(name):
                 file = Path(name.rpartition(":")[0])
                 (folder / "cells" / file.name).write_bytes(file.read_bytes())
-                text = text.replace(json.dumps(name), json.dumps(f"../{file.name}:{name.rpartition(':')[2]}"))
+                text = text.replace(quoted(name), quoted(f"../{file.name}:{name.rpartition(':')[2]}"))
         place.write_text(text, encoding="utf-8")
 
 
@@ -162,6 +163,8 @@ def _judged_json(evaluation: Evaluation, found: RowVerdict, j: Judged) -> dict[s
         "better": j.measure.better,
         "judged": j.measure.judged,
         "n": j.difference.n,
+        "runs": j.runs,
+        "without_number": {"candidate": j.without[0], "reference": j.without[1]},
         "candidate": estimate(j.candidate),
         "reference": estimate(j.reference),
         "at_least": list(j.at_least),
@@ -191,33 +194,31 @@ def to_junit(evaluation: Evaluation) -> str:
         cases: list[str] = []
         failures = skipped = 0
         head = f"row {found.row.id}: {found.row.title}"
-        said = f"<testcase classname={quoteattr(head)} name={quoteattr('the row')}"
+        said = f"<testcase classname={xml(head)} name={xml('the row')}"
         if found.verdict == "worse":
             failures += 1
             message = f"worse: {found.reason}" + (f"; {command(evaluation, found)}" if found.worst else "")
-            cases.append(f"{said}><failure message={quoteattr(message)}/></testcase>")
+            cases.append(f"{said}><failure message={xml(message)}/></testcase>")
         elif found.verdict in ("not tested", "not applicable"):
             skipped += 1
-            cases.append(f"{said}><skipped message={quoteattr(f'{found.verdict}: {found.reason}')}/></testcase>")
+            cases.append(f"{said}><skipped message={xml(f'{found.verdict}: {found.reason}')}/></testcase>")
         else:
             cases.append(
-                f'{said}><properties><property name="verdict" value={quoteattr(found.verdict)}/></properties></testcase>'
+                f'{said}><properties><property name="verdict" value={xml(found.verdict)}/></properties></testcase>'
             )
         for j in found.cells:
             name = f"{j.cell.id}: {j.measure.name}"
             d = j.difference
             value = f"{j.verdict}: {d.value:.4g}, {d.low:.4g} to {d.high:.4g}, margin {j.margin:.4g}, n {d.n}"
-            case = f"<testcase classname={quoteattr(head)} name={quoteattr(name)}"
+            case = f"<testcase classname={xml(head)} name={xml(name)}"
             if j.verdict == "not tested":
                 skipped += 1
-                cases.append(f"{case}><skipped message={quoteattr(j.note)}/></testcase>")
+                cases.append(f"{case}><skipped message={xml(j.note)}/></testcase>")
             else:
                 cases.append(
-                    f'{case}><properties><property name="verdict" value={quoteattr(value)}/></properties></testcase>'
+                    f'{case}><properties><property name="verdict" value={xml(value)}/></properties></testcase>'
                 )
-        lines.append(
-            f'<testsuite name={quoteattr(head)} tests="{len(cases)}" failures="{failures}" skipped="{skipped}">'
-        )
+        lines.append(f'<testsuite name={xml(head)} tests="{len(cases)}" failures="{failures}" skipped="{skipped}">')
         lines += [*cases, "</testsuite>"]
     return "\n".join([*lines, "</testsuites>", ""])
 

@@ -387,7 +387,9 @@ def _judged(plan: Plan, entries: Sequence[_Entry], frames: Mapping[Key, Tables])
         ours = values(frames[(row.id, cell.id, plan.candidate.key)], cell, row)
         theirs = values(frames[(row.id, cell.id, REFERENCE)], cell, row)
         found[(row.id, cell.id)] = [
-            judge(m, cell, ours[m.name], theirs[m.name]) for m in row.measures if ours[m.name].numbers
+            judge(m, cell, ours[m.name], theirs[m.name])
+            for m in row.measures
+            if ours[m.name].numbers or theirs[m.name].numbers
         ]
     return found
 

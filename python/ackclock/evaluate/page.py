@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from ackclock import report
+from ackclock.errors import InputError
 from ackclock.evaluate import figures, kernel
 from ackclock.evaluate.files import (
     alarms,
@@ -24,6 +24,7 @@ from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.rows.text import STATEMENTS
 from ackclock.evaluate.verdict import SYMBOLS, VERDICTS, Judged, RowVerdict, judge_part
 from ackclock.report import TableCell
+from ackclock.text import csv
 
 COMPANY = {
     "": "alone",
@@ -39,6 +40,29 @@ KINDS = {"worse": "fails", "no difference shown": "undecided", "no worse": "hold
 """Verdict -> look of a table's cell."""
 
 
+WRITTEN = ("cells", "cells.parquet", "evaluate.json", "figures", "junit.xml", "report.html")
+"""What an evaluation leaves in its folder, beside its store."""
+
+MARKS = ("evaluate.json",)
+"""What shows that a folder is that of an evaluation."""
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder in which an evaluation would replace what none has written, before anything runs.
+
+    Raises
+    ------
+    InputError
+        If there is such a file.
+    """
+    from ackclock import _files
+
+    try:
+        _files.check_folder(folder, WRITTEN, MARKS, whose="evaluation")
+    except InputError as error:
+        raise InputError(f"--out {error}") from None
+
+
 def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str] | None = None) -> Path:
     """Write everything that the folder holds beside its store.
 
@@ -52,7 +76,7 @@ def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str]
     from ackclock._files import refused, staged
 
     try:
-        with staged(folder) as part:
+        with staged(folder, marks=MARKS) as part:
             write_scenarios(evaluation, part)
             cells_table(evaluation).write_parquet(part / "cells.parquet")
             (part / "evaluate.json").write_text(
@@ -63,19 +87,17 @@ def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str]
             report.write(made, part / "report.html", drawn={f.name: _svg(f) for f in made.figures})
             (part / "figures").mkdir()
             for name, table in ((n, t) for f in made.figures for n, t in _tables(f)):
-                table.write_csv(part / "figures" / f"{name}.csv")
+                (part / "figures" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
     except OSError as error:
         raise refused(error, str(folder)) from None
     return folder / "report.html"
 
 
 def _svg(figure: Any) -> bytes:
-    from ackclock.plot.style import styled
+    from ackclock.plot.style import saved, styled
 
-    buffer = io.BytesIO()
     with styled():
-        figure.draw().savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+        return saved(figure.draw(), "svg")
 
 
 def _tables(figure: Any) -> list[tuple[str, Any]]:

@@ -9,6 +9,9 @@ A difference d is candidate minus reference under one seed, with the sign that m
 | better | it ends below -m |
 | no difference shown | otherwise |
 
+A run without a number, because a flow starved so that a delay has no sample, is an outcome. Such seeds are counted for each arm. Where
+the counts differ, the seeds that are left are no fair sample: "no worse" and "better" are refused, and the row is open.
+
 A row takes the mean over its cells, seed by seed, each d in units of its cell's margin. With k judged measures the row is worse
 if one of them is at a level of 1 - 0.05 / k, or if a single cell is worse after Holm over all cells of the report; it is no
 worse if all of them are at a level of 0.95.
@@ -22,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ackclock.evaluate.situation import Cell, Measure, Row, Scale
+from ackclock.judge.bound import Place, same
 from ackclock.stats import Estimate, bootstrap_mean, mean_interval
 
 Verdict = Literal["worse", "no worse", "better", "no difference shown", "not tested", "not applicable"]
@@ -35,6 +39,13 @@ SYMBOLS: Mapping[str, str] = {
     "better": "▲",
     "not tested": "–",
     "not applicable": "·",
+}
+
+WORDS: Mapping[Place, Verdict] = {
+    Place.BELOW: "better",
+    Place.WITHIN: "no worse",
+    Place.BELOW | Place.WITHIN: "no worse",
+    Place.ABOVE: "worse",
 }
 
 LEVEL = 0.95
@@ -51,6 +62,15 @@ class Values:
     def distinct(self) -> int:
         """Different runs among those with a number."""
         return len({self.digests[s] for s in self.numbers if s in self.digests})
+
+    @property
+    def runs(self) -> set[int]:
+        """Seeds that were run, with a number or without."""
+        return {*self.digests, *self.numbers}
+
+    def without(self, seeds: set[int]) -> list[int]:
+        """Those of these seeds that gave no number."""
+        return sorted(s for s in seeds if not math.isfinite(self.numbers.get(s, math.nan)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +97,10 @@ class Judged:
         Why there is no verdict.
     at_least
         Which of "candidate" and "reference" has a mean that is a lower bound: a run reached the measure's `most`.
+    runs
+        How many seeds were run.
+    without
+        Runs without a number, of the candidate and of the reference.
     """
 
     cell: Cell
@@ -92,11 +116,18 @@ class Judged:
     p: float = 1.0
     note: str = ""
     at_least: tuple[str, ...] = ()
+    runs: int = 0
+    without: tuple[int, int] = (0, 0)
 
     @property
     def counts(self) -> bool:
-        """Whether the row's verdict rests on it, too."""
-        return self.measure.judged and self.verdict != "not tested"
+        """Whether the row's mean has it."""
+        return self.measure.judged and self.verdict != "not tested" and bool(self.by_seed)
+
+    @property
+    def lopsided(self) -> bool:
+        """Whether the row is open because more runs of one arm than of the other have no number."""
+        return self.measure.judged and self.verdict != "not tested" and self.without[0] != self.without[1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,11 +163,9 @@ class RowVerdict:
 def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) -> Judged:
     """One measure in one cell."""
     sign = 1.0 if measure.better == "less" else -1.0
-    seeds = [
-        s
-        for s in candidate.numbers
-        if math.isfinite(candidate.numbers[s]) and math.isfinite(reference.numbers.get(s, math.nan))
-    ]
+    runs = candidate.runs & reference.runs
+    missing = (candidate.without(runs), reference.without(runs))
+    seeds = [s for s in sorted(runs) if s not in missing[0] and s not in missing[1]]
     ours, theirs = [candidate.numbers[s] for s in seeds], [reference.numbers[s] for s in seeds]
     by_seed = {s: sign * (a - b) for s, a, b in zip(seeds, ours, theirs, strict=True)}
     difference = bootstrap_mean(list(by_seed.values()), level=LEVEL)
@@ -155,25 +184,38 @@ def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) ->
         by_seed=by_seed,
         verdict="not tested",
         at_least=tuple(arm for arm, numbers in arms.items() if any(v >= most for v in numbers)),
+        runs=len(runs),
+        without=(len(missing[0]), len(missing[1])),
     )
+    if len(missing[0]) != len(missing[1]):
+        verdict = outcome(difference, margin) if len(seeds) > 1 else "no difference shown"
+        found = replace(
+            found,
+            verdict="worse" if verdict == "worse" else "no difference shown",
+            p=_p(list(by_seed.values()), margin) if len(seeds) > 1 else 1.0,
+            note=without(found),
+        )
+        # where the candidate has no number is where it may be worst
+        return found if by_seed else replace(found, worst_seed=min(missing[0] or missing[1]))
     if not seeds:
         return replace(found, note="no number in any run")
     if len(seeds) < 2:
         return replace(found, note="one run")
     if candidate.distinct < 2 or reference.distinct < 2:
         return replace(found, note=f"one run, not {len(seeds)}: all seeds gave the same packets")
-    return replace(found, verdict=outcome(difference, margin), p=_p(list(by_seed.values()), margin))
+    note = without(found) if missing[0] else ""
+    return replace(found, verdict=outcome(difference, margin), p=_p(list(by_seed.values()), margin), note=note)
+
+
+def without(judged: Judged) -> str:
+    """How many runs gave no number, in words."""
+    ours, theirs = judged.without
+    return f"no number in {ours} of {judged.runs} runs of the candidate, {theirs} of CUBIC's"
 
 
 def outcome(difference: Estimate, margin: float) -> Verdict:
     """The verdict on a mean difference of which more is worse."""
-    if difference.high < -margin:
-        return "better"
-    if difference.high <= margin:
-        return "no worse"
-    if difference.low > margin:
-        return "worse"
-    return "no difference shown"
+    return WORDS.get(same(margin).places(difference.low, difference.high), "no difference shown")
 
 
 def _p(values: Sequence[float], margin: float) -> float:
@@ -228,6 +270,13 @@ def _row(row: Row, cells: Sequence[Judged], sure: set[int]) -> RowVerdict:
     if not row.cells:
         return RowVerdict(row=row, verdict="not tested", reason=f"needs {'; '.join(row.needs)}")
     names = [m.name for m in row.measures if m.judged and any(j.counts and j.measure.name == m.name for j in cells)]
+    lopsided = [j for j in cells if j.lopsided]
+    if not names and lopsided:
+        first = lopsided[0]
+        return RowVerdict(
+            row=row, verdict="no difference shown", cells=tuple(cells), measure=first.measure.name, worst=first,
+            reason=f"{first.measure.name}: {first.note}",
+        )  # fmt: skip
     if not names:
         said = next((j.note for j in cells if j.note), "no cells at this scale")
         return RowVerdict(row=row, verdict="not tested", cells=tuple(cells), reason=said)
@@ -253,6 +302,12 @@ def _row(row: Row, cells: Sequence[Judged], sure: set[int]) -> RowVerdict:
         return made("worse", worst.measure.name, f"{worst.measure.name}: in {len(single)} cells alone, after Holm" if len(single) > 1
                     else f"{worst.measure.name}: in one cell, after Holm", worst)  # fmt: skip
     verdicts = {n: outcome(plain[n], 1.0) for n in names}
+    if lopsided:
+        first = max(lopsided, key=lambda j: abs(j.without[0] - j.without[1]) / j.runs)
+        if first.measure.name in names:
+            some = f" in {len(lopsided)} cells, the most in one" if len(lopsided) > 1 else ""
+            return made("no difference shown", first.measure.name, f"{first.measure.name}:{some} {first.note}", first)
+        return made("no difference shown", worst_name, f"{first.measure.name}: {first.note}", first)
     open_ = [n for n in names if verdicts[n] in ("no difference shown", "worse")]
     if open_:
         name = max(open_, key=lambda n: plain[n].high)
@@ -319,7 +374,7 @@ def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, mos
         wanted = [] if verdict != "no difference shown" else _of_open_means(row, cells, upto)
         wanted += [j for j in cells if j.counts and id(j) not in sure and _may_be_worse(j, upto)]
         for j in wanted:
-            n = max(i.difference.n for i in cells if i.cell.id == j.cell.id)
+            n = max(i.runs for i in cells if i.cell.id == j.cell.id)
             if n < upto:
                 found[(row.id, j.cell.id)] = min(2 * n, upto)
     return found

@@ -17,6 +17,7 @@ from typing import Any
 
 from ackclock.fidelity import reference
 from ackclock.fidelity.path import N2, MeasuredPath
+from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
 
 __all__ = ["ALL_CONTROLLERS", "BULKS", "CONTROLLERS", "LOSSY", "TRANSFERS", "Drawn", "drawn", "listed"]
@@ -53,14 +54,17 @@ class Drawn:
     name
         Kind, number and what was drawn.
     kind
-        "transfer", "bulk", "lossy" or "listed".
+        "transfer", "bulk", "lossy", "listed", or one of `ackclock.fidelity.families`.
     scenario
         What both backends run.
+    network
+        Over which network the kernel runs it.
     """
 
     name: str
     kind: str
     scenario: Scenario
+    network: NetworkKind = "relay"
 
 
 def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS, lossy: int = LOSSY) -> Iterator[Drawn]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ackclock.fidelity.reference import CWND, GOODPUT, SHARE_ANY, SHARE_DATA
+from ackclock.judge.bound import same
 
 Verdict = Literal["holds", "holds within 2 SE", "misses", "known miss", "not judged"]
 
@@ -141,11 +142,9 @@ def judge(cell: str, quantity: str, *, kernel: Sequence[float], simulator: Seque
     if bound is None:
         verdict = "not judged"
     else:
-        away = abs(ours.mean - theirs.mean)
-        allowed = bound.relative * abs(theirs.mean)
-        if away <= allowed:
+        if ours.mean in same(bound.relative * abs(theirs.mean), of=theirs.mean):
             verdict = "holds"
-        elif bound.or_spread and away <= 2 * theirs.se:
+        elif bound.or_spread and ours.mean in same(2 * theirs.se, of=theirs.mean):
             verdict = "holds within 2 SE"
         else:
             cause = KNOWN.get((cell, quantity), "")

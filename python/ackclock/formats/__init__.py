@@ -5,6 +5,8 @@
 | `iperf3` | `iperf3 -J` | yes | yes |
 | `ss` | `ss -tin`, repeated | yes | yes |
 | `qlog` | QUIC stacks; drawn by qvis | yes | yes |
+| `tcp-probe` | the kernel's tcp_probe of before 4.16 | | yes |
+| `curl` | `curl -w '%{time_total}'`, a line a fetch | | yes |
 | `tc` | a shell script that builds the network with namespaces and `tc` and runs the flows with iperf3 | | yes |
 """
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ackclock import _engine
 from ackclock.linux import _qdiscs
 
 __all__ = ["disciplines", "red_burst"]
@@ -113,14 +113,8 @@ AVERAGE = 1514
 
 
 def red_burst(leaf: Mapping[str, Any]) -> int:
-    """The burst from which tc comes to the weight that is wanted: the least w with burst + 1 - min/avpkt <= (1 - (1-2^-w)^burst) 2^w."""
-    least = leaf["min"] / AVERAGE
-    for burst in range(max(math.ceil(least), 1), 100_000):
-        room = burst + 1 - least
-        weight = next((w for w in range(1, 32) if room <= (1 - (1 - 2.0**-w) ** burst) * 2.0**w), 32)
-        if weight >= leaf["wlog"]:
-            return burst
-    return 100_000
+    """The burst from which tc comes to the weight that is wanted."""
+    return _engine.red_burst(leaf["wlog"], leaf["min"] / AVERAGE)
 
 
 def _time(ns: int) -> str:

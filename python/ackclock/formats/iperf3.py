@@ -9,13 +9,12 @@ write counts what was acknowledged.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import InputError, quote
-from ackclock.formats.measured import Measured, frames
+from ackclock.formats.measured import DECODER, Measured, frames
 
 if TYPE_CHECKING:
     from ackclock._results import Run
@@ -49,6 +48,10 @@ def read(text: str, *, name: str) -> Measured:
                 continue
             flow = numbers.setdefault(int(stream["socket"]), len(numbers))
             end = float(stream["end"])
+            if not float(stream.get("start", 0.0)) <= end:
+                raise InputError(
+                    f"found an interval from {quote(stream['start'])} to {quote(stream['end'])}; allowed: one that ends after it began"
+                )
             goodput.append({"t_s": end, "flow": flow, "goodput_bps": float(stream["bits_per_second"])})
             if "snd_cwnd" in stream or "rtt" in stream:
                 sent_again[flow] = sent_again.get(flow, 0) + int(stream.get("retransmits", 0))
@@ -74,7 +77,9 @@ def _socket(stream: Mapping[str, Any], mss: int) -> dict[str, Any]:
 def _whole(text: str) -> dict[str, Any]:
     """The result, put together if it came as events, a line each."""
     try:
-        told = json.loads(text)
+        told = DECODER.decode(text)
+    except InputError:
+        raise
     except ValueError:
         told = None
     if isinstance(told, dict) and "event" not in told:
@@ -83,7 +88,7 @@ def _whole(text: str) -> dict[str, Any]:
     for line in text.splitlines():
         if not line.strip():
             continue
-        event = json.loads(line)
+        event = DECODER.decode(line)
         if event["event"] == "interval":
             whole["intervals"].append(event["data"])
         else:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock.errors import InputError, quote
+from ackclock import _files
+from ackclock.errors import InputError, quote, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,8 +19,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Measured", "frames", "of_run", "read"]
 
-LARGEST = 2**30
+LARGEST = 2**27
 """Bytes of a file that is read."""
+
+MOST_FLOWS = 1000
+
+LONGEST_NAME = 60
+"""Characters of a flow's name."""
+
+BOUNDS = {
+    "t_s": (-1e9, 1e9),
+    "cwnd": (0.0, 2.0**31),
+    "ssthresh": (0.0, 2.0**64),
+    "srtt_s": (0.0, 1e6),
+    "in_flight": (0.0, 2.0**48),
+    "retransmissions": (0.0, 2.0**53),
+    "goodput_bps": (0.0, 1e15),
+}
+"""Least and most of each quantity that a connection can have."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +56,8 @@ class Measured:
         null where the file does not tell. Times are seconds from the beginning of the measurement.
     goodput
         Columns `t_s` (end of the interval), `flow`, `goodput_bps`.
+    run
+        All of it, if it is a run of ours.
     """
 
     name: str
@@ -45,21 +65,44 @@ class Measured:
     flows: tuple[str, ...]
     samples: pl.DataFrame = field(repr=False)
     goodput: pl.DataFrame = field(repr=False)
+    run: Run | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Names come from files of anybody's: what figures show of them is short, and can be printed."""
+        object.__setattr__(self, "name", shown(self.name)[:LONGEST_NAME])
+        object.__setattr__(self, "flows", tuple(shown(flow)[:LONGEST_NAME] for flow in self.flows))
 
 
 def frames(
     samples: Sequence[Mapping[str, Any]], goodput: Sequence[Mapping[str, Any]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The two tables of a `Measured` from rows; keys that a row lacks are null."""
+    """The two tables of a `Measured` from rows; keys that a row lacks are null.
+
+    Raises
+    ------
+    InputError
+        If a number is none that a connection can have: not a number, infinite, or out of all bounds.
+    """
     import polars as pl
 
+    _check((*samples, *goodput))
     numbers = dict.fromkeys(("cwnd", "ssthresh", "srtt_s", "in_flight", "retransmissions"), pl.Float64)
     key = {"t_s": pl.Float64, "flow": pl.UInt32}
-    order = ["t_s", "flow"]
+    order = itemgetter("t_s", "flow")
     return (
-        pl.DataFrame(list(samples), schema={**key, **numbers}).sort(order, maintain_order=True),
-        pl.DataFrame(list(goodput), schema={**key, "goodput_bps": pl.Float64}).sort(order, maintain_order=True),
+        pl.DataFrame(sorted(samples, key=order), schema={**key, **numbers}),
+        pl.DataFrame(sorted(goodput, key=order), schema={**key, "goodput_bps": pl.Float64}),
     )
+
+
+def _check(rows: Sequence[Mapping[str, Any]]) -> None:
+    for row in rows:
+        for key, value in row.items():
+            low, high = BOUNDS.get(key, (0.0, float(MOST_FLOWS - 1)))
+            if not low <= value <= high:  # nor is what is no number
+                if key == "flow":
+                    raise InputError(f"found more than {MOST_FLOWS:,} flows; allowed: at most so many")
+                raise InputError(f"found {quote(value)} as {key}; allowed: a number from {low:g} to {high:g}")
 
 
 def read(path: str | Path) -> Measured:
@@ -68,7 +111,7 @@ def read(path: str | Path) -> Measured:
     Parameters
     ----------
     path
-        A file of `iperf3 -J`, of `ss -tin` with the time before each look, or of qlog (JSON or JSON-SEQ); or a folder that
+        A plain file of at most 128 MiB: of `iperf3 -J`, of `ss -tin` with the time before each look, or of qlog (JSON or JSON-SEQ); or a folder that
         `ackclock run --out` has written.
 
     Returns
@@ -81,19 +124,18 @@ def read(path: str | Path) -> Measured:
     InputError
         If it is none of them, or holds nothing that can be drawn.
     """
-    from ackclock.formats import iperf3, qlog, ss
-
     path = Path(path)
     if path.is_dir():
         from ackclock._results import Run
 
         return of_run(Run.read(path), name=path.name)
-    try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path}: found {path.stat().st_size:,} bytes; allowed: at most {LARGEST:,}")
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    return parse(_files.contents(path, LARGEST), path)
+
+
+def parse(text: str, path: Path) -> Measured:
+    """What `read` makes of a file's text, in time that grows with its length."""
+    from ackclock.formats import iperf3, qlog, ss
+
     try:
         if text.startswith("\x1e"):
             return qlog.read(text, name=path.stem)
@@ -105,17 +147,25 @@ def read(path: str | Path) -> Measured:
         return ss.read(text, name=path.stem)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
-        what = quote(str(error).splitlines()[0]) if str(error) else type(error).__name__
+    except (ValueError, TypeError, KeyError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        what = quote(str(error).splitlines()[0]) if str(error).strip() else type(error).__name__
         raise InputError(
             f"{path}: found a file that cannot be read ({type(error).__name__}: {what}); "
             "allowed: one of iperf3 -J, of ss -tin with times, of qlog, or the folder of a run"
         ) from None
 
 
+def _refuse(constant: str) -> float:
+    raise InputError(f"found {constant}, which is no number; allowed: JSON, which has none of them")
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse)
+"""Of JSON without NaN and Infinity, which Python would take."""
+
+
 def _first(text: str) -> Mapping[str, Any]:
     """The first JSON value of the text: of the whole file, or of its first line."""
-    value, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    value, _ = DECODER.raw_decode(text.lstrip())
     return value if isinstance(value, Mapping) else {}
 
 
@@ -147,4 +197,5 @@ def of_run(run: Run, *, name: str = "") -> Measured:
         flows=tuple(f"{row['flow']} {labels[row['group']]}" for row in run.rows("flows")),
         samples=samples.select(floats) if samples.height else empty_samples,
         goodput=goodput.select("t_s", "flow", "goodput_bps") if goodput.height else empty_goodput,
+        run=run,
     )

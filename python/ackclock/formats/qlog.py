@@ -21,11 +21,12 @@ Differs: TCP has no packet types; "1RTT" stands where qvis wants one.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import InputError, quote
-from ackclock.formats.measured import Measured, frames
+from ackclock.formats.measured import DECODER, Measured, frames
 
 if TYPE_CHECKING:
     from ackclock._results import Run
@@ -273,10 +274,10 @@ def read(text: str, *, name: str) -> Measured:
 
 def _traces(text: str) -> Iterator[Mapping[str, Any]]:
     if text.startswith(SEPARATOR):
-        head, *events = (json.loads(record) for record in text.split(SEPARATOR)[1:])
+        head, *events = (DECODER.decode(record.strip()) for record in text.split(SEPARATOR)[1:])
         yield {**head.get("trace", {}), "events": events}
         return
-    whole = json.loads(text)
+    whole = DECODER.decode(text.strip())
     if "traces" not in whole:
         raise InputError(
             f"found {', '.join(map(quote, list(whole)[:4]))}; allowed: an object with traces (qlog), or intervals (iperf3)"
@@ -320,20 +321,60 @@ MOST_PARTS = 1_000_000
 
 def _rates(trace: Mapping[str, Any], flow: int, zero: float) -> list[dict[str, Any]]:
     """Goodput from packets sent and acknowledged, where the trace has both."""
-    payload: dict[int, int] = {}
+    sent: dict[str, dict[int, int]] = {}
+    for event in trace["events"]:
+        data = event.get("data", {})
+        if _kind(event) == "packet_sent" and "header" in data:
+            raw = data.get("raw", {})
+            length = raw.get("payload_length", raw.get("length", 0))
+            sent.setdefault(_space(data["header"]), {})[int(data["header"].get("packet_number", -1))] = int(length)
+    spaces = {space: _Unacknowledged(payload) for space, payload in sent.items()}
     parts: dict[int, int] = {}
     for event in trace["events"]:
         data = event.get("data", {})
-        name = str(event["name"]).rpartition(":")[2]
-        if name == "packet_sent" and "header" in data:
-            raw = data.get("raw", {})
-            payload[data["header"].get("packet_number", -1)] = raw.get("payload_length", raw.get("length", 0))
-        elif name == "packet_received":
-            at = int((float(event["time"]) - zero) * 1e-3 / PART_S)
-            for frame in data.get("frames", []):
-                for given in frame.get("acked_ranges", []) if frame.get("frame_type") == "ack" else []:
-                    numbers = range(int(given[0]), int(given[-1]) + 1)
-                    found = [n for n in payload if n in numbers] if len(numbers) > len(payload) else numbers
-                    parts[at] = parts.get(at, 0) + sum(payload.pop(n, 0) for n in found)
+        if _kind(event) != "packet_received" or (space := spaces.get(_space(data.get("header", {})))) is None:
+            continue
+        at = int((float(event["time"]) - zero) * 1e-3 / PART_S)
+        for frame in data.get("frames", []):
+            for given in frame.get("acked_ranges", []) if frame.get("frame_type") == "ack" else []:
+                parts[at] = parts.get(at, 0) + space.take(int(given[0]), int(given[-1]))
     whole = range(min(max(parts, default=-1) + 1, MOST_PARTS))
     return [{"t_s": (i + 1) * PART_S, "flow": flow, "goodput_bps": parts.get(i, 0) * 8 / PART_S} for i in whole]
+
+
+def _kind(event: Mapping[str, Any]) -> str:
+    return str(event["name"]).rpartition(":")[2]
+
+
+def _space(header: Mapping[str, Any]) -> str:
+    """Initial, handshake and application packets are numbered apart from each other (RFC 9000 §12.3)."""
+    space = str(header.get("packet_type", "1RTT"))
+    return "1RTT" if space == "0RTT" else space
+
+
+class _Unacknowledged:
+    """Packets of one space. Each is taken once, so that all ACKs together take time in proportion to packets and ranges."""
+
+    def __init__(self, payload: Mapping[int, int]) -> None:
+        self._numbers = sorted(payload)
+        self._payload = [payload[number] for number in self._numbers]
+        self._next = list(range(len(self._numbers) + 1))
+        """Position -> the first one from there on that is not yet taken, or a step towards it."""
+
+    def take(self, first: int, last: int) -> int:
+        """Bytes of the packets from `first` to `last` that were not acknowledged before."""
+        total = 0
+        end = bisect_right(self._numbers, last)
+        at = self._from(bisect_left(self._numbers, first))
+        while at < end:
+            total += self._payload[at]
+            self._next[at] = at + 1
+            at = self._from(at)
+        return total
+
+    def _from(self, at: int) -> int:
+        ahead = self._next
+        while ahead[at] != at:
+            ahead[at] = ahead[ahead[at]]
+            at = ahead[at]
+        return at

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ackclock.errors import InputError, quote
+from ackclock.errors import InputError, quote, shown
 from ackclock.formats.measured import Measured, frames
 
 if TYPE_CHECKING:
@@ -30,9 +30,10 @@ EPOCH = 1e8
 """Times above this count from 1970 and are taken from the first of them; smaller ones count from the beginning of a run."""
 
 _TIME = re.compile(r"#?\s*(\d+(?:[.,]\d+)?)\s*$")
-_ENDS = re.compile(r"(\S+:\S+)\s+(\S+:\S+)")
-"""The state before them is missing where `ss` was asked for one state alone."""
-_PAIR = re.compile(r"([a-z_0-9]+):(\S+)")
+_KEY = re.compile(r"[a-z_0-9]+")
+
+LONGEST = 2**16
+"""Characters of a line; those of `ss` have some hundreds, and with the processes of a socket some thousands."""
 
 
 def read(text: str, *, name: str) -> Measured:
@@ -42,7 +43,9 @@ def read(text: str, *, name: str) -> Measured:
     ends: str | None = None
     found: dict[str, list[dict[str, Any]]] = {}
     labels: dict[str, str] = {}
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > LONGEST:
+            raise InputError(f"line {number}: found {len(line):,} characters; allowed: at most {LONGEST:,}")
         if not line.strip() or line.startswith(("State", "Netid")):
             continue
         if (stamp := _TIME.match(line)) is not None:
@@ -76,9 +79,13 @@ def read(text: str, *, name: str) -> Measured:
 
 
 def _ends(line: str) -> str | None:
-    """Both addresses of a connection that carries data; None for what listens."""
-    found = _ENDS.search(line.partition("\t")[0])
-    return None if found is None or "LISTEN" in line else f"{found[1]} {found[2]}"
+    """Both addresses of a connection that carries data; None for what listens.
+
+    They are the first two words in a row with a colon inside: the state before them is missing where `ss` was asked for one state alone.
+    """
+    words = line.partition("\t")[0].split()
+    both = (f"{a} {b}" for a, b in pairwise(words) if ":" in a[1:-1] and ":" in b[1:-1])
+    return None if "LISTEN" in line else next(both, None)
 
 
 def _look(
@@ -94,7 +101,8 @@ def _look(
             "found no time before the first connection; allowed: a line with the seconds before each look, "
             "as `while true; do date +%s.%N; ss -tinH; sleep 0.1; done` writes it"
         )
-    told = dict(_PAIR.findall(line))
+    pairs = (word.partition(":") for word in line.split())
+    told = {key: value for key, _, value in pairs if value and _KEY.fullmatch(key)}
     row: dict[str, Any] = {
         "t_s": now - zero,
         "acked": int(told.get("bytes_acked", 0)),
@@ -133,7 +141,7 @@ def lines(run: Run, *, mss: Callable[[int], int]) -> list[str]:
     list of str
         A line with the time, then two for each flow that was open.
     """
-    labels = {row["flow"]: run.scenario.flows[row["group"]].label for row in run.rows("flows")}
+    controllers = {row["flow"]: run.scenario.flows[row["group"]].congestion_control for row in run.rows("flows")}
     segments = {row["flow"]: mss(row["group"]) for row in run.rows("flows")}
     made: list[str] = []
     last = None
@@ -144,12 +152,12 @@ def lines(run: Run, *, mss: Callable[[int], int]) -> list[str]:
         flow = row["flow"]
         host = f"{flow // 256}.{flow % 256 + 1}"
         made.append(f"ESTAB 0 {row['in_flight'] * segments[flow]} 10.0.{host}:5001 10.1.{host}:5201")
-        made.append("\t " + _info(row, labels[flow], segments[flow]))
+        made.append("\t " + _info(row, controllers[flow], segments[flow]))
     return made
 
 
 def _info(row: Mapping[str, Any], controller: str, mss: int) -> str:
-    word = re.sub(r"[\s:]", "-", controller)
+    word = re.sub(r"[\s:]", "-", shown(controller))
     parts = ["ts", "sack", word]
     if row["srtt_s"] is not None:
         parts.append(f"rtt:{row['srtt_s'] * 1e3:.6g}")

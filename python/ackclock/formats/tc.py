@@ -12,12 +12,12 @@ from __future__ import annotations
 import copy
 import json
 import math
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import ScenarioError, quote
+from ackclock.formats import shell
 from ackclock.formats._disciplines import disciplines
 from ackclock.linux import _qdiscs, _translate
 from ackclock.linux._qdiscs import NotByQdiscError
@@ -88,7 +88,7 @@ def export(scenario: Scenario) -> Exported:
     if len(flows) > MOST_FLOWS:
         raise ScenarioError(key="flows", found=f"{len(flows)} flows", allowed=f"at most {MOST_FLOWS}")
     plan = _Plan(network, flows, missing, scenario)
-    return Exported(text="\n".join(_script(scenario, plan, flows, missing)) + "\n", missing=tuple(missing))
+    return Exported(text=shell.script(_script(scenario, plan, flows, missing)), missing=tuple(missing))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -174,16 +174,16 @@ def _client(group: Mapping[str, Any], host: Mapping[str, Any], seconds: float) -
     words = ["-J", "-i", "0.1"]
     length = ["-t", str(max(math.ceil(seconds), 1))]  # iperf3 takes whole seconds
     if workload["kind"] == "constant-rate":
-        return shlex.join([*words, "-u", "-b", str(workload["rate"]), "-l", str(workload["payload"]), *length])
+        return shell.join([*words, "-u", "-b", str(workload["rate"]), "-l", str(workload["payload"]), *length])
     if workload["kind"] == "voice":
         bits = workload["payload"] * 8 * 10**9 // workload["interval"]
-        return shlex.join([*words, "-u", "-b", str(bits), "-l", str(workload["payload"]), *length])
+        return shell.join([*words, "-u", "-b", str(bits), "-l", str(workload["payload"]), *length])
     if workload["kind"] == "transfer":
         length = ["-n", str(workload["bytes"])]
     words += ["-C", host["congestion_control"]]
     if host["mss"]:
         words += ["-M", str(host["mss"])]
-    return shlex.join([*words, *length])
+    return shell.join([*words, *length])
 
 
 @dataclass(kw_only=True, slots=True)
@@ -300,11 +300,12 @@ class _Plan:
 
     def _mean(self, place: str) -> int | None:
         """The mean rate of a link that changes, bit/s, by its key."""
+        from ackclock.scenario._parts import mean_bps
+
         link: Any = self.scenario
         for part in place.split("."):
             link = link[int(part)] if part.isdecimal() else getattr(link, part)
-        mean: int | None = link.mean_bps()
-        return mean
+        return mean_bps(link)
 
     @staticmethod
     def _without(link: dict[str, Any], part: Sequence[str]) -> None:
@@ -324,11 +325,12 @@ def _script(scenario: Scenario, plan: _Plan, flows: Sequence[_Flow], missing: Se
     controllers = sorted({flow.host["congestion_control"] for flow in flows if flow.host["congestion_control"]})
     nodes = list(dict.fromkeys(node for hop in plan.hops for node in (hop.left, hop.right)))
     yield "#!/usr/bin/env bash"
-    yield f"# {title}: a network of namespaces, and its flows by iperf3. Written by ackclock export."
+    yield shell.comment(f"{title}: a network of namespaces, and its flows by iperf3. Written by ackclock export.")
     yield "# As root: bash THIS_FILE FOLDER. It needs ip, tc and ss (iproute2), iperf3, and the kernel's sch_netem and sch_htb."
     yield "# FOLDER gets flow-N.json (iperf3 -J) and ss-HOST.txt (ss -tin); `ackclock report RUN --beside FILE` draws them."
-    yield from (f"# no counterpart: {line}" for line in missing)
-    yield _HEAD.format(nodes=" ".join(nodes), controllers=" ".join(controllers))
+    yield from (shell.comment(f"no counterpart: {line}") for line in missing)
+    yield from _HEAD.format(nodes=shell.word(" ".join(nodes)), controllers=shell.join(controllers)).splitlines()
+    yield ""
     yield "for n in $NODES; do ip netns add ack-$n; ip -n ack-$n link set lo up; ip netns exec ack-$n sysctl -qw net.ipv4.ip_forward=1; done"
     yield ""
     yield "# wires: of wire N, wNl is the end towards the senders, wNr the one towards the receivers"
@@ -338,7 +340,7 @@ def _script(scenario: Scenario, plan: _Plan, flows: Sequence[_Flow], missing: Se
     yield "# hosts"
     for name, flow in plan.hosts.items():
         yield from (
-            f"ip netns exec ack-{name} sysctl -qw {shlex.quote(key.replace('/', '.') + '=' + value)}"
+            f"ip netns exec ack-{name} sysctl -qw {shell.word(key.replace('/', '.') + '=' + value)}"
             for key, value in flow.host["sysctl"]
         )
     yield ""
@@ -371,14 +373,14 @@ def _script(scenario: Scenario, plan: _Plan, flows: Sequence[_Flow], missing: Se
 
 _HEAD = """set -eu
 OUT=${{1:?name a folder for the results}}
-NODES="{nodes}"
+NODES={nodes}
 JOBS=""
 FLOWS=""
 mkdir -p "$OUT"
 for tool in ip tc ss iperf3; do command -v $tool >/dev/null || {{ echo "$tool: not found; install iproute2 and iperf3" >&2; exit 2; }}; done
 for cc in {controllers}; do
-  modprobe -q tcp_$cc 2>/dev/null || true
-  grep -qw $cc /proc/sys/net/ipv4/tcp_available_congestion_control || {{ echo "$cc: this kernel has no such controller" >&2; exit 2; }}
+  modprobe -q "tcp_$cc" 2>/dev/null || true
+  grep -qwF -e "$cc" /proc/sys/net/ipv4/tcp_available_congestion_control || {{ echo "$cc: this kernel has no such controller" >&2; exit 2; }}
 done
 for n in $NODES; do
   [ ! -e /run/netns/ack-$n ] || {{ echo "ack-$n: there is a namespace of this name; remove it with: ip netns del ack-$n" >&2; exit 2; }}

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ackclock._files import refused, staged
+from ackclock import _files
 from ackclock.errors import InputError, one_of, quote
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "segment", "write"]
 
-FORMATS = ("iperf3", "qlog", "ss")
+FORMATS = ("curl", "iperf3", "qlog", "ss", "tcp-probe")
 """What a run can be written as; a scenario can be written as `tc` (`ackclock.formats.tc`)."""
 
 
@@ -26,7 +26,8 @@ def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) ->
     Parameters
     ----------
     run
-        Has recorded what the format tells: goodput for "iperf3", samples for "ss", the trace or samples for "qlog".
+        Has recorded what the format tells: goodput for "iperf3", samples for "ss", the trace or samples for "qlog", the trace for
+        "tcp-probe", fetches or transactions for "curl".
     kind
         One of `FORMATS`.
     path
@@ -47,16 +48,8 @@ def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) ->
     path = Path(path)
     if kind not in FORMATS:
         raise InputError(f"as: found {quote(kind)}; allowed: {one_of(kind, FORMATS)}")
-    text = {"iperf3": _iperf3, "qlog": _qlog, "ss": _ss}[kind](run, path, group)
-    if path.exists() and not path.is_file():  # a pipe, a device
-        path.write_text(text, encoding="utf-8")
-        return path
-    try:
-        with staged(path.resolve().parent) as part:
-            (part / path.name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise refused(error, str(path)) from None
-    return path
+    text = {"curl": _curl, "iperf3": _iperf3, "qlog": _qlog, "ss": _ss, "tcp-probe": _tcp_probe}[kind](run, path, group)
+    return _files.write(path, text, str(path))
 
 
 def segment(scenario: Scenario, group: int) -> int:
@@ -91,6 +84,23 @@ def _ss(run: Run, _: Path, __: int | None) -> str:
     if not run.rows("samples"):
         raise InputError("found no samples; allowed: a run that has recorded them (record.sample_interval)")
     return "\n".join(ss.lines(run, mss=partial(segment, run.scenario))) + "\n"
+
+
+def _tcp_probe(run: Run, _: Path, __: int | None) -> str:
+    from ackclock.formats import tcp_probe
+
+    if not run.rows("acks"):
+        raise InputError("found no trace; allowed: a run that has recorded it (record.trace)")
+    return "\n".join(tcp_probe.lines(run)) + "\n"
+
+
+def _curl(run: Run, _: Path, __: int | None) -> str:
+    from ackclock.formats import tcp_probe
+
+    found = list(tcp_probe.times(run))
+    if not found:
+        raise InputError("found no fetch or transaction that was complete; allowed: a run with one")
+    return "\n".join(found) + "\n"
 
 
 def _qlog(run: Run, path: Path, _: int | None) -> str:

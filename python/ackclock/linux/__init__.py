@@ -7,7 +7,7 @@ tables as the simulator's. How: docs/how-to/run-in-the-linux-kernel.md.
 from __future__ import annotations
 
 from ackclock.linux._build import build
-from ackclock.linux._cache import Kernel, installed
+from ackclock.linux._cache import Kernel, check_known, installed, use
 from ackclock.linux._doctor import Finding, missing
 from ackclock.linux._run import check, run, run_batch
 from ackclock.linux._script import play_script
@@ -20,10 +20,12 @@ __all__ = [
     "NetworkKind",
     "build",
     "check",
+    "check_known",
     "installed",
     "kernel_controller",
     "missing",
     "play_script",
     "run",
     "run_batch",
+    "use",
 ]

@@ -1,4 +1,4 @@
-"""From an archive to a kernel in the cache: unpack, patch, configure, make; and the guest program beside it."""
+"""From an archive or a tree to a kernel in the cache: unpack, patch, configure, make; and the guest program beside it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from ackclock.errors import AckclockError, InputError, UnavailableError
-from ackclock.linux import _cache, _guest, _source
+from ackclock.linux import _cache, _guest, _patched, _source, _tree
 from ackclock.linux._cache import Kernel
 
 __all__ = ["build"]
@@ -43,7 +44,10 @@ IDENTITY = {
 def build(
     *,
     source: str | None = None,
+    tree: Path | None = None,
     controllers: Sequence[Path] = (),
+    patches: Sequence[Path] = (),
+    name: str | None = None,
     jobs: int = 1,
     progress: Progress = lambda _text, _done: None,
 ) -> Kernel:
@@ -53,8 +57,14 @@ def build(
     ----------
     source
         Archive of a kernel tree or name of a Debian package (its newest version); None: the kernel of the documentation.
+    tree
+        Folder of a kernel tree instead. It is only read: a copy in the cache follows it, and what changed is compiled.
     controllers
         C files with a `tcp_congestion_ops` each, to be built in beside ours.
+    patches
+        Patches of the tree, in order. They are built in a copy of the built tree, in seconds.
+    name
+        Name of the kernel, by which runs ask for it; None: runs use it from now on.
     jobs
         Processes of `make`.
     progress
@@ -63,50 +73,146 @@ def build(
     Returns
     -------
     Kernel
-        Which runs use from now on.
+        Which runs use from now on, unless it has a name.
 
     Raises
     ------
     InputError
-        If the archive is no kernel, or a controller cannot be read or compiled.
+        If the archive is no kernel, or a controller or patch cannot be read or compiled.
     UnavailableError
         If something is missing on this machine, or the disk is full.
     """
     linux = _cache.repository()
+    if name is not None:
+        _cache.check_name(name)
+    if tree is not None and source is not None:
+        raise InputError("--tree: found it beside --source; allowed: one of them")
+    mine = _patched.read(patches)
     here = _cache.writable()
     _need_tools()
     with _one_at_a_time(here), _explained(here):
         progress("source", 0.0)
-        found = _source.find(source)
-        patches = sorted((linux / "patches").glob("*.patch"))
-        config = linux / "uml.config"
-        ours = sorted((linux / "modules").glob("*.[ch]"))
-        identity = repr(sorted(IDENTITY.items())).encode()
-        parts = (identity, config.read_bytes(), *(p.read_bytes() for p in patches))
-        tree_key = _cache.hash_of([found.digest.encode(), *parts])
-        extra = _read_controllers(ours, controllers)
-        progress("guest program", 0.02)
+        asked = _Asked(
+            patches=tuple((p.name, p.read_bytes()) for p in sorted((linux / "patches").glob("*.patch"))),
+            config=linux / "uml.config",
+            mine=tuple(mine),
+            extra=tuple(_read_controllers(sorted((linux / "modules").glob("*.[ch]")), controllers)),
+            jobs=jobs,
+            progress=progress,
+        )
+        place = _of_archive(here, source, asked) if tree is None else _of_tree(here, tree, asked)
+        progress("guest program", 0.98)
         _build_guest(linux, jobs)
-        key = _cache.hash_of([tree_key.encode(), *(part for name, text in extra for part in (name.encode(), text))])
-        place = here / f"kernel-{key}"
-        if not (place / "kernel.json").is_file():
-            tree = here / f"tree-{tree_key}"
-            if not tree.is_dir():
-                progress(f"unpacking {found.name}", 0.04)
-                _prepare(found, tree, patches, config)
-            _put_controllers(tree, extra)
-            _make(tree, jobs, progress)
-            about: dict[str, object] = {
-                "source": found.name,
-                "source_sha256": found.digest,
-                "config": _cache.hash_of([config.read_bytes()]),
-                "patches": {p.name: _cache.hash_of([p.read_bytes()]) for p in patches},
-                "files": {name: _cache.hash_of([text]) for name, text in extra},
-            }
-            _install(tree, place, about)
-        _cache.set_current(place.name)
+        if name is None:
+            _cache.set_current(place.name)
+        else:
+            _cache.set_name(name, place.name)
         progress("done", 1.0)
-    return _cache.installed()
+    return _cache.installed(name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What goes into a kernel beside its source."""
+
+    patches: tuple[tuple[str, bytes], ...]
+    config: Path
+    mine: tuple[tuple[str, bytes], ...]
+    extra: tuple[tuple[str, bytes], ...]
+    jobs: int
+    progress: Progress
+
+    def tree_key(self, digest: str) -> str:
+        """Key of a tree with our patches and configuration."""
+        identity = repr(sorted(IDENTITY.items())).encode()
+        return _cache.hash_of(
+            [digest.encode(), identity, self.config.read_bytes(), *(text for _, text in self.patches)]
+        )
+
+    def key(self, digest: str) -> str:
+        """Key of the kernel."""
+        parts = (part for file, text in [*self.extra, *self.mine] for part in (file.encode(), text))
+        return _cache.hash_of([self.tree_key(digest).encode(), *parts])
+
+    def about(self, name: str, digest: str) -> dict[str, object]:
+        """What `kernel.json` says of it."""
+        return {
+            "source": name,
+            "source_sha256": digest,
+            "config": _cache.hash_of([self.config.read_bytes()]),
+            "patches": {file: _cache.hash_of([text]) for file, text in [*self.patches, *self.mine]},
+            "files": {file: _cache.hash_of([text]) for file, text in self.extra},
+        }
+
+    def make(self, tree: Path) -> None:
+        """Build a tree."""
+        _make(tree, self.jobs, self.progress)
+
+
+def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
+    """A kernel of an archive; its tree is unpacked and built once, and copied for patches."""
+    found = _source.find(source)
+    place = here / f"kernel-{asked.key(found.digest)}"
+    if (place / "kernel.json").is_file():
+        return place
+    key = asked.tree_key(found.digest)
+    tree = here / f"tree-{key}"
+    if not tree.is_dir():
+        asked.progress(f"unpacking {found.name}", 0.04)
+        _prepare(found, tree, asked.patches, asked.config)
+    made = tree
+    if asked.mine:
+        made = here / f"patched-{key}"
+        asked.progress("copying the tree", 0.04)
+        _patched.copied(tree, made)
+    _put_controllers(made, asked.extra)
+    if asked.mine:
+        _patched.patched(tree, made, asked.mine, lambda: asked.make(made))
+    else:
+        asked.make(made)
+    _install(made, place, asked.about(found.name, found.digest))
+    return place
+
+
+def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
+    """A kernel of the user's tree, in a copy that follows it."""
+    found = _tree.find(folder)
+    where = f"--tree {folder}"
+    made = here / f"followed-{_cache.hash_of([os.fsencode(found.place)])}"
+    base = next(
+        (t for t in sorted(here.glob("tree-*")) if (t / "linux").is_file() and _tree.version(t) == found.version), None
+    )
+    try:
+        _patched.applied(found.place, asked.patches)
+    except InputError as error:
+        raise _does_not_fit(where, str(error)) from None
+    digest = _tree.followed(found, made, base, [*asked.patches, *asked.mine], lambda text: asked.progress(text, 0.04))
+    place = here / f"kernel-{asked.key(digest)}"
+    if (place / "kernel.json").is_file():
+        return place
+    _put_controllers(made, asked.extra)
+
+    def configure() -> None:
+        with tempfile.TemporaryDirectory() as part:
+            _configure(made, asked.config, Path(part), where, found.name)
+
+    _tree.configured(made, _cache.hash_of([asked.config.read_bytes()]), configure)
+    if asked.mine:
+        _patched.compiled(asked.mine, lambda: asked.make(made))
+    else:
+        try:
+            asked.make(made)
+        except UnavailableError as error:
+            raise InputError(f"{where}: found what does not compile: {error}; allowed: a tree that builds") from None
+    _install(made, place, asked.about(found.name, digest))
+    return place
+
+
+def _does_not_fit(where: str, said: str) -> InputError:
+    """A tree that a patch of ours does not fit; `said` is of `_patched`."""
+    patch, _, rest = said.removeprefix("--patch ").partition(": found one that does not fit ")
+    reason = rest.partition("; allowed")[0]
+    return InputError(f"{where}: found a tree that {patch} does not fit {reason}; allowed: Linux 6.1 or later")
 
 
 def _need_tools() -> None:
@@ -165,40 +271,38 @@ def _read_controllers(ours: Sequence[Path], files: Sequence[Path]) -> list[tuple
     return sorted(read.items())
 
 
-def _prepare(found: _source.Source, tree: Path, patches: Sequence[Path], config: Path) -> None:
+def _prepare(found: _source.Source, tree: Path, patches: Sequence[tuple[str, bytes]], config: Path) -> None:
     """Unpack, patch and configure beside the place, then move there: a tree is whole or absent."""
     part = Path(tempfile.mkdtemp(prefix=".tree-", dir=tree.parent))
     try:
         fresh = part / "tree"
         _source.unpack(found, fresh)
-        for patch in patches:
-            done = _call(["patch", "-s", "-p1", "-i", str(patch)], fresh)
-            if done.returncode:
-                said = (done.stdout or done.stderr).strip().splitlines()
-                _full_disk("\n".join(said), fresh)
-                raise InputError(
-                    f"--source {found.archive}: found a tree that {patch.name} does not fit ({said[0] if said else ''}); "
-                    "allowed: Linux 6.1 or later"
-                )
+        try:
+            texts = _patched.applied(fresh, patches)
+        except InputError as error:
+            raise _does_not_fit(f"--source {found.archive}", str(error)) from None
+        for name, text in texts.items():
+            _patched.put(fresh / name, text)
         ipv4 = fresh / "net/ipv4/Makefile"
         ipv4.write_text(ipv4.read_text(encoding="utf-8") + "\nobj-y += ackclock/\n", encoding="utf-8")
         _put_controllers(fresh, [])
-        done = _call(
-            ["make", "-s", "ARCH=um", f"KCONFIG_ALLCONFIG={_clean_config(config, part)}", "allnoconfig"], fresh
-        )
-        if done.returncode:
-            _full_disk(done.stderr, fresh)
-            raise UnavailableError(f"configuring {found.name}: {_first_error(done.stderr)}")
-        made = set((fresh / ".config").read_text(encoding="utf-8").splitlines())
-        for line in config.read_text(encoding="utf-8").splitlines():
-            wanted, _, remark = line.partition(" # ")
-            if wanted and not wanted.startswith("#") and wanted not in made and remark != "optional":
-                raise InputError(
-                    f"--source {found.archive}: found a kernel that does not accept {wanted}; allowed: Linux 6.1 or later"
-                )
+        _configure(fresh, config, part, f"--source {found.archive}", found.name)
         fresh.replace(tree)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _configure(tree: Path, config: Path, part: Path, where: str, name: str) -> None:
+    """Configure a tree with our fragment and nothing else; `part` is a folder for what that needs."""
+    done = _call(["make", "-s", "ARCH=um", f"KCONFIG_ALLCONFIG={_clean_config(config, part)}", "allnoconfig"], tree)
+    if done.returncode:
+        _full_disk(done.stderr, tree)
+        raise UnavailableError(f"configuring {name}: {_first_error(done.stderr)}")
+    made = set((tree / ".config").read_text(encoding="utf-8").splitlines())
+    for line in config.read_text(encoding="utf-8").splitlines():
+        wanted, _, remark = line.partition(" # ")
+        if wanted and not wanted.startswith("#") and wanted not in made and remark != "optional":
+            raise InputError(f"{where}: found a kernel that does not accept {wanted}; allowed: Linux 6.1 or later")
 
 
 def _clean_config(config: Path, part: Path) -> Path:

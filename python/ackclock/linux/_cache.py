@@ -5,6 +5,9 @@
     <cache>/ackclock/linux/kernel-<key>/  the kernel, its config, kernel.json; there only if it is whole
     <cache>/ackclock/linux/guest-<key>    the guest program
     <cache>/ackclock/linux/current        name of the kernel that runs use
+    <cache>/ackclock/linux/patched-<key>/ a copy of a tree, with the user's patches
+    <cache>/ackclock/linux/followed-<key>/ a copy of the user's own tree, built; the key is that of its path
+    <cache>/ackclock/linux/names/NAME     name of the kernel that the user calls so
 
 <cache> is $XDG_CACHE_HOME, else ~/.cache. Keys are hashes of everything that the thing is made of.
 """
@@ -14,14 +17,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ackclock.errors import InputError, UnavailableError
+from ackclock.errors import InputError, UnavailableError, one_of, quote
 
 __all__ = ["Kernel", "folder", "guest_path", "hash_of", "installed", "repository"]
+
+CHOSEN = "ACKCLOCK_KERNEL"
+"""Variable of the environment that names the kernel of runs; empty: the current one."""
 
 BUILD_IT = "run `ackclock linux build`, which needs what `ackclock doctor` lists"
 
@@ -84,8 +91,49 @@ def hash_of(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()[:16]
 
 
-def installed() -> Kernel:
-    """The kernel that runs use.
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a kernel."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", name):
+        raise InputError(f"--name: found {quote(name)}; allowed: up to 64 of a-z, 0-9, _, - and .")
+
+
+def set_name(name: str, kernel: str) -> None:
+    """Make runs that ask for this name use this kernel."""
+    names = folder() / "names"
+    names.mkdir(exist_ok=True)
+    part = names / f".{name}-{os.getpid()}"
+    part.write_text(kernel + "\n", encoding="utf-8")
+    part.replace(names / name)
+
+
+def use(name: str) -> None:
+    """From now on, in this process and those that it starts, runs use the kernel of this name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    check_known(name)
+    os.environ[CHOSEN] = name
+
+
+def check_known(name: str) -> None:
+    """Refuse a name that no kernel has.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    known = sorted(file.name for file in (folder() / "names").glob("[!.]*"))
+    if name not in known:
+        allowed = one_of(name, known) if known else "none yet, `ackclock linux build --name NAME` makes one"
+        raise InputError(f"--kernel: found {quote(name)}; allowed: {allowed}")
+
+
+def installed(name: str | None = None) -> Kernel:
+    """The kernel that runs use, or the one of a name.
 
     Raises
     ------
@@ -93,8 +141,10 @@ def installed() -> Kernel:
         If none is built.
     """
     here = folder()
+    chosen = name or os.environ.get(CHOSEN)
+    which = here / "names" / chosen if chosen else here / "current"
     try:
-        place = here / (here / "current").read_text(encoding="utf-8").strip()
+        place = here / which.read_text(encoding="utf-8").strip()
         about = json.loads((place / "kernel.json").read_bytes())
     except OSError:
         raise UnavailableError(f"no Linux kernel for the linux backend; {BUILD_IT}") from None
@@ -112,7 +162,7 @@ def guest_key() -> str:
     files = [linux.parent / "Cargo.lock"]
     for root in (
         linux / "guest",
-        *(linux.parent / "crates" / name for name in ("cc", "core", "net", "pcc", "script", "sim", "tcp")),
+        *(linux.parent / "crates" / name for name in ("cc", "core", "net", "pcc", "schema", "script", "sim", "tcp")),
     ):
         files += sorted([*root.glob("src/**/*.rs"), root / "Cargo.toml"])
     return hash_of(part for file in files for part in (str(file.relative_to(linux.parent)).encode(), file.read_bytes()))

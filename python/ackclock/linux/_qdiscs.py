@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ackclock import _engine
 from ackclock.errors import quote
 from ackclock.scenario import Link, LinuxRed
 
-__all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "merge", "merging_link", "qdiscs", "red_weight", "stages_of"]
+__all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "links_of", "merge", "qdiscs", "stages_of"]
 
 FRAME = 14
 """Bytes of an Ethernet header, which the kernel's disciplines charge beyond the IP packet."""
@@ -53,7 +54,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         raise NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     back = network.get("reverse", {})
     whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
-    whole = whole or merging_link(network) is not None
+    whole = whole or any("merging" in link for _, link in links_of(network))
     # The simulator numbers access.0.forward and so on in a dumbbell, bottleneck first.
     suffix = {"access": "", "bottleneck": "", "egress": ""}
     order = list(NAMES)
@@ -144,13 +145,13 @@ def _discipline(queue: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def merging_link(network: Mapping[str, Any]) -> str | None:
-    """Key of the first link behind a card that merges."""
+def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The links and their keys."""
     named = {f"network.{name}": network.get(name) for name in NAMES}
     named |= {f"network.reverse.{name}": network.get("reverse", {}).get(name) for name in NAMES}
     for kind in ("links", "access_list"):
         named |= {f"network.{kind}.{i}": link for i, link in enumerate(network.get(kind, []))}
-    return next((f"{place}.merging" for place, link in named.items() if link and "merging" in link), None)
+    yield from ((place, link) for place, link in named.items() if link)
 
 
 def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -182,7 +183,7 @@ def _written(key: str, value: object) -> str:
     """The value of a compiled key as a message shows it: times with their unit, tables by their kind."""
     if isinstance(value, Mapping) and "kind" in value:
         return quote(value["kind"])
-    return quote(Link.takes[key].shown(value))
+    return quote(Link.shown(key, value))
 
 
 def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
@@ -314,8 +315,8 @@ def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
     if kind == "linux-red":
         for key in ("bandwidth", "nodrop"):
             if queue.get(key):
-                raise NotByQdiscError(f"{place}.queue.{key}", quote(LinuxRed.takes[key].shown(queue[key])))
-        minimum, maximum, wlog = red_weight(queue)
+                raise NotByQdiscError(f"{place}.queue.{key}", quote(LinuxRed.shown(key, queue[key])))
+        minimum, maximum, wlog = _engine.red_weight(queue)
         return {
             "kind": "red",
             "limit": limit,
@@ -328,16 +329,6 @@ def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
             "adaptive": queue["adaptive"],
         }
     raise NotByQdiscError(f"{place}.queue.kind", quote(kind))
-
-
-def red_weight(queue: Mapping[str, Any]) -> tuple[int, int, int]:
-    """`min`, `max` and the weight of an arrival, as the power of 1/2 that `tc red` finds."""
-    maximum = queue.get("max", queue["limit"] // 4)
-    minimum = queue.get("min", maximum // 3)
-    size = queue["avpkt"]
-    burst = queue.get("burst", (2 * minimum + maximum) // (3 * size))
-    room = burst + 1 - minimum / size
-    return minimum, maximum, next(w for w in range(1, 32) if room <= (1 - (1 - 2.0**-w) ** burst) * 2.0**w)
 
 
 def merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -37,7 +37,9 @@ def run(
     network: NetworkKind = "auto",
     pcap: str | Path | None = None,
     pcap_at: CapturePoint = "sender",
+    cpu: int | None = None,
     wall_limit_s: float | None = None,
+    kernel: str | None = None,
 ) -> Run:
     """Run a scenario in the real Linux kernel, in virtual time.
 
@@ -54,8 +56,12 @@ def run(
         File to write the packets of one side to (pcapng).
     pcap_at
         The side.
+    cpu
+        CPU to stay on; None: any.
     wall_limit_s
         Seconds of wall-clock time after which the guest is ended; None: 20 per virtual second, 120 at least.
+    kernel
+        Name that the kernel was built under; None: the one that runs use.
 
     Returns
     -------
@@ -70,17 +76,17 @@ def run(
         If there is no kernel, or the guest fails.
     """
     seed = check_arguments(scenario, seed)
-    kernel = _cache.installed()
+    which = _cache.installed(kernel)
     text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
-    job = _job(text, seed, network, kernel)
+    job = _job(text, seed, network, which)
     place = None if pcap is None else Path(pcap)
-    outcome = play(text, seed, network=network, wall_limit_s=wall_limit_s, capture=place)
+    outcome = play(text, seed, network=network, cpu=cpu, wall_limit_s=wall_limit_s, capture=place, kernel=kernel)
     return Run(
         scenario=scenario,
         seed=seed,
         digest=outcome.digest,
         tables=outcome.tables,
-        provenance=_provenance(kernel, job, [seed], text),
+        provenance=_provenance(which, job, [seed], text),
     )
 
 
@@ -92,6 +98,7 @@ def play(
     cpu: int | None = None,
     wall_limit_s: float | None = None,
     capture: Path | None = None,
+    kernel: str | None = None,
 ) -> Outcome:
     """Run a compiled scenario; tables as the engine would have handed them over.
 
@@ -101,14 +108,14 @@ def play(
         Of `Scenario.to_engine_json`.
     cpu
         CPU to stay on; None: any.
-    seed, network, wall_limit_s, capture
+    seed, network, wall_limit_s, capture, kernel
         As for `run`.
     """
-    kernel = _cache.installed()
-    job = _job(text, seed, network, kernel)
+    which = _cache.installed(kernel)
+    job = _job(text, seed, network, which)
     limit = _limit(wall_limit_s, job)
     place = a_cpu() if cpu is None else cpu
-    outcome = _guest.play(job, seed, kernel=kernel, cpu=place, wall_limit_s=limit, capture=capture)
+    outcome = _guest.play(job, seed, kernel=which, cpu=place, wall_limit_s=limit, capture=capture)
     return replace(outcome, tables=_complete(outcome.tables))
 
 
@@ -237,7 +244,8 @@ def _provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text:
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
-    return {**about, "key": _cache.hash_file([text.encode(), json.dumps(about, sort_keys=True).encode()])}
+    key = _cache.hash_file([text.encode(), json.dumps(about, sort_keys=True).encode()])
+    return {**about, "key": key, "build": _engine.build()}
 
 
 @cache

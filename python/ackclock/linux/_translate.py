@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
-from ackclock.linux._qdiscs import NotByQdiscError, merging_link, qdiscs
-from ackclock.scenario import Host, Stack
-from ackclock.scenario._described import schema
+from ackclock.linux._qdiscs import NotByQdiscError, links_of, qdiscs
+from ackclock.scenario import ClassicSlowStart, Host, HyStart, Stack
+from ackclock.scenario._base import schema
 
 __all__ = ["NETWORKS", "job", "kernel_controller"]
 
 NetworkKind = Literal["auto", "qdisc", "relay"]
 NETWORKS = ("auto", "qdisc", "relay")
 
-START_NS = 2_000_000_000
-"""Virtual time at which a run begins: after boot and set-up, on a tick."""
+START_NS = 5_088_000_000
+"""Virtual time at which a run begins: after boot and set-up, on a tick of every level of the timer wheel up to that of
+32.768 s, as the simulator's runs begin. The kernel's ticks count from -300 s."""
 
 RMEM = (4096, 131_072, 67_108_864)
 """Bytes of a receive buffer: least, first, greatest (`tcp_rmem`)."""
@@ -73,7 +74,7 @@ SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
     "undo": {True: {}},
     "delayed_ack": {True: {}},
     "early_retransmit": {"off": {}},
-    "detection": {"rack": {}, "dupthresh": {"net/ipv4/tcp_recovery": "0"}},
+    "detection": {"rack": {}},
     "hz": {1000: {}},
     "tso": {False: {}, True: {}},
     "packet_memory": {"copied": {}, "handed-on": {}},
@@ -139,8 +140,8 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         raise ScenarioError(
             key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
         )
-    if plan["kind"] == "relay" and (place := merging_link(scenario["network"])):
-        raise ScenarioError(key=place, found="a table", allowed="none, where the network is --network relay")
+    if plan["kind"] == "relay":
+        _check_relay(scenario["network"])
     _check_cards(hosts, plan["kind"])
     for i, group in enumerate(flows):
         memory = group.get("stack", {}).get("packet_memory", real := PACKET_MEMORY[plan["kind"]])
@@ -230,10 +231,13 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     }
     if workload == "transactions":
         sysctl["net/ipv4/tcp_max_syn_backlog"] = "4096"  # clients who come at once are not the attack that it is for
-    kind = "hystart" if group["congestion_control"] == "cubic" else "classic"
+    cubic = group["congestion_control"] == "cubic"
+    usual = HyStart(kind="hystart") if cubic else ClassicSlowStart(kind="classic")
     start = stack.pop("slow_start", None)
-    if start not in (None, Stack.model_validate({"slow_start": {"kind": kind}}).engine()["slow_start"]):
-        raise refuse("stack.slow_start", start["kind"], f"{quote(kind)} without options, as this controller has it")
+    if start not in (None, usual.engine()):
+        raise refuse(
+            "stack.slow_start", start["kind"], f"{quote(usual.kind)} without options, as this controller has it"
+        )
     initcwnd = stack.pop("initial_window", 0)
     timestamps = stack.pop("timestamps", True)
     smss = stack.pop("smss", 0)
@@ -243,7 +247,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     window = stack.pop("receive_buffer", 0)
     pacing_rate = stack.pop("max_pacing_rate", 0)
     if pacing_rate and workload == "transactions":
-        raise refuse("stack.max_pacing_rate", Stack.takes["max_pacing_rate"].shown(pacing_rate), "no max_pacing_rate")
+        raise refuse("stack.max_pacing_rate", Stack.shown("max_pacing_rate", pacing_rate), "no max_pacing_rate")
     small_queues = stack.pop("small_queues", True)
     if "limit_output_bytes" in stack:
         sysctl["net/ipv4/tcp_limit_output_bytes"] = str(stack.pop("limit_output_bytes"))
@@ -254,7 +258,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         known = SWITCHES.get(key, {})
         if value not in known:
             allowed = ", ".join(quote(v) for v in known) if known else f"no {key}"
-            raise refuse(f"stack.{key}", Stack.takes[key].shown(value), allowed)
+            raise refuse(f"stack.{key}", Stack.shown(key, value), allowed)
         sysctl |= known[value]
     return {
         "congestion_control": controller,
@@ -281,7 +285,7 @@ def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, 
         if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", "line_rate", "queue", *CARD) and value not in (
             *UNNOTICED.get(key, ()), False, None, 0,
         ):  # fmt: skip
-            shown = Host.takes[key].shown(value)
+            shown = Host.shown(key, value)
             raise ScenarioError(
                 key=f"hosts.{place}.{key}", found=quote(shown), allowed=f"no {key}, with the linux backend"
             )
@@ -296,6 +300,17 @@ def _device(machine: Mapping[str, Any]) -> dict[str, Any] | None:
     """The host's own device as the scenario describes it; `qdiscs` makes a discipline of it."""
     given = {key: machine[key] for key in ("line_rate", "queue") if machine.get(key) is not None}
     return {"shared": machine["shared"], **given} if given else None
+
+
+def _check_relay(network: Mapping[str, Any]) -> None:
+    """What the relay would not do with a packet: it delivers it, marks it, or loses it."""
+    allowed = "where the network is --network relay"
+    for place, link in links_of(network):
+        if "merging" in link:
+            raise ScenarioError(key=f"{place}.merging", found="a table", allowed=f"none, {allowed}")
+        if (what := (link.get("ecn_fault") or {}).get("what")) == "bleach":
+            key = f"{place}.ecn_fault.what"
+            raise ScenarioError(key=key, found=quote(what), allowed=f"strip-ce, mark-all, {allowed}")
 
 
 def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
@@ -323,17 +338,22 @@ UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
 
 
 def _bound_buffer(host: dict[str, Any], network: str) -> None:
-    """A window is bound by its buffer: TCP_WINDOW_CLAMP alone is forgotten when the buffer grows (`tcp_rcv_space_adjust`)."""
+    """A window is bound by its buffer, from the first one on.
+
+    TCP_WINDOW_CLAMP, which chooses the window scale, is forgotten with the first segment (`tcp_measure_rcv_mss`).
+    """
     if host["window_clamp"]:
         low, first, _ = RMEM
         most = -(-host["window_clamp"] * 256 // PAYLOAD_SHARE[network])
-        host["sysctl"] = sorted({**dict(host["sysctl"]), "net/ipv4/tcp_rmem": f"{low} {first} {most}"}.items())
+        host["sysctl"] = sorted(
+            {**dict(host["sysctl"]), "net/ipv4/tcp_rmem": f"{min(low, most)} {min(first, most)} {most}"}.items()
+        )
 
 
 def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:
     """Hosts of flows over datagrams; the guest holds their endpoints, and the kernel carries what they send."""
     for key, value in group.get("stack", {}).items():
-        raise refuse(f"stack.{key}", Stack.takes[key].shown(value), "no stack for flows over datagrams")
+        raise refuse(f"stack.{key}", Stack.shown(key, value), "no stack for flows over datagrams")
     options = group.get("congestion_control_options") or {}
     if options.get("feedback", 1) > LARGEST_FEEDBACK:
         raise refuse("congestion_control_options.feedback", options["feedback"], f"at most {LARGEST_FEEDBACK}")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ackclock._files import refused
+from ackclock import _files
 from ackclock.errors import InputError, quote
 from ackclock.plot import grid, panels
-from ackclock.plot.style import new, styled
+from ackclock.plot.style import WIDTHS, new, saved, styled
 
 if TYPE_CHECKING:
     from ackclock._results import Run
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "WIDTHS", "check", "write"]
 
 FORMATS = ("pdf", "png", "svg")
-
-WIDTHS = {"single": 3.3, "double": 7.2}
-"""Inches: one column of a paper in two columns, or both."""
 
 SHORT = {
     "cwnd": ("samples", "cwnd"),
@@ -100,15 +97,8 @@ def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Meas
             _draw_short(ax, run, column, beside)
         else:
             _draw_column(ax, run, table, column)
-        try:
-            figure.savefig(
-                path,
-                dpi=200,
-                metadata={"CreationDate" if path.suffix == ".pdf" else "Date": None} if path.suffix != ".png" else None,
-            )
-        except OSError as error:
-            raise refused(error, f"--plot {path}") from None
-    return path
+        drawn = saved(figure, path.suffix.removeprefix("."))
+    return _files.write(path, drawn, f"--plot {path}")
 
 
 def _draw_short(ax: Any, run: Run, name: str, beside: Sequence[Measured]) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ackclock.plot.style import styled
+from ackclock.plot.style import saved, styled
+from ackclock.text import csv
 
 CSV_ROWS = 20_000
 """Tables with more rows than this are written as Parquet."""
@@ -34,6 +35,8 @@ class Figure:
         The numbers, as one table or several by name.
     interactive
         Returns the same as an interactive plotly figure (`data`, `layout`), if there is one.
+    rc
+        Settings of matplotlib on top of the package's own.
     """
 
     name: str
@@ -42,19 +45,29 @@ class Figure:
     draw: Callable[[], Any] = field(repr=False)
     data: Mapping[str, pl.DataFrame] = field(repr=False)
     interactive: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
+    rc: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def render(self) -> dict[str, bytes]:
         """Draw once, and return the file in each format: "pdf", "png", "svg"."""
         files = {}
-        with styled():
+        with styled(self.rc):
             drawn = self.draw()
-            for kind, options in _FORMATS.items():
-                buffer = io.BytesIO()
-                drawn.savefig(buffer, format=kind, **options)
-                files[kind] = buffer.getvalue()
+            for kind in FORMATS:
+                files[kind] = saved(drawn, kind)
                 # The layout is computed by the first format, and stays.
-                drawn.set_layout_engine("none")
+                drawn.set_layout_engine(None)
         return files
+
+    def svg(self) -> str:
+        """Draw it as SVG, to stand in a page: without the lines that begin a file."""
+        with styled(self.rc):
+            text = saved(self.draw(), "svg").decode()
+        return text[text.index("<svg") :]
+
+    def _repr_html_(self) -> str:
+        """For notebooks: heading, picture on white whatever the notebook's colours are, caption."""
+        picture = f'<div style="background:white;display:inline-block;max-width:100%">{self.svg()}</div>'
+        return f"<p><strong>{escape(self.title)}</strong></p>{picture}<p>{escape(self.caption)}</p>"
 
     def write(self, folder: str | Path) -> dict[str, bytes]:
         """Write `name.pdf`, `name.png` and `name.svg`, and the data beside them.
@@ -79,13 +92,9 @@ class Figure:
             if table.height > CSV_ROWS:
                 table.write_parquet(folder / f"{stem}.parquet")
             else:
-                table.write_csv(folder / f"{stem}.csv")
+                (folder / f"{stem}.csv").write_text(csv(table), encoding="utf-8")
         return files
 
 
-# Without dates, so that equal numbers make equal files.
-_FORMATS: dict[str, dict[str, Any]] = {
-    "pdf": {"metadata": {"CreationDate": None}, "dpi": 200},
-    "png": {"dpi": 200},
-    "svg": {"metadata": {"Date": None}, "dpi": 200},
-}
+FORMATS = ("pdf", "png", "svg")
+"""In this order: the layout is computed by the first one."""

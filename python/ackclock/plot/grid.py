@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ackclock.plot.style import GREY, OKABE_ITO, Series
+from ackclock.plot.style import GREY, OKABE_ITO, Series, colours
 
 _COLOURS = [OKABE_ITO[name] for name in ("blue", "vermilion", "green", "purple", "orange", "sky", "black")]
 _MARKERS = "osD^vPX"
@@ -36,10 +36,11 @@ class Line:
 
 def series(labels: Sequence[str]) -> list[Series]:
     """One look per label; colours, markers and dashes run through cycles of different lengths."""
+    found = colours() or _COLOURS
     return [
         Series(
             label=label,
-            colour=_COLOURS[i % len(_COLOURS)],
+            colour=found[i % len(found)],
             marker=_MARKERS[i % len(_MARKERS)],
             dash=_DASHES[i % len(_DASHES)],
         )
@@ -59,9 +60,7 @@ def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
         low, high = np.asarray(line.low, float), np.asarray(line.high, float)
         known = np.isfinite(low) & np.isfinite(high)
         ax.fill_between(x, np.where(known, low, y), np.where(known, high, y), color=look.colour, alpha=0.18, lw=0)
-        ax.plot(
-            x, y, color=look.colour, marker=look.marker, ls=look.dash, ms=4.5, mec="white", mew=0.5, label=look.label
-        )
+        ax.plot(x, y, color=look.colour, marker=look.marker, ls=look.dash, mec="white", mew=0.5, label=look.label)
     at = sorted({v for line in lines.values() for v in line.x})
     if log_x:
         log_axis(ax.xaxis, at, ax.set_xscale)
@@ -148,7 +147,7 @@ def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[fl
     best = front(delay, speed)
     ax.step(delay[best], speed[best], where="post", color=GREY, lw=1.2, zorder=1, label="not beaten in both")
     for look, (x, y) in zip(series(list(points)), points.values(), strict=True):
-        ax.plot(x, y, ls="none", color=look.colour, marker=look.marker, ms=5.5, mec="white", mew=0.5, label=look.label)
+        ax.plot(x, y, ls="none", color=look.colour, marker=look.marker, mec="white", mew=0.5, label=look.label)
     if log_x:
         log_axis(ax.xaxis, delay.tolist(), ax.set_xscale)
 

@@ -69,6 +69,8 @@ class Panel:
         Times in which a sender's congestion state was not Open: begin, end, state.
     held
         Whether a value holds until the next (a step), or lies between two (a line).
+    caption
+        How to read it, where the title is not enough.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Panel:
     curves: tuple[Curve, ...]
     spans: tuple[tuple[float, float, str], ...] = ()
     held: bool = True
+    caption: str = ""
 
 
 def flow_names(run: Run) -> list[str]:
@@ -108,8 +111,11 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
             name="goodput",
             title="Goodput",
             y="goodput (Mbit/s)",
-            curves=flows.curves(run.goodput, "goodput_bps", 1e-6) + flows.beside("goodput", "goodput_bps", 1e-6),
+            curves=flows.curves(_whole(run.goodput), "goodput_bps", 1e-6)
+            + flows.beside("goodput", "goodput_bps", 1e-6),
             held=False,
+            caption="Bytes that were acknowledged in order: when a hole is filled, all that waited behind it counts at once, and an interval may "
+            "show more than the link carries.",
         ),
         Panel(
             name="rtt",
@@ -132,9 +138,19 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
             y="pipe (segments)",
             curves=flows.curves(run.samples, "in_flight") + flows.beside("samples", "in_flight"),
         ),
-        Panel(name="queue", title="Queues", y="queue (packets)", curves=_queues(run)),
+        Panel(name="queue", title="Queues", y="queue (packets)", curves=_queues(run, beside)),
     ]
     return [panel for panel in made if panel.curves]
+
+
+def _whole(goodput: pl.DataFrame) -> pl.DataFrame:
+    """Without the last interval, where the end of the run cut it short."""
+    if not goodput.height:
+        return goodput
+    ends = goodput["t_s"].unique().sort()
+    if ends.len() < 2 or ends[-1] - ends[-2] > 0.99 * ends[0]:
+        return goodput
+    return goodput.filter(pl.col("t_s") < ends[-1])
 
 
 class _Flows:
@@ -214,20 +230,28 @@ def _group_label(run: Run, group: int, rows: Sequence[Mapping[str, Any]]) -> str
     return f"{many} x {run.scenario.flows[group].label}"
 
 
-def _queues(run: Run) -> tuple[Curve, ...]:
+def _queues(run: Run, beside: Sequence[Measured] = ()) -> tuple[Curve, ...]:
+    found = [(name, rows) for name, rows in _queued(run)]
+    for other in beside:
+        if other.run is not None:
+            found += [(f"{other.name}: {name}", rows) for name, rows in _queued(other.run)]
+    looks = grid.series([name for name, _ in found])
+    return tuple(
+        Curve(look=look, t=_array(rows["t_s"]), y=_array(rows["packets"]))
+        for look, (_, rows) in zip(looks, found, strict=True)
+    )
+
+
+def _queued(run: Run) -> list[tuple[str, pl.DataFrame]]:
+    """Samples of the longest queues, by the link's name."""
     samples = run.queue_samples
     if not samples.height:
-        return ()
+        return []
     names = {row["link"]: row["name"] for row in run.rows("links")}
     mean = dict(samples.group_by("link").agg(pl.col("packets").mean()).iter_rows())
     longest = sorted(mean, key=lambda link: -mean[link])[:CROWD]
     used = sorted(link for link in longest if mean[link] > 0.01 * mean[longest[0]])
-    looks = grid.series([names[link] for link in used])
-    made = []
-    for look, link in zip(looks, used, strict=True):
-        mine = samples.filter(pl.col("link") == link)
-        made.append(Curve(look=look, t=_array(mine["t_s"]), y=_array(mine["packets"])))
-    return tuple(made)
+    return [(names[link], samples.filter(pl.col("link") == link)) for link in used]
 
 
 def _states(run: Run) -> tuple[tuple[float, float, str], ...]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from ackclock.errors import InputError, one_of, quote
+from ackclock.text import printable
 
 OKABE_ITO = {
     "black": "#000000",
@@ -72,18 +78,131 @@ RC: dict[str, Any] = {
 }
 
 
-@contextmanager
-def styled() -> Iterator[None]:
-    """Draw with the settings of this package, whatever the user's own are."""
+WIDTHS = {"single": 3.3, "double": 7.2}
+"""Inches: one column of a paper in two columns, or both."""
+
+_COLOURS: ContextVar[tuple[str, ...]] = ContextVar("colours", default=())
+"""Of series, where the user's style has some."""
+
+
+def narrow_rc(width: str) -> dict[str, Any]:
+    """Settings of figures that are printed as wide as they are: text of 7 points in one column, of 8 in two."""
+    size = {"single": 7.0, "double": 8.0}[width]
+    sizes = dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"), size)
+    return {
+        **sizes,
+        "legend.fontsize": size - 0.5,
+        "legend.title_fontsize": size,
+        "lines.linewidth": 1.1,
+        "lines.markersize": 3.5,
+    }
+
+
+def read_style(file: str | Path) -> dict[str, Any]:
+    """A file of matplotlib's settings (`.mplstyle`).
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or a line of it is no setting.
+    """
     import matplotlib as mpl
 
-    with mpl.rc_context(), warnings.catch_warnings():
-        # a sign that the font lacks, in a name of the user's, is drawn as a box
-        warnings.filterwarnings("ignore", message=r"Glyph \d+")
-        mpl.rcdefaults()
-        for name, value in RC.items():
-            mpl.rcParams[name] = value  # type: ignore[index]
-        yield
+    file = Path(file)
+    allowed = "a file of matplotlib's settings, as `lines.linewidth: 2`"
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        keys = [line.partition("#")[0].partition(":")[0].strip() for line in lines]
+        strange = next((key for key in keys if key and key not in mpl.rcParams), None)  # matplotlib itself only logs it
+        found = {} if strange else mpl.rc_params_from_file(file, fail_on_error=True, use_default_template=False)
+    except OSError as error:
+        told = f"an unreadable file ({(error.strerror or str(error)).lower()})"
+        raise InputError(f"--style {file}: found {told}; allowed: {allowed}") from None
+    except ValueError as error:  # no UTF-8, or a value that the setting may not have
+        raise InputError(
+            f"--style {file}: found {quote(str(error).strip().splitlines()[0])}; allowed: {allowed}"
+        ) from None
+    if strange:
+        raise InputError(f"--style {file}: found {quote(strange)}; allowed: {one_of(strange, mpl.rcParams)}")
+    return {name: value for name, value in found.items() if name.partition(".")[0] in _LOOKS}
+
+
+_LOOKS = frozenset(
+    [
+        "axes",
+        "axes3d",
+        "errorbar",
+        "figure",
+        "font",
+        "grid",
+        "hatch",
+        "image",
+        "legend",
+        "lines",
+        "markers",
+        "mathtext",
+        "patch",
+        "path",
+        "pdf",
+        "savefig",
+        "scatter",
+        "svg",
+        "text",
+        "xaxis",
+        "xtick",
+        "yaxis",
+        "ytick",
+    ]
+)
+"""First words of settings that change how a figure looks; a style sets nothing else, as windows or folders."""
+
+
+def colours() -> tuple[str, ...]:
+    """Colours of series that the user's style asks for; none if it asks for none."""
+    return _COLOURS.get()
+
+
+@contextmanager
+def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Draw with the settings of this package, whatever the user's own are.
+
+    Parameters
+    ----------
+    more
+        Settings on top of them.
+    """
+    import matplotlib as mpl
+
+    more = more or {}
+    cycle = more.get("axes.prop_cycle")
+    token = _COLOURS.set(tuple(cycle.by_key().get("color", ())) if cycle is not None else ())
+    try:
+        with mpl.rc_context(), warnings.catch_warnings():
+            # a sign that the font lacks, in a name of the user's, is drawn as a box
+            warnings.filterwarnings("ignore", message=r"Glyph \d+")
+            mpl.rcdefaults()
+            for name, value in {**RC, **more}.items():
+                mpl.rcParams[name] = value  # type: ignore[index]
+            yield
+    finally:
+        _COLOURS.reset(token)
+
+
+def saved(figure: Any, kind: str) -> bytes:
+    """A figure as a file, without dates, so that equal numbers make equal files.
+
+    Parameters
+    ----------
+    figure
+        Of matplotlib.
+    kind
+        "pdf", "png" or "svg". In an SVG, which is text, control characters of a name are shown: XML has none.
+    """
+    buffer = io.BytesIO()
+    date = {"pdf": "CreationDate", "svg": "Date"}.get(kind)
+    figure.savefig(buffer, format=kind, dpi=200, metadata=None if date is None else {date: None})
+    data = buffer.getvalue()
+    return printable(data.decode()).encode() if kind == "svg" else data
 
 
 def new(width: float = 7.2, height: float = 3.6, **subplots: Any) -> tuple[Any, Any]:

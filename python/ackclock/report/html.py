@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ackclock import _files
 from ackclock.plot import Figure
 from ackclock.report import packed
 from ackclock.report.page import Live, Page, Prose, Section, Table
+from ackclock.text import printable
 
 Drawn = Mapping[str, bytes]
 """SVG of figures that were drawn already, by name."""
 
 
-def write(page: Page, path: str | Path, *, drawn: Drawn | None = None) -> Path:
+def write(page: Page, path: str | Path, *, drawn: Drawn | None = None, what: str = "") -> Path:
     """Write `page`.
 
     Parameters
@@ -27,6 +29,8 @@ def write(page: Page, path: str | Path, *, drawn: Drawn | None = None) -> Path:
         The file.
     drawn
         Figures that need not be drawn again.
+    what
+        Option and name, for messages; "": the name.
 
     Returns
     -------
@@ -35,8 +39,7 @@ def write(page: Page, path: str | Path, *, drawn: Drawn | None = None) -> Path:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(page, drawn=drawn), encoding="utf-8")
-    return path
+    return _files.write(path, render(page, drawn=drawn), what or str(path))
 
 
 def render(page: Page, *, drawn: Drawn | None = None) -> str:
@@ -52,13 +55,15 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
     ).from_string(source)
     live = any(isinstance(b, Live) for s in page.sections for b in s.blocks)
     interactive = live or any(f.interactive for f in page.figures)
-    return template.render(
+    whole = template.render(
         page=page,
         opening=None if page.opening is None else _figure(page.opening, drawn or {}),
         sections=[_section(s, drawn or {}) for s in page.sections],
         plotly=Markup(packed.plotly()) if interactive else "",
+        notices=packed.notices() if interactive else "",
         unpack=Markup(packed.SCRIPT),
     )
+    return printable(whole)  # the template's own text is printable
 
 
 def _section(section: Section, drawn: Drawn) -> dict[str, Any]:

@@ -7,6 +7,7 @@ third.
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from functools import cache
 
@@ -58,6 +59,24 @@ def unpack(packed: str) -> str:
     """What the browser does."""
     back = packed.translate(str.maketrans(",'", "<&"))
     return zlib.decompress(base64.b85decode(back)).decode()
+
+
+@cache
+def notices() -> str:
+    """Whose scripts the page holds, under which licences: as plain text, because packed nobody would see it."""
+    from importlib import metadata
+
+    from plotly.offline import get_plotlyjs
+
+    script = str(get_plotlyjs())
+    head = script[: script.index("*/") + 2] if script.startswith("/*") else ""
+    licence = next(
+        (f.read_text() for f in metadata.files("plotly") or () if f.name.upper().startswith("LICENSE")),
+        "Licensed under the MIT license",
+    )
+    # what the script's own build keeps of the parts that are bundled in it
+    parts = [part.replace("\\n", "\n") for part in re.findall(r"/\*!.*?\*/", script, re.DOTALL)]
+    return "\n\n".join(text.strip() for text in (head, licence, *dict.fromkeys(parts)) if text.strip())
 
 
 @cache

@@ -44,7 +44,7 @@ class HalfRow:
     Parameters
     ----------
     name
-        "direction" or "magnitude".
+        "direction" or "magnitude"; of a cause, the sentence "because ...".
     verdict, symbol
         What the evidence says, as a word and as a sign.
     recorded
@@ -59,6 +59,8 @@ class HalfRow:
         The number as published, if one is.
     decisive
         Index of the evidence that settles the verdict.
+    intervention
+        Of a cause: what the arm without it has or lacks.
     """
 
     name: str
@@ -71,6 +73,22 @@ class HalfRow:
     cell: str = ""
     bound_by: str = ""
     printed: str = ""
+    intervention: str = ""
+
+    @property
+    def cause(self) -> bool:
+        """Whether it is a cause of the claim, and no half of it."""
+        return self.name not in ("direction", "magnitude")
+
+    @property
+    def about(self) -> str:
+        """What stands in the claim's place in the rows below its first."""
+        return self.name if self.cause else f"How much: {self.printed or 'a bound of ours'}"
+
+    @property
+    def heading(self) -> str:
+        """What it answers."""
+        return {"direction": "What it says", "magnitude": "How much"}.get(self.name, f"Why: {self.name}")
 
     @property
     def slug(self) -> str:
@@ -101,6 +119,8 @@ class ClaimRow:
         Inputs that it rests on.
     readings
         What became of it under other readings, in a sentence.
+    guesses
+        Causes that were not tested, a sentence each.
     """
 
     id: str
@@ -110,6 +130,7 @@ class ClaimRow:
     halves: tuple[HalfRow, ...]
     fitted: tuple[str, ...] = ()
     readings: str = ""
+    guesses: tuple[str, ...] = ()
 
     @property
     def main(self) -> HalfRow:
@@ -303,7 +324,7 @@ class Page:
     @property
     def magnitudes(self) -> list[tuple[str, str, int]]:
         """The same for the magnitudes of the statements."""
-        return _count([half for claim in self.claims for half in claim.halves[1:]])
+        return _count([half for claim in self.claims for half in claim.halves[1:] if not half.cause])
 
 
 def _count(halves: Sequence[HalfRow]) -> list[tuple[str, str, int]]:
@@ -311,5 +332,5 @@ def _count(halves: Sequence[HalfRow]) -> list[tuple[str, str, int]]:
     for half in halves:
         key = (half.verdict, half.symbol)
         counts[key] = counts.get(key, 0) + 1
-    order = ["holds", "fails", "undecided", "not comparable"]
+    order = ["holds", "negligible", "fails", "undecided", "not comparable"]
     return sorted(((v, s, n) for (v, s), n in counts.items()), key=lambda row: order.index(row[0]))

@@ -1,4 +1,7 @@
-"""The report of one run: what each flow got, everything over time, each recovery."""
+"""The report of one run: what each flow got, everything over time, each recovery.
+
+Length: a section of the page after the other, and the sentences in them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ackclock import metrics
+from ackclock import metrics, units
+from ackclock._summary import dropped, warmed_up, without_limit
 from ackclock.plot import interactive, panels
 from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, items, paragraph
 from ackclock.text import rate, seconds, share
@@ -38,6 +42,9 @@ SEQUENCE_POINTS = 1500
 STEPS = 1200
 """Samples over the run, unless the scenario says how often."""
 
+ENDS = {"full_ack": "ACK of all", "rto": "timeout", "undo": "undo", "run_end": "end of run"}
+"""Why recovery ended, as table `recoveries` has it, and as the page says it."""
+
 TRACE_BYTES = 2**29
 """A trace that may need more memory than this is not taken for the report."""
 
@@ -57,11 +64,14 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     Scenario
         With samples, goodput, queues and drops, and the trace of three flows, or of the first, where memory allows.
     """
-    from ackclock import _engine, units
+    from ackclock import _engine
 
     record = scenario.record
-    step = max(units.whole(scenario.duration, units.DURATION) // STEPS, 1_000_000)
-    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", 8 * step)):
+    whole = units.whole(scenario.duration, units.DURATION)
+    step = max(whole // STEPS, 1_000_000)
+    # equal parts, so that the last interval is as long as the others
+    part = -(-whole // max(whole // (8 * step), 1))
+    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", part)):
         if units.whole(getattr(record, key), units.DURATION) == 0:
             scenario = scenario.set(f"record.{key}", f"{every} ns")
     scenario = scenario.set("record.drops", True)
@@ -70,7 +80,7 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     flows = sum(group.count for group in scenario.flows)
     for extent in ("all", "flow") if flows <= TRACED else ("flow",):
         traced = scenario.set("record.trace", extent)
-        if _engine.estimate_memory(traced.to_engine_json()) <= TRACE_BYTES:
+        if _engine.estimate_memory(traced.compiled) <= TRACE_BYTES:
             return traced
     return scenario
 
@@ -97,12 +107,12 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
     flows = run.rows("flows")
     names = panels.flow_names(run)
     sections = [
-        Section(title="Flows", blocks=_flows(flows, names)),
+        Section(title="Flows", blocks=_flows(run, flows, names)),
         Section(title="Over time", blocks=_over_time(run, beside)),
         *_beside(beside),
         *_sequences(run, names),
         *_recoveries(run, names),
-        Section(title="Links", blocks=(_links(run.rows("links")),)),
+        Section(title="Links", blocks=(_links(run),)),
         *_application(run),
     ]
     title = run.scenario.name or name or "A run"
@@ -116,7 +126,7 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
             "seed": str(run.seed),
             "digest": run.digest,
             "engine": run.engine,
-            **{key: str(value) for key, value in run.provenance.items() if key in ("backend", "kernel")},
+            **{key: str(value) for key, value in run.provenance.items() if key in ("build", "backend", "kernel")},
         },
         command=command or "ackclock run SCENARIO --report FILE",
         beside="What is recorded does not change a run: with and without this report it has the same digest.",
@@ -126,9 +136,23 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
 def _summary(run: Run, flows: Sequence[Mapping[str, Any]]) -> str:
     capacity = metrics.capacity_bps(run.scenario)
     link = f" over a bottleneck that carries at most {rate(capacity)} of payload" if math.isfinite(capacity) else ""
-    drops = sum(row["dropped_queue"] + row["dropped_loss"] for row in run.rows("links"))
+    drops, before = dropped(run.rows("links"))
     many = "One flow" if len(flows) == 1 else f"{len(flows):,} flows"
-    return f"{many}{link}, {run.scenario.duration} of network time, seed {run.seed}. The network dropped {drops:,} packets."
+    return f"{many}{link}, {run.scenario.duration} of network time, seed {run.seed}. {_dropped(run, drops, before)}{_unlimited(run)}"
+
+
+def _dropped(run: Run, drops: int, before: int) -> str:
+    after = f", {drops - before:,} of them after the warm-up of {run.scenario.record.warm_up}" if warmed_up(run) else ""
+    return f"The network dropped {drops:,} packets{after}."
+
+
+def _unlimited(run: Run) -> str:
+    wait = without_limit(run)
+    if not wait:
+        return ""
+    return (
+        f" The bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)} in it."
+    )
 
 
 def _conclusion(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
@@ -144,11 +168,18 @@ def _conclusion(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[st
     if len(flows) == 1:
         return f"{names[0].split(' ', 1)[1]} carried {rate(total)}{used}."
     groups = _by_group(run, flows)
+    bytes_all = sum(row["bytes_acked"] for row in flows)
     if len(groups) > 1 and total > 0:
-        parts = [f"{label} {rate(sum(g))} ({share(sum(g) / sum(got))})" for label, g in groups.items()]
-        return (
-            f"{_listed(parts)}: {rate(total)} together{used}. Jain's index over the flows is {metrics.jain(got):.3f}."
-        )
+        spans = {label: _open(rows) for label, rows in groups.items()}
+        apart = max(spans.values()) > 1.01 * min(spans.values())
+        parts = [
+            f"{label} {rate(sum(row['goodput_bps'] or 0.0 for row in rows))}"
+            + (f" in the {seconds(spans[label])} that it was open" if apart else "")
+            + f" ({share(sum(row['bytes_acked'] for row in rows) / bytes_all)} of the bytes)"
+            for label, rows in groups.items()
+        ]
+        over = f" over the {seconds(_open(flows))} from the first start to the last end" if apart else ""
+        return f"{_listed(parts)}: {rate(total)} together{over}{used}. Jain's index over the flows is {metrics.jain(got):.3f}."
     return f"{len(flows):,} flows carried {rate(total)}{used}. Jain's index over them is {metrics.jain(got):.3f}."
 
 
@@ -156,12 +187,17 @@ def _together(flows: Sequence[Mapping[str, Any]]) -> float:
     """What the flows got from the first start to the last end, bit/s: less than the sum, where not all ran all the time."""
     if len(flows) == 1:
         return float(flows[0]["goodput_bps"] or 0.0)
-    ran = max(row["stop_s"] for row in flows) - min(row["start_s"] for row in flows)
+    ran = _open(flows)
     return float(8 * sum(row["bytes_acked"] for row in flows) / ran) if ran > 0 else 0.0
 
 
-def _by_group(run: Run, flows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    groups: dict[str, list[float]] = {}
+def _open(flows: Sequence[Mapping[str, Any]]) -> float:
+    """From the first start to the last end, s."""
+    return float(max(row["stop_s"] for row in flows) - min(row["start_s"] for row in flows))
+
+
+def _by_group(run: Run, flows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in flows:
         group = run.scenario.flows[row["group"]]
         label = (
@@ -169,7 +205,7 @@ def _by_group(run: Run, flows: Sequence[Mapping[str, Any]]) -> dict[str, list[fl
             if sum(g.label == group.label for g in run.scenario.flows) == 1
             else f"group {row['group']} {group.label}"
         )
-        groups.setdefault(label, []).append(row["goodput_bps"] or 0.0)
+        groups.setdefault(label, []).append(row)
     return groups
 
 
@@ -177,7 +213,7 @@ def _listed(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
-def _flows(flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Block, ...]:
+def _flows(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Block, ...]:
     header: tuple[str, ...] = (
         "flow",
         "goodput",
@@ -193,7 +229,8 @@ def _flows(flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Bl
     if all(row["completion_s"] is None for row in flows):
         header = header[:-1]
     table = Table(
-        caption="Goodput counts what the receiver acknowledged, while the flow was open.",
+        caption=f"Of the whole run{', the warm-up included' if warmed_up(run) else ''}. Goodput is what was acknowledged, divided by the time that the "
+        "flow was open; the share is that of the bytes of all flows.",
         header=header,
         rows=tuple(_flow_row(row, name, flows)[: len(header)] for row, name in zip(flows[:SHOWN], names, strict=False)),
     )
@@ -203,11 +240,11 @@ def _flows(flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Bl
 
 
 def _flow_row(row: Mapping[str, Any], name: str, flows: Sequence[Mapping[str, Any]]) -> tuple[TableCell | str, ...]:
-    total = sum(other["goodput_bps"] or 0.0 for other in flows)
+    total = sum(other["bytes_acked"] for other in flows)
     return (
         TableCell(text=name, kind="head"),
         rate(row["goodput_bps"]),
-        share((row["goodput_bps"] or 0.0) / total) if total else "–",
+        share(row["bytes_acked"] / total) if total else "–",
         f"{row['sent_packets']:,}",
         f"{row['retransmissions']:,}",
         f"{row['rtos']:,}",
@@ -245,11 +282,15 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
             samples = other.samples.filter(pl.col("flow") == flow)
             means = samples.select(pl.col("srtt_s", "cwnd").mean(), pl.col("retransmissions").max()).row(0)
             srtt_s, window, again = means
+            got = goodput.mean()
+            if other.run is not None:  # a run of ours knows more than its samples
+                row = other.run.rows("flows")[flow]
+                got, again = row["goodput_bps"], row["retransmissions"]
             rows.append(
                 (
                     TableCell(text=f"{other.name}: {name}", kind="head"),
                     other.kind,
-                    rate(goodput.mean()),  # type: ignore[arg-type]
+                    rate(got),  # type: ignore[arg-type]
                     seconds(srtt_s),
                     "–" if window is None else f"{window:.1f}",
                     "–" if again is None else f"{again:,.0f}",
@@ -262,7 +303,17 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
         header=("flow", "format", "mean goodput", "mean smoothed RTT", "mean cwnd (segments)", "retransmitted or lost"),
         rows=tuple(rows[:SHOWN]),
     )
-    return [Section(title="Measured elsewhere", blocks=(table,))]
+    runs = [other for other in beside if other.run is not None]
+    said = [f"{other.name}: {_told(other.run)}" for other in runs if other.run is not None]
+    links = [_links(other.run, name=other.name) for other in runs if other.run is not None]
+    return [Section(title="Measured elsewhere", blocks=(*([items(said)] if said else []), table, *links))]
+
+
+def _told(run: Run) -> str:
+    """The first sentences of another run's own page."""
+    flows = run.rows("flows")
+    drops, before = dropped(run.rows("links"))
+    return f"{_conclusion(run, flows, panels.flow_names(run))} {_dropped(run, drops, before)}"
 
 
 def _over_time(run: Run, beside: Sequence[Measured]) -> tuple[Block, ...]:
@@ -272,7 +323,10 @@ def _over_time(run: Run, beside: Sequence[Measured]) -> tuple[Block, ...]:
         Live(
             name=panel.name,
             title=panel.title,
-            caption=("Shaded: the sender's state is not Open." if panel.spans else "") + crowd,
+            caption=" ".join(
+                filter(None, (panel.caption, "Shaded: the sender's state is not Open." if panel.spans else ""))
+            )
+            + crowd,
             figure=lambda panel=panel: _timed(panels.live(panel)),  # type: ignore[misc]
         )
         for panel in panels.panels(run, beside)
@@ -305,8 +359,16 @@ def _sequences(run: Run, names: Sequence[str]) -> list[Section]:
                     Live(
                         name=f"sequence-{flow}",
                         title="Segments sent, acknowledged, lost",
-                        caption="Drag over a loss to see its recovery: the other figures follow." + thinned,
-                        figure=lambda trace=trace, drops=drops: _sequence(trace, drops),  # type: ignore[misc]
+                        caption=(
+                            "Opens at the first recovery; a double click shows the whole run. "
+                            if _first_recovery(run, flow)
+                            else ""
+                        )
+                        + "Drag over a loss to see its recovery: the other figures follow."
+                        + thinned,
+                        figure=lambda trace=trace, drops=drops, near=_first_recovery(run, flow): _sequence(  # type: ignore[misc]
+                            trace, drops, near
+                        ),
                     ),
                 ),
             )
@@ -314,10 +376,32 @@ def _sequences(run: Run, names: Sequence[str]) -> list[Section]:
     return sections
 
 
-def _sequence(trace: pl.DataFrame, drops: pl.DataFrame | None) -> dict[str, Any]:
+def _first_recovery(run: Run, flow: int) -> tuple[float, float] | None:
+    """Its time, with as much before and after it."""
+    found = run.recoveries
+    if not found.height:
+        return None
+    mine = found.filter((pl.col("flow") == flow) & ~pl.col("responder")).sort("t_enter_s").head(1)
+    if not mine.height:
+        return None
+    row = mine.row(0, named=True)
+    begin = row["t_enter_s"]
+    end = row["t_exit_s"] if row["t_exit_s"] is not None else begin
+    room = max(end - begin, 4 * (row["srtt_s"] or 0.0), 1e-3)
+    return begin - room, end + room
+
+
+def _sequence(trace: pl.DataFrame, drops: pl.DataFrame | None, near: tuple[float, float] | None) -> dict[str, Any]:
     lines = interactive.sequence_lines(trace, drops, most=SEQUENCE_POINTS)
     figure: dict[str, Any] = {"data": lines, "layout": interactive.layout(x="time (s)", y="sequence (kB)", height=520)}
     figure["layout"]["shapes"] = interactive.bands(trace)[:400]
+    if near is not None:
+        begin, end = near
+        seen = trace.filter(pl.col("t_s").is_between(begin, end) & pl.col("event").is_in(["ack", "send", "rtx"]))["seq"]
+        if seen.len():
+            low, high = (float(edge) / 1000 for edge in (seen.min(), seen.max()))  # type: ignore[arg-type]
+            figure["layout"]["xaxis"]["range"] = [round(begin, 6), round(end, 6)]
+            figure["layout"]["yaxis"]["range"] = [low - 0.05 * (high - low), high + 0.05 * (high - low)]
     return _timed(figure)
 
 
@@ -334,7 +418,7 @@ def _recoveries(run: Run, names: Sequence[str]) -> list[Section]:
             "flow",
             "from",
             "for",
-            "cause",
+            "ended by",
             "pipe at entry",
             "ssthresh",
             "cwnd at entry",
@@ -350,7 +434,7 @@ def _recoveries(run: Run, names: Sequence[str]) -> list[Section]:
                 TableCell(text=names[row["flow"]], kind="head"),
                 f"{row['t_enter_s']:.3f} s",
                 "not over" if row["t_exit_s"] is None else seconds(row["t_exit_s"] - row["t_enter_s"]),
-                str(row["cause"]),
+                ENDS.get(str(row["cause"]), str(row["cause"])),
                 *(
                     f"{row[key]:,}" if row[key] is not None else "–"
                     for key in (
@@ -372,10 +456,17 @@ def _recoveries(run: Run, names: Sequence[str]) -> list[Section]:
     return [Section(title="Recoveries", blocks=(table,))]
 
 
-def _links(links: Sequence[Mapping[str, Any]]) -> Table:
+def _links(run: Run, *, name: str = "") -> Table:
+    links = run.rows("links")
     busy = [row for row in links if row["arrivals"]]
+    before = dropped(links)[1]
+    span = (
+        f" Counts, queues and waits begin at the end of the warm-up, {run.scenario.record.warm_up}; {before:,} packets were dropped before."
+        if warmed_up(run)
+        else " Of the whole run."
+    )
     return Table(
-        caption="Queues in packets; waiting is the time in the queue.",
+        caption=f"{f'Links of {name}. ' if name else ''}Queues in packets; waiting is the time in the queue.{span}",
         header=(
             "link",
             "arrived",

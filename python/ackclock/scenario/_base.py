@@ -1,435 +1,204 @@
-"""What all tables of a scenario share: frozen, unknown keys refused with the nearest name, errors in one line."""
+"""Tables of a scenario as values of Python: views of what was written, with defaults where nothing was. The engine reads and judges
+them (`crates/schema`, `crates/sim/src/spec`).
+"""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import pairwise
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, cast, get_args, get_origin
+from typing import Any, ClassVar, NoReturn, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    Strict,
-    ValidationError,
-    model_validator,
-)
-from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, ErrorDetails, core_schema
-
-from ackclock import units
-from ackclock.errors import ScenarioError, nearest, one_of, quote
-from ackclock.own import named
-from ackclock.units import Dimension
+from ackclock import _engine
+from ackclock.errors import ScenarioError, UnavailableError, quote
+from ackclock.own import described
+from ackclock.scenario import _mahimahi
 
 _DEEPEST = 20
 """Tables within tables: deeper than any scenario, and a value of Python's may hold itself."""
 
 
+@cache
+def schema() -> dict[str, Any]:
+    """What the engine says of each table and family."""
+    return _engine.schema()
+
+
+def table_keys(kind: str) -> dict[str, dict[str, Any]]:
+    """The keys of a table that is in no family, by name."""
+    entry = next((entry for entry in schema()["tables"] if entry["kind"] == kind), None)
+    if entry is None:
+        raise UnavailableError(OLDER.format(kind))
+    return {key["name"]: key for key in entry["keys"]}
+
+
+OLDER = "the compiled engine is older than the Python around it (it does not know {}); run `make setup`"
+
+
+class Files:
+    """What a scenario refers to, for the engine: on the disk."""
+
+    @staticmethod
+    def trace(name: str) -> _engine.Trace:
+        """The Mahimahi trace in a file."""
+        return _mahimahi.read(name).trace
+
+    @staticmethod
+    def controller(name: str, options: Mapping[str, Any]) -> str:
+        """What the engine calls the class in a file."""
+        return described(name, options).key
+
+
+class Table:
+    """A table of a scenario; values are kept as written.
+
+    Parameters
+    ----------
+    **given
+        The keys that a scenario would have.
+
+    Raises
+    ------
+    ScenarioError
+        One line: the key, what was found, what is allowed.
+    """
+
+    __slots__ = ("_given", "_seen")
+    _given: dict[str, Any]
+    _seen: dict[str, Any]
+    kinds: ClassVar[tuple[str | None, str]]
+    """Family, if it is in one, and kind."""
+    keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """What the engine says of each key."""
+
+    def __init__(self, /, **given: Any) -> None:
+        wrong, ordered, _ = asked(lambda: _engine.read_table(*self.kinds, given, Files), given)
+        refused(wrong)
+        self._hold(ordered)
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Self:
+        """A table of keys that the engine has taken."""
+        made = cls.__new__(cls)
+        made._hold(given)
+        return made
+
+    def _hold(self, given: dict[str, Any]) -> None:
+        object.__setattr__(self, "_given", given)
+        object.__setattr__(self, "_seen", {})
+
+    def __getattr__(self, key: str) -> Any:
+        known = type(self).keys.get(key)
+        if known is None:
+            raise AttributeError(f"{type(self).__name__!r} has no key {key!r}")
+        if key not in self._seen:
+            written = self._given.get(key)
+            self._seen[key] = seen(known.get("absent") if key not in self._given else written, known["takes"])
+        return self._seen[key]
+
+    def __setattr__(self, key: str, value: Any) -> NoReturn:
+        raise AttributeError(f"a scenario is frozen; `set` makes another one with a changed {key}")
+
+    def __delattr__(self, key: str) -> NoReturn:
+        self.__setattr__(key, None)
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Keys and values, defaults among them."""
+        return ((key, getattr(self, key)) for key in type(self).keys)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table) or type(other) is not type(self):
+            return NotImplemented
+        return self._given == other._given or list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self)})"
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *type(self).keys]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).of, (self._given,)
+
+    def written(self) -> dict[str, Any]:
+        """The keys that were given, as plain values."""
+        return plain_table(self._given)
+
+    @classmethod
+    def shown(cls, key: str, value: object) -> Any:
+        """A value as the engine reads it, as a scenario gives it."""
+        return _engine.shown(*cls.kinds, key, value)
+
+    def engine(self) -> dict[str, Any]:
+        """As the engine reads it, absent keys left out; what depends on the bandwidth-delay product is None."""
+        return _engine.read_table(*self.kinds, self._given, Files)[2]
+
+
+made: dict[tuple[str | None, str], type[Table]] = {}
+"""The class of each table, by family and kind."""
+
+
+def seen(value: Any, takes: Mapping[str, Any]) -> Any:
+    """A value as attributes show it: tables as their classes, lists as tuples."""
+    if isinstance(value, dict):
+        match takes["takes"]:
+            case "one of":
+                return made[takes["family"], value["kind"]].of(value)
+            case "table":
+                return made[None, takes["table"]].of(value)
+            case "drawn" | "drawn or" | "duration or drawn":
+                return made["distributions", value["kind"]].of(value)
+        return dict(value)
+    if value is None and takes["takes"] == "options":
+        return {}
+    if isinstance(value, list):
+        return tuple(seen(entry, takes["of"]) for entry in value)
+    return value
+
+
+def plain_table(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of plain values that may be changed."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return plain_table(value)
+        return [plain(entry) for entry in value] if isinstance(value, list) else value
+
+    return {key: plain(value) for key, value in values.items()}
+
+
+def asked(ask: Any, given: Mapping[str, Any]) -> Any:
+    """What the engine answers; it cannot read text that no file could hold."""
+    try:
+        return ask()
+    except UnicodeEncodeError:
+        for key, value in given.items():
+            if (broken := _no_characters([key, value])) is not None:
+                error = ScenarioError(key=str(key), found=quote(broken), allowed="text that UTF-8 can hold")
+                raise error from None
+        raise
+
+
+def refused(wrong: Iterable[tuple[str, str, str]]) -> None:
+    """Raise what is wrong, if anything is."""
+    errors = [ScenarioError(key=key, found=found, allowed=allowed) for key, found, allowed in wrong]
+    if errors:
+        raise ScenarioError.together(errors)
+
+
 def _no_characters(value: Any, deep: int = 0) -> str | None:
     """A text within the value that cannot be written: half of a surrogate pair stands for no character."""
     if isinstance(value, str):
-        if value.isascii():
-            return None
         try:
             value.encode()
         except UnicodeEncodeError:
             return value
         return None
+    value = getattr(value, "_given", value)
     if isinstance(value, Mapping):
         value = [*value, *value.values()]
     if isinstance(value, list | tuple) and deep < _DEEPEST:
         return next((broken for inner in value if (broken := _no_characters(inner, deep + 1)) is not None), None)
     return None
-
-
-class Table(BaseModel):
-    """A table of the scenario file. Values are kept as written; `engine` compiles them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
-
-    # Not visible to the type checker, which shall see the signature that pydantic gives each table.
-    # keys that people look for here, and where they are
-    elsewhere: ClassVar[Mapping[str, str]] = {}
-
-    if not TYPE_CHECKING:
-
-        def __init__(self, /, **data: Any) -> None:
-            try:
-                super().__init__(**data)
-            except ValidationError as error:
-                raise _explain(error.errors()[0], data) from None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            for key, value in data.items():
-                if (broken := _no_characters(value)) is not None:
-                    raise ScenarioError(key=str(key), found=quote(broken), allowed="text that UTF-8 can hold")
-                if key not in cls.model_fields:
-                    near = nearest(str(key), cls.model_fields)
-                    hint = f', did you mean "{near}"?' if near else ""
-                    if key in cls.elsewhere:
-                        hint = f" here, which is said by {cls.elsewhere[key]}"
-                    raise ScenarioError(
-                        key=str(key), found=f"an unknown key{hint}", allowed=", ".join(cls.model_fields)
-                    )
-            for key, field in cls.model_fields.items():
-                if field.is_required() and key not in data:
-                    raise ScenarioError(key=key, found="nothing", allowed=f"{_expected(field)}; this key is required")
-        return data
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        made = handler(schema)
-        keys = handler.resolve_ref_schema(made)["properties"]
-        for base in cls.__mro__:
-            for key, text in _docstrings(base).items() if issubclass(base, Table) else ():
-                keys[key].setdefault("description", text)
-        return made
-
-    @classmethod
-    def constant(cls, **keys: Any) -> Self:
-        """A table with these keys, unchecked, for defaults: to build the validators takes longer than many a run."""
-        return cast("Self", cls.model_construct(**keys))
-
-    def written(self) -> dict[str, Any]:
-        """The keys that were given, as plain values."""
-        return self.model_dump(exclude_unset=True)
-
-
-def _docstrings(table: type[Table]) -> dict[str, str]:
-    """The texts below the keys of a class, read from its source: only who asks for the JSON Schema pays for that."""
-    try:
-        (defined,) = ast.parse(textwrap.dedent(inspect.getsource(table))).body
-    except (OSError, TypeError):
-        return {}  # made at run time, with descriptions
-    found = {}
-    for key, text in pairwise(cast("ast.ClassDef", defined).body):
-        match key, text:
-            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(value))):
-                found[name] = inspect.cleandoc(value)
-    return found
-
-
-def _expected(field: FieldInfo) -> str:
-    """What a key takes, for messages."""
-    for mark in field.metadata:
-        if isinstance(mark, Quantity | Share | Number | Registered):
-            return mark.expected()
-    kind = field.annotation
-    if get_origin(kind) is Literal:
-        return ", ".join(f'"{name}"' for name in get_args(kind))
-    if get_origin(kind) in (Union, UnionType):
-        tables = [table for table in get_args(kind) if hasattr(table, "model_fields")]
-        kinds = [get_args(table.model_fields["kind"].annotation)[0] for table in tables if "kind" in table.model_fields]
-        if not kinds:
-            return "a value, or a table"
-        return f'a table with a "kind" ({", ".join(kinds)})'
-    if get_origin(kind) is tuple:
-        inner = get_args(kind)[0]
-        return "a list of tables" if isinstance(inner, type) and issubclass(inner, Table) else "a list"
-    return "a table" if isinstance(kind, type) and issubclass(kind, Table) else "text in quotes"
-
-
-def _explain(error: ErrorDetails, data: Mapping[str, Any]) -> ScenarioError:
-    """One of pydantic's errors in our words."""
-    key = ".".join(_path(error["loc"], data))
-    context = error.get("ctx", {})
-    cause = context.get("error")
-    if isinstance(cause, ScenarioError):
-        return cause.within(key)
-    found = quote(error["input"])
-    match error["type"]:
-        case "literal_error":
-            names = [name.strip("'") for name in str(context["expected"]).replace(" or ", ", ").split(", ")]
-            return ScenarioError(key=key, found=found, allowed=one_of(str(error["input"]), names))
-        case "bool_type" | "bool_parsing":
-            allowed = "true or false"
-        case "string_type":
-            allowed = "text in quotes"
-        case "list_type" | "tuple_type":
-            allowed = "a list"
-        case "model_type" | "model_attributes_type" | "dict_type":
-            allowed = "a table"
-        case "too_short":
-            least, actual = context["min_length"], context["actual_length"]
-            found = f"a list of {actual}" if actual else "an empty list"
-            allowed = f"a list with at least {least} entr{'y' if least == 1 else 'ies'}"
-        case _:
-            allowed = error["msg"].removeprefix("Input should be ")
-    return ScenarioError(key=key, found=found, allowed=allowed)
-
-
-def _path(loc: Sequence[str | int], data: Any) -> list[str]:
-    """Location without the kinds of tagged unions, which are no keys of the file."""
-    path: list[str] = []
-    here = data
-    for part in loc:
-        if isinstance(here, Mapping):
-            if part not in here and here.get("kind") == part:
-                continue
-            path.append(str(part))
-            here = here.get(part)
-        elif isinstance(part, int):
-            path.append(str(part))
-            here = here[part] if isinstance(here, Sequence) and part < len(here) else None
-    return path
-
-
-def tagged(*tables: type[Table]) -> BeforeValidator:
-    """Check of the "kind" of a value that is one of several tables."""
-    kinds = [get_args(table.model_fields["kind"].annotation)[0] for table in tables]
-
-    def check(value: Any) -> Any:
-        if not isinstance(value, Mapping | Table):
-            raise ScenarioError(found=quote(value), allowed='a table with a "kind"')
-        if isinstance(value, Mapping) and value.get("kind") not in kinds:
-            kind = value.get("kind")
-            raise ScenarioError(key="kind", found=quote(kind), allowed=one_of(str(kind), kinds))
-        return value
-
-    return BeforeValidator(check)
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """Annotation of a text with a unit.
-
-    Parameters
-    ----------
-    dimensions
-        What it may be.
-    zero, parts
-        As in `units.parse`.
-    least, most
-        Bounds as text, where they are narrower than those of the only dimension.
-    example
-        How to write one, where the dimension's example would be out of place.
-    """
-
-    dimensions: tuple[Dimension, ...]
-    zero: bool = False
-    parts: bool = False
-    least: str | None = None
-    most: str | None = None
-    example: str | None = None
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {
-            "type": "string",
-            "pattern": units.pattern(*self.dimensions, zero=self.zero),
-            "examples": [self.example] if self.example else [d.example for d in self.dimensions],
-        }
-
-    def expected(self) -> str:
-        """What it takes, for messages."""
-        return units.describe(*self.dimensions, zero=self.zero)
-
-    def _check(self, value: object) -> object:
-        base, dimension = units.parse(value, *self.dimensions, zero=self.zero, parts=self.parts)
-        low = 0 if self.least is None else units.whole(self.least, dimension)
-        high = dimension.largest if self.most is None else units.whole(self.most, dimension)
-        if not low <= base <= high:
-            bounds = f'"{self.least}" to "{self.most}"' if self.least else f'at most "{self.most}"'
-            raise ScenarioError(found=quote(value), allowed=bounds)
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """Annotation of a number without a unit.
-
-    Parameters
-    ----------
-    low, high
-        Bounds, both allowed unless `above`.
-    whole
-        Whether it counts something.
-    above
-        Whether `low` itself is refused.
-    """
-
-    low: float
-    high: float
-    whole: bool = True
-    above: bool = False
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {
-            "type": "integer" if self.whole else "number",
-            "exclusiveMinimum" if self.above else "minimum": self.low,
-            "maximum": self.high,
-        }
-
-    def expected(self) -> str:
-        """What it takes, for messages."""
-        noun = "a whole number" if self.whole else "a number"
-        return f"{noun} above {self.low} and up to {self.high}" if self.above else f"{noun}, {self.low} to {self.high}"
-
-    def _check(self, value: object) -> object:
-        kinds = int if self.whole else int | float
-        if (
-            not isinstance(value, kinds)
-            or isinstance(value, bool)
-            or not self.low <= value <= self.high
-            or (self.above and value == self.low)
-        ):
-            raise ScenarioError(found=quote(value), allowed=self.expected())
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Annotation of a probability: a number from 0 to 1 or a percentage."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {
-            "anyOf": [
-                {"type": "number", "minimum": 0, "maximum": 1},
-                {"type": "string", "pattern": units.SHARE_PATTERN},
-            ],
-            "examples": ["1 %", 0.01],
-        }
-
-    def expected(self) -> str:
-        """What it takes, for messages."""
-        return units.SHARE
-
-    def _check(self, value: object) -> object:
-        units.parse_share(value)
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """Annotation of a name in one of the engine's registries, or behind `own` of one that the engine does not know.
-
-    Parameters
-    ----------
-    kind
-        Registry.
-    own
-        What names outside the registry begin with: a user's own, or another backend's.
-    files
-        Whether `FILE.py:CLASS` names a user's own, too.
-    """
-
-    kind: str
-    own: tuple[str, ...] = ()
-    files: bool = False
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        known: dict[str, Any] = {"type": "string", "enum": self.names()}
-        others = [{"type": "string", "pattern": f"^{prefix}.+"} for prefix in self.own]
-        others += [{"type": "string", "pattern": r"^.+\.py:[A-Za-z_]\w*$"}] if self.files else []
-        return {"anyOf": [known, *others]} if others else known
-
-    def expected(self) -> str:
-        """What it takes, for messages."""
-        return ", ".join(self.names())
-
-    def names(self) -> list[str]:
-        """Every name registered."""
-        return _registered()[self.kind]
-
-    def _check(self, value: object) -> object:
-        names = self.names()
-        if isinstance(value, str) and value.startswith(self.own) and value not in self.own:
-            return value
-        if self.files and named(value):
-            return value
-        if value not in names:
-            raise ScenarioError(found=quote(value), allowed=one_of(str(value), names))
-        return value
-
-
-@cache
-def _registered() -> dict[str, list[str]]:
-    """Names in each of the engine's registries."""
-    from ackclock import _engine
-
-    return {kind: [name for name, _ in entries] for kind, entries in _engine.registry().items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Annotation of a table of options, whose names only the engine knows."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "object", "additionalProperties": {"type": ["boolean", "number", "string"]}}
-
-    def _check(self, value: object) -> object:
-        if not isinstance(value, Mapping):
-            raise ScenarioError(found=quote(value), allowed="a table of options")
-        for key, given in value.items():
-            if not isinstance(given, bool | int | float | str) or given != given or abs(_size(given)) > MOST_OPTION:
-                raise ScenarioError(key=str(key), found=quote(given), allowed="true, false, a number or text in quotes")
-        return dict(value)
-
-
-MOST_OPTION = 1e15
-
-
-def _size(given: bool | float | str) -> float:
-    return 0.0 if isinstance(given, str) else given
-
-
-Duration = Annotated[str, Quantity((units.DURATION,), zero=True)]
-PositiveDuration = Annotated[str, Quantity((units.DURATION,))]
-Rate = Annotated[str, Quantity((units.RATE,))]
-RateOrZero = Annotated[str, Quantity((units.RATE,), zero=True)]
-Size = Annotated[str, Quantity((units.SIZE,))]
-Framing = Annotated[str, Quantity((units.SIZE,), zero=True, most="65535 bytes", example="14 bytes")]
-Packets = Annotated[str, Quantity((units.PACKETS,))]
-PacketLimit = Annotated[str, Quantity((units.PACKETS, units.BDP))]
-MeanPackets = Annotated[str, Quantity((units.PACKETS, units.BDP), parts=True)]
-QueueLimit = Annotated[str, Quantity((units.PACKETS, units.SIZE, units.BDP))]
-Probability = Annotated[float | str, Share()]
-Count = Annotated[int, Number(1, 1_000_000)]
-Positive = Annotated[float, Number(0, 1_000_000, whole=False, above=True)]
-Flag = Annotated[bool, Strict()]
-
-
-def nanoseconds(value: str) -> int:
-    """Compile a duration."""
-    return units.whole(value, units.DURATION)
-
-
-def bits_per_second(value: str) -> int:
-    """Compile a rate."""
-    return units.whole(value, units.RATE)
-
-
-def byte_count(value: str) -> int:
-    """Compile a size."""
-    return units.whole(value, units.SIZE)
-
-
-def without_none(**values: Any) -> dict[str, Any]:
-    """The values that are set; the engine has its own defaults for the rest."""
-    return {name: value for name, value in values.items() if value is not None}

@@ -5,88 +5,139 @@ Length: it is written, and grows with every mechanism.
 
 from typing import Literal, TypeAlias
 
-from ackclock.scenario import _rules
-from ackclock.scenario._described import Described
-from ackclock.scenario.distribution import Choice, Constant, Exponential, Lognormal, Uniform
+from ackclock.scenario._base import Table
+from ackclock.scenario._parts import FlowsBase, NetworkBase
 
-class DropTail(Described):
+class DropTail(Table):
     """First in, first out. A packet that arrives at a full queue is dropped."""
 
     kind: Literal["drop-tail"]
-    limit: str | None = None
+    limit: str | None
     """Maximum length of the queue: packets, bytes or multiples of the bandwidth-delay product. Default: unlimited."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["drop-tail"],
+        limit: str | None = ...,
+    ) -> None: ...
 
-class NetemLimit(Described):
+class NetemLimit(Table):
     """Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link. The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in other queues it counts as that many packets. A packet leaves the queue when its transmission starts."""
 
     kind: Literal["netem-limit"]
     limit: str
     """Maximum length of the queue: packets or multiples of the bandwidth-delay product."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["netem-limit"],
+        limit: str,
+    ) -> None: ...
 
-class Codel(_rules.TargetWithinInterval):
+class Codel(Table):
     """CoDel (RFC 8289): drops packets when their sojourn time stays above a target."""
 
     kind: Literal["codel"]
-    limit: str | None = None
+    limit: str | None
     """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
-    target: str = "5 ms"
+    target: str
     """Acceptable standing queue delay (TARGET)."""
-    interval: str = "100 ms"
+    interval: str
     """Time for which the sojourn time may exceed the target before drops begin (INTERVAL); about a worst-case RTT."""
-    ecn: bool = False
+    ecn: bool
     """Mark ECN-capable packets instead of dropping them."""
-    ce_threshold: str | None = None
+    ce_threshold: str | None
     """An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`). Default: off."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["codel"],
+        limit: str | None = ...,
+        target: str = ...,
+        interval: str = ...,
+        ecn: bool = ...,
+        ce_threshold: str | None = ...,
+    ) -> None: ...
 
-class FqCodel(_rules.TargetWithinInterval):
+class FqCodel(Table):
     """FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each managed by CoDel.
 
     All queues share the limit. When it is exceeded, the queue with the most bytes drops the packet at its head.
     """
 
     kind: Literal["fq-codel"]
-    limit: str | None = None
+    limit: str | None
     """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
-    target: str = "5 ms"
+    target: str
     """Acceptable standing queue delay (TARGET)."""
-    interval: str = "100 ms"
+    interval: str
     """Time for which the sojourn time may exceed the target before drops begin (INTERVAL); about a worst-case RTT."""
-    ecn: bool = False
+    ecn: bool
     """Mark ECN-capable packets instead of dropping them."""
-    queues: int = 1024
+    queues: int
     """Number of queues; a hash assigns each connection to one (RFC 8290 §5.2)."""
-    quantum: str = "1514 bytes"
+    quantum: str
     """Bytes that a queue may send in one round (§5.2)."""
-    ce_threshold: str | None = None
+    ce_threshold: str | None
     """An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`). Default: off."""
-    ce_threshold_for: Literal["l4s", "any-ect"] = "any-ect"
+    ce_threshold_for: Literal["l4s", "any-ect"]
     """Packets that `ce_threshold` marks: those with ECT(1) or CE ("l4s"), or all ECN-capable ones (Linux `ce_threshold_selector` 1 with mask 3, or none)."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["fq-codel"],
+        limit: str | None = ...,
+        target: str = ...,
+        interval: str = ...,
+        ecn: bool = ...,
+        queues: int = ...,
+        quantum: str = ...,
+        ce_threshold: str | None = ...,
+        ce_threshold_for: Literal["l4s", "any-ect"] = ...,
+    ) -> None: ...
 
-class Pie(Described):
+class Pie(Table):
     """PIE (RFC 8033): drops arriving packets at random to hold the queueing delay near a reference."""
 
     kind: Literal["pie"]
-    limit: str | None = None
+    limit: str | None
     """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
-    target: str = "15 ms"
+    target: str
     """Reference for the queueing delay (QDELAY_REF, §4.1)."""
-    update: str = "15 ms"
+    update: str
     """Interval at which the drop probability is adjusted (T_UPDATE, §4.2)."""
-    max_burst: str = "150 ms"
+    max_burst: str
     """Length of a burst that passes without drops (MAX_BURST, §4.4)."""
-    ecn: bool = False
+    ecn: bool
     """Mark ECN-capable packets instead of dropping them while the drop probability is at most 10 % (§5.1)."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["pie"],
+        limit: str | None = ...,
+        target: str = ...,
+        update: str = ...,
+        max_burst: str = ...,
+        ecn: bool = ...,
+    ) -> None: ...
 
-class Threshold(_rules.MarkWithinLimit):
+class Threshold(Table):
     """Marks every packet that arrives while at least `mark` packets wait, as a DCTCP switch does. Packets that are not ECN-capable pass."""
 
     kind: Literal["threshold"]
     mark: str
     """Length of the queue from which on arriving packets are marked: packets or multiples of the bandwidth-delay product."""
-    limit: str | None = None
+    limit: str | None
     """Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["threshold"],
+        mark: str,
+        limit: str | None = ...,
+    ) -> None: ...
 
-class Red(_rules.MinBelowMaxAndLimit):
+class Red(Table):
     """Gentle RED (Floyd and Jacobson 1993): drops at random, more often the longer the mean queue."""
 
     kind: Literal["red"]
@@ -96,41 +147,68 @@ class Red(_rules.MinBelowMaxAndLimit):
     """Mean queue length at which drops begin (min_th)."""
     max: str
     """Mean queue length at which the drop probability reaches `max_p` (max_th). Above it the probability rises linearly, to 1 at twice `max`."""
-    max_p: float | str = 0.1
+    max_p: float | str
     """Drop probability at a mean queue of `max`."""
-    weight: float | str = 0.002
+    weight: float | str
     """Weight of one arrival in the moving average of the queue length (w_q)."""
-    ecn: bool = False
+    ecn: bool
     """Mark ECN-capable packets instead of dropping them."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["red"],
+        limit: str,
+        min: str,
+        max: str,
+        max_p: float | str = ...,
+        weight: float | str = ...,
+        ecn: bool = ...,
+    ) -> None: ...
 
-class LinuxRed(_rules.MinBelowMaxAndLimit):
+class LinuxRed(Table):
     """RED as in Linux: counts bytes, signals every packet above `max`, and can adapt its probability. A signal is a mark or a drop."""
 
     kind: Literal["linux-red"]
     limit: str
     """Maximum length of the queue."""
-    min: str | None = None
+    min: str | None
     """Mean queue length at which signals begin. Default: a third of `max`."""
-    max: str | None = None
+    max: str | None
     """Mean queue length above which every packet is signalled. Default: a quarter of `limit`."""
-    probability: float | str = 0.02
+    probability: float | str
     """Probability of a signal at a mean queue of `max`; with `adaptive`, its initial value."""
-    avpkt: str = "1000 bytes"
+    avpkt: str
     """Assumed packet size. The weight of the moving average and the duration of idle periods in packets are computed from it."""
-    burst: int | None = None
+    burst: int | None
     """Burst of packets that passes without a signal; the weight of the moving average is computed from it. Default: (2 min + max) / (3 avpkt)."""
-    bandwidth: str | None = None
+    bandwidth: str | None
     """Rate at which the mean decays while the queue is empty. Default: it does not decay, as below a shaper (HTB), which never asks an empty queue for a packet."""
-    ecn: bool = False
+    ecn: bool
     """Mark ECN-capable packets instead of dropping them."""
-    harddrop: bool = False
+    harddrop: bool
     """With `ecn`: above `max`, drop ECN-capable packets, too."""
-    nodrop: bool = False
+    nodrop: bool
     """With `ecn`: packets that are not ECN-capable pass."""
-    adaptive: bool = False
+    adaptive: bool
     """Adjust the probability every 504 ms to keep the mean queue between 40 and 60 % of the way from `min` to `max`."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["linux-red"],
+        limit: str,
+        min: str | None = ...,
+        max: str | None = ...,
+        probability: float | str = ...,
+        avpkt: str = ...,
+        burst: int | None = ...,
+        bandwidth: str | None = ...,
+        ecn: bool = ...,
+        harddrop: bool = ...,
+        nodrop: bool = ...,
+        adaptive: bool = ...,
+    ) -> None: ...
 
-class Choke(_rules.MinBelowMaxAndLimit):
+class Choke(Table):
     """CHOKe (Pan, Prabhakar and Psounis 2000): RED that penalises the connections that fill the queue. Each arriving packet is compared with a randomly chosen one in the queue. If both belong to the same connection, both are dropped."""
 
     kind: Literal["choke"]
@@ -140,75 +218,125 @@ class Choke(_rules.MinBelowMaxAndLimit):
     """Mean queue length at which comparisons and drops begin (min_th)."""
     max: str
     """Mean queue length at which the drop probability reaches `max_p` (max_th). Above it every arriving packet is dropped."""
-    max_p: float | str = 0.1
+    max_p: float | str
     """Drop probability at a mean queue of `max`."""
-    weight: float | str = 0.002
+    weight: float | str
     """Weight of one arrival in the moving average of the queue length (w_q)."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["choke"],
+        limit: str,
+        min: str,
+        max: str,
+        max_p: float | str = ...,
+        weight: float | str = ...,
+    ) -> None: ...
 
-class Dualpi2(Described):
+class Dualpi2(Table):
     """DualPI2 (RFC 9332, Linux `sch_dualpi2`): a queue for L4S traffic, coupled to a queue for all other traffic.
 
     It marks ECN-capable packets and drops others. Its rate is that of the link.
     """
 
     kind: Literal["dualpi2"]
-    limit: str | None = None
+    limit: str | None
     """Maximum length of both queues together: packets or multiples of the bandwidth-delay product. Default: unlimited."""
-    target: str = "15 ms"
+    target: str
     """Target delay of the C queue (RFC 9332: the Classic queue)."""
-    update: str = "16 ms"
+    update: str
     """Interval at which the base probability is adjusted (Tupdate)."""
-    alpha: float = 0.16015625
+    alpha: float
     """Integral gain, 1/s per second of delay; rounded to a multiple of 1/256."""
-    beta: float = 3.19921875
+    beta: float
     """Proportional gain, 1/s per second of delay; rounded to a multiple of 1/256."""
-    coupling: int = 2
+    coupling: int
     """Coupling factor k."""
-    step: str = "1 ms"
+    step: str
     """A packet that waited longer than this in the L queue is marked (RFC 9332: the Low-Latency queue)."""
-    step_from: int = 0
+    step_from: int
     """Apply `step` only to packets that found at least this many packets in the L queue on arrival."""
-    classic_share: float = 0.1
+    classic_share: float
     """Minimum share of the link for the C queue while both queues have packets; in steps of 1 %."""
-    classifier: Literal["l4s", "any-ect"] = "l4s"
+    classifier: Literal["l4s", "any-ect"]
     """Packets that go into the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect")."""
-    overload: Literal["drop", "overflow"] = "drop"
+    overload: Literal["drop", "overflow"]
     """What happens when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those it keeps. "overflow": the L queue marks every packet and drops none before the limit."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["dualpi2"],
+        limit: str | None = ...,
+        target: str = ...,
+        update: str = ...,
+        alpha: float = ...,
+        beta: float = ...,
+        coupling: int = ...,
+        step: str = ...,
+        step_from: int = ...,
+        classic_share: float = ...,
+        classifier: Literal["l4s", "any-ect"] = ...,
+        overload: Literal["drop", "overflow"] = ...,
+    ) -> None: ...
 
-class Cake(Described):
+class Cake(Table):
     """CAKE (Høiland-Jørgensen, Täht and Morton 2018): a shaper, fairness between hosts and flows, and the AQM COBALT."""
 
     kind: Literal["cake"]
-    rtt: str = "100 ms"
+    rtt: str
     """Expected round-trip time; the intervals of COBALT follow from it."""
-    limit: str | None = None
+    limit: str | None
     """Maximum memory of the queued packets as the kernel counts it: payload plus 832 bytes per packet. Default: four times what `bandwidth` carries in `rtt`, at least 4 MiB; without `bandwidth`, unlimited."""
-    bandwidth: str | None = None
+    bandwidth: str | None
     """Rate of CAKE's shaper. Default: no shaper (tc's `unlimited`); the link limits the rate."""
-    overhead: int | None = None
+    overhead: int | None
     """Bytes that the shaper adds to each IP packet. Default: the network's `framing`. tc's keywords stand for: ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48."""
-    mpu: int = 0
+    mpu: int
     """Minimum bytes that the shaper counts for a packet (ethernet 84, docsis 64)."""
-    framing: Literal["noatm", "atm", "ptm"] = "noatm"
+    framing: Literal["noatm", "atm", "ptm"]
     """Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or none."""
-    isolation: Literal["flows", "dual-srchost", "dual-dsthost", "triple-isolate"] = "triple-isolate"
+    isolation: Literal["flows", "dual-srchost", "dual-dsthost", "triple-isolate"]
     """Between whom the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host per group of flows."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["cake"],
+        rtt: str = ...,
+        limit: str | None = ...,
+        bandwidth: str | None = ...,
+        overhead: int | None = ...,
+        mpu: int = ...,
+        framing: Literal["noatm", "atm", "ptm"] = ...,
+        isolation: Literal["flows", "dual-srchost", "dual-dsthost", "triple-isolate"] = ...,
+    ) -> None: ...
 
-class NoLoss(Described):
+class NoLoss(Table):
     """No packet is lost."""
 
     kind: Literal["none"]
+    def __init__(
+        self,
+        *,
+        kind: Literal["none"],
+    ) -> None: ...
 
-class Bernoulli(Described):
+class Bernoulli(Table):
     """Each packet is lost with the same probability, independently of the others."""
 
     kind: Literal["bernoulli"]
     p: float | str
     """Probability that a packet is lost."""
-    applies_to: Literal["all", "syn", "data"] = "all"
+    applies_to: Literal["all", "syn", "data"]
     """Packets to which the model applies; others pass and are not counted."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["bernoulli"],
+        p: float | str,
+        applies_to: Literal["all", "syn", "data"] = ...,
+    ) -> None: ...
 
-class GilbertElliott(Described):
+class GilbertElliott(Table):
     """Gilbert-Elliott model: two states, good and bad, each with its own loss probability."""
 
     kind: Literal["gilbert-elliott"]
@@ -216,53 +344,72 @@ class GilbertElliott(Described):
     """Probability, per packet, of a change from the good to the bad state."""
     r: float | str
     """Probability, per packet, of a change from the bad to the good state."""
-    loss_bad: float | str = 1.0
+    loss_bad: float | str
     """Loss probability in the bad state."""
-    loss_good: float | str = 0.0
+    loss_good: float | str
     """Loss probability in the good state."""
-    applies_to: Literal["all", "syn", "data"] = "all"
+    applies_to: Literal["all", "syn", "data"]
     """Packets to which the model applies; others pass and are not counted."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["gilbert-elliott"],
+        p: float | str,
+        r: float | str,
+        loss_bad: float | str = ...,
+        loss_good: float | str = ...,
+        applies_to: Literal["all", "syn", "data"] = ...,
+    ) -> None: ...
 
-class Periodic(Described):
+class Periodic(Table):
     """Every n-th packet is lost."""
 
     kind: Literal["periodic"]
     every: int
     """n: one packet in this many is lost."""
-    offset: int = 0
+    offset: int
     """Number of packets that pass before counting begins."""
-    applies_to: Literal["all", "syn", "data"] = "all"
+    applies_to: Literal["all", "syn", "data"]
     """Packets to which the model applies; others pass and are not counted."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["periodic"],
+        every: int,
+        offset: int = ...,
+        applies_to: Literal["all", "syn", "data"] = ...,
+    ) -> None: ...
 
-class Listed(Described):
+class Listed(Table):
     """Exactly the listed packets are lost, numbered in their order of arrival at the link."""
 
     kind: Literal["listed"]
     packets: tuple[int, ...]
     """Numbers of the lost packets, counted from 1. With `applies_to = "syn"`, 1 is the first SYN or SYN-ACK."""
-    applies_to: Literal["all", "syn", "data"] = "all"
+    applies_to: Literal["all", "syn", "data"]
     """Packets to which the model applies; others pass and are not counted."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["listed"],
+        packets: tuple[int, ...],
+        applies_to: Literal["all", "syn", "data"] = ...,
+    ) -> None: ...
 
-class Drop(_rules.LastNotBeforeFirst):
-    """A range of data segments, one transmission of which is lost."""
-
-    flow: int = 0
-    """Number of the flow, from 0."""
-    first: int
-    """First segment of the range, counted from 1 in the order of first transmission."""
-    last: int | None = None
-    """Last segment of the range. Default: only the first segment."""
-    transmission: int = 0
-    """Which transmission is lost: 0 the original, 1 the first retransmission, and so on."""
-
-class Scripted(Described):
+class Scripted(Table):
     """Exactly the listed transmissions of data segments are lost."""
 
     kind: Literal["scripted"]
     drops: tuple[Drop, ...]
     """The transmissions that are lost."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["scripted"],
+        drops: tuple[Drop, ...],
+    ) -> None: ...
 
-class Policer(Described):
+class Policer(Table):
     """A token-bucket policer: it drops packets beyond a rate and delays none."""
 
     kind: Literal["policer"]
@@ -270,93 +417,142 @@ class Policer(Described):
     """Rate at which tokens arrive. IP packets and framing consume them."""
     bucket: str
     """Capacity of the bucket."""
-    initial: str | None = None
+    initial: str | None
     """Bytes in the bucket at the start. Default: the bucket is full."""
-    per: Literal["link", "flow"] = "link"
+    per: Literal["link", "flow"]
     """One bucket for the whole link, or one for each flow."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["policer"],
+        rate: str,
+        bucket: str,
+        initial: str | None = ...,
+        per: Literal["link", "flow"] = ...,
+    ) -> None: ...
 
-class Step(Described):
-    """A change of the link. A key that is not given leaves its quantity unchanged."""
-
-    at: str
-    """Time of the change, from the start of the run or, with `repeat`, of the cycle."""
-    rate: str | None = None
-    """Transmission rate. Zero stops transmission."""
-    delay: str | None = None
-    """One-way propagation delay. Packets keep their order when it decreases."""
-    loss: float | str | None = None
-    """Probability that an arriving packet is lost, in addition to the link's own `loss`."""
-
-class Schedule(_rules.StepsInOrder):
+class Schedule(Table):
     """Rate, delay and loss change at listed times, once or in a cycle. Until the first change, the link's own keys apply."""
 
     kind: Literal["schedule"]
     steps: tuple[Step, ...]
     """The changes, in chronological order."""
-    repeat: str | None = None
+    repeat: str | None
     """Period of the cycle. At the end of each period the link's own keys apply again. Default: the last step applies until the end of the run."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["schedule"],
+        steps: tuple[Step, ...],
+        repeat: str | None = ...,
+    ) -> None: ...
 
-class Random(Described):
+class Random(Table):
     """Rate, delay and loss are drawn anew at fixed intervals. A quantity without a distribution keeps the link's own value."""
 
     kind: Literal["random"]
     every: str
     """Length of the intervals."""
-    rate: Constant | Uniform | Lognormal | Exponential | Choice | None = None
+    rate: Constant | Uniform | Lognormal | Exponential | Choice | None
     """Rate."""
-    delay: Constant | Uniform | Lognormal | Exponential | Choice | None = None
+    delay: Constant | Uniform | Lognormal | Exponential | Choice | None
     """One-way propagation delay. Packets keep their order when it decreases."""
-    loss: Constant | Uniform | Lognormal | Exponential | Choice | None = None
+    loss: Constant | Uniform | Lognormal | Exponential | Choice | None
     """Probability that an arriving packet is lost, in addition to the link's own `loss`."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["random"],
+        every: str,
+        rate: Constant | Uniform | Lognormal | Exponential | Choice | None = ...,
+        delay: Constant | Uniform | Lognormal | Exponential | Choice | None = ...,
+        loss: Constant | Uniform | Lognormal | Exponential | Choice | None = ...,
+    ) -> None: ...
 
-class Mahimahi(Described):
+class Mahimahi(Table):
     """A Mahimahi trace, replayed exactly and in a loop. The link must not have a `rate`."""
 
     kind: Literal["mahimahi"]
     file: str
     """File with the trace; each line gives a millisecond at which one packet may leave. The path is relative to the scenario file."""
-    opportunity: str = "1500 bytes"
+    opportunity: str
     """Bytes that may leave at each of these times, framing included."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["mahimahi"],
+        file: str,
+        opportunity: str = ...,
+    ) -> None: ...
 
-class Dummynet(Described):
+class Dummynet(Table):
     """A pipe of FreeBSD's dummynet: at each clock tick it releases the packets that the rate allows for one tick."""
 
     kind: Literal["dummynet"]
-    tick: str = "1 ms"
+    tick: str
     """Period of the clock (1 ms for `kern.hz` = 1000)."""
-    keeps_credit: bool = False
+    keeps_credit: bool
     """Whether credit that a tick leaves unused serves packets that arrive before the next tick (FreeBSD 8.1 and later) or is lost (earlier versions)."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["dummynet"],
+        tick: str = ...,
+        keeps_credit: bool = ...,
+    ) -> None: ...
 
-class Bulk(Described):
+class Bulk(Table):
     """Always has data to send, until the flow stops."""
 
     kind: Literal["bulk"]
+    def __init__(
+        self,
+        *,
+        kind: Literal["bulk"],
+    ) -> None: ...
 
-class Transfer(Described):
+class Transfer(Table):
     """Sends a number of bytes, then closes the connection."""
 
     kind: Literal["transfer"]
     bytes: str
     """Number of bytes."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["transfer"],
+        bytes: str,
+    ) -> None: ...
 
-class Fetch(Described):
+class Fetch(Table):
     """A client at the receiving end fetches responses, each over a new connection: connect, request, response, close."""
 
     kind: Literal["fetch"]
     bytes: str
     """Size of the response."""
-    request: str = "100 bytes"
+    request: str
     """Size of the request."""
-    count: int = 1
+    count: int
     """Number of fetches, one after another."""
-    pause: str = "0 s"
+    pause: str
     """Time from the last byte of one response to the start of the next fetch."""
-    timeout: str | None = None
+    timeout: str | None
     """Time after which the client gives up a fetch. Default: never."""
-    common_random_numbers: bool = False
+    common_random_numbers: bool
     """Make the losses of a fetch depend only on the seed and the number of the fetch. Two scenarios that are compared then meet the same losses, fetch by fetch."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["fetch"],
+        bytes: str,
+        request: str = ...,
+        count: int = ...,
+        pause: str = ...,
+        timeout: str | None = ...,
+        common_random_numbers: bool = ...,
+    ) -> None: ...
 
-class Throttled(Described):
+class Throttled(Table):
     """Writes blocks at a given rate, as video servers do."""
 
     kind: Literal["throttled"]
@@ -364,18 +560,27 @@ class Throttled(Described):
     """Rate at which the application writes."""
     chunk: str
     """Size of one write."""
-    initial: str = "0 bytes"
+    initial: str
     """Bytes written at once when the flow starts."""
-    bytes: str | None = None
+    bytes: str | None
     """Total number of bytes. Default: the application writes until the flow stops."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["throttled"],
+        rate: str,
+        chunk: str,
+        initial: str = ...,
+        bytes: str | None = ...,
+    ) -> None: ...
 
-class Population(Described):
+class Population(Table):
     """Clients, each alone on its own path, that fetch one response at a time. Each client draws the properties of its path and the size of its responses once."""
 
     kind: Literal["population"]
     clients: int
     """Number of clients."""
-    requests: int = 1
+    requests: int
     """Number of fetches of each client, each over a new connection."""
     rtt: Constant | Uniform | Lognormal | Exponential | Choice
     """Round-trip propagation delay of a client's path."""
@@ -385,21 +590,41 @@ class Population(Described):
     """Loss probability in each direction of a client's path."""
     bytes: Constant | Uniform | Lognormal | Exponential | Choice
     """Size of a client's responses."""
-    queue: str = "100 packets"
+    queue: str
     """Size of the bottleneck queue of each client."""
-    throttle: float | None = None
+    throttle: float | None
     """After an initial burst, the server writes at this multiple of the client's rate. Default: it writes as fast as it can."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["population"],
+        clients: int,
+        requests: int = ...,
+        rtt: Constant | Uniform | Lognormal | Exponential | Choice,
+        rate: Constant | Uniform | Lognormal | Exponential | Choice,
+        loss: Constant | Uniform | Lognormal | Exponential | Choice,
+        bytes: Constant | Uniform | Lognormal | Exponential | Choice,
+        queue: str = ...,
+        throttle: float | None = ...,
+    ) -> None: ...
 
-class ConstantRate(Described):
+class ConstantRate(Table):
     """Sends UDP datagrams of one size at a constant rate, until the flow stops."""
 
     kind: Literal["constant-rate"]
     rate: str
     """Rate of the IP packets, including their headers."""
-    payload: str = "1472 bytes"
+    payload: str
     """UDP payload of each datagram."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["constant-rate"],
+        rate: str,
+        payload: str = ...,
+    ) -> None: ...
 
-class OnOff(Described):
+class OnOff(Table):
     """Sends UDP datagrams at a constant rate in on-periods that are separated by silence. It begins with an on-period."""
 
     kind: Literal["on-off"]
@@ -409,54 +634,38 @@ class OnOff(Described):
     """Mean length of an on-period."""
     off: str
     """Mean length of a silence."""
-    periods: Literal["exponential", "fixed"] = "exponential"
+    periods: Literal["exponential", "fixed"]
     """Distribution of the lengths of both: exponential, or always the mean."""
-    payload: str = "1472 bytes"
+    payload: str
     """UDP payload of each datagram."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["on-off"],
+        rate: str,
+        on: str,
+        off: str,
+        periods: Literal["exponential", "fixed"] = ...,
+        payload: str = ...,
+    ) -> None: ...
 
-class Voice(Described):
+class Voice(Table):
     """A telephone call over UDP. The defaults are those of G.711 over RTP: 160 bytes of speech every 20 ms."""
 
     kind: Literal["voice"]
-    interval: str = "20 ms"
-    """Time between datagrams."""
-    payload: str = "172 bytes"
-    """UDP payload of each datagram: speech and RTP header."""
-
-class Poisson(_rules.RateOrLoad):
-    """Clients arrive as a Poisson process; give its intensity as `rate` or as `load`."""
-
-    kind: Literal["poisson"]
-    rate: float | None = None
-    """Clients per second, for all flows of the group together."""
-    load: float | None = None
-    """Offered load: the packets of all responses, each sent once, as a fraction of the bottleneck's rate."""
-    load_counts: Literal["data", "all"] = "data"
-    """What `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection."""
-
-class Regular(Described):
-    """Clients arrive at equal intervals, the first when the flow starts."""
-
-    kind: Literal["periodic"]
     interval: str
-    """Time from one client of a flow to the next."""
+    """Time between datagrams."""
+    payload: str
+    """UDP payload of each datagram: speech and RTP header."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["voice"],
+        interval: str = ...,
+        payload: str = ...,
+    ) -> None: ...
 
-class At(_rules.TimesInOrder):
-    """Clients arrive at given times."""
-
-    kind: Literal["at"]
-    times: tuple[str, ...]
-    """Times from the start of the flow, in ascending order."""
-
-class InitialWindow(Described):
-    """An initial window of a mix, with its probability."""
-
-    segments: int
-    """Initial window, segments."""
-    share: float | str
-    """Probability that a connection draws this window."""
-
-class Transactions(_rules.SharesSumToOneAndObjectsStandAlone):
+class Transactions(Table):
     """Clients arrive at the receiving end. Each opens a connection, requests responses, and closes the connection.
 
     Each flow of the group is a pair of client and server. `arrivals`, `count` and `max_open` apply to the whole group. What the k-th transaction of a flow draws depends only on the seed, so scenarios that are compared see the same clients.
@@ -465,60 +674,50 @@ class Transactions(_rules.SharesSumToOneAndObjectsStandAlone):
     kind: Literal["transactions"]
     bytes: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Size of a response: a size, or a distribution of sizes."""
-    request: str = "200 bytes"
+    request: str
     """Size of a request."""
     arrivals: Poisson | Regular | At
     """When clients arrive."""
-    batch: int = 1
+    batch: int
     """Number of connections that a client opens at once."""
-    requests: int = 1
+    requests: int
     """Number of requests on each connection, one after another (keep-alive)."""
-    think: str | Constant | Uniform | Lognormal | Exponential | Choice = "0 s"
+    think: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Time from the end of a response to the next request: a duration, or a distribution of durations."""
-    objects: int | None = None
+    objects: int | None
     """A Web page: number of responses that the client fetches over all its connections; each connection that becomes free takes the next one. Replaces `requests`."""
-    together: bool = False
+    together: bool
     """Incast: a client sends its requests on all its connections at the same time, and the next ones when the last connection has its response."""
-    count: int | None = None
+    count: int | None
     """Total number of connections; with one request each, this is the number of transactions. Default: clients arrive until the flows stop."""
-    max_open: int | None = None
+    max_open: int | None
     """Maximum number of open connections. A client that finds this many is turned away. Required for a load above 1."""
-    initial_window_mix: tuple[InitialWindow, ...] = ()
+    initial_window_mix: tuple[InitialWindow, ...]
     """Initial windows from which connections draw theirs, with probabilities. Default: all use `stack.initial_window`."""
-    mix_by: Literal["transaction", "batch"] = "transaction"
+    mix_by: Literal["transaction", "batch"]
     """Whether each connection draws an initial window ("transaction"), or each client draws one for all its connections ("batch")."""
-    close: Literal["server", "client"] = "server"
+    close: Literal["server", "client"]
     """Which side closes first: the server when it has written the last response, or the client when it has read it."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["transactions"],
+        bytes: str | Constant | Uniform | Lognormal | Exponential | Choice,
+        request: str = ...,
+        arrivals: Poisson | Regular | At,
+        batch: int = ...,
+        requests: int = ...,
+        think: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
+        objects: int | None = ...,
+        together: bool = ...,
+        count: int | None = ...,
+        max_open: int | None = ...,
+        initial_window_mix: tuple[InitialWindow, ...] = ...,
+        mix_by: Literal["transaction", "batch"] = ...,
+        close: Literal["server", "client"] = ...,
+    ) -> None: ...
 
-class Festive(Described):
-    """FESTIVE (CoNEXT 2012): harmonic mean of throughputs, one level at a time, delayed updates, randomised requests."""
-
-    kind: Literal["festive"]
-    window: int = 20
-    """Number of chunks over which the harmonic mean of the throughput is taken."""
-    safety: float = 0.85
-    """Maximum bitrate as a multiple of the estimated throughput (p)."""
-    alpha: float = 12.0
-    """Weight of efficiency relative to stability (alpha)."""
-    horizon: int = 5
-    """Number of chunks over which switches are counted: with chunks of 4 s, the 20 s of the authors' slides."""
-    randomised: bool = True
-    """Draw the buffer level at which the player requests the next chunk at random around the target. If false, it is the target."""
-    gradual: bool = True
-    """Switch one level at a time, and up from level k only after k chunks at that level. If false, switch directly to the highest level that `safety` allows."""
-    delayed: bool = True
-    """Delay a switch until its gain in efficiency outweighs the instability that it adds."""
-
-class RateBased(Described):
-    """Chooses the highest bitrate below the throughput of the last chunk, or below its moving average."""
-
-    kind: Literal["rate-based"]
-    weight: float = 1.0
-    """Weight of the last chunk in the moving average. 1 uses only the last chunk."""
-    safety: float = 1.0
-    """Maximum bitrate as a multiple of the estimated throughput."""
-
-class Video(_rules.LadderAscendsAndBuffersHoldChunks):
+class Video(Table):
     """A video player at the receiving end fetches chunks over one connection and chooses the bitrate of each.
 
     The player requests chunks back to back until its buffer reaches the target, then requests one whenever the buffer has drained to the target. The size of a chunk relative to its bitrate depends only on the seed, the flow and the number of the chunk, so scenarios that are compared show the same video. Over PCC the request is a datagram in the reverse direction.
@@ -527,24 +726,38 @@ class Video(_rules.LadderAscendsAndBuffersHoldChunks):
     kind: Literal["video"]
     ladder: tuple[str, ...]
     """Bitrates to choose from, in ascending order."""
-    chunk: str = "4 s"
+    chunk: str
     """Playing time of a chunk."""
-    chunks: int | None = None
+    chunks: int | None
     """Number of chunks of the video. Default: the player fetches chunks until the flow stops."""
-    buffer: str = "30 s"
+    buffer: str
     """Playing time that the player tries to keep in its buffer (the target)."""
-    buffer_max: str | None = None
+    buffer_max: str | None
     """Maximum playing time in the buffer, at least one chunk more than `buffer`. Default: two chunks more than `buffer`."""
-    startup: str | None = None
+    startup: str | None
     """Playing time in the buffer at which playback starts, and resumes after a stall. Default: one chunk, or `buffer` if that is less."""
-    request: str = "200 bytes"
+    request: str
     """Size of a request. Over PCC at most 1456 bytes, the payload of a datagram."""
-    size_variation: float = 0.0
+    size_variation: float
     """Maximum deviation of a chunk's size from bitrate times length, as a share of it. Sizes are drawn uniformly."""
-    adaptation: Festive | RateBased = ...
+    adaptation: Festive | RateBased
     """How the player chooses a bitrate."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["video"],
+        ladder: tuple[str, ...],
+        chunk: str = ...,
+        chunks: int | None = ...,
+        buffer: str = ...,
+        buffer_max: str | None = ...,
+        startup: str | None = ...,
+        request: str = ...,
+        size_variation: float = ...,
+        adaptation: Festive | RateBased = ...,
+    ) -> None: ...
 
-class Bursts(Described):
+class Bursts(Table):
     """One connection sends bursts that are separated by silences. A silence begins when the previous burst is acknowledged."""
 
     kind: Literal["bursts"]
@@ -552,103 +765,159 @@ class Bursts(Described):
     """Size of a burst: a size, or a distribution of sizes."""
     pause: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Length of a silence: a duration, or a distribution of durations."""
-    count: int | None = None
+    count: int | None
     """Number of bursts. Default: the flow sends bursts until it stops."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["bursts"],
+        bytes: str | Constant | Uniform | Lognormal | Exponential | Choice,
+        pause: str | Constant | Uniform | Lognormal | Exponential | Choice,
+        count: int | None = ...,
+    ) -> None: ...
 
-class Media(Described):
+class Media(Table):
     """Sends video frames in real time over one connection."""
 
     kind: Literal["media"]
-    fps: int = 30
+    fps: int
     """Frames per second."""
-    group: int = 30
+    group: int
     """Number of frames in a group of pictures. The first frame of a group does not depend on others."""
     first: str
     """Size of the first frame of a group."""
     other: str
     """Size of each other frame."""
-    drop_late: str | None = None
+    drop_late: str | None
     """When the oldest unacknowledged frame is older than this, the sender skips frames until the next group. Default: it skips none."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["media"],
+        fps: int = ...,
+        group: int = ...,
+        first: str,
+        other: str,
+        drop_late: str | None = ...,
+    ) -> None: ...
 
-class Reorder(Described):
-    """The link holds back some packets, and later packets overtake them."""
+class Constant(Table):
+    """Always the same value."""
 
-    probability: float | str
-    """Probability that a packet is held back."""
-    extra_delay: str
-    """How much later such a packet arrives."""
+    kind: Literal["constant"]
+    value: str | float
+    """The value with its unit; a probability may be a bare number."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["constant"],
+        value: str | float,
+    ) -> None: ...
 
-class WifiJitter(Described):
-    """Wi-Fi jitter as modelled by draft-huitema-ccwg-c4-test. Packets keep their order, so a late packet delays those behind it."""
+class Uniform(Table):
+    """Uniform distribution between two values."""
 
-    mean: str
-    """Mean jitter (J of the draft) that one packet draws. Packets that follow each other closely are delayed more, because a late packet holds them up."""
+    kind: Literal["uniform"]
+    low: str | float
+    """Minimum, with its unit; a probability may be a bare number."""
+    high: str | float
+    """Maximum, with its unit; a probability may be a bare number."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["uniform"],
+        low: str | float,
+        high: str | float,
+    ) -> None: ...
 
-class EcnFault(Described):
-    """A middlebox that changes the ECN field of packets."""
+class Lognormal(Table):
+    """Lognormal distribution."""
 
-    what: Literal["bleach", "strip-ce", "mark-all"]
-    """What it does: "bleach" sets every packet to Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" turns every ECT into CE."""
-    at: Literal["before", "after"] = "after"
-    """Position of the middlebox: before the queue or after it."""
-    probability: float | str = 1.0
-    """Probability that it changes a packet."""
+    kind: Literal["lognormal"]
+    median: str | float
+    """Median, with its unit; a probability may be a bare number."""
+    sigma: float
+    """Standard deviation of the natural logarithm."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["lognormal"],
+        median: str | float,
+        sigma: float,
+    ) -> None: ...
 
-class Outage(Described):
-    """The link starts no transmission for a while, once or repeatedly."""
+class Exponential(Table):
+    """Exponential distribution."""
 
-    at: str
-    """Start of the first outage."""
-    every: str | None = None
-    """Time from the start of one outage to the start of the next. Default: there is one outage only."""
-    lasts: str | Constant | Uniform | Lognormal | Exponential | Choice
-    """Length of each outage: a duration, or a distribution of durations. It must be shorter than `every`."""
-    arrivals: Literal["wait", "lost"] = "wait"
-    """Whether packets that arrive during an outage wait in the queue or are lost."""
+    kind: Literal["exponential"]
+    mean: str | float
+    """Mean, with its unit; a probability may be a bare number."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["exponential"],
+        mean: str | float,
+    ) -> None: ...
 
-class Merging(Described):
-    """The NIC of a router that merges consecutive segments (generic receive offload, GRO). The link behind it drops and queues a packet of several segments as a whole."""
+class Choice(Table):
+    """One of several values, all equally likely."""
 
-    receive_interval: str = "0 s"
-    """Minimum time between two interrupts of the NIC. With "0 s" it merges only packets that arrive at the same instant."""
-    gro_flush_timeout: str = "0 s"
-    """Time after which the kernel polls the NIC again without an interrupt; until then GRO may hold packets (Linux `gro_flush_timeout`)."""
-    napi_defer_hard_irqs: int = 0
-    """With `gro_flush_timeout`: number of consecutive empty polls after which the NIC may interrupt again (Linux `napi_defer_hard_irqs`)."""
+    kind: Literal["choice"]
+    values: tuple[str | float, ...]
+    """The values with their units; probabilities may be bare numbers."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["choice"],
+        values: tuple[str | float, ...],
+    ) -> None: ...
 
-class Link(_rules.RateOrCapacity):
-    """One direction of a link."""
+class Poisson(Table):
+    """Clients arrive as a Poisson process; give its intensity as `rate` or as `load`."""
 
-    rate: str | None = None
-    """Transmission rate. Default: infinite."""
-    delay: str = "0 s"
-    """One-way propagation delay."""
-    queue: (
-        DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
-    ) = None
-    """Queue. Default: first in, first out, without a limit."""
-    loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None = None
-    """Loss of packets before they reach the queue. Default: none."""
-    jitter: str = "0 s"
-    """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
-    reorder: Reorder | None = None
-    """Reordering of packets. Default: none."""
-    capacity: Schedule | Random | Mahimahi | Dummynet | None = None
-    """How rate, delay and loss vary over time. Default: they are constant."""
-    wifi: WifiJitter | None = None
-    """Jitter of a Wi-Fi link, in addition to `jitter`. Default: none."""
-    aggregate: str = "0 s"
-    """The link holds packets until the first of them has waited this long, then delivers them together. "0 s" holds none."""
-    ecn_fault: EcnFault | None = None
-    """A middlebox that changes the ECN field. Default: none."""
-    outage: Outage | None = None
-    """Periods during which the link starts no transmission. Default: none."""
-    thin_acks: int = 1
-    """ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only the newest stays. 1 turns it off."""
-    merging: Merging | None = None
-    """The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged packet as a whole. Default: no merging."""
+    kind: Literal["poisson"]
+    rate: float | None
+    """Clients per second, for all flows of the group together."""
+    load: float | None
+    """Offered load: the packets of all responses, each sent once, as a fraction of the bottleneck's rate."""
+    load_counts: Literal["data", "all"]
+    """What `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["poisson"],
+        rate: float | None = ...,
+        load: float | None = ...,
+        load_counts: Literal["data", "all"] = ...,
+    ) -> None: ...
 
-class Times(Described):
+class Regular(Table):
+    """Clients arrive at equal intervals, the first when the flow starts."""
+
+    kind: Literal["periodic"]
+    interval: str
+    """Time from one client of a flow to the next."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["periodic"],
+        interval: str,
+    ) -> None: ...
+
+class At(Table):
+    """Clients arrive at given times."""
+
+    kind: Literal["at"]
+    times: tuple[str, ...]
+    """Times from the start of the flow, in ascending order."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["at"],
+        times: tuple[str, ...],
+    ) -> None: ...
+
+class Times(Table):
     """Periods with and without the processor alternate, each drawn from a distribution. The first on-period is shortened at random."""
 
     kind: Literal["times"]
@@ -656,149 +925,208 @@ class Times(Described):
     """Length of a period with the processor."""
     off: Constant | Uniform | Lognormal | Exponential | Choice
     """Length of a period without the processor."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["times"],
+        on: Constant | Uniform | Lognormal | Exponential | Choice,
+        off: Constant | Uniform | Lognormal | Exponential | Choice,
+    ) -> None: ...
 
-class Xen(Described):
+class Xen(Table):
     """A virtual machine under Xen's credit scheduler. It runs for one, two or three ticks of 10 ms, then stalls while each of its competitors runs for a slice of 30 ms."""
 
     kind: Literal["xen"]
-    competitors: int = 1
+    competitors: int
     """Number of other virtual machines that compete for the processor and are always busy."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["xen"],
+        competitors: int = ...,
+    ) -> None: ...
 
-class Fifo(Described):
+class Fifo(Table):
     """Linux pfifo: first in, first out. When the queue is full it refuses packets. TCP reacts to a refusal as to a congestion mark."""
 
     kind: Literal["fifo"]
-    limit: int = 1000
+    limit: int
     """Maximum number of packets. A packet of several segments counts once."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["fifo"],
+        limit: int = ...,
+    ) -> None: ...
 
-class Fq(Described):
+class Fq(Table):
     """Linux fq: a queue for each connection, served in turn, that holds packets until they are due. TCP therefore paces with every controller, at its pacing rate, and leaves it to fq to delay the packets."""
 
     kind: Literal["fq"]
-    limit: int = 10000
+    limit: int
     """Maximum number of packets in all queues."""
-    flow_limit: int = 100
+    flow_limit: int
     """Maximum number of packets of a connection."""
-    quantum: str = "3028 bytes"
+    quantum: str
     """Bytes that a connection may send in one round."""
-    initial_quantum: str = "15140 bytes"
+    initial_quantum: str
     """Bytes that a new connection may send in its first round."""
-    refill_delay: str = "40 ms"
+    refill_delay: str
     """A connection that was idle for this long gets a full quantum again."""
-    max_rate: str | None = None
+    max_rate: str | None
     """Maximum rate of a connection, whatever its pacing rate. Default: no maximum."""
-    low_rate_threshold: str = "550 kbit/s"
+    low_rate_threshold: str
     """For datagrams limited by `max_rate`: at or below this rate each packet is paced by itself, above it a quantum at a time."""
-    horizon: str = "10 s"
+    horizon: str
     """How far ahead a packet may be due. A packet due later than that is dropped, or its time is moved to the horizon."""
-    horizon_drop: bool = True
+    horizon_drop: bool
     """Drop packets beyond the horizon; if false, they are sent at the horizon."""
-    ce_threshold: str | None = None
+    ce_threshold: str | None
     """An ECN-capable packet that leaves this much later than it was due is marked. Default: none is marked."""
-    timer_slack: str = "10 us"
+    timer_slack: str
     """How late the timer may fire, so that it can release several packets at once."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["fq"],
+        limit: int = ...,
+        flow_limit: int = ...,
+        quantum: str = ...,
+        initial_quantum: str = ...,
+        refill_delay: str = ...,
+        max_rate: str | None = ...,
+        low_rate_threshold: str = ...,
+        horizon: str = ...,
+        horizon_drop: bool = ...,
+        ce_threshold: str | None = ...,
+        timer_slack: str = ...,
+    ) -> None: ...
 
-class Host(_rules.HostKeysFit):
-    """A host that groups of flows name. A host that is not described is perfect.
+class Festive(Table):
+    """FESTIVE (CoNEXT 2012): harmonic mean of throughputs, one level at a time, delayed updates, randomised requests."""
 
-    All senders and receivers that name the same host stall together and share its cores and its NIC.
-    """
+    kind: Literal["festive"]
+    window: int
+    """Number of chunks over which the harmonic mean of the throughput is taken."""
+    safety: float
+    """Maximum bitrate as a multiple of the estimated throughput (p)."""
+    alpha: float
+    """Weight of efficiency relative to stability (alpha)."""
+    horizon: int
+    """Number of chunks over which switches are counted: with chunks of 4 s, the 20 s of the authors' slides."""
+    randomised: bool
+    """Draw the buffer level at which the player requests the next chunk at random around the target. If false, it is the target."""
+    gradual: bool
+    """Switch one level at a time, and up from level k only after k chunks at that level. If false, switch directly to the highest level that `safety` allows."""
+    delayed: bool
+    """Delay a switch until its gain in efficiency outweighs the instability that it adds."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["festive"],
+        window: int = ...,
+        safety: float = ...,
+        alpha: float = ...,
+        horizon: int = ...,
+        randomised: bool = ...,
+        gradual: bool = ...,
+        delayed: bool = ...,
+    ) -> None: ...
 
-    name: str
-    """Name by which groups of flows refer to the host."""
-    shared: bool = True
-    """One machine for all flows that name it; if false, one machine per flow."""
-    preset: Literal["clean", "xen-shared", "light", "micro", "single-core", "modern"] | None = None
-    """Sets several of these keys at once. Keys that you also give take precedence."""
-    gate: Times | Xen | None = None
-    """When the host loses its processor. In the meantime it receives and sends nothing, and no timer fires. Default: never."""
-    receives_on: bool = False
-    """The gate stops only sending and timers, as when the sending thread is delayed but the receiving thread is not."""
-    emulates_links: bool = False
-    """This machine also emulates the network. While the gate is closed the links stand still; when it opens, packets that are overdue leave at once."""
-    cores: int | None = None
-    """Number of cores. If there are more processes, they take turns. Default: as many cores as needed."""
-    slice: str = "3 ms"
-    """Maximum time for which a process runs while others wait for its core."""
-    busy_wait: bool | None = None
-    """A sender of datagrams never yields its core voluntarily while it is open (busy waiting). Default: the preset's value, or false."""
-    send_cost: str = "0 s"
-    """CPU time that a process needs for each packet it sends."""
-    receive_cost: str = "0 s"
-    """CPU time that a process needs for each packet it receives."""
-    receive_interval: str | None = None
-    """Minimum time between two interrupts of the NIC; packets wait for the next one. Default: every packet causes an interrupt."""
-    interrupt_rate: int | None = None
-    """Maximum number of interrupts per second (ITR), as another way to give `receive_interval`."""
-    gro: bool | None = None
-    """Generic receive offload: consecutive segments of one interrupt reach TCP as one packet, and TCP acknowledges them once. Default: the preset's value, or false."""
-    gro_flush_timeout: str = "0 s"
-    """With `gro`: time after which the kernel polls the NIC again without an interrupt; until then GRO may hold packets (Linux `gro_flush_timeout`)."""
-    napi_defer_hard_irqs: int = 0
-    """With `gro_flush_timeout`: number of consecutive empty polls after which the NIC may interrupt again (Linux `napi_defer_hard_irqs`)."""
-    cuts_packets: bool | None = None
-    """TCP segmentation offload: the NIC splits the packets of `stack.tso` into single segments, as on a real wire. Default: the preset's value, or false."""
-    line_rate: str | None = None
-    """Rate of the host's own network device, in front of the network. Default: infinite; without `queue`, the host has no device."""
-    queue: Fifo | Fq | None = None
-    """Queueing discipline of this device. TCP limits how much it leaves there (TCP small queues). Default with a device: first in, first out, up to 1000 packets."""
-    transmit_interval: str | None = None
-    """Minimum time between two batches of departing packets; the packets of a batch leave back to back. Default: each packet leaves at once."""
-    batch: int = 1
-    """Number of packets that the host collects before they leave together."""
-    batch_flush: str = "1 ms"
-    """Maximum time for which the oldest packet waits for the batch to fill."""
-    tick: str | None = None
-    """Period of the clock that wakes paced senders. Default: they wake exactly on time."""
-    catch_up: Literal["none", "burst", "full"] = "none"
-    """How much of the time that a paced sender is late, beyond a tick, it makes up for by packets sent back to back: none, at most `burst` packets, or all."""
-    burst: int = 10
-    """With `catch_up = "burst"`: maximum number of such packets."""
+class RateBased(Table):
+    """Chooses the highest bitrate below the throughput of the last chunk, or below its moving average."""
 
-class ClassicSlowStart(Described):
+    kind: Literal["rate-based"]
+    weight: float
+    """Weight of the last chunk in the moving average. 1 uses only the last chunk."""
+    safety: float
+    """Maximum bitrate as a multiple of the estimated throughput."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["rate-based"],
+        weight: float = ...,
+        safety: float = ...,
+    ) -> None: ...
+
+class ClassicSlowStart(Table):
     """Slow start of RFC 5681: cwnd grows by one segment per acknowledged segment, until ssthresh or a loss."""
 
     kind: Literal["classic"]
+    def __init__(
+        self,
+        *,
+        kind: Literal["classic"],
+    ) -> None: ...
 
-class HyStart(Described):
+class HyStart(Table):
     """HyStart as in Linux: slow start ends when an ACK train becomes long or the RTT rises."""
 
     kind: Literal["hystart"]
-    ack_train: bool = True
+    ack_train: bool
     """Detect by the length of ACK trains (bit 0 of Linux `hystart_detect`)."""
-    delay: bool = True
+    delay: bool
     """Detect by the increase of the RTT (bit 1 of Linux `hystart_detect`)."""
-    low_window: int = 16
+    low_window: int
     """Minimum cwnd for detection, segments (Linux `hystart_low_window`)."""
-    ack_delta: str = "2 ms"
+    ack_delta: str
     """Maximum spacing of the ACKs of a train, in whole microseconds (Linux `hystart_ack_delta_us`)."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["hystart"],
+        ack_train: bool = ...,
+        delay: bool = ...,
+        low_window: int = ...,
+        ack_delta: str = ...,
+    ) -> None: ...
 
-class HyStartPlusPlus(Described):
+class HyStartPlusPlus(Table):
     """HyStart++ (RFC 9406): an increase of the RTT slows down slow start and, if it persists, ends it."""
 
     kind: Literal["hystart++"]
-    css_growth_divisor: int = 4
+    css_growth_divisor: int
     """Divisor of the growth after the increase of the RTT (CSS_GROWTH_DIVISOR)."""
-    css_rounds: int = 5
+    css_rounds: int
     """Number of rounds from the increase of the RTT to the end of slow start (CSS_ROUNDS)."""
-    burst: int = 8
+    burst: int
     """Maximum growth per ACK of a sender without pacing, segments (L)."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["hystart++"],
+        css_growth_divisor: int = ...,
+        css_rounds: int = ...,
+        burst: int = ...,
+    ) -> None: ...
 
-class SearchSlowStart(Described):
+class SearchSlowStart(Table):
     """SEARCH (draft-chung-ccwg-search-09): slow start ends when much less is delivered than was sent one RTT earlier."""
 
     kind: Literal["search"]
-    drain: bool = True
+    drain: bool
     """At the end of slow start, reduce cwnd to what was delivered during the last initial RTT, which drains the queue. If false, set ssthresh to cwnd and keep cwnd."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["search"],
+        drain: bool = ...,
+    ) -> None: ...
 
-class LimitedSlowStart(Described):
+class LimitedSlowStart(Table):
     """Limited slow start (RFC 3742): above a threshold, slow start grows more slowly."""
 
     kind: Literal["limited"]
-    max_ssthresh: int = 100
+    max_ssthresh: int
     """cwnd up to which slow start doubles it every round trip, segments. Above it, cwnd grows by at most half of this per round trip (RFC 3742)."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["limited"],
+        max_ssthresh: int = ...,
+    ) -> None: ...
 
-class CarefulResume(Described):
+class CarefulResume(Table):
     """Careful Resume (RFC 9959): jumps to half the cwnd of an earlier connection, and retreats if this causes loss."""
 
     kind: Literal["careful-resume"]
@@ -806,117 +1134,671 @@ class CarefulResume(Described):
     """Segments that an earlier connection delivered in one RTT."""
     saved_rtt: str
     """Minimum RTT of the earlier connection."""
-    max_jump: int = 1000000000
+    max_jump: int
     """Maximum cwnd after the jump, segments."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["careful-resume"],
+        saved_cwnd: int,
+        saved_rtt: str,
+        max_jump: int = ...,
+    ) -> None: ...
 
-class MetricsCache(Described):
+class Network(NetworkBase):
+    """The links and how flows cross them.
+
+    `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: each flow has its own access and egress link, and all share the bottleneck. `wishbone`: like `dumbbell`, but `access_list` gives the access links one by one. `graph`: you list links and paths yourself.
+    """
+
+    topology: Literal["chain", "dumbbell", "wishbone", "graph"]
+    """Shape of the network."""
+    framing: str
+    """Bytes that a link transmits in addition to each IP packet (Ethernet without FCS: 14 bytes)."""
+    access: Link | None
+    """Link from the sender to the bottleneck. Default: the sender is attached to the bottleneck directly."""
+    access_list: tuple[Link, ...]
+    """Wishbone: the access links. Flow 0 uses the first, flow 1 the second, and so on, starting over after the last."""
+    bottleneck: Link | None
+    """The link that all flows share. Every topology but `graph` needs it."""
+    egress: Link | None
+    """Link from the bottleneck to the receiver. Default: the receiver is attached to the bottleneck directly."""
+    reverse: Reverse
+    """Links of the reverse direction that differ from the forward direction."""
+    links: tuple[NamedLink, ...]
+    """Graph: the links, each in one direction."""
+    paths: tuple[Path, ...]
+    """Graph: the paths over these links."""
+    def __init__(
+        self,
+        *,
+        topology: Literal["chain", "dumbbell", "wishbone", "graph"] = ...,
+        framing: str = ...,
+        access: Link | None = ...,
+        access_list: tuple[Link, ...] = ...,
+        bottleneck: Link | None = ...,
+        egress: Link | None = ...,
+        reverse: Reverse = ...,
+        links: tuple[NamedLink, ...] = ...,
+        paths: tuple[Path, ...] = ...,
+    ) -> None: ...
+
+class Link(Table):
+    """One direction of a link."""
+
+    rate: str | None
+    """Transmission rate. Default: infinite."""
+    delay: str
+    """One-way propagation delay."""
+    queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
+    """Queue. Default: first in, first out, without a limit."""
+    loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None
+    """Loss of packets before they reach the queue. Default: none."""
+    jitter: str
+    """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
+    reorder: Reorder | None
+    """Reordering of packets. Default: none."""
+    capacity: Schedule | Random | Mahimahi | Dummynet | None
+    """How rate, delay and loss vary over time. Default: they are constant."""
+    wifi: WifiJitter | None
+    """Jitter of a Wi-Fi link, in addition to `jitter`. Default: none."""
+    aggregate: str
+    """The link holds packets until the first of them has waited this long, then delivers them together. "0 s" holds none."""
+    ecn_fault: EcnFault | None
+    """A middlebox that changes the ECN field. Default: none."""
+    outage: Outage | None
+    """Periods during which the link starts no transmission. Default: none."""
+    thin_acks: int
+    """ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only the newest stays. 1 turns it off."""
+    merging: Merging | None
+    """The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged packet as a whole. Default: no merging."""
+    def __init__(
+        self,
+        *,
+        rate: str | None = ...,
+        delay: str = ...,
+        queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
+        loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None = ...,
+        jitter: str = ...,
+        reorder: Reorder | None = ...,
+        capacity: Schedule | Random | Mahimahi | Dummynet | None = ...,
+        wifi: WifiJitter | None = ...,
+        aggregate: str = ...,
+        ecn_fault: EcnFault | None = ...,
+        outage: Outage | None = ...,
+        thin_acks: int = ...,
+        merging: Merging | None = ...,
+    ) -> None: ...
+
+class Reorder(Table):
+    """The link holds back some packets, and later packets overtake them."""
+
+    probability: float | str
+    """Probability that a packet is held back."""
+    extra_delay: str
+    """How much later such a packet arrives."""
+    def __init__(
+        self,
+        *,
+        probability: float | str,
+        extra_delay: str,
+    ) -> None: ...
+
+class WifiJitter(Table):
+    """Wi-Fi jitter as modelled by draft-huitema-ccwg-c4-test. Packets keep their order, so a late packet delays those behind it."""
+
+    mean: str
+    """Mean jitter (J of the draft) that one packet draws. Packets that follow each other closely are delayed more, because a late packet holds them up."""
+    def __init__(
+        self,
+        *,
+        mean: str,
+    ) -> None: ...
+
+class EcnFault(Table):
+    """A middlebox that changes the ECN field of packets."""
+
+    what: Literal["bleach", "strip-ce", "mark-all"]
+    """What it does: "bleach" sets every packet to Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" turns every ECT into CE."""
+    at: Literal["before", "after"]
+    """Position of the middlebox: before the queue or after it."""
+    probability: float | str
+    """Probability that it changes a packet."""
+    def __init__(
+        self,
+        *,
+        what: Literal["bleach", "strip-ce", "mark-all"],
+        at: Literal["before", "after"] = ...,
+        probability: float | str = ...,
+    ) -> None: ...
+
+class Outage(Table):
+    """The link starts no transmission for a while, once or repeatedly."""
+
+    at: str
+    """Start of the first outage."""
+    every: str | None
+    """Time from the start of one outage to the start of the next. Default: there is one outage only."""
+    lasts: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Length of each outage: a duration, or a distribution of durations. It must be shorter than `every`."""
+    arrivals: Literal["wait", "lost"]
+    """Whether packets that arrive during an outage wait in the queue or are lost."""
+    def __init__(
+        self,
+        *,
+        at: str,
+        every: str | None = ...,
+        lasts: str | Constant | Uniform | Lognormal | Exponential | Choice,
+        arrivals: Literal["wait", "lost"] = ...,
+    ) -> None: ...
+
+class Merging(Table):
+    """The NIC of a router that merges consecutive segments (generic receive offload, GRO). The link behind it drops and queues a packet of several segments as a whole."""
+
+    receive_interval: str
+    """Minimum time between two interrupts of the NIC. With "0 s" it merges only packets that arrive at the same instant."""
+    gro_flush_timeout: str
+    """Time after which the kernel polls the NIC again without an interrupt; until then GRO may hold packets (Linux `gro_flush_timeout`)."""
+    napi_defer_hard_irqs: int
+    """With `gro_flush_timeout`: number of consecutive empty polls after which the NIC may interrupt again (Linux `napi_defer_hard_irqs`)."""
+    def __init__(
+        self,
+        *,
+        receive_interval: str = ...,
+        gro_flush_timeout: str = ...,
+        napi_defer_hard_irqs: int = ...,
+    ) -> None: ...
+
+class Reverse(Table):
+    """The reverse direction, link by link. A link that is not given is the same as the forward link."""
+
+    access: Link | None
+    """Link from the bottleneck to the sender."""
+    bottleneck: Link | None
+    """The reverse direction of the bottleneck."""
+    egress: Link | None
+    """Link from the receiver to the bottleneck."""
+    def __init__(
+        self,
+        *,
+        access: Link | None = ...,
+        bottleneck: Link | None = ...,
+        egress: Link | None = ...,
+    ) -> None: ...
+
+class NamedLink(Table):
+    """A link of the topology `graph`."""
+
+    rate: str | None
+    """Transmission rate. Default: infinite."""
+    delay: str
+    """One-way propagation delay."""
+    queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
+    """Queue. Default: first in, first out, without a limit."""
+    loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None
+    """Loss of packets before they reach the queue. Default: none."""
+    jitter: str
+    """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
+    reorder: Reorder | None
+    """Reordering of packets. Default: none."""
+    capacity: Schedule | Random | Mahimahi | Dummynet | None
+    """How rate, delay and loss vary over time. Default: they are constant."""
+    wifi: WifiJitter | None
+    """Jitter of a Wi-Fi link, in addition to `jitter`. Default: none."""
+    aggregate: str
+    """The link holds packets until the first of them has waited this long, then delivers them together. "0 s" holds none."""
+    ecn_fault: EcnFault | None
+    """A middlebox that changes the ECN field. Default: none."""
+    outage: Outage | None
+    """Periods during which the link starts no transmission. Default: none."""
+    thin_acks: int
+    """ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only the newest stays. 1 turns it off."""
+    merging: Merging | None
+    """The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged packet as a whole. Default: no merging."""
+    name: str
+    """Name by which paths refer to this link."""
+    def __init__(
+        self,
+        *,
+        rate: str | None = ...,
+        delay: str = ...,
+        queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
+        loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None = ...,
+        jitter: str = ...,
+        reorder: Reorder | None = ...,
+        capacity: Schedule | Random | Mahimahi | Dummynet | None = ...,
+        wifi: WifiJitter | None = ...,
+        aggregate: str = ...,
+        ecn_fault: EcnFault | None = ...,
+        outage: Outage | None = ...,
+        thin_acks: int = ...,
+        merging: Merging | None = ...,
+        name: str,
+    ) -> None: ...
+
+class Path(Table):
+    """A path of the topology `graph`."""
+
+    name: str
+    """Name by which flows refer to this path."""
+    forward: tuple[str, ...]
+    """Names of the links from sender to receiver, in order."""
+    backward: tuple[str, ...]
+    """Names of the links from receiver to sender, in order. Default: for each link of `forward` a copy named NAME.backward, in reverse order. Paths that share the link also share the copy."""
+    def __init__(
+        self,
+        *,
+        name: str,
+        forward: tuple[str, ...],
+        backward: tuple[str, ...] = ...,
+    ) -> None: ...
+
+class Flows(FlowsBase):
+    """A group of identical flows."""
+
+    count: int
+    """Number of flows."""
+    name: str | None
+    """Name of the group in tables and figures. Default: the name of its controller; for a group without a controller, of its workload."""
+    transport: Literal["tcp", "udp", "pcc"] | None
+    """Transport protocol. Default: the one that the controller and the workload need."""
+    profile: str
+    """The operating system whose TCP the hosts follow, or the RFCs."""
+    congestion_control: str
+    """Congestion controller. "FILE.py:CLASS" is your own class, "custom:NAME" a class that you pass to the run under this name, "kernel:NAME" a controller that only the kernel of the linux backend has."""
+    congestion_control_options: dict[str, bool | float | str]
+    """Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments of its class."""
+    recovery: str | None
+    """Recovery rule. Default: the profile's."""
+    stack: Stack
+    """Settings of TCP that differ from the profile."""
+    workload: (
+        Bulk
+        | Transfer
+        | Fetch
+        | Throttled
+        | Population
+        | ConstantRate
+        | OnOff
+        | Voice
+        | Transactions
+        | Video
+        | Bursts
+        | Media
+    )
+    """What the application sends, and when."""
+    start: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Start of the first flow: a duration or a distribution. From a distribution each flow of the group draws its own offset, which is added to the staggered start; averages over seeds then do not depend on how the flows' phases happen to align."""
+    stagger: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Time from the start of one flow of the group to that of the next: a duration, or a distribution of durations (`exponential` makes a Poisson process). With drawn times, flows that would start after the end of the run do not run."""
+    stop: str | None
+    """Time at which the application stops writing, from the start of the run. Default: the end of the run."""
+    path: str | None
+    """Graph: name of the path. Default: the first one."""
+    host: str | None
+    """Host on which the senders run, by its name in `hosts`. Default: perfect hosts."""
+    peer_host: str | None
+    """Host on which the receivers run. The same name in `host` and `peer_host` puts both ends on one machine. Default: perfect hosts."""
+    def __init__(
+        self,
+        *,
+        count: int = ...,
+        name: str | None = ...,
+        transport: Literal["tcp", "udp", "pcc"] | None = ...,
+        profile: str = ...,
+        congestion_control: str = ...,
+        congestion_control_options: dict[str, bool | float | str] = ...,
+        recovery: str | None = ...,
+        stack: Stack = ...,
+        workload: Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media = ...,
+        start: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
+        stagger: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
+        stop: str | None = ...,
+        path: str | None = ...,
+        host: str | None = ...,
+        peer_host: str | None = ...,
+    ) -> None: ...
+
+class Stack(Table):
+    """Settings of TCP that override the host profile. The default of every key is the profile's value."""
+
+    smss: str | None
+    """Payload of a full segment in bytes, without TCP options: 64 to 65000."""
+    initial_window: int | None
+    """Initial congestion window, segments."""
+    initial_ssthresh: int | None
+    """Initial slow-start threshold, segments. Default: arbitrarily high (RFC 5681 §3.1). A value that `metrics_cache` remembers takes precedence."""
+    first_burst_cap: int | None
+    """Maximum number of segments sent before the first ACK of data, whatever the initial window. Default: no maximum."""
+    fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None
+    """Whether a FIN may leave when the congestion window is full: never ("off"), if it carries no data ("alone"), or even with the last data ("with-data": an initial window of 10 then sends up to 11 segments)."""
+    sack: bool | None
+    """Selective acknowledgments (SACK, RFC 2018)."""
+    timestamps: bool | None
+    """TCP timestamps (RFC 7323)."""
+    detection: Literal["dupthresh", "fack", "rack"] | None
+    """How the sender detects losses. "fack" and "rack" need SACK."""
+    initial_rto: str | None
+    """Retransmission timeout (RTO) before the first RTT sample."""
+    min_rto: str | None
+    """Minimum retransmission timeout (RTO)."""
+    delayed_ack: bool | None
+    """Delayed ACKs."""
+    quick_acks: bool | None
+    """With delayed ACKs: acknowledge the first segments of a connection immediately, as Linux does."""
+    response_carries_ack: bool | None
+    """The server delays its ACKs whatever `delayed_ack` says, so its response carries the ACK of the request."""
+    count_acks: bool | None
+    """In slow start cwnd grows by one segment per ACK, not by the number of acknowledged segments (as in Linux until 2015)."""
+    ack_splits: int | None
+    """The receiver cheats: it acknowledges each segment in this many parts."""
+    hide_marks: bool | None
+    """The receiver cheats: it never reports ECN marks."""
+    optimistic_acks: float | str | None
+    """The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives."""
+    reordering: int | None
+    """Initial degree of reordering that a connection assumes, segments (`reordering` of a Linux route)."""
+    tlp: bool | None
+    """Tail loss probes (TLP, RFC 8985)."""
+    frto: bool | None
+    """F-RTO: detection of spurious timeouts (RFC 5682)."""
+    undo: bool | None
+    """Undo window reductions that prove unnecessary."""
+    limited_transmit: bool | None
+    """Limited transmit (RFC 3042)."""
+    early_retransmit: Literal["off", "rfc5827", "delayed"] | None
+    """Early retransmit: off, as in RFC 5827, or delayed as in Linux."""
+    idle_restart: bool | None
+    """Reduce cwnd after an idle period (RFC 5681 §4.1)."""
+    sack_compression: bool | None
+    """SACK compression: the receiver sends one ACK for several SACKs in close succession."""
+    packet_memory: Literal["copied", "handed-on"] | None
+    """Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer ("handed-on": 832 bytes plus the payload)."""
+    receive_buffer: str | None
+    """Maximum receive window. In `linux-6` it is what the largest receive buffer holds of full Ethernet segments. A buffer smaller than the first one replaces it, so the first window is smaller too."""
+    socket_buffer: str | None
+    """Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile decides which share of it the receive window may use."""
+    mtu_probing: Literal["off", "after-timeouts", "always"] | None
+    """Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the start. From the start, segments hold 1024 bytes and grow with each acknowledged probe."""
+    initial_receive_window: int | None
+    """First receive window that the receiver advertises, full segments. Default: the profile's (65160 bytes in `linux-6`)."""
+    beta: float | None
+    """Multiplicative decrease factor, for controllers that let it be chosen (cubic: 0.7)."""
+    ecn_beta: float | None
+    """Multiplicative decrease factor after an ECN mark (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic). Default: the same as after a loss."""
+    slow_start: ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None
+    """Slow-start algorithm, for any controller that begins with slow start. Default: "hystart" for cubic, except in the profiles `linux-2.6` and `freebsd-4`; "classic" for the others."""
+    ecn: Literal["off", "accept", "ask", "accecn", "accecn-accept", "accecn-ask"] | None
+    """Explicit congestion notification (RFC 3168): "off", "accept" if the peer asks, or "ask" for it. "accecn" asks for accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" agree to accurate ECN, but ask for nothing or for ECN of RFC 3168. Default: what the profile and the controller need."""
+    ect1: bool | None
+    """Send ECN-capable packets with ECT(1), the L4S identifier (RFC 9331), instead of ECT(0). Default: what the controller needs."""
+    accecn_option: int | None
+    """When to send the AccECN option: 0 never, 1 when it reports something new, 2 always if the path passes it, 3 always (Linux `tcp_ecn_option`)."""
+    hz: int | None
+    """Ticks per second of the kernel's timer clock (HZ)."""
+    pacing: bool | None
+    """Pace segments, from the eleventh on: at 200 % of cwnd per SRTT in slow start, 120 % later."""
+    pace_initial_window: bool | None
+    """Spread the initial window over the RTT measured by the handshake."""
+    max_pacing_rate: str | None
+    """Maximum pacing rate (SO_MAX_PACING_RATE). Setting it turns pacing on."""
+    small_queues: bool | None
+    """TCP small queues: TCP keeps only about a millisecond's worth of data in the queue of the host's own device, if it has one."""
+    limit_output_bytes: str | None
+    """With `small_queues`: maximum that TCP keeps in that queue at any rate, in memory as Linux counts it. Default: 4 MiB (Linux `tcp_limit_output_bytes`)."""
+    tso: bool | None
+    """Send packets of several segments, sized and deferred as Linux does for TCP segmentation offload. Unless a host's NIC splits them, they also arrive whole, as between virtual machines."""
+    send_buffer: str | None
+    """Maximum memory of written data; when it is full, the application waits. Counted as in Linux: payload plus 832 bytes per packet (456 in `linux-3.0` and `linux-2.6`). Without `tso` each segment is a packet."""
+    metrics_cache: MetricsCache | None
+    """Hosts remember ssthresh from one connection to the next. Default: they do not."""
+    def __init__(
+        self,
+        *,
+        smss: str | None = ...,
+        initial_window: int | None = ...,
+        initial_ssthresh: int | None = ...,
+        first_burst_cap: int | None = ...,
+        fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None = ...,
+        sack: bool | None = ...,
+        timestamps: bool | None = ...,
+        detection: Literal["dupthresh", "fack", "rack"] | None = ...,
+        initial_rto: str | None = ...,
+        min_rto: str | None = ...,
+        delayed_ack: bool | None = ...,
+        quick_acks: bool | None = ...,
+        response_carries_ack: bool | None = ...,
+        count_acks: bool | None = ...,
+        ack_splits: int | None = ...,
+        hide_marks: bool | None = ...,
+        optimistic_acks: float | str | None = ...,
+        reordering: int | None = ...,
+        tlp: bool | None = ...,
+        frto: bool | None = ...,
+        undo: bool | None = ...,
+        limited_transmit: bool | None = ...,
+        early_retransmit: Literal["off", "rfc5827", "delayed"] | None = ...,
+        idle_restart: bool | None = ...,
+        sack_compression: bool | None = ...,
+        packet_memory: Literal["copied", "handed-on"] | None = ...,
+        receive_buffer: str | None = ...,
+        socket_buffer: str | None = ...,
+        mtu_probing: Literal["off", "after-timeouts", "always"] | None = ...,
+        initial_receive_window: int | None = ...,
+        beta: float | None = ...,
+        ecn_beta: float | None = ...,
+        slow_start: ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None = ...,
+        ecn: Literal["off", "accept", "ask", "accecn", "accecn-accept", "accecn-ask"] | None = ...,
+        ect1: bool | None = ...,
+        accecn_option: int | None = ...,
+        hz: int | None = ...,
+        pacing: bool | None = ...,
+        pace_initial_window: bool | None = ...,
+        max_pacing_rate: str | None = ...,
+        small_queues: bool | None = ...,
+        limit_output_bytes: str | None = ...,
+        tso: bool | None = ...,
+        send_buffer: str | None = ...,
+        metrics_cache: MetricsCache | None = ...,
+    ) -> None: ...
+
+class MetricsCache(Table):
     """What hosts remember of earlier connections to a destination and use for the next one (Linux tcp_metrics).
 
     Without `ssthresh` the first connection starts cold and later ones start warm.
     """
 
-    destination: str = "peer"
+    destination: str
     """Name of the destination. Groups with the same name share the memory."""
-    ssthresh: int | None = None
+    ssthresh: int | None
     """Slow-start threshold remembered when the run starts, segments. Default: none."""
-    cwnd: int | None = None
+    cwnd: int | None
     """Congestion window remembered when the run starts, segments. Hosts record it, but no connection starts with it. Default: none."""
+    def __init__(
+        self,
+        *,
+        destination: str = ...,
+        ssthresh: int | None = ...,
+        cwnd: int | None = ...,
+    ) -> None: ...
 
-class Stack(_rules.OneBufferAndWhatDetectionNeeds):
-    """Settings of TCP that override the host profile. The default of every key is the profile's value."""
+class Host(Table):
+    """A host that groups of flows name. A host that is not described is perfect.
 
-    smss: str | None = None
-    """Payload of a full segment in bytes, without TCP options: 64 to 65000."""
-    initial_window: int | None = None
-    """Initial congestion window, segments."""
-    initial_ssthresh: int | None = None
-    """Initial slow-start threshold, segments. Default: arbitrarily high (RFC 5681 §3.1). A value that `metrics_cache` remembers takes precedence."""
-    first_burst_cap: int | None = None
-    """Maximum number of segments sent before the first ACK of data, whatever the initial window. Default: no maximum."""
-    fin_ignores_cwnd: Literal["off", "alone", "with-data"] | None = None
-    """Whether a FIN may leave when the congestion window is full: never ("off"), if it carries no data ("alone"), or even with the last data ("with-data": an initial window of 10 then sends up to 11 segments)."""
-    sack: bool | None = None
-    """Selective acknowledgments (SACK, RFC 2018)."""
-    timestamps: bool | None = None
-    """TCP timestamps (RFC 7323)."""
-    detection: Literal["dupthresh", "fack", "rack"] | None = None
-    """How the sender detects losses. "fack" and "rack" need SACK."""
-    initial_rto: str | None = None
-    """Retransmission timeout (RTO) before the first RTT sample."""
-    min_rto: str | None = None
-    """Minimum retransmission timeout (RTO)."""
-    delayed_ack: bool | None = None
-    """Delayed ACKs."""
-    quick_acks: bool | None = None
-    """With delayed ACKs: acknowledge the first segments of a connection immediately, as Linux does."""
-    response_carries_ack: bool | None = None
-    """The server delays its ACKs whatever `delayed_ack` says, so its response carries the ACK of the request."""
-    count_acks: bool | None = None
-    """In slow start cwnd grows by one segment per ACK, not by the number of acknowledged segments (as in Linux until 2015)."""
-    ack_splits: int | None = None
-    """The receiver cheats: it acknowledges each segment in this many parts."""
-    hide_marks: bool | None = None
-    """The receiver cheats: it never reports ECN marks."""
-    optimistic_acks: float | str | None = None
-    """The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives."""
-    reordering: int | None = None
-    """Initial degree of reordering that a connection assumes, segments (`reordering` of a Linux route)."""
-    tlp: bool | None = None
-    """Tail loss probes (TLP, RFC 8985)."""
-    frto: bool | None = None
-    """F-RTO: detection of spurious timeouts (RFC 5682)."""
-    undo: bool | None = None
-    """Undo window reductions that prove unnecessary."""
-    limited_transmit: bool | None = None
-    """Limited transmit (RFC 3042)."""
-    early_retransmit: Literal["off", "rfc5827", "delayed"] | None = None
-    """Early retransmit: off, as in RFC 5827, or delayed as in Linux."""
-    idle_restart: bool | None = None
-    """Reduce cwnd after an idle period (RFC 5681 §4.1)."""
-    sack_compression: bool | None = None
-    """SACK compression: the receiver sends one ACK for several SACKs in close succession."""
-    receive_buffer: str | None = None
-    """Maximum receive window."""
-    socket_buffer: str | None = None
-    """Receive buffer that the application sets (SO_RCVBUF). It does not grow automatically. The profile decides which share of it the receive window may use."""
-    packet_memory: Literal["copied", "handed-on"] | None = None
-    """Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer ("handed-on": 832 bytes plus the payload)."""
-    mtu_probing: Literal["off", "after-timeouts", "always"] | None = None
-    """Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or from the start. From the start, segments hold 1024 bytes and grow with each acknowledged probe."""
-    initial_receive_window: int | None = None
-    """First receive window that the receiver advertises, full segments. Default: the profile's (65160 bytes in `linux-6`)."""
-    beta: float | None = None
-    """Multiplicative decrease factor, for controllers that let it be chosen (cubic: 0.7)."""
-    ecn_beta: float | None = None
-    """Multiplicative decrease factor after an ECN mark (ABE, RFC 8511: 0.8 for reno, 0.85 for cubic). Default: the same as after a loss."""
-    slow_start: (
-        ClassicSlowStart | HyStart | HyStartPlusPlus | SearchSlowStart | LimitedSlowStart | CarefulResume | None
-    ) = None
-    """Slow-start algorithm, for any controller that begins with slow start. Default: "hystart" for cubic, except in the profiles `linux-2.6` and `freebsd-4`; "classic" for the others."""
-    ecn: Literal["off", "accept", "ask", "accecn", "accecn-accept", "accecn-ask"] | None = None
-    """Explicit congestion notification (RFC 3168): "off", "accept" if the peer asks, or "ask" for it. "accecn" asks for accurate ECN (RFC 9768). "accecn-accept" and "accecn-ask" agree to accurate ECN, but ask for nothing or for ECN of RFC 3168. Default: what the profile and the controller need."""
-    ect1: bool | None = None
-    """Send ECN-capable packets with ECT(1), the L4S identifier (RFC 9331), instead of ECT(0). Default: what the controller needs."""
-    accecn_option: int | None = None
-    """When to send the AccECN option: 0 never, 1 when it reports something new, 2 always if the path passes it, 3 always (Linux `tcp_ecn_option`)."""
-    hz: int | None = None
-    """Ticks per second of the kernel's timer clock (HZ)."""
-    pacing: bool | None = None
-    """Pace segments, from the eleventh on: at 200 % of cwnd per SRTT in slow start, 120 % later."""
-    pace_initial_window: bool | None = None
-    """Spread the initial window over the RTT measured by the handshake."""
-    max_pacing_rate: str | None = None
-    """Maximum pacing rate (SO_MAX_PACING_RATE). Setting it turns pacing on."""
-    small_queues: bool | None = None
-    """TCP small queues: TCP keeps only about a millisecond's worth of data in the queue of the host's own device, if it has one."""
-    limit_output_bytes: str | None = None
-    """With `small_queues`: maximum that TCP keeps in that queue at any rate, in memory as Linux counts it. Default: 4 MiB (Linux `tcp_limit_output_bytes`)."""
-    tso: bool | None = None
-    """Send packets of several segments, sized and deferred as Linux does for TCP segmentation offload. Unless a host's NIC splits them, they also arrive whole, as between virtual machines."""
-    send_buffer: str | None = None
-    """Maximum memory of written data; when it is full, the application waits. Counted as in Linux: payload plus 832 bytes per packet (456 in `linux-3.0` and `linux-2.6`). Without `tso` each segment is a packet."""
-    metrics_cache: MetricsCache | None = None
-    """Hosts remember ssthresh from one connection to the next. Default: they do not."""
+    All senders and receivers that name the same host stall together and share its cores and its NIC.
+    """
+
+    name: str
+    """Name by which groups of flows refer to the host."""
+    shared: bool
+    """One machine for all flows that name it; if false, one machine per flow."""
+    preset: Literal["clean", "xen-shared", "light", "micro", "single-core", "modern"] | None
+    """Sets several of these keys at once. Keys that you also give take precedence."""
+    gate: Times | Xen | None
+    """When the host loses its processor. In the meantime it receives and sends nothing, and no timer fires. Default: never."""
+    receives_on: bool
+    """The gate stops only sending and timers, as when the sending thread is delayed but the receiving thread is not."""
+    emulates_links: bool
+    """This machine also emulates the network. While the gate is closed the links stand still; when it opens, packets that are overdue leave at once."""
+    cores: int | None
+    """Number of cores. If there are more processes, they take turns. Default: as many cores as needed."""
+    slice: str
+    """Maximum time for which a process runs while others wait for its core."""
+    busy_wait: bool | None
+    """A sender of datagrams never yields its core voluntarily while it is open (busy waiting). Default: the preset's value, or false."""
+    send_cost: str
+    """CPU time that a process needs for each packet it sends."""
+    receive_cost: str
+    """CPU time that a process needs for each packet it receives."""
+    receive_interval: str | None
+    """Minimum time between two interrupts of the NIC; packets wait for the next one. Default: every packet causes an interrupt."""
+    interrupt_rate: int | None
+    """Maximum number of interrupts per second (ITR), as another way to give `receive_interval`."""
+    gro: bool | None
+    """Generic receive offload: consecutive segments of one interrupt reach TCP as one packet, and TCP acknowledges them once. Default: the preset's value, or false."""
+    gro_flush_timeout: str
+    """With `gro`: time after which the kernel polls the NIC again without an interrupt; until then GRO may hold packets (Linux `gro_flush_timeout`)."""
+    napi_defer_hard_irqs: int
+    """With `gro_flush_timeout`: number of consecutive empty polls after which the NIC may interrupt again (Linux `napi_defer_hard_irqs`)."""
+    cuts_packets: bool | None
+    """TCP segmentation offload: the NIC splits the packets of `stack.tso` into single segments, as on a real wire. Default: the preset's value, or false."""
+    line_rate: str | None
+    """Rate of the host's own network device, in front of the network. Default: infinite; without `queue`, the host has no device."""
+    queue: Fifo | Fq | None
+    """Queueing discipline of this device. TCP limits how much it leaves there (TCP small queues). Default with a device: first in, first out, up to 1000 packets."""
+    transmit_interval: str | None
+    """Minimum time between two batches of departing packets; the packets of a batch leave back to back. Default: each packet leaves at once."""
+    batch: int
+    """Number of packets that the host collects before they leave together."""
+    batch_flush: str
+    """Maximum time for which the oldest packet waits for the batch to fill."""
+    tick: str | None
+    """Period of the clock that wakes paced senders. Default: they wake exactly on time."""
+    catch_up: Literal["none", "burst", "full"]
+    """How much of the time that a paced sender is late, beyond a tick, it makes up for by packets sent back to back: none, at most `burst` packets, or all."""
+    burst: int
+    """With `catch_up = "burst"`: maximum number of such packets."""
+    def __init__(
+        self,
+        *,
+        name: str,
+        shared: bool = ...,
+        preset: Literal["clean", "xen-shared", "light", "micro", "single-core", "modern"] | None = ...,
+        gate: Times | Xen | None = ...,
+        receives_on: bool = ...,
+        emulates_links: bool = ...,
+        cores: int | None = ...,
+        slice: str = ...,
+        busy_wait: bool | None = ...,
+        send_cost: str = ...,
+        receive_cost: str = ...,
+        receive_interval: str | None = ...,
+        interrupt_rate: int | None = ...,
+        gro: bool | None = ...,
+        gro_flush_timeout: str = ...,
+        napi_defer_hard_irqs: int = ...,
+        cuts_packets: bool | None = ...,
+        line_rate: str | None = ...,
+        queue: Fifo | Fq | None = ...,
+        transmit_interval: str | None = ...,
+        batch: int = ...,
+        batch_flush: str = ...,
+        tick: str | None = ...,
+        catch_up: Literal["none", "burst", "full"] = ...,
+        burst: int = ...,
+    ) -> None: ...
+
+class Record(Table):
+    """What a run records. An interval of "0 s" turns its record off."""
+
+    trace: Literal["none", "flow", "all"]
+    """Record every ACK, transmission and timer event (table `acks`): of no flow, of flow 0, or of all flows."""
+    controller: Literal["none", "flow", "all"]
+    """Record the controller's own variables at each ACK (PCC: at the end of each monitor interval): of no flow, of flow 0, or of all flows."""
+    controller_interval: str
+    """Minimum time between two such rows of a flow. "0 s" records every ACK."""
+    sample_interval: str
+    """Time between samples of each open flow (cwnd, ssthresh, RTT, state)."""
+    queue_interval: str
+    """Time between samples of each queue's length."""
+    goodput_interval: str
+    """Length of the intervals over which the goodput of each flow is measured."""
+    transactions: Literal["rows", "summary"]
+    """"rows": a row for each transaction, and the summary. "summary": only totals and a histogram, whose size does not depend on the number of transactions."""
+    warm_up: str
+    """Warm-up, from the start of the run. The tables of links, `performance` and the summary of transactions leave it out; a client that arrives during the warm-up has only its row in `transactions`."""
+    drops: bool
+    """Record each dropped packet (table `drops`)."""
+    performance: bool | None
+    """Record what each flow, each group and the whole run achieved after the warm-up, with quantiles of RTT and one-way delay. The size of this table does not grow with the run; it costs 5 to 10 % more time. Default: on in sweeps and comparisons with up to 100 flows, off elsewhere."""
+    def __init__(
+        self,
+        *,
+        trace: Literal["none", "flow", "all"] = ...,
+        controller: Literal["none", "flow", "all"] = ...,
+        controller_interval: str = ...,
+        sample_interval: str = ...,
+        queue_interval: str = ...,
+        goodput_interval: str = ...,
+        transactions: Literal["rows", "summary"] = ...,
+        warm_up: str = ...,
+        drops: bool = ...,
+        performance: bool | None = ...,
+    ) -> None: ...
+
+class Drop(Table):
+    """A range of data segments, one transmission of which is lost."""
+
+    flow: int
+    """Number of the flow, from 0."""
+    first: int
+    """First segment of the range, counted from 1 in the order of first transmission."""
+    last: int | None
+    """Last segment of the range. Default: only the first segment."""
+    transmission: int
+    """Which transmission is lost: 0 the original, 1 the first retransmission, and so on."""
+    def __init__(
+        self,
+        *,
+        flow: int = ...,
+        first: int,
+        last: int | None = ...,
+        transmission: int = ...,
+    ) -> None: ...
+
+class Step(Table):
+    """A change of the link. A key that is not given leaves its quantity unchanged."""
+
+    at: str
+    """Time of the change, from the start of the run or, with `repeat`, of the cycle."""
+    rate: str | None
+    """Transmission rate. Zero stops transmission."""
+    delay: str | None
+    """One-way propagation delay. Packets keep their order when it decreases."""
+    loss: float | str | None
+    """Probability that an arriving packet is lost, in addition to the link's own `loss`."""
+    def __init__(
+        self,
+        *,
+        at: str,
+        rate: str | None = ...,
+        delay: str | None = ...,
+        loss: float | str | None = ...,
+    ) -> None: ...
+
+class InitialWindow(Table):
+    """An initial window of a mix, with its probability."""
+
+    segments: int
+    """Initial window, segments."""
+    share: float | str
+    """Probability that a connection draws this window."""
+    def __init__(
+        self,
+        *,
+        segments: int,
+        share: float | str,
+    ) -> None: ...
 
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer
@@ -924,6 +1806,7 @@ Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
 Workload: TypeAlias = (
     Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media
 )
+Distribution: TypeAlias = Constant | Uniform | Lognormal | Exponential | Choice
 
 __all__ = [
     "At",
@@ -932,18 +1815,22 @@ __all__ = [
     "Bursts",
     "Cake",
     "CarefulResume",
+    "Choice",
     "Choke",
     "ClassicSlowStart",
     "Codel",
+    "Constant",
     "ConstantRate",
     "Drop",
     "DropTail",
     "Dualpi2",
     "Dummynet",
     "EcnFault",
+    "Exponential",
     "Festive",
     "Fetch",
     "Fifo",
+    "Flows",
     "Fq",
     "FqCodel",
     "GilbertElliott",
@@ -955,14 +1842,18 @@ __all__ = [
     "Link",
     "LinuxRed",
     "Listed",
+    "Lognormal",
     "Mahimahi",
     "Media",
     "Merging",
     "MetricsCache",
+    "NamedLink",
     "NetemLimit",
+    "Network",
     "NoLoss",
     "OnOff",
     "Outage",
+    "Path",
     "Periodic",
     "Pie",
     "Poisson",
@@ -970,9 +1861,11 @@ __all__ = [
     "Population",
     "Random",
     "RateBased",
+    "Record",
     "Red",
     "Regular",
     "Reorder",
+    "Reverse",
     "Schedule",
     "Scripted",
     "SearchSlowStart",
@@ -983,6 +1876,7 @@ __all__ = [
     "Times",
     "Transactions",
     "Transfer",
+    "Uniform",
     "Video",
     "Voice",
     "WifiJitter",

@@ -1,4 +1,4 @@
-"""Writes plain values as TOML (the standard library only reads it), and keeps from reading what would take for ever."""
+"""Reads TOML with the place of every value, and writes plain values."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ackclock import _engine
+from ackclock.errors import Place, Placed, ScenarioError, quote
+
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
-_CHAIN = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){100}")
 
-
-def check_keys(text: str) -> None:
-    """Refuse dotted keys of more than a hundred parts: the standard library's time grows with their square.
+def read_toml(text: str) -> tuple[dict[str, Any], dict[str, Placed]]:
+    """What a text says, and where each of its keys and values stands: by dotted key.
 
     Raises
     ------
-    ValueError
-        If there is one.
+    ScenarioError
+        If it is no TOML: why, and where.
     """
-    if _CHAIN.search(text) is not None:
-        raise ValueError("a dotted key of more than 100 parts")
+    values, places, wrong = _engine.read_toml(text)
+    if wrong is not None:
+        place, why = Place(*wrong[0]), wrong[1]
+        if why == "duplicate key":
+            key = text.split("\n")[place.line - 1][place.column - 1 :][: place.length]
+            why = f"the key {quote(key)} is given twice"
+        elif why == "integer number overflowed":
+            why = "a number with too many digits"
+        raise ScenarioError(found=why, allowed="TOML", place=place)
+    return values, {key: Placed(Place(*name), Place(*value)) for key, name, value in places}
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
@@ -62,12 +71,27 @@ def _inline(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(_inline(v) for v in value)}]"
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but for DEL.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return quoted(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value)
 
 
 def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else json.dumps(key)
+    return key if _BARE.fullmatch(key) else quoted(key)
+
+
+def quoted(text: str) -> str:
+    r"""Text in quotes, with whatever is not printable as an escape: none of it acts on who looks at the file.
+
+    Examples
+    --------
+    >>> print(quoted("a\x7f\u202e"))
+    "a\u007f\u202e"
+    """
+    plain = json.dumps(text, ensure_ascii=False)  # JSON's escapes are TOML's
+    return plain if plain.isprintable() else "".join(c if c.isprintable() else _escape(ord(c)) for c in plain)
+
+
+def _escape(code: int) -> str:
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

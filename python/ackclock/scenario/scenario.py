@@ -2,62 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import re
 import stat
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, model_validator
-
-from ackclock import _html, own, units
-from ackclock.errors import InputError, ScenarioError, one_of, quote
+from ackclock import _engine, own
+from ackclock._files import reads
+from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.own import OwnClass
 from ackclock.scenario import _shipped
-from ackclock.scenario._base import PositiveDuration, Table, byte_count, nanoseconds
-from ackclock.scenario._described import schema
-from ackclock.scenario._keys import mutable, put
+from ackclock.scenario._base import Files, Table, asked, made, refused, table_keys
+from ackclock.scenario._keys import put
 from ackclock.scenario._mahimahi import read
-from ackclock.scenario._tables import DropTail, Host, Link, Mahimahi, Population, Scripted
-from ackclock.scenario._toml import check_keys, to_toml
-from ackclock.scenario.flow import Flows
-from ackclock.scenario.network import MTU, Network
-from ackclock.scenario.record import Record
+from ackclock.scenario._toml import read_toml, to_toml
+
+if TYPE_CHECKING:
+    from ackclock.scenario._tables import Flows, Host, Network, Record
 
 CapturePoint = Literal["sender", "receiver"]
 """Side whose packets are captured."""
 
-MODERN: Literal["modern"] = "modern"
-"""Preset of a host of today, and name of the sending ones where all are."""
-MODERN_PEER = "modern-peer"
-"""Name of the receiving ones."""
-
 LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
 
-MOST_FLOWS = 1_000_000
-"""Flows, and clients of populations, of one run."""
-
 MOST_MEASURED = 100
 """Flows whose performance a sweep measures unless the scenario says so."""
-
-MOST_INTERVALS = 10**9
-"""Samples of one kind over a run."""
-
-HEADERS = 52
-"""Bytes of the headers of IPv4 and TCP, timestamps included."""
-
-SMALLEST_ACK = 40
-"""Bytes of an ACK without options."""
-
-
-SCHEMA_ABOUT = (
-    "A network, its hosts and flows, and what to record. The schema has every key and the form of its value. `ackclock run` "
-    "also checks what a schema cannot express: the exact range and unit of each quantity (smss, for instance, is 64 to "
-    "65000 bytes), and rules that involve several keys."
-)
 
 
 class Scenario(Table):
@@ -74,161 +44,29 @@ class Scenario(Table):
     2
     """
 
-    name: str = ""
-    """A name for the reader; it does not affect the result."""
-    duration: PositiveDuration
-    """Simulated time."""
-    network: Network
-    """The links and how flows cross them."""
-    flows: Annotated[tuple[Flows, ...], Field(min_length=1)]
-    """Groups of flows. Flows are numbered from 0, group after group."""
-    hosts: tuple[Host, ...] | Literal["modern"] = ()
-    """Imperfect hosts, which flows refer to by name. "modern" gives each end of each flow a host of its own with the
-    preset "modern", and TCP sends packets of several segments (`stack.tso`) unless a group says otherwise."""
-    record: Record = Record.constant()
-    """What to record."""
+    __slots__ = ("compiled",)
+    kinds = (None, "scenario")
+    keys = table_keys("scenario")
 
-    @model_validator(mode="after")
-    def _times_and_paths(self) -> Scenario:
-        end = nanoseconds(self.duration)
-        paths = [path.name for path in self.network.paths]
-        for i, group in enumerate(self.flows):
-            # drawn times may be too long for the run: then fewer flows take place
-            stagger = nanoseconds(group.stagger) if isinstance(group.stagger, str) else 0
-            start = nanoseconds(group.start) if isinstance(group.start, str) else 0
-            last = start + stagger * (group.count - 1)
-            late = last >= end
-            if late and start < end:
-                raise ScenarioError(
-                    key=f"flows.{i}.stagger",
-                    found=f"{quote(group.stagger)}, which starts the last of {group.count} flows after the end",
-                    allowed=f"starts below the duration of {quote(self.duration)}",
-                )
-            if late:
-                raise ScenarioError(
-                    key=f"flows.{i}.start",
-                    found=quote(group.start),
-                    allowed=f"a time below the duration of {quote(self.duration)}",
-                )
-            if group.stop is not None and nanoseconds(group.stop) <= last:
-                raise ScenarioError(
-                    key=f"flows.{i}.stop",
-                    found=quote(group.stop),
-                    allowed="a time after the start of the group's last flow",
-                )
-            if group.path is not None and group.path not in paths:
-                raise ScenarioError(
-                    key=f"flows.{i}.path",
-                    found=quote(group.path),
-                    allowed=one_of(group.path, paths) if paths else 'no path unless the topology is "graph"',
-                )
-        self._check_hosts()
-        self._check_destinations()
-        self._check_size(end)
-        self._check_scripts()
-        self._check_byte_limits()
-        self.to_engine()  # what can only be judged when all is known, such as a queue in multiples of the BDP
-        return self
+    compiled: _engine.Scenario
+    """What is run."""
 
-    def _check_destinations(self) -> None:
-        """Groups that share what is remembered cannot begin with different memories."""
-        first: dict[str, tuple[int | None, int | None]] = {}
-        for i, group in enumerate(self.flows):
-            cache = group.stack.metrics_cache
-            if cache is None:
-                continue
-            held = (cache.ssthresh, cache.cwnd)
-            if first.setdefault(cache.destination, held) != held:
-                raise ScenarioError(
-                    key=f"flows.{i}.stack.metrics_cache",
-                    found=f"another ssthresh or cwnd for {quote(cache.destination)} than in an earlier group",
-                    allowed="the same, or another destination",
-                )
+    if TYPE_CHECKING:
+        name: str
+        duration: str
+        network: Network
+        flows: tuple[Flows, ...]
+        hosts: tuple[Host, ...] | Literal["modern"]
+        record: Record
 
-    def _check_hosts(self) -> None:
-        if self.hosts == MODERN:
-            self._check_host_names([])
-            return
-        names = [host.name for host in self.hosts]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                raise ScenarioError(key=f"hosts.{i}.name", found=f"{quote(name)} twice", allowed="a name of its own")
-        emulators = [i for i, host in enumerate(self.hosts) if host.emulates_links]
-        if len(emulators) > 1:
-            raise ScenarioError(
-                key=f"hosts.{emulators[1]}.emulates_links", found="true for a second host", allowed="one such host"
-            )
-        self._check_host_names(names)
+    def __init__(self, /, **given: Any) -> None:
+        made, wrong = asked(lambda: _engine.Scenario.read(given, Files), given)
+        refused(wrong)
+        object.__setattr__(self, "compiled", made)
+        self._hold(made.written())
 
-    def _check_host_names(self, names: Sequence[str]) -> None:
-        for i, group in enumerate(self.flows):
-            for key in ("host", "peer_host"):
-                name = getattr(group, key)
-                if name is not None and name not in names:
-                    allowed = one_of(name, names) if names else "no host; the scenario lists none"
-                    raise ScenarioError(key=f"flows.{i}.{key}", found=quote(name), allowed=allowed)
-
-    def _check_size(self, end: int) -> None:
-        """Bounds that hold whatever the memory limit: what they let through can be estimated quickly and exactly."""
-        if self.flow_count > MOST_FLOWS:
-            raise ScenarioError(
-                key="flows", found=f"{self.flow_count} flows in all", allowed=f"at most {MOST_FLOWS}, clients included"
-            )
-        for key in ("sample_interval", "queue_interval", "goodput_interval"):
-            text = getattr(self.record, key)
-            interval = nanoseconds(text)
-            if interval and end // interval > MOST_INTERVALS:
-                raise ScenarioError(
-                    key=f"record.{key}",
-                    found=f"{quote(text)}, {end // interval} times in {quote(self.duration)}",
-                    allowed=f"an interval that fits at most {MOST_INTERVALS} times into the duration",
-                )
-
-    def _links(self) -> list[tuple[str, Link, bool]]:
-        """Every link with its key, and whether it is known to carry data rather than ACKs."""
-        net = self.network
-        out = [
-            ("access", net.access),
-            *((f"access_list.{i}", x) for i, x in enumerate(net.access_list)),
-            ("bottleneck", net.bottleneck),
-            ("egress", net.egress),
-        ]
-        data = {name for path in net.paths for name in path.forward}
-        back = [(f"reverse.{key}", link) for key, link in net.reverse]
-        return [
-            *((f"network.{key}", link, True) for key, link in out if link is not None),
-            *((f"network.{key}", link, False) for key, link in back if link is not None),
-            *((f"network.links.{i}", link, link.name in data) for i, link in enumerate(net.links)),
-        ]
-
-    def _check_scripts(self) -> None:
-        """A scripted loss of a flow that does not exist would drop nothing, silently."""
-        flows = self.flow_count
-        for key, link, _ in self._links():
-            if not isinstance(link.loss, Scripted):
-                continue
-            for i, drop in enumerate(link.loss.drops):
-                if drop.flow >= flows:
-                    raise ScenarioError(
-                        key=f"{key}.loss.drops.{i}.flow",
-                        found=str(drop.flow),
-                        allowed=f"0 to {flows - 1}, the numbers of the flows" if flows > 1 else "0, the only flow",
-                    )
-
-    def _check_byte_limits(self) -> None:
-        """A queue that cannot hold one packet would be no queue, silently."""
-        full = min(MTU if group.stack.smss is None else byte_count(group.stack.smss) + HEADERS for group in self.flows)
-        for key, link, data in self._links():
-            queue = link.queue
-            if not isinstance(queue, DropTail) or queue.limit is None:
-                continue
-            limit, dimension = units.parse(queue.limit, units.PACKETS, units.SIZE, units.BDP)
-            least = full if data else SMALLEST_ACK
-            if dimension is units.SIZE and limit < least:
-                packet = "one full packet" if data else "one ACK"
-                raise ScenarioError(
-                    key=f"{key}.queue.limit", found=quote(queue.limit), allowed=f"at least {least} bytes ({packet})"
-                )
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scenario.from_dict, (self._given,)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Scenario:
@@ -249,24 +87,15 @@ class Scenario(Table):
         return cls(**{str(key): value for key, value in values.items()})
 
     @classmethod
-    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """JSON Schema of a scenario file (2020-12).
+    def json_schema(cls) -> dict[str, Any]:
+        """JSON Schema of a scenario file (2020-12)."""
+        from ackclock.scenario import _schema
 
-        Parameters
-        ----------
-        *args, **kwargs
-            As pydantic's.
-        """
-        return {
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$id": "urn:ackclock:scenario",
-            **super().model_json_schema(*args, **kwargs),
-            "description": SCHEMA_ABOUT,
-        }
+        return _schema.json_schema(cls)
 
     def to_dict(self) -> dict[str, Any]:
         """The keys that were given, as plain values."""
-        return self.written()
+        return self.compiled.written()
 
     def to_toml(self) -> str:
         """The scenario as a file."""
@@ -274,15 +103,13 @@ class Scenario(Table):
 
     def _repr_html_(self) -> str:
         """For notebooks: the file."""
+        from ackclock import _html
+
         return _html.heading(f"Scenario {self.name}".strip()) + _html.text(self.to_toml())
 
     def inputs(self) -> dict[str, str]:
         """Files that the scenario reads, such as traces, with their SHA-256."""
-        found: dict[str, str] = {}
-        for _, link, _ in self._links():
-            if isinstance(link.capacity, Mahimahi):
-                found[link.capacity.file] = read(link.capacity.file).sha256
-        return found
+        return {name: read(name).sha256 for name in sorted(set(_traces(self._given["network"])))}
 
     def controllers(self) -> list[tuple[str, str]]:
         """Key and name of each group's controller."""
@@ -291,10 +118,7 @@ class Scenario(Table):
     @property
     def flow_count(self) -> int:
         """Flows of the run; each client of a population is one."""
-        return sum(
-            group.count * (group.workload.clients if isinstance(group.workload, Population) else 1)
-            for group in self.flows
-        )
+        return self.compiled.flow_count()
 
     def own(self) -> tuple[OwnClass, ...]:
         """The users' own classes that control its flows, each once."""
@@ -309,26 +133,11 @@ class Scenario(Table):
         capture
             Side whose packets will be captured.
         """
-        compiled = self.to_engine()
-        if capture is not None:
-            compiled["record"]["capture"] = capture
-        return json.dumps({"name": self.name, **compiled})
+        return self.compiled.text(capture)
 
     def to_engine(self) -> dict[str, Any]:
         """What `to_engine_json` writes, as plain values and without the name, which is no part of the result."""
-        flows = [group.engine() for group in self.flows]
-        if self.hosts == MODERN:
-            hosts = tuple(Host(name=name, shared=False, preset=MODERN) for name in (MODERN, MODERN_PEER))
-            flows = [_on_modern_hosts(group) for group in flows]
-        else:
-            hosts = self.hosts
-        return {
-            "duration_ns": nanoseconds(self.duration),
-            "network": self.network.engine(self.flows[0].path),
-            "flows": flows,
-            **({"hosts": [host.engine() for host in hosts]} if hosts else {}),
-            "record": self.record.engine(),
-        }
+        return self.compiled.values()
 
     def measured(self) -> Scenario:
         """The scenario with `record.performance`, unless it says otherwise or has over 100 flows."""
@@ -366,10 +175,13 @@ class Scenario(Table):
         ScenarioError
             As `set`.
         """
-        values = mutable(self.to_dict())
+        values = self.to_dict()
         for key, value in changes.items():
             put(values, key, value)
         return Scenario.from_dict(values)
+
+
+made[Scenario.kinds] = Scenario
 
 
 def load(path: str | Path, *, own_code: bool = False) -> Scenario:
@@ -402,6 +214,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         if status.st_size == 0:  # so are the files of /proc, some of which would keep a reader waiting for ever
             raise ScenarioError(source=source, found="an empty file", allowed=allowed)
         # Editors on Windows begin UTF-8 with a byte order mark.
+        reads(path)
         text = Path(path).read_bytes().decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise ScenarioError(
@@ -413,11 +226,10 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ScenarioError(source=source, found=f"an unreadable file ({reason.lower()})", allowed=allowed) from None
     try:
-        check_keys(text)
-        values = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        values, places = read_toml(text)
+    except ScenarioError as error:
         raise ScenarioError(
-            source=source, found=f"no valid TOML ({_why_invalid(error, text)})", allowed=allowed
+            found=f"no valid TOML ({error.found})", allowed=allowed, source=source, place=error.place
         ) from None
     try:
         scenario = Scenario.from_dict(_anchored(values, Path(path).parent))
@@ -425,16 +237,18 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
             own.refuse(scenario.controllers())
         return scenario
     except ScenarioError as error:
-        raise error.read_from(source) from None
+        raise error.read_from(source, places) from None
 
 
-def _on_modern_hosts(group: dict[str, Any]) -> dict[str, Any]:
-    """A compiled group of flows where `hosts = "modern"`."""
-    datagrams = group["workload"]["kind"] in schema()["datagrams"] or (
-        group["congestion_control"] in schema()["pcc"]["controllers"]
-    )
-    stack = group["stack"] if datagrams else {"tso": True, **group["stack"]}
-    return {**group, "host": MODERN, "peer_host": MODERN_PEER, "stack": stack}
+def _traces(value: Any) -> Iterator[str]:
+    """Names of the traces in plain values."""
+    if isinstance(value, dict):
+        if value.get("kind") == "mahimahi":
+            yield value["file"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for entry in value:
+            yield from _traces(entry)
 
 
 def _anchored(value: Any, folder: Path) -> Any:
@@ -450,23 +264,3 @@ def _anchored(value: Any, folder: Path) -> Any:
     if value.get("kind") == "mahimahi" and isinstance(name, str) and name:
         return {**value, "file": str(folder / name)}
     return {key: _anchored(entry, folder) for key, entry in value.items()}
-
-
-def _why_invalid(error: Exception, text: str) -> str:
-    """What the reader of TOML complains about, in words that help to find it."""
-    if isinstance(error, RecursionError):
-        return "too many nested values"
-    if not isinstance(error, tomllib.TOMLDecodeError):
-        return str(error) if "dotted key" in str(error) else "a number with too many digits"
-    said = str(error)
-    line = re.search(r"at line (\d+)", said)
-    if line is None or not said.startswith(("Cannot overwrite a value", "Cannot declare")):
-        return said
-    # The reader stops behind what is there twice; its key is the nearest one above.
-    above = text.splitlines()[: int(line[1])]
-    header = re.match(r"\s*\[+([^\[\]]+)\]", above[-1]) if above else None
-    keys = re.findall(r"""^\s*([\w.\-"']+)\s*=|[{,]\s*([\w.\-"']+)\s*=""", "\n".join(above), re.MULTILINE)
-    if header is None and not keys:
-        return said
-    key = header[1] if header else next(filter(None, keys[-1]))
-    return f'the key "{key}" is given twice, again at line {line[1]}'

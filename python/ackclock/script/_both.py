@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ackclock.errors import InputError
+from ackclock.script._packets import different_packet
 from ackclock.script._play import Backend, Played, linux_differs, play
 
 __all__ = ["Compared", "play_each"]
@@ -36,20 +37,37 @@ class Compared:
 
     @property
     def agreement(self) -> Agreement:
-        """Whether the verdicts are equal, at the same line: "same" or "differs".
+        """Whether verdicts and packets are equal, and what was printed: "same" or "differs".
 
         Where the script says that the kernel differs: "known" if it does, "stale" if it does not.
         """
-        same = (self.sim.verdict, self.sim.line) == (self.linux.verdict, self.linux.line)
+        same = self.difference is None
         if self.reason is None:
             return "same" if same else "differs"
         return "stale" if same else "known"
+
+    @property
+    def difference(self) -> str | None:
+        """What differs first, in words: verdict, packets, what the code blocks printed."""
+        verdicts = [(played.verdict, played.line) for played in (self.sim, self.linux)]
+        if verdicts[0] != verdicts[1]:
+            said = [f"{verdict}{f' at line {line}' if line else ''}" for verdict, line in verdicts]
+            return f"{said[0]}, kernel {said[1]}"
+        if self.sim.verdict == "unsupported":
+            return None  # each stops where it finds out
+        if (packets := different_packet(self.sim.trace, self.linux.trace)) is not None:
+            return packets
+        for mine, its in zip(self.sim.printed, self.linux.printed, strict=False):
+            if mine != its:
+                return f"prints {mine}, kernel {its}"
+        return None
 
     def to_json(self) -> dict[str, Any]:
         """For `ackclock script --backend both --json`."""
         return {
             "path": self.sim.path,
             "agreement": self.agreement,
+            "difference": self.difference,
             "linux_differs": self.reason,
             "sim": self.sim.to_json(),
             "linux": self.linux.to_json(),

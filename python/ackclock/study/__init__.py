@@ -1,15 +1,18 @@
 """Claims, verdicts and studies: the machinery that every study shares."""
 
-from ackclock.study.claim import Claim, Criterion, Outcome, Tables
-from ackclock.study.evidence import Evidence, conjunction
+from ackclock.judge.bound import Bound, Verdict, above, at_least, at_most, below, between, exactly, number, same
+from ackclock.judge.evidence import Evidence, Quantity, conjunction
+from ackclock.study.claim import Asked, Cause, Claim, Criterion, Outcome, Stated, Tables
 from ackclock.study.plan import SCALES, Plan, Progress
 from ackclock.study.reading import Reading
 from ackclock.study.result import StudyResult
 from ackclock.study.study import Chapter, Data, Experiment, Fitted, Headline, Publication, Study
-from ackclock.study.verdict import Range, Verdict, above, at_least, at_most, below, between, exactly, number, same
 
 __all__ = [
     "SCALES",
+    "Asked",
+    "Bound",
+    "Cause",
     "Chapter",
     "Claim",
     "Criterion",
@@ -22,8 +25,9 @@ __all__ = [
     "Plan",
     "Progress",
     "Publication",
-    "Range",
+    "Quantity",
     "Reading",
+    "Stated",
     "Study",
     "StudyResult",
     "Tables",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from ackclock import Batch
 from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
 from ackclock.study import stored
-from ackclock.study.plan import Plan
+from ackclock.study.plan import Plan, first_seed
 from ackclock.study.study import Data
 
 Reduce = Callable[[Batch], pl.DataFrame]
@@ -49,10 +48,9 @@ class Cell:
     keep: Mapping[str, Reduce] | None = field(default=None, repr=False)
     network: NetworkKind = "relay"
 
-    @property
-    def first(self) -> int:
+    def first(self, plan: Plan) -> int:
         """Seed of the first run."""
-        return first_seed(self.stream)
+        return first_seed(plan.salt + self.stream)
 
     def tables(self, batch: Batch) -> dict[str, pl.DataFrame]:
         """What is kept of the cell's runs."""
@@ -94,7 +92,7 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
     asked = [
         stored.Asked(
             scenario=cell.scenario,
-            seeds=range(cell.first, cell.first + cell.seeds),
+            seeds=range(cell.first(plan), cell.first(plan) + cell.seeds),
             needs=cell.needs,
             network=cell.network,
         )
@@ -108,7 +106,7 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
         head = [pl.lit(value).alias(key) for key, value in cell.keys.items()]
         for table, rows in cell.tables(batch).items():
             if numbered and "seed" in rows.columns:
-                run = (pl.col("seed") - cell.first).cast(pl.Int64).alias("run")
+                run = (pl.col("seed") - cell.first(plan)).cast(pl.Int64).alias("run")
                 frame = rows.select(*head, run, pl.exclude("seed"))
             else:
                 frame = rows.select(*head, pl.all())
@@ -120,8 +118,3 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
 def _join(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Cells without rows may not know the types of their columns."""
     return pl.concat([part for part in parts if part.height] or parts[:1])
-
-
-def first_seed(stream: str) -> int:
-    """First seed of a stream of seeds; streams with different names do not overlap in practice."""
-    return (zlib.crc32(stream.encode()) & 0x7FFF_FFFF) << 20

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ackclock.errors import InputError
-from ackclock.study.evidence import Evidence, conjunction, decisive, finite
-from ackclock.study.verdict import Verdict
+from ackclock.judge.bound import Bound, Verdict
+from ackclock.judge.evidence import Evidence, Quantity, conjunction, decisive, finite
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +21,47 @@ if TYPE_CHECKING:
 
 Tables: TypeAlias = "Mapping[str, pl.DataFrame]"
 """What the experiments of a study hand to its claims and figures: tables by name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What a criterion asks of numbers that do not know it: every number that `of` finds lies in `bound`.
+
+    Parameters
+    ----------
+    bound
+        The range, with the smallest effect that counts.
+    of
+        Computes the numbers from the tables of the study.
+    """
+
+    bound: Bound
+    of: Callable[[Tables], Sequence[Quantity]] = field(repr=False)
+
+    def __call__(self, tables: Tables) -> Sequence[Evidence]:
+        """The numbers as evidence."""
+        return [quantity.asked(self.bound) for quantity in self.of(tables)]
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The bound of a criterion where the claim is declared, and the measure that it is handed to.
+
+    Parameters
+    ----------
+    bound
+        The range, with the smallest effect that counts.
+    of
+        Computes the evidence from the tables of the study, for this bound.
+    """
+
+    bound: Bound
+    of: Callable[[Tables, Bound], Sequence[Evidence]] = field(repr=False)
+
+    def __call__(self, tables: Tables) -> Sequence[Evidence]:
+        """The evidence."""
+        return self.of(tables, self.bound)
+
 
 BoundBy = Literal["stated", "printed", "ours"]
 """Where a bound comes from: the sentence itself says it ("more than"), the publication prints the number, or we added it."""
@@ -100,6 +141,30 @@ DIRECTION, MAGNITUDE = "direction", "magnitude"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cause:
+    """A sentence "because X", tested by removing X, or by adding it where it is absent.
+
+    Parameters
+    ----------
+    because
+        X, as the end of a sentence that begins with "because": "the queue overflows".
+    intervention
+        What the other arm has or lacks, in words.
+    criterion
+        What has to be true of the effect in that arm: usually that less than half of it remains.
+    """
+
+    because: str
+    intervention: str
+    criterion: Criterion
+
+    @property
+    def name(self) -> str:
+        """Its name among the halves of its claim."""
+        return f"because {self.because}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
     """A sentence of a publication with its tests.
 
@@ -119,6 +184,10 @@ class Claim:
         Explanation of the verdicts: a template (`ackclock.study.note`), whose numbers come from the evidence.
     not_comparable
         Reason why nothing here can be compared with the statement, if so. The measurements are shown but decide nothing.
+    causes
+        Why it is so, each tested by an intervention, with a verdict of its own.
+    guesses
+        Why it may be so: sentences that were not tested, and that the page calls guesses.
     """
 
     id: str
@@ -128,6 +197,8 @@ class Claim:
     magnitude: Criterion | None = None
     note: str = ""
     not_comparable: str | None = None
+    causes: tuple[Cause, ...] = ()
+    guesses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.direction is None and self.magnitude is None and self.not_comparable is None:
@@ -135,10 +206,12 @@ class Claim:
 
     @property
     def halves(self) -> Iterator[tuple[str, Criterion]]:
-        """Name and test of each half that there is."""
+        """Name and test of each half that there is, and of each cause."""
         for name, criterion in ((DIRECTION, self.direction), (MAGNITUDE, self.magnitude)):
             if criterion is not None:
                 yield name, criterion
+        for cause in self.causes:
+            yield cause.name, cause.criterion
 
     def judge(self, tables: Tables) -> Outcome:
         """Measure and decide."""
@@ -152,7 +225,7 @@ class Outcome:
     Parameters
     ----------
     halves
-        "direction" and "magnitude", those that the claim has.
+        "direction" and "magnitude", those that the claim has, and its causes.
     """
 
     claim: Claim

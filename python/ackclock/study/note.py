@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from string import Formatter
 
 from ackclock.errors import InputError
-from ackclock.study.verdict import interval, number
+from ackclock.judge.bound import interval, number
 
 Lookup = Callable[[str, str], "Quoted"]
 """(claim and key, scale or "") -> the number."""

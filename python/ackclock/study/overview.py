@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ackclock import report
 from ackclock._files import refused, staged
+from ackclock.judge.bound import Verdict
 from ackclock.study.claim import Outcome
 from ackclock.study.result import StudyResult
 from ackclock.study.study import Headline
-from ackclock.study.verdict import Verdict
 
-_VERDICTS = (Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)
+_VERDICTS = (Verdict.HOLDS, Verdict.NEGLIGIBLE, Verdict.FAILS, Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +101,7 @@ def write(entries: Sequence[Entry], folder: Path, *, scale: str, command: str) -
         If the folder cannot be written.
     """
     try:
-        with staged(folder) as part:
+        with staged(folder, marks=("report.html",)) as part:
             made = page(entries, scale=scale, command=command)
             drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in made.figures}
             report.write(made, part / "report.html", drawn=drawn)
@@ -156,9 +156,7 @@ def _section(e: Entry) -> report.Section:
                     report.TableCell(text="" if i else row.id, kind="head"),
                     report.TableCell(text=verdict, kind="differs" if differs else ""),
                     f"{shown.value} ({shown.interval})" if shown else "–",
-                    report.TableCell(
-                        text=f"how much: {half.printed or 'a bound of ours'}" if i else row.statement, kind="text"
-                    ),
+                    report.TableCell(text=half.about if i else row.statement, kind="text"),
                 )
             )
     claims = report.Table(

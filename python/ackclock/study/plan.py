@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -25,6 +26,15 @@ BACKENDS = ("linux", "sim")
 
 MOST_SEEDS = 500
 """Largest number of seeds of each cell: a study keeps the tables of all of them, and 500 populations take 3 GiB."""
+
+
+def first_seed(stream: str) -> int:
+    """First seed of a stream of seeds; streams with different names do not overlap in practice."""
+    return (zlib.crc32(stream.encode()) & 0x7FFF_FFFF) << 20
+
+
+MOST_TIMES = 64
+"""Largest multiple of a scale's seeds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +63,10 @@ class Plan:
         default the simulator's links, so that both meet the same losses.
     reading
         Of what the publication leaves open: name -> option (`Reading.of`); empty in the main reading.
+    times
+        How many times the seeds of the scale each cell has.
+    salt
+        Hash of a registered plan, from which the seeds follow; empty: the seeds of every other run of the study.
     """
 
     scale: str = "quick"
@@ -64,6 +78,8 @@ class Plan:
     name: str = "study"
     backend: str = "sim"
     reading: Mapping[str, str] = field(default_factory=dict)
+    times: int = 1
+    salt: str = ""
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -81,7 +97,12 @@ class Plan:
             return self.seeds
         if self.reading and readings is not None:
             return readings
-        return paper if self.scale == "paper" else quick
+        own = paper if self.scale == "paper" else quick
+        return max(own, min(self.times * own, MOST_SEEDS))
+
+    def more(self, times: int) -> Plan | None:
+        """The same plan with so many times the seeds; None if that is more than can be kept in memory."""
+        return None if times > MOST_TIMES or self.seeds is not None else replace(self, times=times)
 
     def report(self, text: str, done: float) -> None:
         """Tell the listener, if there is one."""
@@ -116,4 +137,9 @@ class Plan:
         """
         from ackclock.study import stored
 
-        return stored.batch(self, scenario, seeds, tables)
+        return stored.batch(self, scenario, [self.shift + seed for seed in seeds], tables)
+
+    @property
+    def shift(self) -> int:
+        """What a registered plan adds to seeds that are plain numbers."""
+        return first_seed(self.salt) if self.salt else 0

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ackclock.study.evidence import Evidence
-from ackclock.study.verdict import Verdict
+from ackclock.judge.bound import AGAINST, Verdict
+from ackclock.judge.evidence import Evidence
 
 if TYPE_CHECKING:
     import polars as pl
@@ -142,18 +142,18 @@ class Curve:
 
     @property
     def turns(self) -> bool:
-        """Whether it holds in some readings and fails in others. To be undecided may be a lack of seeds, and says nothing."""
-        return bool(self.count(Verdict.HOLDS) and self.count(Verdict.FAILS))
+        """Whether it holds in some readings and is decided against in others. To be undecided may be a lack of seeds, and says nothing."""
+        return bool(self.count(Verdict.HOLDS) and any(self.count(v) for v in AGAINST))
 
     def share_of(self, reading: Reading, option: str) -> float:
         """Share in which it holds, of those with this option that are decided; NaN if none is."""
         own = [s.verdict for s in self.specifications if dict(s.choice)[reading.name] == option]
-        decided = [v for v in own if v in (Verdict.HOLDS, Verdict.FAILS)]
+        decided = [v for v in own if v is Verdict.HOLDS or v in AGAINST]
         return decided.count(Verdict.HOLDS) / len(decided) if decided else math.nan
 
     @property
     def decides(self) -> Reading | None:
-        """The reading whose options move the share the most; None if no reading turns what holds into what fails."""
+        """The reading whose options move the share the most; None if no reading turns what holds into what does not."""
         best, most = None, 0.0
         if not self.turns:
             return None

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ackclock._files import refused
+from ackclock.judge.bound import Verdict, interval, number
+from ackclock.judge.evidence import Evidence
 from ackclock.study.claim import Outcome
-from ackclock.study.evidence import Evidence
 from ackclock.study.note import Quoted
-from ackclock.study.verdict import Verdict, interval, number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from ackclock import report
 from ackclock._files import refused, staged
 from ackclock.errors import InputError
+from ackclock.judge.bound import Verdict
 from ackclock.study import kernel_record, specification
-from ackclock.study.claim import Judged, Outcome, Tables
+from ackclock.study.claim import MAGNITUDE, Judged, Outcome, Tables
 from ackclock.study.kernel_record import KernelRecord
 from ackclock.study.note import Quoted, fill
 from ackclock.study.reading import Curve
 from ackclock.study.record import Record, write
-from ackclock.study.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,6 +48,8 @@ class StudyResult:
         Of each claim that depends on a reading, if the other readings were run.
     kernel
         What the kernel's part of the study found, if it was run, too.
+    registered
+        Hash of the plan whose seeds were run; empty if no plan was named.
     """
 
     study: Study
@@ -60,6 +62,7 @@ class StudyResult:
     wall_s: float
     curves: tuple[Curve, ...] = ()
     kernel: KernelRecord | None = None
+    registered: str = ""
 
     @property
     def recorded(self) -> Record:
@@ -70,23 +73,29 @@ class StudyResult:
     def unexpected(self) -> list[str]:
         """Verdicts that differ from those recorded, one line each.
 
-        With a number of seeds other than the scale's own, a verdict may become (un)decided; then only one that turned from
-        holding to failing, or back, counts.
+        With other seeds than the scale's own, a verdict may become (un)decided; then only one that turned from holding to
+        failing, or back, counts.
         """
         found = self.recorded.changed(self.outcomes)
-        return [line for line in found if "undecided" not in line] if self.seeds is not None else found
+        return [line for line in found if "undecided" not in line] if self.other_seeds else found
+
+    @property
+    def other_seeds(self) -> bool:
+        """Whether the run had other seeds than those that are recorded."""
+        return self.seeds is not None or bool(self.registered)
 
     @property
     def drifted(self) -> list[str]:
         """Values that left their recorded interval under an unchanged verdict, one line each."""
-        return self.recorded.drifted(self.outcomes, other_seeds=self.seeds is not None)
+        return self.recorded.drifted(self.outcomes, other_seeds=self.other_seeds)
 
     @property
     def command(self) -> str:
         """Command that gives this result again."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
         readings = " --readings" if self.curves else ""
-        return f"ackclock study run {self.study.name} --scale {self.scale}{seeds}{readings}"
+        registered = " --registered PLAN" if self.registered else ""
+        return f"ackclock study run {self.study.named} --scale {self.scale}{seeds}{readings}{registered}"
 
     def outcome(self, claim_id: str) -> Outcome:
         """The outcome of one claim."""
@@ -138,6 +147,8 @@ class StudyResult:
             raise InputError(f"--record: found {self.study.name}, which keeps no record")
         if self.seeds is not None:
             raise InputError(f"--record: found --seeds {self.seeds}; allowed: the seeds of a scale")
+        if self.registered:
+            raise InputError("--record: found --registered, whose seeds are others; allowed: the seeds of a scale")
         write(self.study.record, self.scale, self.outcomes, version=version, date=date)
         return self.study.record
 
@@ -176,7 +187,13 @@ class StudyResult:
         from rich.table import Table
         from rich.text import Text
 
-        colours = {"holds": "green", "fails": "red", "undecided": "yellow", "not comparable": "blue"}
+        colours = {
+            "holds": "green",
+            "negligible": "magenta",
+            "fails": "red",
+            "undecided": "yellow",
+            "not comparable": "blue",
+        }
         table = Table(title=f"{self.study.name}, scale {self.scale}", title_justify="left", row_styles=["", "dim"])
         for name, options in {
             "claim": {"no_wrap": True},
@@ -200,6 +217,8 @@ class StudyResult:
                     o.claim.id if i == 0 else "",
                     o.claim.statement
                     if i == 0
+                    else half
+                    if half != MAGNITUDE
                     else f"how much: {judged.criterion.printed or 'our bound' if judged else ''}",
                     Text(told, style=colours[verdict.value]),
                     f"{e.label}: {e.value_text}" if e else "",
@@ -288,6 +307,11 @@ class StudyResult:
         return {
             "scale": self.scale,
             "seeds per cell": "those of the scale" if self.seeds is None else str(self.seeds),
+            **(
+                {"registered": f"as planned; seeds from the plan's hash {self.registered[:16]}"}
+                if self.registered
+                else {}
+            ),
             "simulated connections or runs": f"{self.runs:,}",
             "digest of all runs": self.digest,
             "wall time": f"{self.wall_s:.1f} s",
@@ -309,6 +333,13 @@ def versions() -> dict[str, str]:
     return {**packages, "Python": platform.python_version()}
 
 
+WRITTEN = ("claims.json", "figures", "report.html", "tables")
+"""What a study leaves in its folder."""
+
+MARKS = ("report.html",)
+"""What shows that a folder is that of a study."""
+
+
 def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], claims: Mapping[str, Any]) -> Path:
     """Write `report.html`, `claims.json`, `figures/`, and `tables/` with a folder for each name but the empty one; all or none.
 
@@ -318,7 +349,7 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
         If the folder cannot be written.
     """
     try:
-        with staged(folder) as part:
+        with staged(folder, marks=MARKS) as part:
             for name, own in tables.items():
                 (part / "tables" / name).mkdir(parents=True, exist_ok=True)
                 for table, rows in own.items():
@@ -372,8 +403,12 @@ def claim_row(
         What became of it under other readings.
     """
     before = recorded or {}
+    removed = {cause.name: cause.intervention for cause in outcome.claim.causes}
     halves = tuple(
-        _half(name, verdict.value, verdict.symbol, outcome.halves.get(name), str(before.get(name, verdict)))
+        replace(
+            _half(name, verdict.value, verdict.symbol, outcome.halves.get(name), str(before.get(name, verdict))),
+            intervention=removed.get(name, ""),
+        )
         for name, verdict in outcome.verdicts.items()
     )
     return report.ClaimRow(
@@ -384,6 +419,7 @@ def claim_row(
         reason=" ".join(t for t in (outcome.claim.not_comparable, note) if t),
         fitted=tuple(fitted),
         readings=readings,
+        guesses=tuple(f"A guess: {text}" for text in outcome.claim.guesses),
     )
 
 

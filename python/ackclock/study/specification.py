@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.bound import Verdict
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Section, Table, TableCell, paragraph
 from ackclock.study.reading import Curve, Reading, Specification
-from ackclock.study.verdict import Verdict
 
 COLOURS = {
     Verdict.HOLDS: (OKABE_ITO["green"], "o"),
+    Verdict.NEGLIGIBLE: (OKABE_ITO["purple"], "D"),
     Verdict.FAILS: (OKABE_ITO["vermilion"], "X"),
     Verdict.UNDECIDED: ("#8a8a8a", "s"),
     Verdict.NOT_COMPARABLE: ("#8a8a8a", "s"),
@@ -33,11 +34,18 @@ def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) ->
     return Section(title="Readings", blocks=tuple(blocks))
 
 
+_OTHERWISE = (
+    (Verdict.FAILS, "fails in"),
+    (Verdict.NEGLIGIBLE, "negligible in"),
+    (Verdict.UNDECIDED, "undecided in"),
+)
+
+
 def told(curve: Curve) -> str:
     """The outcome in one sentence."""
     n = len(curve.specifications)
     text = f"Holds in {curve.count(Verdict.HOLDS)} of {n} readings"
-    for verdict, word in ((Verdict.FAILS, "fails in"), (Verdict.UNDECIDED, "undecided in")):
+    for verdict, word in _OTHERWISE:
         if curve.count(verdict):
             text += f", {word} {curve.count(verdict)}"
     reading = curve.decides
@@ -76,7 +84,17 @@ def _option(reading: Reading, name: str) -> str:
 def _shares(curves: Sequence[Curve]) -> Table:
     return Table(
         caption="Over all readings, the main one included: how often each claim holds, and which reading decides.",
-        header=("claim", "statement", "main reading", "readings", "holds", "fails", "undecided", "decided by"),
+        header=(
+            "claim",
+            "statement",
+            "main reading",
+            "readings",
+            "holds",
+            "negligible",
+            "fails",
+            "undecided",
+            "decided by",
+        ),
         rows=tuple(
             (
                 TableCell(text=curve.claim.id, kind="head"),
@@ -85,7 +103,7 @@ def _shares(curves: Sequence[Curve]) -> Table:
                 str(len(curve.specifications)),
                 *(
                     f"{100 * curve.count(v) / len(curve.specifications):.0f} %"
-                    for v in (Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED)
+                    for v in (Verdict.HOLDS, Verdict.NEGLIGIBLE, Verdict.FAILS, Verdict.UNDECIDED)
                 ),
                 curve.decides.name if curve.decides else "none",
             )
@@ -232,7 +250,8 @@ def figure(curve: Curve) -> Figure:
         title=f"{curve.claim.id}: {told(curve)}",
         caption=(
             f"{curve.claim.statement} Each column is one reading: above, the number that settles it, with its 95 % interval and the "
-            "bound (dashed); below, the options that it consists of. Green circles hold, orange crosses fail, grey squares are undecided; "
+            "bound (dashed); below, the options that it consists of. Green circles hold, purple diamonds are negligible, orange crosses fail, grey "
+            "squares are undecided; "
             "the main reading has a black rim."
         ),
         draw=draw,

@@ -17,6 +17,7 @@ from ackclock.study.plan import Plan, Progress
 from ackclock.study.reading import Choice, Curve, Read, Reading, Specification, grid
 from ackclock.study.record import Record, read
 from ackclock.study.result import StudyResult
+from ackclock.study.sentence import Sentence
 
 if TYPE_CHECKING:
     import polars as pl
@@ -175,6 +176,10 @@ class Study:
         Prints the study's exact tables, if it has any.
     kernel
         The part that the real kernel can run, made when it is needed.
+    source
+        Folder of a study that is not part of the package.
+    sentences
+        Every sentence, number, table and figure of its publications, and what became of it.
     """
 
     name: str
@@ -188,6 +193,15 @@ class Study:
     record: Path | None = field(default=None, repr=False)
     golden: Callable[[], str] | None = field(default=None, repr=False)
     kernel: Callable[[], KernelPart] | None = field(default=None, repr=False)
+    source: Path | None = field(default=None, repr=False)
+    sentences: tuple[Sentence, ...] = field(default=(), repr=False)
+
+    @property
+    def named(self) -> str:
+        """What the command line calls it: its name, or its folder."""
+        if self.source is None:
+            return self.name
+        return str(self.source) if self.source.is_absolute() or self.source.parts[:1] == ("..",) else f"./{self.source}"
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
@@ -256,6 +270,7 @@ class Study:
         store: Store | None = None,
         executor: Executor | None = None,
         readings: bool = False,
+        registered: str = "",
     ) -> StudyResult:
         """Run every experiment and judge every claim.
 
@@ -275,6 +290,8 @@ class Study:
             Makes the runs that go into the store, instead of threads.
         readings
             Run the other readings of what the publications leave open, too.
+        registered
+            Hash of a registered plan: the seeds follow from it.
 
         Returns
         -------
@@ -282,7 +299,14 @@ class Study:
             Outcomes, tables, figures.
         """
         plan = Plan(
-            scale=scale, seeds=seeds, jobs=jobs, progress=progress, store=store, executor=executor, name=self.name
+            scale=scale,
+            seeds=seeds,
+            jobs=jobs,
+            progress=progress,
+            store=store,
+            executor=executor,
+            name=self.name,
+            salt=registered,
         )
         started = time.perf_counter()
         ran = carry_out(self.experiments, plan.part(0.0, 0.2 if readings else 1.0, ""))
@@ -299,6 +323,7 @@ class Study:
             digest=ran.digest.hexdigest(),
             wall_s=time.perf_counter() - started,
             curves=curves,
+            registered=registered,
         )
 
     def _curves(self, ran: Ran, plan: Plan) -> tuple[Curve, ...]:
@@ -318,16 +343,24 @@ class Study:
             half = next((name for name, _ in claim.halves), None)
             if half is None or claim.not_comparable:
                 continue
-            looked_at = Read(ran.tables)
             criterion = dict(claim.halves)[half]
-            criterion.judge(looked_at)
-            names = {table.partition(".")[0] for table in looked_at.seen}
-            used = [e for e in self.experiments if e.name in names]
+            used = self._used(criterion, ran.tables)
             readings = tuple({r.name: r for r in (*(r for e in used for r in e.reads), *criterion.reads)}.values())
             if readings:
                 found = [self._specification(criterion, choice, used, ran.tables, tables) for choice in grid(readings)]
                 curves.append(Curve(claim=claim, half=half, readings=readings, specifications=tuple(found)))
         return tuple(curves)
+
+    def used_by(self, claims: Sequence[Claim], tables: Tables) -> list[Experiment]:
+        """The experiments whose tables some claims read."""
+        used = {e.name for claim in claims for _, criterion in claim.halves for e in self._used(criterion, tables)}
+        return [e for e in self.experiments if e.name in used]
+
+    def _used(self, criterion: Criterion, tables: Tables) -> list[Experiment]:
+        looked_at = Read(tables)
+        criterion.judge(looked_at)
+        names = {table.partition(".")[0] for table in looked_at.seen}
+        return [e for e in self.experiments if e.name in names]
 
     def _specification(
         self,

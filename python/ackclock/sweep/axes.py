@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from math import prod
 from typing import Any
 
-from ackclock import units
+from ackclock import _engine, units
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.own import named, short
 
@@ -22,6 +22,9 @@ MOST_VALUES = 100_000
 
 MOST_CELLS = 200_000
 """Points of a grid: each takes about 4 kB while it is planned."""
+
+RUN = frozenset(["run", "cell", "key", "scenario", "seed", "digest"])
+"""What says which run a row is of: no axis is called so."""
 
 _DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
 _RANGE_KEYS = ("from", "to", "steps", "spacing")
@@ -38,7 +41,8 @@ class Axis:
     values
         As in TOML.
     name
-        Column of the results; the key if empty.
+        Column of the results, and what figures call it; the key if empty. An axis that is called like another column of the results
+        (`share`, `mean`) has its key as column there.
     labels
         Names of the values in tables and figures, one each; if empty, the values themselves.
 
@@ -62,7 +66,7 @@ class Axis:
     @property
     def column(self) -> str:
         """Name of its column in results."""
-        return self.name or self.key
+        return self.key if not self.name or self.name in taken() else self.name
 
     @property
     def shown(self) -> tuple[Any, ...]:
@@ -87,6 +91,15 @@ class Axis:
         except ScenarioError as error:
             raise error.within(f"axes.{key}") from None
         return cls(key=key, values=values, name=name, labels=_labels(key, labels, len(values)))
+
+
+@cache
+def taken() -> frozenset[str]:
+    """Columns of results that are not axes, but for those that say which run a row is of (`RUN`)."""
+    from ackclock.sweep.measures import COLUMNS
+
+    standard = {name for name, _ in _engine.registry()["metrics"]}
+    return frozenset({"n", "mean", "low", "high"} | COLUMNS | standard)
 
 
 def _is_of_toml(value: Any) -> bool:
@@ -275,3 +288,15 @@ def _quantity(dimension: units.Dimension, unit: str, x: Fraction) -> str:
 def _decimal(x: Fraction) -> str:
     text = f"{float(x):.9f}".rstrip("0").rstrip(".")
     return text or "0"
+
+
+def label(value: Any) -> str:
+    """A value of an axis as text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        kind = [label(value["kind"])] if "kind" in value else []
+        return ", ".join([*kind, *(f"{key} {label(entry)}" for key, entry in value.items() if key != "kind")])
+    if isinstance(value, list | tuple):
+        return " / ".join(map(label, value))
+    return json.dumps(value)

@@ -60,7 +60,8 @@ class Compared:
     def outcome(self, metric: str) -> str:
         """The outcome with the arms' names."""
         first, second = self.names
-        if self.same and self.metrics[metric].difference.n:
+        found = self.metrics[metric]
+        if self.same and found.difference.n and found.without[0] == found.without[1]:
             difference = self.metrics[metric].difference.value
             return f"{first if difference > 0 else second} is larger" if difference else "equal"
         said = self.metrics[metric].outcome
@@ -81,6 +82,7 @@ class Compared:
                     "first": plain(c.first),
                     "second": plain(c.second),
                     "difference": plain(c.difference),
+                    "without_number": {"first": c.without[0], "second": c.without[1]},
                     "outcome": self.outcome(name),
                 }
                 for name, c in self.metrics.items()
@@ -100,7 +102,10 @@ class Compared:
         for name, c in self.metrics.items():
             d = c.difference
             bounds = f"{number(d.low)} to {number(d.high)}" if math.isfinite(d.low) else "–"
-            outcome = self.outcome(name) if d.n else "no runs with a value"
+            lopsided = c.without[0] != c.without[1]
+            outcome = self.outcome(name) if d.n or lopsided else "no runs with a value"
+            if c.without[0] and not lopsided and d.n:
+                outcome += f" (no number in {c.without[0]} of {c.pairs} runs of either)"
             table.add_row(name, number(c.first.value), number(c.second.value), number(d.value), bounds, outcome)
         table.caption = (
             f"differences: {first} minus {second}, seed by seed; an interval for each metric alone. "

@@ -1,13 +1,19 @@
 """Figures of a sweep, chosen from its axes: lines with bands, bars, groups of flows, heat map, distributions, throughput against delay.
 
-Each heading states the result in numbers.
+Every value of an axis is either seen, or named as the one that is shown, or averaged because the user asked. Intervals are over
+seeds, never over axes. Each heading states the result in numbers.
+
+Length: a function for each kind of figure, and what they share.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import InputError, one_of, quote
@@ -23,26 +29,12 @@ from ackclock.plot.grid import (
     hide_rest,
     wide,
 )
-from ackclock.plot.style import GREY
-from ackclock.sweep.axes import base_value
-from ackclock.sweep.look import (
-    MOST_PANELS,
-    Look,
-    View,
-    by_group,
-    choose,
-    groups,
-    metric_unit,
-    metric_words,
-    ranked,
-    scaled,
-    titled,
-    told,
-    view,
-    words,
-)
-from ackclock.sweep.measures import measure
-from ackclock.sweep.results import Results, estimate, label
+from ackclock.plot.style import GREY, WIDTHS, narrow_rc, read_style
+from ackclock.stats import Estimate, stratified_mean
+from ackclock.sweep.look import GROUP, Look, View, at, by_group, choose, fixed_words, groups, shown, view
+from ackclock.sweep.measures import distinct, measure
+from ackclock.sweep.results import Results
+from ackclock.sweep.wording import metric_words, ranked, scaled, titled, told
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,19 +47,44 @@ SCALES = ("auto", "shared", "free")
 FLAT = 4.0
 """Ratio of the greatest values of two panels from which one is flat beside the other."""
 
-
 MOST_NAMED = 12
 """Points of a panel that bear the values of the axes that neither colour nor panel tells."""
+
+FEWEST_RUNS = 10
+"""Runs of a cell from which a distribution is drawn without being asked for: of fewer, the interval says as much."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """How wide figures are, and their panels' y axes.
+
+    Parameters
+    ----------
+    scale
+        One of `SCALES`.
+    width
+        Inches; None for as wide as the panels need.
+    """
+
+    scale: str = "auto"
+    width: float | None = None
 
 
 def figures(
     results: Results,
     *,
     metric: str = "goodput_bps",
-    kinds: Sequence[str] = KINDS,
+    kinds: Sequence[str] = (),
     x: str | None = None,
     by: str | None = None,
+    panel: Sequence[str] = (),
+    where: Sequence[str] = (),
+    average: Sequence[str] = (),
+    against: str | None = None,
+    normalise: bool = False,
     scale: str = "auto",
+    width: str | None = None,
+    style: str | Path | None = None,
 ) -> list[Figure]:
     """Every figure of these kinds that the axes allow.
 
@@ -78,11 +95,24 @@ def figures(
     metric
         What is shown, as for `Results.holding` (the Pareto figure shows goodput against the 95th percentile of the delay).
     kinds
-        Some of "lines", "bars" (in place of lines where no axis has numbers), "groups" (of flows), "heat-map", "cdf", "pareto".
-    x, by
-        Columns, instead of those chosen.
+        Some of "lines", "bars" (in place of lines where no axis has numbers), "groups" (of flows), "heat-map", "cdf", "pareto";
+        none for all that say something.
+    x, by, panel
+        Names of axes, instead of those chosen. Axes for which there is no room show their first value, and the figure says so.
+    where
+        "AXIS=VALUE": only runs with this value.
+    average
+        Axes over which means are taken; only of a metric that is a share, or with `normalise`.
+    against
+        "AXIS=VALUE": differences from the run with this value, seed by seed.
+    normalise
+        Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT.
     scale
         "shared": one y axis for all panels; "free": each its own; "auto": its own where one would be flat beside another.
+    width
+        "single" or "double": columns of a paper; None for as wide as the panels need.
+    style
+        File of matplotlib's settings (`.mplstyle`), which come on top of the package's own.
 
     Raises
     ------
@@ -91,140 +121,175 @@ def figures(
     """
     if scale not in SCALES:
         raise InputError(f"--scale: found {quote(scale)}; allowed: {', '.join(SCALES)}")
+    if width is not None and width not in WIDTHS:
+        raise InputError(f"--width: found {quote(width)}; allowed: {', '.join(WIDTHS)}")
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"--kind: found {quote(kind)}; allowed: {one_of(kind, KINDS)}")
-    seen = view(results, metric)
+    # plain titles: a second font takes a tenth of a second in each PDF
+    rc = {"axes.titleweight": "normal", **(narrow_rc(width) if width else {}), **(read_style(style) if style else {})}
+    wanted = tuple(kinds) or KINDS
+    found = measure(metric)
+    column = metric if found is None else found.column
+    seen = _prepared(view(results, metric), (metric, *_DELAYS, "goodput_bps"), where, against, normalise)
     if not seen.runs.height or seen.runs[metric].null_count() == seen.runs.height:
         raise InputError(f"{results.sweep.name}: found no finished run with a value of {metric}; allowed: one or more")
-    look = choose(seen, x=x, by=by)
-    apart = by_group(results) if {"groups", "pareto"} & set(kinds) else None
+    if average and not seen.comparable(metric):
+        unit = seen.unit(metric)
+        raise InputError(
+            f"--average {average[0]}: found {metric}{f', in {unit}' if unit else ''}, whose mean over different paths says nothing of "
+            "any; allowed: with --normalise, or of a metric that is a share"
+        )
+    look = choose(seen, x=x, by=by, panel=panel, average=average)
+    layout = Layout(scale=scale, width=None if width is None else WIDTHS[width])
+    apart = by_group(results) if {"groups", "pareto"} & set(wanted) else None
+    if apart is not None:
+        apart = _prepared(apart, (column, *_DELAYS, "goodput_bps"), where, against, normalise)
+    among = None if apart is None else choose(apart, x=x, by=GROUP, panel=_first(by, panel), average=average)
     made: list[Figure | None] = []
-    for kind in kinds:
+    for kind in wanted:
         match kind:
             case "lines":
-                made.append(_lines(seen, metric, look, scale) if look.x else None)
+                made.append(_lines(seen, metric, look, layout) if look.x else None)
             case "bars":
-                made.append(_bars(seen, metric, look, scale) if not look.x or list(kinds) == ["bars"] else None)
-            case "groups":
-                made.append(_of_groups(apart, metric, look, scale))
+                made.append(_bars(seen, metric, look, layout) if not look.x or list(kinds) == ["bars"] else None)
+            case "groups" if apart is not None and among is not None:
+                made.append(_of_groups(apart, column, among, layout))
             case "heat-map":
-                made.append(_heat_map(seen, metric, look))
+                made.append(_heat_map(seen, metric, look, layout, asked=bool(kinds)))
             case "cdf":
-                made.append(_cdf(seen, metric, look))
-            case "pareto":
-                made.append(_pareto(apart or seen, look.among_groups() if apart else look))
-    found = [figure for figure in made if figure is not None]
-    if not found:
+                made.append(_cdf(seen, metric, look, layout, asked=bool(kinds)))
+            case "pareto" if against is None:
+                made.append(
+                    _pareto(seen, look, layout) if apart is None or among is None else _pareto(apart, among, layout)
+                )
+    drawn = [replace(figure, rc=rc) for figure in made if figure is not None]
+    if not drawn:
         raise InputError(
-            f"{results.sweep.name}: found axes that do not make {' or '.join(kinds)}; allowed: lines need an axis of numbers, "
+            f"{results.sweep.name}: found axes that do not make {' or '.join(wanted)}; allowed: lines need an axis of numbers, "
             "bars an axis, groups runs with several, a heat map two axes, Pareto flows whose delay was measured"
         )
-    return found
+    return drawn
 
 
-def _lines(seen: View, metric: str, look: Look, scale: str, *, name: str = "lines") -> Figure | None:
+_DELAYS = ("p95_delay_s", "mean_rtt_s")
+
+
+def _first(by: str | None, panel: Sequence[str]) -> Sequence[str]:
+    return panel if by is None else (by, *panel)
+
+
+def _prepared(seen: View, metrics: Sequence[str], where: Sequence[str], against: str | None, normalise: bool) -> View:
+    metrics = [m for m in dict.fromkeys(metrics) if m in seen.runs.columns]
+    if normalise:
+        seen = seen.normalised(metrics)
+    if where:
+        # what the others are compared with stays until the differences are taken
+        base = [against] if against and against.partition("=")[0] in {w.partition("=")[0] for w in where} else []
+        seen = seen.where([*where, *base])
+    return seen.minus(against, metrics) if against else seen
+
+
+def _lines(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "lines") -> Figure | None:
     assert look.x is not None
-    table = _summary(seen, metric, look, along=look.x)
+    axis = seen.axes[look.x]
+    table = summary(seen, metric, look, along=look.x)
     if not table.height:
         return None
-    factor, unit = scaled(metric_unit(metric), table["mean"].drop_nulls().to_list())
-    x_factor, x_unit = scaled(seen.unit(look.x), table["x"].to_list())
-    data = _divided(table, factor).with_columns((table["x"] / x_factor).alias("x"))
-    x_title = titled(words(look.x), x_unit)
+    factor, unit = scaled(seen.unit(metric), table["mean"].drop_nulls().to_list())
+    x_factor, x_unit = scaled(axis.unit, list(axis.numbers.values()))
+    data = _divided(table, factor).with_columns(table[look.x].replace_strict(axis.numbers).alias("x") / x_factor)
+    x_title = titled(seen.words(look.x), x_unit)
 
     def draw_panel(ax: Any, rows: pl.DataFrame) -> None:
         lines = {}
         for series, part in groups(rows, look.by):
             along = part.sort("x")
-            lines[series] = _line(along["x"].to_list(), along)
+            lines["".join(series)] = _line(along["x"].to_list(), along)
         draw_lines(ax, lines, log_x=wide(data["x"].to_list()))
 
     return Figure(
         name=f"{name}-{_slug(metric)}",
-        title=_heading(data, metric, unit, look, x_unit),
-        caption=f"{_capital(metric_words(metric))} against {words(look.x)}: means over {_over(look)}, with 95 % intervals "
-        "(bootstrap; Student's t below 10 runs). Where all seeds gave one run there is none.",
-        draw=partial(_panels, data, look, x_title, titled(metric_words(metric), unit), draw_panel, scale=scale),
-        data={name: data.rename({"x": titled(look.x, x_unit)})},
+        title=_heading(seen, data, metric, unit, look, x_unit),
+        caption=f"{_capital(seen.told(metric))} against {seen.words(look.x)}: {_how(seen, look)}",
+        draw=partial(_panels, seen, data, look, x_title, titled(seen.told(metric), unit), draw_panel, layout=layout),
+        data={name: seen.readable(data.drop(look.x), {"x": titled(axis.name, x_unit)})},
     )
 
 
-def _bars(seen: View, metric: str, look: Look, scale: str, *, name: str = "bars") -> Figure | None:
-    """Categories along x: what would be lines; what would be panels, or the groups, side by side."""
-    side = look.by if look.by == "group" else look.panel
-    along = next((c for c in (look.by, look.x, look.panel, *look.pooled) if c is not None and c != side), None)
-    if along is None:
-        along, side = side, None
-    if along is None or along not in seen.axes:
+def _bars(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "bars") -> Figure | None:
+    """Categories along x: what would be lines; what would be a panel, or the groups, side by side."""
+    rest = [c for c in (look.by, look.x, *look.panels) if c is not None]
+    if not rest:
         return None
-    rest = [c for c in (look.x, look.by, look.panel, *look.pooled) if c and c not in (along, side)]
-    panel = next((c for c in rest if len(seen.axes[c]) <= MOST_PANELS), None)
-    flat = Look(x=None, by=side, panel=panel, pooled=tuple(c for c in rest if c != panel))
-    table = _summary(seen, metric, flat, along=along)
+    along = next((c for c in rest if c != GROUP), GROUP)
+    rest.remove(along)
+    side = GROUP if GROUP in rest else next((c for c in rest if len(seen.axes[c].values) <= MOST_BARS), None)
+    panels = tuple(c for c in rest if c != side)
+    flat = replace(look, x=None, by=side, panels=panels)
+    table = summary(seen, metric, flat, along=along)
     if not table.height:
         return None
-    factor, unit = scaled(metric_unit(metric), table["mean"].drop_nulls().to_list())
+    factor, unit = scaled(seen.unit(metric), table["mean"].drop_nulls().to_list())
     data = _divided(table, factor)
-    categories = [label(value) for value in seen.axes[along]]
-    shown = [textwrap.fill(category, 18) for category in categories]
+    categories = seen.axes[along].labels
+    named = [textwrap.fill(category, 18) for category in categories]
 
     def draw_panel(ax: Any, rows: pl.DataFrame) -> None:
         bars = {}
         for series, part in groups(rows, side):
-            bars[series] = _line([categories.index(label(v)) for v in part[along]], part)
-        draw_bars(ax, shown, bars)
+            bars["".join(series)] = _line([categories.index(v) for v in part[along]], part)
+        draw_bars(ax, named, bars)
 
-    told_apart = Look(x=None, by=along if side is None else side, panel=panel, pooled=())
+    told_apart = replace(flat, by=side or along, panels=(*panels, *((along,) if side else ())))
     return Figure(
         name=f"{name}-{_slug(metric)}",
-        title=_heading(data, metric, unit, told_apart, ""),
-        caption=f"{_capital(metric_words(metric))} by {words(along)}: means over {_over(flat)}, with 95 % intervals. Where all seeds "
-        "gave one run there is none.",
-        draw=partial(_panels, data, flat, words(along), titled(metric_words(metric), unit), draw_panel, scale=scale),
-        data={name: data},
+        title=_heading(seen, data, metric, unit, told_apart, ""),
+        caption=f"{_capital(seen.told(metric))} by {seen.words(along)}: {_how(seen, flat)}",
+        draw=partial(
+            _panels, seen, data, flat, seen.words(along), titled(seen.told(metric), unit), draw_panel, layout=layout
+        ),
+        data={name: seen.readable(data)},
     )
 
 
-def _of_groups(seen: View | None, metric: str, look: Look, scale: str) -> Figure | None:
+MOST_BARS = 10
+"""Bars side by side."""
+
+
+def _of_groups(seen: View, metric: str, look: Look, layout: Layout) -> Figure | None:
     """What each group of flows got."""
-    found = measure(metric)
-    column = metric if found is None else found.column
-    if seen is None or column not in seen.runs.columns or not seen.runs[column].count():
+    if metric not in seen.runs.columns or not seen.runs[metric].count():
         return None
-    among = look.among_groups()
-    if among.x is not None:
-        return _lines(seen, column, among, scale, name="groups")
-    return _bars(seen, column, among, scale, name="groups")
+    draw = _bars if look.x is None else _lines
+    return draw(seen, metric, look, layout, name="groups")
 
 
-def _heat_map(seen: View, metric: str, look: Look) -> Figure | None:
-    columns = list(seen.axes)
-    if len(columns) < 2:
+def _heat_map(seen: View, metric: str, look: Look, layout: Layout, *, asked: bool) -> Figure | None:
+    drawn = [c for c in (look.x, look.by, *look.panels) if c]
+    if len(drawn) < 2:
         return None
-    x = look.x or columns[0]
-    others = [c for c in columns if c != x]
-    numbers = [c for c in others if seen.is_numeric(c)]
-    y = max(numbers or others, key=lambda c: len(seen.axes[c]))
-    rest = [c for c in others if c != y]
-    few = [c for c in rest if len(seen.axes[c]) <= MOST_PANELS]
-    panel = look.by if look.by in few else few[0] if few else None
-    pooled = tuple(c for c in rest if c != panel)
-    chosen = Look(x=x, by=y, panel=panel, pooled=pooled)
-    table = _means(seen, metric, [c for c in (panel, y, x) if c])
-    factor, unit = scaled(metric_unit(metric), table["mean"].drop_nulls().to_list())
-    data = table.with_columns((table["mean"] / factor).alias("mean"))
+    x = drawn[0]
+    numbers = [c for c in drawn[1:] if seen.axes[c].numbers]
+    y = max(numbers or drawn[1:], key=lambda c: len(seen.axes[c].values))
+    if not asked and min(len(seen.axes[c].values) for c in (x, y)) < 3:
+        return None  # lines show two values better
+    chosen = _fitted(seen, look, x=x, by=y, rest=[c for c in drawn if c not in (x, y)])
+    table = summary(seen, metric, chosen, along=x)
+    factor, unit = scaled(seen.unit(metric), table["mean"].drop_nulls().to_list())
+    data = table.with_columns((table["mean"] / factor).alias("mean")).drop("low", "high")
     known = data["mean"].drop_nulls()
     limits = (float(known.min()), float(known.max()))  # type: ignore[arg-type]
-    xs, ys = ([label(v) for v in seen.axes[c]] for c in (x, y))
+    xs, ys = seen.axes[x].labels, seen.axes[y].labels
 
     def draw() -> Any:
         import numpy as np
 
-        parts = groups(data, panel)
-        rows, across = _shape(len(parts))
+        parts = groups(data, *chosen.panels)
+        rows, across = _shape(seen, chosen, len(parts), layout)
+        wide_enough = layout.width or max(3.6 * across + 0.9, 7.2)
         figure, axes = new(
-            max(3.6 * across + 0.9, 7.2),
+            wide_enough,
             (0.32 * len(ys) + 1.5) * rows,
             nrows=rows,
             ncols=across,
@@ -233,138 +298,216 @@ def _heat_map(seen: View, metric: str, look: Look) -> Figure | None:
             sharey=True,
         )
         image = None
-        for ax, (name, part) in zip(axes.flat, parts, strict=False):
+        for ax, (place, part) in zip(axes.flat, parts, strict=False):
             values = np.full((len(ys), len(xs)), np.nan)
             for row in part.iter_rows(named=True):
                 if row["mean"] is not None:
-                    values[ys.index(label(row[y])), xs.index(label(row[x]))] = row["mean"]
+                    values[ys.index(row[y]), xs.index(row[x])] = row["mean"]
             image = draw_heat_map(ax, values, xs, ys, limits)
-            ax.set_title(name)
+            ax.set_title(_panel_title(seen, chosen, place, wide_enough / across))
         hide_rest(axes, len(parts))
-        figure.supxlabel(words(x), fontsize=9)
-        figure.supylabel(words(y), fontsize=9)
-        figure.colorbar(image, ax=axes, label=textwrap.fill(titled(metric_words(metric), unit), 24), shrink=0.9)
+        _axis_titles(figure, seen.words(x), seen.words(y))
+        figure.colorbar(image, ax=axes, label=textwrap.fill(titled(seen.told(metric), unit), 24), shrink=0.9)
         return figure
 
     best = data.drop_nulls("mean").sort("mean", descending=True, maintain_order=True).row(0, named=True)
-    place = ", ".join(f"{words(c)} {label(best[c])}" for c in (panel, y, x) if c)
+    place = at(seen, {c: best[c] for c in (*chosen.panels, y, x)})
     return Figure(
         name=f"heat-map-{_slug(metric)}",
-        title=f"{_capital(metric_words(metric))} is largest at {place}: {told(best['mean'], unit)}",
-        caption=f"{_capital(metric_words(metric))} by {words(x)} and {words(y)}: means over {_over(chosen)}"
-        f"{'; one panel per ' + words(panel) if panel else ''}. One scale of colours for all panels.",
+        title=f"{_capital(seen.told(metric))} is largest at {place}: {told(best['mean'], unit)}{_where(seen, chosen)}",
+        caption=f"{_capital(seen.told(metric))} by {seen.words(x)} and {seen.words(y)}: {_means(seen, chosen)}"
+        f"{_one_panel_per(seen, chosen)}. One scale of colours for all panels.",
         draw=draw,
-        data={"heat-map": data},
+        data={"heat-map": seen.readable(data)},
     )
 
 
-def _cdf(seen: View, metric: str, look: Look) -> Figure | None:
+def _fitted(seen: View, look: Look, *, x: str | None, by: str | None, rest: Sequence[str]) -> Look:
+    """Panels of axes that were drawn otherwise, as far as there is room; of the others, one value."""
+    from ackclock.sweep.look import MOST_PANELS
+
+    panels: list[str] = []
+    fixed = dict(look.fixed)
+    for column in rest:
+        if prod(len(seen.axes[c].values) for c in (*panels, column)) <= MOST_PANELS:
+            panels.append(column)
+        else:
+            fixed[column] = seen.axes[column].labels[0]
+    return replace(look, x=x, by=by, panels=tuple(panels), fixed=fixed)
+
+
+def _cdf(seen: View, metric: str, look: Look, layout: Layout, *, asked: bool) -> Figure | None:
     import polars as pl
 
-    keys = [c for c in (look.panel, look.by) if c]
-    data = seen.runs.select(*keys, pl.col(metric).cast(pl.Float64)).drop_nulls(metric)
-    factor, unit = scaled(metric_unit(metric), data[metric].to_list())
-    data = data.with_columns((pl.col(metric) / factor).alias(metric))
-    taken = [c for c in (look.x, *look.pooled) if c]
+    if not asked and seen.runs.height < FEWEST_RUNS * seen.runs["cell"].n_unique():
+        return None
+    rest = [*look.panels, *((look.x,) if look.x else ())]
+    chosen = _fitted(seen, look, x=None, by=look.by, rest=rest)
+    kept = shown(seen, chosen).runs
+    data = kept.select(*chosen.drawn, pl.col(metric).cast(pl.Float64).alias("value")).drop_nulls("value")
+    if not data.height:
+        return None
+    factor, unit = scaled(seen.unit(metric), data["value"].to_list())
+    data = data.with_columns(pl.col("value") / factor)
 
     def draw_panel(ax: Any, rows: pl.DataFrame) -> None:
-        samples = {name: part[metric].to_list() for name, part in groups(rows, look.by)}
-        draw_distributions(ax, samples, log_x=wide(data[metric].to_list()))
+        samples = {"".join(name): part["value"].to_list() for name, part in groups(rows, chosen.by)}
+        draw_distributions(ax, samples, log_x=wide(data["value"].to_list()))
 
-    over = f" at all values of {', '.join(words(c) for c in taken)}" if taken else ""
-    medians = {name: float(part[metric].median() or 0.0) for name, part in groups(data, look.by)}  # type: ignore[arg-type]
-    said = ranked(medians, unit) if look.by else told(medians[""], unit)
+    medians = (
+        data.group_by(chosen.drawn, maintain_order=True).agg(pl.col("value").median().alias("mean"))
+        if chosen.drawn
+        else (data.select(pl.col("value").median().alias("mean")))
+    )
+    left = kept.height - data.height
+    gaps = f" {left:,} of {kept.height:,} runs have no number and are left out." if left else ""
+    over = f", at all values of {', '.join(seen.words(c) for c in chosen.averaged)}" if chosen.averaged else ""
     return Figure(
         name=f"cdf-{_slug(metric)}",
-        title=f"{_capital(metric_words(metric))}, median of the runs: {said}",
-        caption=f"Share of the runs{over} at or below a value; each run counts once.",
-        draw=partial(
-            _panels, data, look, titled(metric_words(metric), unit), "share of runs", draw_panel, scale="shared"
+        title=_heading(
+            seen, medians, metric, unit, chosen, "", what=f"{_capital(seen.told(metric))}, median of the runs"
         ),
-        data={"cdf": data},
+        caption=f"Share of the runs{over} at or below a value; each run counts once{_one_panel_per(seen, chosen)}.{_shown_alone(seen, chosen)}{gaps}",
+        draw=partial(
+            _panels,
+            seen,
+            data,
+            chosen,
+            titled(seen.told(metric), unit),
+            "share of runs",
+            draw_panel,
+            layout=replace(layout, scale="shared"),
+        ),
+        data={"cdf": seen.readable(data, {"value": metric})},
     )
 
 
-def _pareto(seen: View, look: Look) -> Figure | None:
+def _pareto(seen: View, look: Look, layout: Layout) -> Figure | None:
     import polars as pl
 
-    one_way = "p95_delay_s" in seen.runs.columns and seen.runs["p95_delay_s"].count() > 0
-    delay = "p95_delay_s" if one_way else "mean_rtt_s"
-    keys = list(seen.axes)
+    runs = shown(seen, look).runs
+    delay = next((c for c in _DELAYS if c in runs.columns and runs[c].count()), None)
+    if delay is None or "goodput_bps" not in runs.columns:
+        return None
+    keys = [c for c in seen.axes if c not in look.fixed]
     data = (
-        seen.runs.group_by("cell", *keys, maintain_order=True)
-        .agg(pl.col(delay).mean().alias("delay"), pl.col("goodput_bps").mean())
+        runs.group_by("cell", *keys, maintain_order=True)
+        .agg(pl.col(delay).mean().alias("delay"), pl.col("goodput_bps").mean().alias("goodput"))
         .drop_nulls()
     )
     if data.height < 2:
         return None
-    delays, delay_unit = scaled("s", data["delay"].to_list())
-    speeds, speed_unit = scaled("bit/s", data["goodput_bps"].to_list())
-    data = data.with_columns(pl.col("delay") / delays, pl.col("goodput_bps") / speeds)
+    delays, delay_unit = scaled(seen.unit(delay), data["delay"].to_list())
+    speeds, speed_unit = scaled(seen.unit("goodput_bps"), data["goodput"].to_list())
+    data = data.with_columns(pl.col("delay") / delays, pl.col("goodput") / speeds)
+    unsaid = [c for c in keys if c not in (look.by, *look.panels)]
 
     def draw_panel(ax: Any, rows: pl.DataFrame) -> None:
-        points = {n: (p["delay"].to_list(), p["goodput_bps"].to_list()) for n, p in groups(rows, look.by)}
+        points = {"".join(n): (p["delay"].to_list(), p["goodput"].to_list()) for n, p in groups(rows, look.by)}
         draw_pareto(ax, points, log_x=wide(data["delay"].to_list()))
-        if rows.height <= MOST_NAMED:
+        if unsaid and rows.height <= MOST_NAMED:
             for row in rows.iter_rows(named=True):
-                text = ", ".join(label(row[c]) for c in unsaid)
-                place = (row["delay"], row["goodput_bps"])
+                text = ", ".join(row[c] for c in unsaid)
+                place = (row["delay"], row["goodput"])
                 ax.annotate(text, place, (4, 4), textcoords="offset points", fontsize=6.5, color=GREY)
 
-    unsaid = [c for c in keys if c not in (look.by, look.panel)]
-    what = "95th percentile of the one-way delay" if one_way else "mean RTT"
-    unbeaten = [data.row(i, named=True) for i in front(data["delay"].to_numpy(), data["goodput_bps"].to_numpy())]
+    def unbeaten(rows: pl.DataFrame) -> list[dict[str, Any]]:
+        return [rows.row(i, named=True) for i in front(rows["delay"].to_numpy(), rows["goodput"].to_numpy())]
 
     def point(row: dict[str, Any]) -> str:
-        place = ", ".join(label(row[c]) for c in keys)
-        return f"{told(row['goodput_bps'], speed_unit)} at {told(row['delay'], delay_unit)} ({place})"
+        place = ", ".join(row[c] for c in keys)
+        return f"{told(row['goodput'], speed_unit)} at {told(row['delay'], delay_unit)} ({place})"
 
-    ends = f": {point(unbeaten[0])}" if len(unbeaten) == 1 else f": from {point(unbeaten[0])} to {point(unbeaten[-1])}"
-    each = "group of each cell" if look.by == "group" else "cell"
+    fronts = [unbeaten(part) for _, part in groups(data, *look.panels)]
+    by = look.by
+    if len(fronts) > 1 and by is not None:
+        on: dict[str, int] = dict.fromkeys(seen.axes[by].labels, 0)
+        for best in fronts:
+            for series in {row[by] for row in best}:
+                on[series] += 1
+        order = sorted(on, key=lambda series: -on[series])
+        said = f", points that no other of their panel beats: {', '.join(f'{s} in {on[s]}' for s in order[:4])} of {len(fronts)} panels"
+    else:
+        ends = fronts[0]
+        said = f": {point(ends[0])}" if len(ends) == 1 else f": from {point(ends[0])} to {point(ends[-1])}"
+    each = "group of each cell" if by == GROUP else "cell"
+    words = {"p95_delay_s": "95th percentile of the one-way delay", "mean_rtt_s": "mean RTT"}[delay]
+    what, speed = seen.told(delay).replace(metric_words(delay), words), seen.told("goodput_bps")
     return Figure(
         name="pareto",
-        title=f"Throughput against delay{ends}",
-        caption=f"One point per {each}: {what} and goodput, means over its seeds. Up and to the left is better; the grey line joins the "
-        "points that no other beats in both; the heading names its ends.",
+        title=f"Throughput against delay{said}{_where(seen, look)}",
+        caption=f"One point per {each}: {what} and {speed}, means over its seeds. Up and to the left is better; the grey line joins the "
+        f"points of a panel that no other beats in both.{_shown_alone(seen, look)}",
         draw=partial(
-            _panels, data, look, titled(what, delay_unit), titled("goodput", speed_unit), draw_panel, scale="shared"
+            _panels,
+            seen,
+            data,
+            look,
+            titled(what, delay_unit),
+            titled(speed, speed_unit),
+            draw_panel,
+            layout=replace(layout, scale="shared"),
         ),
-        data={"pareto": data.rename({"delay": titled(delay.removesuffix("_s"), delay_unit)})},
+        data={
+            "pareto": seen.readable(
+                data, {"delay": titled(delay.removesuffix("_s"), delay_unit), "goodput": titled("goodput", speed_unit)}
+            )
+        },
     )
 
 
 def _panels(
+    seen: View,
     data: pl.DataFrame,
     look: Look,
     x_title: str,
     y_title: str,
     draw_panel: Callable[[Any, pl.DataFrame], None],
     *,
-    scale: str,
+    layout: Layout,
 ) -> Any:
-    parts = groups(data, look.panel)
-    rows, across = _shape(len(parts))
-    width, height = (7.2, 3.6) if len(parts) == 1 else (3.1 * across + 1.0, 2.5 * rows + 0.6)
-    shared = scale == "shared" or (scale == "auto" and not _flat(parts))
-    figure, axes = new(max(width, 6.0), height, nrows=rows, ncols=across, squeeze=False, sharex=True, sharey=shared)
-    for ax, (name, part) in zip(axes.flat, parts, strict=False):
+    parts = groups(data, *look.panels)
+    rows, across = _shape(seen, look, len(parts), layout)
+    if layout.width is not None:
+        width, height = (
+            layout.width,
+            rows * (0.7 * layout.width / across + 0.35) + 0.45 if len(parts) > 1 else 0.3 * layout.width + 1.3,
+        )
+    else:
+        width, height = (7.2, 3.6) if len(parts) == 1 else (max(2.6 * across + 1.2, 6.0), 2.2 * rows + 0.6)
+    shared = layout.scale == "shared" or (layout.scale == "auto" and not _flat(parts))
+    figure, axes = new(width, height, nrows=rows, ncols=across, squeeze=False, sharex=True, sharey=shared)
+    for ax, (place, part) in zip(axes.flat, parts, strict=False):
         draw_panel(ax, part)
-        if look.panel:
-            ax.set_title(textwrap.fill(f"{words(look.panel)}: {name}", 36))
+        ax.set_title(_panel_title(seen, look, place, width / across))
     hide_rest(axes, len(parts))
-    figure.supxlabel(x_title, fontsize=9)
-    figure.supylabel(y_title, fontsize=9)
-    seen: dict[str, Any] = {}
+    _axis_titles(figure, x_title, textwrap.fill(y_title, max(int(9 * height), 20)))
+    named: dict[str, Any] = {}
     for ax in axes.flat[: len(parts)]:  # a group may be absent from some panels
         for handle, text in zip(*ax.get_legend_handles_labels(), strict=True):
-            seen.setdefault(textwrap.fill(text, 24), handle)
-    if len(seen) > 1:
-        title = words(look.by) if look.by else None
-        figure.legend(seen.values(), seen.keys(), loc="outside right upper", title=title, alignment="left")
+            named.setdefault(textwrap.fill(text, 24), handle)
+    if len(named) > 1:
+        title = seen.words(look.by) if look.by else None
+        if width < 6:
+            figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=min(len(named), 3))
+        else:
+            figure.legend(named.values(), named.keys(), loc="outside right upper", title=title, alignment="left")
     return figure
 
 
-def _flat(parts: Sequence[tuple[str, pl.DataFrame]]) -> bool:
+def _panel_title(seen: View, look: Look, place: Sequence[str], inches: float) -> str:
+    return textwrap.fill(at(seen, dict(zip(look.panels, place, strict=True))), max(int(11 * inches), 12))
+
+
+def _axis_titles(figure: Any, x: str, y: str) -> None:
+    import matplotlib as mpl
+
+    size = mpl.rcParams["axes.labelsize"]
+    figure.supxlabel(x, fontsize=size)
+    figure.supylabel(y, fontsize=size)
+
+
+def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
     """Whether one panel's values would be flat beside another's."""
     if len(parts) < 2 or "mean" not in parts[0][1].columns:
         return False
@@ -372,64 +515,135 @@ def _flat(parts: Sequence[tuple[str, pl.DataFrame]]) -> bool:
     return bool(tops) and min(tops) > 0 and max(tops) / min(tops) > FLAT
 
 
-def _heading(data: pl.DataFrame, metric: str, unit: str, look: Look, x_unit: str) -> str:
-    """The result in one line: which series has most on average; of a single one, how it goes from one end of x to the other."""
-    import polars as pl
+def _heading(seen: View, data: pl.DataFrame, metric: str, unit: str, look: Look, x_unit: str, *, what: str = "") -> str:
+    """The result in one line, of values that stand in the figure: nothing is averaged over places."""
+    what = what or _capital(seen.told(metric))
+    end = _where(seen, look)
+    along = ("x",) if "x" in data.columns else ()
+    keys = [*look.panels, *along]
+    places: dict[tuple[Any, ...], dict[str, float]] = {}
+    for row in (
+        data.drop_nulls("mean").sort(*along, maintain_order=True).iter_rows(named=True)
+        if along
+        else data.drop_nulls("mean").iter_rows(named=True)
+    ):
+        places.setdefault(tuple(row[c] for c in keys), {})[row[look.by] if look.by else ""] = row["mean"]
+    if not places:
+        return f"{what}{end}"
+    first, last = next(iter(places.values())), list(places.values())[-1]
+    if look.by is None:
+        if len(places) == 1:
+            return f"{what}: {told(first[''], unit)}{end}"
+        if look.panels or look.x is None:
+            low, high = (pick(places.items(), key=lambda item: item[1][""]) for pick in (min, max))
+            return f"{what}: {_place(seen, low, look, x_unit, '')} to {_place(seen, high, look, x_unit, unit)}{end}"
+        return f"{_goes(what, list(places), first[''], last[''], unit, seen.words(look.x), x_unit)}{end}"
+    if len(places) == 1:
+        return f"{what}: {ranked(first, unit)}{end}"
+    if not look.panels and along and max(first, key=first.__getitem__) != max(last, key=last.__getitem__):
+        ends = [(x, means) for (x,), means in (next(iter(places.items())), list(places.items())[-1])]
+        turns = "; ".join(f"{ranked(means, '')} at {told(x, x_unit)}" for x, means in ends)
+        return f"{titled(what, unit)}: {turns}{end}"
+    return f"{what}: {_winners(places.values())}{end}"
 
-    what = _capital(metric_words(metric))
-    if look.by is not None:
-        means = {name: float(part["mean"].mean() or 0.0) for name, part in groups(data, look.by)}  # type: ignore[arg-type]
-        if look.x is not None and (turned := _turned(data, look.by)) is not None:
-            turns = (f"{ranked(means, '')} at {told(x, x_unit)}" for x, means in turned)
-            return f"{titled(what, unit)}: {'; '.join(turns)}"
-        return f"{what}: {ranked(means, unit)}{' on average' if data.height > len(means) else ''}"
-    if look.x is None:
-        return f"{what}: {told(float(data['mean'].mean() or 0.0), unit)}"  # type: ignore[arg-type]
-    along = data.group_by("x").agg(pl.col("mean").mean()).drop_nulls().sort("x")
-    if along.height < 2:
-        return f"{what}: {told(along['mean'][0], unit)}" if along.height else what
-    first, last = along["mean"][0], along["mean"][-1]
+
+def _place(seen: View, item: tuple[tuple[Any, ...], Mapping[str, float]], look: Look, x_unit: str, unit: str) -> str:
+    key, means = item
+    parts = [at(seen, dict(zip(look.panels, key, strict=False)))]
+    if len(key) > len(look.panels) and look.x:
+        parts.append(f"{seen.words(look.x)} {told(key[-1], x_unit)}")
+    return f"{told(means[''], unit)} ({', '.join(part for part in parts if part)})"
+
+
+def _goes(
+    what: str, places: Sequence[tuple[float]], first: float, last: float, unit: str, along: str, x_unit: str
+) -> str:
     if told(first) == told(last):
-        return f"{what} is {told(last, unit)} at both ends of {words(look.x)}"
+        return f"{what} is {told(last, unit)} at both ends of {along}"
     goes = "rises" if last > first else "falls"
-    ends = f"{told(along['x'][0])} to {told(along['x'][-1], x_unit)}"
-    return f"{what} {goes} from {told(first)} to {told(last, unit)} as {words(look.x)} goes from {ends}"
+    ends = f"{told(places[0][0])} to {told(places[-1][0], x_unit)}"
+    return f"{what} {goes} from {told(first)} to {told(last, unit)} as {along} goes from {ends}"
 
 
-def _turned(data: pl.DataFrame, by: str) -> list[tuple[float, dict[str, float]]] | None:
-    """The series' means at both ends of x, if another one is the largest there."""
+def _winners(places: Iterable[Mapping[str, float]]) -> str:
+    """At how many places which series has the largest value."""
+    won: dict[str, int] = {}
+    count = level = 0
+    for means in places:
+        if len(means) < 2:
+            continue
+        count += 1
+        most = [name for name, value in means.items() if value == max(means.values())]
+        if len(most) == 1:
+            won[most[0]] = won.get(most[0], 0) + 1
+        else:
+            level += 1
+    order = sorted(won, key=lambda name: -won[name])
+    parts = [f"{name} {'has the largest mean ' if i == 0 else ''}at {won[name]}" for i, name in enumerate(order[:4])]
+    if level:
+        parts.append(f"several alike at {level}")
+    return f"{', '.join(parts)} of {count} places" if parts else f"{count} places"
+
+
+def _how(seen: View, look: Look) -> str:
+    """What points and bands are."""
+    return (
+        f"{_means(seen, look)}, with 95 % intervals over seeds (bootstrap; Student's t below 10 runs"
+        f"{' and for means over cells' if look.averaged else ''}){_one_panel_per(seen, look)}. "
+        f"Where all seeds gave one run there is none.{_shown_alone(seen, look)}"
+    )
+
+
+def _means(seen: View, look: Look) -> str:
+    if not look.averaged:
+        return "means over seeds"
+    return f"means over seeds and, with equal weights, over {' and '.join(seen.words(c) for c in look.averaged)}"
+
+
+def _one_panel_per(seen: View, look: Look) -> str:
+    return f"; one panel per {' and '.join(seen.words(c) for c in look.panels)}" if look.panels else ""
+
+
+def _where(seen: View, look: Look) -> str:
+    found = fixed_words(seen, look)
+    return f" ({found})" if found else ""
+
+
+def _shown_alone(seen: View, look: Look) -> str:
+    """Which values were chosen for want of room."""
+    if not look.fixed:
+        return ""
+    return f" Only {at(seen, look.fixed)} is shown; --where, --panel and --average choose otherwise."
+
+
+def summary(seen: View, metric: str, look: Look, *, along: str) -> pl.DataFrame:
+    """Mean and interval per panel, line and point.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns of the axes, `n` (runs; seeds for a mean over cells), `mean`, `low`, `high`.
+    """
     import polars as pl
 
-    found = []
-    for x in (data["x"].min(), data["x"].max()):
-        end = groups(data.filter(pl.col("x") == x), by)
-        found.append((float(x), {name: float(part["mean"].mean() or 0.0) for name, part in end}))  # type: ignore[arg-type]
-    leaders = {max(means, key=means.__getitem__) for _, means in found}
-    return found if len(leaders) > 1 else None
-
-
-def _summary(seen: View, metric: str, look: Look, *, along: str) -> pl.DataFrame:
-    """Mean and interval per panel, line and point; `x` is the point as a number, where it is one."""
-    import polars as pl
-
-    keys = list(dict.fromkeys(c for c in (look.panel, look.by, along) if c))
-    numeric = look.x == along
-    rows = []
-    for group, part in seen.runs.group_by(keys, maintain_order=True):
-        e = estimate(part, metric)
+    keys = list(dict.fromkeys(c for c in (*look.panels, look.by, along) if c))
+    apart = [GROUP] if GROUP in seen.axes else []
+    runs = distinct(shown(seen, look).runs.select(*{*keys, *apart}, "cell", "seed", "digest", metric), *apart)
+    cells: dict[tuple[str, ...], dict[int, tuple[list[float], list[int]]]] = {}
+    for *place, cell, seed, value in runs.select(*keys, "cell", "seed", pl.col(metric).cast(pl.Float64)).iter_rows():
+        values, seeds = cells.setdefault(tuple(place), {}).setdefault(cell, ([], []))
+        if value is not None:
+            values.append(value)
+            seeds.append(seed)
+    rows: list[tuple[Any, ...]] = []
+    for at_place, strata in cells.items():
+        e: Estimate = stratified_mean([x for x, _ in strata.values()], [of for _, of in strata.values()])
         if e.n:
-            named = dict(zip(keys, group, strict=True))
-            x = {"x": base_value(named[along])} if numeric else {}
-            rows.append({**named, **x, "n": e.n, "mean": e.value, "low": e.low, "high": e.high})
-    floats = {"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64}
-    table = pl.DataFrame(rows, infer_schema_length=None, schema_overrides=floats)
-    return table.drop(along) if numeric and rows else table
-
-
-def _means(seen: View, metric: str, keys: list[str]) -> pl.DataFrame:
-    import polars as pl
-
-    return seen.runs.group_by(keys, maintain_order=True).agg(pl.col(metric).cast(pl.Float64).mean().alias("mean"))
+            rows.append((*at_place, e.n, e.value, e.low, e.high))
+    numbers = {"n": pl.UInt32, "mean": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+    return pl.DataFrame(rows, schema={**dict.fromkeys(keys, pl.String), **numbers}, orient="row").with_columns(
+        pl.col("mean").fill_nan(None)
+    )
 
 
 def _divided(table: pl.DataFrame, factor: float) -> pl.DataFrame:
@@ -440,14 +654,17 @@ def _line(x: Sequence[float], part: pl.DataFrame) -> Line:
     return Line(x=x, y=_floats(part["mean"]), low=_floats(part["low"]), high=_floats(part["high"]))
 
 
-def _shape(panels: int) -> tuple[int, int]:
+def _shape(seen: View, look: Look, panels: int, layout: Layout) -> tuple[int, int]:
+    """Rows and columns of panels: a row for each value of the first axes, if that fits."""
+    most = 4 if layout.width is None else max(int(layout.width / 1.5), 1)
     across = panels if panels <= 3 else 2 if panels == 4 else 3
+    if len(look.panels) > 1:
+        of_last = [prod(len(seen.axes[c].values) for c in look.panels[i:]) for i in range(1, len(look.panels))]
+        across = next((n for n in of_last if n <= 4), across)
+        if panels > 3 * across:
+            across = 4
+    across = min(across, most)
     return -(-panels // across), across
-
-
-def _over(look: Look) -> str:
-    over = ["seeds", *(words(c) for c in look.pooled)]
-    return " and ".join(over)
 
 
 def _floats(column: pl.Series) -> list[float]:

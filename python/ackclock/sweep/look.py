@@ -1,30 +1,78 @@
-"""What a figure of a sweep is laid out by: the axes of the grid, along x, as lines or bars, and as panels; and words for them."""
+"""What a figure of a sweep is laid out by: the axes of the grid, along x, as lines or bars, and as panels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import InputError, one_of, quote
-from ackclock.sweep.axes import base_unit, base_value
+from ackclock.sweep.axes import base_unit, base_value, label
 from ackclock.sweep.measures import measure
-from ackclock.sweep.results import Results, label
+from ackclock.sweep.results import Results
+from ackclock.sweep.wording import metric_column, metric_unit, metric_words, words
 
 if TYPE_CHECKING:
     import polars as pl
 
-MOST_PANELS = 6
+    from ackclock.scenario import Scenario
+
+MOST_PANELS = 12
+"""Panels of a figure that are chosen without being asked for."""
+
+MOST_ASKED = 24
+"""Panels of a figure."""
+
 MOST_SERIES = 10
 
-GROUP = "group"
-"""Column that tells groups of flows apart."""
+GROUP = "axis.group"
+"""Column of a view that tells groups of flows apart."""
 
-_SCALES = {
-    "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
-    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
-    "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")),
-}
+NORMAL = {"bit/s": "share of the bottleneck", "s": "multiple of the base RTT"}
+"""Unit of a metric, and what `normalised` makes of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dimension:
+    """One axis of a view.
+
+    Parameters
+    ----------
+    name
+        As the user has it.
+    values
+        Two or more, in order; the columns of a view have their labels.
+    bundle
+        Equal for axes that step together, of which one tells all.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    bundle: str
+
+    @property
+    def labels(self) -> list[str]:
+        """Of its values."""
+        return [label(value) for value in self.values]
+
+    @property
+    def unit(self) -> str:
+        """Of its values; empty for plain numbers and names."""
+        return "%" if self._percent else base_unit(self.values) or ""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Label -> number, if all values are numbers of one kind; else empty."""
+        found = [base_value(value) for value in self.values]
+        if any(value is None for value in found) or base_unit(self.values) is None:
+            return {}
+        factor = 100.0 if self._percent else 1.0
+        return {text: factor * value for text, value in zip(self.labels, found, strict=True) if value is not None}
+
+    @property
+    def _percent(self) -> bool:
+        return all(isinstance(value, str) and value.strip().endswith("%") for value in self.values)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,35 +81,189 @@ class View:
 
     Parameters
     ----------
+    results
+        Where they are from.
     runs
-        A row each: `cell`, the axes, `digest`, metrics.
+        A row each: `cell`, `seed`, `digest`, a column of labels for each axis, metrics.
     axes
-        Column -> its values, of those with two or more.
+        Column -> axis, of those with two values or more. The columns have names of their own, so that a user's axis may have any.
+    fixed
+        Name -> value of axes of which one value was asked for.
+    normal
+        Whether metrics have been divided by what the path has.
+    against
+        Name and value of what was subtracted.
     """
 
+    results: Results = field(repr=False)
     runs: pl.DataFrame
-    axes: Mapping[str, Sequence[Any]]
+    axes: Mapping[str, Dimension]
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    normal: bool = False
+    against: tuple[str, str] | None = None
 
-    def unit(self, column: str) -> str:
-        """Of the values of an axis; empty for plain numbers and names."""
-        return base_unit(self.axes[column]) or ""
+    def find(self, option: str, name: str) -> str:
+        """The column of an axis, by its name or the key of the scenario.
 
-    def is_numeric(self, column: str) -> bool:
-        """Whether all values of an axis are numbers of one kind."""
-        values = self.axes[column]
-        return all(base_value(value) is not None for value in values) and base_unit(values) is not None
+        Raises
+        ------
+        InputError
+            If there is no such axis.
+        """
+        for column, axis in self.axes.items():
+            if axis.name == name:
+                return column
+        keys = {a.key: f"axis.{i}" for i, a in enumerate(self.results.sweep.axes)}
+        if keys.get(name) in self.axes:
+            return keys[name]
+        known = [axis.name for axis in self.axes.values()]
+        raise InputError(f"{option}: found {quote(name)}; allowed: {one_of(name, known) or 'no axis has two values'}")
+
+    def words(self, column: str) -> str:
+        """The name of an axis, as figures have it."""
+        return words(self.axes[column].name)
+
+    def unit(self, metric: str) -> str:
+        """Of a metric, as it is shown."""
+        found = metric_unit(metric)
+        return "" if self.normal and found in NORMAL else found
+
+    def told(self, metric: str) -> str:
+        """A metric in words, without the unit."""
+        text = metric_words(metric)
+        if self.normal and (kind := NORMAL.get(metric_unit(metric))):
+            text += f" as {kind}"
+        if self.against:
+            text += f" minus that of {self.against[0]} {self.against[1]}"
+        return text
+
+    def comparable(self, metric: str) -> bool:
+        """Whether values from different paths may be averaged: shares of something that each path has."""
+        return (self.normal and metric_unit(metric) in NORMAL) or metric_column(metric).endswith(("share", "jain"))
+
+    def readable(self, table: pl.DataFrame, named: Mapping[str, str] | None = None) -> pl.DataFrame:
+        """A table with the axes under the names that the user gave them, and other columns as named."""
+        table = table.rename(dict(named or {}))
+        found: dict[str, str] = {}
+        for column, axis in self.axes.items():
+            if column in table.columns:
+                found[column] = axis.name if axis.name not in {*table.columns, *found.values()} else f"axis {axis.name}"
+        return table.rename(found)
+
+    def where(self, wanted: Sequence[str]) -> View:
+        """The runs with these values of axes, each written "AXIS=VALUE"; several of one axis: any of them.
+
+        Raises
+        ------
+        InputError
+            If there is no such axis or value.
+        """
+        import polars as pl
+
+        kept: dict[str, list[str]] = {}
+        for text in wanted:
+            column, value = self._value("--where", text)
+            kept.setdefault(column, []).append(value)
+        runs, axes, fixed = self.runs, dict(self.axes), dict(self.fixed)
+        for column, values in kept.items():
+            runs = runs.filter(pl.col(column).is_in(values))
+            axis = axes.pop(column)
+            left = tuple(v for v in axis.values if label(v) in values)
+            if len(left) > 1:
+                axes[column] = replace(axis, values=left)
+            else:
+                fixed[axis.name] = values[0]
+            for other, fellow in list(axes.items()):
+                if other != column and fellow.bundle == axis.bundle:
+                    there = set(runs[other])
+                    axes[other] = replace(fellow, values=tuple(v for v in fellow.values if label(v) in there))
+                    if len(there) < 2:
+                        del axes[other]
+        order = [column for column in self.axes if column in axes]
+        return replace(self, runs=runs, axes={c: axes[c] for c in order}, fixed=fixed)
+
+    def minus(self, base: str, metrics: Sequence[str]) -> View:
+        """Metrics minus those of the run with the same seed and one value of an axis, "AXIS=VALUE", everything else alike.
+
+        Raises
+        ------
+        InputError
+            If there is no such axis or value.
+        """
+        import polars as pl
+
+        column, value = self._value("--against", base)
+        axis = self.axes[column]
+        same = ["seed", *(c for c, other in self.axes.items() if other.bundle != axis.bundle)]
+        columns = [m for m in dict.fromkeys(metrics) if m in self.runs.columns]
+        bases = self.runs.filter(pl.col(column) == value).select(
+            *same, pl.col("digest").alias("digest.base"), *(pl.col(m).alias(f"{m}.base") for m in columns)
+        )
+        runs = (
+            self.runs.filter(pl.col(column) != value)
+            .join(bases, on=same, how="inner", maintain_order="left")
+            .with_columns(
+                *((pl.col(m).cast(pl.Float64) - pl.col(f"{m}.base").cast(pl.Float64)).alias(m) for m in columns),
+                pl.concat_str("digest", "digest.base").alias("digest"),
+            )
+        )
+        axes = dict(self.axes)
+        left = tuple(v for v in axis.values if label(v) != value)
+        axes[column] = replace(axis, values=left)
+        fixed = dict(self.fixed)
+        if len(left) < 2:
+            del axes[column]
+            fixed[axis.name] = label(left[0])
+        return replace(self, runs=runs, axes=axes, fixed=fixed, against=(words(axis.name), value))
+
+    def normalised(self, metrics: Sequence[str]) -> View:
+        """Rates as a share of what the bottleneck can carry, times as multiples of the base RTT of the path, cell by cell.
+
+        Raises
+        ------
+        InputError
+            If a path has no rate or no delay.
+        """
+        import polars as pl
+
+        cells = self.results.sweep.cells
+        runs = self.runs
+        for metric in dict.fromkeys(metrics):
+            unit = metric_unit(metric)
+            if unit not in NORMAL or metric not in runs.columns:
+                continue
+            parts = [_whole(unit, cell.scenario, metric) for cell in cells]
+            if not all(0 < part < float("inf") for part in parts):
+                what = "rate" if unit == "bit/s" else "delay"
+                raise InputError(f"--normalise: found a path without a {what}; allowed: paths with one")
+            table = pl.DataFrame({"cell": pl.Series(range(len(cells)), dtype=pl.UInt32), "whole": parts})
+            runs = runs.join(table, on="cell", how="left", maintain_order="left")
+            runs = runs.with_columns((pl.col(metric) / pl.col("whole")).alias(metric)).drop("whole")
+        return replace(self, runs=runs, normal=True)
+
+    def _value(self, option: str, text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"{option}: found {quote(text)}; allowed: AXIS=VALUE")
+        column = self.find(option, name.strip())
+        known = self.axes[column].labels
+        if value.strip() not in known:
+            raise InputError(f"{option} {name.strip()}: found {quote(value.strip())}; allowed: {one_of(value, known)}")
+        return column, value.strip()
 
 
 def view(results: Results, metric: str) -> View:
     """The runs of a sweep."""
-    axes = {axis.column: axis.shown for axis in results.sweep.axes if len(axis.shown) > 1}
-    return View(runs=results.holding(metric).runs, axes=axes)
+    seen = results.holding(metric).runs
+    return _viewed(results, seen.select("cell", "seed", "digest", *_metrics(seen, results)))
 
 
 def by_group(results: Results) -> View | None:
-    """The groups of each run as rows of their own, with one more axis, `group`; None where runs have one group."""
+    """The groups of each run as rows of their own, with one more axis, the group; None where runs have one group, or nothing was read of them."""
     import polars as pl
 
+    if results.folder is None:
+        return None
     groups = results.groups
     if not groups.height or groups["group"].n_unique() < 2:
         return None
@@ -75,14 +277,55 @@ def by_group(results: Results) -> View | None:
         names = {number: f"{number} {name}" for number, name in names.items()}
     name = pl.col("group").replace_strict(names, return_dtype=pl.String).alias(GROUP)
     digests = results.runs.select("cell", "seed", "digest")
-    runs = groups.with_columns(name).join(digests, on=["cell", "seed"], how="left", maintain_order="left")
-    axes = {axis.column: axis.shown for axis in results.sweep.axes if len(axis.shown) > 1}
-    return View(runs=runs, axes={**axes, GROUP: tuple(names.values())})
+    rows = groups.drop(results.columns).with_columns(name)
+    runs = rows.join(digests, on=["cell", "seed"], how="left", maintain_order="left")
+    seen = _viewed(results, runs)
+    axis = Dimension(name="group", values=tuple(names.values()), bundle=GROUP)
+    return replace(seen, axes={**seen.axes, GROUP: axis})
+
+
+def _metrics(runs: pl.DataFrame, results: Results) -> list[str]:
+    return [c for c in runs.columns if c not in {"cell", "seed", "digest", *results.columns}]
+
+
+def _viewed(results: Results, runs: pl.DataFrame) -> View:
+    import polars as pl
+
+    sweep = results.sweep
+    bundles = {key: f"zip.{g}" for g, group in enumerate(sweep.zip) for key in group}
+    axes: dict[str, Dimension] = {}
+    columns: dict[str, Any] = {"cell": pl.Series(range(len(sweep.points)), dtype=pl.UInt32)}
+    for i, axis in enumerate(sweep.axes):
+        if len(axis.shown) > 1:
+            column = f"axis.{i}"
+            axes[column] = Dimension(
+                name=axis.name or axis.key, values=axis.shown, bundle=bundles.get(axis.key, column)
+            )
+            shown = {id(value): label(text) for value, text in zip(axis.values, axis.shown, strict=True)}
+            columns[column] = pl.Series([shown[id(point[axis.key])] for point in sweep.points], dtype=pl.String)
+    runs = runs.join(pl.DataFrame(columns), on="cell", how="left", maintain_order="left")
+    return View(results=results, runs=runs, axes=axes)
+
+
+def _whole(unit: str, scenario: Scenario, metric: str) -> float:
+    """What a metric is divided by: goodput of a full bottleneck, or the base RTT, of the path that its flows take; of all flows, that of the first."""
+    from ackclock.metrics import capacity_bps
+
+    found = measure(metric)
+    named = [
+        g
+        for g, group in enumerate(scenario.flows)
+        if found and found.of == "group" and found.who in (group.label, str(g))
+    ]
+    group = named[0] if named else 0
+    if unit == "s":
+        return scenario.network.base_rtt_ns(scenario.flows[group].path) / 1e9
+    return capacity_bps(scenario, group=group)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """How the axes of the grid are laid out.
+    """How the axes of the grid are laid out. Each is in one of these places.
 
     Parameters
     ----------
@@ -90,129 +333,125 @@ class Look:
         Column along the x axis; None if no axis has numbers.
     by
         Column that tells lines apart.
-    panel
-        Column with a panel for each value.
-    pooled
-        Columns over which runs are taken together.
+    panels
+        Columns with a panel for each value, or each combination of values.
+    fixed
+        Column -> the one value that is shown, of axes for which there is no room.
+    averaged
+        Columns over which means are taken, as the user asked.
     """
 
     x: str | None
     by: str | None
-    panel: str | None
-    pooled: tuple[str, ...]
+    panels: tuple[str, ...] = ()
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    averaged: tuple[str, ...] = ()
 
-    def among_groups(self) -> Look:
-        """The same with groups told apart, and what was told apart before in panels."""
-        pooled = tuple(c for c in (self.panel, *self.pooled) if c is not None)
-        if self.by is None:
-            return replace(self, by=GROUP)
-        return replace(self, by=GROUP, panel=self.by, pooled=pooled)
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """Columns of which every value is seen."""
+        return tuple(c for c in (*self.panels, self.by, self.x) if c)
 
 
-def choose(seen: View, *, x: str | None = None, by: str | None = None) -> Look:
-    """Lay the axes out: numbers along x, names as lines, one more as panels; what the user names comes first.
+def choose(
+    seen: View,
+    *,
+    x: str | None = None,
+    by: str | None = None,
+    panel: Sequence[str] = (),
+    average: Sequence[str] = (),
+    numbers_along: bool = True,
+) -> Look:
+    """Lay the axes out: numbers along x, names as lines, the rest as panels; what the user names comes first.
+
+    Parameters
+    ----------
+    seen
+        Its axes.
+    x, by, panel, average
+        Names of axes.
+    numbers_along
+        Whether an axis of numbers is along x where `x` is None.
 
     Raises
     ------
     InputError
-        If there is no such column.
+        If there is no such axis, an axis has two places, or there are too many panels.
     """
     columns = seen.axes
-    for option, name in (("--x", x), ("--by", by)):
-        if name is not None and name not in columns:
+    places: dict[str, str] = {}
+
+    def placed(option: str, name: str | None) -> str | None:
+        if name is None:
+            return None
+        column = name if name in columns else seen.find(option, name)
+        if column in places:
             raise InputError(
-                f"{option}: found {quote(name)}; allowed: {one_of(name, columns) or 'no axis has two values'}"
+                f"{option}: found {quote(columns[column].name)}; allowed: another axis than that of {places[column]}"
             )
-    numeric = [c for c in columns if seen.is_numeric(c)]
-    if x is not None and x not in numeric:
+        places[column] = option
+        return column
+
+    along, lines = placed("--x", x), placed("--by", by)
+    panels = [c for name in panel if (c := placed("--panel", name))]
+    averaged = tuple(c for name in average if (c := placed("--average", name)))
+    numeric = [c for c in columns if columns[c].numbers]
+    if along is not None and along not in numeric:
+        known = ", ".join(columns[c].name for c in numeric)
         raise InputError(
-            f"--x: found {quote(x)}, whose values are no numbers of one kind; allowed: {', '.join(numeric) or 'no axis has such'}"
+            f"--x: found {quote(columns[along].name)}, whose values are no numbers of one kind; allowed: {known or 'no axis has such'}"
         )
-    if x is None:
-        x = max((c for c in numeric if c != by), key=lambda c: len(columns[c]), default=None)
-    rest = [c for c in columns if c not in (x, by)]
-    names_first = sorted(rest, key=lambda c: (c in numeric, list(columns).index(c)))
-    if by is None and names_first:
-        few = [c for c in names_first if len(columns[c]) <= MOST_SERIES]
-        by = few[0] if few else None
-    rest = [c for c in names_first if c != by]
-    few = [c for c in rest if len(columns[c]) <= MOST_PANELS]
-    panel = few[0] if few else None
-    return Look(x=x, by=by, panel=panel, pooled=tuple(c for c in rest if c != panel))
+
+    def left() -> list[str]:
+        """Axes without a place; of those that step together one is enough."""
+        told = {columns[c].bundle for c in (along, lines, *panels, *averaged) if c}
+        once = {axis.bundle: c for c, axis in reversed(list(columns.items()))}
+        return [c for c in columns if columns[c].bundle not in told and once[columns[c].bundle] == c]
+
+    if along is None and numbers_along:
+        along = max((c for c in left() if c in numeric), key=lambda c: len(columns[c].values), default=None)
+    if lines is None:
+        names_first = sorted(left(), key=lambda c: c in numeric)
+        lines = next((c for c in names_first if len(columns[c].values) <= MOST_SERIES), None)
+    if (asked := prod(len(columns[c].values) for c in panels)) > MOST_ASKED:
+        raise InputError(
+            f"--panel: found axes that make {asked} panels; allowed: at most {MOST_ASKED}; --where leaves some out"
+        )
+    fixed: dict[str, str] = {}
+    for column in sorted(left(), key=lambda c: (c in numeric, len(columns[c].values))):
+        if prod(len(columns[c].values) for c in (*panels, column)) <= MOST_PANELS:
+            panels.append(column)
+        else:
+            fixed[column] = columns[column].labels[0]
+    order = list(columns)
+    panels[len(panel) :] = sorted(panels[len(panel) :], key=order.index)
+    return Look(x=along, by=lines, panels=tuple(panels), fixed=fixed, averaged=averaged)
 
 
-def scaled(unit: str, values: Sequence[float]) -> tuple[float, str]:
-    """Factor and name of the unit in which values are shown."""
-    known = [abs(v) for v in values if v == v and v not in (float("inf"), float("-inf"))]
-    top = max(known, default=0.0)
-    for factor, name in _SCALES.get(unit, ()):
-        if top >= factor:
-            return factor, name
-    return 1.0, unit
+def shown(seen: View, look: Look) -> View:
+    """The runs that a look shows: those with the fixed values."""
+    import polars as pl
+
+    runs = seen.runs
+    for column, value in look.fixed.items():
+        runs = runs.filter(pl.col(column) == value)
+    return replace(seen, runs=runs)
 
 
-def metric_unit(metric: str) -> str:
-    """Unit of a metric, from its name."""
-    found = measure(metric)
-    if found is not None:
-        metric = found.column
-    stem = metric.rpartition(".")[0] if metric.count(".") == 2 and not metric.endswith(".count") else metric
-    for suffix, unit in (("_bps", "bit/s"), ("_s", "s"), ("_packets", "packets")):
-        if stem.endswith(suffix):
-            return unit
-    return ""
+def groups(table: pl.DataFrame, *columns: str | None) -> list[tuple[tuple[str, ...], pl.DataFrame]]:
+    """The rows of each combination of values of columns, with the values."""
+    named = [c for c in columns if c is not None]
+    if not named:
+        return [((), table)]
+    return [(tuple(map(str, key)), part) for key, part in table.group_by(named, maintain_order=True)]
 
 
-def words(column: str) -> str:
-    """A column as the label of an axis: "network.bottleneck.rate" -> "bottleneck rate"."""
-    parts = [p for p in column.split(".") if not p.isdecimal() and p not in ("network", "flows")]
-    return " ".join(parts[-2:]).replace("_", " ")
+def at(seen: View, values: Mapping[str, str]) -> str:
+    """Values of axes in words: "rate 10 Mbit/s, buffer 2 BDP"."""
+    return ", ".join(f"{seen.words(c)} {value}" for c, value in values.items())
 
 
-def metric_words(metric: str) -> str:
-    """A metric as the label of an axis, without the unit."""
-    found = measure(metric)
-    if found is not None:
-        whose = {"run": "all flows", "flow": f"flow {found.who}", "group": found.who}[found.of]
-        return f"{metric_words(found.column)} of {whose}"
-    for suffix in ("_bps", "_s"):
-        metric = metric.removesuffix(suffix)
-    text = metric.replace("_", " ")
-    for short, written in (
-        ("rtt", "RTT"),
-        ("p50 ", "median "),
-        ("p95 ", "95th percentile of "),
-        ("p99 ", "99th percentile of "),
-    ):
-        text = text.replace(short, written)
-    return text
-
-
-def titled(text: str, unit: str) -> str:
-    """Label of an axis with its unit."""
-    return f"{text}, {unit}" if unit else text
-
-
-def told(value: float, unit: str = "") -> str:
-    """A number in a heading: three digits, with its unit."""
-    return f"{value:.3g} {unit}".strip()
-
-
-def ranked(means: Mapping[str, float], unit: str) -> str:
-    """Which is largest, which least: "bbr 9.1, cubic 8.9, reno 8.2 Mbit/s"."""
-    order = sorted(means, key=lambda name: -means[name])
-    if len(order) <= 4:
-        return titled_list([f"{name} {means[name]:.3g}" for name in order], unit)
-    return f"most {order[0]} ({told(means[order[0]], unit)}), least {order[-1]} ({told(means[order[-1]], unit)})"
-
-
-def titled_list(parts: Sequence[str], unit: str) -> str:
-    """Parts with one unit behind the last."""
-    return f"{', '.join(parts)} {unit}".strip()
-
-
-def groups(table: pl.DataFrame, column: str | None) -> list[tuple[str, pl.DataFrame]]:
-    """The rows of each value of a column, with the value as text."""
-    if column is None:
-        return [("", table)]
-    return [(label(key[0]), part) for key, part in table.group_by([column], maintain_order=True)]
+def fixed_words(seen: View, look: Look) -> str:
+    """At which values of axes that are not drawn: "at loss 0 %"; empty if there are none."""
+    told = [*(f"{words(name)} {value}" for name, value in seen.fixed.items()), at(seen, look.fixed)]
+    return ", ".join(text for text in told if text)

@@ -143,9 +143,18 @@ def all_same(rows: pl.DataFrame) -> bool:
     return rows.height > 1 and rows["digest"].n_unique() == 1
 
 
-def distinct(rows: pl.DataFrame) -> pl.DataFrame:
-    """The runs without the repetitions of cells whose seeds all gave one: twenty times one run is one observation."""
+def distinct(rows: pl.DataFrame, *also: str) -> pl.DataFrame:
+    """The runs without the repetitions of cells whose seeds all gave one: twenty times one run is one observation.
+
+    Parameters
+    ----------
+    rows
+        With `cell` and `digest`.
+    also
+        Columns that tell several rows of a run apart.
+    """
     import polars as pl
 
-    once = pl.int_range(pl.len()).over("cell") == 0
-    return rows.filter((pl.col("digest").n_unique().over("cell") > 1) | once)
+    of = ["cell", *also]
+    once = pl.int_range(pl.len()).over(of) == 0
+    return rows.filter((pl.col("digest").n_unique().over(of) > 1) | once)

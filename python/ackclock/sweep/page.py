@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from ackclock import report
-from ackclock._files import refused, staged
+from ackclock._files import OWN, refused, staged
 from ackclock.plot import Figure
-from ackclock.sweep.look import by_group, metric_unit, metric_words, scaled, titled, words
+from ackclock.sweep.axes import label
+from ackclock.sweep.look import by_group
 from ackclock.sweep.measures import SAME
-from ackclock.sweep.results import Results, label
+from ackclock.sweep.results import Results
 from ackclock.sweep.store import Store
 from ackclock.sweep.task import engine_identity
+from ackclock.sweep.wording import metric_unit, metric_words, scaled, titled, words
 
 MOST_ROWS = 200
 """Cells in the table of the page."""
@@ -29,8 +32,9 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
     sections += _groups(results)
     failures = store.failures(sweep.name, MOST_ROWS)
     if failures:
-        rows = tuple((h[:12], str(seed), why) for h, seed, why in failures)
-        table = report.Table(caption="Runs that failed.", header=("scenario", "seed", "error"), rows=rows)
+        cells = {cell.hash: sweep.told(i) for i, cell in enumerate(sweep.cells)}
+        rows = tuple((cells.get(h, h[:12]), str(seed), why) for h, seed, why in failures)
+        table = report.Table(caption="Runs that failed.", header=("cell", "seed", "error"), rows=rows)
         sections.append(report.Section(title="Failures", blocks=(table,)))
     axes = "; ".join(f"{axis.key}: {', '.join(label(v) for v in axis.values)}" for axis in sweep.axes)
     return report.Page(
@@ -42,9 +46,9 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
             "axes": axes or "none",
             "seeds": f"{len(sweep.seeds)} of each cell"
             + (", more where a precision asked for them" if _more(results) else ""),
-            "engine": engine_identity().partition("+")[0],
+            "engine": engine_identity().replace("+", ", build "),
         },
-        command=f"ackclock sweep run {sweep.name}.toml --out {store.folder}",
+        command=shlex.join(["ackclock", "sweep", "resume", str(store.folder)]),
         beside="The folder figures/ has the numbers behind each figure; table.parquet has all runs.",
     )
 
@@ -58,7 +62,7 @@ def write(results: Results, store: Store, figures: Sequence[Figure], folder: Pat
         If the folder cannot be written.
     """
     try:
-        with staged(folder) as part:
+        with staged(folder, marks=OWN) as part:
             results.performance.write_parquet(part / "performance.parquet")
             drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in figures}
             report.write(page(results, store, figures, metric=metric), part / "report.html", drawn=drawn)
@@ -77,7 +81,7 @@ def _cells(results: Results, metric: str) -> report.Section:
         rows.append(
             (
                 *(label(row[c]) for c in results.columns),
-                f"{row['n']:,}",
+                f"{row['n']:,}" + (f" of {row['n'] + row['without']:,}" if row["without"] else ""),
                 f"{mean:.4g}" if math.isfinite(mean) else "–",
                 f"{low:.4g} to {high:.4g}" if known else "–",
             )
@@ -88,14 +92,16 @@ def _cells(results: Results, metric: str) -> report.Section:
         else ""
     )
     shown = titled(metric_words(metric), unit)
+    gaps = sum(1 for n in table["without"] if n)
+    some = f" {gaps:,} cells have runs without a number: their mean is of the others." if gaps else ""
     same = len(results.same)
     alike = f" All seeds of {same:,} of {table.height:,} cells gave one and the same run: {SAME}." if same else ""
     return report.Section(
         title="Cells",
         blocks=(
             report.Table(
-                caption=f"Mean of {shown} with its 95 % interval.{alike}{more}",
-                header=(*(words(c) for c in results.columns), "runs", shown, "95 % interval"),
+                caption=f"Mean of {shown} with its 95 % interval.{some}{alike}{more}",
+                header=(*(words(axis.name or axis.key) for axis in results.sweep.axes), "runs", shown, "95 % interval"),
                 rows=tuple(rows),
             ),
         ),
@@ -122,16 +128,16 @@ def _groups(results: Results) -> list[report.Section]:
     seen = by_group(results)
     if seen is None:
         return []
-    keys = [*results.columns, "group"]
+    keys = list(seen.axes)
     means = seen.runs.group_by("cell", *keys, maintain_order=True).agg(pl.col(c).mean() for c, *_ in _COLUMNS)
     rows = []
     for row in means.head(MOST_ROWS).iter_rows(named=True):
         values = (None if row[c] is None else row[c] * factor for c, _, factor, _ in _COLUMNS)
-        rows.append((*(label(row[c]) for c in keys), *("–" if v is None else f"{v:.3g}" for v in values)))
+        rows.append((*(row[c] for c in keys), *("–" if v is None else f"{v:.3g}" for v in values)))
     more = f" The first {MOST_ROWS} of {means.height:,} rows." if means.height > MOST_ROWS else ""
     table = report.Table(
         caption=f"What each group of flows got after the warm-up, means over the seeds; performance.parquet has every flow of every run.{more}",
-        header=(*(words(c) for c in keys), *(titled(head, unit) for _, head, _, unit in _COLUMNS)),
+        header=(*(seen.words(c) for c in keys), *(titled(head, unit) for _, head, _, unit in _COLUMNS)),
         rows=tuple(rows),
     )
     return [report.Section(title="Groups of flows", blocks=(table,))]

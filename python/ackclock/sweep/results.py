@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _html
-from ackclock._files import refused, staged
+from ackclock._files import OWN, refused, regular, staged
 from ackclock.errors import InputError, one_of, quote
 from ackclock.scenario._toml import to_toml
 from ackclock.stats import Estimate, bootstrap_mean
+from ackclock.sweep.axes import base_unit, base_value, label
 from ackclock.sweep.integrity import DamagedError
 from ackclock.sweep.measures import TABLE, distinct, measure
 from ackclock.sweep.store import Store
@@ -103,6 +104,30 @@ class Results:
         front = ["cell", *self.columns, "seed", "of", "number", "name"]
         return named.select(*front, pl.exclude(front))
 
+    def numbered(self, table: pl.DataFrame) -> pl.DataFrame:
+        """A table with a number behind each axis whose values are quantities: `rate` "10 Mbit/s" -> `rate_bps` 1e7.
+
+        Parameters
+        ----------
+        table
+            `runs`, `flows`, `groups` or `performance`.
+        """
+        import polars as pl
+
+        columns: list[pl.Expr] = []
+        names = {axis.column: axis for axis in self.sweep.axes}
+        for column in table.columns:
+            columns.append(pl.col(column))
+            axis = names.get(column)
+            unit = None if axis is None or table.schema[column] != pl.String else base_unit(axis.shown)
+            if axis is None or unit is None:
+                continue
+            numbers = {label(value): base_value(value) for value in axis.shown}
+            number = pl.col(column).replace_strict(numbers, default=None, return_dtype=pl.Float64)
+            name = f"{column}_{_ENDS[unit]}"
+            columns.append(number.alias(f"{column}_value" if name in table.columns else name))  # loss_share is a metric
+        return table.select(columns)
+
     @property
     def same(self) -> list[int]:
         """Numbers of the cells of which all seeds (two or more) gave the same run."""
@@ -135,7 +160,8 @@ class Results:
         return replace(self, runs=runs)
 
     def cells(self, metric: str) -> pl.DataFrame:
-        """One row per cell: the axes, the number of runs, mean and 95 % interval (bootstrap) of a metric.
+        """One row per cell: the axes, mean and 95 % interval (bootstrap) of a metric, the number of values behind them (`n`), and of
+        finished runs that gave none (`without`).
 
         If all seeds of a cell gave the same run, it counts once, and the interval is infinite.
 
@@ -151,7 +177,14 @@ class Results:
         for group, part in self.holding(metric).runs.group_by(keys, maintain_order=True):
             e = estimate(part, metric)
             rows.append(
-                {**dict(zip(keys, group, strict=True)), "n": e.n, "mean": e.value, "low": e.low, "high": e.high}
+                {
+                    **dict(zip(keys, group, strict=True)),
+                    "n": e.n,
+                    "without": _undefined(part, metric),
+                    "mean": e.value,
+                    "low": e.low,
+                    "high": e.high,
+                }
             )
         if not rows:
             return pl.DataFrame()
@@ -166,29 +199,49 @@ class Results:
             )
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """For notebooks: goodput as a figure, if the axes allow one, and cell by cell."""
         told = self.cells("goodput_bps") if self.runs.height else None
         rows = []
         for row in told.iter_rows(named=True) if told is not None else ():
             interval = f"{rate(row['low'])} to {rate(row['high'])}" if math.isfinite(row["low"]) else NONE
             rows.append((*(label(row[c]) for c in self.columns), f"{row['n']:,}", rate(row["mean"]), interval))
-        return _html.heading(f"Sweep {self.sweep.name}", f"{self.runs.height:,} runs") + _html.table(
-            (*self.columns, "runs", "goodput", "95 % interval"), rows
+        return (
+            _html.heading(f"Sweep {self.sweep.name}", f"{self.runs.height:,} runs")
+            + self._picture()
+            + _html.table((*self.columns, "runs", "goodput", "95 % interval"), rows)
         )
+
+    def _picture(self) -> str:
+        from ackclock.sweep.figures import figures
+
+        try:
+            return figures(self, kinds=["lines", "bars"])[0]._repr_html_()
+        except InputError:  # no axis, or nothing has been measured
+            return ""
+
+
+_ENDS = {"s": "s", "bit/s": "bps", "bytes": "bytes", "packets": "packets", "BDP": "bdp", "": "share"}
+"""Unit of an axis, and the end of the column that has its numbers; text without a unit is a share ("2 %")."""
 
 
 def estimate(rows: pl.DataFrame, metric: str) -> Estimate:
     """Mean and interval of the values that exist; runs of cells whose seeds gave one run count once."""
     import polars as pl
 
-    return bootstrap_mean(distinct(rows)[metric].cast(pl.Float64).drop_nulls().to_numpy())
+    return bootstrap_mean(distinct(rows)[metric].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy())
+
+
+def _undefined(rows: pl.DataFrame, metric: str) -> int:
+    import polars as pl
+
+    return rows.height - int(rows[metric].cast(pl.Float64).fill_nan(None).count())
 
 
 def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
     """Leave the sweep and the values of its cells beside the runs, for whoever reads them."""
     place = _place(folder, sweep.name)
     frame = cell_table(sweep, cells)
-    with staged(place) as part:
+    with staged(place, marks=OWN) as part:
         (part / "sweep.toml").write_text(to_toml(sweep.to_dict()), encoding="utf-8")
         frame.write_parquet(part / "cells.parquet")
         (part / "cells.sha256").write_text(_sum(part / "cells.parquet"), encoding="utf-8")
@@ -258,9 +311,10 @@ def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
     again = f"`ackclock sweep resume {store.folder}` writes it again"
     try:
         noted = place.with_suffix(".sha256")
-        if noted.read_text(encoding="utf-8") != _sum(place):
+        data = regular(place, LARGEST_CELLS)
+        if regular(noted, 200).decode() != hashlib.sha256(data).hexdigest():
             raise DamagedError(f"{place}: is not as it was written; {again}")
-        cells = pl.read_parquet(place, glob=False)
+        cells = pl.read_parquet(io.BytesIO(data))
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise DamagedError(f"{place}: cannot be read; {again}") from None
     wanted = cell_table(sweep, []).columns
@@ -286,6 +340,10 @@ def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
     )
 
 
+LARGEST_CELLS = 2**30
+"""Bytes of the table of a sweep's cells, of which there are at most 200,000."""
+
+
 def _sum(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
@@ -295,7 +353,7 @@ def write_table(folder: Path, results: Results) -> Path:
     """Write the table beside the sweep."""
     place = _place(folder, results.sweep.name)
     try:
-        with staged(place) as part:
+        with staged(place, marks=OWN) as part:
             results.runs.write_parquet(part / "table.parquet")
     except OSError as error:
         raise refused(error, str(place)) from None
@@ -313,15 +371,3 @@ def _series(values: Sequence[Any]) -> Sequence[Any]:
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         return values if all(isinstance(v, int) for v in values) else [float(v) for v in values]
     return [label(v) for v in values]
-
-
-def label(value: Any) -> str:
-    """A value of an axis as text."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        kind = [label(value["kind"])] if "kind" in value else []
-        return ", ".join([*kind, *(f"{key} {label(entry)}" for key, entry in value.items() if key != "kind")])
-    if isinstance(value, list | tuple):
-        return " / ".join(map(label, value))
-    return json.dumps(value)

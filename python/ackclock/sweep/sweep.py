@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import _engine, units
+from ackclock._files import reads
 from ackclock._run import engine_call
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.own import OwnClass, anchored, named, refuse
 from ackclock.scenario import Scenario
 from ackclock.scenario import load as load_scenario
-from ackclock.scenario._toml import check_keys
-from ackclock.sweep.axes import Axis, combinations
-from ackclock.sweep.measures import COLUMNS, TABLE
+from ackclock.scenario._toml import read_toml
+from ackclock.sweep.axes import RUN, Axis, combinations, label, taken
+from ackclock.sweep.measures import TABLE
 
 MOST_RUNS = 2_000_000
 """Runs of one sweep: each takes about 400 bytes of memory while it is planned."""
@@ -150,12 +150,12 @@ class Sweep:
         if self.trace not in _TRACES:
             raise ScenarioError(key="trace", found=quote(self.trace), allowed=one_of(str(self.trace), _TRACES))
         _ = self.time_limit_s
-        columns = [axis.column for axis in self.axes]
-        taken = {"run", "cell", "key", "scenario", "seed", "digest", *self.recipe.metrics, *COLUMNS}
-        for axis in self.axes:
-            if columns.count(axis.column) > 1 or axis.column in taken:
+        names, columns = [axis.name or axis.key for axis in self.axes], [axis.column for axis in self.axes]
+        for name, axis in zip(names, self.axes, strict=True):
+            twice = names.count(name) > 1 or columns.count(axis.column) > 1
+            if twice or axis.column in {*RUN, *taken(), *self.recipe.metrics}:
                 raise ScenarioError(
-                    key=f"names.{axis.key}", found=f"{quote(axis.column)}, which is taken", allowed="another name"
+                    key=f"names.{axis.key}", found=f"{quote(name)}, which is taken", allowed="another name"
                 )
         points = len(self.points)
         if points * len(self.seeds) > MOST_RUNS:
@@ -223,6 +223,12 @@ class Sweep:
             keys = {by_key[key].column: by_key[key].show(value) for key, value in point.items()}
             cells.append(Cell(scenario=scenario, keys=keys, seeds=self.seeds))
         return cells
+
+    def told(self, cell: int) -> str:
+        """A cell in words, by its number: "rate 10 Mbit/s, buffer 2 BDP"."""
+        point = self.points[cell]
+        parts = (f"{axis.name or axis.key} {label(axis.show(point[axis.key]))}" for axis in self.axes)
+        return ", ".join(parts) or "the only cell"
 
     def controllers(self) -> list[tuple[str, str]]:
         """Key and name of each controller, in the scenario and in the axes."""
@@ -331,19 +337,22 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
             raise ScenarioError(source=str(path), found="no regular file", allowed=allowed)
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=str(path), found=f"{status.st_size} bytes", allowed=allowed)
+        reads(path)
         text = path.read_bytes().decode().removeprefix("\ufeff")
-        check_keys(text)
-        values = tomllib.loads(text)
-    except ScenarioError:
-        raise
+        values, _ = read_toml(text)
+    except ScenarioError as error:
+        if error.place is None:
+            raise
+        found = f"no valid TOML ({error.found})"
+        raise ScenarioError(source=str(path), found=found, allowed=allowed, place=error.place) from None
     except UnicodeDecodeError as error:
         found = f"a byte that is not UTF-8 at offset {error.start}"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
     except OSError as error:
         found = f"an unreadable file ({(error.strerror or str(error)).lower()})"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise ScenarioError(source=str(path), found=f"no valid TOML ({error})", allowed=allowed) from None
+    except ValueError as error:  # a null in the name
+        raise ScenarioError(source=str(path), found=f"an unreadable file ({error})", allowed=allowed) from None
     try:
         sweep = Sweep.from_dict({"name": _stem(path), **values}, folder=path.parent)
         if not own_code:

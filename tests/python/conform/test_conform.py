@@ -87,6 +87,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["bbr9"], "CONTROLLER"),
         (["bbr3", "--pack", "x"], "--pack"),
         (["bbr3", "--case", "99"], "--case"),
+        (["bbr3", "--trouble", "2", "--case", "1"], "--trouble"),
+        (["bbr3", "--trouble", "-1"], "--trouble"),
     ):
         assert main(["conform", *bad]) == 2
         assert capsys.readouterr().err.startswith(f"ackclock: {said}: found")
+
+
+def test_the_command_looks_for_trouble(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conform", "bbr3", "--trouble", "2"]) == 0
+    assert capsys.readouterr().out == "bbr3: comes back in 2 of 2 runs\n"
+    assert main(["conform", "bbr3", "--trouble", "1", "--seed", "7", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["runs"], found["seed"], found["misses"]) == ("ackclock.trouble/1", 1, 7, [])

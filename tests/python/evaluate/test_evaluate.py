@@ -113,6 +113,7 @@ def test_vegas_harms_nobody_and_starves(folder: Path) -> None:
     assert "starved itself" in row.remark
 
 
+@pytest.mark.deep
 def test_dctcp_takes_from_cubic_in_a_data_centre(folder: Path) -> None:
     """RFC 8257 §5 keeps it away from those who take a mark for a loss. Nobody else is asked."""
     mine = Arm(role="candidate", name="dctcp", controller="dctcp")
@@ -380,6 +381,7 @@ def test_a_transfer_that_is_not_done_counts_with_the_time_for_which_all_are_foll
     assert measure.unanswered(10)(tables, cell) == {1: 0.6, 2: 0.8, 3: 0.9}
 
 
+@pytest.mark.deep
 def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:
     """Names may be long and arms many; and a line of one panel may be higher than those of the other."""
     long = "a_file_with_a_very_long_name.py:AndAClass (with_an_option=12, and_another=0.7)"
@@ -441,6 +443,7 @@ def test_the_recorded_rate_is_low() -> None:
         assert kept["interval"][1] <= 0.05
 
 
+@pytest.mark.deep
 def test_killed_and_continued_gives_the_same_folder(tmp_path: Path) -> None:
     """SIGKILL while runs are made; the same command goes on, and nothing shows that it was ever stopped."""
     command = [sys.executable, "-m", "ackclock", "evaluate", "reno", "--quick", "--rows", "3,12", "--jobs", "1"]

@@ -73,10 +73,50 @@ def test_equal_digests_refuse_a_verdict() -> None:
     assert found.note == "one run, not 4: all seeds gave the same packets"
 
 
-def test_numbers_that_are_missing_are_left_out() -> None:
+def test_numbers_that_are_missing_are_counted() -> None:
     found = judged(LESS, [0.1, math.nan, 0.1, 0.12], [0.1, 0.2, math.nan, 0.1])
-    assert found.difference.n == 2
-    assert judged(LESS, [math.nan], [0.1]).note == "no number in any run"
+    assert (found.difference.n, found.runs, found.without, found.lopsided) == (2, 4, (1, 1), False)
+    assert found.note == "no number in 1 of 4 runs of the candidate, 1 of CUBIC's"
+    assert judged(LESS, [math.nan], [math.nan]).note == "no number in any run"
+
+
+NAN = math.nan
+LOPSIDED = {
+    "in one seed": ([0.1, 0.11, NAN, 0.1, 0.12], [0.1, 0.1, 0.1, 0.12, 0.11], (1, 0)),
+    "where it would be better": ([0.01, 0.02, NAN, 0.01, 0.0], [0.5, 0.5, 0.5, 0.52, 0.51], (1, 0)),
+    "of the reference alone": ([0.1, 0.11, 0.1, 0.1, 0.12], [0.1, 0.1, NAN, NAN, 0.11], (0, 2)),
+    "in all": ([NAN] * 5, [0.1, 0.1, 0.1, 0.12, 0.11], (5, 0)),
+    "in all but one": ([NAN, NAN, 0.1, NAN, NAN], [0.1, 0.1, 0.1, 0.12, 0.11], (4, 0)),
+}
+
+
+@pytest.mark.parametrize("name", LOPSIDED)
+def test_more_runs_of_one_arm_without_a_number_are_no_worse_to_nobody(name: str) -> None:
+    """The seeds in which a flow starved are the worst ones; without them the candidate would look as good as the rest."""
+    ours, theirs, without = LOPSIDED[name]
+    found = judged(LESS, ours, theirs)
+    assert (found.verdict, found.without, found.runs) == ("no difference shown", without, 5)
+    (whole,) = judge_rows([(row(LESS), [found])])
+    assert whole.verdict == "no difference shown"
+    assert f"no number in {without[0]} of 5 runs of the candidate, {without[1]} of CUBIC's" in whole.reason
+    assert whole.worst is not None
+    assert whole.worst.worst_seed is not None
+    # nor can cells in which all is well outvote it
+    sound = judged(LESS, [0.1, 0.11, 0.1, 0.1, 0.12], [0.1, 0.1, 0.1, 0.12, 0.11], "b")
+    assert judge_rows([(row(LESS), [sound])])[0].verdict == "no worse"
+    assert judge_rows([(row(LESS), [sound, found])])[0].verdict == "no difference shown"
+
+
+def test_worse_stays_worse_without_some_numbers() -> None:
+    found = judged(LESS, [0.5, 0.51, NAN, 0.5, 0.52], [0.1, 0.1, 0.1, 0.12, 0.11])
+    assert found.verdict == "worse"
+    assert judge_rows([(row(LESS), [found])])[0].verdict == "worse"
+
+
+def test_a_run_that_no_table_mentions_has_no_number_either() -> None:
+    theirs = values([0.1, 0.1, 0.1, 0.12, 0.11])
+    ours = Values(numbers={1: 0.1, 2: 0.11, 4: 0.1, 5: 0.1}, digests=theirs.digests)
+    assert judge(LESS, cell(), ours, theirs).without == (1, 0)
 
 
 def test_a_relative_margin_has_a_floor() -> None:

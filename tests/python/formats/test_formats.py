@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import ackclock
 from ackclock import Run, formats
 from ackclock.cli import main
 from ackclock.errors import AckclockError, InputError
+from ackclock.formats import ss
 from ackclock.plot import panels
 from ackclock.report import render
 from ackclock.report.run import page, watched
@@ -184,7 +186,8 @@ def test_what_was_measured_is_drawn_in_the_same_panels(run):
         ('{"traces": [{"events": []}]}', "found 1 traces without recovery:metrics_updated"),
         ("ESTAB 0 0 a:1 b:2\n\t cubic rtt:1/1 cwnd:10\n", "found no time before the first connection"),
         ("\x1e{", "a file that cannot be read"),
-        ("[" * 100_000, "and no connection with cwnd"),
+        ("[" * 60_000, "and no connection with cwnd"),
+        ("\n" + "[" * 100_000, "line 2: found 100,000 characters; allowed: at most 65,536"),
         ("{" * 100_000, "a file that cannot be read"),
     ],
 )
@@ -195,6 +198,16 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path, text, said):
         formats.read(file)
     assert "\n" not in str(caught.value)
     assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize("filling", ["[", "a", " ", "1", ":", "a:b "])
+def test_a_long_line_of_ss_takes_time_that_grows_with_its_length(filling):
+    long = filling * (60_000 // len(filling))
+    text = f"1\nESTAB 0 0 a:1 b:2\n\t reno cwnd:10 bytes_sent:20000 {long}\n{long}\n#{long}x\nESTAB {long} c:1 d:2\n"
+    begun = time.process_time()
+    read = ss.read(text, name="x")
+    assert time.process_time() - begun < 1  # some milliseconds; the square of the length would be seconds
+    assert read.samples["cwnd"].to_list() == [10]
 
 
 @pytest.mark.parametrize("name", ["iperf3-3.12.json", "ss-6.1.txt", "iperf3-netem.json"])
@@ -212,6 +225,37 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, name, data):
         assert "\n" not in str(error)  # noqa: PT017
 
 
+def test_lines_of_tcp_probe_are_those_of_the_module(tmp_path):
+    """A line for each ACK, with the values from before it: the window of the next line is that after it."""
+    flow = {"congestion_control": "reno", "workload": {"kind": "transfer", "bytes": "200 kB"}}
+    loss = {"kind": "scripted", "drops": [{"first": 20, "last": 20}]}
+    network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "10 ms", "loss": loss}}
+    found = ackclock.run(
+        ackclock.Scenario.from_dict(
+            {"duration": "5 s", "network": network, "flows": [flow], "record": {"trace": "flow"}}
+        )
+    )
+    lines = [line.split(" ") for line in formats.write(found, "tcp-probe", tmp_path / "x").read_text().splitlines()]
+    acks = found.acks.filter(pl.col("event") == "ack")
+    assert {len(line) for line in lines} == {10}
+    assert [int(line[6]) for line in lines] == acks["cwnd_before"].to_list()
+    assert [line[0] for line in lines] == [f"{t // 10**9}.{t % 10**9:09d}" for t in acks["t_ns"]]
+    assert {line[1] for line in lines} == {"10.0.0.1:5001"}
+    assert [int(line[5], 16) for line in lines][1:] == acks["seq"].to_list()[:-1]
+    assert all(int(line[4], 16) >= int(line[5], 16) for line in lines)
+    assert {int(line[3]) for line in lines} == {32, 32 + 12}  # with one SACK block
+    assert int(lines[0][7]) == 2**31 - 1
+
+
+def test_curl_prints_a_time_for_each_fetch(tmp_path):
+    flow = {"workload": {"kind": "fetch", "bytes": "30 kB", "count": 3, "pause": "100 ms"}}
+    network = {"topology": "chain", "bottleneck": {"rate": "10 Mbit/s", "delay": "10 ms"}}
+    found = ackclock.run(ackclock.Scenario.from_dict({"duration": "5 s", "network": network, "flows": [flow]}))
+    lines = formats.write(found, "curl", tmp_path / "x").read_text().splitlines()
+    assert [float(line) for line in lines] == pytest.approx(found.fetches["total_s"].to_list(), abs=1e-6)
+    assert len(lines) == 3
+
+
 def test_the_commands(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     first = str(SCENARIOS / "first.toml")
@@ -227,6 +271,7 @@ def test_the_commands(tmp_path, monkeypatch, capsys):
     for arguments, said in (
         (["export", first, "--as", "qlog", "--out", "y"], "the folder of a run"),
         (["export", "r", "--as", "tc", "--out", "y"], "found a folder"),
+        (["export", "r", "--as", "curl", "--out", "y"], "found no fetch or transaction that was complete"),
         (["export", "r", "--as", "pcap", "--out", "y"], '--as: found "pcap"; allowed:'),
         (["export", "r", "--as", "ss", "--out", "y", "--group", "0"], "--group: found 0 with --as ss"),
         (["run", first, "--beside", measured], "nothing to draw"),
@@ -249,3 +294,17 @@ def test_a_snap_length_makes_a_capture_small_and_changes_nothing_else(tmp_path):
         ackclock.run(scenario, pcap=cut, snaplen=0)
     with pytest.raises(InputError, match="snaplen: found 96 without pcap"):
         ackclock.run(scenario, snaplen=96)
+
+
+def test_ss_names_the_controller_not_the_group():
+    link = {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
+    flows = [{"name": "rwnd", "congestion_control": "bbr"}]
+    record = {"sample_interval": "100 ms"}
+    scenario = ackclock.Scenario.from_dict(
+        {"duration": "1 s", "network": {"bottleneck": link}, "flows": flows, "record": record}
+    )
+    run = ackclock.run(scenario)
+    told = [line for line in ss.lines(run, mss=lambda _: 1448) if line.startswith("\t")]
+    assert told
+    assert all(line.split()[:3] == ["ts", "sack", "bbr"] for line in told)
+    assert run.flows.select("name", "congestion_control").row(0) == ("rwnd", "bbr")

@@ -50,7 +50,7 @@ def test_every_scenario_is_a_script_or_says_why_not(file):
     for line in made.missing:
         assert f"# no counterpart: {line}\n" in made.text
     wires = re.findall(r"ip link add (w\d+)l netns (\S+) type veth peer name w\d+r netns (\S+)", made.text)
-    nodes = set(re.findall(r'^NODES="(.*)"', made.text, re.M)[0].split())
+    nodes = set(re.findall(r"^NODES='(.*)'", made.text, re.M)[0].split())
     assert {node.removeprefix("ack-") for _, *ends in wires for node in ends} == nodes
     assert all(len(f"ack-{node}") < 64 for node in nodes)
     clients = [line for line in made.text.splitlines() if line.startswith("flow ")]

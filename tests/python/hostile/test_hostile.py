@@ -26,11 +26,16 @@ COUNTS = {
 """At least so many of each kind."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_input_is_refused_with_a_line_or_makes_sense(kind: str, tmp_path: Path) -> None:
+PARTS = {"stores": 6}
+"""Processes that share the inputs of a kind; one, where nothing is said."""
+
+
+@pytest.mark.parametrize(("kind", "part"), [(kind, part) for kind in KINDS for part in range(PARTS.get(kind, 1))])
+def test_every_input_is_refused_with_a_line_or_makes_sense(kind: str, part: int, tmp_path: Path) -> None:
     """In a process of its own, bounded in memory, which gives them to the command one after another."""
+    parts = PARTS.get(kind, 1)
     done = subprocess.run(
-        [sys.executable, str(WORKER), kind, str(tmp_path)],
+        [sys.executable, str(WORKER), kind, str(tmp_path), str(part), str(parts)],
         capture_output=True,
         text=True,
         errors="replace",
@@ -39,5 +44,5 @@ def test_every_input_is_refused_with_a_line_or_makes_sense(kind: str, tmp_path: 
     assert done.returncode == 0, done.stderr[-2000:]
     *wrong, counts = [json.loads(line) for line in done.stdout.splitlines()]
     assert not wrong, json.dumps(wrong[:20], indent=1)
-    assert counts["count"] >= COUNTS[kind]
+    assert counts["count"] >= COUNTS[kind] // parts
     assert counts["refused"] > counts["count"] / 4

@@ -1,4 +1,4 @@
-"""Gives the inputs of one kind to the command or to Python, one after another in one process: `worker.py KIND FOLDER`.
+"""Gives the inputs of one kind to the command or to Python, one after another in one process: `worker.py KIND FOLDER PART PARTS`.
 
 Prints a line of JSON for each whose outcome is not as it must be, and at last how many there were.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import resource
@@ -23,19 +24,24 @@ import ackclock
 from ackclock.cli import main as command
 
 PATIENCE_S = 20
+"""CPU time for one input."""
+WAIT_S = 150
+"""Time for one input on the clock, which on a busy machine says little."""
 MEMORY = 4 * 2**30
 MOST_GROWTH = 700 * 2**20
 """Bytes that one input may take beside what was there before."""
 
 
 class Hang(BaseException):
-    """It took longer than PATIENCE_S."""
+    """It took longer than PATIENCE_S, or than WAIT_S."""
 
 
 def main() -> None:
     kind, folder = sys.argv[1], Path(sys.argv[2])
+    part, parts = map(int, sys.argv[3:])
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")  # the command gives its own away where it cannot be written
-    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(Hang()))
+    for which in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(which, lambda *_: (_ for _ in ()).throw(Hang()))
     place = folder / "work"
     whole = folder / "whole"
     whole.mkdir()
@@ -47,7 +53,7 @@ def main() -> None:
             assert command(["sweep", "run", "k.toml", "--jobs", "1"]) == 0
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     count = refused = 0
-    for given in KINDS[kind]():
+    for given in itertools.islice(KINDS[kind](), part, None, parts):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         os.chdir(place)
@@ -77,7 +83,8 @@ def one(given: Input, place: Path, whole: Path) -> dict[str, Any]:
     out, err = io.StringIO(), io.StringIO()
     code, trouble = 0, ""
     started = time.monotonic()
-    signal.alarm(PATIENCE_S)
+    signal.alarm(WAIT_S)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             if given.code:
@@ -90,6 +97,7 @@ def one(given: Input, place: Path, whole: Path) -> dict[str, Any]:
         trouble = f"{type(error).__name__}: {str(error)[:200]}"
     finally:
         signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     if (place / "nowhere").exists():
         trouble = trouble or "wrote through a link"
     grown = resident("VmHWM") - before

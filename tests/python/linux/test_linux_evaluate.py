@@ -19,6 +19,7 @@ def plan(controller: str, *rows: str) -> Plan:
     return Plan(candidate=candidate, scale="quick", only=rows, seeds=(2, 2), backend="linux")
 
 
+@pytest.mark.deep
 def test_a_module_of_the_kernel_is_held_against_cubic_there(kernel: linux.Kernel, tmp_path: Path) -> None:
     executor = Threads(2)
     try:
@@ -38,6 +39,7 @@ def test_a_module_of_the_kernel_is_held_against_cubic_there(kernel: linux.Kernel
     assert to_json(found)["engine"]["backend"] == "linux"
 
 
+@pytest.mark.deep
 def test_stopped_and_continued_makes_only_what_is_missing(kernel: linux.Kernel, tmp_path: Path) -> None:
     """The runs of the kernel are kept one by one, beside those of the simulator; the rest of them gives the same numbers."""
     stop = threading.Event()

@@ -101,11 +101,12 @@ def test_cards_act_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
     assert flow["acks_received"] == pytest.approx(real["acks_received"], rel=0.07)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ROUTERS)
 def test_a_router_that_merges_acts_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
-    """Single runs fall into one of several states, and a packet that is dropped takes many segments along: the mean of four paths."""
+    """Single runs fall into one of several states, and a packet that is dropped takes many segments along: the mean of twelve paths."""
     ours, theirs, unmerged = [], [], []
-    for delay in (18, 19, 21, 22):
+    for delay in (16, 17, 18, 19, 21, 22, 23, 24, 26, 27, 28, 29):
         scenario = behind_a_router_that_merges({**ROUTERS[name], "network.bottleneck.delay": f"{delay} ms"})
         ours.append(ackclock.run(scenario))
         theirs.append(linux.run(scenario, network="qdisc"))

@@ -39,9 +39,11 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_own_scripts_are_the_same_on_both_backends() -> None:
+@pytest.mark.parametrize("folder", sorted(path.name for path in SCRIPTS.iterdir()))
+def test_own_scripts_are_the_same_on_both_backends(folder: str) -> None:
     """But for those that say why not; and a reason that is no longer true is found, too."""
-    told = list(play_each(find([SCRIPTS]), backend="both"))
+    told = list(play_each(find([SCRIPTS / folder]), backend="both"))
+    assert told
     assert all(isinstance(result, Compared) for result in told)
     wrong = [
         (result.sim.path, result.agreement, result.sim, result.linux)
@@ -55,7 +57,9 @@ def test_own_scripts_are_the_same_on_both_backends() -> None:
 def test_few_scripts_say_that_the_kernel_differs() -> None:
     reasons = [reason for path in find([SCRIPTS]) if (reason := linux_differs(path))]
     assert sum("no kernel is the profile" in reason for reason in reasons) == 16
-    assert len(reasons) <= 20
+    # by verdict, as scripts used to be compared, four more; three that pass on both send packets that differ
+    assert len(reasons) - 16 <= 4 + 3
+    assert len(reasons) <= 21
 
 
 def test_a_failure_names_the_line_and_what_was(tmp_path: Path) -> None:

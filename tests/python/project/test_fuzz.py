@@ -11,7 +11,14 @@ import pytest
 from conftest import ROOT
 
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
-COUNTS = {"scenario": (1500, 50), "mahimahi": (500, 0), "blocks": (2000, 10), "store": (1000, 50)}
+COUNTS = {
+    "scenario": (1500, 50),
+    "mahimahi": (500, 0),
+    "blocks": (2000, 10),
+    "store": (1000, 50),
+    "measured": (1000, 50),
+    "run": (150, 5),
+}
 """Inputs, and how many of them are taken at least: a target that refuses everything finds nothing."""
 
 

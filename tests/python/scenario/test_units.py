@@ -175,3 +175,9 @@ def test_the_pattern_of_shares_refuses(text):
     assert re.search(SHARE_PATTERN, text) is None
     with pytest.raises(ScenarioError):
         parse_share(text)
+
+
+def test_what_is_no_character_is_refused_in_one_line() -> None:
+    for call in (lambda: parse("5 \udcff", RATE), lambda: parse_share("\ud800 %")):
+        with pytest.raises(ScenarioError, match="found"):
+            call()

@@ -1,15 +1,17 @@
-"""The machinery of claims: halves, several numbers at once, times that were not reached, the record, readings, notes."""
+"""The machinery of claims: halves, several numbers at once, times that were not reached, the record, readings, notes.
+
+Length: what all studies share, from a claim's halves to the documents that quote them.
+"""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from conftest import ROOT, tool
+from conftest import tool
 
 from ackclock import run_batch, studies
 from ackclock.errors import InputError
@@ -19,6 +21,8 @@ from ackclock.stats import Estimate
 from ackclock.studies.prr import ideal_path, path, rfc_tables, traces
 from ackclock.studies.prr.rules import RFC6675, SSRB
 from ackclock.study import (
+    Bound,
+    Cause,
     Chapter,
     Claim,
     Criterion,
@@ -28,8 +32,8 @@ from ackclock.study import (
     Fitted,
     Plan,
     Publication,
-    Range,
     Reading,
+    Stated,
     Study,
     Verdict,
     above,
@@ -39,13 +43,16 @@ from ackclock.study import (
     number,
     record,
     same,
+    sentence,
     specification,
 )
 from ackclock.study.cells import Cell, collect
 from ackclock.study.note import Quoted, fill, typed_in
 from ackclock.study.reading import Curve, Specification, grid
+from ackclock.study.register import criterion_plan
+from ackclock.study.sentence import Sentence
 
-HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
+HOLDS, NEGLIGIBLE, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.NEGLIGIBLE, Verdict.FAILS, Verdict.UNDECIDED
 
 QUEUE = Reading(
     name="queue", question="How long is the queue?", options={"short": "10", "long": "100"}, why="the script has 10"
@@ -148,12 +155,23 @@ def test_several_numbers_fail_by_mistake_as_rarely_as_one():
     assert failed / 400 < 0.06
 
 
+def test_a_bound_that_stands_with_the_claim_is_handed_to_the_measure_and_part_of_the_plan():
+    def gain(_, bound: Bound) -> list[Evidence]:
+        return [measured(2.0, bound=bound, label="gain")]
+
+    for bound, verdict in ((above(1), HOLDS), (above(3), FAILS)):
+        criterion = Criterion(measure=Stated(bound, gain))
+        assert criterion.judge({}).verdict is verdict
+        assert criterion_plan(criterion)["bound"]["low"] == bound.low
+        assert criterion_plan(criterion)["measure"] == "gain"
+
+
 def test_equivalence_and_the_least_difference_that_counts():
     assert measured(0.5, bound=same(2)).verdict is HOLDS
     assert measured(3.0, bound=same(2)).verdict is FAILS
     tiny = measured(0.001, 0.002, bound=above(0))
     assert tiny.verdict is UNDECIDED
-    assert replace(tiny, bound=above(0, margin=0.01)).verdict is FAILS
+    assert replace(tiny, bound=above(0, margin=0.01)).verdict is NEGLIGIBLE
     assert measured(0.6, bound=above(0, margin=0.01)).verdict is HOLDS
     assert above(0, margin=0.01).text() == "> 0 (less than 0.0100 counts as none)"
 
@@ -382,7 +400,7 @@ def fast_study(tmp_path: Path, alpha: int) -> Study:
         runs = run_batch(scenario, range(3))
         return Data(tables={"fast.links": runs.links.filter(pl.col("link") == 0)}, digests=runs.digests, runs=3)
 
-    def claim(name: str, column: str, bound: Range) -> Claim:
+    def claim(name: str, column: str, bound: Bound) -> Claim:
         def measure(tables):
             return [Evidence(label=column, value=float(tables["fast.links"][column].max()), bound=bound)]
 
@@ -436,29 +454,28 @@ def test_numbers_are_quoted_as_the_report_prints_them():
     assert Quoted(value=-2.6449, low=None, high=None, unit="%").text("") == number(-2.6449, "%")
 
 
-@pytest.mark.parametrize("name", ["prr", "iw10"])
-def test_every_sentence_of_the_publications_has_a_claim_or_a_reason(name):
-    """The table of a study's document: each row names claims, figures, readings or tables, or says why there is none."""
-    text = (ROOT / "docs" / "studies" / f"{name}.md").read_text(encoding="utf-8")
-    section = text.split("## Every sentence, and what became of it")[1].split("\n## ")[0]
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
-    ]
-    rows = [row for row in rows if row[-1] != "claim, or why none" and set(row[-1]) - set("-: ")]
-    claims = {claim.id for claim in studies.get(name).claims}
-    named: set[str] = set()
-    for row in rows:
-        assert len(row) == 3, row
-        ranges = re.findall(r"\b([ITP])(\d+) to \1(\d+)\b", row[2])
-        own = set(re.findall(r"\b[ITP]\d+\b", row[2])) | {
-            f"{letter}{n}" for letter, a, b in ranges for n in range(int(a), int(b) + 1)
-        }
-        assert own <= claims, row
-        assert own or re.search(r"^none: \w|reading \*|figures? \*|the tables of the RFCs|population of", row[2]), row
-        named |= own
-    assert len(rows) > 40
-    ours = {"T10", "T11"} if name == "prr" else set()
-    assert claims - named <= ours, claims - named
+def test_a_sentence_without_a_claim_says_why():
+    with pytest.raises(InputError, match="neither; allowed"):
+        Sentence(source="s", place="p", says="it is so")
+    with pytest.raises(InputError, match="both; allowed"):
+        Sentence(source="s", place="p", says="it is so", claims=("X1",), none="a definition")
+
+
+def test_the_table_of_sentences_has_verdicts_and_causes(tmp_path):
+    made = study(tmp_path)
+    made.run().record(version="0.1", date="2026-01-02")
+    cause = Cause(because="the sun shines", intervention="night", criterion=made.claims[0].direction)
+    claim = replace(made.claims[0], causes=(cause,), guesses=("the moon",))
+    rows = (
+        Sentence(source="A", place="p. 1", says="it gains", claims=("X1",)),
+        Sentence(source="A", place="p. 2", says="so it is called", none="a name"),
+    )
+    text = sentence.table(rows, [claim], (made.recorded("quick"), made.recorded("paper")))
+    assert (
+        "| p. 1 | it gains | X1 | X1 holds / –, how much fails / – | X1 because the sun shines: not recorded yet (changed: night); X1, a guess: the moon |"
+        in text
+    )
+    assert "| p. 2 | so it is called | none: a name |  |  |" in text
 
 
 def test_a_cell_keeps_the_columns_that_it_reads_and_no_others():

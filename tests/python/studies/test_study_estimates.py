@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ackclock.judge import estimates as est
 from ackclock.studies.prr import split
-from ackclock.study import estimates as est
 
 
 def sample(seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray]:

@@ -152,7 +152,7 @@ def test_notes_have_no_number_of_a_run_typed_in():
     known = " ".join(scenario.to_toml() for scenario in study.scenarios().values())
     records = study.recorded("quick")
     for claim in study.claims:
-        text = [claim.statement, claim.place, known]
+        text = [claim.statement, claim.place, known, *(cause.intervention for cause in claim.causes)]
         for half, criterion in claim.halves:
             text += [criterion.reading, criterion.cell, criterion.printed]
             text += list(records.claims[claim.id].get(half, {}).get("evidence", {}))

@@ -117,10 +117,10 @@ def test_tcpw_collapses_only_where_the_receive_window_ends_in_a_recovery_without
 
 
 def test_two_tcpw_flows_collapse_in_turn_without_sack_and_share_with_it():
-    """Why W18 fails for TCPW on path 1: after an overflow one of the two repairs a loss in a round trip, for seconds."""
+    """With the throughput of each ACK in ABSE's filter: after an overflow one of the two repairs a loss in a round trip, for seconds."""
 
     def half_minute(sack: bool) -> list[float]:
-        sender = paths.westwood(sack=sack, **FILTERS[FILTER.main])
+        sender = paths.westwood(sack=sack, **FILTERS["each ACK"])
         scenario = paths.scenario(
             ALABAMA, [(sender, 2)], duration_s=60, stagger_s=1.0, record={"goodput_interval": "1 s"}
         )
@@ -132,7 +132,7 @@ def test_two_tcpw_flows_collapse_in_turn_without_sack_and_share_with_it():
     assert metrics.jain(having) > 0.95
 
 
-def test_the_published_filter_brings_tcpw_up_in_time():
+def test_the_quoted_filter_brings_tcpw_up_in_time():
     size = {"kind": "transfer", "bytes": f"{transfers.SIZE} bytes"}
 
     def seconds(options: dict[str, object]) -> float:
@@ -145,7 +145,7 @@ def test_the_published_filter_brings_tcpw_up_in_time():
 
 
 def test_estimators_tell_what_they_see():
-    name = coalescing.arm("rate of the last RTT", coalescing.ADAPTIVE)
+    name = coalescing.arm("quoted", coalescing.ADAPTIVE)
     scenario = paths.scenario(
         CALTECH,
         [(coalescing.ABSE[name], 1)],

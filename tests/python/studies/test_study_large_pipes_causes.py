@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
+import pytest
 
 from ackclock import metrics, run_batch
+from ackclock.judge.estimates import Array
 from ackclock.scenario import Scenario
 from ackclock.studies.large_pipes import paths, sharing, starts
 from ackclock.studies.large_pipes.paths import (
@@ -23,7 +25,8 @@ from ackclock.studies.large_pipes.paths import (
 )
 from ackclock.studies.large_pipes.readings import TOGETHER
 from ackclock.study import Plan
-from ackclock.study.estimates import Array
+
+pytestmark = pytest.mark.deep
 
 MAIN = Plan()
 
@@ -137,18 +140,17 @@ def test_losses_make_runs_deviate_and_those_of_hstcp_more_with_time():
     assert late_loud > 1.5 * loud
 
 
-def test_alpha_makes_fast_deviate_and_the_want_of_sack_tcpw():
-    """W3. Why both deviate behind 240 packets in the main reading."""
+def test_alpha_makes_fast_deviate_and_the_want_of_sack_tcpw_less():
+    """W3. Why both deviate behind 240 packets in the main reading: all of it with FAST, with TCPW nearly half."""
     fast = {alpha: deviations(FAST, 240, Plan(reading={"alpha": alpha}))[0] for alpha in ("200", "100")}
     tcpw = {sack: deviations(TCPW, 240, Plan(reading={"SACK": sack}))[0] for sack in ("off", "on")}
     assert fast["200"] > 4 * fast["100"], fast
-    assert tcpw["off"] > 4 * tcpw["on"], tcpw
+    assert 1.5 < tcpw["off"] / tcpw["on"] < 2.2, tcpw
 
 
-def test_hstcp_and_newreno_deviate_more_than_the_others_in_the_reading_of_all_four_times():
-    """W3 turns where the start overflows and TCPW and FAST repair it; W4 does not: it asks for 30 % less."""
+def test_in_the_reading_of_all_four_times_tcpw_deviates_most_and_hstcp_more_with_time():
+    """So W3 does not turn there, nor W4, which asks for 30 % less."""
     where = Plan(reading=TOGETHER)
     found = {p: deviations(p, int(TOGETHER["queue"]), where) for p in PROTOCOLS}
-    calm = max(found[TCPW][0], found[FAST][0])
-    assert min(found[HSTCP][0], found[NEWRENO][0]) > 1.5 * calm, found
+    assert found[TCPW][0] > 1.5 * max(found[p][0] for p in PROTOCOLS if p != TCPW), found
     assert found[HSTCP][1] > 0.7 * found[HSTCP][0], found

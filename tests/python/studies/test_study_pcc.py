@@ -7,7 +7,7 @@ import pytest
 from ackclock import run_batch
 from ackclock._run import check_memory
 from ackclock.errors import InputError
-from ackclock.studies.pcc import STUDY, hypotheses, pair, prototype, sharing, sweep, testbed
+from ackclock.studies.pcc import STUDY, hypotheses, pair, processors, prototype, sharing, sweep, testbed
 from ackclock.studies.pcc.testbed import (
     BARE,
     CORE,
@@ -22,6 +22,7 @@ from ackclock.studies.pcc.testbed import (
     MODELS,
     NO_CATCH_UP,
     OFTEN,
+    PACED,
     PCC,
     STALLED,
     TESTBED,
@@ -31,7 +32,7 @@ from ackclock.studies.pcc.testbed import (
 from ackclock.study import Verdict
 
 BASE = dict.fromkeys(
-    (BARE, MININET, IDEAL, OFTEN, STALLED, LATE, CORE, COSTLY, TESTBED, "H4: single core", NO_CATCH_UP), 0.98
+    (BARE, MININET, IDEAL, OFTEN, PACED, STALLED, LATE, CORE, COSTLY, TESTBED, "H4: single core", NO_CATCH_UP), 0.98
 )
 
 
@@ -128,6 +129,29 @@ def test_windows_hold_what_arithmetic_says():
     assert four["total_mbps"][0] == pytest.approx(100.0)
 
 
+def test_claims_on_windows_of_100_s_are_not_asked_of_short_stretches():
+    """Stretches that are too short are for pictures: no verdict, whatever they show."""
+
+    def found(stretch: int) -> dict[str, pl.DataFrame]:
+        windows = [
+            {"host": MININET, "cc": cc, "flows": n, "seed": seed, "jain": jain + seed / 1000, "sd_mbps": sd + seed / 10}
+            for cc, jain, sd in ((PCC, 0.99, 1.0), (CUBIC, 0.9, 9.0))
+            for n in (1, 2, 3, 4)
+            for seed in (1, 2, 3)
+        ]
+        return {
+            "sharing.windows": pl.DataFrame(windows),
+            "sharing.series": pl.DataFrame({"t_s": [1.0, 7.0 * stretch]}),
+        }
+
+    (c11,) = (c.direction for c in STUDY.claims if c.id == "C11")
+    assert c11 is not None
+    assert c11.judge(found(sharing.STRETCH_S)).verdict is Verdict.HOLDS
+    short = c11.judge(found(sharing.SHORT_S))
+    assert short.verdict is Verdict.UNDECIDED
+    assert all(np.isnan(e.value) and "not asked at this scale" in e.label for e in short.evidence)
+
+
 def test_a_flow_without_data_is_refused_by_number():
     batch = run_batch(testbed.wishbone(IDEAL, CUBIC, 1), [1])
     found = testbed.series(batch.goodput, FLOWS, 7)
@@ -177,6 +201,14 @@ def test_hypotheses_are_told_apart_over_all_sizes():
     assert table[MININET]["cubic_same"]
     assert not table[OFTEN]["cubic_same"]
     assert not table["H4: single core"]["recovers"]
+    paced = hypotheses.judged(shares(**{f"{PACED} {PCC} {q}": 0.3 for q in (6, 10, 20)}))
+    both = {r["model"]: r for r in paced.iter_rows(named=True)}[PACED]
+    assert both["worse_shallow"]
+    assert both["recovers"]
+    assert both["cubic_same"]
+    slower = hypotheses.judged(shares(**{f"{IDEAL} {c} {q}": 0.5 for c in (PCC, CUBIC) for q in (6, 10, 20)}))
+    on_it = {r["model"]: r for r in slower.iter_rows(named=True)}[OFTEN]
+    assert on_it["shallow"] < 0  # a host is held against its own link: what that lacks is not the host's
     _, listed, _ = hypotheses.answer(tables)
     assert [cell.text for cell in listed.cells[0][:2]] == ["all three", MININET]
     assert {len(row) for row in listed.cells} <= {4, 5}  # what a row shows stands before the first of its kind alone
@@ -235,9 +267,10 @@ def test_a_late_flow_loses_more_beside_a_perfect_clock_and_no_more_beside_an_imp
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
 def test_every_scenario_of_the_study_fits_into_memory(scale):
-    unit = 500 if scale == "paper" else 50
-    runs = [cell.scenario for make in (pair._long, pair._early) for cell in make(pair.KINDS, unit, 1)]
+    unit = sharing.STRETCH_S if scale == "paper" else sharing.SHORT_S
+    runs = [cell.scenario for make in (pair._long, pair._early) for cell in make(pair.KINDS, 4)]
     runs += [testbed.wishbone(host, controller, unit) for host, controller in sharing.RUNS]
+    runs += [sharing.abreast(PCC, processors.LIMIT, host=host) for host in processors.HOSTS.values()]
     for scenario in runs:
         check_memory(scenario.to_engine_json(), 4 << 30, runs=4)
 
@@ -256,4 +289,4 @@ def test_the_prototypes_table_is_complete_and_far_cells_are_marked():
 
 
 def test_claims_are_named_in_order():
-    assert [c.id for c in STUDY.claims][:24] == [*(f"C{i}" for i in range(1, 19)), *(f"F{i}" for i in range(1, 7))]
+    assert [c.id for c in STUDY.claims][:26] == [*(f"C{i}" for i in range(1, 21)), *(f"F{i}" for i in range(1, 7))]

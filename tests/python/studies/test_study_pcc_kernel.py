@@ -6,11 +6,11 @@ import json
 
 import polars as pl
 
+from ackclock.judge.bound import Verdict
 from ackclock.linux import _translate
 from ackclock.studies.pcc import kernel
 from ackclock.studies.pcc.testbed import CUBIC, PCC
 from ackclock.study.claim import Tables, conjunction
-from ackclock.study.verdict import Verdict
 
 
 def sweep(share: dict[tuple[str, str], float]) -> Tables:

@@ -189,7 +189,10 @@ def test_claims_on_loss_ask_each_rate_that_was_run():
     weighing = [e for e in paper_lossy.to_one_percent(tables) if e.weighs]
     assert [e.verdict for e in weighing] == [Verdict.HOLDS] * 4
     cubic = {e.label: e.verdict for e in paper_lossy.over_cubic(tables, much=True) if e.weighs}
-    assert cubic == {"PCC over CUBIC, 0.1 %": Verdict.UNDECIDED, "PCC over CUBIC, 2 %": Verdict.FAILS}
+    assert cubic == {
+        "PCC (each packet) over CUBIC, 0.1 %": Verdict.UNDECIDED,
+        "PCC (each packet) over CUBIC, 2 %": Verdict.FAILS,
+    }
     assert {e.verdict for e in paper_lossy.over_illinois(tables, much=True) if e.weighs} == {Verdict.FAILS}
     assert {e.verdict for e in paper_lossy.over_illinois(tables, much=False) if e.weighs} == {Verdict.HOLDS}
 

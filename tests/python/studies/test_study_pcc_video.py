@@ -22,7 +22,7 @@ def players(**values: float) -> dict[str, pl.DataFrame]:
             for seed in range(6):
                 row = {m: values.get(f"{arm.name} {rule} {m}", base) + 1e-4 * seed for m in METRICS}
                 rows.append({"arm": arm.name, "rule": rule, "players": 4, "seed": seed, **row, "lost": 0.01})
-    long = [{"arm": "PCC", "seed": seed, "lost": 0.1} for seed in (1, 2, 3)]
+    long = [{"arm": PCC.name, "seed": seed, "lost": 0.1} for seed in (1, 2, 3)]
     return {"video.players": pl.DataFrame(rows), "traces.runs": pl.DataFrame(long)}
 
 
@@ -41,10 +41,10 @@ def test_claims_hold_or_fail_by_the_numbers():
     assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.12}), much) is FAILS
     assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.5})) is FAILS
     # what happens over PCC is context there
-    assert verdict("V1", players(**{"PCC FESTIVE unfairness": 0.5}), much) is HOLDS
-    over_pcc = {f"PCC {rule} {metric}": 0.01 for rule in RULES for metric in METRICS}
+    assert verdict("V1", players(**{f"{PCC.name} FESTIVE unfairness": 0.5}), much) is HOLDS
+    over_pcc = {f"{PCC.name} {rule} {metric}": 0.01 for rule in RULES for metric in METRICS}
     assert verdict("V4", players(**over_pcc)) is HOLDS
-    assert verdict("V4", players(**{**over_pcc, "PCC FESTIVE unfairness": 0.06})) is FAILS
+    assert verdict("V4", players(**{**over_pcc, f"{PCC.name} FESTIVE unfairness": 0.06})) is FAILS
 
 
 def test_toy_players_by_hand():

@@ -1,22 +1,33 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
 from ackclock import run_batch, studies
+from ackclock.judge.bound import AGAINST
+from ackclock.plot import Figure
 from ackclock.studies.prr import burst_loss, population, rfc_tables, stall, timeouts, traces
 from ackclock.studies.prr.fetches import paired
 from ackclock.studies.prr.published import PATTERNS, TABLES
 from ackclock.studies.prr.rules import LINUX_6, LINUX_32, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
 from ackclock.study import SCALES, Plan, Verdict
 from ackclock.study.note import typed_in
+from ackclock.study.result import write_report
+
+SEEDS = 3
 
 
 @pytest.fixture(scope="module")
 def result():
-    return studies.get("prr").run(scale="quick", seeds=6, jobs=2)
+    return studies.get("prr").run(scale="quick", seeds=SEEDS, jobs=2)
+
+
+@pytest.fixture(scope="module")
+def page(result):
+    return result.page()
 
 
 def test_the_name_is_offered():
@@ -77,16 +88,24 @@ def test_show():
 
 def test_every_claim_is_complete():
     study = studies.get("prr")
-    assert [c.id for c in study.claims] == [f"T{i}" for i in range(1, 13)] + [f"P{i}" for i in range(1, 15)]
+    numbered = {"T": 12, "P": 26, "V": 4}
+    assert {c.id for c in study.claims} == {f"{k}{i}" for k, n in numbered.items() for i in range(1, n + 1)}
     for claim in study.claims:
         assert claim.place
         assert claim.statement.endswith(".")
-        if any(study.recorded(scale).verdict(claim.id) is Verdict.FAILS for scale in SCALES):
+        if any(study.recorded(scale).verdict(claim.id) in AGAINST for scale in SCALES):
             assert claim.note, f"{claim.id} needs a reason"
 
 
+def test_threads_change_no_number():
+    one, two = (population.run(Plan(seeds=2, jobs=jobs)).tables for jobs in (1, 2))
+    assert one.keys() == two.keys()
+    assert all(one[name].equals(two[name]) for name in one)
+
+
+@pytest.mark.deep
 def test_threads_change_nothing(result):
-    again = studies.get("prr").run(scale="quick", seeds=6, jobs=1)
+    again = studies.get("prr").run(scale="quick", seeds=SEEDS, jobs=1)
     assert again.digest == result.digest
     assert again.to_json() == result.to_json()
 
@@ -109,7 +128,7 @@ def test_every_cell_is_there(result):
     t = result.tables["latency.fetches"]
     cells = t.filter(pl.col("arm").is_in(RULES)).group_by("page", "loss", "arm").len()
     assert cells.height == 4 * 2 * len(RULES)
-    assert set(cells["len"]) == {6}
+    assert set(cells["len"]) == {SEEDS}
 
 
 def test_progress_runs_to_the_end():
@@ -157,10 +176,10 @@ def test_the_enlarged_recovery_shows_what_its_heading_says(result):
     assert figure.title.endswith(f"PRR {prr['cwnd_before_exit']}")
 
 
-def test_headings_of_time_sequences_come_from_the_traces(result):
+def test_headings_of_time_sequences_come_from_the_traces(result, page):
     sent = traces.next_write(result.tables, "1-4")
     last = traces.last_repair(result.tables, "1-4, 11-16")
-    titles = {f.name: f.title for f in result.page().figures}
+    titles = {f.name: f.title for f in page.figures}
     assert sent[RATE_HALVING] < min(n for rule, n in sent.items() if rule != RATE_HALVING)
     assert f"{sent[RATE_HALVING]} segments leave at once after rate halving" in titles["sequence-1-4"]
     assert f"{1000 * last[SSRB]:.0f} ms after the first with PRR-SSRB" in titles["sequence-1-4-11-16"]
@@ -179,8 +198,8 @@ def test_a_difference_in_words_follows_its_interval(more, low, high, text):
     assert timeouts.compared(more, low, high, "timeouts") == text
 
 
-def test_findings_name_the_rules_and_what_stays_open(result):
-    text = "\n".join(result.page().findings)
+def test_findings_name_the_rules_and_what_stays_open(result, page):
+    text = "\n".join(page.findings)
     for rule in (SSRB, RFC9937, LINUX_6, RFC6675):
         assert label(rule) in text
     for claim in result.study.claims:
@@ -189,16 +208,29 @@ def test_findings_name_the_rules_and_what_stays_open(result):
             assert f"{claim.id} {'stays undecided' if paper is Verdict.UNDECIDED else paper}" in text
 
 
+def test_report_of_the_first_figure(result, page, tmp_path):
+    """The whole page, with one figure: each of the others takes half a second."""
+    first, *_ = page.figures
+    sections = tuple(replace(s, blocks=tuple(b for b in s.blocks if not isinstance(b, Figure))) for s in page.sections)
+    small = replace(page, opening=first, sections=sections)
+    _written(result, write_report(tmp_path / "out", small, {"": result.tables}, result.to_json()))
+
+
+@pytest.mark.deep
 def test_report(result, tmp_path):
-    path = result.write(tmp_path / "out")
+    _written(result, result.write(tmp_path / "out"))
+    assert {p.stem for p in (tmp_path / "out" / "figures").iterdir()} >= {f.name for f in result.page().figures}
+
+
+def _written(result, path):
     html = path.read_text(encoding="utf-8")
     for claim in result.study.claims:
         assert f'id="claim-{claim.id}"' in html
     assert result.digest in html
-    assert "ackclock study run prr --scale quick --seeds 6" in html
-    figures = {p.suffix for p in (tmp_path / "out" / "figures").iterdir()}
+    assert f"ackclock study run prr --scale quick --seeds {SEEDS}" in html
+    figures = {p.suffix for p in (path.parent / "figures").iterdir()}
     assert {".pdf", ".png", ".svg", ".csv"} <= figures
-    claims = json.loads((tmp_path / "out" / "claims.json").read_text(encoding="utf-8"))
+    claims = json.loads((path.parent / "claims.json").read_text(encoding="utf-8"))
     assert claims["study"] == "prr"
     assert {"id", "statement", "verdict", "expected", "value", "interval", "bound", "seeds"} <= set(claims["claims"][0])
 

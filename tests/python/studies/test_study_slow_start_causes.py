@@ -13,6 +13,8 @@ import ackclock
 from ackclock.studies.slow_start import exits, noise
 from ackclock.studies.slow_start.paths import CLASSIC, HYSTART_PP, LIMITED, SEARCH, Place, quality
 
+pytestmark = pytest.mark.deep
+
 ONE_ROUND = {"kind": HYSTART_PP, "css_rounds": 1}
 HARDLY_GROWS = {"kind": HYSTART_PP, "css_growth_divisor": 1000}
 """HyStart++ whose conservative slow start is over after a round, and one in which the window stays where it was."""
@@ -81,7 +83,8 @@ def test_s9_a_pause_of_the_link_ends_searchs_slow_start_whatever_is_written() ->
     chunks = {ms: (runs(pausing(quiet, ms), SEARCH, workload=noise.WORK)["by"] == "rule").mean() for ms in (60, 90)}
     assert chunks == {60: 0, 90: 1}, "a pause between two chunks counts for less"
     radio = noise.PLACES[noise.RADIO]
-    assert (runs(radio, SEARCH, seeds=20, workload=every_segment)["by"] == "rule").mean() > 0.9, "chunks are not why"
+    ends = (runs(radio, SEARCH, seeds=20, workload=every_segment)["by"] == "rule").sum()
+    assert ends >= 15, "chunks are not why: 15 of 20 are more than half of all runs (sign test, 2 %)"
 
 
 def test_s9_without_the_radio_links_pauses_only_the_first_comparison_can_end_it() -> None:

@@ -6,13 +6,14 @@ import polars as pl
 import pytest
 
 from ackclock.errors import InputError
+from ackclock.judge.bound import interval
 from ackclock.stats import mean_interval
 from ackclock.study import (
+    Bound,
     Claim,
     Criterion,
     Evidence,
     Plan,
-    Range,
     Verdict,
     above,
     at_least,
@@ -24,7 +25,6 @@ from ackclock.study import (
     number,
 )
 from ackclock.study.plan import MOST_SEEDS
-from ackclock.study.verdict import interval
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 
@@ -50,7 +50,7 @@ HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
         (exactly(10), 9.0, 11.0, UNDECIDED),
         (above(0), math.nan, math.nan, UNDECIDED),
         (above(0), -math.inf, math.inf, UNDECIDED),
-        (Range(), 1.0, 2.0, HOLDS),
+        (Bound(), 1.0, 2.0, HOLDS),
     ],
 )
 def test_judge(bound, low, high, verdict):
@@ -61,7 +61,7 @@ def test_bounds_as_text():
     assert above(0).text("%") == "> 0 %"
     assert between(-3, 3).text("%") == "−3 to 3 %"
     assert exactly(1).text("segments") == "= 1 segment"
-    assert Range().text() == "anything"
+    assert Bound().text() == "anything"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_number(value, unit, text):
     assert number(value, unit) == text
 
 
-def evidence(value: float, bound: Range, **more: object) -> Evidence:
+def evidence(value: float, bound: Bound, **more: object) -> Evidence:
     return Evidence(label=str(value), value=value, bound=bound, **more)  # type: ignore[arg-type]
 
 

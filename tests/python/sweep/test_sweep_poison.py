@@ -63,7 +63,7 @@ def test_what_died_twice_is_made_apart_and_fails_alone(
 
 def test_killed_again_and_again_costs_no_run(tmp_path: Path) -> None:
     """A process killed from outside is no run's fault: what is made apart then is done."""
-    (tmp_path / "k.toml").write_text(SWEEP.replace("1 s", "60 s").replace("2 Mbit/s", "100 Mbit/s"))
+    (tmp_path / "k.toml").write_text(SWEEP.replace("1 s", "30 s").replace("2 Mbit/s", "100 Mbit/s"))
     command = [sys.executable, "-m", "ackclock", "sweep", "run", "k.toml", "--jobs", "1"]
     for _ in range(3):
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -86,7 +86,7 @@ def test_a_run_that_takes_too_long_has_failed(tmp_path: Path, capsys: pytest.Cap
     assert main(["sweep", "status", str(store)]) == 0
     said = capsys.readouterr().out
     assert "seed 1: time_limit: found a run that takes longer, at " in said
-    assert said.rstrip().endswith("of its time, allowed: 0.3 s of CPU time")
+    assert said.rstrip().endswith("of its time; allowed: 0.3 s of CPU time")
     assert main(["sweep", "resume", str(store)]) == 1
     assert "1 of 2 runs done, 2 of them found, 1 failed" in capsys.readouterr().out
     before = (store / "sweeps/k/sweep.toml").read_text()

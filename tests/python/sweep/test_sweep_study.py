@@ -64,10 +64,10 @@ def test_a_study_from_the_store_is_the_study(tmp_path):
 def test_cells_are_runs_of_their_streams():
     (first, made, _) = cells()
     data = collect("x", [made], Plan(jobs=2))
-    runs = run_batch(made.scenario, range(made.first, made.first + 3))
+    runs = run_batch(made.scenario, range(made.first(Plan()), made.first(Plan()) + 3))
     assert data.digests == list(runs.digests)
     assert data.tables["x.slow"]["slowest_s"].equals(slowest(runs)["slowest_s"])
-    assert first.first != made.first
+    assert first.first(Plan()) != made.first(Plan())
     numbered = collect("x", [first, made], Plan(jobs=2), numbered=True).tables
     assert numbered["x.slow"].columns == ["cc", "run", "slowest_s"]
     assert numbered["x.slow"]["run"].to_list() == [0, 1, 2]

@@ -7,15 +7,14 @@
 //! | idea | file |
 //! |---|---|
 //! | the model: rounds, `bw`, extra ACKs | `model.rs` |
+//! | policers | `long_term.rs` |
 //! | Startup and Drain: when the pipe is full | `startup.rs` |
 //! | ProbeBW: the cycle of gains | `probe_bw.rs` |
 //! | ProbeRTT and `min_rtt` | `probe_rtt.rs` |
 //! | gains, pacing rate, cwnd | `gains.rs` |
-//!
-//! Differs: no long-term sampling (the search for a policer, from a fifth of losses on); samples taken in ProbeRTT are
-//! not marked application-limited, which a maximum does not notice.
 
 mod gains;
+mod long_term;
 mod model;
 mod probe_bw;
 mod probe_rtt;
@@ -27,6 +26,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
 use self::gains::{BW_UNIT, UNIT};
+use self::long_term::{LongTerm, Totals};
 use self::model::{Aggregation, Rounds};
 use self::probe_rtt::MinRtt;
 use self::startup::FullPipe;
@@ -52,6 +52,9 @@ pub struct Bbr {
     rounds: Rounds,
     /// Greatest delivery rate of ten rounds, segments per us times 2^24.
     bw: RunningMax,
+    long_term: LongTerm,
+    /// Counters of the connection at the last ACK or timeout.
+    totals: Totals,
     aggregation: Aggregation,
     full_pipe: FullPipe,
     rtt: MinRtt,
@@ -83,6 +86,8 @@ impl Default for Bbr {
             cwnd_gain: UNIT,
             rounds: Rounds::default(),
             bw: RunningMax::default(),
+            long_term: LongTerm::default(),
+            totals: Totals::default(),
             aggregation: Aggregation::default(),
             full_pipe: FullPipe::default(),
             rtt: MinRtt::default(),
@@ -103,6 +108,20 @@ impl Default for Bbr {
 }
 
 impl Bbr {
+    /// The counters as they are with this ACK; those of a sample are the connection's.
+    #[inline]
+    fn count(&mut self, ack: &AckSample) {
+        self.totals.delivered += u64::from(ack.delivered);
+        self.totals.lost += u64::from(ack.newly_lost);
+        if let Some(rate) = &ack.rate {
+            (self.totals.delivered, self.totals.lost) = (rate.total_delivered, rate.total_lost);
+        }
+        if ack.delivered > 0 {
+            self.totals.delivered_time = ack.now;
+        }
+        self.rounds.delivered = self.totals.delivered;
+    }
+
     /// Linux `bbr_save_cwnd`: cwnd as it was before recovery or ProbeRTT, or the greatest since.
     fn save_cwnd(&mut self, cwnd: u32) {
         self.prior_cwnd = match self.prev_state < CaState::Recovery && self.mode != Mode::ProbeRtt {
@@ -135,9 +154,9 @@ impl CongestionControl for Bbr {
 
     /// Linux `bbr_main`: the model, then what follows from it.
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
-        self.rounds.delivered += u64::from(ack.delivered);
+        self.count(ack);
         self.smss = ack.smss;
-        self.update_bw(ack.rate.as_ref());
+        self.update_bw(ack);
         self.update_extra_acked(window, ack);
         self.update_cycle(window, ack);
         self.check_full_bw(ack.rate.as_ref());
@@ -154,13 +173,20 @@ impl CongestionControl for Bbr {
             self.prev_state = CaState::Loss;
             self.full_pipe.bw = 0;
             self.rounds.round_start = true;
+            self.sample_long_term(true, false); // a timeout is a loss
         }
+    }
+
+    fn on_totals(&mut self, delivered: u64, lost: u64, delivered_time: Time) {
+        self.totals = Totals { delivered, lost, delivered_time };
+        self.rounds.delivered = delivered;
     }
 
     /// Linux `bbr_undo_cwnd`.
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
         self.full_pipe.bw = 0;
         self.full_pipe.count = 0;
+        self.long_term.reset(&self.totals);
         window.cwnd
     }
 
@@ -172,9 +198,16 @@ impl CongestionControl for Bbr {
         self.idle_restart = true;
         self.aggregation.epoch_stamp = now;
         self.aggregation.epoch_acked = 0;
-        if self.mode == Mode::ProbeBw && window.pacing_rate != Window::UNPACED {
-            window.pacing_rate = window.pacing_rate * UNIT / self.pacing_gain.max(1);
+        match self.mode {
+            Mode::ProbeBw => self.pace_at(window, UNIT, self.smss),
+            Mode::ProbeRtt => self.check_probe_rtt_done(window, now),
+            _ => {}
         }
+    }
+
+    /// Rates of ProbeRTT say nothing about the path (Linux sets `app_limited`).
+    fn holds_back(&self) -> bool {
+        self.rtt.looking
     }
 
     fn seed(&mut self, seed: u64) {
@@ -196,7 +229,7 @@ impl CongestionControl for Bbr {
     fn vars(&self, values: &mut [f64]) {
         let gain = |g: u64| g as f64 / UNIT as f64;
         let rtt = if self.rtt.min_rtt == u64::MAX { f64::NAN } else { self.rtt.min_rtt as f64 * 1e-6 };
-        let bps = self.bw.get() as f64 / BW_UNIT as f64 * 1e6 * 8.0 * f64::from(self.smss);
+        let bps = self.bw_in_use() as f64 / BW_UNIT as f64 * 1e6 * 8.0 * f64::from(self.smss);
         let all = [bps, rtt, self.mode as u8 as f64, gain(self.pacing_gain), gain(self.cwnd_gain)];
         for (value, known) in values.iter_mut().zip(all) {
             *value = known;

@@ -2,7 +2,8 @@
 //! and the size and spacing of probes leave room for loss-based flows.
 //!
 //! Source: draft-ietf-ccwg-bbr §2 (variables and constants) and §5 (algorithm). Names are the draft's; its functions stand
-//! at ours. Rates are segments per second, times seconds, volumes segments.
+//! at ours. The arithmetic is that of Linux's integers: rates are segments per us times 2^24, times us, volumes whole
+//! segments, gains and shares fractions. So what is compared with cwnd can be reached by it.
 //!
 //! | idea | file | draft |
 //! |---|---|---|
@@ -15,8 +16,7 @@
 //! | the draft's numbers, and those of Google's kernel | `flavour.rs` | §2 |
 //!
 //! Differs: losses are judged when an ACK arrives, by the newest segment it covers, not segment by segment as they are
-//! marked; a loss event is an ACK that shows losses. The kernel tests what will be in flight when its pacer sends next; our
-//! pacer holds nothing back that counts as sent.
+//! marked; a loss event is an ACK that shows losses.
 
 mod ecn;
 mod flavour;
@@ -31,13 +31,18 @@ use ackclock_core::{Span, Stream, Time};
 
 use self::ecn::Marks;
 pub(super) use self::flavour::Bbr3Options;
-use self::flavour::{Constants, Flavour};
+use self::flavour::{Constants, Flavour, Ratio};
+use self::gains::BW_UNIT;
 use self::model::{Aggregation, Bounds, Rounds};
 use self::probe_bw::{AckPhase, Cycle, Probe};
 use self::probe_rtt::MinRtt;
 use self::startup::FullPipe;
 use super::{AckSample, CongestionControl, Needs, RateSample};
 use crate::window::Window;
+
+/// No bound of a volume, and of a rate.
+const UNBOUNDED: u32 = u32::MAX;
+const NO_RATE: u64 = u64::MAX;
 
 /// BBR.state (§5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,11 +60,11 @@ pub struct Bbr3 {
     c: &'static Constants,
     state: State,
     /// BBR.pacing_gain and BBR.cwnd_gain of the state.
-    pacing_gain: f64,
-    cwnd_gain: f64,
+    pacing_gain: Ratio,
+    cwnd_gain: Ratio,
     rounds: Rounds,
     /// BBR.MaxBwFilter (§5.5.3): the greatest rate of this probing cycle and of the one before.
-    bw_filter: [f64; 2],
+    bw_filter: [u64; 2],
     bounds: Bounds,
     aggregation: Aggregation,
     full_pipe: FullPipe,
@@ -69,6 +74,8 @@ pub struct Bbr3 {
     rtt: MinRtt,
     /// BBR.prior_cwnd: what cwnd returns to after recovery or ProbeRTT.
     prior_cwnd: u32,
+    /// The initial window.
+    first_cwnd: u32,
     /// Congestion state at the last ACK.
     prev_state: CaState,
     /// BBR.idle_restart: no segment delivered yet since the flow was idle (§5.4).
@@ -85,9 +92,9 @@ pub struct Bbr3 {
 struct Undo {
     state: State,
     full_pipe_reached: bool,
-    bw_shortterm: f64,
-    inflight_shortterm: f64,
-    inflight_longterm: f64,
+    bw_shortterm: u64,
+    inflight_shortterm: u32,
+    inflight_longterm: u32,
 }
 
 impl Bbr3 {
@@ -102,7 +109,7 @@ impl Bbr3 {
             pacing_gain,
             cwnd_gain,
             rounds: Rounds::default(),
-            bw_filter: [0.0; 2],
+            bw_filter: [0; 2],
             bounds: Bounds::default(),
             aggregation: Aggregation::new(c.extra_acked_parts),
             full_pipe: FullPipe::default(),
@@ -111,12 +118,13 @@ impl Bbr3 {
             undo: Undo {
                 state: State::Startup,
                 full_pipe_reached: false,
-                bw_shortterm: f64::INFINITY,
-                inflight_shortterm: f64::INFINITY,
-                inflight_longterm: f64::INFINITY,
+                bw_shortterm: NO_RATE,
+                inflight_shortterm: UNBOUNDED,
+                inflight_longterm: UNBOUNDED,
             },
             rtt: MinRtt::default(),
             prior_cwnd: 0,
+            first_cwnd: 0,
             prev_state: CaState::Open,
             idle_restart: false,
             has_seen_rtt: false,
@@ -132,12 +140,12 @@ impl Bbr3 {
     }
 
     /// BBRUpdateModelAndState (§5.2.3), as far as it needs a rate sample.
-    fn update_model(&mut self, window: &Window, ack: &AckSample, rate: &RateSample) {
-        let bw = rate.segments_per_second().unwrap_or(0.0);
+    fn update_model(&mut self, window: &mut Window, ack: &AckSample, rate: &RateSample) {
+        let bw = self.sample_bw(rate);
         self.update_congestion_signals(window, ack, rate, bw);
         self.update_aggregation(window, ack);
         self.check_full_pipe(rate, bw);
-        self.check_startup_done(ack, rate);
+        self.check_startup_done(window, ack, rate);
         self.check_drain_done(window, ack);
         self.update_cycle(window, ack, rate, bw);
         self.bounds.advance(rate, bw);
@@ -154,6 +162,7 @@ impl CongestionControl for Bbr3 {
         self.rtt.stamp(now);
         self.aggregation.restart(now);
         self.smss = smss;
+        self.first_cwnd = window.cwnd;
         self.pace_from_rtt(window, srtt, smss);
     }
 
@@ -175,8 +184,11 @@ impl CongestionControl for Bbr3 {
     /// BBRUpdateOnACK (§5.2.3): the model, then what follows from it.
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.smss = ack.smss;
-        self.rounds.deliver(ack.delivered);
+        self.rounds.deliver(ack);
         self.bounds.loss_round_start = false;
+        if ack.newly_lost > 0 {
+            self.bounds.note_loss(self.rounds.delivered);
+        }
         if let Some(rate) = ack.rate.filter(|rate| rate.interval > Span::ZERO) {
             self.update_model(window, ack, &rate);
         }
@@ -187,9 +199,21 @@ impl CongestionControl for Bbr3 {
         self.set_cwnd(window, ack);
     }
 
-    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
+    /// Linux `bbr_set_state`, which only the flavour `linux-v3` follows beyond the first line: the short-term bound learns the
+    /// window that the timeout took, which is given back when its repair is over.
+    fn on_state(&mut self, window: &mut Window, state: CaState, _now: Time) {
+        let linux = self.flavour == Flavour::LinuxV3;
         if state == CaState::Loss {
             self.prev_state = CaState::Loss;
+            if linux {
+                self.full_pipe.reset(0);
+                if !self.is_probing_bw() && self.bounds.inflight_shortterm == UNBOUNDED {
+                    self.bounds.inflight_shortterm = window.cwnd.max(self.prior_cwnd);
+                }
+            }
+        } else if linux && self.prev_state == CaState::Loss {
+            window.cwnd = window.cwnd.max(self.prior_cwnd);
+            self.prev_state = state;
         }
     }
 
@@ -198,7 +222,7 @@ impl CongestionControl for Bbr3 {
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
         let undo = self.undo;
         self.bounds.loss_in_round = false;
-        self.full_pipe.reset(0.0);
+        self.full_pipe.reset(0);
         self.bounds.bw_shortterm = self.bounds.bw_shortterm.max(undo.bw_shortterm);
         self.bounds.inflight_shortterm = self.bounds.inflight_shortterm.max(undo.inflight_shortterm);
         self.bounds.inflight_longterm = self.bounds.inflight_longterm.max(undo.inflight_longterm);
@@ -216,11 +240,22 @@ impl CongestionControl for Bbr3 {
     }
 
     /// BBRHandleRestartFromIdle (§5.4).
-    fn on_tx_start(&mut self, _window: &mut Window, now: Time, idle: Span) {
-        if idle > Span::ZERO {
-            self.idle_restart = true;
-            self.aggregation.restart(now);
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
+        if idle == Span::ZERO {
+            return;
         }
+        self.idle_restart = true;
+        self.aggregation.restart(now);
+        match self.state {
+            State::ProbeBw(_) if self.bw() > 0 => window.pacing_rate = self.paced_at(Ratio::ONE, self.smss),
+            State::ProbeRtt => self.check_probe_rtt_done(window, now),
+            _ => {}
+        }
+    }
+
+    /// The little that is in flight in ProbeRTT says nothing about the path's rate (§5.3.4.4).
+    fn holds_back(&self) -> bool {
+        self.rtt.looking
     }
 
     fn needs(&self) -> Needs {
@@ -256,15 +291,16 @@ impl CongestionControl for Bbr3 {
             State::ProbeBw(cycle) => 2.0 + cycle as u8 as f64 / 10.0,
             State::ProbeRtt => 3.0,
         };
-        let known = |x: f64| if x.is_finite() { x } else { f64::NAN };
+        let volume = |x: u32| if x == UNBOUNDED { f64::NAN } else { f64::from(x) };
+        let rtt = if self.rtt.min_rtt == u64::MAX { f64::NAN } else { self.rtt.min_rtt as f64 * 1e-6 };
         let all = [
-            self.bw() * 8.0 * f64::from(self.smss),
-            known(self.rtt.min_rtt),
+            self.bw() as f64 / BW_UNIT as f64 * 1e6 * 8.0 * f64::from(self.smss),
+            rtt,
             mode,
-            self.pacing_gain,
-            self.cwnd_gain,
-            known(self.bounds.inflight_longterm),
-            known(self.bounds.inflight_shortterm),
+            self.pacing_gain.as_f64(),
+            self.cwnd_gain.as_f64(),
+            volume(self.bounds.inflight_longterm),
+            volume(self.bounds.inflight_shortterm),
         ];
         for (value, known) in values.iter_mut().zip(all) {
             *value = known;

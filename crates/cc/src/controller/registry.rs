@@ -283,6 +283,12 @@ impl CongestionControl for Controller {
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         dispatch!(self, c => c.on_control(window, ack))
     }
+    fn on_totals(&mut self, delivered: u64, lost: u64, delivered_time: Time) {
+        dispatch!(self, c => c.on_totals(delivered, lost, delivered_time))
+    }
+    fn holds_back(&self) -> bool {
+        dispatch!(self, c => c.holds_back())
+    }
     fn vars(&self, values: &mut [f64]) {
         dispatch!(self, c => c.vars(values))
     }

@@ -42,10 +42,11 @@ impl CongestionControl for Veno {
         if !ack.cwnd_limited {
             return;
         }
-        if self.rounds.cnt_rtt <= 2 || self.rounds.min_rtt == NONE {
+        if self.rounds.cnt_rtt <= 2 {
             window.grow_as_reno(ack);
         } else {
             let (cwnd, base) = (u64::from(window.cwnd), u64::from(self.rounds.base_rtt));
+            // Without a sample since the last ACK, as after a recovery, all of the window counts as queued: Linux, too.
             let target = ((cwnd * base) << 1) / u64::from(self.rounds.min_rtt);
             self.diff = ((cwnd << 1) - target) as u32;
             let mut acked = ack.acked;
@@ -83,7 +84,7 @@ impl CongestionControl for Veno {
     }
 
     fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {
-        *self = Veno::default();
+        (self.rounds, self.inc) = (Rounds { cnt_rtt: self.rounds.cnt_rtt, ..Rounds::default() }, true);
     }
 }
 
@@ -121,5 +122,17 @@ mod tests {
             c.on_ack(&mut w, &ack);
         }
         assert_eq!(w.cwnd, start + 2);
+    }
+
+    #[test]
+    fn an_ack_without_a_sample_takes_the_path_for_full_and_idling_keeps_what_was_found() {
+        let (mut c, mut w) = after(102_000);
+        c.on_state(&mut w, CaState::Recovery, Time::ZERO);
+        c.on_state(&mut w, CaState::Open, Time::ZERO);
+        c.on_ack(&mut w, &arrival(0, 1).into());
+        assert_eq!(c.ssthresh(&w, 100), 50);
+        c.on_tx_start(&mut w, Time::ZERO, Span::from_secs(1));
+        assert_eq!(c.ssthresh(&w, 100), 50);
+        assert_eq!((c.rounds.cnt_rtt, c.rounds.base_rtt), (4, NONE));
     }
 }

@@ -102,8 +102,8 @@ table! {
         t_min: Gap = Gap::TAKES, Gap::Pair;
         /// abse: constant sampling interval instead of t_min, seconds; 0 turns it off
         t_min_s: f64 = Takes::Number(0.0, 10.0), 0.0;
-        /// abse: rate that indicates congestion: that of the last RTT, the low-passed rate of each ACK with weight 0.6
-        /// (the paper), or the estimate itself
+        /// abse: rate that indicates congestion: that of the last RTT, the same low-passed with weight 0.6 (the paper, as it
+        /// is quoted), the low-passed rate of each ACK, or the estimate itself
         level_rate: LevelRate = LevelRate::TAKES, LevelRate::Achieved;
         /// abse: values of U over which its maximum is taken
         u_max: PeakOver = PeakOver::TAKES, PeakOver::LastTen;

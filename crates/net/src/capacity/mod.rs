@@ -7,12 +7,11 @@ mod dummynet;
 mod schedule;
 mod trace;
 
-use ackclock_core::schema::Refusal;
 use ackclock_core::{family, Rate, Span, Stream, Time};
 
 pub use dummynet::DummynetParams;
 pub use schedule::{RandomParams, ScheduleParams, Step, MOST_PHASES};
-pub use trace::{MahimahiParams, Opportunities};
+pub use trace::{read_trace, MahimahiParams, Opportunities};
 
 use dummynet::Dummynet;
 use schedule::Schedule;
@@ -30,18 +29,6 @@ family! {
 
 /// What it makes of a link, whose own rate is infinite if it has none.
 impl CapacityConfig {
-    /// What of it does not fit a link of this rate and delay.
-    pub fn check(&self, rate: Rate, delay: Span) -> Result<(), Refusal> {
-        match self {
-            CapacityConfig::Schedule(params) => params.laid(rate, delay).map(drop),
-            CapacityConfig::Mahimahi(params) => params.trace().map(drop),
-            CapacityConfig::Dummynet(_) if rate == Rate::INFINITE => {
-                Err(Refusal::new("no rate", "a rate: what a tick gives"))
-            }
-            CapacityConfig::Random(_) | CapacityConfig::Dummynet(_) => Ok(()),
-        }
-    }
-
     /// The rate that others go by: that of a trace is its mean, that of a schedule the first.
     pub fn nominal(&self, rate: Rate) -> Rate {
         match self {
@@ -64,6 +51,18 @@ impl CapacityConfig {
                 params.rate.as_ref().map_or(rate, |drawn| Rate(drawn.greatest() as u64))
             }
             CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => self.nominal(rate),
+        }
+    }
+
+    /// How often it changes in so long a time, at most: each change takes the engine some time, whatever it carries.
+    pub fn changes(&self, time: Span) -> f64 {
+        let times = |every: Span| time.0 as f64 / every.0.max(1) as f64;
+        match self {
+            CapacityConfig::Schedule(params) => {
+                params.steps.len() as f64 * params.repeat.map_or(1.0, |every| times(every).max(1.0))
+            }
+            CapacityConfig::Random(params) => times(params.every),
+            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => times(Span::from_us(1000)),
         }
     }
 

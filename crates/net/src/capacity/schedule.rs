@@ -5,11 +5,10 @@
 //! arrives together with its predecessor (dummynet's pipes keep their order, netem's do not); deliberate overtaking
 //! is the business of `reorder`.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use ackclock_core::rng::threshold;
-use ackclock_core::schema::{Refusal, Takes, Unit, DURATION, DURATION_OR_ZERO};
+use ackclock_core::schema::{Rules, Takes, Unit, DURATION, DURATION_OR_ZERO};
 use ackclock_core::{table, Distribution, Rate, Span, Stream, Time};
 
 table! {
@@ -22,6 +21,7 @@ table! {
         /// applies until the end of the run.
         repeat: Option<Span> = DURATION;
     }
+    rules ScheduleParams::judge_order
 }
 
 table! {
@@ -54,8 +54,21 @@ table! {
 }
 
 impl ScheduleParams {
+    /// Steps come in order of time, and a cycle ends behind the last one.
+    fn judge_order(&self, rules: &mut Rules) {
+        let late = self.steps.windows(2).position(|pair| pair[1].at <= pair[0].at);
+        if let Some(i) = late {
+            return rules.refuse(&format!("steps.{}.at", i + 1), "a time after that of the step before");
+        }
+        let last = self.steps.len() - 1;
+        if self.repeat.is_some_and(|repeat| repeat <= self.steps[last].at) {
+            let at = rules.shown(&format!("steps.{last}.at"));
+            rules.refuse("repeat", format_args!("a time after the last step, {at}"));
+        }
+    }
+
     /// The steps of a link with this rate and delay, nothing left out, from zero on.
-    pub(super) fn laid(&self, rate: Rate, delay: Span) -> Result<Vec<Laid>, Refusal> {
+    fn laid(&self, rate: Rate, delay: Span) -> Vec<Laid> {
         let mut all = vec![Laid { at: Span::ZERO, rate, delay, loss: 0.0 }];
         for step in &self.steps {
             let before = all[all.len() - 1];
@@ -65,20 +78,12 @@ impl ScheduleParams {
                 delay: step.delay.unwrap_or(before.delay),
                 loss: step.loss.unwrap_or(before.loss),
             };
-            match next.at.cmp(&before.at) {
-                Ordering::Greater => all.push(next),
-                Ordering::Equal if all.len() == 1 => all[0] = next,
-                _ => return Err(Refusal::new(step.at.0, "times in order").within("steps")),
+            match next.at > before.at {
+                true => all.push(next),
+                false => all[0] = next, // the first, at zero: steps are in order
             }
         }
-        let last = all[all.len() - 1].at;
-        if let Some(repeat) = self.repeat.filter(|&repeat| repeat <= last) {
-            return Err(Refusal::new(repeat.0, "a cycle that ends behind the last step").within("repeat"));
-        }
-        if self.repeat.is_some() && all.iter().all(|step| step.rate.0 == 0) {
-            return Err(Refusal::new(0, "a rate above zero").within("steps"));
-        }
-        Ok(all)
+        all
     }
 }
 
@@ -128,7 +133,7 @@ impl Schedule {
         delay: Span,
         stream: impl Fn(&str) -> Stream,
     ) -> Schedule {
-        let steps = params.laid(rate, delay).expect("invariant: checked with the scenario").into();
+        let steps = params.laid(rate, delay).into();
         let source = Source::Steps { steps, repeat: params.repeat, next: 0, cycle: Time::ZERO };
         Schedule::of(source, stream)
     }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use ackclock_core::schema::{Described, Refusal, Takes, Value, SIZE};
+use ackclock_core::schema::{words, Described, Refusal, Takes, Value, SIZE};
 use ackclock_core::{table, Rate, Span, Time};
 
 const MS: u64 = 1_000_000;
@@ -25,6 +25,11 @@ table! {
         /// Bytes that may leave at each of these times, framing included.
         opportunity: u32 = SIZE, 1500;
     }
+    rules |mahimahi, rules| {
+        if mahimahi.trace().is_none() {
+            rules.refuse_as("file", "a trace without an opportunity", "one in a millisecond or more");
+        }
+    }
 }
 
 /// How many packets may leave in each millisecond of a trace, the first and the last included.
@@ -33,18 +38,65 @@ pub struct Opportunities(pub Arc<[u32]>);
 
 impl Described for Opportunities {
     fn read(value: &Value) -> Result<Opportunities, Refusal> {
-        Vec::read(value).map(|counts| Opportunities(counts.into()))
+        match value {
+            Value::Counts(counts) => Ok(Opportunities(counts.clone())),
+            _ => Vec::read(value).map(|counts| Opportunities(counts.into())),
+        }
     }
     fn write(&self) -> Value {
         self.0.to_vec().write()
     }
 }
 
+/// The longest trace that is read, ms.
+const LONGEST_MS: u32 = 3_600_000;
+
+/// What a file says: the opportunities in each millisecond, from 0 to the last one named; or the line that is refused.
+pub fn read_trace(data: &[u8]) -> Result<Arc<[u32]>, (usize, Refusal)> {
+    const LINE: &str = "a whole number of milliseconds in each line";
+    if data.iter().all(u8::is_ascii_whitespace) {
+        return Err((1, Refusal::new("an empty trace", LINE)));
+    }
+    let lines = data.strip_suffix(b"\n").unwrap_or(data).split(|&c| c == b'\n');
+    let mut counts: Vec<u32> = Vec::new();
+    let (mut last, mut number, mut turned) = (0, 0, None);
+    for (i, line) in lines.enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() || line.len() > 9 || !line.iter().all(u8::is_ascii_digit) {
+            let found = match line {
+                [] => "an empty line".to_string(),
+                _ => words::quoted(&String::from_utf8_lossy(line)),
+            };
+            return Err((i + 1, Refusal::new(found, LINE)));
+        }
+        let ms = line.iter().fold(0, |ms, digit| 10 * ms + (digit - b'0') as u32);
+        number = i + 1;
+        if ms < last && turned.is_none() {
+            turned = Some((
+                number,
+                Refusal::new(format_args!("{ms} ms after {last} ms"), "times that never decrease"),
+            ));
+        }
+        if turned.is_none() && ms <= LONGEST_MS {
+            counts.resize(counts.len().max(ms as usize + 1), 0);
+            counts[ms as usize] += 1;
+        }
+        last = ms;
+    }
+    if let Some(refused) = turned {
+        return Err(refused);
+    }
+    if last > LONGEST_MS || last == 0 {
+        let allowed = format_args!("1 to {LONGEST_MS} ms");
+        return Err((number, Refusal::new(format_args!("{last} ms as the trace's end"), allowed)));
+    }
+    Ok(counts.into())
+}
+
 impl MahimahiParams {
     /// The trace, unless it lasts no time or offers nothing.
-    pub(super) fn trace(&self) -> Result<Trace, Refusal> {
-        let trace = Trace::new(&self.file.0, self.opportunity);
-        trace.ok_or_else(|| Refusal::new("no opportunity", "one in a millisecond or more").within("file"))
+    pub(super) fn trace(&self) -> Option<Trace> {
+        Trace::new(&self.file.0, self.opportunity)
     }
 
     /// Mean rate.
@@ -336,7 +388,7 @@ mod tests {
         let params =
             |counts: &[u32]| MahimahiParams { file: Opportunities(counts.into()), opportunity: 1500 };
         for bad in [&[][..], &[5], &[0, 0], &[0, 0, 0]] {
-            assert!(params(bad).trace().is_err(), "{bad:?}");
+            assert!(params(bad).trace().is_none(), "{bad:?}");
         }
         assert_eq!(Trace::new(&[0, 1], 0), None);
         let params = params(&[0, 1, 0, 1]);

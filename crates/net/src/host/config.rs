@@ -1,6 +1,6 @@
 //! What a host is made of: as a scenario describes it, and as it works.
 
-use ackclock_core::schema::{Refusal, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG, RATE};
+use ackclock_core::schema::{Rules, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG, RATE};
 use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Rate, Span};
 
 use super::cpu::CpuConfig;
@@ -76,8 +76,9 @@ table! {
         /// back: none, at most `burst` packets, or all.
         catch_up: Repaid = Repaid::TAKES, Repaid::None;
         /// With `catch_up = "burst"`: maximum number of such packets.
-        burst: u32 = COUNT, 10;
+        burst: u32 = COUNT, BURST;
     }
+    rules HostParams::judge
 }
 
 /// Hosts that go by a name.
@@ -101,6 +102,9 @@ pub enum Preset {
 choice! {
     Preset: Clean "clean", XenShared "xen-shared", Light "light", Micro "micro", SingleCore "single-core", Modern "modern"
 }
+
+/// Packets that make up for lateness, if nothing is said.
+const BURST: u32 = 10;
 
 /// Least time between interrupts of a modern card.
 const MODERN_INTERVAL: Span = Span::from_us(50);
@@ -155,45 +159,66 @@ pub struct HostConfig {
 }
 
 impl HostParams {
-    /// A machine of this kind, or what does not fit.
-    pub fn machine(&self, name: String) -> Result<HostConfig, Refusal> {
-        let gate = match &self.gate {
-            Some(gate) => Some(gate.times().map_err(|refusal| refusal.within("gate"))?),
-            None => self.preset.and_then(Preset::gate),
-        };
-        if self.emulates_links && gate.is_none() {
-            return Err(Refusal::new("true without a gate", "a host with a gate").within("emulates_links"));
+    /// One way to say when the card interrupts, a gate where links freeze, a burst where one is made up for, and a device that sends one
+    /// by one.
+    fn judge(&self, rules: &mut Rules) {
+        if let (Some(_), Some(rate)) = (self.receive_interval, self.interrupt_rate) {
+            rules.refuse_as(
+                "interrupt_rate",
+                format_args!("{rate} beside receive_interval"),
+                "one of the two",
+            );
         }
-        let modern = self.preset == Some(Preset::Modern);
-        let gro = self.gro.unwrap_or(modern);
-        if !gro && self.gro_flush_timeout > Span::ZERO {
-            return Err(Refusal::new("a time without gro", "a host with gro").within("gro_flush_timeout"));
+        if self.emulates_links && !self.shared {
+            rules.refuse_as("shared", "false with emulates_links = true", true);
+        }
+        if self.emulates_links && self.gate().is_none() {
+            rules.refuse_as("emulates_links", "true without a gate", "a gate, or a preset that has one");
+        }
+        if self.catch_up != Repaid::Burst && rules.given("burst").unwrap_or(self.burst != BURST) {
+            let found = format!("{} with catch_up = {}", self.burst, rules.shown("catch_up"));
+            rules.refuse_as("burst", found, "catch_up = \"burst\"");
+        }
+        if !self.merges() && self.gro_flush_timeout > Span::ZERO {
+            let found = format!("{} without gro", rules.shown("gro_flush_timeout"));
+            rules.refuse_as("gro_flush_timeout", found, "a host with gro");
         }
         if self.napi_defer_hard_irqs > 0 && self.gro_flush_timeout == Span::ZERO {
-            let refusal = Refusal::new(self.napi_defer_hard_irqs, "0 without gro_flush_timeout");
-            return Err(refusal.within("napi_defer_hard_irqs"));
+            rules.refuse("napi_defer_hard_irqs", "0 without gro_flush_timeout");
         }
-        let cuts = self.cuts_packets.unwrap_or(modern);
+        if (self.line_rate.is_some() || self.queue.is_some())
+            && (self.batch > 1 || self.transmit_interval.is_some())
+        {
+            let key = if self.batch > 1 { "batch" } else { "transmit_interval" };
+            rules.refuse_as(key, "packets that leave together", "none beside line_rate and queue");
+        }
+    }
+
+    fn gate(&self) -> Option<TimesParams> {
+        self.gate.as_ref().map(GateConfig::times).or_else(|| self.preset.and_then(Preset::gate))
+    }
+
+    fn merges(&self) -> bool {
+        self.gro.unwrap_or(self.preset == Some(Preset::Modern))
+    }
+
+    /// A machine of this kind.
+    pub fn machine(&self, name: String) -> HostConfig {
+        let cuts = self.cuts_packets.unwrap_or(self.preset == Some(Preset::Modern));
         let device = (self.line_rate.is_some() || self.queue.is_some()).then(|| DeviceConfig {
             queue: self.queue.clone().unwrap_or(DisciplineConfig::USUAL),
             rate: self.line_rate.unwrap_or(Rate::INFINITE),
             cuts,
         });
-        if device.is_some() && (self.batch > 1 || self.transmit_interval.is_some()) {
-            let key = if self.batch > 1 { "batch" } else { "transmit_interval" };
-            return Err(
-                Refusal::new("packets that leave together", "none beside line_rate and queue").within(key)
-            );
-        }
-        Ok(HostConfig {
+        HostConfig {
             name: format!("host.{name}"),
-            gate,
+            gate: self.gate(),
             receives_on: self.receives_on,
             emulates_links: self.emulates_links,
             cpu: self.cpu(),
             receive: Batching {
                 interval: self.interrupts(),
-                gro: gro.then_some(GroConfig {
+                gro: self.merges().then_some(GroConfig {
                     flush_timeout: self.gro_flush_timeout,
                     defer_hard_irqs: self.napi_defer_hard_irqs,
                 }),
@@ -215,7 +240,7 @@ impl HostParams {
                     Repaid::Full => CatchUp::Full,
                 },
             },
-        })
+        }
     }
 
     fn cpu(&self) -> Option<CpuConfig> {

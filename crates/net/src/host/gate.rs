@@ -5,7 +5,7 @@
 //! On-times and off-times are drawn in turn. The first on-time is cut at a random point, so that hosts with fixed times
 //! are not in step.
 
-use ackclock_core::schema::{Refusal, Takes, Unit};
+use ackclock_core::schema::{Takes, Unit};
 use ackclock_core::{family, table, Distribution, Span, Stream, Time};
 
 table! {
@@ -16,6 +16,13 @@ table! {
         on: Distribution = Takes::Drawn(Unit::Duration);
         /// Length of a period without the processor.
         off: Distribution = Takes::Drawn(Unit::Duration);
+    }
+    rules |times, rules| {
+        for (key, drawn) in [("on", &times.on), ("off", &times.off)] {
+            if drawn.mean() <= 0.0 {
+                rules.refuse_as(key, "no time", "times above zero");
+            }
+        }
     }
 }
 
@@ -42,21 +49,15 @@ pub(super) const SLICE: f64 = 0.03;
 const TICK: f64 = 0.01;
 
 impl GateConfig {
-    /// The times, unless none passes.
-    pub(super) fn times(&self) -> Result<TimesParams, Refusal> {
-        let times = match self {
+    /// The times.
+    pub(super) fn times(&self) -> TimesParams {
+        match self {
             GateConfig::Times(times) => times.clone(),
             GateConfig::Xen(xen) => TimesParams {
                 on: Distribution::Choice { values: [1.0, 2.0, 3.0].map(|ticks| TICK * ticks).to_vec() },
                 off: Distribution::Constant { value: SLICE * xen.competitors as f64 },
             },
-        };
-        for (key, drawn) in [("on", &times.on), ("off", &times.off)] {
-            if drawn.mean() <= 0.0 {
-                return Err(Refusal::new(format_args!("{drawn:?}"), "times above zero").within(key));
-            }
         }
-        Ok(times)
     }
 }
 

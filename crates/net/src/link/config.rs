@@ -1,6 +1,6 @@
 //! What a link is made of.
 
-use ackclock_core::schema::{Refusal, Takes, DURATION_OR_ZERO, RATE};
+use ackclock_core::schema::{Rules, Takes, DURATION_OR_ZERO, RATE};
 use ackclock_core::{table, Rate, Span};
 
 use super::merging::Merging;
@@ -46,31 +46,55 @@ table! {
         /// packet as a whole. Default: no merging.
         merging: Option<Merging> = Takes::Table(Merging::TABLE);
     }
+    rules LinkParams::judge
 }
 
 impl LinkParams {
-    /// A link of this kind, or what the simulator cannot do.
-    pub fn named(&self, name: String) -> Result<LinkConfig, Refusal> {
-        let queue = self.queue.clone().unwrap_or(QueueConfig::UNLIMITED);
-        if self.thin_acks > 1 && queue.holds() {
-            return Err(Refusal::new(
-                self.thin_acks,
-                "1 with a queue that drops at departure, or another queue",
-            )
-            .within("thin_acks"));
+    /// Which kinds of capacity have a rate of their own, and which need the link's; what the simulator cannot do.
+    fn judge(&self, rules: &mut Rules) {
+        if self.thin_acks > 1 && self.queue.as_ref().is_some_and(QueueConfig::holds) {
+            rules.refuse("thin_acks", "1 with a queue that drops at departure, or another queue");
         }
-        if let Some(merging) = &self.merging {
-            merging.check().map_err(|refusal| refusal.within("merging"))?;
+        match &self.capacity {
+            Some(CapacityConfig::Mahimahi(_)) if self.rate.is_some() => {
+                let found = format!("{} with a capacity of kind \"mahimahi\"", rules.shown("rate"));
+                rules.refuse_as("rate", found, "no rate");
+            }
+            Some(CapacityConfig::Dummynet(_)) if self.rate.is_none() => {
+                let found = "nothing with a capacity of kind \"dummynet\"";
+                rules.refuse_as("rate", found, "a rate: what its ticks give");
+            }
+            Some(CapacityConfig::Schedule(schedule)) => {
+                let late = schedule.steps[0].at > Span::ZERO;
+                let mut rates = schedule.steps.iter().filter_map(|step| step.rate).peekable();
+                if self.rate.is_none() && rates.peek().is_some() && late {
+                    rules.refuse_as(
+                        "rate",
+                        "nothing",
+                        "a rate up to the first step, or a step at 0 s with one",
+                    );
+                }
+                let begins = self.rate.is_some() && late;
+                let still = rates.peek().is_some() && rates.all(|rate| rate.0 == 0);
+                if schedule.repeat.is_some() && still && !begins {
+                    rules.refuse_as(
+                        "capacity.steps",
+                        "no rate but zero, again and again",
+                        "a rate above zero",
+                    );
+                }
+            }
+            _ => {}
         }
-        queue.check().map_err(|refusal| refusal.within("queue"))?;
-        if let Some(capacity) = &self.capacity {
-            capacity.check(self.own_rate(), self.delay).map_err(|refusal| refusal.within("capacity"))?;
-        }
-        Ok(LinkConfig {
+    }
+
+    /// A link of this kind.
+    pub fn named(&self, name: String) -> LinkConfig {
+        LinkConfig {
             name,
             rate: self.own_rate(),
             delay: self.delay,
-            queue,
+            queue: self.queue.clone().unwrap_or(QueueConfig::UNLIMITED),
             loss: self.loss.clone().unwrap_or(LossConfig::NONE),
             jitter: self.jitter,
             reorder: self.reorder.clone(),
@@ -81,7 +105,7 @@ impl LinkParams {
             outage: self.outage.clone(),
             thin_acks: self.thin_acks,
             merging: self.merging.clone(),
-        })
+        }
     }
 
     fn own_rate(&self) -> Rate {

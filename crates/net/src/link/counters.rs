@@ -19,6 +19,8 @@ pub struct Counters {
     pub dropped_loss: u64,
     /// Packets dropped by the queue: when it was full, or by its own rule.
     pub dropped_queue: u64,
+    /// Packets dropped before the counting began, by either.
+    pub dropped_before: u64,
     /// Packets taken from the far end.
     pub delivered: u64,
     /// Packets marked CE.
@@ -106,6 +108,7 @@ impl Link {
             dropped_by_class: less(all.dropped, before.dropped),
             dropped_loss: all.dropped_loss - before.dropped_loss,
             dropped_queue: all.dropped_queue - before.dropped_queue,
+            dropped_before: before.dropped_loss + before.dropped_queue,
             delivered: all.delivered - before.delivered,
             marked: all.marked - before.marked,
             bytes_delivered: all.bytes_delivered - before.bytes_delivered,

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use ackclock_core::schema::{Refusal, Takes, DURATION_OR_ZERO};
+use ackclock_core::schema::{Takes, DURATION_OR_ZERO};
 use ackclock_core::{table, Span, Time};
 
 use super::Link;
@@ -29,16 +29,10 @@ table! {
         /// `napi_defer_hard_irqs`).
         napi_defer_hard_irqs: u32 = Takes::Whole(0, 1_000_000), 0;
     }
-}
-
-impl Merging {
-    /// Whether its keys fit each other.
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        if self.napi_defer_hard_irqs > 0 && self.gro_flush_timeout == Span::ZERO {
-            let refusal = Refusal::new(self.napi_defer_hard_irqs, "0 without gro_flush_timeout");
-            return Err(refusal.within("napi_defer_hard_irqs"));
+    rules |card, rules| {
+        if card.napi_defer_hard_irqs > 0 && card.gro_flush_timeout == Span::ZERO {
+            rules.refuse("napi_defer_hard_irqs", "0 without gro_flush_timeout");
         }
-        Ok(())
     }
 }
 

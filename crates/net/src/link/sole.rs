@@ -21,8 +21,14 @@ impl SoleLink {
 
     /// As [`Link::offer`].
     pub fn offer(&mut self, now: Time, packet: Packet) -> Result<(), Refused> {
+        self.refuse(now, packet).map_or(Ok(()), |(_, why)| Err(why))
+    }
+
+    /// The same. The packet that is refused, if one is: it may be another one, whose place this one takes (thinned ACKs).
+    pub fn refuse(&mut self, now: Time, packet: Packet) -> Option<(Packet, Refused)> {
         let id = self.pool.insert(&packet);
-        self.link.offer(&mut self.pool, now, id).inspect_err(|_| self.pool.release(id))
+        let why = self.link.offer(&mut self.pool, now, id).err()?;
+        Some((self.pool.remove(id), why))
     }
 
     /// As [`Link::poll`].

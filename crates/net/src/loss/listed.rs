@@ -10,7 +10,7 @@ table! {
     /// Exactly the listed packets are lost, numbered in their order of arrival at the link.
     pub struct ListedParams "listed" {
         /// Numbers of the lost packets, counted from 1. With `applies_to = "syn"`, 1 is the first SYN or SYN-ACK.
-        packets: Vec<u64> = Takes::List(&ORDINAL, 1);
+        packets: Vec<u64> = Takes::List(&ORDINAL, 0);
         /// Packets to which the model applies; others pass and are not counted.
         applies_to: AppliesTo = AppliesTo::TAKES, AppliesTo::All;
     }
@@ -55,5 +55,6 @@ mod tests {
         assert!(lost(&mut model).is_empty());
         model.restart();
         assert_eq!(lost(&mut model), [1, 3, 7]);
+        assert!(lost(&mut Listed::new(&[])).is_empty());
     }
 }

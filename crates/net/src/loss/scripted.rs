@@ -13,7 +13,7 @@ table! {
     /// Exactly the listed transmissions of data segments are lost.
     pub struct ScriptedParams "scripted" {
         /// The transmissions that are lost.
-        drops: Vec<Drop> = Takes::List(&Takes::Table(Drop::TABLE), 1);
+        drops: Vec<Drop> = Takes::List(&Takes::Table(Drop::TABLE), 0);
     }
 }
 
@@ -28,6 +28,11 @@ table! {
         last: Option<u32> = ORDINAL;
         /// Which transmission is lost: 0 the original, 1 the first retransmission, and so on.
         transmission: u8 = Takes::Whole(0, 255), 0;
+    }
+    rules |drop, rules| {
+        if drop.last.is_some_and(|last| last < drop.first) {
+            rules.refuse("last", format_args!("{} (first) or more", drop.first));
+        }
     }
 }
 

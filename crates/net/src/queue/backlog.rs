@@ -52,6 +52,8 @@ pub(crate) struct Backlog {
     run: Run,
     /// Those before it.
     earlier: VecDeque<Run>,
+    /// Each packet is a run.
+    single: bool,
     bytes: u64,
     packets: u32,
     max: u32,
@@ -62,11 +64,16 @@ pub(crate) struct Backlog {
 impl Default for Backlog {
     fn default() -> Backlog {
         let run = Run { load: Load::default(), last: Time::ZERO, step: Span::MAX, packets: 0 };
-        Backlog { run, earlier: VecDeque::new(), bytes: 0, packets: 0, max: 0, area: 0 }
+        Backlog { run, earlier: VecDeque::new(), single: false, bytes: 0, packets: 0, max: 0, area: 0 }
     }
 }
 
 impl Backlog {
+    /// No two packets form a run.
+    pub(crate) fn store_single_packets(&mut self) {
+        self.single = true;
+    }
+
     /// Let those go whose transmission starts at or before `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
@@ -140,7 +147,7 @@ impl Backlog {
         if gap >= wait {
             self.earlier.clear(); // all have gone
             (self.packets, self.bytes, run.packets) = (0, 0, 0);
-        } else if run.packets == 1 && alike {
+        } else if run.packets == 1 && alike && !self.single {
             run.step = gap;
         } else if run.packets > 0 {
             self.earlier.push_back(*run);

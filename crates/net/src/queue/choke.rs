@@ -19,6 +19,7 @@ use ackclock_core::rng::threshold;
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Packet, Span, Stream, Time};
 
+use super::red::thresholds;
 use super::{Dropped, Refused};
 
 table! {
@@ -38,6 +39,7 @@ table! {
         /// Weight of one arrival in the moving average of the queue length (w_q).
         weight: f64 = Takes::Share, 0.002;
     }
+    rules |red, rules| thresholds(red.min, red.max, red.limit, rules)
 }
 
 struct Held {

@@ -19,7 +19,7 @@
 use std::collections::VecDeque;
 
 use ackclock_core::packet::{Ecn, Load};
-use ackclock_core::schema::{Takes, DURATION, FLAG};
+use ackclock_core::schema::{Rules, Takes, DURATION, FLAG};
 use ackclock_core::{table, Packet, Span, Time};
 
 use super::{ecn_capable, Classifier, Dropped, Refused, Served};
@@ -40,6 +40,20 @@ table! {
         /// Default: off.
         ce_threshold: Option<Span> = DURATION;
     }
+    rules |codel, rules| target_within_interval(codel.target, codel.interval, rules)
+}
+
+/// CoDel's target is at most its interval.
+pub(super) fn target_within_interval(target: Span, interval: Span, rules: &mut Rules) {
+    if target <= interval {
+        return;
+    }
+    if !rules.given("target").unwrap_or(target != TARGET) {
+        let target = rules.shown("target");
+        return rules.refuse("interval", format_args!("at least the target of {target}"));
+    }
+    let interval = rules.shown("interval");
+    rules.refuse("target", format_args!("at most the interval of {interval}"));
 }
 
 /// RFC 8289 §4.4, of CoDel and of what has CoDel within.

@@ -20,7 +20,7 @@ use ackclock_core::packet::Load;
 use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{table, Packet, Span, Time};
 
-use super::codel::{Codel, CodelParams, INTERVAL, TARGET};
+use super::codel::{target_within_interval, Codel, CodelParams, INTERVAL, TARGET};
 use super::{Classifier, Dropped, Refused, Served};
 use crate::pool::{PacketId, Pool};
 
@@ -48,6 +48,7 @@ table! {
         /// `ce_threshold_selector` 1 with mask 3, or none).
         ce_threshold_for: Classifier = Classifier::TAKES, Classifier::AnyEct;
     }
+    rules |codel, rules| target_within_interval(codel.target, codel.interval, rules)
 }
 
 pub(crate) struct FqCodel {

@@ -18,7 +18,7 @@
 //! Differs: what became of the clock of adaptation before the run is not known, so it starts with the run, as where `tc` sets
 //! RED up at that moment.
 
-use ackclock_core::schema::{Refusal, Takes, COUNT, FLAG, RATE, SIZE};
+use ackclock_core::schema::{Refusal, Rules, Takes, COUNT, FLAG, RATE, SIZE};
 use ackclock_core::{table, Rate, Span, Stream, Time};
 
 use super::{ecn_capable, Admission, Arrival, Refused};
@@ -54,6 +54,24 @@ table! {
         /// `max`.
         adaptive: bool = FLAG, false;
     }
+    rules LinuxRedParams::judge_thresholds
+}
+
+/// The weight that `tc red` finds for a burst and a `min` of so many packets: the least w with
+/// burst + 1 - min <= (1 - (1 - 2^-w)^burst) 2^w.
+pub fn tc_wlog(burst: u32, min: f64) -> Option<u8> {
+    let room = burst as f64 + 1.0 - min;
+    (1..32u8).find(|&w| {
+        let weight = libm::ldexp(1.0, -(w as i32));
+        room <= (1.0 - libm::pow(1.0 - weight, burst as f64)) / weight
+    })
+}
+
+/// The burst for which `tc red` finds this weight, or the next greater one, beside a `min` of so many packets.
+pub fn tc_burst(wlog: u8, min: f64) -> u32 {
+    const MOST: u32 = 100_000;
+    let first = (libm::ceil(min) as u32).max(1);
+    (first..MOST).find(|&burst| tc_wlog(burst, min).is_none_or(|found| found >= wlog)).unwrap_or(MOST)
 }
 
 impl LinuxRedParams {
@@ -68,7 +86,22 @@ impl LinuxRedParams {
         self.burst.unwrap_or(((2 * min + max) / (3 * self.avpkt.max(1))).min(u32::MAX as u64) as u32)
     }
 
-    /// The weight that `tc` finds: the least w with burst + 1 - min / avpkt <= (1 - (1 - 2^-w)^burst) 2^w.
+    fn judge_thresholds(&self, rules: &mut Rules) {
+        let (min, max) = (self.min.unwrap_or(0), self.max.unwrap_or(u64::MAX));
+        if min >= max {
+            let max = rules.shown("max");
+            return rules.refuse("min", format_args!("less than max, {max}"));
+        }
+        if min > self.limit {
+            let min = rules.shown("min");
+            return rules.refuse("limit", format_args!("at least min, {min}"));
+        }
+        if let Err(refusal) = self.wlog() {
+            rules.refuse_as(&refusal.key, refusal.found, refusal.allowed);
+        }
+    }
+
+    /// The weight that `tc` finds (`tc_wlog`).
     pub fn wlog(&self) -> Result<u8, Refusal> {
         let (min, max) = self.band();
         if min >= max || max > self.limit {
@@ -78,14 +111,9 @@ impl LinuxRedParams {
         if self.nodrop && !self.ecn {
             return Err(Refusal::new("true without ecn", "nodrop with ecn").within("nodrop"));
         }
-        let burst = self.burst() as f64;
-        let room = burst + 1.0 - min as f64 / self.avpkt as f64;
-        let fits = |w: &u8| {
-            let weight = libm::ldexp(1.0, -(*w as i32));
-            room <= (1.0 - libm::pow(1.0 - weight, burst)) / weight
-        };
+        let (burst, least) = (self.burst(), min as f64 / self.avpkt as f64);
+        let wlog = tc_wlog(burst, least).filter(|_| burst as f64 >= least);
         // the kernel keeps the scaled thresholds in 32 bits
-        let wlog = (1..32u8).find(fits).filter(|_| room >= 1.0);
         wlog.filter(|&w| max << w < 1 << 31).ok_or_else(|| {
             let allowed = "a burst above min / avpkt, such that max times 2^wlog is below 2^31";
             Refusal::new(format!("burst {burst} with min {min} and avpkt {} bytes", self.avpkt), allowed)

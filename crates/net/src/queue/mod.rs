@@ -21,7 +21,7 @@ mod threshold;
 use std::rc::Rc;
 
 use ackclock_core::packet::{Ecn, Load};
-use ackclock_core::schema::{Limit, Refusal};
+use ackclock_core::schema::Limit;
 use ackclock_core::{choice, family, Packet, Span, Stream, Time};
 
 use crate::pool::{PacketId, Pool};
@@ -40,7 +40,7 @@ pub use dualpi2::{DualPi2Params, Overload};
 use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
 use linux_red::LinuxRed;
-pub use linux_red::LinuxRedParams;
+pub use linux_red::{tc_burst, LinuxRedParams};
 use netem_limit::NetemLimit;
 pub use netem_limit::NetemLimitParams;
 use pie::Pie;
@@ -95,14 +95,6 @@ impl QueueConfig {
             QueueConfig::Choke(params) => Some(Limit::Packets(params.limit)),
             QueueConfig::DualPi2(params) => params.limit.map(Limit::Packets),
             QueueConfig::Cake(params) => params.limit.map(Limit::Bytes),
-        }
-    }
-
-    /// What does not fit together in it.
-    pub fn check(&self) -> Result<(), Refusal> {
-        match self {
-            QueueConfig::LinuxRed(params) => params.wlog().map(drop),
-            _ => Ok(()),
         }
     }
 

@@ -18,7 +18,7 @@
 //! replace drops below 2 max_th only; beyond it packets are dropped (RFC 3168 §7).
 
 use ackclock_core::rng::threshold;
-use ackclock_core::schema::{Takes, FLAG};
+use ackclock_core::schema::{Rules, Takes, FLAG};
 use ackclock_core::{table, Span, Stream};
 
 use super::{ecn_capable, Admission, Arrival, Refused};
@@ -39,6 +39,19 @@ table! {
         weight: f64 = Takes::Share, 0.002;
         /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
+    }
+    rules |red, rules| thresholds(red.min, red.max, red.limit, rules)
+}
+
+/// RED's thresholds: `min` below `max`, and not above the limit.
+pub(super) fn thresholds(min: f64, max: f64, limit: u32, rules: &mut Rules) {
+    if min >= max {
+        let max = rules.shown("max");
+        rules.refuse("min", format_args!("less than max, {max}"));
+    }
+    if min > limit as f64 {
+        let min = rules.shown("min");
+        rules.refuse("limit", format_args!("at least min, {min}"));
     }
 }
 

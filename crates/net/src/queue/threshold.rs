@@ -17,6 +17,12 @@ table! {
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<u32> = Takes::PacketLimit;
     }
+    rules |queue, rules| {
+        if queue.limit.is_some_and(|limit| queue.mark > limit) {
+            let limit = rules.shown("limit");
+            rules.refuse("mark", format_args!("at most the limit of {limit}"));
+        }
+    }
 }
 
 pub(crate) struct Threshold {

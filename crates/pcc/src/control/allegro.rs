@@ -117,7 +117,8 @@ pub struct AllegroParams {
     pub reverts_by_size: bool,
     /// Least change of a step, packets per interval.
     pub least_packets: f64,
-    /// Rates above this, and this much above the measured throughput, fall back to it; bit/s, both.
+    /// Rates above this, and this much above what the host sent, fall back to that; bit/s, both. The authors' code compares with
+    /// the packets that left in the interval, lost ones too: it notices a slow host, and loss means nothing to it.
     pub resync: Option<(f64, f64)>,
     /// Least rate, bit/s.
     pub min_rate: f64,
@@ -547,10 +548,10 @@ impl RateControl for Allegro {
     fn on_result(&mut self, measured: &Measured, utility: f64, purpose: u32) -> bool {
         let (epoch, number) = (purpose >> NUMBER_BITS, purpose & FILLER);
         if let Some((above, margin)) = self.params.resync {
-            let throughput = measured.throughput_mbps() * 1e6;
+            let sent = measured.sent_mbps() * 1e6;
             let adjusting = matches!(self.phase, Phase::Adjusting(_));
-            if adjusting && !measured.limited && self.base > above && self.base > throughput + margin {
-                self.decide(throughput, self.params.epsilon_min);
+            if adjusting && !measured.limited && self.base > above && self.base > sent + margin {
+                self.decide(sent, self.params.epsilon_min);
                 return true;
             }
         }

@@ -1,6 +1,6 @@
 //! The network as the engine reads it: links, and the ways over them.
 
-use ackclock_core::schema::{Takes, SIZE_OR_ZERO};
+use ackclock_core::schema::{Inline, Takes};
 use ackclock_core::{choice, table, Rate};
 use ackclock_net::link::LinkParams;
 
@@ -20,34 +20,39 @@ pub enum Topology {
 choice! { Topology: Chain "chain", Dumbbell "dumbbell", Wishbone "wishbone", Graph "graph" }
 
 const LINK: Takes = Takes::Table(LinkParams::TABLE);
+const NAMES: Takes = Takes::List(&Takes::Text, 0);
 
 table! {
-    /// The network: three named links for the usual shapes, or a list of links and paths.
+    /// The links and how flows cross them.
+    ///
+    /// `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: each flow has its own
+    /// access and egress link, and all share the bottleneck. `wishbone`: like `dumbbell`, but `access_list` gives the
+    /// access links one by one. `graph`: you list links and paths yourself.
     pub struct Network "network" {
         /// Shape of the network.
-        topology: Topology = Topology::TAKES;
-        /// Bytes that links charge on top of the IP packet (14 for Ethernet without FCS).
-        framing_bytes: u32 = SIZE_OR_ZERO, 0;
-        /// Sender's side; absent = the sender sits on the bottleneck.
+        topology: Topology = Topology::TAKES, Topology::Chain;
+        /// Bytes that a link transmits in addition to each IP packet (Ethernet without FCS: 14 bytes).
+        framing_bytes as "framing": u32 = Takes::Size(0, 65_535), 0;
+        /// Link from the sender to the bottleneck. Default: the sender is attached to the bottleneck directly.
         access: Option<LinkParams> = LINK;
-        /// Wishbone: the access links. Flow 0 uses the first, flow 1 the second, and so on, starting over after the
-        /// last.
+        /// Wishbone: the access links. Flow 0 uses the first, flow 1 the second, and so on, starting over after the last.
         access_list: Vec<LinkParams> = Takes::List(&LINK, 0), Vec::new();
         /// The link that all flows share. Every topology but `graph` needs it.
         bottleneck: Option<LinkParams> = LINK;
-        /// Receiver's side; absent = the receiver sits on the bottleneck.
+        /// Link from the bottleneck to the receiver. Default: the receiver is attached to the bottleneck directly.
         egress: Option<LinkParams> = LINK;
-        /// Links of the way back where they differ from the way out.
+        /// Links of the reverse direction that differ from the forward direction.
         reverse: Reverse = Takes::Table(Reverse::TABLE), Reverse::NONE;
-        /// Graph: unidirectional links.
+        /// Graph: the links, each in one direction.
         links: Vec<NamedLink> = Takes::List(&Takes::Table(NamedLink::TABLE), 0), Vec::new();
         /// Graph: the paths over these links.
         paths: Vec<Path> = Takes::List(&Takes::Table(Path::TABLE), 0), Vec::new();
     }
+    rules Network::judge_shape
 }
 
 table! {
-    /// The way back, link by link; an absent entry mirrors the forward link (rate, delay, queue and loss alike).
+    /// The reverse direction, link by link. A link that is not given is the same as the forward link.
     pub struct Reverse "reverse" {
         /// Link from the bottleneck to the sender.
         access: Option<LinkParams> = LINK;
@@ -59,28 +64,29 @@ table! {
 }
 
 impl Reverse {
-    const NONE: Reverse = Reverse { access: None, bottleneck: None, egress: None };
+    pub(super) const NONE: Reverse = Reverse { access: None, bottleneck: None, egress: None };
 }
 
 table! {
     /// A link of the topology `graph`.
     pub struct NamedLink "named-link" {
-        /// Its name.
-        name: String = Takes::Text;
         /// What it is made of.
-        link: LinkParams = LINK;
+        link: Inline<LinkParams> = Takes::Inline(LinkParams::TABLE);
+        /// Name by which paths refer to this link.
+        name: String = Takes::Text;
     }
 }
 
 table! {
-    /// A path of a graph: names of links, in order.
+    /// A path of the topology `graph`.
     pub struct Path "path" {
         /// Name by which flows refer to this path.
         name: String = Takes::Text;
-        /// From sender to receiver.
-        forward: Vec<String> = Takes::List(&Takes::Text, 0);
-        /// From receiver to sender.
-        backward: Vec<String> = Takes::List(&Takes::Text, 0);
+        /// Names of the links from sender to receiver, in order.
+        forward: Vec<String> = NAMES;
+        /// Names of the links from receiver to sender, in order. Default: for each link of `forward` a copy named
+        /// NAME.backward, in reverse order. Paths that share the link also share the copy.
+        backward: Vec<String> = NAMES, Vec::new();
     }
 }
 
@@ -96,6 +102,6 @@ impl Network {
             None => self.paths.first(),
         };
         let on_path = |name: &String| self.links.iter().find(|l| l.name == *name);
-        path?.forward.iter().filter_map(on_path).filter_map(|l| finite(l.link.nominal_rate())).min()
+        path?.forward.iter().filter_map(on_path).filter_map(|l| finite(l.link.0.nominal_rate())).min()
     }
 }

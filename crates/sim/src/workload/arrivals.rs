@@ -25,6 +25,12 @@ table! {
         /// What `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection.
         load_counts: LoadCounts = LoadCounts::TAKES, LoadCounts::Data;
     }
+    rules |poisson, rules| {
+        if poisson.rate.is_some() == poisson.load.is_some() {
+            let found = if poisson.rate.is_none() { "neither rate nor load" } else { "both rate and load" };
+            rules.refuse_as("", found, "one of them");
+        }
+    }
 }
 
 table! {
@@ -40,6 +46,12 @@ table! {
     pub struct AtParams "at" {
         /// Times from the start of the flow, in ascending order.
         times: Vec<Span> = Takes::List(&DURATION_OR_ZERO, 1);
+    }
+    rules |at, rules| {
+        if let Some(i) = at.times.windows(2).position(|pair| pair[1] < pair[0]) {
+            let earlier = rules.shown(&format!("times.{i}"));
+            rules.refuse(&format!("times.{}", i + 1), format_args!("{earlier} or later"));
+        }
     }
 }
 

@@ -230,7 +230,7 @@ impl End {
     ) {
         let framing_bytes = net.framing_bytes;
         loop {
-            if captured.is_none() {
+            if net.shortcuts.trains {
                 let length = self.begin_train(now, index & 1, framing_bytes, common);
                 if length > 0 {
                     net.send_train(now, common, length, |packet| self.transport.next_of_train(packet));

@@ -23,6 +23,7 @@ mod tests;
 use super::agenda::{Agenda, ARRIVAL, CROSSING, KIND_BITS, LINK};
 use super::World;
 use crate::performance::Gauges;
+use crate::shortcuts::Shortcuts;
 use junction::Junction;
 use names::Names;
 use next::{Hop, Next};
@@ -114,10 +115,6 @@ impl World {
 
     /// Whether a machine may stop its links.
     pub(super) fn links_may_stand(&self) -> bool {
-        #[cfg(test)]
-        if tests::NOTHING_AHEAD.get() {
-            return true;
-        }
         self.hosts.as_ref().is_some_and(|hosts| hosts.links_may_stand())
     }
 
@@ -152,6 +149,8 @@ pub(super) struct Net {
     /// By flow.
     pub(super) origins: Vec<Origin>,
     pub(super) framing_bytes: u32,
+    /// No trains where packets are captured.
+    pub(super) shortcuts: Shortcuts,
     pub(super) drops: Option<Vec<Dropped>>,
     pub(super) gauges: Option<Box<Gauges>>,
 }
@@ -185,9 +184,15 @@ pub(super) fn set_out(origins: &mut [Origin], now: Time, packet: &Packet, length
 
 impl Net {
     /// These links, on no way yet.
-    pub(super) fn new(links: &[LinkConfig], framing_bytes: u32, seed: u64, drops: bool) -> Net {
+    pub(super) fn new(
+        links: &[LinkConfig],
+        framing_bytes: u32,
+        seed: u64,
+        drops: bool,
+        shortcuts: Shortcuts,
+    ) -> Net {
         Net {
-            links: links.iter().map(|config| LinkSlot::new(config, seed)).collect(),
+            links: links.iter().map(|config| LinkSlot::new(config, seed, shortcuts)).collect(),
             names: Names::new(links.iter().map(|config| config.name.as_str())),
             pool: Pool::default(),
             horizon: Time::ZERO,
@@ -197,6 +202,7 @@ impl Net {
             junction_of: Vec::new(),
             origins: Vec::new(),
             framing_bytes,
+            shortcuts,
             drops: drops.then(Vec::new),
             gauges: None,
         }
@@ -417,11 +423,18 @@ pub(super) struct LinkSlot {
     pub(super) armed: Time,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::size_of::<LinkSlot>() == 224, "there are four for each flow");
 
 impl LinkSlot {
-    fn new(config: &LinkConfig, seed: u64) -> LinkSlot {
-        let link = Link::new(config, seed);
+    fn new(config: &LinkConfig, seed: u64, shortcuts: Shortcuts) -> LinkSlot {
+        let mut link = Link::new(config, seed);
+        if !shortcuts.links {
+            link.ask_for_everything();
+        }
+        if !shortcuts.runs {
+            link.store_single_packets();
+        }
         let next = Next::none(link.passes_ahead());
         LinkSlot { armed: Time::NEVER, last: Time::ZERO, next, link }
     }
@@ -464,29 +477,6 @@ impl LinkSlot {
             let since = self.link.next_offered(pool).max(now);
             agenda.add_of_link(since, self.armed, link, link << KIND_BITS | LINK);
         }
-    }
-}
-
-/// Where the packets of a link come from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
-    None,
-    Link(u32),
-    /// More than one.
-    Links,
-    /// Hosts, at least some.
-    Hosts,
-}
-
-impl Source {
-    /// Packets come from there, too.
-    fn learn(&mut self, source: Source) {
-        *self = match *self {
-            Source::None => source,
-            known if known == source => source,
-            Source::Link(_) | Source::Links if source != Source::Hosts => Source::Links,
-            _ => Source::Hosts,
-        };
     }
 }
 

@@ -1,5 +1,4 @@
 //! Small scenarios shared by the tests.
-#![allow(dead_code, reason = "each test binary takes its part")]
 
 use ackclock_sim::{parse, Scenario, Table};
 

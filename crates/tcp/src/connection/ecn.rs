@@ -20,6 +20,7 @@ use ackclock_core::{Flags, Segment, Time};
 use super::Connection;
 use crate::config::DelayedAck;
 use crate::receiver::first_option;
+use crate::sender::Sender;
 
 /// What is asked for, or agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,17 +208,23 @@ impl Connection {
             return;
         }
         self.sender.awake().ecn.echo = seg.flags.has(Flags::ECE);
-        self.receiver.awake().on_marks(
-            ecn == Ecn::Ce && seg.len > 0,
-            seg.flags.has(Flags::CWR),
-            seg.seq_len() > 0,
-        );
+        self.receiver.awake().on_marks(seg, ecn);
     }
 
-    /// With the option a segment has less room for data.
+    /// With the option of accurate ECN, and with SACK blocks, a segment has less room for data (Linux `tcp_current_mss`).
     pub(super) fn fit_payload(&mut self, now: Time) {
-        let (srtt, saw) = (self.sender.rtt().0, self.sender.awake().saw_option());
-        let room = self.receiver.awake().option_room(now, srtt, saw);
+        let sends = self.sender.now().is_some_and(Sender::has_new_data);
+        let accurate = self.hears_accurately();
+        if !sends && !accurate {
+            return;
+        }
+        let blocks = self.receiver.awake().room_of_blocks();
+        self.cramped = blocks > 0;
+        let mut room = blocks;
+        if accurate {
+            let (srtt, saw) = (self.sender.rtt().0, self.sender.awake().saw_option());
+            room += self.receiver.awake().option_room(now, srtt, saw);
+        }
         self.sender.awake().make_option_room(room);
     }
 

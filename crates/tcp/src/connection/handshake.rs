@@ -15,6 +15,9 @@ impl Connection {
     pub fn connect(&mut self, now: Time) {
         debug_assert_eq!(self.state, State::Closed);
         self.state = State::SynSent;
+        if let first @ 1.. = self.config.initiator_rwnd {
+            self.receiver.awake().offer_first(first.into());
+        }
         self.syn_due = true;
         self.arm_syn(now);
     }
@@ -46,6 +49,9 @@ impl Connection {
                 self.on_third_ack_marks(seg, ecn);
                 self.establish(now, seg);
                 self.on_established(now, seg);
+                if seg.len == 0 {
+                    self.receiver.forget_echo();
+                }
             }
             State::SynSent if syn && seg.flags.has(Flags::ACK) => {
                 self.on_synack_marks(seg, ecn);

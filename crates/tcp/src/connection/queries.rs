@@ -103,7 +103,7 @@ impl Connection {
     /// Switch the per-ACK trace on or off.
     pub fn set_trace(&mut self, on: bool) {
         if on || self.sender.now().is_some() {
-            self.sender.awake().trace.set(on);
+            self.sender.awake().set_trace(on);
         }
     }
     /// Write the controller's variables down, at most one row in `interval`.

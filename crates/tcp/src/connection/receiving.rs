@@ -107,9 +107,52 @@ impl Receiving {
     #[inline(always)]
     pub fn on_pure_ack(&mut self, seg: &Segment) {
         match self {
-            Receiving::Awake(receiver) => receiver.remember_stamp(seg),
+            Receiving::Awake(receiver) => receiver.on_pure_ack(seg),
             Receiving::Resting(resting) => resting.on_pure_ack(seg),
         }
+    }
+
+    /// See [`Receiver::forget_echo`].
+    pub fn forget_echo(&mut self) {
+        match self {
+            Receiving::Awake(receiver) => receiver.forget_echo(),
+            Receiving::Resting(resting) => resting.forget_echo(),
+        }
+    }
+
+    /// See [`Receiver::last_ack`].
+    pub fn last_ack(&self) -> u64 {
+        match self {
+            Receiving::Awake(receiver) => receiver.last_ack(),
+            Receiving::Resting(resting) => resting.next(),
+        }
+    }
+
+    /// An ACK that acknowledges nothing new.
+    pub fn answer(&mut self) {
+        self.awake().answer();
+    }
+
+    /// The latest timestamp, which ACKs echo.
+    #[inline(always)]
+    pub fn latest_stamp(&self) -> u32 {
+        match self {
+            Receiving::Awake(receiver) => receiver.ts_recent,
+            Receiving::Resting(resting) => resting.latest_stamp(),
+        }
+    }
+
+    /// Whether the latest timestamp is newer than that of a segment, by more than `window`, or its first byte is here already.
+    #[inline(always)]
+    pub fn has_passed(&self, seg: &Segment, window: i32) -> bool {
+        let (latest, next) = (self.latest_stamp(), self.next());
+        (seg.seq < next) | (seg.has_ts && latest.wrapping_sub(seg.ts_val) as i32 > window)
+    }
+
+    /// Whether the next header carries SACK blocks.
+    #[inline(always)]
+    pub fn has_blocks(&self) -> bool {
+        self.now().is_some_and(Receiver::has_blocks)
     }
 
     /// See [`Receiver::stamp`].

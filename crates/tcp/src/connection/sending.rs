@@ -277,6 +277,7 @@ impl Connection {
     /// peer's SYN comes, by applications that set no options of the socket.
     pub fn rest(&mut self) {
         self.rests = matches!(self.state, State::Closed | State::Listen | State::SynSent);
+        self.rests &= self.config.rests;
         if !self.rests || self.ecn != Mode::Off || self.validity.is_some() {
             return;
         }

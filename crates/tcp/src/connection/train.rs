@@ -9,12 +9,14 @@ impl Connection {
     /// [`Connection::transmit_into`], as for what is left behind a train.
     #[inline(always)]
     pub fn train_length(&self, now: Time) -> u32 {
-        let Some(sender) = self.sender.now() else { return 0 };
-        match sender.train_length(now) {
+        match self.sender.now().map_or(0, |sender| sender.train_length(now)) {
             0 => 0,
-            _ if self.state != State::Established || self.ack_first || self.ledger.is_some() => 0,
-            _ if sender.ecn.accurate || !self.receiver.stamps_alike() => 0,
-            length => length,
+            // after SACK blocks that took room, payload becomes whole again before the next segment
+            _ if self.cramped || self.state != State::Established || !self.receiver.stamps_alike() => 0,
+            length => {
+                debug_assert!(!self.ack_first, "it leaves before the first data");
+                length
+            }
         }
     }
 

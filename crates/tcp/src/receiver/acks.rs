@@ -4,7 +4,7 @@
 use ackclock_core::{Segment, Span, Time};
 
 use super::Receiver;
-use crate::config::DelayedAck;
+use crate::config::{Config, DelayedAck, Detection};
 use crate::ticks::Ticks;
 
 /// Linux TCP_MAX_QUICKACKS.
@@ -19,6 +19,16 @@ const COMPRESS_DELAY: Span = Span::from_ms(1);
 const COMPRESS_SLACK: Span = Span::from_us(10);
 /// Linux TCP_DELACK_MAX.
 const DELACK_MAX: Span = Span::from_ms(200);
+
+/// Longest delay of an ACK: the peer's retransmission timer is taken to be no shorter than our own may be, and the ACK arrives a
+/// tick earlier (Linux `tcp_delack_max`). Kernels before RACK: `TCP_DELACK_MAX`.
+pub(super) fn delack_max(config: &Config) -> Span {
+    let tick = config.tick();
+    match config.detection {
+        Detection::Rack => DELACK_MAX.min(config.min_rto.max(tick * 2) - tick),
+        Detection::Fack | Detection::Dupthresh => DELACK_MAX,
+    }
+}
 
 /// What [`Receiver::adapt_delay`] comes to.
 pub(super) fn steady_ato(delack_timeout: Span, ticks: Ticks) -> Span {
@@ -168,7 +178,7 @@ impl Receiver {
             }
             ato = ato.min(max);
         }
-        ato = ato.min(DELACK_MAX);
+        ato = ato.min(self.delack_max);
         if self.delack_at != Time::NEVER {
             let quarter = self.ticks.floor(ato / 4);
             if self.delack_set <= self.ticks.setting(now, quarter) {
@@ -253,6 +263,11 @@ impl Receiver {
     /// Make an ACK due now (handshake, challenge).
     pub fn ack_now(&mut self) {
         self.pending = true;
+        self.now = true;
+    }
+
+    /// Make an ACK due that acknowledges nothing new.
+    pub fn answer(&mut self) {
         self.now = true;
     }
 

@@ -1,6 +1,10 @@
 //! What the receiver tells of marks: RFC 3168 §6.1.3, or each one exactly (RFC 8257 §3.2).
 
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Flags, Segment};
+
 use super::Receiver;
+use crate::config::DelayedAck;
 
 /// Exact echo of marks: each ACK tells the mark of what it acknowledges (RFC 8257 §3.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,10 +16,19 @@ pub(super) struct ExactEcho {
 }
 
 impl Receiver {
-    /// A mark of congestion arrived, or the peer's word that it reduced (Linux `tcp_ecn_check_ce`,
-    /// `tcp_ecn_accept_cwr`).
-    pub fn on_marks(&mut self, ce: bool, cwr: bool, data: bool) {
-        let ce = ce && !self.hides_marks;
+    /// A segment's mark of congestion, and the peer's word that it reduced (Linux `tcp_data_ecn_check`, `tcp_ecn_accept_cwr`).
+    pub fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
+        let (cwr, data) = (seg.flags.has(Flags::CWR), seg.seq_len() > 0);
+        let brings =
+            seg.len > 0 && (seg.seq + seg.seq_len() > self.rcv_nxt || self.mode != DelayedAck::Linux);
+        let ce = ecn == Ecn::Ce && brings && !self.hides_marks;
+        if brings && self.mode == DelayedAck::Linux {
+            match ecn {
+                Ecn::NotEct if self.saw_ect => self.acknowledge_two(),
+                Ecn::NotEct => {}
+                _ => self.saw_ect = true,
+            }
+        }
         if self.exact.is_some() {
             self.note_kind(ce, data);
             // who reduced may have no window left to send a second segment (Linux `tcp_ecn_accept_cwr`)
@@ -31,10 +44,15 @@ impl Receiver {
         }
         if ce && !self.echo_marks {
             self.echo_marks = true;
-            self.quick = self.quick.max(2);
-            self.pingpong = false;
-            self.ato = self.delack_timeout;
+            self.acknowledge_two();
         }
+    }
+
+    /// Two ACKs at once.
+    fn acknowledge_two(&mut self) {
+        self.quick = self.quick.max(2);
+        self.pingpong = false;
+        self.ato = self.delack_timeout;
     }
 
     /// Data arrived, marked or not. If that changes, what waits for an ACK is acknowledged as what it is (RFC 8257 §3.2).
@@ -79,7 +97,7 @@ mod tests {
                 flags: Flags::ACK,
                 ..Segment::default()
             };
-            receiver.on_marks(ce, false, true);
+            receiver.on_marks(&seg, if ce { Ecn::Ce } else { Ecn::Ect0 });
             receiver.on_data(Time(i as u64 * 1_000), &seg, Span::ZERO, Span::from_secs(1), 1);
             while receiver.ack_due() {
                 let mut ack = Segment { flags: Flags::ACK, ..Segment::default() };
@@ -102,8 +120,9 @@ mod tests {
         let acked = |cwr: bool| {
             let mut receiver = Receiver::new(&config, Ticks::new(Span::ZERO, 0, config.wheel));
             receiver.on_syn();
-            let seg = Segment { seq: 1, len: 1000, flags: Flags::ACK, ..Segment::default() };
-            receiver.on_marks(false, cwr, true);
+            let flags = if cwr { Flags::ACK | Flags::CWR } else { Flags::ACK };
+            let seg = Segment { seq: 1, len: 1000, flags, ..Segment::default() };
+            receiver.on_marks(&seg, Ecn::Ect0);
             receiver.on_data(Time::ZERO, &seg, Span::ZERO, Span::from_secs(1), 1);
             receiver.ack_due()
         };

@@ -17,7 +17,7 @@ impl Receiver {
             seg.wnd = self.window.advertise(self.rcv_nxt);
         }
         self.echo(seg);
-        if self.sack && (!self.sacks.is_empty() || self.dsack.is_some()) {
+        if self.has_blocks() {
             seg.sack = self.sack_list();
         }
         self.dsack = None;
@@ -25,6 +25,20 @@ impl Receiver {
         self.decrement_quickack();
         self.acknowledged();
         self.drain();
+    }
+
+    /// Whether the next header carries SACK blocks.
+    #[inline]
+    pub fn has_blocks(&self) -> bool {
+        self.sack & (!self.sacks.is_empty() | self.dsack.is_some())
+    }
+
+    /// Bytes that they take.
+    pub fn room_of_blocks(&self) -> u32 {
+        match self.has_blocks() {
+            true => 4 + 8 * self.sack_list().as_slice().len() as u32,
+            false => 0,
+        }
     }
 
     /// Whether headers that leave now, one after the other, all get the same from [`Receiver::stamp`].

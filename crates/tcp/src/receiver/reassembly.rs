@@ -71,7 +71,8 @@ impl Receiver {
         }
     }
 
-    pub(super) fn insert(&mut self, start: u64, end: u64) {
+    /// False: all of it was there already.
+    pub(super) fn insert(&mut self, start: u64, end: u64) -> bool {
         let len = (end - start) as u32;
         // As a rule the last run grows, which was the last to grow.
         if let Some(last) = self.out_of_order.back().filter(|last| last.end == start) {
@@ -81,20 +82,23 @@ impl Receiver {
             (last.memory, last.packets) = (last.memory + memory, last.packets + packets);
             self.gathered += memory;
             let run = (last.start, end);
-            return match self.sacks.first_mut() {
+            match self.sacks.first_mut() {
                 Some(latest) if latest.1 == start => latest.1 = end, // no other block is near
                 _ => self.report(start, end, run),
-            };
+            }
+            return true;
         }
         let i = self.out_of_order.partition_point(|r| r.end < start);
         let mut j = i;
         let behind = self.out_of_order.get(i).filter(|r| r.end == start);
         let (memory, packets, room, pieces) = self.stored(behind, len);
+        let mut kept = true;
         let mut run = Run { start, end, memory, packets, room, pieces };
         while let Some(known) = self.out_of_order.get(j).copied().filter(|r| r.start <= end) {
             if known.start <= start && end <= known.end {
                 self.dsack = self.reports().then_some((start, end));
-                self.now = true;
+                self.now |= self.mode != DelayedAck::Linux;
+                kept = false;
             }
             // Of what came a second time one copy is kept.
             let twice = known.end.min(end).saturating_sub(known.start.max(start));
@@ -114,6 +118,7 @@ impl Receiver {
         let (s, e) = (run.start, run.end);
         put_for(&mut self.out_of_order, i..j, run);
         self.report(start, end, (s, e));
+        kept
     }
 
     /// RFC 2018 §4: the block of the latest arrival, `start` to `end` in the range `run`, goes first.

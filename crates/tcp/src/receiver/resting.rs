@@ -16,6 +16,8 @@ pub(crate) struct Resting {
     edges: Edges,
     begun: Time,
     ts_recent: u32,
+    /// Timestamp that the last ACK echoed.
+    echoed: u32,
     /// Window of the last header.
     wnd: u32,
     responder: bool,
@@ -41,6 +43,7 @@ impl Receiver {
             edges: self.window.edges(),
             begun: Time::ZERO,
             ts_recent: 0,
+            echoed: 0,
             wnd: 0,
             responder,
             has_syn: false,
@@ -56,6 +59,9 @@ impl Receiver {
 impl Resting {
     pub fn wake(&self) -> Receiver {
         let mut receiver = receiver_of(&self.config, self.responder);
+        if !self.responder && self.config.initiator_rwnd > 0 {
+            receiver.offer_first(self.config.initiator_rwnd.into());
+        }
         receiver.window.set_edges(self.edges);
         if self.has_syn {
             receiver.on_syn();
@@ -63,6 +69,7 @@ impl Resting {
             receiver.ts_recent = self.ts_recent;
         }
         receiver.begin(self.begun);
+        receiver.window.has_echoed(self.echoed);
         receiver.closing = self.closing;
         if self.due {
             receiver.ack_now();
@@ -89,9 +96,22 @@ impl Resting {
 
     #[inline(always)]
     pub fn on_pure_ack(&mut self, seg: &Segment) {
-        if self.timestamps && seg.has_ts && seg.seq <= self.next() {
+        let newer = self.ts_recent.wrapping_sub(seg.ts_val) as i32 <= 0;
+        if self.timestamps && seg.has_ts && seg.seq <= self.next() && newer {
             self.ts_recent = seg.ts_val;
         }
+        self.echoed = seg.ts_ecr;
+    }
+
+    /// See [`Receiver::forget_echo`].
+    pub fn forget_echo(&mut self) {
+        self.echoed = 0;
+    }
+
+    /// Timestamp to echo.
+    #[inline]
+    pub fn latest_stamp(&self) -> u32 {
+        self.ts_recent
     }
 
     #[inline(always)]

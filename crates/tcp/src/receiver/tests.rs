@@ -165,3 +165,106 @@ fn an_arrival_within_the_slack_releases_nothing() {
     peer.wait();
     assert_eq!(peer.acks(), [(40, vec![(41, 46)])]);
 }
+
+/// A receiver of a connection without timestamps.
+fn without_stamps() -> Receiver {
+    let config = Config { timestamps: false, ..Config::profile("linux-6").expect("a profile") };
+    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+    receiver.negotiated(true, false);
+    receiver.on_syn();
+    receiver.begin(Time(1));
+    receiver
+}
+
+/// Segment `n` of 1460 bytes arrives, and what is due leaves.
+fn arrives(receiver: &mut Receiver, now: Time, n: u64) {
+    let seg = Segment { seq: 1 + n * 1460, len: 1460, flags: Flags::ACK, ..Segment::default() };
+    receiver.on_data(now, &seg, Span::ZERO, Span::from_ms(300), 1);
+    while receiver.ack_due() {
+        receiver.stamp(&mut Segment::default());
+    }
+}
+
+#[test]
+fn without_timestamps_the_rtt_is_the_least_time_that_a_window_takes_and_the_buffer_grows_by_it() {
+    let mut receiver = without_stamps();
+    let mut at = |from: u64, to: u64, us: u64| {
+        for n in from..to {
+            arrives(&mut receiver, Time(1_000 + n * us * 1_000), n);
+        }
+        (receiver.pace().1, receiver.offered())
+    };
+    let (rtt, first) = at(0, 40, 500);
+    assert_eq!(rtt, Span::ZERO, "less than a window has come");
+    let (rtt, offered) = at(40, 400, 500);
+    assert!(rtt > Span::from_ms(20) && rtt < Span::from_ms(80), "{rtt:?}: a window of 45 to 120 segments");
+    assert!(offered > 2 * first, "{offered} after {first}");
+}
+
+#[test]
+fn what_waits_and_comes_again_opens_no_window() {
+    let mut receiver = without_stamps();
+    for n in [0, 2, 3] {
+        arrives(&mut receiver, Time(1_000), n);
+    }
+    receiver.quick = 0;
+    let offered = receiver.offered();
+    let seg = Segment { seq: 1 + 3 * 1460, len: 1460, flags: Flags::ACK, ..Segment::default() };
+    receiver.on_data(Time(2_000), &seg, Span::ZERO, Span::from_ms(300), 1);
+    assert_eq!((receiver.offered(), receiver.quick), (offered, 0));
+    let next = Segment { seq: 1 + 4 * 1460, ..seg };
+    receiver.on_data(Time(2_000), &next, Span::ZERO, Span::from_ms(300), 1);
+    assert!(receiver.offered() > offered, "what is new does");
+}
+
+#[test]
+fn data_without_ect_after_data_with_it_is_acknowledged_at_once_and_so_is_the_next() {
+    use ackclock_core::packet::Ecn;
+    let mut peer = Peer::after(40);
+    let mut arrives = |n: u64, ecn: Ecn| {
+        let seq = 1 + n * SMSS;
+        peer.receiver
+            .on_marks(&Segment { seq, len: SMSS as u32, flags: Flags::ACK, ..Segment::default() }, ecn);
+        peer.segment(n, false).len()
+    };
+    assert_eq!(arrives(40, Ecn::NotEct), 0, "no ECT was seen");
+    assert_eq!(arrives(41, Ecn::Ect0), 1);
+    assert_eq!(arrives(42, Ecn::NotEct), 1);
+    assert_eq!(arrives(43, Ecn::Ect0), 1);
+    assert_eq!(arrives(44, Ecn::Ect0), 0);
+}
+
+#[test]
+fn the_answer_to_what_lies_before_the_last_ack_is_none_of_the_quick_ones() {
+    let mut peer = Peer::after(40);
+    let old = Segment { seq: 1, len: SMSS as u32, flags: Flags::ACK, ..Segment::default() };
+    for _ in 0..3 {
+        peer.receiver.on_outside(&old);
+        assert_eq!(peer.acks().len(), 1);
+    }
+    assert_eq!(peer.receiver.quick, 16, "all are left");
+    assert_eq!(peer.segment(40, false).len(), 1);
+    assert!(peer.receiver.quick < 16);
+}
+
+#[test]
+fn an_ack_waits_for_a_tick_less_than_the_least_retransmission_timeout() {
+    let config = Config::profile("linux-6").expect("a profile");
+    let bound = |min_rto| acks::delack_max(&Config { min_rto: Span::from_ms(min_rto), ..config.clone() });
+    assert_eq!(bound(30), Span::from_ms(29));
+    assert_eq!((bound(200), bound(1_000)), (Span::from_ms(199), Span::from_ms(200)));
+}
+
+#[test]
+fn what_a_pure_ack_echoed_gives_no_sample_linux_rcv_rtt_last_tsecr() {
+    let mut peer = Peer::after(40);
+    let before = peer.receiver.window.measured().0;
+    let answer = Segment { seq: 1, flags: Flags::ACK, has_ts: true, ts_ecr: 100, ..Segment::default() };
+    peer.receiver.on_pure_ack(&answer);
+    peer.echo = 100;
+    peer.segment(40, false);
+    assert_eq!(peer.receiver.window.measured().0, before);
+    peer.echo = 99;
+    peer.segment(41, false);
+    assert_eq!(peer.receiver.window.measured().0, Span::from_ms(2), "less than ever");
+}

@@ -239,8 +239,6 @@ fn compare(board: &Scoreboard, model: &Model, probe: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn every_operation_does_what_the_model_says(
         ops in prop::collection::vec((op(), 0..2u64, any::<u64>()), 1..150),
@@ -368,8 +366,6 @@ fn config() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
-
     #[test]
     fn the_board_of_a_sender_is_right_after_everything_that_happens(
         config in config(),

@@ -16,6 +16,7 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::trace::CaState;
 use ackclock_core::{AccEcnOption, Segment};
 
+use super::plain::Reasons;
 use super::Sender;
 use crate::config::{Config, DelayedAck};
 
@@ -185,6 +186,7 @@ impl Sender {
         feedback.sees(option);
         self.feedback = Some(Box::new(feedback));
         self.ecn.accurate = true;
+        self.reasons.set(Reasons::ACCURATE_ECN, true);
     }
 
     /// The handshake is over.

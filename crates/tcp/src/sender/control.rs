@@ -27,6 +27,7 @@ impl Sender {
             snd_nxt: self.snd_nxt,
             cwnd_limited: self.cwnd_limited(),
             paced: self.paced(),
+            departs_in: self.departs_in(),
             smss: self.smss,
             ece: self.ecn.echo,
             ca_state: self.ca_state,
@@ -76,6 +77,9 @@ impl Sender {
         }
         if self.controls {
             self.cc.on_control(&mut self.window, sample);
+            if self.cc.holds_back() {
+                self.mark_app_limited();
+            }
         } else if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             let cwnd = self.rule.on_ack(&RecoveryAck {
                 delivered,

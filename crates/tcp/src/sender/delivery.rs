@@ -3,7 +3,7 @@
 //! Kept only for controllers that ask. Stamps lie beside the scoreboard, in a ring of their own, so that nobody else
 //! carries them. Counts are segments, as in Linux.
 
-use ackclock_cc::{AckSample, RateSample};
+use ackclock_cc::{AckSample, CongestionControl, RateSample};
 use ackclock_core::{Span, Time};
 
 use super::Sender;
@@ -139,6 +139,7 @@ impl DeliveryRate {
             prior_delivered: stamp.delivered,
             prior_time: stamp.delivered_time,
             total_delivered: counts.delivered,
+            total_lost: counts.lost,
             delivered_ce: low(self.delivered_ce - stamp.delivered_ce),
             lost: low(counts.lost - stamp.lost),
             tx_in_flight: stamp.in_flight,
@@ -166,6 +167,13 @@ impl Sender {
         self.rates.as_mut()?.sample(ack.now, ack.delivered, ack.delivered_ce, small, min_rtt, counts)
     }
 
+    /// The controller's counters are those of the connection, whatever it was told of.
+    pub(super) fn tell_totals(&mut self) {
+        if let Some(rates) = &self.rates {
+            self.cc.on_totals(self.delivered, self.lost, rates.delivered_time);
+        }
+    }
+
     /// Segment `n` was just sent.
     #[inline]
     pub(super) fn stamp(&mut self, now: Time, n: u64, retrans: bool) {
@@ -187,12 +195,19 @@ impl Sender {
     /// `tcp_rate_check_app_limited`).
     pub(super) fn check_app_limited(&mut self) {
         let unsent = self.stream.from(self.snd_nxt);
-        let pipe = self.board.pipe();
         let idle = unsent < u64::from(self.smss)
-            && pipe < self.window.cwnd
+            && self.board.pipe() < self.window.cwnd
             && self.board.lost_out <= self.board.retrans_out;
-        if let (Some(rates), true) = (&mut self.rates, idle) {
-            rates.app_limited = (self.delivered + u64::from(pipe)).max(1);
+        if idle {
+            self.mark_app_limited();
+        }
+    }
+
+    /// Samples count as application-limited until what is in flight now is delivered (draft §3.4).
+    pub(super) fn mark_app_limited(&mut self) {
+        let until = (self.delivered + u64::from(self.board.pipe())).max(1);
+        if let Some(rates) = &mut self.rates {
+            rates.app_limited = until;
         }
     }
 }
@@ -247,6 +262,21 @@ mod tests {
         rates.on_delivered(0, ms(0), 1);
         let sample = rates.sample(ms(50), 1, 0, false, Span::from_ms(60), counts(1, 0)).expect("one");
         assert_eq!(sample.segments_per_second(), None);
+    }
+
+    /// The SYN counts as delivered: what the first write found in flight is over with the first ACK (Linux), not the second.
+    #[test]
+    fn the_first_ack_ends_the_limit_of_the_first_write() {
+        let mut rates = DeliveryRate { app_limited: 1, ..DeliveryRate::default() };
+        rates.on_sent(ms(0), 0, false, true, counts(1, 1));
+        rates.on_sent(ms(0), 1, false, false, counts(1, 2));
+        rates.on_delivered(0, ms(0), 1);
+        let sample = rates.sample(ms(50), 1, 0, false, Span::ZERO, counts(2, 1)).expect("one");
+        assert!(sample.is_app_limited && sample.prior_delivered == 1);
+        rates.on_sent(ms(50), 2, false, false, counts(2, 2));
+        rates.on_delivered(2, ms(50), 3);
+        let sample = rates.sample(ms(100), 1, 0, false, Span::ZERO, counts(4, 0)).expect("one");
+        assert!(!sample.is_app_limited);
     }
 
     #[test]

@@ -65,6 +65,17 @@ impl Dupthresh {
         self.degree = self.degree.min(usual);
     }
 
+    /// More duplicate ACKs came than segments can have caused: the degree is what was `outstanding`. Linux before RACK only
+    /// raises it (memory), today it takes it as it is.
+    pub fn measured_without_sack(&mut self, detection: Detection, outstanding: u32) {
+        let measured = outstanding.min(MAX_REORDERING);
+        self.degree = match detection {
+            Detection::Rack => measured,
+            Detection::Fack => self.degree.max(measured),
+            Detection::Dupthresh => self.degree,
+        };
+    }
+
     /// Segments from number `n` on are to be looked at.
     pub fn look_from(&mut self, n: u64) {
         self.mark_ptr = n;
@@ -196,9 +207,22 @@ impl Sender {
         self.stats.reorderings += 1;
     }
 
+    /// An original filled a hole that was sent again: it came as much later as lies between the ACK before it, `prior_una`, and
+    /// the highest SACK (Linux `tcp_try_undo_partial`). Kernels before RACK: only that it happened.
+    pub(super) fn check_partial_reordering(&mut self, prior_una: u64) {
+        match self.config.detection {
+            Detection::Rack => self.check_reordering(self.board.first, prior_una, self.board.first),
+            _ => {
+                self.rack.saw_reordering();
+                self.stats.reorderings += 1;
+            }
+        }
+    }
+
     /// Offset after the last SACKed byte, or `snd_una` (Linux `tcp_highest_sack_seq`).
     fn highest_sack(&self) -> u64 {
         match self.board.sacked_out {
+            _ if !self.sack => self.snd_una,
             0 => self.snd_una,
             _ => self.board.get(self.board.sacked_end() - 1).end,
         }

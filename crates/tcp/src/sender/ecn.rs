@@ -4,6 +4,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
+use super::plain::Reasons;
 use super::Sender;
 
 /// What the sender knows of marks.
@@ -31,14 +32,19 @@ impl EcnSender {
             (true, true) => self.newly,
         }
     }
-
-    /// The window was reduced, for whatever reason.
-    pub fn reduced(&mut self) {
-        self.cwr_due = self.on && !self.accurate;
-    }
 }
 
 impl Sender {
+    /// The window was reduced, for whatever reason: CWR says so.
+    pub(super) fn tell_reduction(&mut self) {
+        self.set_cwr_due(self.ecn.on && !self.ecn.accurate);
+    }
+
+    pub(super) fn set_cwr_due(&mut self, due: bool) {
+        self.ecn.cwr_due = due;
+        self.reasons.set(Reasons::CWR, due);
+    }
+
     /// `marked`: for a mark; otherwise the device refused a packet.
     pub(super) fn enter_cwr(&mut self, now: Time, marked: bool) {
         self.undo.keep_reduction();

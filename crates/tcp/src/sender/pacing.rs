@@ -159,6 +159,12 @@ impl Sender {
         self.pacer.as_ref().is_some_and(|p| p.paces())
     }
 
+    /// Time from the ACK under way to the next departure.
+    #[inline]
+    pub(super) fn departs_in(&self) -> Span {
+        self.pacer.as_ref().map_or(Span::ZERO, |p| p.next.since(self.heard.0))
+    }
+
     /// The segment at `start` may not leave yet; the timer is set.
     #[inline]
     pub(super) fn pacing_holds(&mut self, now: Time, start: u64) -> bool {

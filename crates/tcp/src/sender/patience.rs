@@ -4,6 +4,7 @@
 
 use ackclock_core::{Span, Time};
 
+use super::plain::Reasons;
 use super::timers::TimerKind;
 use super::Sender;
 
@@ -60,7 +61,12 @@ impl Sender {
 
     /// The device refuses every packet, and says so (or takes them again).
     pub fn set_refused(&mut self, refused: bool) {
-        self.patience.device = if refused { Takes::Nothing } else { Takes::All };
+        self.set_device(if refused { Takes::Nothing } else { Takes::All });
+    }
+
+    pub(super) fn set_device(&mut self, takes: Takes) {
+        self.patience.device = takes;
+        self.reasons.set(Reasons::DEVICE, takes != Takes::All);
     }
 
     /// The application is gone: what is left to send is given up sooner.

@@ -60,6 +60,8 @@ pub(super) struct SendQueue {
     /// Offset after the last mark; data begins at 1.
     pushed: u64,
     max_window: u64,
+    /// The handshake is over: a write before waits for it (Linux `sk_stream_wait_connect`).
+    pub open: bool,
     /// Where the packet that is being sent begins and ends, new data or a retransmission.
     pub packet_start: u64,
     pub packet_end: u64,
@@ -86,6 +88,7 @@ impl SendQueue {
             buffers: VecDeque::new(),
             pushed: 0,
             max_window: 0,
+            open: false,
             packet_start: 0,
             packet_end: 0,
             segment_end: 0,
@@ -101,7 +104,7 @@ impl SendQueue {
 
     /// The peer's window when the handshake was over: the largest so far, whatever its SYN said.
     pub fn offered_first(&mut self, window: u64) {
-        self.max_window = window;
+        (self.max_window, self.open) = (window, true);
     }
 
     /// The peer offered this window.

@@ -23,17 +23,17 @@ impl Sender {
             // longer than any window offered counts for nothing, here one that ends beyond snd_nxt.)
             let possible = start < end && end <= self.snd_nxt;
             if possible && self.is_dsack(seg, start, end) {
-                self.on_dsack(start, end, prior_una, w);
-                blocks.remove(0);
+                self.on_dsack((start, end), prior_una, seg.ack, w);
             }
         }
         // Ascending, so that two new blocks on one ACK do not look like reordering.
         blocks.sort_unstable();
+        let una = self.snd_una.max(seg.ack);
         for (start, end) in blocks {
-            if start >= end || end > self.snd_nxt || end <= self.snd_una {
-                continue;
+            if start >= end || end > self.snd_nxt || start <= una {
+                continue; // a receiver that has what follows the ACK would acknowledge it
             }
-            let a = self.board.at_or_after(start.max(self.snd_una), self.smss);
+            let a = self.board.at_or_after(start, self.smss);
             let mut b = self.board.at_or_after(end, self.smss);
             if b > a && self.board.get(b - 1).end > end {
                 b -= 1; // a block that ends within a segment does not cover it
@@ -57,7 +57,13 @@ impl Sender {
         })
     }
 
-    pub(super) fn on_dsack(&mut self, start: u64, end: u64, prior_una: u64, w: &mut AckWork) {
+    pub(super) fn on_dsack(
+        &mut self,
+        (start, end): (u64, u64),
+        prior_una: u64,
+        seg_ack: u64,
+        w: &mut AckWork,
+    ) {
         let segments = (end - start).div_ceil(self.smss as u64).max(1);
         self.stats.dsacks_received += segments;
         if self.config.detection == Detection::Rack {
@@ -67,22 +73,41 @@ impl Sender {
             self.delivered += segments; // so is a retransmission that was needless
         }
         w.dsack = true;
-        w.dsack_tlp |= self.loss_probe.explains(end);
+        w.dsack_tlp |= end - start <= self.smss as u64 && self.loss_probe.explains(end);
         // A DSACK without reordering, or of a timer-driven probe, says nothing about RACK's window.
         if !w.dsack_tlp {
             self.rack.saw_dsack();
         }
-        if !self.undo.possible() {
+        if end <= prior_una {
+            self.undo.on_dsack(end, segments);
+        } else {
+            self.on_dsack_outstanding(start, end, seg_ack, w);
+        }
+    }
+
+    /// The DSACK is of what was outstanding before the ACK: of that, segments that were sent again count, one by one, and no
+    /// retransmission of one that stays outstanding is under way any more (Linux `tcp_sacktag_one`).
+    fn on_dsack_outstanding(&mut self, start: u64, end: u64, ack: u64, w: &mut AckWork) {
+        let una = self.snd_una.max(ack);
+        let crosses = start <= una && end > una; // Linux `tcp_is_sackblock_valid`
+        if crosses || (end <= una && !self.undo.possible()) {
             return;
         }
-        self.undo.on_dsack(start, end, prior_una, self.smss);
-        if start >= self.snd_una {
-            let (a, b) = (self.board.at_or_after(start, self.smss), self.board.at_or_after(end, self.smss));
-            for n in a..b {
-                if self.board.get(n).is(RETRANS) {
-                    self.board.get_mut(n).flags &= !RETRANS;
-                    self.board.retrans_out -= 1;
+        let from = self.board.at_or_after(start.max(self.snd_una), self.smss);
+        for n in from..self.board.next {
+            let s = *self.board.get(n);
+            if s.end > end {
+                break;
+            }
+            if s.is(EVER_RETRANS) {
+                self.undo.on_dsack(s.end, 1);
+                if s.is(SACKED) {
+                    w.reord = Some(w.reord.map_or(n, |r| r.min(n)));
                 }
+            }
+            if s.end > una && s.is(RETRANS) {
+                self.board.get_mut(n).flags &= !RETRANS;
+                self.board.retrans_out -= 1;
             }
         }
     }
@@ -159,6 +184,8 @@ impl Sender {
                 if !spurious {
                     self.rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, self.rtt.min_rtt());
                 }
+            } else if self.sack {
+                w.sacked_before += count;
             }
             if s.end == seg.ack {
                 break; // as a rule it ends where a segment does
@@ -177,6 +204,8 @@ impl Sender {
             }
             if !self.sack {
                 self.remove_emulated_sacks(w.newly_acked);
+                // Which of them the retransmissions brought cannot be told (RFC 5682 §2.1 asks for ACKs of what was never sent again).
+                w.orig_sack_acked &= !w.retrans_data_acked;
             } else if let Some((n, start)) = reord {
                 // To Linux since 4.16 (memory) the rest of a segment fills a hole, too: it counts from where the segment began.
                 let rest = start < prior_una && self.config.detection == Detection::Rack;
@@ -228,18 +257,28 @@ impl Sender {
             return;
         }
         let prior = self.board.sacked_out;
-        let holes = self.board.lost_out.max(1).min(self.board.packets_out());
-        let sacked = (prior + num_dupack).min(self.board.packets_out() - holes);
-        self.board.set_emulated_sacked(sacked);
+        let sacked = self.limit_emulated_sacks(prior + num_dupack, 0);
         self.delivered += sacked.saturating_sub(prior) as u64;
     }
 
     pub(super) fn remove_emulated_sacks(&mut self, acked: u32) {
         let sacked = self.board.sacked_out;
         self.delivered += acked.saturating_sub(sacked).max(1) as u64;
-        let left = sacked.saturating_sub(acked - 1);
-        let holes = self.board.lost_out.max(1).min(self.board.packets_out());
-        self.board.set_emulated_sacked(left.min(self.board.packets_out() - holes));
+        self.limit_emulated_sacks(sacked.saturating_sub(acked - 1), acked);
+    }
+
+    /// No more can be SACKed than is outstanding and not lost: more duplicates show that the network reorders, by all that was
+    /// outstanding before the ACK for `acked` segments (Linux `tcp_check_reno_reordering`).
+    fn limit_emulated_sacks(&mut self, sacked: u32, acked: u32) -> u32 {
+        let outstanding = self.board.packets_out();
+        let most = outstanding - self.board.lost_out.max(1).min(outstanding);
+        if sacked > most {
+            self.dupthresh.measured_without_sack(self.config.detection, outstanding + acked);
+            self.rack.saw_reordering();
+            self.stats.reorderings += 1;
+        }
+        self.board.set_emulated_sacked(sacked.min(most));
+        sacked.min(most)
     }
 
     /// Without SACK, Linux holds the state until something above high_seq is acknowledged.

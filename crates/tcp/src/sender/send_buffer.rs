@@ -219,8 +219,32 @@ impl Sender {
             if !check || !self.wakes_writer() {
                 return false;
             }
+            if self.config.writer_waits {
+                self.wait_for_turn(now);
+                return false;
+            }
         }
         self.write_call()
+    }
+
+    /// The writer is awake, but a process runs only when the kernel has taken in all packets (in Linux behind the softirq): of
+    /// two ACKs in one nanosecond neither finds what it will write.
+    #[cold]
+    fn wait_for_turn(&mut self, now: Time) {
+        if let Some(buffer) = &mut self.buffer {
+            (buffer.asleep, buffer.suspended) = (false, true);
+            self.timer.take_turn(now);
+        }
+    }
+
+    /// All packets of this instant are taken in.
+    #[cold]
+    pub(super) fn on_turn(&mut self) {
+        self.timer.take_turn(Time::NEVER);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.suspended = false;
+        }
+        self.intent.push();
     }
 
     /// Whether a writer that sleeps is woken (Linux `sk_stream_write_space`).

@@ -56,7 +56,7 @@ impl Sender {
         }
         self.host_queue =
             Some(Box::new(HostQueue { charged: 0, throttled: false, paces, full: false, refused: 0, most }));
-        self.patience.device = Takes::Some;
+        self.set_device(Takes::Some);
         let config = self.config.pacing;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(config)));
         if paces {

@@ -17,6 +17,7 @@ use ackclock_core::trace::{CaState, Event, ExitCause};
 use ackclock_core::{Segment, Span, Time};
 
 use super::intent::{First, Next};
+use super::plain::Reasons;
 use super::timers::TimerKind;
 use super::{AckWork, Sender};
 use crate::config::Detection;
@@ -32,6 +33,7 @@ impl Sender {
         &mut self,
         now: Time,
         seg: &Segment,
+        prior_una: u64,
         arrival: &Arrival,
         w: &mut AckWork,
     ) -> bool {
@@ -39,7 +41,7 @@ impl Sender {
         if self.ecn.echo {
             self.undo.keep_reduction();
         }
-        let num_dupack = w.is_dup() as u32;
+        let num_dupack = (w.is_dup() && !w.dsack) as u32;
         if w.una_advanced {
             self.dupthresh.reset(); // RFC 6675 §5: DupAcks = 0, in every state
         }
@@ -70,12 +72,13 @@ impl Sender {
                         self.board.set_emulated_sacked(0);
                     }
                     let undone = self.try_undo_recovery(now, seg);
-                    if !undone && self.holds_for_non_sack() {
+                    if self.holds_for_non_sack() {
                         self.forget_retransmissions();
                         return false;
                     }
-                    if !undone {
-                        self.end_reduction(now, ExitCause::FullAck);
+                    match undone {
+                        true => self.cc.on_recovered(&mut self.window, now), // Westwood heeds it all the same
+                        false => self.end_reduction(now, ExitCause::FullAck),
                     }
                     self.set_state(now, CaState::Open);
                 }
@@ -88,18 +91,18 @@ impl Sender {
                 // partial ACKs may come of originals that were only late
                 if !w.una_advanced {
                     self.add_emulated_sack(num_dupack);
-                } else if self.try_undo_partial(now, seg, w) {
+                } else if self.try_undo_partial(now, seg, prior_una) {
                     return false;
                 }
                 if self.try_undo_dsack(now) {
-                    self.try_keep_open(now);
+                    self.try_to_open(now, arrival);
                 }
                 self.identify_loss(now, w);
                 if self.ca_state != CaState::Recovery {
                     if !self.time_to_recover() {
                         return false;
                     }
-                    self.enter_recovery(now, w);
+                    self.enter_recovery(now, w, self.ecn.echo);
                     self.intent.set(Next::LostThenNew);
                     return true;
                 }
@@ -109,53 +112,64 @@ impl Sender {
                 self.identify_loss(now, w);
                 // A retransmission lost again starts a new episode even in Loss (RACK sees it; FACK looks only in Recovery).
                 if self.ca_state == CaState::Open || (w.lost_retrans && self.time_to_recover()) {
-                    return self.try_enter(now, arrival, w);
+                    return self.look_at_order(now, num_dupack, arrival, w);
                 }
                 return false;
             }
             CaState::Open | CaState::Disorder | CaState::Cwr => {
-                if !self.sack {
-                    if w.una_advanced {
-                        self.board.set_emulated_sacked(0);
-                    }
-                    self.add_emulated_sack(num_dupack);
-                }
                 if w.data_sacked {
                     self.dupthresh.count(); // RFC 6675 §5: DupAcks
                 }
-                if self.ca_state <= CaState::Disorder {
-                    self.try_undo_dsack(now);
-                }
-                self.identify_loss(now, w);
-                return self.try_enter(now, arrival, w);
+                return self.look_at_order(now, num_dupack, arrival, w);
             }
         }
         self.intent.set(Next::LostThenNew);
         false
     }
 
+    /// Nothing is being repaired, or no longer: what the ACK tells of losses. True if recovery begins.
+    fn look_at_order(&mut self, now: Time, num_dupack: u32, arrival: &Arrival, w: &mut AckWork) -> bool {
+        if !self.sack {
+            if w.una_advanced {
+                self.board.set_emulated_sacked(0);
+            }
+            self.add_emulated_sack(num_dupack);
+        }
+        if self.ca_state <= CaState::Disorder {
+            self.try_undo_dsack(now);
+        }
+        self.identify_loss(now, w);
+        self.try_enter(now, arrival, w)
+    }
+
     /// Recovery begins if something is lost; otherwise a mark is answered, and Disorder comes or goes (the end of Linux's
     /// function; `tcp_try_to_open`). True if recovery begins.
     fn try_enter(&mut self, now: Time, arrival: &Arrival, w: &AckWork) -> bool {
         if !self.time_to_recover() {
-            if self.ecn.echo && self.cc.on_ecn(&mut self.window, arrival) {
-                self.enter_cwr(now, true);
-            }
-            if self.ca_state != CaState::Cwr {
-                self.try_keep_open(now);
-                // Linux up to 3.1 `tcp_moderate_cwnd`: no burst when ACKs are dubious
-                if self.config.moderate_open {
-                    self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.dupthresh.degree());
-                }
-            }
+            self.try_to_open(now, arrival);
             return false;
         }
         if self.mtu_search.is_some() && self.mtu_probe_failed(now) {
             return false;
         }
-        self.enter_recovery(now, w);
+        self.enter_recovery(now, w, self.ecn.echo);
         self.intent.set(Next::LostThenNew);
         true
+    }
+
+    /// Nothing is lost: a mark is answered, and Disorder comes or goes (Linux `tcp_try_to_open`).
+    fn try_to_open(&mut self, now: Time, arrival: &Arrival) {
+        self.forget_retransmissions();
+        if self.ecn.echo && self.cc.on_ecn(&mut self.window, arrival) {
+            self.enter_cwr(now, true);
+        }
+        if self.ca_state != CaState::Cwr {
+            self.try_keep_open(now);
+            // Linux up to 3.1 `tcp_moderate_cwnd`: no burst when ACKs are dubious
+            if self.config.moderate_open {
+                self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.dupthresh.degree());
+            }
+        }
     }
 
     /// Whether something is believed lost (Linux `tcp_time_to_recover`).
@@ -190,15 +204,17 @@ impl Sender {
             }
         }
         if recovered {
-            if !self.try_undo_recovery(now, seg) && self.holds_for_non_sack() {
-                return;
+            self.try_undo_recovery(now, seg);
+            if self.holds_for_non_sack() {
+                self.forget_retransmissions();
+            } else {
+                self.set_state(now, CaState::Open);
             }
-            self.set_state(now, CaState::Open);
             return;
         }
         // Duplicate ACKs of data sent since tell of holes; those of before do not.
         if !self.sack {
-            if self.snd_nxt > self.high_seq {
+            if self.snd_nxt > self.high_seq && num_dupack > 0 {
                 self.add_emulated_sack(num_dupack);
             } else if w.una_advanced {
                 self.board.set_emulated_sacked(0);
@@ -210,16 +226,18 @@ impl Sender {
     /// Every change of state passes here, so that the controller is told (Linux `tcp_set_ca_state`).
     #[inline]
     pub(super) fn set_state(&mut self, now: Time, state: CaState) {
+        if state == CaState::Loss {
+            self.tell_totals();
+        }
         self.cc.on_state(&mut self.window, state, now);
         self.ca_state = state;
+        let waits = state == CaState::Disorder && !self.config.limited_transmit;
+        self.reasons.set(Reasons::DISORDER, waits);
     }
 
     /// Open if nothing is SACKed, lost or sent again, else Disorder (Linux `tcp_try_keep_open`).
     pub(super) fn try_keep_open(&mut self, now: Time) {
-        let clear = self.board.sacked_out + self.board.lost_out + self.board.retrans_out == 0;
-        if clear && !self.any_retrans_done() {
-            self.undo.no_retransmission();
-        }
+        let clear = self.board.sacked_out + self.board.lost_out == 0 && !self.any_retrans_done();
         let state = if clear { CaState::Open } else { CaState::Disorder };
         if state != self.ca_state {
             self.set_state(now, state);
@@ -227,8 +245,7 @@ impl Sender {
         }
     }
 
-    /// Nothing sent again is outstanding: the next episode has a stamp of its own (Linux
-    /// `tcp_is_non_sack_preventing_reopen`).
+    /// Nothing sent again is outstanding: the next episode has a stamp of its own (Linux `tcp_retrans_stamp_cleanup`).
     pub(super) fn forget_retransmissions(&mut self) {
         if !self.any_retrans_done() {
             self.undo.no_retransmission();
@@ -249,14 +266,18 @@ impl Sender {
     }
 
     /// Recovery begins (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2; Linux `tcp_enter_recovery`). From CWR the reduction under
-    /// way goes on: one per window.
-    pub(super) fn enter_recovery(&mut self, now: Time, w: &AckWork) {
+    /// way goes on: one per window. `marked`: the ACK carries ECE, so that the reduction is no mistake.
+    pub(super) fn enter_recovery(&mut self, now: Time, w: &AckWork, marked: bool) {
         let pipe = self.board.pipe();
         let cwnd = self.window.cwnd;
+        self.forget_retransmissions();
+        self.undo.keep_reduction();
         self.init_undo();
         if !matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
-            self.undo.remember(self.current_ssthresh());
-            self.init_reduction(now, w.newly_acked, w.newly_sacked, false);
+            if !marked {
+                self.undo.remember(self.current_ssthresh());
+            }
+            self.init_reduction(now, w.newly_acked - w.sacked_before, w.newly_sacked, false);
         }
         self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
@@ -280,7 +301,7 @@ impl Sender {
         self.high_seq = self.snd_nxt;
         self.dupthresh.note_recover(self.snd_nxt);
         self.loss_probe.end();
-        self.ecn.reduced();
+        self.tell_reduction();
         self.window.cwnd_cnt = 0;
         self.window.prior_cwnd = self.window.cwnd;
         let cwnd = self.window.cwnd;
@@ -349,7 +370,7 @@ impl Sender {
         self.set_state(now, CaState::Loss);
         self.high_seq = self.snd_nxt;
         self.dupthresh.note_recover(self.snd_nxt);
-        self.ecn.reduced();
+        self.tell_reduction();
         self.loss_probe.end();
         self.dupthresh.reset();
         // RFC 5682 §2.1 step 1: not when the timer strikes in Recovery, unless this is a timeout in a row
@@ -361,13 +382,14 @@ impl Sender {
     /// Linux `tcp_timeout_mark_lost`).
     fn timeout_mark_lost(&mut self, now: Time) {
         let (now, first) = (self.clock(now), self.board.first);
-        if self.board.get(first).is(SACKED) {
-            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8)
+        let reneged = self.board.get(first).is(SACKED);
+        if reneged {
+            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8): whatever was sent when
         }
         if !self.sack {
             self.board.set_emulated_sacked(0);
         }
-        let spare_recent = self.sack && self.config.detection == Detection::Rack;
+        let spare_recent = !reneged && self.sack && self.config.detection == Detection::Rack;
         for n in first..self.board.next {
             let s = self.board.get(n);
             if spare_recent && n != first && s.xmit + self.rack.rtt() > now {

@@ -27,7 +27,7 @@ pub(super) enum TimerKind {
     Probe,
 }
 
-/// The timer, and beside it the pacing clock's.
+/// The timer, and beside it the pacing clock's and the writer's.
 #[derive(Debug)]
 pub(super) struct Timer {
     /// Timers expire on ticks of the host.
@@ -39,12 +39,17 @@ pub(super) struct Timer {
     wait: Span,
     /// When a segment that waits for its departure may leave.
     pace_at: Time,
+    /// When the writer has its turn.
+    turn_at: Time,
+    /// The earlier of both.
+    wake_at: Time,
 }
 
 impl Timer {
     /// Not running.
     pub fn new(ticks: Ticks) -> Timer {
-        Timer { ticks, kind: TimerKind::None, since: Time::ZERO, wait: Span::MAX, pace_at: Time::NEVER }
+        let (since, wait, never) = (Time::ZERO, Span::MAX, Time::NEVER);
+        Timer { ticks, kind: TimerKind::None, since, wait, pace_at: never, turn_at: never, wake_at: never }
     }
 
     /// It expires after `wait`; what it waited for before is forgotten.
@@ -72,15 +77,15 @@ impl Timer {
     /// The earlier of both clocks.
     #[inline]
     pub fn at(&self) -> Time {
-        self.deadline().min(self.pace_at)
+        self.deadline().min(self.wake_at)
     }
 
     /// The same where that is before `before`; else some time that is not. A timer is less than a tick early, so that its
     /// expiry need not be worked out as a rule.
     #[inline]
     pub fn at_before(&self, before: Time) -> Time {
-        match self.since + self.wait >= before.min(self.pace_at) + self.ticks.span(1) {
-            true => self.pace_at,
+        match self.since + self.wait >= before.min(self.wake_at) + self.ticks.span(1) {
+            true => self.wake_at,
             false => self.at(),
         }
     }
@@ -103,7 +108,12 @@ impl Timer {
     /// A segment waits for its departure until then.
     #[inline]
     pub fn pace(&mut self, at: Time) {
-        self.pace_at = at;
+        (self.pace_at, self.wake_at) = (at, at.min(self.turn_at));
+    }
+
+    /// The writer has its turn then.
+    pub fn take_turn(&mut self, at: Time) {
+        (self.turn_at, self.wake_at) = (at, at.min(self.pace_at));
     }
 }
 
@@ -148,15 +158,24 @@ impl Sender {
         self.timer.arm(TimerKind::Rto, now, rto);
     }
 
+    /// Whether a segment that waited for its departure leaves now.
+    #[inline]
+    pub fn pacing_due(&self, now: Time) -> bool {
+        self.timer.pace_at <= now
+    }
+
     /// Whether one of both clocks is due.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
-        self.timer.pace_at <= now || self.timer.is_due(now)
+        self.timer.wake_at <= now || self.timer.is_due(now)
     }
 
     /// The timer may be due.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
+        if self.timer.turn_at <= now {
+            self.on_turn();
+        }
         if self.timer.pace_at <= now {
             self.on_pacing_timer(now);
         }
@@ -200,7 +219,7 @@ impl Sender {
     pub(super) fn recover_from_timer(&mut self, now: Time) {
         if self.ca_state != CaState::Recovery {
             let newly_lost = self.board.lost_out;
-            self.enter_recovery(now, &AckWork::default());
+            self.enter_recovery(now, &AckWork::default(), false);
             if self.controls {
                 self.intent.set(Next::Lost);
                 return;
@@ -270,7 +289,13 @@ mod tests {
         assert_eq!((timer.at(), timer.deadline()), (Time(50), Time(105)));
         assert_eq!((timer.at_before(Time(51)), timer.at_before(Time::NEVER)), (Time(50), Time(50)));
         assert!(!timer.is_due(Time(104)) && timer.is_due(Time(105)));
+        timer.take_turn(Time(20));
+        assert_eq!((timer.at(), timer.at_before(Time::NEVER)), (Time(20), Time(20)));
+        timer.pace(Time(10));
+        assert_eq!(timer.at(), Time(10));
         timer.pace(Time::NEVER);
+        assert_eq!(timer.at(), Time(20));
+        timer.take_turn(Time::NEVER);
         timer.suspend();
         assert_eq!(timer.at(), Time::NEVER);
         assert!(timer.waits_for(TimerKind::Tlp));

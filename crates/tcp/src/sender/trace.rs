@@ -5,6 +5,7 @@ use ackclock_cc::RecoveryRule;
 use ackclock_core::trace::{Event, ExitCause, Record, RecoverySummary};
 use ackclock_core::{FlowId, Segment, Span, Time};
 
+use super::plain::Reasons;
 use super::{AckWork, Prior, Sender, VarsTrace};
 use crate::config::Detection;
 use crate::scoreboard::Marked;
@@ -39,11 +40,6 @@ impl Trace {
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.records.is_some()
-    }
-
-    /// Lines are written from now on, or no more.
-    pub fn set(&mut self, on: bool) {
-        self.records = on.then(Vec::new);
     }
 
     /// The lines since this was called last.
@@ -96,6 +92,17 @@ impl Trace {
 }
 
 impl Sender {
+    /// Write the controller's variables down, one row per ACK but at most one in `interval`.
+    pub fn trace_vars(&mut self, interval: Span) {
+        self.trace.vars = Some(Box::new(VarsTrace::new(self.config.controller.needs().vars, interval)));
+    }
+
+    /// Switch the lines on or off.
+    pub(crate) fn set_trace(&mut self, on: bool) {
+        self.trace.records = on.then(Vec::new);
+        self.reasons.set(Reasons::TRACED, on);
+    }
+
     #[cold]
     pub(super) fn record(&mut self, now: Time, event: Event, seq: u64, len: u32, n: u64) {
         let mut r = self.blank(now, event);

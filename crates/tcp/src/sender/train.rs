@@ -2,34 +2,25 @@
 //! release a train. Its conditions are checked once, before it leaves; all other segments leave through `poll`. If the flow is
 //! paced, or its delivery rate is measured, each train is a single segment.
 
-use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Time};
 
-use super::patience::Takes;
 use super::{Leaving, Sender};
 
 impl Sender {
     /// Segments of the train that may leave now; 0: poll.
     #[inline(always)]
     pub fn train_length(&self, now: Time) -> u32 {
+        #[cfg(debug_assertions)]
+        self.recount_reasons();
+        let was_idle = self.board.packets_out() == 0;
+        if !self.reasons.is_empty() || !self.intent.is_new_data() || was_idle {
+            return 0;
+        }
         let longest = match &self.pacer {
             None if self.rates.is_none() => u32::MAX,
             Some(pacer) if pacer.holds(now).is_some() => return 0,
             _ => 1,
         };
-        let rare = self.queue.is_some()
-            || self.trace.is_on()
-            || self.mtu_search.is_some()
-            || self.config.first_burst_cap > 0;
-        let plain = self.intent.is_new_data()
-            && (self.ca_state != CaState::Disorder || self.config.limited_transmit)
-            && !self.gives_up_probe()
-            && self.board.packets_out() > 0 // else it was idle
-            && !self.ecn.cwr_due
-            && self.patience.device == Takes::All;
-        if rare || !plain {
-            return 0;
-        }
         // A FIN leaves with the last byte, or alone.
         let written = self.stream.end() - self.stream.fin_due() as u64;
         let bytes = written.min(self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
@@ -48,17 +39,9 @@ impl Sender {
             (at, clock) if at == now => clock, // an ACK releases most trains
             _ => self.clock(now),
         };
-        let first = self.board.next;
-        self.train = (self.snd_nxt, first as u32);
-        self.stats.data_segments_sent += length as u64;
-        self.tell_rule(length);
-        self.note_new_data(now, self.board.pipe() + 1, length);
-        if let Some(pacer) = &mut self.pacer {
-            pacer.sent(now, self.smss, self.stats.data_segments_sent);
-        }
+        self.train = (self.snd_nxt, self.board.next as u32);
         self.board.push_train(self.snd_nxt, self.smss, length, clock, self.delivered as u32);
-        self.snd_nxt += self.smss as u64 * length as u64;
-        self.stamp(clock, first, false);
+        self.leave(now, clock, length, self.smss, false);
         Leaving { seq: self.train.0, len: self.smss, seg_no: 0, rexmit: 0, flags: Flags::ACK }
     }
 

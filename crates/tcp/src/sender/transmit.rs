@@ -24,7 +24,7 @@ pub struct Leaving {
 
 impl Sender {
     #[inline]
-    pub(super) fn has_new_data(&self) -> bool {
+    pub(crate) fn has_new_data(&self) -> bool {
         self.stream.has_new(self.snd_nxt)
     }
 
@@ -128,7 +128,9 @@ impl Sender {
         self.stats.retransmissions += 1;
         self.usage.data_sent(now);
         let s = *self.board.get(n);
-        let seg = self.segment(now, n, s.start(), s.len - s.is(FIN) as u32, s.is(FIN), s.rexmit);
+        let (start, len) = (s.start(), s.len - s.is(FIN) as u32);
+        self.count(now, start, len, 1);
+        let seg = self.segment(n, start, len, s.is(FIN), s.rexmit);
         self.trace.sent(1);
         self.trace.sent_again();
         if self.trace.is_on() {
@@ -228,27 +230,47 @@ impl Sender {
 
     #[inline(always)]
     pub(super) fn send_new(&mut self, now: Time, len: u32, fin: bool) -> Leaving {
-        let start = self.snd_nxt;
-        let prior_out = self.board.packets_out();
-        self.snd_nxt += len as u64 + fin as u64;
-        self.stream.sent(self.snd_nxt, len < self.smss && len > 0, fin);
-        let (n, clock) = (self.board.next, self.clock(now));
-        self.board.push(self.snd_nxt, len + fin as u32, fin, clock, self.delivered as u32);
-        self.stamp(clock, n, false);
-        let mut seg = self.segment(now, n, start, len, fin, 0);
+        let (start, n, clock) = (self.snd_nxt, self.board.next, self.clock(now));
+        let end = start + len as u64 + fin as u64;
+        self.stream.sent(end, len < self.smss && len > 0, fin);
+        self.board.push(end, len + fin as u32, fin, clock, self.delivered as u32);
+        self.leave(now, clock, 1, len, fin);
+        let mut seg = self.segment(n, start, len, fin, 0);
         if self.ecn.cwr_due && len > 0 {
-            self.ecn.cwr_due = false;
+            self.set_cwr_due(false);
             seg.flags |= Flags::CWR;
         }
-        if prior_out == 0 || self.gives_up_probe() {
-            self.rearm_rto(now);
-        }
-        self.tell_rule(1);
-        self.note_new_data(now, self.board.pipe(), 1);
         if self.trace.is_on() {
             self.record(now, Event::Send, start, len + fin as u32, n);
         }
         seg
+    }
+
+    /// So many segments of new data leave, each with `len` bytes, the last one with a FIN if so; they are on the board. Everything that
+    /// the sender keeps of them but that, whether they leave alone or in a train.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, now: Time, clock: Time, segments: u32, len: u32, fin: bool) {
+        let start = self.snd_nxt;
+        self.snd_nxt += len as u64 * segments as u64 + fin as u64;
+        self.stamp(clock, self.board.next - segments as u64, false);
+        self.count(now, start, len, segments);
+        if self.board.packets_out() == segments || self.gives_up_probe() {
+            self.rearm_rto(now);
+        }
+        self.tell_rule(segments);
+        self.note_new_data(now, self.board.pipe() + 1 - segments, segments);
+    }
+
+    /// So many segments of `len` bytes leave, the first from `start` on: for the statistics and the pacing clock. A paced train is a
+    /// single segment.
+    #[inline(always)]
+    pub(super) fn count(&mut self, now: Time, start: u64, len: u32, segments: u32) {
+        self.stats.data_segments_sent += if len > 0 { segments as u64 } else { 0 };
+        if let Some(pacer) = &mut self.pacer {
+            let bytes = self.queue.as_ref().map_or(len, |q| q.brings(start, len));
+            let segments = self.stats.data_segments_sent + (bytes.saturating_sub(1) / self.smss) as u64;
+            pacer.sent(now, bytes, segments);
+        }
     }
 
     /// With new data in flight, the RTO takes the place of the probe that is armed, because `after_push` arms none.
@@ -277,21 +299,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn segment(
-        &mut self,
-        now: Time,
-        n: u64,
-        start: u64,
-        len: u32,
-        fin: bool,
-        rexmit: u8,
-    ) -> Leaving {
-        self.stats.data_segments_sent += (len > 0) as u64;
-        if let Some(pacer) = &mut self.pacer {
-            let bytes = self.queue.as_ref().map_or(len, |q| q.brings(start, len));
-            let segments = self.stats.data_segments_sent + (bytes.saturating_sub(1) / self.smss) as u64;
-            pacer.sent(now, bytes, segments);
-        }
+    pub(super) fn segment(&mut self, n: u64, start: u64, len: u32, fin: bool, rexmit: u8) -> Leaving {
         let mut flags = Flags::ACK;
         let end = start + len as u64;
         let pushes = match &mut self.queue {

@@ -5,7 +5,7 @@ use ackclock_cc::{CongestionControl, RecoveryExit, RecoveryRule};
 use ackclock_core::trace::{CaState, Event, ExitCause};
 use ackclock_core::{Segment, Time};
 
-use super::{AckWork, Sender};
+use super::Sender;
 
 /// What is remembered of a reduction, in case it was a mistake.
 #[derive(Debug, Default)]
@@ -66,11 +66,9 @@ impl Undo {
         self.stamp = None;
     }
 
-    /// A DSACK for the bytes from `start` to `end`; `below` the cumulative ACK before it, it stands for one segment
-    /// (Linux `tcp_check_dsack`, `tcp_sacktag_one`).
-    pub fn on_dsack(&mut self, start: u64, end: u64, below: u64, smss: u32) {
+    /// A DSACK reports `segments` up to `end` (Linux `tcp_check_dsack`, `tcp_sacktag_one`).
+    pub fn on_dsack(&mut self, end: u64, segments: u64) {
         if self.marker.is_some_and(|marker| end > marker) {
-            let segments = if end <= below { 1 } else { (end - start).div_ceil(smss as u64).max(1) };
             self.unreported = (self.unreported as u64).saturating_sub(segments) as u32;
         }
     }
@@ -116,7 +114,10 @@ impl Sender {
         let before = self.window.cwnd;
         if self.undo.prior_ssthresh > 0 {
             self.window.cwnd = self.cc.undo_cwnd(&self.window);
-            self.window.ssthresh = self.window.ssthresh.max(self.undo.prior_ssthresh);
+            if self.undo.prior_ssthresh > self.window.ssthresh {
+                self.window.ssthresh = self.undo.prior_ssthresh;
+                self.set_cwr_due(false); // it was not reduced after all (Linux tcp_ecn_withdraw_cwr)
+            }
         }
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) && !self.controls {
             let (cwnd, ssthresh, pipe) = (self.window.cwnd, self.window.ssthresh, self.board.pipe());
@@ -146,17 +147,16 @@ impl Sender {
 
     /// A partial ACK that the original filled: stop retransmitting, undo when nothing sent again is in flight (Linux
     /// `tcp_try_undo_partial`).
-    pub(super) fn try_undo_partial(&mut self, now: Time, seg: &Segment, w: &AckWork) -> bool {
-        if !(self.config.undo && w.una_advanced && self.undo.possible() && self.packet_delayed(seg)) {
+    pub(super) fn try_undo_partial(&mut self, now: Time, seg: &Segment, prior_una: u64) -> bool {
+        if !(self.config.undo && self.undo.possible() && self.packet_delayed(seg)) {
             return false;
         }
-        self.rack.saw_reordering();
-        self.stats.reorderings += 1;
+        self.check_partial_reordering(prior_una);
         if self.board.retrans_out > 0 {
             return true;
         }
+        self.forget_retransmissions();
         self.undo_reduction(now, true);
-        self.set_state(now, CaState::Open);
         self.try_keep_open(now);
         false
     }
@@ -166,7 +166,6 @@ impl Sender {
         if self.config.undo && self.undo.all_needless() {
             self.rack.recovery_undone();
             self.undo_reduction(now, false);
-            self.set_state(now, CaState::Open);
             return true;
         }
         false
@@ -174,7 +173,7 @@ impl Sender {
 
     /// A timeout that was a mistake, shown by F-RTO (RFC 5682) or as above (Linux `tcp_try_undo_loss`).
     pub(super) fn try_undo_loss(&mut self, now: Time, seg: &Segment, frto: bool) -> bool {
-        let proven = frto && self.config.undo && self.undo.possible();
+        let proven = frto && self.config.undo; // whatever was undone before
         if !proven && !self.may_undo(seg) {
             return false;
         }
@@ -202,10 +201,10 @@ mod tests {
         undo.resent(7);
         undo.resent(9);
         assert_eq!(undo.since(), Some(7));
-        undo.on_dsack(1, 1_001, 1_001, 1_000); // from before the reduction
-        undo.on_dsack(1_001, 2_001, 5_001, 1_000);
+        undo.on_dsack(1_001, 1); // from before the reduction
+        undo.on_dsack(2_001, 1);
         assert!(!undo.all_needless());
-        undo.on_dsack(5_001, 6_001, 5_001, 1_000);
+        undo.on_dsack(6_001, 1);
         assert!(undo.all_needless());
         undo.forget();
         assert!(!undo.all_needless());
@@ -215,7 +214,7 @@ mod tests {
     fn what_was_in_flight_again_when_it_began_has_to_be_reported_too() {
         let mut undo = Undo::default();
         undo.begin(1, 2);
-        undo.on_dsack(1, 1_501, 1, 1_000); // two segments, one cut
+        undo.on_dsack(1_501, 2);
         assert!(undo.all_needless());
     }
 }

@@ -87,7 +87,8 @@ impl Sender {
     /// A segment without data and with a number that the peer has acknowledged: it answers.
     #[cold]
     pub fn bare_probe(&mut self, now: Time) -> Leaving {
-        let mut seg = self.segment(now, 0, self.snd_una - 1, 0, false, 0);
+        self.count(now, self.snd_una - 1, 0, 1);
+        let mut seg = self.segment(0, self.snd_una - 1, 0, false, 0);
         seg.flags = Flags::ACK;
         seg
     }

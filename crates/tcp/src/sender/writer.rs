@@ -83,7 +83,10 @@ impl Sender {
         };
         let asleep = queue.writer.call.is_some_and(|c| c.asleep);
         queue.writer.call = Some(Call { left, more, record, copied: false, asleep, closes: false });
-        self.write_on(now);
+        match queue.open {
+            true => _ = self.write_on(now),
+            false => self.intent.push(),
+        }
     }
 
     /// Bytes of the last write call that found no room yet.

@@ -17,7 +17,6 @@ pub struct Leaving {
     /// How many this end sent before it.
     pub index: u64,
     pub seg: Segment,
-    pub now: Time,
 }
 
 impl Leaving {
@@ -133,7 +132,7 @@ impl Wire {
             } else {
                 break;
             };
-            let copies = (self.fate)(&Leaving { from: end, index: self.sent[end], seg, now: self.now });
+            let copies = (self.fate)(&Leaving { from: end, index: self.sent[end], seg });
             self.sent[end] += 1;
             self.log.push((self.now, end, seg));
             for late in copies {

@@ -101,19 +101,22 @@ impl End {
         Ok(())
     }
 
-    /// Write `initial` at once, then `chunk` at the pace of `rate`.
+    /// The application's schedule runs from the start of the flow, whatever the network does: `initial` (or a chunk), then a
+    /// chunk at every interval. What came due meanwhile is written together, as soon as the connection takes it.
     fn throttled(&self, fd: RawFd, params: &ThrottledParams) -> Result<()> {
+        let interval = params.interval().0;
         let mut left = params.bytes.unwrap_or(u64::MAX);
-        let first = params.initial.min(left);
-        self.write(fd, first)?;
-        left -= first;
-        let mut due = self.shared.now();
+        let mut due = self.start;
+        let mut next = params.first();
         while left > 0 && due < self.stop {
-            let bytes = params.chunk.min(left);
+            self.shared.sleep_until(due);
+            let mut bytes = 0;
+            while left > 0 && due <= self.shared.now().min(self.stop - 1) {
+                let chunk = next.min(left);
+                (bytes, left, next) = (bytes + chunk, left - chunk, params.chunk);
+                due += interval;
+            }
             self.write(fd, bytes)?;
-            left -= bytes;
-            due += params.interval().0;
-            self.shared.sleep_until(due.min(self.stop));
         }
         Ok(())
     }

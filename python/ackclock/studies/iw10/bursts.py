@@ -19,6 +19,7 @@ from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.readings import ACKS as ACKNOWLEDGED
 from ackclock.studies.iw10.testbed import FAST, SLOW
 from ackclock.study import (
+    Bound,
     Chapter,
     Claim,
     Criterion,
@@ -26,7 +27,7 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
-    Range,
+    Stated,
     Tables,
     at_least,
     below,
@@ -355,7 +356,7 @@ def i30(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-def _burst(tables: Tables, bound: Range) -> list[Evidence]:
+def _burst(tables: Tables, bound: Bound) -> list[Evidence]:
     value = float(tables["exact.send_buffer"]["segments"][0])
     return [
         Evidence(
@@ -368,14 +369,14 @@ def _burst(tables: Tables, bound: Range) -> list[Evidence]:
     ]
 
 
-def i33(tables: Tables) -> Sequence[Evidence]:
+def i33(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """A first burst that the send buffer limits."""
-    return _burst(tables, below(10))
+    return _burst(tables, bound)
 
 
-def i33_much(tables: Tables) -> Sequence[Evidence]:
+def i33_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """To nine packets."""
-    return _burst(tables, exactly(9))
+    return _burst(tables, bound)
 
 
 def i26(tables: Tables) -> Sequence[Evidence]:
@@ -478,17 +479,19 @@ CLAIMS: tuple[Claim, ...] = (
             reads=(ACKNOWLEDGED,),
         ),
         note=(
-            "One other batch is enough: up to {one} are dropped, and {two} with two others. The opening bursts alone would fit; but the second "
-            "batch meets the windows that the first one has grown to."
+            "One other batch is enough: up to {one} are dropped, and {two} with two others. The opening bursts alone would fit."
         ),
+        guesses=("the second batch meets the windows that the first one has grown to",),
     ),
     Claim(
         id="I33",
         place="slides: Linux kernel bugs (or features?)",
         statement="With IW10, TSO off and the default send buffer nine packets leave in the first burst.",
-        direction=Criterion(measure=i33, reading="fewer than ten", cell="tcp_wmem's default of 16 KB", bound="stated"),
+        direction=Criterion(
+            measure=Stated(below(10), i33), reading="fewer than ten", cell="tcp_wmem's default of 16 KB", bound="stated"
+        ),
         magnitude=Criterion(
-            measure=i33_much,
+            measure=Stated(exactly(9), i33_much),
             cell="the same",
             bound="printed",
             printed="9 pkts",

@@ -1,4 +1,4 @@
-"""Loss at the highest load of the slow link as a function of time (I3, I5): how far a collapse has gone when a run ends."""
+"""Loss at the highest load of the slow link as a function of time (I3, I5): how long the queue has grown when a run ends."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, median, quotient
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, paragraph
 from ackclock.studies.iw10 import testbed
@@ -15,7 +16,6 @@ from ackclock.studies.iw10.readings import EXTREMES
 from ackclock.studies.iw10.testbed import FIVE, IW3, IW10, MODES, SINGLE, SLOW
 from ackclock.study import Chapter, Data, Experiment, Plan, Tables
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, median, quotient
 
 SECONDS = (300, 900, 1800, 3600)
 
@@ -139,8 +139,8 @@ def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (
         paragraph(
-            "At 97.5 % what losses make to be sent again takes the offered work beyond the link, so a collapse begins, sooner with IW10 "
-            "and with five opens. How much the arms differ depends on how far each has gone when the run ends."
+            "Offered nearly all that it carries, the link has a queue that grows for longer than a run lasts, and with it the losses. How much the arms "
+            "differ depends on how long that has gone on when the run ends. What is sent again is dropped before the link, and costs it nothing."
         ),
         figure(t),
     )

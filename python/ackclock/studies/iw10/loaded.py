@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
+from ackclock.judge.estimates import Array
 from ackclock.scenario import Scenario
 from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.readings import CONNECT, EXTREME, EXTREMES, LENGTH, LENGTHS, settings
 from ackclock.studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SINGLE, SLOW
 from ackclock.study import Data, Plan, Tables
 from ackclock.study.cells import Cell, Reduce, collect
-from ackclock.study.estimates import Array
 from ackclock.study.plan import KERNEL
 from ackclock.units import DURATION, whole
 
@@ -159,7 +159,7 @@ def run_fast(plan: Plan) -> Data:
     Data
         `fast.times`, `fast.links`, `fast.pairs`, `fast.quantiles`.
     """
-    seeds = plan.count(quick=6, paper=12)
+    seeds = plan.count(quick=6, paper=40)
     return collect("fast", _cells(plan, FAST, (seeds, seeds)), plan)
 
 

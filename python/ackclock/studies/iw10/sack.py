@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from ackclock.judge.estimates import Array, mean_of, median
 from ackclock.studies.iw10.completion_times import MARGIN, gain
-from ackclock.studies.iw10.loaded import cells, link, times
+from ackclock.studies.iw10.loaded import cells, times
 from ackclock.studies.iw10.readings import CONNECT
-from ackclock.studies.iw10.testbed import IW3, IW10, where
+from ackclock.studies.iw10.testbed import FAST, FIVE, IW3, IW10, SINGLE, SLOW, where
 from ackclock.study import (
+    Bound,
     Chapter,
     Claim,
     Criterion,
     Evidence,
-    Range,
+    Stated,
     Tables,
     above,
     at_most,
 )
-from ackclock.study.estimates import Array, mean_of, median
 
-LOSSY = 0.01
-"""Loss rate from which SACK has something to repair, stated beforehand."""
-
-
-def lossy(tables: Tables, arm: str) -> list[tuple[str, str, float]]:
-    """Cells in which at least one packet in a hundred is lost."""
-    return [place for place in cells(tables) if np.median(link(tables, *place, arm, "plr")) >= LOSSY]
+LOSSY = ((SLOW, SINGLE, 0.975), (SLOW, FIVE, 0.75), (SLOW, FIVE, 0.975), (FAST, FIVE, 0.96))
+"""The cells of which the slides show or tell losses: the plots of loss rates, and five opens at 96 % of the fast link. SACK has
+something to repair there; elsewhere hardly anything is lost."""
 
 
 def i21(tables: Tables) -> Sequence[Evidence]:
@@ -47,28 +42,36 @@ def by_sack(tables: Tables, arm: str, place: tuple[str, str, float]) -> Array:
     return 100 * (1 - times(tables, *place, arm, "mean_s")[: without.size] / without)
 
 
-def _helps(tables: Tables, bound: Range) -> list[Evidence]:
+def _helps(tables: Tables, bound: Bound) -> list[Evidence]:
     found = []
     for arm in (IW3, IW10):
-        each = {place: median(by_sack(tables, arm, place)) for place in lossy(tables, arm)}
+        each = {place: median(by_sack(tables, arm, place)) for place in LOSSY}
         pooled = mean_of(list(each.values()))
-        text = f"{arm}: gain by SACK, mean over the cells that lose 1 % or more"
+        least, most = (pick(each.values(), key=lambda e: e.value) for pick in (min, max))
+        text = f"{arm}: gain by SACK, mean over the cells with loss"
         found.append(Evidence.of(pooled, text, bound, unit="%", key=arm))
         found += [
-            Evidence.of(e, f"{arm}, {where(*place)}: gain by SACK", bound, unit="%", weighs=False)
+            Evidence.of(
+                e,
+                f"{arm}, {where(*place)}: gain by SACK",
+                bound,
+                unit="%",
+                weighs=False,
+                key=f"{arm}_{'least' if e is least else 'most'}" if e in (least, most) else "",
+            )
             for place, e in each.items()
         ]
     return found
 
 
-def i22(tables: Tables) -> Sequence[Evidence]:
+def i22(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Whether SACK helps where something is lost."""
-    return _helps(tables, above(0))
+    return _helps(tables, bound)
 
 
-def i22_much(tables: Tables) -> Sequence[Evidence]:
+def i22_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """By how much."""
-    return _helps(tables, at_most(10))
+    return _helps(tables, bound)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -89,16 +92,20 @@ CLAIMS: tuple[Claim, ...] = (
         place="slides: is SACK required",
         statement="SACK reduces completion time, but only by a small percentage for either initial window.",
         direction=Criterion(
-            measure=i22,
-            reading="shorter, in the mean over the cells that lose 1 % or more: elsewhere there is nothing to repair",
-            cell="none is named: every link, mode of opening and load with such loss",
+            measure=Stated(above(0), i22),
+            reading="shorter, in the mean over the cells",
+            cell="none is named: the four cells of which the slides show or tell losses, named before the run",
             bound="stated",
             reads=(CONNECT,),
         ),
         magnitude=Criterion(
-            measure=i22_much, reading="small: at most 10 %", cell="the same", bound="ours", reads=(CONNECT,)
+            measure=Stated(at_most(10), i22_much),
+            reading="small: at most 10 %",
+            cell="the same",
+            bound="ours",
+            reads=(CONNECT,),
         ),
-        note="{IW3:i} with IW3, {IW10:i} with IW10.",
+        note="{IW3:i} with IW3, {IW10:i} with IW10; by cell from {IW3_least:n} to {IW3_most:n} % with IW3.",
     ),
 )
 

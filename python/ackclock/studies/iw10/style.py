@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import median
 from ackclock.plot import OKABE_ITO, new
 from ackclock.studies.iw10.loaded import cells, link, times
 from ackclock.studies.iw10.testbed import ARMS, FIVE, IW3, IW10, MIX, MODES, RATES, SINGLE
 from ackclock.study import (
     Tables,
 )
-from ackclock.study.estimates import median
 
 COLOUR = {IW3: OKABE_ITO["blue"], MIX: OKABE_ITO["green"], IW10: OKABE_ITO["vermilion"]}
 MARKER = {IW3: "o", MIX: "s", IW10: "^"}

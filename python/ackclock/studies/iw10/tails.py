@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, bootstrap, median
 from ackclock.plot import Figure, new
 from ackclock.report import Block
 from ackclock.studies.iw10.loaded import table, times
@@ -25,34 +26,33 @@ from ackclock.studies.iw10.testbed import (
     SLOW,
     where,
 )
-from ackclock.study import Chapter, Claim, Criterion, Evidence, Range, Tables, above, at_least
-from ackclock.study.estimates import Array, bootstrap, median
+from ackclock.study import Bound, Chapter, Claim, Criterion, Evidence, Stated, Tables, above, at_least
 
 _PLACE = (FAST, FIVE, HEAVY[FAST])
 
 
-def _tail(tables: Tables, bound: Range) -> list[Evidence]:
+def _tail(tables: Tables, bound: Bound) -> list[Evidence]:
     tails = {arm: times(tables, *_PLACE, arm, "p99_s") / times(tables, *_PLACE, arm, "p50_s") for arm in (IW3, IW10)}
     return [
         Evidence.of(median(tails[IW10] / tails[IW3]), f"{where(*_PLACE)}: p99 / median, IW10 over IW3", bound),
         *(
-            Evidence.of(median(tails[arm]), f"{where(*_PLACE)}: p99 / median, {arm}", Range(), weighs=False, key=arm)
+            Evidence.of(median(tails[arm]), f"{where(*_PLACE)}: p99 / median, {arm}", Bound(), weighs=False, key=arm)
             for arm in (IW3, IW10)
         ),
     ]
 
 
-def i12(tables: Tables) -> Sequence[Evidence]:
+def i12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Tails there."""
-    return _tail(tables, above(1))
+    return _tail(tables, bound)
 
 
-def i12_much(tables: Tables) -> Sequence[Evidence]:
+def i12_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Half as long again."""
-    return _tail(tables, at_least(1.5))
+    return _tail(tables, bound)
 
 
-def _spread(tables: Tables, bound: Range) -> list[Evidence]:
+def _spread(tables: Tables, bound: Bound) -> list[Evidence]:
     found = []
     for mode in MODES:
         for arm in (IW3, IW10):
@@ -74,14 +74,14 @@ def _spread(tables: Tables, bound: Range) -> list[Evidence]:
     return found
 
 
-def i27(tables: Tables) -> Sequence[Evidence]:
+def i27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Spread over runs of the mean over as many transactions, slow link over fast link."""
-    return _spread(tables, above(1))
+    return _spread(tables, bound)
 
 
-def i27_much(tables: Tables) -> Sequence[Evidence]:
+def i27_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Twice."""
-    return _spread(tables, at_least(2))
+    return _spread(tables, bound)
 
 
 def distributions(tables: Tables) -> Figure:
@@ -142,12 +142,14 @@ CLAIMS: tuple[Claim, ...] = (
         place="slides: UCT comparison (20 Mb/s, five opens)",
         statement="Completion times of IW10 have long tails there.",
         direction=Criterion(
-            measure=i12,
+            measure=Stated(above(1), i12),
             reading="p99 over median, longer than with IW3",
             cell="20 Mb/s, five opens, 96 %",
             bound="stated",
         ),
-        magnitude=Criterion(measure=i12_much, reading="at least 1.5 times as long", cell="the same", bound="ours"),
+        magnitude=Criterion(
+            measure=Stated(at_least(1.5), i12_much), reading="at least 1.5 times as long", cell="the same", bound="ours"
+        ),
         note="p99 is {IW10} times the median with IW10, {IW3} times with IW3.",
     ),
     Claim(
@@ -155,7 +157,7 @@ CLAIMS: tuple[Claim, ...] = (
         place="slides: slow link tests",
         statement="Numbers of the slow link are unstable.",
         direction=Criterion(
-            measure=i27,
+            measure=Stated(above(1), i27),
             reading=(
                 "coefficient of variation over runs of the mean over the first 1000 transactions that count, more than on the fast link: "
                 "with as many transactions, so that their number does not make the difference"
@@ -163,7 +165,9 @@ CLAIMS: tuple[Claim, ...] = (
             cell="64 kb/s at 97.5 %, single and five opens, against 20 Mb/s at 96 %",
             bound="stated",
         ),
-        magnitude=Criterion(measure=i27_much, reading="at least twice", cell="the same", bound="ours"),
+        magnitude=Criterion(
+            measure=Stated(at_least(2), i27_much), reading="at least twice", cell="the same", bound="ours"
+        ),
         note="With IW3 {IW3_single} times with single and {IW3_five} with five opens, with IW10 {IW10_single} and {IW10_five}.",
     ),
 )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, median
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.studies.iw10 import loaded, testbed
@@ -27,7 +28,6 @@ from ackclock.study import (
     Tables,
 )
 from ackclock.study.cells import collect
-from ackclock.study.estimates import Array, median
 
 PLACES = ((SLOW, SINGLE), (SLOW, FIVE), (FAST, SINGLE), (FAST, FIVE))
 AS_IS, QUICK_REPAIR, PACED = "as in the study", "tail losses repaired by RACK-TLP", "first window paced"

@@ -13,6 +13,7 @@ from ackclock.studies.large_pipes import (
     one_loss,
     probe,
     readings,
+    sentences,
     sharing,
     stale,
     starts,
@@ -70,6 +71,7 @@ STUDY = Study(
             claims=("N2",),
         ),
     ),
+    sentences=sentences.SENTENCES,
     record=Path(__file__).with_name("recorded.json"),
     kernel=_kernel,
 )

@@ -11,26 +11,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, median
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Section, Table
 from ackclock.scenario import Scenario
 from ackclock.studies.large_pipes import losses, paths, runs, sharing, transfers
 from ackclock.studies.large_pipes.paths import ALABAMA, CALTECH, HSTCP, LINUX_WINDOW, NEWRENO, Bottleneck
 from ackclock.study import (
+    Bound,
     Claim,
     Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Range,
     Tables,
     at_least,
     at_most,
     below,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, median
 from ackclock.study.kernel import KernelPart
 
 WESTWOOD_PLUS = "Westwood+"
@@ -215,7 +215,7 @@ def _w2(tables: Tables) -> Sequence[Evidence]:
         Evidence(
             label=f"time to 90 %, {name} (12 s: not reached)",
             value=value,
-            bound=Range(),
+            bound=Bound(),
             unit="s",
             seeds=1,
             weighs=False,
@@ -235,7 +235,7 @@ def _w9(tables: Tables) -> Sequence[Evidence]:
             Evidence(
                 label=f"{queue} packets: HSTCP {high:.2f} s, NewReno {low:.2f} s; NewReno / HSTCP",
                 value=low / high,
-                bound=Range(),
+                bound=Bound(),
                 seeds=1,
                 weighs=False,
             )

@@ -9,12 +9,14 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
+from ackclock.judge.estimates import Array, median
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.studies.large_pipes import paths
 from ackclock.studies.large_pipes.paths import ALABAMA, westwood
 from ackclock.studies.large_pipes.runs import NO_BOUND
 from ackclock.study import (
+    Bound,
     Chapter,
     Claim,
     Criterion,
@@ -22,7 +24,6 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
-    Range,
     Tables,
     above,
     at_least,
@@ -31,7 +32,6 @@ from ackclock.study import (
     between,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, median
 
 BE, RE, BE_SACK = "BE", "RE", "BE, SACK on"
 ALONE, SHARED, LOSSY = "alone", "four flows", "alone, 0.3 % loss"
@@ -88,7 +88,7 @@ def _of_fair(tables: Tables, estimator: str, setting: str) -> Array:
     return rows["of_fair"].to_numpy().reshape(t["run"].n_unique(), -1)
 
 
-def _share(tables: Tables, estimator: str, setting: str, label: str, bound: Range, key: str, **keys: Any) -> Evidence:
+def _share(tables: Tables, estimator: str, setting: str, label: str, bound: Bound, key: str, **keys: Any) -> Evidence:
     value = median(_of_fair(tables, estimator, setting).mean(axis=1))
     return Evidence.of(value, f"{estimator}, {setting}: estimate over {label}", bound, key=key, **keys)
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
+from ackclock.judge.estimates import Array, median
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.studies.large_pipes import paths
@@ -36,7 +37,6 @@ from ackclock.study import (
     same,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, median
 
 CROSSED = 0.2
 """Load of the other users while the probe runs, as a share of the bottleneck: pairs are spread by their packets."""

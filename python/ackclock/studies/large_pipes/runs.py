@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch, metrics
+from ackclock.judge.estimates import NOTHING, Array
 from ackclock.stats import Estimate, mean_interval
 from ackclock.studies.large_pipes.paths import Bottleneck
-from ackclock.study import Evidence, Range, Tables
+from ackclock.study import Bound, Evidence, Tables
 from ackclock.study.cells import Reduce
-from ackclock.study.estimates import NOTHING, Array
 
-NO_BOUND = Range()
+NO_BOUND = Bound()
 GOODPUT = {"goodput": ("flow", "t_s", "goodput_bps")}
 
 
@@ -51,7 +51,7 @@ def pick(tables: Tables, table: str, column: str, **keys: object) -> Array:
     return t.sort("run")[column].to_numpy().astype(np.float64)
 
 
-def mean_time(times: Array, cap_s: float, label: str, bound: Range, *, key: str = "", weighs: bool = True) -> Evidence:
+def mean_time(times: Array, cap_s: float, label: str, bound: Bound, *, key: str = "", weighs: bool = True) -> Evidence:
     """Mean of times with Student's interval; where a run ended first, only what the mean is at least is known."""
     if np.isfinite(times).all():
         return Evidence.of(mean_interval(times), label, bound, unit="s", key=key, weighs=weighs)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ackclock import Batch
+from ackclock.judge.estimates import Array
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.stats import mean_interval
@@ -22,6 +24,8 @@ from ackclock.studies.large_pipes.paths import (
 )
 from ackclock.studies.large_pipes.runs import NO_BOUND
 from ackclock.study import (
+    Bound,
+    Cause,
     Chapter,
     Claim,
     Criterion,
@@ -35,7 +39,6 @@ from ackclock.study import (
     below,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array
 
 ALPHA = 200
 """Packets that a FAST flow keeps queued."""
@@ -89,7 +92,7 @@ FOUR = Together(4, 2.0, alone=True)
 BANDED = Together(4, 2.5, alone=True, by_rate=True)
 
 SYNC = {setting.name: setting for setting in _SYNC}
-"""Settings of W19; those without other users weigh."""
+"""Settings of W19."""
 
 
 def run_sync(plan: Plan) -> Data:
@@ -169,26 +172,43 @@ def _cell(tables: Tables, setting: str, column: str) -> Array:
     return t[column].to_numpy().astype(np.float64)
 
 
-def w19(tables: Tables) -> Sequence[Evidence]:
-    """FAST in step, nobody else on the path: swings where the queue is below 2 N alpha, and none where it is not."""
+def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """FAST in step: windows that rise and fall together, where the queue has no room for what the flows want."""
     found, shown = [], []
     for name, setting in SYNC.items():
         swing, together = (mean_interval(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
-        bound = above(0.5 * ALPHA) if setting.queue < 2 else below(0.5 * ALPHA)
+        weighs = setting.queue < 2
+        bound = bound if weighs else NO_BOUND
+        key = setting.key.replace("swing", "step")
+        found.append(Evidence.of(together, f"{name}: correlation of windows", bound, weighs=weighs, key=key))
         label = f"{name}: swing of the round-trip time"
-        if setting.alone:
-            found.append(Evidence.of(swing, label, bound, unit="packets", key=setting.key))
-        else:
-            shown.append(Evidence.of(swing, label, NO_BOUND, unit="packets", weighs=False, key=setting.key))
-        shown.append(Evidence.of(together, f"{name}: correlation of windows", NO_BOUND, weighs=False))
+        shown.append(Evidence.of(swing, label, NO_BOUND, unit="packets", weighs=False, key=setting.key))
     return [*found, *shown]
 
 
-def bands(tables: Tables) -> Sequence[Evidence]:
+def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The swing behind a queue in which the packets of all flows find room."""
+    return [
+        Evidence.of(
+            mean_interval(_cell(tables, name, "swing_packets")),
+            f"{name}: swing of the round-trip time",
+            bound,
+            unit="packets",
+        )
+        for name, setting in SYNC.items()
+        if setting.alone and setting.queue >= 2
+    ]
+
+
+IN_STEP = 0.3
+"""Correlation of two windows that counts as moving in step; independent flows have none."""
+
+
+def bands(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Four flows with alpha by rate: below 100 Mb/s each keeps 20 packets, not 200."""
     by_rate, fixed = (mean_interval(_cell(tables, name, "standing_packets")) for name in (BANDED.name, FOUR.name))
     return [
-        Evidence.of(by_rate, f"{BANDED.name}: packets queued", at_most(0.5 * 4 * ALPHA), unit="packets", key="by_rate"),
+        Evidence.of(by_rate, f"{BANDED.name}: packets queued", bound, unit="packets", key="by_rate"),
         Evidence.of(fixed, f"{FOUR.name}: packets queued", NO_BOUND, unit="packets", weighs=False, key="fixed"),
     ]
 
@@ -242,21 +262,33 @@ CLAIMS: tuple[Claim, ...] = (
         place="slides 14, 23",
         statement="FAST has a synchronisation problem.",
         direction=Criterion(
-            measure=w19,
-            reading="the round-trip time swings by more than half of α behind queues below 2 N α, and by less behind 2 N α: it comes from flows that want more than there is room for",
-            cell="path 1, two and four flows, nobody else",
+            measure=partial(w19, bound=above(0, margin=IN_STEP)),
+            reading="the windows of two flows move together: their correlation is 0.3 or more; less counts as none",
+            cell="path 1, two and four flows, alone, beside users and beside NewReno, queues below 2 N α",
+        ),
+        causes=(
+            Cause(
+                because="the flows want more packets queued than there is room for",
+                intervention="a queue of 2 N α, in which they find room",
+                criterion=Criterion(
+                    measure=partial(with_room, bound=below(0.5 * ALPHA)),
+                    reading="of the swing of the round-trip time: less than half of α remains",
+                    cell="two and four flows, nobody else",
+                ),
+            ),
         ),
         note=(
-            "Behind half of N α two flows swing by {swing_2_5_alone}, behind N α by {swing_2_10_alone}, behind 2 N α by {swing_2_20_alone}; four by {swing_4_5_alone}, {swing_4_10_alone} and "
-            "{swing_4_20_alone}. Beside other users they swing by {swing_2_20} and {swing_4_25} even there: that is their answer to the bursts of those."
+            "The round-trip time swings: alone, two flows by {swing_2_5_alone} behind half of N α, {swing_2_10_alone} behind N α and {swing_2_20_alone} behind 2 N α. Every sender makes the "
+            "queue of a short buffer swing; what the slides call synchronisation is whether windows move together, and there the cells disagree: {step_2_5_alone} and {step_2_10_alone} for "
+            "two flows, {step_4_5_alone} and {step_4_10_alone} for four, {step_2_10_crossed} beside NewReno."
         ),
     ),
     Claim(
         id="N3",
         place="ours: FAST's α by rate",
-        statement="With α by rate four FAST flows on path 1 keep a tenth of the packets queued.",
+        statement="With α by rate four FAST flows on path 1 keep far fewer packets queued.",
         direction=Criterion(
-            measure=bands,
+            measure=partial(bands, bound=at_most(0.5 * 4 * ALPHA)),
             reading="less than half of what α = 200 asks for",
             cell="four flows, nobody else, queue of 2.5 N α",
         ),

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ackclock.studies.pcc import findings, hypotheses, instances, pair, paper, sharing, sweep, video, video_traces
+from ackclock.studies.pcc import (
+    findings,
+    hypotheses,
+    instances,
+    pair,
+    paper,
+    processors,
+    sentences,
+    sharing,
+    sweep,
+    video,
+    video_traces,
+)
 from ackclock.study import Fitted, Publication, Study
 from ackclock.study.kernel import KernelPart
 
@@ -45,6 +57,7 @@ STUDY = Study(
         sweep.CHAPTER,
         hypotheses.CHAPTER,
         sharing.CHAPTER,
+        processors.CHAPTER,
         pair.CHAPTER,
         instances.CHAPTER,
         *paper.CHAPTERS,
@@ -61,6 +74,7 @@ STUDY = Study(
             claims=("C6", "C12", "C13", "C14"),
         ),
     ),
+    sentences=sentences.SENTENCES,
     record=Path(__file__).with_name("recorded.json"),
     kernel=_kernel,
 )

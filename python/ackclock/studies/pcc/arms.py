@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, quotient, ratio
 from ackclock.plot import OKABE_ITO
+from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval
-from ackclock.study import Tables
-from ackclock.study.estimates import Array, quotient
+from ackclock.study import Reading, Tables
 
 PACKET_BYTES = 1500
 
@@ -46,6 +47,11 @@ class Arm:
         """A group of flows of this protocol."""
         return {**self.flow, **keys}
 
+    @property
+    def controller(self) -> str:
+        """Its controller's name."""
+        return str(self.flow["congestion_control"])
+
     def carried(self, rate_bps: float) -> float:
         """Goodput that a link can carry, bit/s."""
         return rate_bps * self.payload / PACKET_BYTES
@@ -71,14 +77,53 @@ def tcp(name: str, controller: str, colour: str, marker: str, dash: str = "-", *
     return Arm(name=name, flow=flow, colour=colour, marker=marker, dash=dash)
 
 
-PCC = pcc("PCC", "pcc-allegro-modong", "blue", "o")
-"""With the constants of its authors' code of that time, with which the paper's numbers were measured."""
+PCC = pcc("PCC (each packet)", "pcc-allegro-modong", "blue", "o")
+"""With the constants of its authors' code of that time, with which the paper's numbers were measured; a report for each packet, which repeats
+what earlier ones said."""
+REPORTS = pcc("PCC (every 20)", "pcc-allegro-modong", "black", "h", "-.", feedback=20, feedback_repeats=False)
+"""The same with the receiver of that code: a report every 20 packets, so that a lost report makes 20 packets look lost."""
 PRINTED = pcc("PCC as printed", "pcc-allegro", "sky", "s", "--")
 """With those that the paper prints."""
 CUBIC = tcp("CUBIC", "cubic", "orange", "^")
 ILLINOIS = tcp("Illinois", "illinois", "vermilion", "v")
 HYBLA = tcp("Hybla", "hybla", "green", "D")
 NEWRENO = tcp("NewReno", "reno", "purple", "P")
+
+
+HOSTS = Reading(
+    name="tcp",
+    question="What were TCP's hosts, and where did the emulator lose packets?",
+    options={
+        "today's": "Linux 6; losses ahead of the queue",
+        "linux-3.2": "the kernel of 2012",
+        "linux-2.6": "the kernel of 2005 to 2011",
+        "paced": "as with the queueing discipline fq",
+        "each segment acknowledged": "no delayed ACKs",
+        "208 KiB": "the socket buffer that Linux gives to a program which asks for none, without its later growth",
+        "loss behind the queue": "the emulator loses packets on the link, not at its entry",
+    },
+    why="the profile is the one that is checked against the kernel; the hosts of 2014 are not described",
+    crossed=False,
+)
+_STACKS: dict[str, dict[str, Any]] = {
+    "paced": {"pacing": True},
+    "each segment acknowledged": {"delayed_ack": False},
+    "208 KiB": {"socket_buffer": "208 KiB"},
+}
+
+
+def as_read(scenario: Scenario, arm: Arm, option: str) -> Scenario:
+    """A scenario with one TCP flow under an option of `HOSTS`; PCC's stay as they are, but for the place of the losses."""
+    made = scenario.to_dict()
+    network = made["network"]
+    if option == "loss behind the queue":
+        loss = network["bottleneck"].pop("loss")
+        egress = {"rate": "10 Gbit/s", "delay": "0 s", "loss": loss}
+        return Scenario.from_dict({**made, "network": {**network, "topology": "dumbbell", "egress": egress}})
+    if arm.controller.startswith("pcc") or option == HOSTS.main:
+        return scenario
+    keys = {"stack": _STACKS[option]} if option in _STACKS else {"profile": option}
+    return Scenario.from_dict({**made, "flows": [{**flow, **keys} for flow in made["flows"]]})
 
 
 def only(table: pl.DataFrame, keys: Mapping[str, Any]) -> pl.DataFrame:
@@ -94,6 +139,14 @@ def pick(tables: Tables, table: str, column: str, **keys: Any) -> Array:
 def mean(tables: Tables, table: str, column: str, factor: float = 1.0, **keys: Any) -> Estimate:
     """Mean over runs with Student's t interval."""
     return mean_interval(factor * pick(tables, table, column, **keys))
+
+
+def index(values: Array) -> Estimate:
+    """Mean of Jain's index over runs, with an interval that ends below one: symmetric on the scale of the logarithm of what is missing to one."""
+    missing = ratio(1 - values, np.ones_like(values))
+    return Estimate(
+        value=1 - missing.value, low=max(1 - missing.high, 0), high=1 - missing.low, level=0.95, n=missing.n
+    )
 
 
 def times(tables: Tables, table: str, column: str, first: Arm, second: Arm, **keys: Any) -> Estimate:

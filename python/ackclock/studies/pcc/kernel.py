@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
+from ackclock.judge.estimates import Array, minus
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Section, Table, paragraph
 from ackclock.scenario import Scenario
@@ -43,7 +44,6 @@ from ackclock.study import (
     between,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, minus
 from ackclock.study.kernel import NAMES, KernelPart
 
 ROUTER, MININET, MININET_CUT = "queue of a router", "Mininet's link", "Mininet's link, no offload"
@@ -307,6 +307,8 @@ LEFT_OUT = {
     "C12": "as C6",
     "C13": "as C6",
     "C14": "as C6",
+    "C19": "as C1",
+    "C20": "the goodputs behind each limit are in the table",
 }
 
 

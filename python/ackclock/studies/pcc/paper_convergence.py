@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, minus, quotient
 from ackclock.plot import Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
@@ -33,7 +34,6 @@ from ackclock.study import (
     below,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, minus, quotient
 
 RATE_BPS = 100e6
 START_S = 10

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import quotient
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
@@ -28,7 +29,6 @@ from ackclock.study import (
     above,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import quotient
 
 SHIPPED = pcc("PCC, latency utility as shipped", "pcc-allegro-modong", "green", "D", utility="latency")
 PAPER = pcc("PCC, latency utility of the paper", "pcc-allegro-modong", "sky", "s", utility="latency-paper")

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from ackclock.judge.estimates import quotient
 from ackclock.plot import Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
@@ -24,7 +25,6 @@ from ackclock.study import (
     at_most,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import quotient
 
 RATE_BPS = 15e6
 FLOW_BYTES = 100_000

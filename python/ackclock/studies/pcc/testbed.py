@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from ackclock.scenario import Scenario
 
 PCC, PRINTED, CUBIC = "pcc-allegro-modong", "pcc-allegro", "cubic"
 """PCC: the constants of the authors' code, which the publication ran; the printed form is a reading."""
-LABEL = {PCC: "PCC", PRINTED: "PCC as printed", CUBIC: "CUBIC"}
+LABEL = {PCC: "PCC (every 20)", PRINTED: "PCC as printed (every 20)", CUBIC: "CUBIC"}
+"""PCC reports every 20 packets here; the arms of the paper's experiments have a name for each way to report."""
 RATE_BPS = 100e6
 PACKET_BYTES = 1500
 PAYLOAD = {PCC: 1456, PRINTED: 1456, CUBIC: 1448}
@@ -37,11 +38,14 @@ COST = {"send_cost": "100 us", "receive_cost": "100 us"}
 """Processor time of a packet at each end. Fitted to one number of the publication: four flows on one core get 30 % of 100 Mb/s."""
 
 IDEAL, BARE, MININET, CUT = "a router's queue", "bare metal", "Mininet", "Mininet, no offload"
+NEAR = "Mininet, no delay line"
 STALLED, LATE = "Mininet, 5 ms off / 20 ms", "Mininet, 5 ms off / 20 ms, lost"
 CORE = "Mininet, one core, 100 us"
 TESTBED = "H0: sender's clock"
 OFTEN, RARE, LONG = "H1: 5 ms / 20 ms", "H1: 5 ms / 100 ms", "H1: 30 ms / 100 ms"
 TENTH, NO_CATCH_UP = "H1: 10 ms / 100 ms", "H2: 10 ms / 100 ms"
+PACED, PACED_SHORT, PACED_LONG = "H7: pacing every 10 ms", "H7: pacing every 4 ms", "H7: pacing every 20 ms"
+"""The publication's own words: the sender's pacing wakes late and sends a batch; TCP, which is not paced, does not notice."""
 ONE_CORE, COSTLY, MACHINE = "H4: single core", "H4: single core, 100 us", "H5: whole machine"
 
 TICK_8_0, TICK_8_1, FINE_8_0, SENDER = "1 ms, to 8.0", "1 ms, from 8.1", "0.1 ms, to 8.0", "sender's clock"
@@ -58,7 +62,7 @@ class Model:
     """What is not perfect: the hosts (`both`: sender and receiver are one machine) and the link.
 
     `offload`: TCP hands over packets of several segments, which hosts and netem handle as one. `framing`: what links
-    charge for each packet besides.
+    charge for each packet besides. `near`: the bottleneck has no delay of its own, the access link has all of it.
     """
 
     host: Mapping[str, Any] = field(default_factory=dict)
@@ -67,6 +71,14 @@ class Model:
     capacity: Mapping[str, Any] | None = None
     offload: bool = False
     framing: str = "0 bytes"
+    near: bool = False
+
+    @property
+    def link(self) -> str:
+        """Its link with exact hosts: what a model of hosts is held against."""
+        if self.capacity:
+            return BARE
+        return MININET if self.queue == "netem-limit" else IDEAL
 
     @property
     def draws(self) -> bool:
@@ -104,14 +116,23 @@ def mininet(host: Mapping[str, Any] | None = None, *, both: bool = False, offloa
     return Model(host=host or {}, both=both, queue="netem-limit", offload=offload, framing="14 bytes")
 
 
+def late(period_ms: int) -> Model:
+    """Bare metal, but paced senders wake at a slow clock and make up for it by a batch."""
+    return Model(capacity=PIPES[TICK_8_0], host={"tick": f"{period_ms} ms", "catch_up": "full"})
+
+
 MODELS: dict[str, Model] = {
     BARE: bare(),
     MININET: mininet(),
     IDEAL: Model(),
     CUT: mininet(offload=False),
+    NEAR: replace(mininet(), near=True),
     STALLED: mininet(stalls(5, 20, "full")),
     LATE: mininet(stalls(5, 20, "none")),
     CORE: mininet({"cores": 1, **SPINS, **COST}, both=True),
+    PACED_SHORT: late(4),
+    PACED: late(10),
+    PACED_LONG: late(20),
     TESTBED: Model(host={**CLOCK, "catch_up": "full"}),
     RARE: Model(host=stalls(5, 100, "full")),
     OFTEN: Model(host=stalls(5, 20, "full")),
@@ -131,6 +152,9 @@ ENVIRONMENTS = (BARE, MININET, IDEAL, CUT)
 
 TWINS: dict[tuple[str, str], str] = {
     (TESTBED, CUBIC): IDEAL,
+    (PACED_SHORT, CUBIC): BARE,
+    (PACED, CUBIC): BARE,
+    (PACED_LONG, CUBIC): BARE,
     (ONE_CORE, CUBIC): IDEAL,
     (NO_CATCH_UP, CUBIC): TENTH,
     (LATE, CUBIC): STALLED,
@@ -147,19 +171,23 @@ def hosted(model: Model) -> tuple[list[dict[str, Any]], dict[str, str]]:
     return [{"name": "vm", **model.host}], keys
 
 
-def sender(controller: str) -> dict[str, Any]:
+EVERY = 20
+"""Packets of a report, in the code that the publication ran."""
+
+
+def sender(controller: str, every: int = EVERY) -> dict[str, Any]:
     """The keys of a flow that name its protocol. PCC reports every 20 packets, as the code that the publication ran does."""
     flow: dict[str, Any] = {"congestion_control": controller}
     if controller != CUBIC:
-        flow["congestion_control_options"] = {"feedback": 20}
+        flow["congestion_control_options"] = {"feedback": every}
     return flow
 
 
-def shallow(model: str | Model, controller: str, packets: int, duration_s: float) -> Scenario:
+def shallow(model: str | Model, controller: str, packets: int, duration_s: float, every: int = EVERY) -> Scenario:
     """One flow over 1000 and 100 Mb/s, 7.5 ms each, behind a buffer of so many packets."""
     m = MODELS[model] if isinstance(model, str) else model
     hosts, keys = hosted(m)
-    flow = {**sender(controller), **keys}
+    flow = {**sender(controller, every), **keys}
     if m.offload and controller == CUBIC:
         flow["stack"] = {"tso": True}
     return Scenario.from_dict(
@@ -168,8 +196,11 @@ def shallow(model: str | Model, controller: str, packets: int, duration_s: float
             "duration": f"{duration_s:g} s",
             "network": {
                 "framing": m.framing,
-                "access": {"rate": "1 Gbit/s", "delay": "7.5 ms"},
-                "bottleneck": {**m.way("7.5 ms"), "queue": {"kind": m.queue, "limit": f"{packets} packets"}},
+                "access": {"rate": "1 Gbit/s", "delay": "15 ms" if m.near else "7.5 ms"},
+                "bottleneck": {
+                    **m.way("0 ms" if m.near else "7.5 ms"),
+                    "queue": {"kind": m.queue, "limit": f"{packets} packets"},
+                },
                 "reverse": {"bottleneck": m.way("7.5 ms")},
             },
             "flows": [flow],
@@ -183,7 +214,6 @@ LARGE, MEDIUM = "2 processors", "1 processor"
 WISHBONE: dict[str, Model] = {
     BARE: bare(),
     MININET: mininet(),
-    "4 processors": mininet({"cores": 4, **SPINS, **COST}, both=True),
     LARGE: mininet({"cores": 2, **SPINS, **COST}, both=True),
     MEDIUM: mininet({"cores": 1, **SPINS, **COST}, both=True),
     IDEAL: Model(),

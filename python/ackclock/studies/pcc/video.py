@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from ackclock import Batch
+from ackclock.judge.estimates import Array, gain
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Table, TableCell, paragraph
 from ackclock.scenario import Scenario
@@ -28,7 +29,6 @@ from ackclock.study import (
     at_least,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, gain
 from ackclock.video import bitrates, quality
 
 ARMS = (CUBIC, PCC, PRINTED)
@@ -386,7 +386,11 @@ CLAIMS: tuple[Claim, ...] = (
             measure=over_pcc,
             reading="Players over PCC are less unfair and less unstable than the same players over CUBIC, with either rule.",
         ),
-        note="The cause is silence: PCC learns only while it sends, and sends a rate that it found while others were silent again when they are not. The bottleneck drops {dropped_pcc} of four FESTIVE players' packets over PCC, {dropped_cubic} over CUBIC, and {dropped_long} of four PCC flows that are never silent. What PCC does with nothing to send is our choice (decision 26).",
+        guesses=(
+            "PCC learns only while it sends, and keeps a rate that it found while others were silent: this explains dropped packets, as flows that are never silent lose fewer, "
+            "but not the unfairness, which such flows have, too",
+        ),
+        note="The bottleneck drops {dropped_pcc} of four FESTIVE players' packets over PCC, {dropped_cubic} over CUBIC, and {dropped_long} of four PCC flows that are never silent. What PCC does with nothing to send is our choice (decision 26).",
     ),
 )
 

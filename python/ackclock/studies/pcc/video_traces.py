@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, minus
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.studies.pcc import arms, testbed, video
@@ -24,7 +25,6 @@ from ackclock.study import (
     above,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, minus
 from ackclock.video import HORIZON, inefficiency, instability, unfairness
 
 FLOWS = 4

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array
 from ackclock.studies.prr import path
 from ackclock.studies.prr.path import MIDDLE
 from ackclock.studies.prr.rules import (
@@ -25,7 +26,6 @@ from ackclock.study import (
     Tables,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array
 
 FETCH_COLUMNS = (
     "connect_s",

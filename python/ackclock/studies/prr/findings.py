@@ -116,7 +116,7 @@ def headline(result: StudyResult) -> Headline:
 
     return Headline(
         sentence=(
-            f"In the published comparison web pages that met loss loaded up to {most(kernels.WITH_PRR):.0f} % faster with Proportional Rate "
+            f"In the published comparison web pages that met loss took up to {most(kernels.WITH_PRR):.0f} % less time with Proportional Rate "
             "Reduction. Nearly all of that came from another change in the same kernel, a shorter wait for a lost first packet. With "
             f"everything else equal the new rule saves {best['gain_percent']:.1f} % at most "
             f"({where(best['page_bytes'], best['loss_per_link'])} loss per link)."

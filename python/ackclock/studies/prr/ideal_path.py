@@ -12,10 +12,12 @@ from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.studies.prr.published import PATTERNS
 from ackclock.studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937, SERIES, SSRB, UB, label
 from ackclock.study import (
+    Bound,
     Chapter,
     Claim,
     Criterion,
     Evidence,
+    Stated,
     Tables,
     at_most,
     exactly,
@@ -118,7 +120,7 @@ def p7(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def p14(tables: Tables) -> Sequence[Evidence]:
+def p14(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """PRR-UB against RFC 6675 under heavy loss."""
     asked = (
         ("W 100", "burst_at_entry", "burst on the entering ACK, 90 of 100 lost", "segments"),
@@ -130,7 +132,7 @@ def p14(tables: Tables) -> Sequence[Evidence]:
         Evidence(
             label=f"{text}: PRR-UB less RFC 6675",
             value=_episode(tables, pattern, UB, quantity) - _episode(tables, pattern, RFC6675, quantity),
-            bound=exactly(0),
+            bound=bound,
             unit=unit,
         )
         for pattern, quantity, text, unit in asked
@@ -262,7 +264,7 @@ CLAIMS = (
         place=f"{_SLIDES}, PRR with unlimited bound",
         statement="PRR-UB mirrors RFC 3517: it sends a burst when pipe falls below ssthresh.",
         direction=Criterion(
-            measure=p14,
+            measure=Stated(exactly(0), p14),
             reading="under heavy loss bursts, recovery time and pipe at the end are those of RFC 6675",
             cell="15 losses of 20 and 90 of 100, on the slides; the ideal path",
             bound="stated",

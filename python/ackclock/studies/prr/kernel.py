@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, gain, minus, quotient
 from ackclock.report import Section, Table, paragraph
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval
@@ -21,7 +22,6 @@ from ackclock.studies.prr.path import HIGH, LOSSES, LOW, PAGE_LABELS, percent, w
 from ackclock.studies.prr.rules import CRB, LINUX_6, PRR, RATE_HALVING, RFC6675, RFC9937, SSRB, UB, label
 from ackclock.study import Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, above
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import Array, gain, minus, quotient
 from ackclock.study.kernel import NAMES, KernelPart
 
 PAGES = path.PAGES[2:]
@@ -148,6 +148,8 @@ CLAIMS = tuple(
 
 _IDEAL = "is about the ideal path, which is computed, not run"
 _OLD = "compares kernels of 2011; one kernel cannot be both"
+_PIPE = "needs the pipe at the start of each recovery, which the kernel does not report"
+_QUEUE = "needs the queue's length by parts of a recovery, which the kernel's part does not record"
 _EVENTS = "needs more fetches than the kernel carries out in minutes"
 
 LEFT_OUT = {
@@ -160,7 +162,7 @@ LEFT_OUT = {
     "T10": _OLD,
     "T11": _OLD,
     "T12": "needs queues and losses that the kernel's part does not run",
-    "P1": "needs the pipe at the start of each recovery, which the kernel does not report",
+    "P1": _PIPE,
     "P2": "needs the window at the end of each recovery, which the kernel does not report",
     "P3": _EVENTS,
     "P4": _EVENTS,
@@ -174,6 +176,22 @@ LEFT_OUT = {
     "P13": "needs the congestion window on every ACK",
     "P14": _IDEAL,
     "P9": "needs early retransmit, which Linux 6 no longer has",
+    "P15": "the kernel has one SACK retransmit algorithm",
+    "P16": _PIPE,
+    "P17": _QUEUE,
+    "P18": _QUEUE,
+    "P19": "needs every segment of a recovery; ackclock diff compares them",
+    "P20": "needs every segment of a recovery; ackclock diff compares them",
+    "P21": _EVENTS,
+    "P22": "needs every segment of a recovery; ackclock diff compares them",
+    "P23": "needs late packets, which the kernel's part does not run",
+    "P24": "needs connections without SACK, which the kernel's part does not run",
+    "P25": _EVENTS,
+    "P26": "needs a neighbour behind the same queue, which the kernel's part does not run",
+    "V1": _PIPE,
+    "V2": "needs the window at the end of each recovery, which the kernel does not report",
+    "V3": _EVENTS,
+    "V4": _EVENTS,
 }
 
 

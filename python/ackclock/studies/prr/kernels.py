@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import Array, bootstrap
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, items, paragraph
 from ackclock.scenario import Scenario
@@ -19,6 +20,7 @@ from ackclock.studies.prr.rules import (
 )
 from ackclock.studies.prr.split import group_b_mean, two_sigma
 from ackclock.study import (
+    Bound,
     Chapter,
     Claim,
     Criterion,
@@ -26,13 +28,12 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
-    Range,
+    Stated,
     Tables,
     above,
     at_least,
 )
 from ackclock.study.cells import collect
-from ackclock.study.estimates import Array, bootstrap
 
 KERNELS: dict[str, dict[str, Any]] = {
     "3.0": {"profile": "linux-3.0"},
@@ -67,7 +68,7 @@ def run(plan: Plan) -> Data:
     return collect("kernels", cells, plan)
 
 
-_NO_BOUND = Range()
+_NO_BOUND = Bound()
 
 
 def group_bar(tables: Tables, page: int, first: str, second: str) -> Estimate:
@@ -76,17 +77,17 @@ def group_bar(tables: Tables, page: int, first: str, second: str) -> Estimate:
     return bootstrap(lambda x, y: 100 * (1 - group_b_mean(y) / group_b_mean(x)), x, y)
 
 
-def t10(tables: Tables) -> Sequence[Evidence]:
+def t10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Fall of the bar when only the initial RTO goes from 3 s to 1 s, and when only the rule changes."""
     found = []
     for page in PAGES[:3]:
         fall = group_bar(tables, page, WITH_PRR_RTO_3, WITH_PRR)
         text = f"{where(page, LOW)}: fall of the bar, initial RTO 3 s to 1 s"
-        found.append(Evidence.of(fall, text, above(50), unit="%", key=f"rto{page}"))
+        found.append(Evidence.of(fall, text, bound, unit="%", key=f"rto{page}"))
     for page in PAGES[:3]:
         fall = group_bar(tables, page, WITHOUT_PRR, WITH_PRR_RTO_3)
         text = f"{where(page, LOW)}: fall of the bar, only the rule changed"
-        found.append(Evidence.of(fall, text, above(50), unit="%", weighs=False, key=f"rule{page}"))
+        found.append(Evidence.of(fall, text, bound, unit="%", weighs=False, key=f"rule{page}"))
     lost = fetches.cell(tables["kernels.fetches"], WITH_PRR, PAGES[0], LOW)
     syn = ((lost["syn_retransmissions"] + lost["synack_retransmissions"]) > 0).to_numpy().astype(np.float64)
     text = "fetches that lost a SYN or SYN-ACK (expected 3.9 %)"
@@ -125,17 +126,17 @@ def t5(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-def t5_much(tables: Tables) -> Sequence[Evidence]:
+def t5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Rise without PRR."""
     found = []
     for page in PAGES:
         ((high, low),) = _means(tables, page, WITHOUT_PRR)
         text = f"{PAGE_LABELS[page]}: 3 % over 1 %, kernel 3.0"
-        found.append(Evidence.of(bootstrap(rise, high, low), text, at_least(2), key=f"rise{page}"))
+        found.append(Evidence.of(bootstrap(rise, high, low), text, bound, key=f"rise{page}"))
     return found
 
 
-def t11(tables: Tables) -> Sequence[Evidence]:
+def t11(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """What part of the difference between the kernels the initial RTO alone makes."""
     found = []
     for page in PAGES:
@@ -148,7 +149,7 @@ def t11(tables: Tables) -> Sequence[Evidence]:
 
         text = f"{PAGE_LABELS[page]}: of the difference, what the initial RTO alone makes"
         share = bootstrap(part, *old, *new, *fast)
-        found.append(Evidence.of(share, text, above(50), unit="%", weighs=page in PAGES[:3], key=f"part{page}"))
+        found.append(Evidence.of(share, text, bound, unit="%", weighs=page in PAGES[:3], key=f"part{page}"))
     return found
 
 
@@ -386,7 +387,7 @@ CLAIMS: tuple[Claim, ...] = (
             bound="stated",
         ),
         magnitude=Criterion(
-            measure=t5_much,
+            measure=Stated(at_least(2), t5_much),
             reading="dramatically: at least twice as long without PRR",
             cell="every page: the blog's third figure",
             bound="ours",
@@ -402,7 +403,7 @@ CLAIMS: tuple[Claim, ...] = (
         place=f"{_OURS} second figure",
         statement="With one sender and nothing changed but the initial RTO, 3 s to 1 s, the blog's bars fall by more than half.",
         direction=Criterion(
-            measure=t10,
+            measure=Stated(above(50), t10),
             reading='mean of the blog\'s group "with retransmission" (2-sigma split)',
             cell="pages of 0.75 to 75 KB, 1 %",
         ),
@@ -416,7 +417,7 @@ CLAIMS: tuple[Claim, ...] = (
         place=f"{_OURS} third figure",
         statement="Up to 75 KB more than half of what the third figure shows is the initial RTO, not the rule.",
         direction=Criterion(
-            measure=t11,
+            measure=Stated(above(50), t11),
             reading="rise of kernel 3.0 less that of kernel 3.0 with the initial RTO of 3.2, as a part of the difference between the kernels",
             cell="pages of 0.75 to 75 KB, all fetches",
         ),

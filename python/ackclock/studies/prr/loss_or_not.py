@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from ackclock.judge.estimates import NOTHING, bootstrap, quotient
 from ackclock.stats import Estimate, mean_interval
 from ackclock.studies.prr import fetches, kernels
 from ackclock.studies.prr.path import LOSSES, LOW, PAGES, where
 from ackclock.studies.prr.rules import PRR, RATE_HALVING
 from ackclock.studies.prr.split import group_a_mean, group_b_mean
-from ackclock.study import Chapter, Claim, Criterion, Evidence, Range, Tables, above, between, exactly, same
-from ackclock.study.estimates import NOTHING, bootstrap, quotient
+from ackclock.study import Bound, Chapter, Claim, Criterion, Evidence, Stated, Tables, above, between, exactly, same
 
 _BLOG = "CS244'13 blog"
 
@@ -57,7 +57,7 @@ def factor(rows: pl.DataFrame) -> Estimate:
     return quotient(mean_interval(total[hit & done]), mean_interval(clean)) if clean.size >= 5 else NOTHING
 
 
-def _factors(tables: Tables, bound: Range, decides: str) -> list[Evidence]:
+def _factors(tables: Tables, bound: Bound, decides: str) -> list[Evidence]:
     """Of the Web population, of each cell of the testbed, and as the publication sorted fetches; `decides` names what weighs."""
     web = tables["population.fetches"].filter((pl.col("setting") == "Web") & (pl.col("arm") == PRR))
     asked = [("Web population", "Web", factor(web))]
@@ -84,14 +84,14 @@ def _factors(tables: Tables, bound: Range, decides: str) -> list[Evidence]:
     ]
 
 
-def t7(tables: Tables) -> Sequence[Evidence]:
+def t7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Longer at all?"""
-    return _factors(tables, above(1), "Web testbed")
+    return _factors(tables, bound, "Web testbed")
 
 
-def t7_much(tables: Tables) -> Sequence[Evidence]:
+def t7_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """How much longer?"""
-    return _factors(tables, between(7, 10), "Web")
+    return _factors(tables, bound, "Web")
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -112,13 +112,13 @@ CLAIMS: tuple[Claim, ...] = (
         place=f"{_BLOG}, motivation, quoting the 2011 paper",
         statement="Fetches with loss last longer than those without.",
         direction=Criterion(
-            measure=t7,
+            measure=Stated(above(1), t7),
             reading="with: data were retransmitted; without: neither data nor a SYN was lost",
             cell="the Web population and every cell of the testbed that has both kinds",
             bound="stated",
         ),
         magnitude=Criterion(
-            measure=t7_much,
+            measure=Stated(between(7, 10), t7_much),
             reading="from 7 to 10 times as long",
             cell="the Web population, which imitates the servers that the sentence is about",
             bound="printed",

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ackclock import Batch
+from ackclock.judge.estimates import NOTHING, Z95, Array, bootstrap, quotient
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
@@ -18,6 +19,7 @@ from ackclock.studies.prr import fetches, kernels, path
 from ackclock.studies.prr.path import HIGH, LOW, PAGE_LABELS, PAGES, where
 from ackclock.studies.prr.split import group_b_mean, two_sigma
 from ackclock.study import (
+    Bound,
     Chapter,
     Claim,
     Criterion,
@@ -25,17 +27,16 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
-    Range,
+    Stated,
     Tables,
     above,
     at_least,
     below,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock.study.estimates import NOTHING, Z95, Array, bootstrap, quotient
 
 _BLOG = "CS244'13 blog"
-_NO_BOUND = Range()
+_NO_BOUND = Bound()
 
 HOSTS: dict[str, dict[str, Any]] = {
     "destination cache": {"metrics_cache": {}},
@@ -120,11 +121,11 @@ def _spreads(tables: Tables, page: int) -> tuple[Estimate, Estimate]:
     return few, many
 
 
-def t8(tables: Tables) -> Sequence[Evidence]:
+def t8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Spread of a bar with 100 fetches over that with 1000."""
     return [
         Evidence.of(
-            quotient(*_spreads(tables, page)), f"{where(page, LOW)}: spread at n = 100 over that at n = 1000", above(1)
+            quotient(*_spreads(tables, page)), f"{where(page, LOW)}: spread at n = 100 over that at n = 1000", bound
         )
         for page in PAGES
     ]
@@ -145,7 +146,7 @@ def t8_much(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def t9(tables: Tables) -> Sequence[Evidence]:
+def t9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Chances of the rerun's two oddities with 100 fetches per bar."""
     bars = {
         (page, loss): reruns(tables, kernels.WITHOUT_PRR, page, loss, 100) for page in PAGES for loss in (LOW, HIGH)
@@ -159,7 +160,7 @@ def t9(tables: Tables) -> Sequence[Evidence]:
         Evidence.of(
             proportion_interval(int(reversed_somewhere.sum()), n),
             "reruns in which a 1 % bar exceeds the 3 % bar of its page",
-            at_least(5),
+            bound,
             unit="%",
             factor=100,
             key="reversed",
@@ -167,7 +168,7 @@ def t9(tables: Tables) -> Sequence[Evidence]:
         Evidence.of(
             proportion_interval(int(nearly.sum()), n),
             "reruns in which the 75 KB and 750 KB bars are within 25 %",
-            at_least(5),
+            bound,
             unit="%",
             factor=100,
             key="near",
@@ -280,7 +281,7 @@ CLAIMS: tuple[Claim, ...] = (
         place=f"{_BLOG}, number of samples",
         statement="With 100 fetches per bar the variance is large, with 1000 it is not.",
         direction=Criterion(
-            measure=t8,
+            measure=Stated(above(1), t8),
             reading="repetitions of a bar at 1 % spread more with 100 fetches than with 1000",
             cell="every page at 1 %: the blog's second figure",
             bound="stated",
@@ -300,7 +301,7 @@ CLAIMS: tuple[Claim, ...] = (
         place=f"{_BLOG}, a reader's rerun with 100 fetches",
         statement="A rerun with 100 fetches can show 75 KB and 750 KB nearly equal, and the loss plot reversed, by chance.",
         direction=Criterion(
-            measure=t9,
+            measure=Stated(at_least(5), t9),
             reading="can: in at least 5 % of reruns; nearly equal: within 25 %",
             cell="kernel 3.0, 1 % and 3 %: the reader's figures without PRR",
         ),

@@ -13,8 +13,8 @@ import polars as pl
 
 from ackclock.scenario import Scenario
 from ackclock.studies.prr import path
-from ackclock.studies.prr.fetches import HALF, HALF_ARM, NEEDS
-from ackclock.studies.prr.rules import RULES
+from ackclock.studies.prr.fetches import HALF_ARM, NEEDS
+from ackclock.studies.prr.rules import PRR, RULES
 from ackclock.study import Data, Plan, Tables
 from ackclock.study.cells import Cell, collect
 
@@ -37,12 +37,21 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
 }
 
-ARMS = (*RULES, HALF_ARM)
+DUPACKS = f"{PRR}, three duplicate ACKs"
+NO_SACK = f"{PRR}, no SACK"
+STACK: dict[str, dict[str, Any]] = {
+    HALF_ARM: {"beta": 0.5},
+    DUPACKS: {"detection": "dupthresh"},
+    NO_SACK: {"sack": False},
+}
+"""Arms with PRR of Linux 3.2 that differ in something else than the rule."""
+
+ARMS = (*RULES, *STACK)
 
 
 def scenario(setting: str, arm: str, clients: int) -> Scenario:
     """One population whose senders use one rule."""
-    beta: dict[str, Any] = {"beta": 0.5} if arm.endswith(HALF) else {}
+    rule = arm.partition(", ")[0]
     return Scenario.from_dict(
         {
             "name": f"{setting} population, {arm}",
@@ -50,7 +59,7 @@ def scenario(setting: str, arm: str, clients: int) -> Scenario:
             "network": {"topology": "chain", "bottleneck": {"rate": "1 Gbit/s"}},
             "flows": [
                 {
-                    **path.host(recovery=arm.removesuffix(f", {HALF}"), **beta),
+                    **path.host(recovery=rule, **STACK.get(arm, {})),
                     "workload": {"kind": "population", "clients": clients, **SETTINGS[setting]},
                 }
             ],
@@ -67,7 +76,7 @@ def run(plan: Plan) -> Data:
         `population.fetches` and `population.recoveries`, keys setting, arm, seed.
     """
     clients = {"Web": 500, "video": 25}
-    seeds = {"Web": plan.count(quick=6, paper=40), "video": plan.count(quick=6, paper=40)}
+    seeds = {"Web": plan.count(quick=10, paper=40), "video": plan.count(quick=10, paper=40)}
     cells = [
         Cell(
             scenario=scenario(setting, arm, clients[setting]),

@@ -113,6 +113,7 @@ TABLES = (
                 rows={
                     "pipe": _cells("19 19 18 18 18 17 17 16 16 15 15 14 14 13 13 12 12 11 10"),
                     "sent": _cells("N N R" + " · N" * 6 + " · · N N"),
+                    "rb": _cells("· " * 17 + "s s"),
                 },
                 remark=_EXTRA_18,
             ),

@@ -83,7 +83,7 @@ def compare(table: PublishedTable) -> Iterator[Row]:
         )
         by_ack = {row["ack"]: row for row in rows.iter_rows(named=True)}
         for name, printed in rule.rows.items():
-            computed = tuple(str(by_ack[ack][name]) if ack in by_ack else "" for ack in table.acks)
+            computed = tuple((str(by_ack[ack][name]) or "·") if ack in by_ack else "" for ack in table.acks)
             yield Row(rule=rule, name=name, printed=printed, computed=computed)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ackclock.judge.estimates import gain
 from ackclock.studies.prr import fetches, path
 from ackclock.studies.prr.path import HIGH
 from ackclock.studies.prr.rules import (
     PRR,
 )
 from ackclock.study import (
+    Bound,
     Chapter,
     Claim,
     Criterion,
@@ -18,11 +20,11 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
+    Stated,
     Tables,
     above,
 )
 from ackclock.study.cells import collect
-from ackclock.study.estimates import gain
 
 SHORT = {2: 2 * 1448, 3: 3 * 1448}
 """Segments -> bytes of responses that three duplicate ACKs can never repair."""
@@ -55,7 +57,7 @@ def run(plan: Plan) -> Data:
 _PAPER = "IMC 2011 paper"
 
 
-def p9(tables: Tables) -> Sequence[Evidence]:
+def p9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Timeouts of short responses with early retransmit or tail loss probes, against neither."""
     t = tables["short.fetches"]
     found = []
@@ -66,7 +68,7 @@ def p9(tables: Tables) -> Sequence[Evidence]:
                 Evidence.of(
                     gain(x, y),
                     f"{segments} segments, 3 %: fewer timeouts with {arm}",
-                    above(0),
+                    bound,
                     unit="%",
                 )
             )
@@ -79,7 +81,7 @@ CLAIMS = (
         place=f"{_PAPER}, early retransmit",
         statement="Early retransmit and tail loss probes spare short responses part of their timeouts.",
         direction=Criterion(
-            measure=p9,
+            measure=Stated(above(0), p9),
             reading="fewer timeouts than with neither",
             cell="responses of two and three segments, 3 % loss: the sentence says short",
             bound="stated",

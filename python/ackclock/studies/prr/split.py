@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ackclock.study.estimates import Array
+from ackclock.judge.estimates import Array
 
 
 def two_sigma(total_s: Array) -> NDArray[np.bool_]:

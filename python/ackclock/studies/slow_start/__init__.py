@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ackclock.studies.slow_start import exits, findings, noise, resume
+from ackclock.studies.slow_start import careful, causes, exits, findings, noise, resume
 from ackclock.study import Publication, Study
 
 STUDY = Study(
@@ -24,7 +24,7 @@ STUDY = Study(
         Publication(
             authors="M. Claypool, F. Chung and others",
             title="SEARCH: a new slow start algorithm for TCP and QUIC",
-            where="draft-chung-ccwg-search-09",
+            where="draft-chung-ccwg-search-09, from an earlier version of its text",
         ),
         Publication(
             authors="S. Floyd",
@@ -34,10 +34,15 @@ STUDY = Study(
         Publication(
             authors="N. Kuhn, E. Stephan, G. Fairhurst, R. Secchi, C. Huitema",
             title="Convergence of Congestion Control from Retained State (Careful Resume)",
-            where="RFC 9959 (2026)",
+            where="RFC 9959 (2026), from its draft",
+        ),
+        Publication(
+            authors="S. Ha, I. Rhee",
+            title="Taming the elephants: New TCP slow start",
+            where="Computer Networks 55(9), 2011; its text was not read, HyStart is as Linux has it",
         ),
     ),
-    chapters=(exits.CHAPTER, noise.CHAPTER, resume.CHAPTER),
+    chapters=(exits.CHAPTER, noise.CHAPTER, resume.CHAPTER, careful.CHAPTER, causes.CHAPTER),
     findings=findings.findings,
     headline=findings.headline,
     record=Path(__file__).with_name("recorded.json"),

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
+from ackclock.judge.estimates import Array
 from ackclock.plot import OKABE_ITO
 from ackclock.scenario import Scenario
 from ackclock.study import Tables
-from ackclock.study.estimates import Array
 
 CLASSIC, HYSTART, HYSTART_PP, SEARCH, LIMITED = "classic", "hystart", "hystart++", "search", "limited"
 ARMS = (CLASSIC, HYSTART, HYSTART_PP, SEARCH, LIMITED)

@@ -29,7 +29,7 @@ const INIT_CWND: u32 = 10;
 const EXTRA_MAX_US: u64 = 100_000;
 
 /// bytes/s of a rate times a gain, less the margin (Linux `bbr_rate_bytes_per_sec`).
-fn pacing_rate(bw: u64, gain: u64, smss: u32) -> u64 {
+pub(super) fn pacing_rate(bw: u64, gain: u64, smss: u32) -> u64 {
     let rate = (bw.saturating_mul(u64::from(smss)).saturating_mul(gain)) / UNIT;
     rate.saturating_mul(10_000 * (100 - MARGIN_PERCENT)) >> BW_SCALE
 }
@@ -40,6 +40,7 @@ impl Bbr {
         match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            Mode::ProbeBw if self.long_term.used => (UNIT, CWND_GAIN),
             Mode::ProbeBw => (CYCLE[self.cycle_idx], CWND_GAIN),
             Mode::ProbeRtt => (UNIT, UNIT),
         }
@@ -78,18 +79,26 @@ impl Bbr {
         self.with_budget(self.bdp(bw, gain), window, smss)
     }
 
-    /// In flight when the next segment may leave (Linux `bbr_packets_in_net_at_edt`).
-    pub(super) fn in_net(&self, in_flight: u32, window: &Window, smss: u32) -> u64 {
-        u64::from(in_flight) + if self.pacing_gain > UNIT { u64::from(self.burst(window, smss)) } else { 0 }
+    /// In flight when the next segment may leave: until then the path delivers at the rate in use (Linux
+    /// `bbr_packets_in_net_at_edt`).
+    pub(super) fn in_net(&self, in_flight: u32, window: &Window, ack: &AckSample) -> u64 {
+        let next = if self.pacing_gain > UNIT { u64::from(self.burst(window, ack.smss)) } else { 0 };
+        let gone = self.bw_in_use().saturating_mul(ack.departs_in.as_us()) >> BW_SCALE;
+        (u64::from(in_flight) + next).saturating_sub(gone)
     }
 
     /// Linux `bbr_set_pacing_rate`: in Startup the rate only rises.
     pub(super) fn set_pacing(&mut self, window: &mut Window, ack: &AckSample) {
-        let rate = pacing_rate(self.bw.get(), self.pacing_gain, ack.smss);
         if !self.has_seen_rtt && ack.srtt > Span::ZERO {
             self.has_seen_rtt = true;
             self.pace_from_rtt(window, ack.srtt, ack.smss);
         }
+        self.pace_at(window, self.pacing_gain, ack.smss);
+    }
+
+    /// Pace at the rate in use, unless that would slow Startup down.
+    pub(super) fn pace_at(&self, window: &mut Window, gain: u64, smss: u32) {
+        let rate = pacing_rate(self.bw_in_use(), gain, smss);
         if self.full_pipe.reached || rate > window.pacing_rate {
             window.pacing_rate = rate;
         }
@@ -126,7 +135,7 @@ impl Bbr {
     pub(super) fn set_cwnd(&mut self, window: &mut Window, ack: &AckSample) {
         let mut cwnd = window.cwnd;
         if ack.delivered > 0 && !self.recover_or_restore(&mut cwnd, ack) {
-            let bw = self.bw.get();
+            let bw = self.bw_in_use();
             let mut target = self.bdp(bw, self.cwnd_gain);
             if self.full_pipe.reached {
                 let most = bw.saturating_mul(EXTRA_MAX_US) >> BW_SCALE;

@@ -4,7 +4,7 @@
 use ackclock_core::{Span, Time};
 
 use super::gains::{BW_SCALE, BW_UNIT};
-use super::{AckSample, Bbr, RateSample};
+use super::{AckSample, Bbr};
 use crate::window::Window;
 
 /// Rounds of the filter of rates (Linux `bbr_bw_rtts`).
@@ -56,15 +56,16 @@ impl Aggregation {
 
 impl Bbr {
     /// Linux `bbr_update_bw`. Samples of an application that had nothing to send count only if they raise the maximum.
-    pub(super) fn update_bw(&mut self, rate: Option<&RateSample>) {
+    pub(super) fn update_bw(&mut self, ack: &AckSample) {
         self.rounds.round_start = false;
-        let Some(rate) = rate.filter(|rate| rate.interval > Span::ZERO) else { return };
+        let Some(rate) = ack.rate.as_ref().filter(|rate| rate.interval > Span::ZERO) else { return };
         if rate.prior_delivered >= self.rounds.next_delivered {
             self.rounds.next_delivered = self.rounds.delivered;
             self.rounds.count += 1;
             self.rounds.round_start = true;
             self.packet_conservation = false;
         }
+        self.sample_long_term(ack.newly_lost > 0, rate.is_app_limited);
         let bw = u64::from(rate.delivered) * BW_UNIT / rate.interval.as_us().max(1);
         if !rate.is_app_limited || bw >= self.bw.get() {
             self.bw.update(BW_ROUNDS, self.rounds.count, bw);
@@ -85,7 +86,7 @@ impl Bbr {
             }
         }
         let expected = |bw: u64, since: Span| bw.saturating_mul(since.as_us()) >> BW_SCALE;
-        let mut due = expected(self.bw.get(), ack.now.since(self.aggregation.epoch_stamp));
+        let mut due = expected(self.bw_in_use(), ack.now.since(self.aggregation.epoch_stamp));
         if self.aggregation.epoch_acked <= due
             || self.aggregation.epoch_acked + u64::from(ack.delivered) >= EPOCH_RESET
         {

@@ -1,8 +1,6 @@
 //! ProbeBW: a cycle of eight phases, each about as long as the least RTT. One sends a quarter above the rate to look for
 //! more, the next a quarter below to drain the queue of that, six send at the rate.
 
-use ackclock_core::Time;
-
 use super::gains::UNIT;
 use super::{AckSample, Bbr, Mode};
 use crate::window::Window;
@@ -14,9 +12,9 @@ const RANDOM_PHASES: u64 = 7;
 
 impl Bbr {
     /// Linux `bbr_advance_cycle_phase`.
-    fn advance_cycle(&mut self, now: Time) {
+    fn advance_cycle(&mut self) {
         self.cycle_idx = (self.cycle_idx + 1) % CYCLE.len();
-        self.cycle_stamp = now;
+        self.cycle_stamp = self.totals.delivered_time;
     }
 
     /// Linux `bbr_update_cycle_phase`, `bbr_is_next_cycle_phase`: a phase lasts one least RTT. The probing one lasts on until it
@@ -25,12 +23,12 @@ impl Bbr {
         if self.mode != Mode::ProbeBw {
             return;
         }
-        let full_length = ack.now.since(self.cycle_stamp).as_us() > self.rtt.min_rtt;
+        let full_length = self.totals.delivered_time.since(self.cycle_stamp).as_us() > self.rtt.min_rtt;
         let (bw, gain) = (self.bw.get(), self.pacing_gain);
         let next = if gain == UNIT {
             full_length
         } else {
-            let in_net = self.in_net(ack.prior_in_flight, window, ack.smss);
+            let in_net = self.in_net(ack.prior_in_flight, window, ack);
             if gain > UNIT {
                 full_length && (ack.newly_lost > 0 || in_net >= self.inflight(bw, gain, window, ack.smss))
             } else {
@@ -38,14 +36,14 @@ impl Bbr {
             }
         };
         if next {
-            self.advance_cycle(ack.now);
+            self.advance_cycle();
         }
     }
 
     /// Linux `bbr_reset_probe_bw_mode`.
-    pub(super) fn enter_probe_bw(&mut self, now: Time) {
+    pub(super) fn enter_probe_bw(&mut self) {
         self.mode = Mode::ProbeBw;
         self.cycle_idx = CYCLE.len() - 1 - self.stream.below(RANDOM_PHASES) as usize;
-        self.advance_cycle(now);
+        self.advance_cycle();
     }
 }

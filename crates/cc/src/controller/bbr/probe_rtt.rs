@@ -1,16 +1,21 @@
 //! The least RTT, and ProbeRTT: where it was not seen again for ten seconds, the flow keeps four segments in flight for
 //! 200 ms and a round, so that queues drain and it can be measured.
 
-use ackclock_core::{Span, Time};
+use ackclock_core::Time;
 
 use super::gains::MIN_CWND;
 use super::{AckSample, Bbr, Mode};
 use crate::window::Window;
 
 /// Linux `bbr_min_rtt_win_sec`.
-const MIN_RTT_WINDOW: Span = Span::from_secs(10);
+const MIN_RTT_WINDOW_MS: u64 = 10_000;
 /// Linux `bbr_probe_rtt_mode_ms`.
-const PROBE_RTT: Span = Span::from_ms(200);
+const PROBE_RTT_MS: u64 = 200;
+
+/// Linux looks at these times in ticks of 1 ms.
+fn ticks(now: Time) -> u64 {
+    now.0 / 1_000_000
+}
 
 /// The least RTT, and where ProbeRTT stands.
 #[derive(Clone, Copy, Debug)]
@@ -18,22 +23,24 @@ pub(super) struct MinRtt {
     /// us; `u64::MAX` = none yet.
     pub min_rtt: u64,
     pub min_rtt_stamp: Time,
-    /// ProbeRTT ends then; `None` = too much is in flight still.
-    done: Option<Time>,
+    /// This ACK found the flow in ProbeRTT.
+    pub looking: bool,
+    /// ProbeRTT ends after this tick; `None` = too much is in flight still.
+    done: Option<u64>,
     /// A round has passed in ProbeRTT.
     round_done: bool,
 }
 
 impl Default for MinRtt {
     fn default() -> MinRtt {
-        MinRtt { min_rtt: u64::MAX, min_rtt_stamp: Time::ZERO, done: None, round_done: false }
+        MinRtt { min_rtt: u64::MAX, min_rtt_stamp: Time::ZERO, looking: false, done: None, round_done: false }
     }
 }
 
 impl Bbr {
     /// Linux `bbr_update_min_rtt`. An RTT that a delayed ACK made long does not replace an expired one.
     pub(super) fn update_min_rtt(&mut self, window: &mut Window, ack: &AckSample) {
-        let expired = ack.now > self.rtt.min_rtt_stamp + MIN_RTT_WINDOW;
+        let expired = ticks(ack.now) > ticks(self.rtt.min_rtt_stamp) + MIN_RTT_WINDOW_MS;
         if let Some(rtt) = ack.rtt {
             let delayed = ack.rate.is_some_and(|rate| rate.is_ack_delayed);
             if rtt.as_us() < self.rtt.min_rtt || (expired && !delayed) {
@@ -46,7 +53,8 @@ impl Bbr {
             self.save_cwnd(window.cwnd);
             self.rtt.done = None;
         }
-        if self.mode == Mode::ProbeRtt {
+        self.rtt.looking = self.mode == Mode::ProbeRtt;
+        if self.rtt.looking {
             self.probe_rtt(window, ack);
         }
         if ack.rate.is_some_and(|rate| rate.delivered > 0) {
@@ -57,14 +65,14 @@ impl Bbr {
     fn probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
         match self.rtt.done {
             None if ack.in_flight <= MIN_CWND => {
-                self.rtt.done = Some(ack.now + PROBE_RTT);
+                self.rtt.done = Some(ticks(ack.now) + PROBE_RTT_MS);
                 self.rtt.round_done = false;
                 self.rounds.next_delivered = self.rounds.delivered;
             }
-            Some(done) => {
+            Some(_) => {
                 self.rtt.round_done |= self.rounds.round_start;
-                if self.rtt.round_done && ack.now > done {
-                    self.leave_probe_rtt(window, ack.now);
+                if self.rtt.round_done {
+                    self.check_probe_rtt_done(window, ack.now);
                 }
             }
             None => {}
@@ -72,11 +80,14 @@ impl Bbr {
     }
 
     /// Linux `bbr_check_probe_rtt_done`, `bbr_reset_mode`.
-    fn leave_probe_rtt(&mut self, window: &mut Window, now: Time) {
+    pub(super) fn check_probe_rtt_done(&mut self, window: &mut Window, now: Time) {
+        if self.rtt.done.is_none_or(|done| ticks(now) <= done) {
+            return;
+        }
         self.rtt.min_rtt_stamp = now;
         window.cwnd = window.cwnd.max(self.prior_cwnd);
         match self.full_pipe.reached {
-            true => self.enter_probe_bw(now),
+            true => self.enter_probe_bw(),
             false => self.mode = Mode::Startup,
         }
     }

@@ -40,10 +40,9 @@ impl Bbr {
             window.ssthresh = self.inflight(self.bw.get(), UNIT, window, ack.smss) as u32;
         }
         if self.mode == Mode::Drain
-            && self.in_net(ack.in_flight, window, ack.smss)
-                <= self.inflight(self.bw.get(), UNIT, window, ack.smss)
+            && self.in_net(ack.in_flight, window, ack) <= self.inflight(self.bw.get(), UNIT, window, ack.smss)
         {
-            self.enter_probe_bw(ack.now);
+            self.enter_probe_bw();
         }
     }
 }

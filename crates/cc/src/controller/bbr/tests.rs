@@ -24,6 +24,7 @@ fn ack(ms: u64, delivered_before: u64, delivered: u32, prior: u64) -> AckSample 
             prior_delivered: prior,
             prior_time: Time::ZERO,
             total_delivered: delivered_before + 1,
+            total_lost: 0,
             delivered_ce: 0,
             lost: 0,
             tx_in_flight: 40,
@@ -101,4 +102,90 @@ fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     let a = AckSample { in_flight: 37, ..ack(2050, bbr.rounds.delivered, 40, bbr.rounds.delivered) };
     bbr.on_control(&mut w, &a);
     assert!(w.cwnd + 2 >= before, "{} {before}", w.cwnd);
+}
+
+/// Rounds of 40 ACKs with a loss at the end of each: `lost` per round.
+fn lossy_rounds(bbr: &mut Bbr, w: &mut Window, ms: &mut u64, rounds: u32, lost: u32) {
+    for _ in 0..rounds {
+        for n in 0..40 {
+            *ms += 1;
+            let mut a = ack(*ms, bbr.rounds.delivered, 40, bbr.rounds.delivered.saturating_sub(40));
+            a.newly_lost = if n == 39 { lost } else { 0 };
+            let total_lost = bbr.totals.lost + u64::from(a.newly_lost);
+            a.rate = a.rate.map(|rate| RateSample { total_lost, ..rate });
+            bbr.on_control(w, &a);
+        }
+    }
+}
+
+/// Linux `bbr_lt_bw_sampling`: a fifth lost in two intervals of four rounds with the same rate is a policer's; for 48 rounds its
+/// rate is paced at, without probes.
+#[test]
+fn a_policers_rate_is_found_in_two_intervals_and_used_for_48_rounds() {
+    let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
+    bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
+    run(&mut bbr, &mut w, 40, 2000);
+    let mut ms = 2000;
+    // 10 of 40: the first loss begins an interval; it and the next take four rounds each
+    lossy_rounds(&mut bbr, &mut w, &mut ms, 8, 10);
+    assert!(!bbr.long_term.used);
+    lossy_rounds(&mut bbr, &mut w, &mut ms, 2, 10);
+    assert!(bbr.long_term.used);
+    let want = 1000.0 * BW_UNIT as f64 / 1e6;
+    assert!((bbr.bw_in_use() as f64 / want - 1.0).abs() < 0.01, "{}", bbr.bw_in_use());
+    assert_eq!(bbr.pacing_gain, UNIT);
+    lossy_rounds(&mut bbr, &mut w, &mut ms, 45, 10);
+    assert!(bbr.long_term.used);
+    lossy_rounds(&mut bbr, &mut w, &mut ms, 4, 10);
+    assert!(!bbr.long_term.used, "and looked for anew");
+    assert_eq!(bbr.bw_in_use(), bbr.bw.get());
+}
+
+#[test]
+fn less_than_a_fifth_lost_is_no_policer() {
+    let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
+    bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
+    run(&mut bbr, &mut w, 40, 2000);
+    let mut ms = 2000;
+    lossy_rounds(&mut bbr, &mut w, &mut ms, 40, 7); // 7 of 40 are 45 of 256, the threshold is 50
+    assert!(!bbr.long_term.used);
+}
+
+#[test]
+fn a_spurious_loss_ends_the_search() {
+    let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
+    bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
+    run(&mut bbr, &mut w, 40, 2000);
+    let mut ms = 2000;
+    lossy_rounds(&mut bbr, &mut w, &mut ms, 10, 10);
+    assert!(bbr.long_term.used);
+    bbr.undo_cwnd(&w);
+    assert!(!bbr.long_term.used);
+}
+
+/// Linux `bbr_packets_in_net_at_edt`: what the path delivers until the pacer sends again is not in flight then.
+#[test]
+fn what_is_in_flight_is_counted_for_the_next_departure() {
+    let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
+    bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
+    run(&mut bbr, &mut w, 40, 2000);
+    let mut a = ack(2000, bbr.rounds.delivered, 40, 0);
+    bbr.pacing_gain = UNIT;
+    assert_eq!(bbr.in_net(40, &w, &a), 40);
+    a.arrival.departs_in = Span::from_ms(3); // one segment per ms, less a little: the rate is rounded down
+    assert_eq!(bbr.in_net(40, &w, &a), 40 - 2);
+    a.arrival.departs_in = Span::from_ms(100);
+    assert_eq!(bbr.in_net(40, &w, &a), 0);
+}
+
+/// As the kernel does, so that a flow that starts in ProbeRTT's stillness does not take the pipe for full.
+#[test]
+fn rates_of_probe_rtt_are_application_limited() {
+    let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
+    bbr.on_start(&mut w, Time::ZERO, Span::from_ms(30), SMSS);
+    run(&mut bbr, &mut w, 40, 9_000);
+    assert!(!bbr.holds_back());
+    run(&mut bbr, &mut w, 9_000, 10_010);
+    assert_eq!(bbr.mode, Mode::ProbeRtt);
+    assert!(bbr.holds_back());
 }

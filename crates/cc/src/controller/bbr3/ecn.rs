@@ -10,20 +10,23 @@
 //! | `inflight_shortterm` x (1 - `alpha` / 3) | a round with marks, outside probes |
 //! | a new probe at once, its first step half of `inflight_longterm` | the marks of this cycle have stopped, and it saw no loss |
 
+use super::flavour::Ratio;
 use super::{AckSample, Bbr3, RateSample};
 
-/// Least RTT that makes the path eligible, seconds.
-const MAX_RTT: f64 = 0.005;
-/// Gain of `alpha`.
-const ALPHA_GAIN: f64 = 1.0 / 16.0;
-/// Share of `alpha` by which the bound falls: 85 / 256.
-const FACTOR: f64 = 85.0 / 256.0;
+/// Shares are 1/256.
+const UNIT: u32 = 256;
+/// Least RTT that makes the path eligible, us.
+const MAX_RTT_US: u64 = 5_000;
+/// Gain of `alpha`: 1/16.
+const ALPHA_GAIN: u32 = UNIT / 16;
+/// Share of `alpha` by which the bound falls.
+const FACTOR: u32 = 85;
 /// Share of marks that is too much.
-const THRESH: f64 = 0.5;
+const THRESH: u32 = UNIT / 2;
 /// Rounds of such a share that end Startup.
 const FULL_ROUNDS: u8 = 2;
 /// First step of the probe after marks, share of `inflight_longterm`.
-const REPROBE_GAIN: f64 = 0.5;
+const REPROBE_GAIN: Ratio = Ratio::new(1, 2);
 
 /// Marks seen, if the controller heeds them.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +35,8 @@ pub(super) struct Marks {
     pub on: bool,
     /// The path is short enough.
     pub eligible: bool,
-    /// EWMA of the share of marked segments.
-    pub alpha: f64,
+    /// EWMA of the share of marked segments, 1/256.
+    pub alpha: u32,
     /// The round, and the cycle, have seen a mark.
     pub in_round: bool,
     pub in_cycle: bool,
@@ -48,7 +51,7 @@ impl Marks {
         Marks {
             on,
             eligible: false,
-            alpha: 1.0,
+            alpha: UNIT,
             in_round: false,
             in_cycle: false,
             startup_rounds: 0,
@@ -59,12 +62,14 @@ impl Marks {
 
     /// The share of marks in the sample is beyond what a probe tolerates.
     pub fn too_high(&self, rate: &RateSample) -> bool {
-        self.eligible && f64::from(rate.delivered_ce) > THRESH * f64::from(rate.delivered)
+        self.eligible
+            && rate.delivered_ce > Ratio::new(u64::from(THRESH), u64::from(UNIT)).of_volume(rate.delivered)
     }
 
     /// What remains of a bound in a round with marks.
-    pub fn keeps(&self) -> f64 {
-        1.0 - self.alpha * FACTOR
+    pub fn keeps(&self) -> Ratio {
+        let cut = (self.alpha * FACTOR) / UNIT;
+        Ratio::new(u64::from(UNIT - cut), u64::from(UNIT))
     }
 }
 
@@ -75,7 +80,7 @@ impl Bbr3 {
         if !m.on {
             return false;
         }
-        m.eligible |= self.rtt.min_rtt <= MAX_RTT;
+        m.eligible |= self.rtt.min_rtt <= MAX_RTT_US;
         m.delivered += ack.delivered;
         m.delivered_ce += ack.delivered_ce;
         if m.eligible && ack.delivered_ce > 0 {
@@ -84,9 +89,9 @@ impl Bbr3 {
         if !self.rounds.round_start || m.delivered == 0 {
             return false;
         }
-        let share = f64::from(m.delivered_ce) / f64::from(m.delivered);
+        let share = (u64::from(m.delivered_ce) * u64::from(UNIT) / u64::from(m.delivered)) as u32;
         (m.delivered, m.delivered_ce) = (0, 0);
-        m.alpha = (m.alpha + ALPHA_GAIN * (share - m.alpha)).min(1.0);
+        m.alpha = ((UNIT - ALPHA_GAIN) * m.alpha / UNIT + ALPHA_GAIN * share / UNIT).min(UNIT);
         m.startup_rounds =
             if m.eligible && share >= THRESH { m.startup_rounds + 1 } else { 0 }.min(FULL_ROUNDS);
         m.startup_rounds == FULL_ROUNDS
@@ -97,7 +102,7 @@ impl Bbr3 {
         let ceased = self.marks.in_cycle
             && !self.bounds.loss_in_cycle
             && ack.ca_state == ackclock_core::trace::CaState::Open;
-        let first = self.bounds.inflight_longterm.min(1e9) * REPROBE_GAIN;
-        ceased.then(|| libm::log2(first.max(1.0)) as u32)
+        let first = REPROBE_GAIN.of_volume(self.bounds.inflight_longterm);
+        ceased.then(|| first.max(1).ilog2())
     }
 }

@@ -6,6 +6,13 @@
 //! | entering ProbeBW_CRUISE | nothing | the short-term bound falls to the long-term one |
 //! | a delayed ACK after 10 s without a lower RTT | renews the least RTT | does not |
 //! | three bursts of room | of `send_quantum` | of TSO's goal, which short paths raise |
+//! | a rate sample that is no whole number | is rounded down | is rounded up, so that small rates can grow |
+//! | what a probe compares with the long-term bound | what is in flight after the ACK | before it, less what is delivered until the pacer sends again |
+//! | the target that a bound keeps a share of, and that limits rounds between probes | the BDP | and three bursts of room |
+//! | Startup's growth without a model | until 10 segments are delivered | until cwnd is twice the first |
+//! | entering Drain | nothing | forgets the losses and marks of Startup |
+//! | losses in recovery | cwnd falls by them, and is restored at the end | nothing, but cwnd is restored after a timeout |
+//! | a timeout between probes | nothing | the short-term bound is the window before it, and a full pipe is looked for anew |
 //!
 //! The other differences are numbers, below.
 
@@ -32,54 +39,90 @@ table! {
     }
 }
 
-/// The numbers of a flavour. Gains and shares are fractions.
+/// A gain or a share, exact: `num` / `den`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ratio {
+    num: u64,
+    den: u64,
+}
+
+impl Ratio {
+    pub const ONE: Ratio = Ratio::new(1, 1);
+
+    pub const fn new(num: u64, den: u64) -> Ratio {
+        Ratio { num, den }
+    }
+
+    /// So much of `x`, rounded down.
+    #[inline]
+    pub fn of(self, x: u64) -> u64 {
+        x.saturating_mul(self.num) / self.den
+    }
+
+    /// So much of a volume, whole segments.
+    #[inline]
+    pub fn of_volume(self, segments: u32) -> u32 {
+        self.of(u64::from(segments)).min(u64::from(u32::MAX)) as u32
+    }
+
+    pub fn is_above_one(self) -> bool {
+        self.num > self.den
+    }
+
+    /// For the trace.
+    pub fn as_f64(self) -> f64 {
+        self.num as f64 / self.den as f64
+    }
+}
+
+/// The numbers of a flavour.
 #[derive(Debug)]
 pub(super) struct Constants {
     /// BBR.StartupPacingGain: 4 ln 2, the least gain that doubles the rate each round.
-    pub startup_pacing_gain: f64,
+    pub startup_pacing_gain: Ratio,
     /// BBR.DrainPacingGain.
-    pub drain_pacing_gain: f64,
+    pub drain_pacing_gain: Ratio,
     /// Drain ends after more rounds than this, however much is in flight (§5.3.2).
     pub drain_rounds: u32,
     /// Pacing gain of ProbeBW_DOWN.
-    pub down_pacing_gain: f64,
+    pub down_pacing_gain: Ratio,
     /// BBR.LossThresh: losses of a round trip that a probe tolerates.
-    pub loss_thresh: f64,
+    pub loss_thresh: Ratio,
     /// BBR.Beta: share that a short-term bound keeps in a round with losses, as CUBIC's window does.
-    pub beta: f64,
+    pub beta: Ratio,
     /// BBR.Headroom: share of `inflight_longterm` that a flow leaves to others while it cruises.
-    pub headroom: f64,
+    pub headroom: Ratio,
     /// BBR.ExtraAckedFilterLen: rounds of a part of the filter, and how many parts.
     pub extra_acked_rounds: u32,
     pub extra_acked_parts: usize,
-    /// Most that aggregation adds to cwnd, seconds of the rate.
-    pub extra_acked_max: f64,
+    /// Most that aggregation adds to cwnd, us of the rate.
+    pub extra_acked_max_us: u64,
 }
 
 const DRAFT_06: Constants = Constants {
-    startup_pacing_gain: 2.77,
-    drain_pacing_gain: 0.5,
+    startup_pacing_gain: Ratio::new(277, 100),
+    drain_pacing_gain: Ratio::new(1, 2),
     drain_rounds: 3,
-    down_pacing_gain: 0.9,
-    loss_thresh: 0.02,
-    beta: 0.7,
-    headroom: 0.15,
+    down_pacing_gain: Ratio::new(9, 10),
+    loss_thresh: Ratio::new(2, 100),
+    beta: Ratio::new(7, 10),
+    headroom: Ratio::new(15, 100),
     extra_acked_rounds: 1,
     extra_acked_parts: 10,
-    extra_acked_max: f64::INFINITY,
+    extra_acked_max_us: u64::MAX,
 };
 
 const LINUX_V3: Constants = Constants {
-    startup_pacing_gain: 710.0 / 256.0,
-    drain_pacing_gain: 88.0 / 256.0,
+    startup_pacing_gain: Ratio::new(710, 256),
+    drain_pacing_gain: Ratio::new(88, 256),
     drain_rounds: u32::MAX,
-    down_pacing_gain: 232.0 / 256.0,
-    loss_thresh: 5.0 / 256.0,
-    beta: 180.0 / 256.0,
-    headroom: 38.0 / 256.0,
+    down_pacing_gain: Ratio::new(232, 256),
+    loss_thresh: Ratio::new(5, 256),
+    beta: Ratio::new(180, 256),
+    headroom: Ratio::new(38, 256),
     extra_acked_rounds: 5,
     extra_acked_parts: 2,
-    extra_acked_max: 0.1,
+    extra_acked_max_us: 100_000,
 };
 
 impl Flavour {

@@ -1,93 +1,137 @@
-//! What follows from model and state: gains, pacing rate and congestion window (draft-ietf-ccwg-bbr §5.6).
+//! What follows from model and state: gains, pacing rate and congestion window (draft-ietf-ccwg-bbr §5.6). Volumes are whole
+//! segments throughout: a bound with a fraction could never be reached by a window.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
 
-use super::probe_rtt::PROBE_RTT_CWND_GAIN;
-use super::{AckSample, Bbr3, Constants, Cycle, Flavour, State};
+use super::flavour::Ratio;
+use super::{AckSample, Bbr3, Constants, Cycle, Flavour, State, UNBOUNDED};
 use crate::window::Window;
 
+/// Rates are segments per us times 2^24.
+pub(super) const BW_SCALE: u32 = 24;
+pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
 /// BBR.DefaultCwndGain (§2): room for a round of ACKs that are late or aggregated.
-const CWND_GAIN: f64 = 2.0;
+const CWND_GAIN: Ratio = Ratio::new(2, 1);
+/// Gains of ProbeBW_UP (§5.6.1).
+const UP_PACING_GAIN: Ratio = Ratio::new(5, 4);
+const UP_CWND_GAIN: Ratio = Ratio::new(9, 4);
+/// BBR.ProbeRTTCwndGain (§2).
+const PROBE_RTT_CWND_GAIN: Ratio = Ratio::new(1, 2);
 /// BBR.PacingMarginPercent (§2): pacing stays 1 % below the rate, so that queues shrink.
-const MARGIN: f64 = 0.99;
+const MARGIN_PERCENT: u64 = 1;
 /// BBR.MinPipeCwnd (§5.6.4.3), segments.
 pub(super) const MIN_PIPE_CWND: u32 = 4;
 /// Largest packet that Linux hands to TSO for this goal (GSO_LEGACY_MAX_SIZE), less headers: bytes.
 const TSO_MAX: u64 = 65_536 - 1 - 320;
 /// InitialCwnd (§5.6.4.1), segments.
-const INIT_CWND: u64 = 10;
+const INIT_CWND: u32 = 10;
 
 impl State {
     /// Gains of pacing and of cwnd (§5.6.1).
-    pub(super) fn gains(self, c: &Constants) -> (f64, f64) {
+    pub(super) fn gains(self, c: &Constants) -> (Ratio, Ratio) {
         match self {
             State::Startup => (c.startup_pacing_gain, CWND_GAIN),
             State::Drain => (c.drain_pacing_gain, CWND_GAIN),
             State::ProbeBw(Cycle::Down) => (c.down_pacing_gain, CWND_GAIN),
-            State::ProbeBw(Cycle::Cruise | Cycle::Refill) => (1.0, CWND_GAIN),
-            State::ProbeBw(Cycle::Up) => (1.25, 2.25),
-            State::ProbeRtt => (1.0, PROBE_RTT_CWND_GAIN),
+            State::ProbeBw(Cycle::Cruise | Cycle::Refill) => (Ratio::ONE, CWND_GAIN),
+            State::ProbeBw(Cycle::Up) => (UP_PACING_GAIN, UP_CWND_GAIN),
+            State::ProbeRtt => (Ratio::ONE, PROBE_RTT_CWND_GAIN),
         }
     }
+}
+
+/// bytes/s of a rate times a gain, less the margin.
+fn pacing_rate(bw: u64, gain: Ratio, smss: u32) -> u64 {
+    let rate = gain.of(bw.saturating_mul(u64::from(smss)));
+    (rate.saturating_mul(10_000 * (100 - MARGIN_PERCENT)) >> BW_SCALE).max(1)
 }
 
 impl Bbr3 {
     /// BBRInitPacingRate (§5.6.2): the initial window each RTT, or each millisecond while none is known.
     pub(super) fn pace_from_rtt(&self, window: &mut Window, srtt: Span, smss: u32) {
-        let rtt = if srtt > Span::ZERO { srtt.as_secs() } else { 0.001 };
-        let bw = f64::from(window.cwnd.max(1)) / rtt;
-        window.pacing_rate = (self.c.startup_pacing_gain * bw * f64::from(smss) * MARGIN) as u64;
+        let us = if srtt > Span::ZERO { srtt.as_us().max(1) } else { 1_000 };
+        let bw = u64::from(window.cwnd.max(1)) * BW_UNIT / us;
+        window.pacing_rate = pacing_rate(bw, self.c.startup_pacing_gain, smss);
     }
 
-    /// BBRBDPMultiple (§5.6.4.2).
-    pub(super) fn bdp(&self, bw: f64, gain: f64) -> f64 {
-        if self.rtt.min_rtt.is_infinite() {
-            return INIT_CWND as f64;
+    /// BBRBDPMultiple (§5.6.4.2): segments, rounded up.
+    pub(super) fn bdp(&self, bw: u64, gain: Ratio) -> u32 {
+        if self.rtt.min_rtt == u64::MAX {
+            return INIT_CWND;
         }
-        libm::ceil(gain * bw * self.rtt.min_rtt)
+        gain.of(bw.saturating_mul(self.rtt.min_rtt)).div_ceil(BW_UNIT).min(MOST) as u32
     }
 
     /// BBRQuantizationBudget (§5.6.4.2): room for three bursts of the pacer, and two segments more in a probe.
-    fn quantized(&self, inflight: f64, window: &Window, smss: u32) -> f64 {
-        let inflight = inflight.max(3.0 * self.burst(window.pacing_rate, smss)).max(f64::from(MIN_PIPE_CWND));
-        inflight + if self.state == State::ProbeBw(Cycle::Up) { 2.0 } else { 0.0 }
+    fn quantized(&self, inflight: u32, window: &Window, smss: u32) -> u32 {
+        let inflight = inflight.max(3 * self.burst(window.pacing_rate, smss)).max(MIN_PIPE_CWND);
+        inflight + if self.state == State::ProbeBw(Cycle::Up) { 2 } else { 0 }
     }
 
     /// Segments that may leave at once at `rate`, bytes/s: BBR.send_quantum (§5.6.3), or TSO's goal (Linux
     /// `bbr_tso_segs_goal`): 1/1024 s of the rate, and 64 KiB halved for each 512 us of the least RTT.
-    pub(super) fn burst(&self, rate: u64, smss: u32) -> f64 {
+    pub(super) fn burst(&self, rate: u64, smss: u32) -> u32 {
         let smss = u64::from(smss.max(1));
         let segments = match self.flavour {
             Flavour::Draft06 => ((rate / 1000).min(65_536) / smss).max(2),
             Flavour::LinuxV3 => {
-                let halvings = (self.rtt.min_rtt * 1e6 / 512.0).min(64.0) as u32;
+                let halvings = self.rtt.min_rtt / 512;
                 let short_path = if halvings < 32 { 65_536_u64 >> halvings } else { 0 };
                 let least = if rate < 1_200_000 / 8 { 1 } else { 2 };
                 (((rate >> 10) + short_path).min(TSO_MAX) / smss).max(least)
             }
         };
-        segments as f64
+        segments as u32
     }
 
     /// BBRInflight (§5.6.4.2).
-    pub(super) fn inflight(&self, gain: f64, window: &Window, smss: u32) -> f64 {
-        self.quantized(self.bdp(self.max_bw(), gain), window, smss)
+    pub(super) fn inflight(&self, bw: u64, window: &Window, smss: u32) -> u32 {
+        self.quantized(self.bdp(bw, Ratio::ONE), window, smss)
+    }
+
+    /// The BDP as the flavour counts it where it becomes a bound (Linux `bbr_inflight`).
+    pub(super) fn bound_of_path(&self, bw: u64, window: &Window) -> u32 {
+        match self.flavour {
+            Flavour::Draft06 => self.bdp(bw, Ratio::ONE),
+            Flavour::LinuxV3 => self.inflight(bw, window, self.smss),
+        }
     }
 
     /// BBRTargetInflight (§5.3.3.6).
-    pub(super) fn target_inflight(&self, window: &Window) -> f64 {
-        self.bdp(self.bw(), 1.0).min(f64::from(window.cwnd))
+    pub(super) fn target_inflight(&self, window: &Window) -> u32 {
+        self.bound_of_path(self.bw(), window).min(window.cwnd)
+    }
+
+    /// What a change of phase looks at (§5.3.3). Linux takes what will be in flight when the pacer lets the next segment leave
+    /// (`bbr_packets_in_net_at_edt`).
+    pub(super) fn in_net(&self, in_flight: u32, ack: &AckSample, smss: u32, rate: u64) -> u32 {
+        if self.flavour == Flavour::Draft06 {
+            return ack.in_flight;
+        }
+        let next = if self.pacing_gain.is_above_one() { self.burst(rate, smss) } else { 0 };
+        let gone = self.bw().saturating_mul(ack.departs_in.as_us()) >> BW_SCALE;
+        (in_flight + next).saturating_sub(gone.min(MOST) as u32)
     }
 
     /// BBRInflightWithHeadroom (§5.3.3.6).
-    pub(super) fn inflight_with_headroom(&self) -> f64 {
+    pub(super) fn inflight_with_headroom(&self) -> u32 {
         let longterm = self.bounds.inflight_longterm;
-        if longterm.is_infinite() {
-            return f64::INFINITY;
+        if longterm == UNBOUNDED {
+            return UNBOUNDED;
         }
-        let headroom = (self.c.headroom * longterm).max(1.0);
-        (longterm - headroom).max(f64::from(MIN_PIPE_CWND))
+        let headroom = self.c.headroom.of_volume(longterm).max(1);
+        longterm.saturating_sub(headroom).max(MIN_PIPE_CWND)
+    }
+
+    /// BBRProbeRTTCwnd (§5.6.4.5).
+    pub(super) fn probe_rtt_cwnd(&self) -> u32 {
+        self.bdp(self.bw(), PROBE_RTT_CWND_GAIN).max(MIN_PIPE_CWND)
+    }
+
+    /// BBRSetPacingRateWithGain of the rate in use.
+    pub(super) fn paced_at(&self, gain: Ratio, smss: u32) -> u64 {
+        pacing_rate(self.bw(), gain, smss)
     }
 
     /// BBRSetPacingRate (§5.6.2): in Startup the rate only rises.
@@ -96,20 +140,34 @@ impl Bbr3 {
             self.has_seen_rtt = true;
             self.pace_from_rtt(window, ack.srtt, ack.smss);
         }
-        let rate = (self.pacing_gain * self.bw() * MARGIN * f64::from(ack.smss)) as u64;
-        if self.bw() > 0.0 && (self.full_pipe.reached || rate > window.pacing_rate) {
-            window.pacing_rate = rate.max(1);
+        let rate = self.paced_at(self.pacing_gain, ack.smss);
+        if self.bw() > 0 && (self.full_pipe.reached || rate > window.pacing_rate) {
+            window.pacing_rate = rate;
+        }
+    }
+
+    /// Startup grows though the model does not say so: too little is known.
+    fn knows_too_little(&self, cwnd: u32) -> bool {
+        match self.flavour {
+            Flavour::Draft06 => self.rounds.delivered < u64::from(INIT_CWND),
+            Flavour::LinuxV3 => cwnd < 2 * self.first_cwnd,
         }
     }
 
     /// BBRSetCwnd (§5.6.4.6).
     pub(super) fn set_cwnd(&mut self, window: &mut Window, ack: &AckSample) {
-        let mut cwnd = self.modulated_for_recovery(window.cwnd, ack);
-        let max_inflight = self.bdp(self.bw(), self.cwnd_gain) + self.extra_acked();
-        let max_inflight = self.quantized(max_inflight, window, ack.smss).min(1e9) as u32;
-        if self.full_pipe.reached {
+        let mut cwnd = match self.flavour {
+            Flavour::Draft06 => self.modulated_for_recovery(window.cwnd, ack),
+            Flavour::LinuxV3 => window.cwnd,
+        };
+        self.prev_state = ack.ca_state;
+        let max_inflight = self.bdp(self.bw(), self.cwnd_gain).saturating_add(self.extra_acked());
+        let max_inflight = self.quantized(max_inflight, window, ack.smss);
+        if self.flavour == Flavour::LinuxV3 && ack.delivered == 0 {
+            // the window stays; only its bounds apply
+        } else if self.full_pipe.reached {
             cwnd = cwnd.saturating_add(ack.delivered).min(max_inflight);
-        } else if cwnd < max_inflight || self.rounds.delivered < INIT_CWND {
+        } else if cwnd < max_inflight || self.knows_too_little(cwnd) {
             cwnd = cwnd.saturating_add(ack.delivered);
         }
         cwnd = cwnd.max(MIN_PIPE_CWND);
@@ -120,14 +178,13 @@ impl Bbr3 {
     }
 
     /// BBRModulateCwndForRecovery (§5.6.4.4): less what was lost; at the end of recovery cwnd is as before.
-    fn modulated_for_recovery(&mut self, mut cwnd: u32, ack: &AckSample) -> u32 {
+    fn modulated_for_recovery(&self, mut cwnd: u32, ack: &AckSample) -> u32 {
         if ack.newly_lost > 0 && ack.ca_state >= CaState::Recovery {
             cwnd = cwnd.saturating_sub(ack.newly_lost).max(1);
         }
         if self.prev_state >= CaState::Recovery && ack.ca_state < CaState::Recovery {
             cwnd = cwnd.max(self.prior_cwnd);
         }
-        self.prev_state = ack.ca_state;
         cwnd
     }
 
@@ -136,8 +193,11 @@ impl Bbr3 {
         let cap = match self.state {
             State::ProbeBw(Cycle::Cruise) | State::ProbeRtt => self.inflight_with_headroom(),
             State::ProbeBw(_) => self.bounds.inflight_longterm,
-            _ => f64::INFINITY,
+            _ => UNBOUNDED,
         };
-        cap.min(self.bounds.inflight_shortterm).max(f64::from(MIN_PIPE_CWND)).min(1e9) as u32
+        cap.min(self.bounds.inflight_shortterm).max(MIN_PIPE_CWND)
     }
 }
+
+/// Most segments that any volume may have, so that sums of two fit.
+const MOST: u64 = 1 << 30;

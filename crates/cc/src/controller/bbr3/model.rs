@@ -3,7 +3,9 @@
 
 use ackclock_core::Time;
 
-use super::{AckSample, Bbr3, Cycle, Flavour, Marks, RateSample, State};
+use super::flavour::Ratio;
+use super::gains::{BW_SCALE, BW_UNIT};
+use super::{AckSample, Bbr3, Cycle, Flavour, Marks, RateSample, State, NO_RATE, UNBOUNDED};
 use crate::window::Window;
 
 /// Parts of the filter of aggregation, at most.
@@ -21,9 +23,10 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// An ACK delivers segments; whether it begins a round is not known yet.
-    pub fn deliver(&mut self, segments: u32) {
-        self.delivered += u64::from(segments);
+    /// An ACK delivers segments; whether it begins a round is not known yet. The count is the connection's.
+    pub fn deliver(&mut self, ack: &AckSample) {
+        let so_far = self.delivered + u64::from(ack.delivered);
+        self.delivered = ack.rate.map_or(so_far, |rate| rate.total_delivered);
         self.round_start = false;
     }
 
@@ -33,18 +36,19 @@ impl Rounds {
     }
 }
 
-/// What losses teach about how much may be in flight (§5.5.10), and the signals that they are judged by.
+/// What losses teach about how much may be in flight (§5.5.10), and the signals that they are judged by. Volumes are whole
+/// segments, as cwnd is: `inflight_longterm` only rises when cwnd has reached it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// BBR.bw_shortterm: bound of the rate, from losses since the last probe.
-    pub bw_shortterm: f64,
+    pub bw_shortterm: u64,
     /// BBR.inflight_shortterm: the same of the volume in flight.
-    pub inflight_shortterm: f64,
+    pub inflight_shortterm: u32,
     /// BBR.inflight_longterm: volume at which a probe met losses beyond the threshold.
-    pub inflight_longterm: f64,
+    pub inflight_longterm: u32,
     /// BBR.bw_latest and BBR.inflight_latest: greatest rate and volume delivered in this loss round.
-    pub bw_latest: f64,
-    pub inflight_latest: f64,
+    pub bw_latest: u64,
+    pub inflight_latest: u32,
     /// BBR.loss_round_delivered: the loss round ends when what is sent from now on is acknowledged.
     pub loss_round_delivered: u64,
     /// BBR.loss_round_start: this ACK begins a loss round.
@@ -60,11 +64,11 @@ pub(super) struct Bounds {
 impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
-            bw_shortterm: f64::INFINITY,
-            inflight_shortterm: f64::INFINITY,
-            inflight_longterm: f64::INFINITY,
-            bw_latest: 0.0,
-            inflight_latest: 0.0,
+            bw_shortterm: NO_RATE,
+            inflight_shortterm: UNBOUNDED,
+            inflight_longterm: UNBOUNDED,
+            bw_latest: 0,
+            inflight_latest: 0,
             loss_round_delivered: 0,
             loss_round_start: false,
             loss_in_round: false,
@@ -77,45 +81,54 @@ impl Default for Bounds {
 impl Bounds {
     /// BBRResetShortTermModel.
     pub fn reset_shortterm(&mut self) {
-        self.bw_shortterm = f64::INFINITY;
-        self.inflight_shortterm = f64::INFINITY;
+        self.bw_shortterm = NO_RATE;
+        self.inflight_shortterm = UNBOUNDED;
     }
 
     /// BBRResetCongestionSignals.
     pub fn reset_signals(&mut self) {
         self.loss_in_round = false;
         self.loss_in_cycle = false;
-        self.bw_latest = 0.0;
-        self.inflight_latest = 0.0;
+        self.bw_latest = 0;
+        self.inflight_latest = 0;
+    }
+
+    /// BBRNoteLoss: the loss round is the round trip from the first loss on, so that the flight that met it is judged as a whole.
+    pub fn note_loss(&mut self, delivered: u64) {
+        if !self.loss_in_round {
+            self.loss_round_delivered = delivered;
+        }
+        self.loss_in_round = true;
+        self.loss_in_cycle = true;
     }
 
     /// BBRInitLowerBounds and BBRLossLowerBounds: a round with losses lowers the bounds, to no less than it delivered. Marks
     /// lower what may be in flight by their share. The lower of the two holds.
-    pub(super) fn lower(&mut self, max_bw: f64, cwnd: u32, beta: f64, marks: &Marks) {
-        if self.inflight_shortterm.is_infinite() {
-            self.inflight_shortterm = f64::from(cwnd);
+    pub(super) fn lower(&mut self, max_bw: u64, cwnd: u32, beta: Ratio, marks: &Marks) {
+        if self.inflight_shortterm == UNBOUNDED {
+            self.inflight_shortterm = cwnd;
         }
-        let mut by_marks = f64::INFINITY;
+        let mut by_marks = UNBOUNDED;
         if marks.in_round {
-            by_marks = self.inflight_shortterm * marks.keeps();
+            by_marks = marks.keeps().of_volume(self.inflight_shortterm);
         }
         if self.loss_in_round {
-            if self.bw_shortterm.is_infinite() {
+            if self.bw_shortterm == NO_RATE {
                 self.bw_shortterm = max_bw;
             }
-            self.bw_shortterm = self.bw_latest.max(beta * self.bw_shortterm);
-            self.inflight_shortterm = self.inflight_latest.max(beta * self.inflight_shortterm);
+            self.bw_shortterm = self.bw_latest.max(beta.of(self.bw_shortterm)).max(1);
+            self.inflight_shortterm = self.inflight_latest.max(beta.of_volume(self.inflight_shortterm));
         }
         self.inflight_shortterm = self.inflight_shortterm.min(by_marks);
     }
 
     /// BBRAdvanceLatestDeliverySignals: the next loss round begins with this sample.
-    pub fn advance(&mut self, rate: &RateSample, bw: f64) {
+    pub fn advance(&mut self, rate: &RateSample, bw: u64) {
         if self.loss_round_start {
             self.loss_in_round = false;
             self.loss_events = 0;
             self.bw_latest = bw;
-            self.inflight_latest = f64::from(rate.delivered);
+            self.inflight_latest = rate.delivered;
         }
     }
 }
@@ -126,9 +139,9 @@ pub(super) struct Aggregation {
     /// BBR.extra_acked_interval_start.
     epoch_stamp: Time,
     /// BBR.extra_acked_delivered since then.
-    epoch_acked: f64,
+    epoch_acked: u64,
     /// BBR.ExtraACKedFilter: the greatest of each of the last parts of some rounds; `at` is the part under way.
-    parts: [f64; MAX_PARTS],
+    parts: [u32; MAX_PARTS],
     len: usize,
     at: usize,
     /// Rounds of this part.
@@ -138,19 +151,12 @@ pub(super) struct Aggregation {
 impl Aggregation {
     /// A filter of `len` parts.
     pub fn new(len: usize) -> Aggregation {
-        Aggregation {
-            epoch_stamp: Time::ZERO,
-            epoch_acked: 0.0,
-            parts: [0.0; MAX_PARTS],
-            len,
-            at: 0,
-            rounds: 0,
-        }
+        Aggregation { epoch_stamp: Time::ZERO, epoch_acked: 0, parts: [0; MAX_PARTS], len, at: 0, rounds: 0 }
     }
 
     /// A new interval begins.
     pub fn restart(&mut self, now: Time) {
-        (self.epoch_stamp, self.epoch_acked) = (now, 0.0);
+        (self.epoch_stamp, self.epoch_acked) = (now, 0);
     }
 
     /// A round has begun: after `rounds` of them the oldest part is forgotten.
@@ -159,7 +165,7 @@ impl Aggregation {
         if self.rounds >= rounds {
             self.rounds = 0;
             self.at = (self.at + 1) % self.len;
-            self.parts[self.at] = 0.0;
+            self.parts[self.at] = 0;
         }
     }
 }
@@ -168,27 +174,48 @@ impl Bbr3 {
     /// IsInflightTooHigh: losses since the segment's transmission exceed the threshold's share of what was in flight then, or
     /// marks theirs.
     pub(super) fn too_high(&self, rate: &RateSample) -> bool {
-        f64::from(rate.lost) > f64::from(rate.tx_in_flight) * self.c.loss_thresh || self.marks.too_high(rate)
+        rate.lost > self.c.loss_thresh.of_volume(rate.tx_in_flight) || self.marks.too_high(rate)
+    }
+
+    /// The rate of a sample.
+    pub(super) fn sample_bw(&self, rate: &RateSample) -> u64 {
+        let (volume, us) = (u64::from(rate.delivered) * BW_UNIT, rate.interval.as_us().max(1));
+        match self.flavour {
+            Flavour::Draft06 => volume / us,
+            Flavour::LinuxV3 => volume.div_ceil(us),
+        }
     }
 
     /// BBR.extra_acked.
-    pub(super) fn extra_acked(&self) -> f64 {
-        let most = self.aggregation.parts.iter().fold(0.0, |most: f64, &part| most.max(part));
-        most.min(self.c.extra_acked_max * self.bw())
+    pub(super) fn extra_acked(&self) -> u32 {
+        let seen = self.aggregation.parts.iter().copied().max().unwrap_or(0);
+        let most = self.bw().saturating_mul(self.c.extra_acked_max_us) >> BW_SCALE;
+        if self.c.extra_acked_max_us == u64::MAX {
+            seen
+        } else {
+            u64::from(seen).min(most) as u32
+        }
     }
 
     /// BBR.max_bw (§5.5.2).
-    pub(super) fn max_bw(&self) -> f64 {
+    pub(super) fn max_bw(&self) -> u64 {
         self.bw_filter[0].max(self.bw_filter[1])
     }
 
+    /// BBRAdvanceMaxBwFilter (§5.5.4): a cycle ends. One without a sample is none, or the rate would be forgotten.
+    pub(super) fn advance_bw_filter(&mut self) {
+        if self.bw_filter[0] > 0 {
+            self.bw_filter = [0, self.bw_filter[0]];
+        }
+    }
+
     /// BBR.bw: the rate in use, BBRBoundBWForModel.
-    pub(super) fn bw(&self) -> f64 {
+    pub(super) fn bw(&self) -> u64 {
         self.max_bw().min(self.bounds.bw_shortterm)
     }
 
     /// Whether losses are what a probe looks for, and not a reason to lower the short-term bounds (§5.5.10.3).
-    fn is_probing_bw(&self) -> bool {
+    pub(super) fn is_probing_bw(&self) -> bool {
         matches!(self.state, State::Startup | State::ProbeBw(Cycle::Refill | Cycle::Up))
     }
 
@@ -198,7 +225,7 @@ impl Bbr3 {
         window: &Window,
         ack: &AckSample,
         rate: &RateSample,
-        bw: f64,
+        bw: u64,
     ) {
         self.rounds.round_start = rate.prior_delivered >= self.rounds.next_round_delivered;
         if self.rounds.round_start {
@@ -212,13 +239,9 @@ impl Bbr3 {
         let lowers = !self.is_probing_bw();
         let bounds = &mut self.bounds;
         bounds.bw_latest = bounds.bw_latest.max(bw);
-        bounds.inflight_latest = bounds.inflight_latest.max(f64::from(rate.delivered));
+        bounds.inflight_latest = bounds.inflight_latest.max(rate.delivered);
         bounds.loss_round_start = rate.prior_delivered >= bounds.loss_round_delivered;
-        if ack.newly_lost > 0 {
-            bounds.loss_in_round = true;
-            bounds.loss_in_cycle = true;
-            bounds.loss_events += 1;
-        }
+        bounds.loss_events += u32::from(ack.newly_lost > 0);
         if bounds.loss_round_start {
             bounds.loss_round_delivered = self.rounds.delivered;
             if (bounds.loss_in_round || self.marks.in_round) && lowers {
@@ -236,18 +259,18 @@ impl Bbr3 {
         let a = &mut self.aggregation;
         if self.rounds.round_start {
             if startup && self.flavour == Flavour::Draft06 {
-                a.parts[a.at] = 0.0;
+                a.parts[a.at] = 0;
             } else {
                 a.advance(if startup { 1 } else { self.c.extra_acked_rounds });
             }
         }
-        let mut expected = bw * ack.now.since(a.epoch_stamp).as_secs();
+        let mut expected = bw.saturating_mul(ack.now.since(a.epoch_stamp).as_us()) >> BW_SCALE;
         if a.epoch_acked <= expected {
             a.restart(ack.now);
-            expected = 0.0;
+            expected = 0;
         }
-        a.epoch_acked += f64::from(ack.delivered);
-        let extra = (a.epoch_acked - expected).min(f64::from(window.cwnd));
+        a.epoch_acked += u64::from(ack.delivered);
+        let extra = (a.epoch_acked - expected).min(u64::from(window.cwnd)) as u32;
         a.parts[a.at] = a.parts[a.at].max(extra);
     }
 }

@@ -3,11 +3,11 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{AckSample, Bbr3, Flavour, RateSample, State};
+use super::{AckSample, Bbr3, Flavour, RateSample, State, UNBOUNDED};
 use crate::window::Window;
 
 /// Rounds between probes, at most (§5.3.3.5): after that many a Reno flow of the same size has its window again.
-const RENO_ROUNDS: f64 = 63.0;
+const RENO_ROUNDS: u32 = 63;
 /// Seconds between probes (§5.3.3.5): 2, and a random part of one more.
 const PROBE_WAIT: Span = Span::from_secs(2);
 
@@ -47,13 +47,13 @@ pub(super) struct Probe {
     /// BBR.bw_probe_samples: rate samples are a probe's, so their losses set the long-term bound.
     pub samples: bool,
     /// BBR.prev_probe_too_high: the last probe met too much loss, so the next one ends where the long-term bound is reached.
-    prev_too_high: bool,
+    pub prev_too_high: bool,
     /// BBR.stopped_risky_probe: this one ended so; if its round of feedback is good, the next follows at once.
     stopped_risky: bool,
     /// BBR.bw_probe_up_rounds, .bw_probe_up_acks, .probe_up_cnt: the bound rises by one for each `up_cnt` segments.
-    up_rounds: u32,
-    up_acks: f64,
-    up_cnt: f64,
+    pub up_rounds: u32,
+    up_acks: u32,
+    pub up_cnt: u32,
 }
 
 impl Default for Probe {
@@ -67,18 +67,23 @@ impl Default for Probe {
             prev_too_high: false,
             stopped_risky: false,
             up_rounds: 0,
-            up_acks: 0.0,
-            up_cnt: f64::INFINITY,
+            up_acks: 0,
+            up_cnt: u32::MAX,
         }
     }
 }
 
 impl Bbr3 {
-    /// BBRStartProbeBW_DOWN, BBRPickProbeWait: drain what the probe queued; the next probe comes in two to three seconds.
-    pub(super) fn start_down(&mut self, now: Time) {
+    /// BBRResetCongestionSignals.
+    pub(super) fn forget_signals(&mut self) {
         self.bounds.reset_signals();
         (self.marks.in_round, self.marks.in_cycle) = (false, false);
-        self.probe.up_cnt = f64::INFINITY;
+    }
+
+    /// BBRStartProbeBW_DOWN, BBRPickProbeWait: drain what the probe queued; the next probe comes in two to three seconds.
+    pub(super) fn start_down(&mut self, now: Time) {
+        self.forget_signals();
+        self.probe.up_cnt = u32::MAX;
         self.probe.rounds_since_probe = self.stream.below(2) as u32;
         self.probe.wait = PROBE_WAIT + Span((self.stream.unit() * 1e9) as u64);
         self.probe.cycle_stamp = now;
@@ -87,19 +92,28 @@ impl Bbr3 {
         self.state = State::ProbeBw(Cycle::Down);
     }
 
+    /// BBRStartProbeBW_CRUISE.
+    pub(super) fn start_cruise(&mut self) {
+        self.state = State::ProbeBw(Cycle::Cruise);
+        let bounds = &mut self.bounds;
+        if self.flavour == Flavour::LinuxV3 && bounds.inflight_shortterm != UNBOUNDED {
+            bounds.inflight_shortterm = bounds.inflight_shortterm.min(bounds.inflight_longterm);
+        }
+    }
+
     /// BBRStartProbeBW_REFILL. The probe's growth begins as in its round `up_rounds`.
     pub(super) fn start_refill(&mut self, up_rounds: u32) {
         self.bounds.reset_shortterm();
         self.probe.stopped_risky = false;
         self.probe.up_rounds = up_rounds;
-        self.probe.up_acks = 0.0;
+        self.probe.up_acks = 0;
         self.probe.ack_phase = AckPhase::Refilling;
         self.rounds.start();
         self.state = State::ProbeBw(Cycle::Refill);
     }
 
     /// BBRStartProbeBW_UP.
-    fn start_up(&mut self, window: &Window, now: Time, bw: f64) {
+    pub(super) fn start_up(&mut self, window: &Window, now: Time, bw: u64) {
         self.probe.ack_phase = AckPhase::ProbeStarting;
         self.rounds.start();
         self.full_pipe.reset(bw);
@@ -109,10 +123,10 @@ impl Bbr3 {
     }
 
     /// BBRRaiseInflightLongtermSlope: the longer a probe goes on without losses, the faster the bound rises: 1, 2, 4 segments a round.
-    fn raise_slope(&mut self, window: &Window) {
-        let growth = f64::from(1_u32 << self.probe.up_rounds.min(30));
+    pub(super) fn raise_slope(&mut self, window: &Window) {
+        let growth = 1_u32 << self.probe.up_rounds.min(30);
         self.probe.up_rounds = (self.probe.up_rounds + 1).min(30);
-        self.probe.up_cnt = (f64::from(window.cwnd) / growth).max(1.0);
+        self.probe.up_cnt = (window.cwnd / growth).max(1);
     }
 
     /// BBRIsTimeToProbeBW, BBRIsRenoCoexistenceProbeTime (§5.3.3.5).
@@ -122,8 +136,8 @@ impl Bbr3 {
             return true;
         }
         let rounds = self.target_inflight(window).min(RENO_ROUNDS);
-        let due = ack.now > self.probe.cycle_stamp + self.probe.wait
-            || f64::from(self.probe.rounds_since_probe) >= rounds;
+        let due =
+            ack.now > self.probe.cycle_stamp + self.probe.wait || self.probe.rounds_since_probe >= rounds;
         if due {
             self.start_refill(0);
         }
@@ -131,12 +145,12 @@ impl Bbr3 {
     }
 
     /// BBRIsTimeToGoDown: the rate no longer grows, unless the bound is why; or what was too high before is in flight again.
-    fn time_to_go_down(&mut self, window: &Window, ack: &AckSample, bw: f64) -> bool {
-        if self.probe.prev_too_high && f64::from(ack.in_flight) >= self.bounds.inflight_longterm {
+    fn time_to_go_down(&mut self, window: &Window, ack: &AckSample, in_net: u32, bw: u64) -> bool {
+        if self.probe.prev_too_high && in_net >= self.bounds.inflight_longterm {
             self.probe.stopped_risky = true;
             return true;
         }
-        if ack.cwnd_limited && f64::from(window.cwnd) >= self.bounds.inflight_longterm {
+        if ack.cwnd_limited && window.cwnd >= self.bounds.inflight_longterm {
             self.full_pipe.reset(bw); // the bound, not the path, holds the rate back
             return false;
         }
@@ -149,7 +163,7 @@ impl Bbr3 {
         self.probe.samples = false;
         if !rate.is_app_limited {
             self.bounds.inflight_longterm =
-                f64::from(rate.tx_in_flight).max(self.c.beta * self.target_inflight(window));
+                rate.tx_in_flight.max(self.c.beta.of_volume(self.target_inflight(window)));
         }
         if self.state == State::ProbeBw(Cycle::Up) {
             self.start_down(ack.now);
@@ -165,7 +179,7 @@ impl Bbr3 {
             self.probe.samples = false;
             self.probe.ack_phase = AckPhase::Init;
             if matches!(self.state, State::ProbeBw(_)) && !rate.is_app_limited {
-                self.bw_filter = [0.0, self.bw_filter[0]]; // BBRAdvanceMaxBwFilter, §5.5.4
+                self.advance_bw_filter();
             }
             if matches!(self.state, State::ProbeBw(_))
                 && self.probe.stopped_risky
@@ -181,10 +195,10 @@ impl Bbr3 {
             }
             return false;
         }
-        if self.bounds.inflight_longterm.is_infinite() {
+        if self.bounds.inflight_longterm == UNBOUNDED {
             return false;
         }
-        self.bounds.inflight_longterm = self.bounds.inflight_longterm.max(f64::from(rate.tx_in_flight));
+        self.bounds.inflight_longterm = self.bounds.inflight_longterm.max(rate.tx_in_flight);
         if self.state == State::ProbeBw(Cycle::Up) {
             self.probe_upwards(window, ack);
         }
@@ -193,14 +207,15 @@ impl Bbr3 {
 
     /// BBRProbeInflightLongtermUpward.
     fn probe_upwards(&mut self, window: &Window, ack: &AckSample) {
-        if !ack.cwnd_limited || f64::from(window.cwnd) < self.bounds.inflight_longterm {
+        if !ack.cwnd_limited || window.cwnd < self.bounds.inflight_longterm {
             return;
         }
-        self.probe.up_acks += f64::from(ack.delivered);
+        self.probe.up_acks += ack.delivered;
         if self.probe.up_acks >= self.probe.up_cnt {
-            let delta = libm::floor(self.probe.up_acks / self.probe.up_cnt);
+            let delta = self.probe.up_acks / self.probe.up_cnt;
             self.probe.up_acks -= delta * self.probe.up_cnt;
-            self.bounds.inflight_longterm += delta;
+            self.bounds.inflight_longterm =
+                self.bounds.inflight_longterm.saturating_add(delta).min(UNBOUNDED - 1);
         }
         if self.rounds.round_start {
             self.raise_slope(window);
@@ -208,7 +223,7 @@ impl Bbr3 {
     }
 
     /// BBRUpdateProbeBWCyclePhase: an ACK with a valid rate sample moves the cycle on.
-    pub(super) fn update_cycle(&mut self, window: &Window, ack: &AckSample, rate: &RateSample, bw: f64) {
+    pub(super) fn update_cycle(&mut self, window: &Window, ack: &AckSample, rate: &RateSample, bw: u64) {
         if !self.full_pipe.reached {
             return;
         }
@@ -216,18 +231,14 @@ impl Bbr3 {
             return;
         }
         let State::ProbeBw(cycle) = self.state else { return };
-        let in_flight = f64::from(ack.in_flight);
+        let in_flight = self.in_net(ack.prior_in_flight, ack, ack.smss, window.pacing_rate);
         match cycle {
             Cycle::Down => {
                 if !self.time_to_probe(window, ack)
                     && in_flight <= self.inflight_with_headroom()
-                    && in_flight <= self.inflight(1.0, window, ack.smss)
+                    && in_flight <= self.inflight(self.max_bw(), window, ack.smss)
                 {
-                    self.state = State::ProbeBw(Cycle::Cruise); // BBRIsTimeToCruise
-                    if self.flavour == Flavour::LinuxV3 && self.bounds.inflight_shortterm.is_finite() {
-                        let bounds = &mut self.bounds;
-                        bounds.inflight_shortterm = bounds.inflight_shortterm.min(bounds.inflight_longterm);
-                    }
+                    self.start_cruise(); // BBRIsTimeToCruise
                 }
             }
             Cycle::Cruise => {
@@ -240,7 +251,7 @@ impl Bbr3 {
                 }
             }
             Cycle::Up => {
-                if self.time_to_go_down(window, ack, bw) {
+                if self.time_to_go_down(window, ack, in_flight, bw) {
                     self.probe.prev_too_high = false;
                     self.start_down(ack.now);
                 }

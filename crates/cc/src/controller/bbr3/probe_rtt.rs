@@ -3,8 +3,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::gains::MIN_PIPE_CWND;
-use super::{AckPhase, AckSample, Bbr3, Cycle, Flavour, State};
+use super::{AckPhase, AckSample, Bbr3, Flavour, State};
 use crate::window::Window;
 
 /// BBR.MinRTTFilterLen (§2).
@@ -13,20 +12,20 @@ const MIN_RTT_FILTER: Span = Span::from_secs(10);
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
 /// BBR.ProbeRTTDuration (§2): little is in flight for this long, and for a round.
 const PROBE_RTT_DURATION: Span = Span::from_ms(200);
-/// BBR.ProbeRTTCwndGain (§2).
-pub(super) const PROBE_RTT_CWND_GAIN: f64 = 0.5;
 
-/// Least RTTs over two windows of time, seconds, and where ProbeRTT stands.
+/// Least RTTs over two windows of time, us (`u64::MAX` = none yet), and where ProbeRTT stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     /// BBR.min_rtt, least of ten seconds: the model's.
-    pub min_rtt: f64,
+    pub min_rtt: u64,
     min_rtt_stamp: Time,
     /// BBR.probe_rtt_min_delay, least of five seconds: what ProbeRTT waits for.
-    pub probe_rtt_min: f64,
+    pub probe_rtt_min: u64,
     probe_rtt_min_stamp: Time,
     /// BBR.probe_rtt_expired.
     expired: bool,
+    /// This ACK found the flow in ProbeRTT.
+    pub looking: bool,
     /// BBR.probe_rtt_done_stamp.
     done: Option<Time>,
     /// BBR.probe_rtt_round_done.
@@ -36,11 +35,12 @@ pub(super) struct MinRtt {
 impl Default for MinRtt {
     fn default() -> MinRtt {
         MinRtt {
-            min_rtt: f64::INFINITY,
+            min_rtt: u64::MAX,
             min_rtt_stamp: Time::ZERO,
-            probe_rtt_min: f64::INFINITY,
+            probe_rtt_min: u64::MAX,
             probe_rtt_min_stamp: Time::ZERO,
             expired: false,
+            looking: false,
             done: None,
             round_done: false,
         }
@@ -50,7 +50,7 @@ impl Default for MinRtt {
 impl MinRtt {
     /// The handshake's RTT is the first.
     pub fn start(&mut self, srtt: Span) {
-        (self.min_rtt, self.probe_rtt_min) = (srtt.as_secs(), srtt.as_secs());
+        (self.min_rtt, self.probe_rtt_min) = (srtt.as_us(), srtt.as_us());
     }
 
     /// Both windows begin.
@@ -66,7 +66,7 @@ impl Bbr3 {
         let held_back = linux && ack.rate.is_some_and(|rate| rate.is_ack_delayed);
         let r = &mut self.rtt;
         r.expired = ack.now > r.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
-        if let Some(rtt) = ack.rtt.map(Span::as_secs) {
+        if let Some(rtt) = ack.rtt.map(Span::as_us) {
             if rtt < r.probe_rtt_min || (r.expired && !held_back) {
                 r.probe_rtt_min = rtt;
                 r.probe_rtt_min_stamp = ack.now;
@@ -79,11 +79,6 @@ impl Bbr3 {
         }
     }
 
-    /// BBRProbeRTTCwnd (§5.6.4.5).
-    pub(super) fn probe_rtt_cwnd(&self) -> u32 {
-        (self.bdp(self.bw(), PROBE_RTT_CWND_GAIN) as u32).max(MIN_PIPE_CWND)
-    }
-
     /// BBRCheckProbeRTT (§5.3.4.4).
     pub(super) fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
         if self.state != State::ProbeRtt && self.rtt.expired && !self.idle_restart {
@@ -93,7 +88,8 @@ impl Bbr3 {
             self.probe.ack_phase = AckPhase::ProbeStopping;
             self.rounds.start();
         }
-        if self.state == State::ProbeRtt {
+        self.rtt.looking = self.state == State::ProbeRtt;
+        if self.rtt.looking {
             self.handle_probe_rtt(window, ack);
         }
         if ack.delivered > 0 {
@@ -109,24 +105,31 @@ impl Bbr3 {
                 self.rtt.round_done = false;
                 self.rounds.start();
             }
-            Some(done) => {
+            Some(_) => {
                 self.rtt.round_done |= self.rounds.round_start;
-                if self.rtt.round_done && ack.now > done {
-                    self.exit_probe_rtt(window, ack.now);
+                if self.rtt.round_done {
+                    self.check_probe_rtt_done(window, ack.now);
                 }
             }
             None => {}
         }
     }
 
-    /// BBRCheckProbeRTTDone, BBRExitProbeRTT: back to cruising, or to Startup if the pipe was never full.
+    /// BBRCheckProbeRTTDone.
+    pub(super) fn check_probe_rtt_done(&mut self, window: &mut Window, now: Time) {
+        if self.rtt.done.is_some_and(|done| now > done) {
+            self.exit_probe_rtt(window, now);
+        }
+    }
+
+    /// BBRExitProbeRTT: back to cruising, or to Startup if the pipe was never full.
     fn exit_probe_rtt(&mut self, window: &mut Window, now: Time) {
         self.rtt.probe_rtt_min_stamp = now;
         window.cwnd = window.cwnd.max(self.prior_cwnd); // BBRRestoreCwnd
         self.bounds.reset_shortterm();
         if self.full_pipe.reached {
             self.start_down(now);
-            self.state = State::ProbeBw(Cycle::Cruise);
+            self.start_cruise();
         } else {
             self.state = State::Startup;
         }

@@ -3,11 +3,12 @@
 
 use ackclock_core::trace::CaState;
 
-use super::{AckSample, Bbr3, RateSample, State};
+use super::flavour::Ratio;
+use super::{AckSample, Bbr3, Flavour, RateSample, State};
 use crate::window::Window;
 
 /// §5.3.1.2: the rate still grows if it is greater by a quarter.
-const FULL_BW_GROWTH: f64 = 1.25;
+const FULL_BW_GROWTH: Ratio = Ratio::new(5, 4);
 /// §5.3.1.2: rounds without such growth that mean a full pipe.
 const FULL_BW_ROUNDS: u8 = 3;
 /// BBR.StartupFullLossCnt (§5.3.1.3): loss events of a round that mean a full pipe.
@@ -17,7 +18,7 @@ const FULL_LOSS_EVENTS: u32 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
     /// BBR.full_bw: the rate that the next one is compared with.
-    bw: f64,
+    bw: u64,
     /// BBR.full_bw_count: rounds without growth.
     count: u8,
     /// BBR.full_bw_now: this probe has filled the pipe.
@@ -30,19 +31,19 @@ pub(super) struct FullPipe {
 
 impl FullPipe {
     /// BBRResetFullBW.
-    pub fn reset(&mut self, bw: f64) {
+    pub fn reset(&mut self, bw: u64) {
         (self.bw, self.count, self.now) = (bw, 0, false);
     }
 }
 
 impl Bbr3 {
     /// BBRCheckFullBWReached.
-    pub(super) fn check_full_pipe(&mut self, rate: &RateSample, bw: f64) {
+    pub(super) fn check_full_pipe(&mut self, rate: &RateSample, bw: u64) {
         let full = &mut self.full_pipe;
         if full.now || rate.is_app_limited {
             return;
         }
-        if bw >= full.bw * FULL_BW_GROWTH {
+        if bw >= FULL_BW_GROWTH.of(full.bw) {
             return full.reset(bw);
         }
         if self.rounds.round_start {
@@ -53,7 +54,7 @@ impl Bbr3 {
     }
 
     /// BBRCheckStartupHighLoss, BBRCheckStartupDone: the rate no longer grows, a round of recovery was lossy, or two were marked.
-    pub(super) fn check_startup_done(&mut self, ack: &AckSample, rate: &RateSample) {
+    pub(super) fn check_startup_done(&mut self, window: &mut Window, ack: &AckSample, rate: &RateSample) {
         let marked = self.update_marks(ack);
         if self.state != State::Startup {
             return;
@@ -64,11 +65,16 @@ impl Bbr3 {
             && self.too_high(rate);
         if (lossy || marked) && !self.full_pipe.reached {
             self.full_pipe.reached = true;
-            self.bounds.inflight_longterm = self.bdp(self.max_bw(), 1.0).max(self.bounds.inflight_latest);
+            let path = self.bound_of_path(self.max_bw(), window);
+            self.bounds.inflight_longterm = path.max(self.bounds.inflight_latest);
         }
         if self.full_pipe.reached {
             self.state = State::Drain; // BBREnterDrain
             self.full_pipe.drain_rounds = 0;
+            window.ssthresh = self.inflight(self.max_bw(), window, ack.smss); // says that the start is over, no more
+            if self.flavour == Flavour::LinuxV3 {
+                self.forget_signals();
+            }
         }
     }
 
@@ -78,7 +84,8 @@ impl Bbr3 {
             return;
         }
         self.full_pipe.drain_rounds += u32::from(self.rounds.round_start);
-        let drained = f64::from(ack.in_flight) <= self.inflight(1.0, window, ack.smss);
+        let in_net = self.in_net(ack.in_flight, ack, ack.smss, window.pacing_rate);
+        let drained = in_net <= self.inflight(self.max_bw(), window, ack.smss);
         if drained || self.full_pipe.drain_rounds > self.c.drain_rounds {
             self.start_down(ack.now);
         }

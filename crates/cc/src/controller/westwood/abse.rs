@@ -4,7 +4,8 @@
 //! | variable | formula |
 //! |---|---|
 //! | VE, RE | expected rate cwnd/rtt_min; achieved rate over the last RTT, or Th (see [`LevelRate`]) |
-//! | T_k | RTT (VE - RE)/VE, from T_min (see [`Floor`]) to RTT |
+//! | Th_k | bytes of the last RTT, over RTT; low-passed: 0.6 Th_{k-1} + 0.4 of it |
+//! | T_k | RTT (VE - RE)/VE, from T_min (see [`Floor`]) to RTT; with Th, T_min also where Th RTT exceeds cwnd |
 //! | s_k | bytes of the last T_k, over T_k |
 //! | U_k | beta U_{k-1} + (1 - beta) abs(s_k - s_{k-1}); U_max the greatest of the last ten |
 //! | tau_k | RTT + N RTT U_k/U_max (Kim and Noble's stability filter) |
@@ -14,6 +15,10 @@
 //! and gaps between two are too long for the first ACK of a bunch. There a bunch counts as one ACK: its bytes, over the
 //! time since the bunch before it. It is complete when the first ACK of the next one comes. What is sampled over T_k
 //! ends at the last complete bunch, and T_min is the time between two.
+//!
+//! Th and T_k are those of Wang and others (2002) as a later paper of the group quotes them
+//! (scitepress.org/PublishedPapers/2004/13988, equations (3) and (4)). The formula is damaged in print there: the sum over the
+//! last RTT is plain, the division by RTT is what its pieces leave.
 //!
 //! Differs: two ACKs of the same instant count as 1 us apart.
 
@@ -37,13 +42,15 @@ choice! { FilterGain: Stability "stability", Ewma "ewma" }
 pub enum LevelRate {
     /// Achieved over the last RTT.
     Achieved,
-    /// Of each ACK, low-passed: Th_k = 0.6 Th_{k-1} + 0.4 d_k/gap, the throughput filter of the paper.
+    /// Achieved over the last RTT, low-passed with 0.6 at each ACK: Th_k, the throughput filter of the paper as it is quoted.
+    Quoted,
+    /// Of each ACK, low-passed: 0.6 Th_{k-1} + 0.4 d_k/gap.
     Throughput,
     /// The estimate itself.
     Filtered,
 }
 
-choice! { LevelRate: Achieved "achieved", Throughput "throughput", Filtered "filtered" }
+choice! { LevelRate: Achieved "achieved", Quoted "quoted", Throughput "throughput", Filtered "filtered" }
 
 /// Over which values U_max is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,7 +126,7 @@ pub(super) struct Abse {
     batch: Batch,
     least: LeastGap,
     seeded: bool,
-    /// Th_k.
+    /// Th_k, or the low-passed rate of each ACK.
     throughput: f64,
     rate: f64,
     sample: f64,
@@ -192,18 +199,32 @@ impl Abse {
         let Some(last) = self.last.replace(ack.now) else { return };
         let gap = ack.now.since(last).max(CLOCK);
         let expected = ack.window / ack.rtt_min;
-        self.throughput = PAST * self.throughput + (1.0 - PAST) * ack.bytes / seconds(gap);
+        let of_rtt = || self.meter.over(ack.now, rtt) / ack.rtt;
         let achieved = match self.params.level {
-            LevelRate::Achieved => self.meter.over(ack.now, rtt) / ack.rtt,
-            LevelRate::Throughput => self.throughput,
+            LevelRate::Achieved => of_rtt(),
             LevelRate::Filtered => self.rate,
+            LevelRate::Quoted | LevelRate::Throughput => {
+                let latest = match self.params.level {
+                    LevelRate::Quoted => of_rtt(),
+                    _ => ack.bytes / seconds(gap),
+                };
+                // what comes before the first value is not quoted: nothing, as for the estimate
+                let begins = self.params.level == LevelRate::Quoted && !self.seeded && !self.params.from_zero;
+                let past = if begins { 0.0 } else { PAST };
+                self.throughput = past * self.throughput + (1.0 - past) * latest;
+                self.throughput
+            }
         };
         let floor = match self.params.floor {
             Floor::Gap => seconds(gap),
             Floor::Pair => self.least.update(ack.now, gap, ack.rtt),
             Floor::Fixed(t) => t,
         };
-        self.interval = sampling_interval(ack.rtt, expected, achieved, floor);
+        self.interval = if self.params.level == LevelRate::Quoted && achieved * ack.rtt > ack.window {
+            floor
+        } else {
+            sampling_interval(ack.rtt, expected, achieved, floor)
+        };
         // no search where the interval holds this ACK alone
         let bytes = if self.interval <= seconds(gap) {
             ack.bytes

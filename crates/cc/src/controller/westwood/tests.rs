@@ -127,7 +127,7 @@ fn pauses_count_by_the_last_gap_and_not_by_a_pairs() {
 /// Slow start: bursts at the rate of the path with pauses between. The rate of the last RTT calls the path congested, as
 /// the window grows ahead of it; the rate of each ACK, low-passed, does not, and samples stay packet pairs.
 #[test]
-fn the_papers_throughput_filter_samples_pairs_in_slow_start() {
+fn a_filter_of_each_ack_samples_pairs_in_slow_start() {
     let run = |level| {
         let mut abse = Abse::new(AbseParams { floor: Floor::Pair, level, ..params() });
         for burst in 0..8_u64 {
@@ -143,6 +143,36 @@ fn the_papers_throughput_filter_samples_pairs_in_slow_start() {
     let (longer, slower) = run(LevelRate::Achieved);
     assert!(longer > 0.4 * 0.064, "{longer}");
     assert!(rate > 2.0 * slower, "{rate} {slower}");
+}
+
+/// Worked by hand: ACKs of 1,500 bytes, 1 ms apart, RTT 8 ms, least RTT 4 ms.
+///
+/// | ACK | bytes of the last RTT | Th, B/s | low-passed | T_k with a window of 13,000 bytes, ms |
+/// |---|---|---|---|---|
+/// | 2 | 3,000 | 375,000 | 375,000, the first | 8 (13,000 - 1,500) / 13,000 = 7.07692 |
+/// | 3 | 4,500 | 562,500 | 0.6 * 375,000 + 0.4 * 562,500 = 450,000 | 8 (13,000 - 1,800) / 13,000 = 6.89231 |
+/// | many | 12,000 | 1,500,000 | 1,500,000 | 8 (13,000 - 6,000) / 13,000 = 4.30769 |
+///
+/// With a window of 11,000 bytes, less than an RTT's 12,000, T_k is T_min: the last gap.
+#[test]
+fn the_quoted_filter_by_hand() {
+    let interval = |window: f64, acks: u64| {
+        let mut abse = Abse::new(AbseParams { level: LevelRate::Quoted, ..params() });
+        for k in 1..=acks {
+            abse.on_ack(&Credited {
+                now: Time(k * 1_000_000),
+                bytes: 1500.0,
+                rtt: 0.008,
+                rtt_min: 0.004,
+                window,
+            });
+        }
+        1e3 * abse.insight().interval
+    };
+    near(interval(13_000.0, 2), 7.07692, 1e-5);
+    near(interval(13_000.0, 3), 6.89231, 1e-5);
+    near(interval(13_000.0, 200), 4.30769, 1e-5);
+    near(interval(11_000.0, 200), 1.0, 1e-9);
 }
 
 #[test]

@@ -216,3 +216,30 @@ fn starting_does_not_double_while_the_application_is_the_limit() {
     allegro.on_result(&Measured { limited: true, ..measured(plans[0].rate, 0) }, 0.0, plans[0].purpose);
     assert_eq!(allegro.begin(&path()).rate, 8.0 * plans[0].rate);
 }
+
+/// The authors' rule compares the rate with what the host sent. Half of the packets lost is none of its business; a host that sends
+/// 60 Mbit/s less than it was told is.
+#[test]
+fn a_slow_host_is_noticed_and_loss_is_not() {
+    let adjusting = || {
+        let mut allegro = Allegro::new(AllegroParams::MODONG, Stream::new(5, "test"));
+        allegro.decide(400e6, AllegroParams::MODONG.epsilon_min);
+        while allegro.state() != "adjusting" {
+            play(&mut allegro, 1, |x| x);
+        }
+        let plan = allegro.begin(&path());
+        (allegro, plan)
+    };
+    let (mut allegro, plan) = adjusting();
+    allegro.on_result(&measured(plan.rate, 500), plan.rate, plan.purpose);
+    assert_eq!(allegro.state(), "adjusting");
+    assert!(allegro.base > 390e6, "{}", allegro.base);
+
+    let (mut allegro, plan) = adjusting();
+    let slow = allegro.base - 60e6;
+    let changed =
+        allegro.on_result(&Measured { rate: plan.rate, ..measured(slow, 0) }, plan.rate, plan.purpose);
+    assert!(changed);
+    assert_eq!(allegro.state(), "decision");
+    assert!((allegro.base - slow).abs() < 100.0, "{} {slow}", allegro.base);
+}

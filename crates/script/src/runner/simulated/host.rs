@@ -193,12 +193,13 @@ impl Host {
             Some(asked) => self.receive_limit(asked) / 2,
             None => s.tcp_rmem[1] / 2, // window from buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
         };
-        let mss = (advmss - 12 * timestamps as u32).max(1) as u64;
         // The header of the SYN holds less than a larger window; the window itself is all of the buffer's.
-        let mut offer = (buffer / mss * mss).clamp(1, u32::MAX as u64);
-        if let Some(segments) = self.setup.route.initrwnd {
-            offer = offer.min(segments as u64 * mss);
-        }
+        let whole = |mss: u32| {
+            let mss = mss.max(1) as u64;
+            let offer = (buffer / mss * mss).clamp(1, u32::MAX as u64);
+            offer.min(self.setup.route.initrwnd.map_or(u64::MAX, |segments| segments as u64 * mss))
+        };
+        let offer = whole(advmss - 12 * timestamps as u32);
         Ok(Config {
             slow_start: match controller.needs().hystart {
                 true => Some(slow_start_of(&self.setup.cubic)),
@@ -228,6 +229,7 @@ impl Host {
             ecn: ecn_use(s.tcp_ecn),
             accecn: accecn_rules(s),
             initial_rwnd: offer as u32,
+            initiator_rwnd: whole(advmss) as u32, // which does not know yet that timestamps take room
             first_buffer: buffer,
             receive_buffer: match socket.receive_buffer {
                 Some(_) => buffer,

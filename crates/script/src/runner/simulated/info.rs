@@ -87,7 +87,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
             ("tcpi_sacked", i.sacked as i64),
             ("tcpi_lost", i.lost as i64),
             ("tcpi_retrans", i.retrans as i64),
-            ("tcpi_delivered", i.delivered as i64 + 1), // the handshake's segment counts
+            ("tcpi_delivered", i.delivered as i64),
             ("tcpi_data_segs_out", books.data_segs_out as i64),
             ("tcpi_total_rto", (stats.rtos + conn.syn_retransmissions()) as i64),
         ]);

@@ -151,13 +151,16 @@ impl Sockets {
             refuse(stack, &segment); // Linux `tcp_check_req`: it is the listener's
             return Ok(());
         }
-        let (rcv_nxt, unheard) = {
+        let (rcv_nxt, snd_nxt, unheard, over) = {
             let conn = stack.conn.as_ref().expect("invariant: checked above");
             let info = conn.info();
-            (conn.receiving().0, (self.orphan || self.deaf) && matches!(info.tcp_state, 4 | 5 | 11))
+            let unheard = (self.orphan || self.deaf) && matches!(info.tcp_state, 4 | 5 | 11);
+            (conn.receiving().0, conn.sending().1, unheard, self.orphan && info.tcp_state == 5)
         };
-        // Data for a socket that was closed (RFC 1122 §4.2.2.13).
-        if unheard && segment.len > 0 && segment.seq + segment.len as u64 > rcv_nxt {
+        // Data for a socket that was closed (RFC 1122 §4.2.2.13), unless its ACK is not acceptable, which is found out before. What
+        // Linux keeps of a connection whose FIN was acknowledged asks no such question.
+        let acceptable = segment.ack <= snd_nxt || over;
+        if unheard && acceptable && segment.len > 0 && segment.seq + segment.len as u64 > rcv_nxt {
             stack.conn = None;
             refuse(stack, &segment);
             return Ok(());
@@ -208,7 +211,7 @@ impl Sockets {
         let s = &stack.host.setup.sysctls;
         let scales = s.tcp_window_scaling > 0;
         let config = stack.host.config(line, &options, s.tcp_timestamps > 0, s.tcp_sack > 0)?;
-        (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.initial_rwnd);
+        (stack.advmss, stack.first_offer) = (stack.host.advmss(&options), config.initiator_rwnd);
         stack.conn = Some(Connection::initiator(0, &config));
         (stack.agreed, stack.active) = (Agreed::default(), true);
         self.begin(true);

@@ -6,7 +6,7 @@ use std::mem::size_of;
 use std::rc::Rc;
 
 use ackclock_core::rng::{threshold, Family};
-use ackclock_core::schema::{Takes, Unit, COUNT, FLAG, SIZE};
+use ackclock_core::schema::{words::significant, Rules, Takes, Unit, COUNT, FLAG, SIZE};
 use ackclock_core::{choice, table, Distribution, Span, Stream};
 use ackclock_tcp::{Config, Connection};
 
@@ -60,6 +60,7 @@ table! {
         /// it.
         close: CloseFirst = CloseFirst::TAKES, CloseFirst::Server;
     }
+    rules TransactionsParams::judge_keys
 }
 
 table! {
@@ -215,7 +216,6 @@ impl Plan {
         tallies: &mut Vec<Tally>,
         offered: &mut Offered,
     ) -> Result<(Rc<Plan>, Process), Error> {
-        check(params, place)?;
         let wire = Wire::new(config, place.scenario.network.framing_bytes);
         let process = process(params, place, &wire, offered)?;
         let mut tally = |config: &Rc<Config>, threshold: u64| {
@@ -286,10 +286,7 @@ fn process(
                     let allowed = "a rate of arrivals; the path has no rate to take a share of";
                     return Err(Error::value(place.key("arrivals.load"), load, allowed));
                 }
-                _ => {
-                    let found = if load.is_some() { "both rate and load" } else { "neither rate nor load" };
-                    return Err(Error::value(place.key("arrivals"), found, "one of them"));
-                }
+                _ => unreachable!("invariant: judged with the scenario"),
             };
             if !(rate > 0.0 && rate <= MOST_PER_S) {
                 let found = format_args!("{rate} clients per second");
@@ -305,19 +302,21 @@ fn process(
     Ok(process)
 }
 
-/// What joins several keys.
-fn check(params: &TransactionsParams, place: &Place) -> Result<(), Error> {
-    if let ArrivalsConfig::At(at) = &params.arrivals {
-        if !at.times.is_sorted() {
-            return Err(Error::value(place.key("arrivals.times"), "times out of order", "a rising list"));
+impl TransactionsParams {
+    /// Shares of initial windows sum to 1; a page's objects take the place of rounds of requests.
+    fn judge_keys(&self, rules: &mut Rules) {
+        let sum: f64 = self.initial_window_mix.iter().map(|entry| entry.share).sum();
+        if !self.initial_window_mix.is_empty() && (sum - 1.0).abs() > 1e-9 {
+            let found = format!("shares that sum to {}", significant(sum, 6));
+            rules.refuse_as("initial_window_mix", found, "shares that sum to 1");
+        }
+        if self.objects.is_some() && self.requests > 1 {
+            rules.refuse_as("objects", "a value with requests", "objects or requests");
+        }
+        if self.objects.is_some() && self.together {
+            rules.refuse_as("objects", "a value with together", "objects or together");
         }
     }
-    let sum: f64 = params.initial_window_mix.iter().map(|entry| entry.share).sum();
-    if !params.initial_window_mix.is_empty() && (sum - 1.0).abs() >= 1e-9 {
-        let found = format_args!("shares that sum to {sum}");
-        return Err(Error::value(place.key("initial_window_mix"), found, "shares that sum to 1"));
-    }
-    Ok(())
 }
 
 /// What the groups of a run offer to their bottlenecks.

@@ -3,7 +3,7 @@
 use std::mem::size_of;
 use std::rc::Rc;
 
-use ackclock_core::schema::{usual, Takes, COUNT, DURATION, RATE, SIZE};
+use ackclock_core::schema::{usual, Rules, Takes, COUNT, DURATION, RATE, SIZE};
 use ackclock_core::{table, Span};
 
 use super::adaptation::AdaptationConfig;
@@ -42,6 +42,7 @@ table! {
         /// How the player chooses a bitrate.
         adaptation: AdaptationConfig = Takes::OneOf(AdaptationConfig::FAMILY), usual("festive");
     }
+    rules VideoParams::judge_keys
 }
 
 impl VideoParams {
@@ -55,32 +56,26 @@ impl VideoParams {
         self.startup.unwrap_or(self.chunk.min(self.buffer))
     }
 
-    fn check(&self, place: &Place, transport: &TransportConfig) -> Result<(), Error> {
-        let refuse =
-            |key: &str, found: u64, allowed: String| Err(Error::value(place.key(key), found, allowed));
-        if let Some(pair) = self.ladder.windows(2).find(|pair| pair[1] <= pair[0]) {
-            return refuse("ladder", pair[1], format!("more than {}: bitrates ascend", pair[0]));
-        }
-        let least = self.buffer + self.chunk;
-        if self.most() < least {
-            return refuse(
-                "buffer_max",
-                self.most().0,
-                format!("at least {}, the buffer and a chunk", least.0),
+    /// Bitrates ascend; the buffers fit each other.
+    fn judge_keys(&self, rules: &mut Rules) {
+        if let Some(i) = self.ladder.windows(2).position(|pair| pair[1] <= pair[0]) {
+            let [lower, upper] = [i, i + 1].map(|at| rules.shown(&format!("ladder.{at}")));
+            rules.refuse_as(
+                &format!("ladder.{}", i + 1),
+                format_args!("{upper} after {lower}"),
+                "bitrates that ascend",
             );
         }
+        let buffer = rules.shown("buffer");
+        if self.most() < self.buffer + self.chunk {
+            let [most, chunk] = ["buffer_max", "chunk"].map(|key| rules.shown(key));
+            let found = format!("{most} with a buffer of {buffer} and chunks of {chunk}");
+            rules.refuse_as("buffer_max", found, "at least the buffer and a chunk");
+        }
         if self.first() > self.buffer {
-            return refuse("startup", self.first().0, format!("up to {}, the buffer", self.buffer.0));
+            let found = format!("{} with a buffer of {buffer}", rules.shown("startup"));
+            rules.refuse_as("startup", found, "at most the buffer");
         }
-        let largest = match transport {
-            TransportConfig::Pcc(pcc) => pcc.recipe.config.payload as u64,
-            _ => u32::MAX as u64,
-        };
-        if self.request > largest {
-            let allowed = format!("up to {largest} bytes with {}", place.group.congestion_control);
-            return refuse("request", self.request, allowed);
-        }
-        Ok(())
     }
 }
 
@@ -101,8 +96,7 @@ impl Params for VideoParams {
         chunks * size_of::<ChunkRow>() as f64
     }
 
-    fn lay(&self, place: &Place, transport: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
-        self.check(place, transport)?;
+    fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
         let params = Rc::new(self.clone());
         Ok(Box::new(move |member, _| {
             Driver::Video(Box::new(Video::new(params.clone(), member.id, member.seed)))

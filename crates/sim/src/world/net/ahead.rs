@@ -1,7 +1,7 @@
 //! How packets go on behind each link, found when all ways are laid.
 
 use super::next::{Hop, AHEAD, ALONE};
-use super::{LinkSlot, Net, Source};
+use super::{LinkSlot, Net};
 
 impl Net {
     /// All ways are laid: note at each hop how packets go on.
@@ -9,10 +9,10 @@ impl Net {
         if std::mem::replace(&mut self.knows_sources, true) {
             return;
         }
-        let sources = self.sources();
+        let (sources, shortcuts) = (self.sources(), self.shortcuts);
         // all of its packets come from one link, and it may get them ahead of time: see `Link::takes_ahead`
         let takes_ahead = |(source, slot): (&Source, &LinkSlot)| {
-            matches!(source, Source::Link(_)) && slot.link.takes_ahead()
+            shortcuts.ahead && matches!(source, Source::Link(_)) && slot.link.takes_ahead()
         };
         let mut takes: Vec<bool> = sources.iter().zip(&self.links).map(takes_ahead).collect();
         self.look_for_queues_told_late(&sources, &mut takes);
@@ -21,8 +21,8 @@ impl Net {
             for hop in slot.next.hops() {
                 let how = match ahead {
                     true if hop.is_link() && takes[hop.link() as usize] => AHEAD,
-                    true => ALONE,
-                    false => 0,
+                    true if shortcuts.events => ALONE,
+                    _ => 0,
                 };
                 *hop = Hop(hop.link() | how);
             }
@@ -53,6 +53,9 @@ impl Net {
         let holds = |slot: &LinkSlot| slot.link.takes_ahead() && slot.link.holds();
         let mut open: Vec<usize> = (0..takes.len()).filter(|&link| holds(&self.links[link])).collect();
         open.iter().for_each(|&link| takes[link] = false);
+        if !(self.shortcuts.told_late && self.shortcuts.ahead) {
+            return;
+        }
         loop {
             let before = open.len();
             open.retain(|&link| {
@@ -66,5 +69,28 @@ impl Net {
                 return;
             }
         }
+    }
+}
+
+/// Where the packets of a link come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    None,
+    Link(u32),
+    /// More than one.
+    Links,
+    /// Hosts, at least some.
+    Hosts,
+}
+
+impl Source {
+    /// Packets come from there, too.
+    pub(super) fn learn(&mut self, source: Source) {
+        *self = match *self {
+            Source::None => source,
+            known if known == source => source,
+            Source::Link(_) | Source::Links if source != Source::Hosts => Source::Links,
+            _ => Source::Hosts,
+        };
     }
 }

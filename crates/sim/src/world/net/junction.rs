@@ -8,8 +8,9 @@ use ackclock_core::packet::Load;
 use ackclock_core::{Span, Time};
 use ackclock_net::PacketId;
 
+use super::ahead::Source;
 use super::next::MEETS;
-use super::{LinkSlot, Net, Source};
+use super::{LinkSlot, Net};
 use crate::world::agenda::{KIND_BITS, MEETING};
 use crate::world::World;
 
@@ -29,7 +30,10 @@ impl Net {
     pub(super) fn look_for_junctions(&mut self, sources: &[Source]) {
         debug_assert!(self.junctions.iter().all(|junction| junction.packets().next().is_none()));
         let may_gather = |(source, slot): (&Source, &LinkSlot)| *source == Source::Links && slot.may_gather();
-        let mut gathers: Vec<bool> = sources.iter().zip(&self.links).map(may_gather).collect();
+        let mut gathers: Vec<bool> = match self.shortcuts.junctions {
+            true => sources.iter().zip(&self.links).map(may_gather).collect(),
+            false => vec![false; self.links.len()],
+        };
         for slot in &mut self.links {
             let tells = !slot.link.drops_from_head();
             for hop in slot.next.hops().filter(|hop| hop.is_link()) {

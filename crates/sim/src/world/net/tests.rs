@@ -1,21 +1,18 @@
 //! Links told ahead of time give the run that events for every packet give, and so does whoever looks at them.
 
-use std::cell::Cell;
-
 use proptest::prelude::*;
 
-use crate::{parse, run};
+use crate::{parse, run_taking, Bounds, Customs, Shortcuts};
 
-thread_local! {
-    /// Every packet has its events: see `World::set_horizon`.
-    pub(super) static NOTHING_AHEAD: Cell<bool> = const { Cell::new(false) };
-}
+/// Every packet has its events.
+const NOTHING_AHEAD: Shortcuts =
+    Shortcuts { events: false, ahead: false, told_late: false, junctions: false, ..Shortcuts::ALL };
 
 /// What a run shows: its digest, and all that links, queues and flows counted.
 fn shown(scenario: &str, nothing_ahead: bool) -> (String, Vec<String>) {
-    NOTHING_AHEAD.set(nothing_ahead);
-    let output = run(&parse(scenario).expect("a valid scenario"), 1).expect("a run");
-    NOTHING_AHEAD.set(false);
+    let shortcuts = if nothing_ahead { NOTHING_AHEAD } else { Shortcuts::ALL };
+    let scenario = parse(scenario).expect("a valid scenario");
+    let output = run_taking(&scenario, 1, &Customs::new(), &Bounds::NONE, shortcuts).expect("a run");
     let tables = ["links", "flows", "queue_samples"].map(|name| format!("{:?}", output.table(name)));
     (output.digest.hex(), tables.to_vec())
 }
@@ -54,8 +51,6 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     #[test]
     fn nobody_sees_that_links_are_told_ahead(
         links in prop::collection::vec(link(), 3),

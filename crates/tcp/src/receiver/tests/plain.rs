@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use ackclock_core::packet::Ecn;
+
 use super::*;
 
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
@@ -101,7 +103,11 @@ impl Run<'_> {
                 if !receiver.is_in_window(&seg) {
                     receiver.on_outside(&seg);
                 } else {
-                    receiver.on_marks(ce, cwr, true);
+                    let marked = match cwr {
+                        true => Segment { flags: flags | Flags::CWR, ..seg },
+                        false => seg,
+                    };
+                    receiver.on_marks(&marked, if ce { Ecn::Ce } else { Ecn::Ect0 });
                     receiver.is_plain &= may;
                     receiver.on_data(now, &seg, self.srtt, rto, ts);
                 }
@@ -132,8 +138,6 @@ impl Run<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn the_plain_path_does_what_the_general_one_does(
         config in config(),

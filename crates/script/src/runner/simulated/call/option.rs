@@ -52,10 +52,14 @@ const SET: &[&str] = &[
 
 const GET: &[&str] = &[
     "SO_ERROR",
+    "SO_KEEPALIVE",
     "SO_SNDBUF",
     "SO_ZEROCOPY",
     "TCP_CORK",
     "TCP_INQ",
+    "TCP_KEEPCNT",
+    "TCP_KEEPIDLE",
+    "TCP_KEEPINTVL",
     "TCP_MAXSEG",
     "TCP_NODELAY",
     "TCP_NOTSENT_LOWAT",
@@ -207,6 +211,7 @@ impl Simulated<'_> {
         let name = call.args.get(2).and_then(Expr::word).unwrap_or_default();
         let wanted = call.args.get(3);
         let options = self.sockets.get(fd).expect("invariant: the caller looked it up").options.clone();
+        let (keep, host) = (options.keepalive, self.stack.host.setup.sysctls.clone());
         let (value, word) = match name {
             "SO_ERROR" => match self.stack.error.take() {
                 None => (0, "0"),
@@ -225,6 +230,10 @@ impl Simulated<'_> {
                 _ => (options.max_segment.unwrap_or(UNKNOWN_MSS) as i64, ""),
             },
             "TCP_NOTSENT_LOWAT" => (options.notsent_lowat.unwrap_or(0) as i64, ""),
+            "SO_KEEPALIVE" => (keep.on as i64, ""),
+            "TCP_KEEPIDLE" => (keep.idle.unwrap_or(host.tcp_keepalive_time) as i64, ""),
+            "TCP_KEEPINTVL" => (keep.interval.unwrap_or(host.tcp_keepalive_intvl) as i64, ""),
+            "TCP_KEEPCNT" => (keep.probes.unwrap_or(host.tcp_keepalive_probes) as i64, ""),
             name => return unsupported(line, format!("getsockopt '{name}'")),
         };
         let agrees = match wanted {

@@ -1,0 +1,135 @@
+//! The search for a policer (Linux `bbr_lt_bw_sampling`): where a fifth of what is sent is lost, and that at the same rate in
+//! two intervals one after the other, a token bucket is at work. For 48 rounds the flow then paces at its rate, instead of at
+//! the greatest one that was seen, which the bucket's tokens made.
+
+use ackclock_core::Time;
+
+use super::gains::{pacing_rate, BW_UNIT, UNIT};
+use super::{Bbr, Mode};
+
+/// Rounds of an interval, at least (Linux `bbr_lt_intvl_min_rtts`); four times as many are too long for one.
+const MIN_ROUNDS: u32 = 4;
+const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
+/// Lost share of what is delivered that ends an interval, in 1/256 (Linux `bbr_lt_loss_thresh`).
+const LOSS_THRESH: u64 = 50;
+/// Two intervals agree if their rates differ by an eighth at most, or by 500 bytes/s (Linux `bbr_lt_bw_ratio`, `bbr_lt_bw_diff`).
+const RATIO: u64 = UNIT / 8;
+const DIFF: u64 = 4_000 / 8;
+/// Rounds for which the rate holds (Linux `bbr_lt_bw_max_rtts`).
+const HOLDS_ROUNDS: u32 = 48;
+
+/// Where the search stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LongTerm {
+    /// The policer's rate is in use (Linux `lt_use_bw`).
+    pub used: bool,
+    /// Rate of the last interval, or of the policer; segments per us times 2^24.
+    pub bw: u64,
+    /// An interval is under way.
+    sampling: bool,
+    /// Rounds of the interval, or of the use.
+    rounds: u32,
+    /// When the interval began, ms, and the connection's counters then.
+    since_ms: u64,
+    delivered: u64,
+    lost: u64,
+}
+
+/// Counters of the connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub delivered: u64,
+    pub lost: u64,
+    /// A segment was delivered last (Linux `delivered_mstamp`).
+    pub delivered_time: Time,
+}
+
+impl LongTerm {
+    /// Linux `bbr_reset_lt_bw_sampling_interval`.
+    fn begin_interval(&mut self, totals: &Totals) {
+        self.since_ms = totals.delivered_time.0 / 1_000_000;
+        (self.delivered, self.lost, self.rounds) = (totals.delivered, totals.lost, 0);
+    }
+
+    /// Linux `bbr_reset_lt_bw_sampling`.
+    pub fn reset(&mut self, totals: &Totals) {
+        (self.used, self.bw, self.sampling) = (false, 0, false);
+        self.begin_interval(totals);
+    }
+
+    /// Linux `bbr_lt_bw_interval_done`.
+    fn end_interval(&mut self, bw: u64, totals: &Totals, smss: u32) {
+        let before = self.bw;
+        if before > 0 {
+            let diff = bw.abs_diff(before);
+            if diff.saturating_mul(UNIT) <= RATIO.saturating_mul(before)
+                || pacing_rate(diff, UNIT, smss) <= DIFF
+            {
+                (self.bw, self.used, self.rounds) = (bw.midpoint(before), true, 0);
+                return;
+            }
+        }
+        self.bw = bw;
+        self.begin_interval(totals);
+    }
+}
+
+impl Bbr {
+    /// Linux `bbr_lt_bw_sampling`; `losses`: this ACK, or the timeout, marked segments lost.
+    pub(super) fn sample_long_term(&mut self, losses: bool, is_app_limited: bool) {
+        let totals = self.totals;
+        if self.long_term.used {
+            if self.mode == Mode::ProbeBw && self.rounds.round_start {
+                self.long_term.rounds += 1;
+                if self.long_term.rounds >= HOLDS_ROUNDS {
+                    self.long_term.reset(&totals);
+                    self.enter_probe_bw();
+                }
+            }
+            return;
+        }
+        let lt = &mut self.long_term;
+        if !lt.sampling {
+            if !losses {
+                return;
+            }
+            lt.begin_interval(&totals);
+            lt.sampling = true;
+        }
+        if is_app_limited {
+            return lt.reset(&totals);
+        }
+        lt.rounds += u32::from(self.rounds.round_start);
+        if lt.rounds < MIN_ROUNDS {
+            return;
+        }
+        if lt.rounds > MAX_ROUNDS {
+            return lt.reset(&totals);
+        }
+        if !losses {
+            return; // an interval ends when the bucket is empty
+        }
+        let (lost, delivered) = (totals.lost - lt.lost, totals.delivered - lt.delivered);
+        if delivered == 0 || lost * UNIT < LOSS_THRESH * delivered {
+            return;
+        }
+        let ms = (totals.delivered_time.0 / 1_000_000).saturating_sub(lt.since_ms);
+        if ms < 1 {
+            return;
+        }
+        if ms >= u64::from(u32::MAX) / 1_000 {
+            return lt.reset(&totals);
+        }
+        lt.end_interval(delivered * BW_UNIT / (ms * 1_000), &totals, self.smss);
+    }
+
+    /// The rate in use (Linux `bbr_bw`).
+    #[inline]
+    pub(super) fn bw_in_use(&self) -> u64 {
+        if self.long_term.used {
+            self.long_term.bw
+        } else {
+            self.bw.get()
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Scenarios for Python: values as they are written in, what is run held, text and values out.
+
+use std::sync::Arc;
+
+use ackclock_schema::front::{Files, Front, DISTRIBUTIONS};
+use ackclock_schema::quantity::{share, Asked, Dimension, DIMENSIONS};
+use ackclock_schema::{Refusal, Table, Value, Written};
+use ackclock_sim::spec::read::{compile, unjudged, Compiled, Facts};
+use ackclock_sim::spec::CapturePoint;
+use ackclock_sim::{parse, tables, Error, Scenario, FAMILIES};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+
+use crate::schema::object;
+use crate::toml::written_object;
+
+/// What is wrong with a scenario: key, what was found, what is allowed.
+pub type Wrong = Vec<(String, String, String)>;
+
+fn wrong(refusals: Vec<Refusal>) -> Wrong {
+    refusals.into_iter().map(|Refusal { key, found, allowed }| (key, found, allowed)).collect()
+}
+
+/// Tables within tables: deeper than any scenario, and a value of Python's may hold itself.
+const DEEPEST: usize = 100;
+
+/// A value of Python's as a scenario would have it.
+pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
+    if deep > DEEPEST {
+        return Ok(Written::Nothing);
+    }
+    let pair = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        Ok((key.str()?.to_str()?.to_string(), written(&value, deep + 1)?))
+    };
+    Ok(if let Ok(text) = value.cast::<PyString>() {
+        Written::Text(text.to_str()?.to_string())
+    } else if let Ok(table) = value.cast::<PyDict>() {
+        Written::Table(table.iter().map(pair).collect::<PyResult<_>>()?)
+    } else if value.is_none() {
+        Written::Nothing
+    } else if let Ok(on) = value.cast::<PyBool>() {
+        Written::Flag(on.is_true())
+    } else if value.is_instance_of::<PyInt>() {
+        match value.extract::<i64>() {
+            Ok(n) => Written::Whole(n),
+            Err(_) if value.call_method0("bit_length")?.extract::<u64>()? > 210 => {
+                Written::Huge("9".repeat(64))
+            }
+            Err(_) => Written::Huge(value.str()?.to_str()?.to_string()),
+        }
+    } else if let Ok(x) = value.cast::<PyFloat>() {
+        Written::Number(x.value())
+    } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let entries = value.try_iter()?.map(|entry| written(&entry?, deep + 1));
+        Written::List(entries.collect::<PyResult<_>>()?)
+    } else if let Ok(table) = value.cast::<PyMapping>() {
+        let pairs = table.items()?.iter().map(|one| pair(one.extract()?));
+        Written::Table(pairs.collect::<PyResult<_>>()?)
+    } else if let Ok(table) = value.getattr("_given") {
+        written(&table, deep + 1)?
+    } else {
+        Written::Date(value.str()?.to_str()?.to_string())
+    })
+}
+
+/// What a scenario refers to, as Python finds it.
+struct Found<'py>(Bound<'py, PyAny>);
+
+impl Found<'_> {
+    /// What a method of Python's returns; its `ScenarioError`, if it raises one, as a refusal.
+    fn ask<T>(
+        &self,
+        call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+        source: bool,
+    ) -> Result<T, Refusal> {
+        call(&self.0).map_err(|error| {
+            let value = error.value(self.0.py());
+            let part =
+                |name| value.getattr(name).and_then(|part| part.extract::<String>()).unwrap_or_default();
+            let (found, file) = (part("found"), part("source"));
+            let found = if source { format!("{found} in {file}") } else { found };
+            Refusal { key: part("key"), found, allowed: part("allowed") }
+        })
+    }
+}
+
+impl Files for Found<'_> {
+    fn trace(&self, name: &str) -> Result<Arc<[u32]>, Refusal> {
+        self.ask(
+            |files| {
+                files
+                    .call_method1("trace", (name,))?
+                    .extract::<PyRef<'_, PyTrace>>()
+                    .map(|t| t.0.clone())
+                    .map_err(Into::into)
+            },
+            true,
+        )
+    }
+    fn controller(&self, name: &str, options: &Written) -> Result<String, Refusal> {
+        let call = |files: &Bound<'_, PyAny>| {
+            let options = written_object(files.py(), options)?;
+            files.call_method1("controller", (name, options))?.extract()
+        };
+        self.ask(call, false)
+    }
+}
+
+/// How many packets may leave in each millisecond of a Mahimahi trace.
+#[pyclass(frozen, name = "Trace")]
+pub struct PyTrace(Arc<[u32]>);
+
+#[pymethods]
+impl PyTrace {
+    /// From the bytes of a file; a refusal has the number of the line for a key.
+    #[staticmethod]
+    fn read(py: Python<'_>, data: &[u8]) -> PyResult<PyTrace> {
+        let read = py.detach(|| ackclock_sim::read_trace(data));
+        read.map(PyTrace).map_err(|(line, refusal)| raised(refusal.within(line)))
+    }
+
+    /// As a tuple.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.iter())
+    }
+}
+
+/// As Python's exception.
+pub fn raised(Refusal { key, found, allowed }: Refusal) -> PyErr {
+    crate::Refusal::new_err((key, found, allowed))
+}
+
+/// A scenario that may run.
+#[pyclass(frozen, name = "Scenario")]
+pub struct PyScenario {
+    compiled: Compiled,
+    written: Written,
+}
+
+#[pymethods]
+impl PyScenario {
+    /// From plain values; or everything that is wrong with them. `files` finds what they refer to.
+    #[staticmethod]
+    fn read(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<(Option<PyScenario>, Wrong)> {
+        let given = written(values, 0)?;
+        Ok(match compile(&given, &Found(files)) {
+            Ok(compiled) => {
+                let written = ackclock_sim::Scenario::TABLE.ordered(given, false);
+                (Some(PyScenario { compiled, written }), Vec::new())
+            }
+            Err(refusals) => (None, wrong(refusals)),
+        })
+    }
+
+    /// The keys that were given, in the order of the tables.
+    fn written<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        written_object(py, &self.written)
+    }
+
+    /// In base units, without names for people.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, &self.compiled.canonical())
+    }
+
+    /// The same as JSON, with the scenario's name.
+    #[pyo3(signature = (capture = None))]
+    fn text(&self, capture: Option<&str>) -> String {
+        self.compiled.text(capture)
+    }
+
+    /// The same scenario, with the packets of one side captured.
+    fn capturing(&self, side: &str) -> PyScenario {
+        let mut scenario = Scenario::clone(&self.compiled.scenario);
+        scenario.record.capture = match side {
+            "sender" => CapturePoint::Sender,
+            _ => CapturePoint::Receiver,
+        };
+        let compiled = Compiled { scenario: Arc::new(scenario), values: self.compiled.values.clone() };
+        PyScenario { compiled, written: self.written.clone() }
+    }
+
+    /// Flows of the run; each client of a population is one.
+    fn flow_count(&self) -> u64 {
+        self.compiled.scenario.flow_count()
+    }
+}
+
+/// What the engine would read of a scenario whose rules nobody asked: JSON, with the transports that were given.
+#[pyfunction]
+#[pyo3(name = "unjudged")]
+pub fn compiled_unjudged(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let given = written(values, 0)?;
+    Ok(unjudged(&given, &Found(files)).ok().map(|(compiled, _)| compiled.whole()))
+}
+
+/// A table that the engine describes, by the name of its family, if it is in one, and its kind.
+fn described(family: Option<&str>, kind: &str) -> PyResult<&'static Table> {
+    let held = match family {
+        Some(name) => {
+            let mut families = FAMILIES.iter().chain([&DISTRIBUTIONS]);
+            families.find(|family| family.name == name).map_or(Vec::new(), |family| family.tables.to_vec())
+        }
+        None => tables(),
+    };
+    let found = held.into_iter().find(|table| table.kind == kind);
+    found.ok_or_else(|| PyKeyError::new_err(kind.to_string()))
+}
+
+/// A scenario that Python hands over: read before, or as JSON in base units.
+#[derive(FromPyObject)]
+pub enum Given<'py> {
+    /// By `Scenario.read`.
+    Made(PyRef<'py, PyScenario>),
+    /// Of `Scenario.text`, here or in another process.
+    Text(String),
+}
+
+impl Given<'_> {
+    /// What is run.
+    pub fn scenario(&self) -> Result<Arc<Scenario>, Error> {
+        match self {
+            Given::Made(made) => Ok(made.compiled.scenario.clone()),
+            Given::Text(text) => parse(text).map(Arc::new),
+        }
+    }
+}
+
+/// A table alone: what is wrong with its values one by one, the keys given in order, and the table in base units, in which multiples of the
+/// bandwidth-delay product are left out.
+#[pyfunction]
+pub fn read_table<'py>(
+    py: Python<'py>,
+    family: Option<&str>,
+    kind: &str,
+    values: &Bound<'py, PyAny>,
+    files: Bound<'py, PyAny>,
+) -> PyResult<(Wrong, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let table = described(family, kind)?;
+    let given = written(values, 0)?;
+    let files = Found(files);
+    let mut front = Front::new(&files);
+    let made = front.table(&given, table, family.is_some());
+    let given = table.ordered(given, family.is_some());
+    Ok((wrong(front.wrong), written_object(py, &given)?, object(py, &made)?))
+}
+
+/// A value in base units of a key of a table that is in no family, or of kind `kind` in one, as a scenario gives it.
+#[pyfunction]
+pub fn shown<'py>(
+    py: Python<'py>,
+    family: Option<&str>,
+    kind: &str,
+    key: &str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let known = described(family, kind)?.keys().find(|known| known.name == key);
+    let known = known.ok_or_else(|| PyKeyError::new_err(key.to_string()))?;
+    object(py, &known.takes.shown(&based(&written(value, 0)?)))
+}
+
+/// A value of which Python has the amount in base units.
+pub fn based(written: &Written) -> Value {
+    match written {
+        Written::Flag(on) => Value::Flag(*on),
+        Written::Whole(n) => u64::try_from(*n).map_or(Value::Number(*n as f64), Value::Whole),
+        Written::Number(x) => Value::Number(*x),
+        Written::Text(text) | Written::Date(text) | Written::Huge(text) => Value::Text(text.clone()),
+        Written::List(entries) => Value::List(entries.iter().map(based).collect()),
+        Written::Table(entries) => {
+            Value::Table(entries.iter().map(|(key, value)| (key.clone(), based(value))).collect())
+        }
+        Written::Nothing => Value::Table(Vec::new()),
+    }
+}
+
+/// Round-trip propagation delay (ns) of a path of a network, rate of its bottleneck (bit/s), and bandwidth-delay product in packets
+/// as numerator and denominator.
+#[pyfunction]
+#[allow(clippy::type_complexity, reason = "as Python unpacks it")]
+pub fn path_facts<'py>(
+    py: Python<'py>,
+    network: &Bound<'py, PyAny>,
+    path: Option<&str>,
+    files: Bound<'py, PyAny>,
+) -> PyResult<(u128, Option<u128>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let given = written(network, 0)?;
+    let facts = Facts::written(&given, path, &Found(files));
+    let bdp = facts.bdp();
+    Ok((facts.rtt_ns, facts.bps, natural(py, &bdp.numerator)?, natural(py, &bdp.denominator)?))
+}
+
+/// Rate of a link, bit/s, that of a trace being its mean; None if it is infinite.
+#[pyfunction]
+pub fn mean_bps(link: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<Option<u128>> {
+    let given = written(link, 0)?;
+    let files = Found(files);
+    let made = Front::new(&files).table(&given, ackclock_net::link::LinkParams::TABLE, false);
+    Ok(ackclock_sim::spec::read::mean_bps(&made))
+}
+
+fn natural<'py>(py: Python<'py>, n: &ackclock_schema::nat::Nat) -> PyResult<Bound<'py, PyAny>> {
+    py.get_type::<PyInt>().call_method1("from_bytes", (n.to_bytes().as_slice(), "little"))
+}
+
+/// Each kind of quantity: name, noun, units, example, the largest, the same as text, whether it has no parts.
+#[pyfunction]
+#[allow(clippy::type_complexity, reason = "as Python unpacks it")]
+pub fn dimensions(
+) -> Vec<(&'static str, &'static str, Vec<(&'static str, u64)>, &'static str, u64, &'static str, bool)> {
+    let one = |d: &&'static Dimension| {
+        (d.name, d.noun, d.units.to_vec(), d.example, d.largest, d.shown, d.indivisible)
+    };
+    DIMENSIONS.iter().map(one).collect()
+}
+
+/// A quantity of one of these kinds: numerator, denominator, the nearest whole number, and the kind.
+#[pyfunction]
+pub fn quantity<'py>(
+    py: Python<'py>,
+    value: &Bound<'py, PyAny>,
+    dimensions: Vec<String>,
+    zero: bool,
+    parts: bool,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, u128, &'static str)> {
+    let kinds = named(&dimensions);
+    let asked = Asked { dimensions: &kinds, zero, parts };
+    let (number, dimension) = asked.read(&written(value, 0)?).map_err(raised)?;
+    let (numerator, denominator) = (natural(py, &number.numerator)?, natural(py, &number.denominator)?);
+    Ok((numerator, denominator, number.half_up(), dimension.name))
+}
+
+fn named(dimensions: &[String]) -> Vec<&'static Dimension> {
+    let known = |name: &String| DIMENSIONS.iter().find(|d| d.name == name).copied();
+    dimensions.iter().filter_map(known).collect()
+}
+
+/// What a quantity of these kinds may be, for messages.
+#[pyfunction]
+pub fn describe_quantity(dimensions: Vec<String>, zero: bool) -> String {
+    Asked { dimensions: &named(&dimensions), zero, parts: false }.describe()
+}
+
+/// A probability.
+#[pyfunction]
+pub fn read_share(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    share(&written(value, 0)?).map_err(raised)
+}

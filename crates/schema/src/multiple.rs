@@ -1,0 +1,45 @@
+//! Multiples of the bandwidth-delay product as packets.
+
+use crate::quantity::{self, Exact};
+use crate::{Refusal, Value, MOST_PACKETS};
+
+/// A multiple of the bandwidth-delay product, which is known once the whole is read; [`Value::Pending`] stands for it.
+#[derive(Clone, Debug)]
+pub struct Multiple {
+    /// The dotted key.
+    pub key: String,
+    /// The text.
+    pub written: String,
+    /// How many.
+    pub number: Exact,
+    /// Whether parts of a packet count.
+    pub mean: bool,
+}
+
+impl Multiple {
+    /// So many packets, where the product is `bdp` packets.
+    pub fn of(&self, bdp: &Exact) -> Result<Value, Refusal> {
+        let refused = |found: String, allowed: String| Err(Refusal { key: self.key.clone(), found, allowed });
+        let shown = crate::words::quoted(&self.written);
+        if bdp.numerator.is_zero() {
+            let allowed = "packets or bytes; the path of flow 0 has no delay or no rate to multiply";
+            return refused(shown, allowed.to_string());
+        }
+        let packets = self.number.times(bdp);
+        if self.mean {
+            return Ok(Value::Number(packets.to_f64()));
+        }
+        match packets.half_up() {
+            whole @ 1.. if whole <= MOST_PACKETS as u128 => Ok(Value::Whole(whole as u64)),
+            whole => {
+                let amount = match whole {
+                    0 => "less than half a packet".to_string(),
+                    _ => format!("{whole} packets"),
+                };
+                let bdp = quantity::few_digits(bdp);
+                let allowed = format!("1 to {MOST_PACKETS} packets (1 BDP is {bdp} packets)");
+                refused(format!("{shown}, which is {amount}"), allowed)
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Rules that join several keys of a table. They stand beside the table (`rules` in [`table!`](crate::table)), are judged once the
+//! table is read, and refuse in the words of the scenario: a value is shown as its author wrote it, where that is known.
+
+use std::fmt;
+
+use crate::{words, Described, Refusal, Table, Value, Written as Text};
+
+/// Where a value stands in a scenario, and what the author of the scenario wrote there.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    outer: Option<&'a Place<'a>>,
+    part: Part<'a>,
+    written: Written<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Whole,
+    Key(&'a str),
+    Entry(usize),
+}
+
+/// What an author wrote.
+#[derive(Clone, Copy)]
+enum Written<'a> {
+    /// There is no such text: the scenario was compiled by somebody.
+    Unknown,
+    /// Nothing: a default holds.
+    Nothing,
+    /// This.
+    As(&'a Text),
+}
+
+impl<'a> Place<'a> {
+    /// The whole scenario, and what its author wrote, if that is known.
+    pub fn whole(written: Option<&'a Text>) -> Place<'a> {
+        Place { outer: None, part: Part::Whole, written: written.map_or(Written::Unknown, Written::As) }
+    }
+
+    /// A key of the table that stands here.
+    pub fn key(&'a self, name: &'a str) -> Place<'a> {
+        Place { outer: Some(self), part: Part::Key(name), written: self.below(|value| value.get(name)) }
+    }
+
+    /// An entry of the list that stands here.
+    pub fn at(&'a self, index: usize) -> Place<'a> {
+        let entry = |value: &'a Text| match value {
+            Text::List(entries) => entries.get(index),
+            _ => None,
+        };
+        Place { outer: Some(self), part: Part::Entry(index), written: self.below(entry) }
+    }
+
+    fn below(&self, find: impl Fn(&'a Text) -> Option<&'a Text>) -> Written<'a> {
+        match self.written {
+            Written::As(value) => find(value).map_or(Written::Nothing, Written::As),
+            other => other,
+        }
+    }
+
+    /// Whether the author gave this key of the table here; `None` if that is not known.
+    pub fn given(&self, key: &str) -> Option<bool> {
+        match self.below(|value| value.get(key)) {
+            Written::Unknown => None,
+            Written::Nothing => Some(false),
+            Written::As(_) => Some(true),
+        }
+    }
+
+    /// What the author wrote under a dotted key of the table here.
+    fn written(&self, key: &str) -> Option<&'a Text> {
+        let Written::As(mut value) = self.written else { return None };
+        for part in key.split('.') {
+            value = match (value, part.parse::<usize>()) {
+                (Text::List(entries), Ok(index)) => entries.get(index)?,
+                _ => value.get(part)?,
+            };
+        }
+        Some(value)
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(outer) = self.outer {
+            outer.fmt(f)?;
+            if !matches!(outer.part, Part::Whole) {
+                f.write_str(".")?;
+            }
+        }
+        match self.part {
+            Part::Whole => Ok(()),
+            Part::Key(name) => f.write_str(name),
+            Part::Entry(index) => write!(f, "{index}"),
+        }
+    }
+}
+
+/// The rules of a table at work: they look at its values and refuse what does not fit together.
+pub struct Rules<'a> {
+    place: &'a Place<'a>,
+    table: &'static Table,
+    held: &'a dyn Fn() -> Value,
+    broken: &'a mut Vec<Refusal>,
+}
+
+impl<'a> Rules<'a> {
+    /// Of the table at `place`, whose values are `held`.
+    pub fn new(
+        place: &'a Place<'a>,
+        table: &'static Table,
+        held: &'a dyn Fn() -> Value,
+        broken: &'a mut Vec<Refusal>,
+    ) -> Rules<'a> {
+        Rules { place, table, held, broken }
+    }
+
+    /// Refuse the value of `key` (dotted, where it lies deeper) as it was found.
+    pub fn refuse(&mut self, key: &str, allowed: impl fmt::Display) {
+        let found = self.shown(key);
+        self.refuse_as(key, found, allowed);
+    }
+
+    /// Refuse the value of `key` and say what was found; without a key, the table itself.
+    pub fn refuse_as(&mut self, key: &str, found: impl fmt::Display, allowed: impl fmt::Display) {
+        let mut refusal = Refusal::new(found, allowed);
+        if !key.is_empty() {
+            refusal = refusal.within(key);
+        }
+        let place = self.place.to_string();
+        self.broken.push(if place.is_empty() { refusal } else { refusal.within(place) });
+    }
+
+    /// The value of `key` as its author wrote it, or as the engine would.
+    pub fn shown(&self, key: &str) -> String {
+        match self.place.written(key) {
+            Some(value) => words::quote(value),
+            None => words::held(self.table, &(self.held)(), key),
+        }
+    }
+
+    /// The value of `key` as its author wrote it, or this text.
+    pub fn shown_or(&self, key: &str, text: impl FnOnce() -> String) -> String {
+        self.place.written(key).map_or_else(text, words::quote)
+    }
+
+    /// Whether the author gave a key; `None` if that is not known.
+    pub fn given(&self, key: &str) -> Option<bool> {
+        self.place.given(key)
+    }
+
+    /// Whether the author gave a text under this key, and which.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.place.written(key).and_then(Text::text)
+    }
+}
+
+/// A table whose keys stand among those of the table that holds it, once it is compiled under a key of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inline<T>(pub T);
+
+impl<T: Described> Described for Inline<T> {
+    fn read(value: &Value) -> Result<Inline<T>, Refusal> {
+        T::read(value).map(Inline)
+    }
+    fn write(&self) -> Value {
+        self.0.write()
+    }
+    fn judge(&self, place: &Place, broken: &mut Vec<Refusal>) {
+        self.0.judge(place.outer.unwrap_or(place), broken);
+    }
+}

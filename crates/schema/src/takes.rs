@@ -1,0 +1,272 @@
+//! What the keys of tables take: units, ranges, names.
+
+use crate::{words, Described, Family, Table, Value, Written};
+
+/// What a key takes: its unit and its range.
+#[derive(Clone, Copy, Debug)]
+pub enum Takes {
+    /// true or false.
+    Flag,
+    /// A whole number within bounds, both included.
+    Whole(u64, u64),
+    /// A number within bounds, both included.
+    Number(f64, f64),
+    /// A number above the first and up to the second.
+    Above(f64, f64),
+    /// A probability.
+    Share,
+    /// A length of time, ns; the least.
+    Duration(u64),
+    /// A rate, bit/s; the least.
+    Rate(u64),
+    /// Bytes within bounds, both included.
+    Size(u64, u64),
+    /// Whole packets.
+    Packets,
+    /// Whole packets, which a scenario may give as multiples of the bandwidth-delay product.
+    PacketLimit,
+    /// A mean number of packets, likewise.
+    MeanPackets,
+    /// Packets, bytes, or multiples of the bandwidth-delay product.
+    Limit,
+    /// Any text.
+    Text,
+    /// A text of so many characters at most, for people.
+    Label(u64),
+    /// A name that something is registered under.
+    Named(&'static Registry),
+    /// One of these names.
+    Choice(&'static [&'static str]),
+    /// A distribution of durations (drawn in s), rates (bit/s), sizes (bytes) or probabilities.
+    Drawn(Unit),
+    /// The same, or one value: always the same. The least, in the base unit of the scenario.
+    DrawnOr(Unit, u64),
+    /// A length of time that may be zero; or a distribution, which is compiled under this key, in s.
+    DurationOr(&'static str),
+    /// An amount of a distribution: the key that holds the distribution says of what.
+    Amount,
+    /// A file with a Mahimahi trace, of which the engine is told the opportunities in each millisecond.
+    Trace,
+    /// Options of a controller, which knows them.
+    Options,
+    /// A table.
+    Table(&'static Table),
+    /// A table whose keys stand among those of the table that holds it, until it is compiled.
+    Inline(&'static Table),
+    /// A table whose `kind` chooses among several.
+    OneOf(&'static Family),
+    /// A list of at least so many.
+    List(&'static Takes, u64),
+    /// A list, or this word.
+    ListOr(&'static Takes, &'static str),
+}
+
+/// Names that something is registered under.
+#[derive(Debug)]
+pub struct Registry {
+    /// What Python calls it.
+    pub name: &'static str,
+    /// All names.
+    pub names: fn() -> Vec<&'static str>,
+    /// What names outside it begin with, the pattern of what follows, and whether that follows.
+    pub others: &'static [Other],
+    /// Whether `FILE.py:CLASS` names a user's own, too.
+    pub files: bool,
+}
+
+/// Names outside a registry: what they begin with, the pattern of what follows, and whether that follows.
+pub type Other = (&'static str, &'static str, fn(&str) -> bool);
+
+impl Registry {
+    /// What is allowed, if this is none of them.
+    pub fn refuses(&self, written: &Written) -> Option<String> {
+        let names = (self.names)();
+        let Some(name) = written.text() else { return Some(words::one_of(&words::spelled(written), &names)) };
+        for (prefix, pattern, follows) in self.others {
+            if let Some(rest) = name.strip_prefix(prefix).filter(|rest| !rest.is_empty()) {
+                return (!follows(rest)).then(|| format!("{prefix} and a name of the form {pattern}"));
+            }
+        }
+        let known = self.files && is_own(name) || names.contains(&name);
+        (!known).then(|| words::one_of(name, &names))
+    }
+}
+
+/// Whether a controller's name is that of a class in a file: `FILE.py:CLASS`.
+pub fn is_own(name: &str) -> bool {
+    let Some((file, class)) = name.rsplit_once(':') else { return false };
+    let mut class = class.chars();
+    file.len() > 3
+        && file.ends_with(".py")
+        && !file.contains('\n')
+        && class.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && class.all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// What a distribution is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Unit {
+    Duration,
+    Rate,
+    Size,
+    Share,
+}
+
+/// true or false.
+pub const FLAG: Takes = Takes::Flag;
+/// A length of time that may be zero.
+pub const DURATION_OR_ZERO: Takes = Takes::Duration(0);
+/// A length of time.
+pub const DURATION: Takes = Takes::Duration(1);
+/// A rate.
+pub const RATE: Takes = Takes::Rate(1);
+/// A number of bytes.
+pub const SIZE: Takes = Takes::Size(1, MOST_BYTES);
+/// A number of bytes that may be zero.
+pub const SIZE_OR_ZERO: Takes = Takes::Size(0, MOST_BYTES);
+/// How many of something.
+pub const COUNT: Takes = Takes::Whole(1, 1_000_000);
+/// A number above zero.
+pub const POSITIVE: Takes = Takes::Above(0.0, 1e6);
+/// The longest time that a scenario may ask for, ns: 1000 h.
+pub const LONGEST_NS: u64 = 1000 * 3600 * 1_000_000_000;
+/// The greatest rate that a scenario may ask for, bit/s.
+pub const MOST_BPS: u64 = 100_000_000_000_000;
+/// The greatest size that a scenario may ask for, bytes.
+pub const MOST_BYTES: u64 = 1_000_000_000_000_000;
+/// The greatest number of packets that a scenario may ask for.
+pub const MOST_PACKETS: u64 = 1_000_000_000;
+
+impl Takes {
+    /// What is allowed, if a value is not. What has parts is checked as it is read.
+    pub fn refuses(&self, value: &Value) -> Option<String> {
+        let whole = |low: u64, high: u64, of: &str| match value {
+            Value::Whole(n) if (low..=high).contains(n) => None,
+            _ => Some(format!("{of} from {low} to {high}")),
+        };
+        let number = |low: f64, high: f64| match value {
+            Value::Number(x) => (low..=high).contains(x),
+            Value::Whole(n) => (low..=high).contains(&(*n as f64)),
+            _ => false,
+        };
+        let unless = |fits: bool, allowed: &str| (!fits).then(|| allowed.to_string());
+        match *self {
+            Takes::Flag => unless(matches!(value, Value::Flag(_)), "true, false"),
+            Takes::Whole(low, high) => whole(low, high, "a whole number"),
+            Takes::Number(low, high) => unless(number(low, high), &format!("a number from {low} to {high}")),
+            Takes::Above(low, high) => {
+                let fits = number(low, high) && *value != Value::Number(low);
+                unless(
+                    fits && (*value != Value::Whole(low as u64)),
+                    &format!("a number above {low}, up to {high}"),
+                )
+            }
+            Takes::Share => unless(number(0.0, 1.0), "a probability"),
+            Takes::Duration(least) => whole(least, LONGEST_NS, "nanoseconds"),
+            Takes::DurationOr(_) => whole(0, LONGEST_NS, "nanoseconds"),
+            Takes::Rate(least) => whole(least, MOST_BPS, "bit/s"),
+            Takes::Size(low, high) => whole(low, high, "bytes"),
+            Takes::Packets | Takes::PacketLimit => whole(1, MOST_PACKETS, "packets"),
+            Takes::MeanPackets => unless(number(0.0, f64::MAX), "packets"),
+            Takes::Text | Takes::Label(_) | Takes::Named(_) => {
+                unless(matches!(value, Value::Text(_)), "text")
+            }
+            Takes::Choice(names) => {
+                let fits = matches!(value, Value::Text(text) if names.contains(&text.as_str()));
+                unless(fits, &names.join(", "))
+            }
+            Takes::List(_, least) => match value {
+                Value::List(entries) if entries.len() as u64 >= least => None,
+                _ => Some(format!("a list of at least {least}")),
+            },
+            Takes::DrawnOr(_, least) => {
+                let below = |value: &Value| f64::read(value).is_ok_and(|x| x < least as f64);
+                let values = match (value.get("value"), value.get("values")) {
+                    (Some(one), _) => std::slice::from_ref(one),
+                    (_, Some(Value::List(values))) => values,
+                    _ => &[],
+                };
+                unless(!values.iter().any(below), &format!("values of at least {least}"))
+            }
+            Takes::Limit => {
+                let amount = |key: &str, most: u64| match value.get(key) {
+                    Some(Value::Whole(n)) => Some((1..=most).contains(n)),
+                    _ => None,
+                };
+                let fits = amount("packets", MOST_PACKETS).or(amount("bytes", MOST_BYTES)).unwrap_or(false);
+                unless(fits, &format!("1 to {MOST_PACKETS} packets, or 1 to {MOST_BYTES} bytes"))
+            }
+            Takes::ListOr(..) => unless(matches!(value, Value::List(_)), "a list"),
+            Takes::Drawn(_) | Takes::Amount | Takes::Trace | Takes::Options => None,
+            Takes::Table(_) | Takes::Inline(_) | Takes::OneOf(_) => None,
+        }
+    }
+
+    /// What is allowed.
+    pub fn allowed(&self) -> String {
+        self.refuses(&Value::Table(Vec::new())).unwrap_or_default()
+    }
+
+    /// As Python reads it: what it is, and its bounds.
+    pub(crate) fn described(&self) -> Value {
+        let of = |name: &str, more: Vec<(&str, Value)>| {
+            let named = ("takes", Value::Text(name.to_string()));
+            let entries = std::iter::once(named).chain(more);
+            Value::Table(entries.map(|(key, value)| (key.to_string(), value)).collect())
+        };
+        let whole =
+            |name, low, high| of(name, vec![("low", Value::Whole(low)), ("high", Value::Whole(high))]);
+        let number =
+            |name, low, high| of(name, vec![("low", Value::Number(low)), ("high", Value::Number(high))]);
+        let unit = |unit: Unit| ("unit", Value::Text(format!("{unit:?}").to_lowercase()));
+        match *self {
+            Takes::Flag => of("flag", vec![]),
+            Takes::Whole(low, high) => whole("whole", low, high),
+            Takes::Number(low, high) => number("number", low, high),
+            Takes::Above(low, high) => number("above", low, high),
+            Takes::Share => of("share", vec![]),
+            Takes::Duration(least) => of("duration", vec![("least", Value::Whole(least))]),
+            Takes::Rate(least) => of("rate", vec![("least", Value::Whole(least))]),
+            Takes::Size(low, high) => whole("size", low, high),
+            Takes::Packets => of("packets", vec![]),
+            Takes::PacketLimit => of("packet limit", vec![]),
+            Takes::MeanPackets => of("mean packets", vec![]),
+            Takes::Limit => of("limit", vec![]),
+            Takes::Text => of("text", vec![]),
+            Takes::Label(most) => of("label", vec![("most", Value::Whole(most))]),
+            Takes::Named(registry) => {
+                let others = registry
+                    .others
+                    .iter()
+                    .map(|(prefix, pattern, _)| Value::Text(format!("{prefix}{pattern}")));
+                let entries = vec![
+                    ("registry", Value::Text(registry.name.into())),
+                    ("others", Value::List(others.collect())),
+                    ("files", Value::Flag(registry.files)),
+                ];
+                of("named", entries)
+            }
+            Takes::Choice(names) => {
+                let names = names.iter().map(|name| Value::Text(name.to_string()));
+                of("choice", vec![("names", Value::List(names.collect()))])
+            }
+            Takes::Drawn(u) => of("drawn", vec![unit(u)]),
+            Takes::DrawnOr(u, least) => of("drawn or", vec![unit(u), ("least", Value::Whole(least))]),
+            Takes::DurationOr(_) => of("duration or drawn", vec![]),
+            Takes::Amount => of("amount", vec![]),
+            Takes::Trace => of("trace", vec![]),
+            Takes::Options => of("options", vec![]),
+            Takes::Table(table) | Takes::Inline(table) => {
+                of("table", vec![("table", Value::Text(table.kind.into()))])
+            }
+            Takes::OneOf(family) => of("one of", vec![("family", Value::Text(family.name.into()))]),
+            Takes::List(inner, least) => {
+                of("list", vec![("of", inner.described()), ("least", Value::Whole(least))])
+            }
+            Takes::ListOr(inner, word) => {
+                of("list or", vec![("of", inner.described()), ("word", Value::Text(word.into()))])
+            }
+        }
+    }
+}

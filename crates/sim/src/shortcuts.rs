@@ -1,0 +1,122 @@
+//! What exists for speed alone. Each shortcut has a general form, with which a run is the same run: digest, tables and captures. A test
+//! leaves them out, all and each.
+
+use std::rc::Rc;
+
+use crate::error::Error;
+use crate::transport::TransportConfig;
+
+/// The shortcuts that a run takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shortcuts {
+    /// A packet on a wire has an event of its own. Else its link has one, for the packet that leaves it next.
+    pub events: bool,
+    /// A packet is passed on to the next link as soon as it is known when it gets there.
+    pub ahead: bool,
+    /// A queue that holds its packets is told late which of them left; where packets are passed on `ahead` only.
+    pub told_late: bool,
+    /// Packets that several links bring to one are gathered there; where they have `events` only.
+    pub junctions: bool,
+    /// A link with nothing but a drop-tail queue, a rate and a delay asks for nothing else.
+    pub links: bool,
+    /// Packets that wait for a link at equal intervals are stored as a run.
+    pub runs: bool,
+    /// Segments that need no check in between leave as a train.
+    pub trains: bool,
+    /// A receiver takes the next segment in order on a path of its own (header prediction).
+    pub predicts: bool,
+    /// The half of a connection that has nothing to do takes little memory, and is made again when it is needed.
+    pub rests: bool,
+}
+
+impl Shortcuts {
+    /// Every one.
+    pub const ALL: Shortcuts = Shortcuts {
+        events: true,
+        ahead: true,
+        told_late: true,
+        junctions: true,
+        links: true,
+        runs: true,
+        trains: true,
+        predicts: true,
+        rests: true,
+    };
+
+    /// The general form of everything.
+    pub const NONE: Shortcuts = Shortcuts {
+        events: false,
+        ahead: false,
+        told_late: false,
+        junctions: false,
+        links: false,
+        runs: false,
+        trains: false,
+        predicts: false,
+        rests: false,
+    };
+
+    /// Their names.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        PLACES.iter().map(|(name, _)| *name)
+    }
+
+    /// Those that the text names, separated by commas; or `all`, or `none`. One that another one needs brings that one along.
+    pub fn parse(text: &str) -> Result<Shortcuts, Error> {
+        let mut shortcuts = Shortcuts::NONE;
+        for word in text.split(',').map(str::trim) {
+            match PLACES.iter().find(|(name, _)| *name == word) {
+                Some((_, place)) => *place(&mut shortcuts) = true,
+                None if word == "all" => shortcuts = Shortcuts::ALL,
+                None if word == "none" => {}
+                None => {
+                    let names: Vec<&str> = Shortcuts::names().collect();
+                    let allowed = format!("all, none, or some of {}", names.join(", "));
+                    return Err(Error::value("shortcuts", format_args!("\"{word}\""), allowed));
+                }
+            }
+        }
+        shortcuts.ahead |= shortcuts.told_late;
+        shortcuts.events |= shortcuts.junctions;
+        Ok(shortcuts)
+    }
+
+    /// A flow takes these only.
+    pub fn apply(self, config: &mut TransportConfig) {
+        if let (TransportConfig::Tcp(config), false) = (config, self.predicts && self.rests) {
+            let config = Rc::make_mut(config);
+            (config.predicts, config.rests) = (self.predicts, self.rests);
+        }
+    }
+}
+
+type Place = fn(&mut Shortcuts) -> &mut bool;
+
+const PLACES: [(&str, Place); 9] = [
+    ("events", |all| &mut all.events),
+    ("ahead", |all| &mut all.ahead),
+    ("told_late", |all| &mut all.told_late),
+    ("junctions", |all| &mut all.junctions),
+    ("links", |all| &mut all.links),
+    ("runs", |all| &mut all.runs),
+    ("trains", |all| &mut all.trains),
+    ("predicts", |all| &mut all.predicts),
+    ("rests", |all| &mut all.rests),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortcuts_are_read_by_name() {
+        let read = |text: &str| Shortcuts::parse(text).map_err(|error| error.to_string());
+        assert_eq!(read("all"), Ok(Shortcuts::ALL));
+        assert_eq!(read("none"), Ok(Shortcuts::NONE));
+        let every: Vec<&str> = Shortcuts::names().collect();
+        assert_eq!(read(&every.join(",")), Ok(Shortcuts::ALL));
+        let some = Shortcuts { junctions: true, events: true, runs: true, ..Shortcuts::NONE };
+        assert_eq!(read("junctions, runs"), Ok(some));
+        assert!(read("train").unwrap_err().contains("trains"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Where a scenario's traces are, for a program in Rust: on a disk, or in the program. Python has its own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ackclock_core::schema::front::{Files, NoFiles};
+use ackclock_core::schema::{Refusal, Written};
+use ackclock_net::capacity::read_trace;
+
+/// Bytes of the largest trace that is read: an hour at 500 Mbit/s.
+const LARGEST: u64 = 128 << 20;
+
+/// A folder on a disk: that of the scenario's file.
+pub struct Disk(pub PathBuf);
+
+/// Files that the program has in its memory, by name: in a page, say.
+pub struct Embedded(pub BTreeMap<String, Vec<u8>>);
+
+fn counts(name: &str, data: &[u8]) -> Result<Arc<[u32]>, Refusal> {
+    read_trace(data).map_err(|(line, refusal)| Refusal {
+        found: format!("{} in {name}, line {line}", refusal.found),
+        ..refusal
+    })
+}
+
+impl Files for Disk {
+    fn trace(&self, name: &str) -> Result<Arc<[u32]>, Refusal> {
+        let path = self.0.join(name);
+        let allowed = format!("a readable file of at most {} MiB", LARGEST >> 20);
+        let refused = |found: String| Refusal::new(format_args!("{found} in {name}"), &allowed);
+        let about = path.metadata().map_err(|error| refused(format!("an unreadable file ({error})")))?;
+        if !about.is_file() {
+            return Err(refused("no regular file".to_string()));
+        }
+        if about.len() > LARGEST {
+            return Err(refused(format!("{} bytes", about.len())));
+        }
+        let data = std::fs::read(&path).map_err(|error| refused(format!("an unreadable file ({error})")))?;
+        counts(name, &data)
+    }
+    fn controller(&self, name: &str, options: &Written) -> Result<String, Refusal> {
+        NoFiles.controller(name, options)
+    }
+}
+
+impl Files for Embedded {
+    fn trace(&self, name: &str) -> Result<Arc<[u32]>, Refusal> {
+        match self.0.get(name) {
+            Some(data) => counts(name, data),
+            None => NoFiles.trace(name),
+        }
+    }
+    fn controller(&self, name: &str, options: &Written) -> Result<String, Refusal> {
+        NoFiles.controller(name, options)
+    }
+}

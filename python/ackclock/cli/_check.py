@@ -1,0 +1,65 @@
+"""`ackclock check`: everything that is wrong with a scenario, at its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from ackclock.cli import _terminal
+from ackclock.errors import ScenarioError, shown
+from ackclock.scenario import load
+
+
+def check(files: list[str], *, as_json: bool) -> None:
+    """Read every file; exit code 2 if one of them is no scenario."""
+    found = {file: wrong(file) for file in files}
+    if as_json:
+        _terminal.show_json({file: [as_values(one) for one in errors] for file, errors in found.items()})
+    else:
+        for file, errors in found.items():
+            for one in errors:
+                _terminal.say(told(one))
+            if not errors:
+                _terminal.say(f"{shown(file)}: a scenario")
+    if any(found.values()):
+        raise typer.Exit(2)
+
+
+def wrong(file: str) -> list[ScenarioError]:
+    """What is wrong with a file, in the order of its lines."""
+    try:
+        load(file, own_code=True)  # reading runs nothing
+    except ScenarioError as error:
+        return sorted(error.all(), key=lambda one: one.place or (0, 0, 0))
+    return []
+
+
+def as_values(error: ScenarioError) -> dict[str, object]:
+    """For editors and scripts."""
+    place = {} if error.place is None else error.place._asdict()
+    return {"key": error.key, "found": error.found, "allowed": error.allowed, **place}
+
+
+def told(error: ScenarioError) -> str:
+    """As a compiler tells it: the place, the line, and a caret below what is refused."""
+    if error.place is None:
+        return str(error)
+    line, column, length = error.place
+    text = (
+        Path(error.source).read_text(encoding="utf-8-sig").split("\n")[line - 1] if Path(error.source).is_file() else ""
+    )
+    first = max(0, column - 60)
+    number = str(line)
+    head = shown(text[first : first + 100])
+    carets = "^" * max(1, min(length, 100 - (column - 1 - first)))
+    found = f"found {error.found}" if error.key else error.found
+    return "\n".join(
+        (
+            shown(f"{error.source}:{line}:{column}: {error.key}".removesuffix(": ")),
+            f"{number} | {head}",
+            f"{' ' * len(number)} | {' ' * (column - 1 - first)}{carets} {shown(found)}",
+            f"{' ' * len(number)} = allowed: {shown(error.allowed)}",
+            "",
+        )
+    )

@@ -1,0 +1,75 @@
+"""Commands whose options are read when the command is asked for.
+
+typer evaluates the annotation of every option. For all commands this takes longer than many a command runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+__all__ = ["Branch", "root"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Branch(Mapping[str, Any]):
+    """The commands below a command: names in the order in which help lists them, each command made when it is first read."""
+
+    def __init__(self) -> None:
+        self._how: dict[str, Callable[[], Any]] = {}
+        self._made: dict[str, Any] = {}
+
+    def command(self, name: str | None = None) -> Callable[[Function], Function]:
+        """Decorator of a function that is a command, by its own name unless another one is given."""
+
+        def register(function: Function) -> Function:
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command(name)(function)
+            self._how[name or function.__name__] = lambda: get_command(alone)
+            return function
+
+        return register
+
+    def add(self, name: str, inner: Branch, *, help: str) -> None:
+        """A command of this name that has commands of its own."""
+        self._how[name] = lambda: _over(inner, _Group(name=name, help=help, rich_markup_mode=None))
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._how[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._how)
+
+    def __len__(self) -> int:
+        return len(self._how)
+
+
+def root(function: Callable[..., None], commands: Branch, *, help: str) -> Any:
+    """The whole command; `function` declares the options before the name of one, and is called first."""
+    whole = typer.Typer(
+        cls=_Group,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,
+        help=help,
+    )
+    whole.callback(invoke_without_command=True)(function)
+    return _over(commands, get_command(whole))
+
+
+def _over(commands: Branch, group: Any) -> Any:
+    group.commands = commands
+    return group
+
+
+class _Group(TyperGroup):
+    """Names its commands without making them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer passes it
+        return list(self.commands)

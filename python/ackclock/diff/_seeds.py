@@ -1,0 +1,250 @@
+"""Several flows on both backends, or in two kernels, by their distribution over seeds.
+
+Who gets what share of a FIFO is chaos on both sides: one nanosecond decides it. So single runs of several flows cannot be compared, and what can is
+whether each flow's goodput, RTT and retransmissions have the same distribution over seeds.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ackclock.diff._compare import BACKENDS, both, sampled
+from ackclock.errors import InputError
+from ackclock.linux import NetworkKind
+from ackclock.scenario import Scenario
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ackclock._results import Run
+
+__all__ = ["LEAST_SEEDS", "Distributions", "Spread", "over_seeds", "two_samples"]
+
+QUANTITIES = ("goodput, Mbit/s", "retransmissions", "mean srtt, ms")
+SHUFFLES = 10_000
+LEAST_SEEDS = 5
+"""With four runs of each no two samples are so different that chance gives them less often than once in 35."""
+LEVEL = 0.05
+"""Chance that equal distributions are called different in any row, after Holm's correction for the number of rows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """One quantity of one flow, or of all, over seeds.
+
+    Parameters
+    ----------
+    flow
+        Number; None: all together.
+    quantity
+        Name with the unit.
+    first, second
+        A value for each seed.
+    distance
+        Kolmogorov's and Smirnov's: the greatest difference between the two shares of values below any bound.
+    chance
+        How often a random division of all values is that far apart; 1 if all values are equal.
+    differs
+        Whether that is too seldom for chance, given how many rows are looked at.
+    """
+
+    flow: int | None
+    quantity: str
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+    distance: float
+    chance: float
+    differs: bool
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Of the values."""
+        return sum(self.first) / len(self.first), sum(self.second) / len(self.second)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Distributions:
+    """All flows of a scenario over seeds.
+
+    Parameters
+    ----------
+    names
+        Of the two sides.
+    seeds
+        Runs of each.
+    same
+        Whether all seeds gave one and the same run on a side: then there is nothing to compare but that run.
+    rows
+        The quantities.
+    """
+
+    names: tuple[str, str]
+    seeds: int
+    same: bool
+    rows: tuple[Spread, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "first": self.names[0],
+            "second": self.names[1],
+            "seeds": self.seeds,
+            "all_seeds_gave_one_run": self.same,
+            "rows": [
+                {
+                    "flow": row.flow,
+                    "quantity": row.quantity,
+                    "first": list(row.first),
+                    "second": list(row.second),
+                    "distance": row.distance,
+                    "chance": row.chance,
+                    "differs": row.differs,
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def over_seeds(
+    scenario: Scenario,
+    *,
+    seeds: int,
+    first_seed: int = 1,
+    network: NetworkKind = "relay",
+    jobs: int = 1,
+    kernels: tuple[str, str] | None = None,
+    told: Callable[[str, float], None] | None = None,
+) -> Distributions:
+    """Run a scenario under several seeds on both sides, and compare the distributions.
+
+    Parameters
+    ----------
+    scenario, network, kernels
+        As for `compare`; flows of any kind.
+    seeds
+        How many, `LEAST_SEEDS` or more.
+    first_seed
+        The first of them.
+    jobs
+        Guests side by side, at most one on each CPU. Nothing depends on it.
+    told
+        Called with what ended, and the share of what has.
+
+    Raises
+    ------
+    InputError
+        If there are too few seeds.
+    """
+    if seeds < LEAST_SEEDS:
+        raise InputError(f"seeds: found {seeds}; allowed: {LEAST_SEEDS} or more, to compare distributions")
+    scenario = sampled(scenario)
+    available = sorted(os.sched_getaffinity(0))
+    cpus: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for cpu in available:
+        cpus.put(cpu)
+
+    def one(seed: int) -> tuple[Run, Run]:
+        cpu = cpus.get()
+        try:
+            return both(scenario, seed=seed, network=network, cpu=cpu, kernels=kernels)
+        finally:
+            cpus.put(cpu)
+
+    runs: list[tuple[Run, Run]] = []
+    with ThreadPoolExecutor(min(jobs, len(available))) as pool:
+        try:
+            for pair in pool.map(one, range(first_seed, first_seed + seeds)):
+                runs.append(pair)
+                if told is not None:
+                    told(f"seed {first_seed + len(runs) - 1}", len(runs) / seeds)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    sides = [[_values(pair[side]) for pair in runs] for side in (0, 1)]
+    return Distributions(
+        names=kernels or BACKENDS,
+        seeds=seeds,
+        same=any(all(run == side[0] for run in side) for side in sides),
+        rows=tuple(_rows(*sides)),
+    )
+
+
+def _values(run: Run) -> list[list[float]]:
+    """Each quantity of each flow; NaN where there is none."""
+    import polars as pl
+
+    srtt = dict(run.samples.group_by("flow").agg(pl.col("srtt_s").mean()).rows())
+    rows = run.flows.select("flow", "goodput_bps", "retransmissions").rows()
+    return [
+        [1e-6 * float(goodput or 0), float(retransmissions or 0), 1e3 * (srtt.get(flow) or math.nan)]
+        for flow, goodput, retransmissions in rows
+    ]
+
+
+def _rows(first: Sequence[list[list[float]]], second: Sequence[list[list[float]]]) -> list[Spread]:
+    """All flows together, and each if there are several; chances corrected for their number (Holm)."""
+    import numpy as np
+
+    found: list[tuple[int | None, str, NDArray[Any], NDArray[Any]]] = []
+    flows = len(first[0])
+    for i, name in enumerate(QUANTITIES):
+        a, b = (np.array([[flow[i] for flow in run] for run in side]) for side in (first, second))
+        together = np.mean if "srtt" in name else np.sum
+        if flows > 1:
+            found.append((None, name, together(a, axis=1), together(b, axis=1)))
+        found += [(flow, name, a[:, flow], b[:, flow]) for flow in range(flows)]
+    # a side that does not tell a quantity of a flow has nothing to compare
+    found = [row for row in found if np.isfinite(row[2]).all() and np.isfinite(row[3]).all()]
+    tested = [two_samples(a, b) for _, _, a, b in found]
+    order = sorted(range(len(tested)), key=lambda i: tested[i][1])
+    differs = [False] * len(tested)
+    for rank, i in enumerate(order):
+        if tested[i][1] * (len(order) - rank) > LEVEL:
+            break
+        differs[i] = True
+    rows = []
+    for (flow, name, a, b), (distance, chance), far in zip(found, tested, differs, strict=True):
+        sides = [tuple(float(x) for x in side) for side in (a, b)]
+        rows.append(
+            Spread(
+                flow=flow, quantity=name, first=sides[0], second=sides[1], distance=distance, chance=chance, differs=far
+            )
+        )
+    return rows
+
+
+def two_samples(first: NDArray[Any], second: NDArray[Any]) -> tuple[float, float]:
+    """Kolmogorov's and Smirnov's distance of two samples, and how often a random division of all values is as far apart.
+
+    The chance is found by shuffling, so ties do no harm; it is at least one in `SHUFFLES`, and a pure function of the values.
+
+    Parameters
+    ----------
+    first, second
+        Shapes (n,) and (m,); finite.
+    """
+    import numpy as np
+
+    n, m = len(first), len(second)
+    values = np.concatenate([first, second])
+    order = np.argsort(values, kind="stable")
+    # only behind the last of equal values the shares are those below a bound
+    ends = np.append(np.diff(values[order]) > 0, True)
+
+    def distance(of_first: NDArray[Any]) -> NDArray[Any]:
+        steps = np.where(of_first, 1 / n, -1 / m)
+        return np.asarray(np.abs(np.cumsum(steps, axis=-1))[..., ends].max(axis=-1))
+
+    mine = (order < n)[None, :]
+    seen = float(distance(mine)[0])
+    if seen < 1e-12:
+        return 0.0, 1.0
+    shuffled = np.random.default_rng(1).permuted(np.repeat(mine, SHUFFLES, axis=0), axis=1)
+    as_far = int((distance(shuffled) >= seen - 1e-12).sum())
+    return seen, (as_far + 1) / (SHUFFLES + 1)

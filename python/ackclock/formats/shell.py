@@ -1,0 +1,72 @@
+"""Shell scripts (bash): the only two ways in which text from outside gets into one, and a gate at the end.
+
+A scenario's names may come from anybody, and a script is run, often as root. So a text becomes either a comment, in which what is no
+printable character is shown as text, or a word, quoted so that the shell takes it as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+
+from ackclock.errors import InputError, quote, shown
+
+__all__ = ["comment", "join", "script", "word"]
+
+
+def comment(text: str) -> str:
+    r"""A line that the shell ignores.
+
+    Examples
+    --------
+    >>> comment("two flows\nrm -rf /")
+    '# two flows\\x0arm -rf /'
+    """
+    return f"# {shown(text)}"
+
+
+def word(text: str) -> str:
+    r"""One word, whatever it holds; control characters as `$'...'`, so that the script stays printable.
+
+    Raises
+    ------
+    InputError
+        If it holds a NUL, which no word of a command can.
+
+    Examples
+    --------
+    >>> word("cubic"), word("$(reboot)"), word("a\nb")
+    ('cubic', "'$(reboot)'", "$'a\\x0ab'")
+    """
+    if "\0" in text:
+        raise InputError(f"found {quote(shown(text))}, which holds a NUL; allowed: text that a command can take")
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + "".join(c if _PLAIN.fullmatch(c) else _bytes(c) for c in text) + "'"
+
+
+def join(words: Iterable[str]) -> str:
+    """Words of a command, each quoted."""
+    return " ".join(word(one) for one in words)
+
+
+def script(lines: Iterable[str]) -> str:
+    """The file: lines that hold nothing but printable characters, so that none of them can be two.
+
+    Parameters
+    ----------
+    lines
+        Each our own text, with what is not ours from `comment`, `word` or `join`.
+    """
+    made = list(lines)
+    for line in made:
+        assert line.isprintable(), f"invariant: a line of a script is printable: {line!r}"
+    return "\n".join(made) + "\n"
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9 _./:=+,@%-]")
+
+
+def _bytes(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))

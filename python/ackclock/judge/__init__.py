@@ -1,0 +1,41 @@
+"""The one judge: a number with its interval, a bound with its margin, and where the one lies relative to the other.
+
+Studies, `evaluate`, `compare` and `fidelity` ask the same question, in words of their own: is an interval below, within or above
+what counts? `Bound.places` answers it; each of them has a small table from places to words.
+"""
+
+from ackclock.judge.bound import (
+    Bound,
+    Place,
+    Verdict,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    exactly,
+    interval,
+    number,
+    same,
+)
+from ackclock.judge.evidence import Evidence, Quantity, conjunction, decisive, finite
+
+__all__ = [
+    "Bound",
+    "Evidence",
+    "Place",
+    "Quantity",
+    "Verdict",
+    "above",
+    "at_least",
+    "at_most",
+    "below",
+    "between",
+    "conjunction",
+    "decisive",
+    "exactly",
+    "finite",
+    "interval",
+    "number",
+    "same",
+]

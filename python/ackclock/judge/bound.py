@@ -1,0 +1,188 @@
+"""A bound with its margin, where an interval lies relative to it, and the verdict on a claim that follows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Flag, StrEnum
+
+
+class Verdict(StrEnum):
+    """What a measurement says about a claim.
+
+    "negligible" is a result, not a lack of one: the effect is proven smaller than what was declared, beforehand, to count.
+    """
+
+    HOLDS = "holds"
+    NEGLIGIBLE = "negligible"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+    NOT_COMPARABLE = "not comparable"
+
+    @property
+    def symbol(self) -> str:
+        """One character, so that no reader depends on colour."""
+        return {"holds": "✓", "negligible": "≈", "fails": "✗", "undecided": "?", "not comparable": "–"}[self.value]
+
+
+AGAINST = (Verdict.FAILS, Verdict.NEGLIGIBLE)
+"""Verdicts that decide against a claim."""
+
+
+class Place(Flag):
+    """Where values lie relative to a bound; an interval that straddles a limit lies in several places.
+
+    An interval inside another one lies in the same places or in fewer. So a verdict that one place alone decides stays what it
+    is when more runs make the interval narrower.
+    """
+
+    BELOW = 1
+    WITHIN = 2
+    ABOVE = 4
+
+
+_ALONE = (Place.BELOW, Place.WITHIN, Place.ABOVE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """A set of values from `low` to `high`.
+
+    Parameters
+    ----------
+    low, high
+        Bounds in the unit of the evidence; infinite where open.
+    strict
+        Whether the bounds themselves lie outside.
+    margin
+        Of a bound that is open on one side: the smallest difference from it that counts, stated beforehand. Values nearer to
+        the bound than this, on either side, lie within the margin. Without it no number of seeds decides against
+        "more than" where the truth is zero.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    strict: bool = False
+    margin: float = 0.0
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, int | float):
+            return False
+        if self.strict:  # an end that is open bounds nothing, not even infinity
+            return (value > self.low or self.low == -math.inf) and (value < self.high or self.high == math.inf)
+        return self.low <= value <= self.high
+
+    @property
+    def asked(self) -> Place:
+        """The place that a claim with this bound asks for."""
+        if math.isinf(self.low) == math.isinf(self.high):
+            return Place.WITHIN
+        return Place.BELOW if math.isinf(self.low) else Place.ABOVE
+
+    def place(self, value: float) -> Place:
+        """The place of one value.
+
+        Between two bounds a value is below, within or above them. Of a bound that is open on one side, within is what is nearer to
+        it than the margin: nothing, if there is none.
+        """
+        asked = self.asked
+        if asked is Place.WITHIN:
+            return Place.WITHIN if value in self else Place.BELOW if value < self.high else Place.ABOVE
+        at = self.low if asked is Place.ABOVE else self.high
+        if self.margin:
+            if abs(value - at) < self.margin:
+                return Place.WITHIN
+            return Place.BELOW if value < at else Place.ABOVE
+        if value in self:
+            return asked
+        return Place.BELOW if asked is Place.ABOVE else Place.ABOVE
+
+    def places(self, low: float, high: float) -> Place:
+        """Every place that the interval from `low` to `high` touches; all three if an end is undefined."""
+        if math.isnan(low) or math.isnan(high):
+            return Place.BELOW | Place.WITHIN | Place.ABOVE
+        first, last = self.place(low), self.place(high)
+        if first is Place.BELOW and last is Place.ABOVE and (self.margin or self.asked is Place.WITHIN):
+            return Place.BELOW | Place.WITHIN | Place.ABOVE
+        return first | last
+
+    def judge(self, low: float, high: float) -> Verdict:
+        """The verdict on a claim that asks for this bound, of which the interval is known.
+
+        Wholly where the claim asks: holds. Wholly within the margin: negligible. Wholly on the other side: fails. Otherwise
+        undecided. An exact value is an interval of no width, and is never undecided.
+        """
+        places = self.places(low, high)
+        if places not in _ALONE:
+            return Verdict.UNDECIDED
+        if places is self.asked:
+            return Verdict.HOLDS
+        return Verdict.NEGLIGIBLE if places is Place.WITHIN else Verdict.FAILS
+
+    def text(self, unit: str = "") -> str:
+        """Write the range as a reader would: `> 0 %`, `20 to 45 %`, `= 0`."""
+        least = f" (less than {number(self.margin, unit)} counts as none)" if self.margin else ""
+        if math.isinf(self.low) and math.isinf(self.high):
+            return "anything"
+        if self.low == self.high:
+            return f"= {number(self.low, unit)}"
+        if math.isinf(self.high):
+            return f"{'>' if self.strict else '≥'} {number(self.low, unit)}{least}"
+        if math.isinf(self.low):
+            return f"{'<' if self.strict else '≤'} {number(self.high, unit)}{least}"
+        return f"{number(self.low)} to {number(self.high, unit)}"
+
+
+def number(value: float, unit: str = "") -> str:
+    """Write a number with three significant digits (whole numbers in full) and its unit."""
+    if math.isnan(value):
+        return "no data"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    digits = 0 if value == int(value) or abs(value) >= 1000 else 2 - math.floor(math.log10(abs(value)))
+    text = f"{value:.{min(max(digits, 0), 6)}f}".replace("-", "−")
+    if not unit:
+        return text
+    return f"{text} {unit[:-1]}" if text == "1" and unit.endswith("s") and len(unit) > 2 else f"{text} {unit}"
+
+
+def interval(low: float, high: float) -> str:
+    """Write an interval: `1.2 to 3.4`, or that there is none."""
+    if math.isnan(low) or math.isnan(high):
+        return "no data"
+    return f"{number(low)} to {number(high)}"
+
+
+def above(bound: float, *, margin: float = 0.0) -> Bound:
+    """More than `bound`, by `margin` or more."""
+    return Bound(low=bound, strict=True, margin=margin)
+
+
+def below(bound: float, *, margin: float = 0.0) -> Bound:
+    """Less than `bound`, by `margin` or more."""
+    return Bound(high=bound, strict=True, margin=margin)
+
+
+def same(margin: float, *, of: float = 0.0) -> Bound:
+    """Equivalence, "the same": within `margin` of `of`. The margin is stated before the run."""
+    return Bound(low=of - margin, high=of + margin)
+
+
+def at_least(bound: float) -> Bound:
+    """`bound` or more."""
+    return Bound(low=bound)
+
+
+def at_most(bound: float) -> Bound:
+    """`bound` or less."""
+    return Bound(high=bound)
+
+
+def between(low: float, high: float) -> Bound:
+    """From `low` to `high`, both included."""
+    return Bound(low=low, high=high)
+
+
+def exactly(value: float) -> Bound:
+    """The one value and no other."""
+    return Bound(low=value, high=value)

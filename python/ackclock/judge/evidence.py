@@ -1,0 +1,292 @@
+"""One measured number and the range that a claim requires; the verdict on several of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ackclock.judge.bound import Bound, Place, Verdict, interval, number, same
+from ackclock.judge.estimates import Array
+from ackclock.judge.intervals import Estimate, quantile_interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quantity:
+    """A measured number that does not know yet what is asked of it: a `Bound` makes it `Evidence`.
+
+    Parameters
+    ----------
+    label
+        What was measured, in a few words.
+    estimate
+        The number with its interval over independent runs; a plain number is exact.
+    unit
+        Unit of the number and its interval.
+    key
+        Name by which a note quotes it; empty if none does.
+    weighs
+        False for numbers that are only shown and decide nothing.
+    trend
+        How much the number still changed from the first to the second half of the measured window, with its interval over runs
+        (`ackclock.judge.trend.trend`); None if it is no mean over time.
+    """
+
+    label: str
+    estimate: Estimate | float
+    unit: str = ""
+    key: str = ""
+    weighs: bool = True
+    trend: Estimate | None = None
+
+    def asked(self, bound: Bound) -> Evidence:
+        """The number as evidence for a claim that asks for `bound`."""
+        if not isinstance(self.estimate, Estimate):
+            return Evidence(
+                label=self.label, value=self.estimate, bound=bound, unit=self.unit, key=self.key, weighs=self.weighs
+            )
+        found = Evidence.of(self.estimate, self.label, bound, unit=self.unit, key=self.key, weighs=self.weighs)
+        return replace(found, trend=self.trend)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """One measured number and the range that a claim requires.
+
+    Parameters
+    ----------
+    label
+        What was measured, in a few words; unique within its criterion.
+    value
+        The estimate; infinite if it is a time that was not reached.
+    bound
+        The range that the claim asks for.
+    low, high
+        95 % interval of the value; left out for exact values.
+    unit
+        Unit of value, interval and bound.
+    seeds
+        Independent runs behind the number; 0 for a computation without chance.
+    weighs
+        False for numbers that are only shown and decide nothing.
+    key
+        Name by which a note quotes the number; empty if none does.
+    not_reached
+        Runs in which the value was not reached before they ended, of `seeds`.
+    cap
+        When those runs ended; of their values we only know that they are greater.
+    trend
+        As for `Quantity`.
+    """
+
+    label: str
+    value: float
+    bound: Bound
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    seeds: int = 0
+    weighs: bool = True
+    key: str = ""
+    not_reached: int = 0
+    cap: float = math.inf
+    trend: Estimate | None = None
+
+    @classmethod
+    def of(
+        cls,
+        estimate: Estimate,
+        label: str,
+        bound: Bound,
+        *,
+        unit: str = "",
+        factor: float = 1.0,
+        weighs: bool = True,
+        key: str = "",
+    ) -> Evidence:
+        """Make evidence of an estimate.
+
+        Parameters
+        ----------
+        estimate
+            Value, interval and number of independent observations.
+        label, bound, unit, weighs, key
+            As for the class.
+        factor
+            Multiplies value and interval, to change the unit; above zero.
+
+        Runs that all gave the same number have no chance in them: they count once, and the number is exact.
+        """
+        if estimate.n > 1 and estimate.low == estimate.value == estimate.high:
+            return cls(
+                label=label, value=factor * estimate.value, bound=bound, unit=unit, seeds=1, weighs=weighs, key=key
+            )
+        return cls(
+            label=label,
+            value=factor * estimate.value,
+            low=factor * estimate.low,
+            high=factor * estimate.high,
+            bound=bound,
+            unit=unit,
+            seeds=estimate.n,
+            weighs=weighs,
+            key=key,
+        )
+
+    @classmethod
+    def reached(
+        cls, times: Array, cap: float, label: str, bound: Bound, *, unit: str = "s", weighs: bool = True, key: str = ""
+    ) -> Evidence:
+        """Median of times of which some may not have been reached.
+
+        Parameters
+        ----------
+        times
+            One per run; infinite where the run ended first.
+        cap
+            How long a run had. A time that was not reached is known to be greater, no more: it is no value of its own, enters
+            no ratio, and never equals a bound.
+        label, bound, unit, weighs, key
+            As for the class.
+        """
+        beyond = np.isinf(times)
+        # Ranks are all that a median and its interval need; a number above all others stands for what was not reached.
+        found = quantile_interval(np.where(beyond, 1e300, times), 0.5)
+        value, low, high = (math.inf if x > 1e299 else x for x in (found.value, found.low, found.high))
+        return cls(
+            label=label,
+            value=value,
+            low=low,
+            high=high,
+            bound=bound,
+            unit=unit,
+            seeds=times.size,
+            weighs=weighs,
+            key=key,
+            not_reached=int(beyond.sum()),
+            cap=cap,
+        )
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % interval, or None for an exact value."""
+        if self.low is None or self.high is None:
+            return None
+        return (self.low, self.high)
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the number was still changing where it was measured: the interval of its change leaves zero out."""
+        return self.trend is not None and same(0).places(self.trend.low, self.trend.high) in (Place.BELOW, Place.ABOVE)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict on this number alone."""
+        return self.judge()
+
+    def judge(self, among: int = 1) -> Verdict:
+        """Verdict on this number as one of several.
+
+        Parameters
+        ----------
+        among
+            How many numbers a claim asks for at once. Their number makes it likelier that one misses by chance, so one that
+            misses, or is negligible, has to be so at 1 - 0.05 / among (Bonferroni; Holm's first step is the same). For all of
+            them to hold by mistake, each has to: that needs no correction.
+        """
+        low, high = self.interval or (self.value, self.value)
+        verdict = self._at(low, high)
+        if verdict in (Verdict.FAILS, Verdict.NEGLIGIBLE) and among > 1 and self.interval is not None:
+            factor = _wider(among, self.seeds)
+            apart = (self.value - low, high - self.value)
+            if self._at(self.value - factor * apart[0], self.value + factor * apart[1]) is not verdict:
+                return Verdict.UNDECIDED
+        return verdict
+
+    def _at(self, low: float, high: float) -> Verdict:
+        if math.isinf(low) and low > 0:
+            low = math.nextafter(self.cap, math.inf)
+        return self.bound.judge(low, high)
+
+    @property
+    def value_text(self) -> str:
+        """The value as a reader should see it: `1.2 s`, or `> 3 s` if it was not reached."""
+        if math.isinf(self.value) and self.not_reached:
+            return f"> {number(self.cap, self.unit)}"
+        return number(self.value, self.unit)
+
+    @property
+    def interval_text(self) -> str:
+        """The interval as a reader should see it."""
+        if self.interval is None:
+            return "exact"
+        if all(map(math.isinf, self.interval)) and not self.not_reached:
+            return f"none with {self.seeds} runs"
+        text = interval(*self.interval).replace("∞", f"more than {number(self.cap)}" if self.not_reached else "∞")
+        if self.not_reached:
+            text += f"; {self.not_reached} of {self.seeds} not reached"
+        if self.trend is not None and self.drifts:
+            text += f"; still changes, by {number(self.trend.value)} from the first half of the window to the second"
+        return text
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN and infinity become null."""
+        interval = self.interval
+        found: dict[str, Any] = {
+            "label": self.label,
+            "value": finite(self.value),
+            "interval": [finite(x) for x in interval] if interval else None,
+            "unit": self.unit,
+            "bound": self.bound.text(self.unit),
+            "seeds": self.seeds,
+            "verdict": self.verdict.value,
+            "weighs": self.weighs,
+        }
+        if self.not_reached:
+            found |= {"not_reached": self.not_reached, "cap": self.cap}
+        if self.trend is not None:
+            found["trend"] = {
+                "value": self.trend.value,
+                "interval": [self.trend.low, self.trend.high],
+                "drifts": self.drifts,
+            }
+        return found
+
+
+def _wider(among: int, seeds: int) -> float:
+    """How many times as wide an interval at 1 - 0.05 / among is as one at 95 % (Student's t)."""
+    from scipy import stats
+
+    freedom = max(seeds - 1, 1) if seeds else math.inf
+    wide, plain = (float(stats.t.ppf(1 - 0.025 / k, freedom)) for k in (among, 1))
+    return wide / plain
+
+
+ORDER = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.NEGLIGIBLE, Verdict.HOLDS)
+"""The verdict on several numbers at once is the first of these that one of them has. Undecided stands before negligible: with
+more runs that number may still fail, and what is decided must not change."""
+
+
+def conjunction(evidence: Sequence[Evidence]) -> Verdict:
+    """Verdict on several numbers at once: that of the number that settles it."""
+    weighing = [e for e in evidence if e.weighs]
+    verdicts = {e.judge(len(weighing)) for e in weighing}
+    return next((verdict for verdict in ORDER if verdict in verdicts), Verdict.UNDECIDED)
+
+
+def decisive(evidence: Sequence[Evidence]) -> Evidence | None:
+    """The number that settles the verdict: the first that fails, else the first undecided, negligible, or that holds."""
+    weighing = [e for e in evidence if e.weighs]
+    verdicts = [e.judge(len(weighing)) for e in weighing]
+    for verdict in ORDER:
+        if verdict in verdicts:
+            return weighing[verdicts.index(verdict)]
+    return next(iter(evidence), None)
+
+
+def finite(value: float) -> float | None:
+    """The value, or None where JSON has no word for it."""
+    return value if math.isfinite(value) else None

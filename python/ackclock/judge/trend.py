@@ -1,0 +1,67 @@
+"""Whether a mean over time had settled where it was measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ackclock.judge.intervals import Estimate, mean_interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settling:
+    """How a number changes along its window.
+
+    Parameters
+    ----------
+    change
+        Second half of the window minus first, with its interval over runs.
+    drifts
+        The interval leaves zero out.
+    factor
+        How many times as long the window would have to be for what is left of the change to be below `tolerance`, if it decays
+        exponentially; infinite if the change does not grow smaller from third to third; 1 if it does not drift.
+    """
+
+    change: Estimate
+    drifts: bool
+    factor: float
+
+
+def trend(series: NDArray[np.float64]) -> Estimate:
+    """Change from the first half of a window to the second, with Student's t interval over runs.
+
+    Parameters
+    ----------
+    series
+        Shape (runs, samples): the number along the measured window, at equal distances of time.
+    """
+    half = series.shape[1] // 2
+    return mean_interval(series[:, -half:].mean(axis=1) - series[:, :half].mean(axis=1))
+
+
+def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
+    """Whether a number had settled, and how long a window would show it settled.
+
+    Parameters
+    ----------
+    series
+        As for `trend`; nine samples or more.
+    tolerance
+        The change that does not matter, in the unit of the number; above zero.
+    """
+    change = trend(series)
+    drifts = change.low > 0 or change.high < 0
+    if not drifts:
+        return Settling(change=change, drifts=False, factor=1.0)
+    first, second, third = (part.mean() for part in np.array_split(series, 3, axis=1))
+    before, after = second - first, third - second
+    ratio = after / before if before else math.inf
+    if not 0 < ratio < 1:
+        return Settling(change=change, drifts=True, factor=math.inf if ratio >= 1 else 2.0)
+    left = abs(after) * ratio / (1 - ratio)  # what the thirds after the last would still add
+    thirds = max(0.0, math.log(tolerance / left) / math.log(ratio))
+    return Settling(change=change, drifts=True, factor=1 + thirds / 3)

@@ -1,0 +1,73 @@
+"""What groups of flows and networks answer besides their keys."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from ackclock import _engine
+from ackclock.errors import shown
+from ackclock.own import OwnClass, described, named, short
+from ackclock.scenario._base import Files, Table, schema
+
+OWN = "custom:"
+"""What the name of a user's own controller begins with."""
+
+
+MTU = 1500
+"""Bytes of a full IP packet, the unit in which a bandwidth-delay product is counted."""
+
+
+class FlowsBase(Table):
+    """A group of identical flows."""
+
+    __slots__ = ()
+    name: str | None
+    congestion_control: str
+    congestion_control_options: dict[str, bool | float | str]
+    workload: Any
+
+    @property
+    def label(self) -> str:
+        """What the group is called, in characters that can be printed."""
+        if self.name is not None:
+            return shown(self.name)
+        return self.workload.kind if self.is_plain else shown(short(self.congestion_control))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it sends datagrams that no controller governs."""
+        return self.workload.kind in schema()["datagrams"]
+
+    @property
+    def own(self) -> OwnClass | None:
+        """The user's own class that controls it, with its file as it is now."""
+        if not named(self.congestion_control):
+            return None
+        return described(self.congestion_control, self.congestion_control_options)
+
+
+class NetworkBase(Table):
+    """The links and how flows cross them."""
+
+    __slots__ = ()
+
+    def _facts(self, path: str | None) -> tuple[int, int | None, int, int]:
+        return _engine.path_facts(self._given, path, Files)
+
+    def base_rtt_ns(self, path: str | None = None) -> int:
+        """Round-trip propagation delay of a path, ns; `path` is its name in a graph, None its first."""
+        return self._facts(path)[0]
+
+    def bottleneck_bps(self, path: str | None = None) -> int | None:
+        """Rate of the bottleneck: the one so named, or the slowest link of a graph's path; None if all are infinite."""
+        return self._facts(path)[1]
+
+    def bdp_packets(self, path: str | None = None) -> Fraction:
+        """Bandwidth-delay product in full packets as the links charge them (0 if no link has a rate)."""
+        return Fraction(*self._facts(path)[2:])
+
+
+def mean_bps(link: Table) -> int | None:
+    """Rate of a link, that of a trace being its mean; None if it is infinite."""
+    return _engine.mean_bps(link, Files)

@@ -1,0 +1,171 @@
+"""A study as an artefact that another person can run: one command, the versions, and what is expected to come out.
+
+The parts are those that ACM's artefact review asks for (Artifact Review and Badging, version 1.1): documented, consistent, complete,
+exercisable, and results that can be reproduced.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ackclock._files import check_folder, refused, staged
+from ackclock.errors import InputError
+from ackclock.study import register, sentence
+from ackclock.study.plan import SCALES
+from ackclock.study.study import Study
+
+EXPECTED = "expected.json"
+WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "requirements.txt")
+"""What an artefact consists of."""
+
+NEEDED = ("ackclock", "numpy", "polars", "scipy", "matplotlib")
+"""Packages whose versions the numbers, tables and figures may depend on."""
+
+
+def write(study: Study, folder: Path) -> Path:
+    """Write the artefact.
+
+    Parameters
+    ----------
+    study
+        One with a record, for what is not recorded cannot be expected.
+    folder
+        Created if absent; an earlier artefact in it is replaced.
+
+    Returns
+    -------
+    Path
+        The README.
+
+    Raises
+    ------
+    InputError
+        If the study has no record, or the folder cannot be written.
+    """
+    if not any(study.recorded(scale) for scale in SCALES):
+        raise InputError(f"{study.named}: found no record; allowed: a study that was run with --record")
+    check_folder(folder, WRITTEN, (EXPECTED,), whose="artefact")
+    made = register.plan(study)
+    plan = json.dumps({"hash": register.hashed(made), "plan": made}, indent=1, ensure_ascii=False) + "\n"
+    expected = json.dumps(expectation(study), indent=1, ensure_ascii=False) + "\n"
+    pinned = "".join(f"{name}=={found}\n" for name, found in versions())
+    contents = {
+        "README.md": readme(study, register.hashed(made)),
+        "claims.md": claims(study),
+        EXPECTED: expected,
+        "plan.json": plan,
+        "reproduce.sh": script(study),
+        "requirements.txt": pinned,
+    }
+    try:
+        with staged(folder, marks=(EXPECTED,)) as part:
+            for name, text in contents.items():
+                (part / name).write_text(text, encoding="utf-8")
+            (part / "reproduce.sh").chmod(0o755)
+    except OSError as error:
+        raise refused(error, str(folder)) from None
+    return folder / "README.md"
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """Versions of the packages that are installed here."""
+    for name in NEEDED:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue
+
+
+def expectation(study: Study) -> dict[str, Any]:
+    """Verdicts and values of the record, of each scale."""
+    return {
+        "schema": "ackclock.artefact/1",
+        "study": study.name,
+        "scales": {
+            scale: {"taken": dict(record.taken), "claims": dict(record.claims)}
+            for scale in SCALES
+            for record in (study.recorded(scale),)
+            if record
+        },
+    }
+
+
+def script(study: Study) -> str:
+    """The one command: the study as it was recorded, and again with seeds that nobody has seen."""
+    return f"""#!/bin/sh
+# Runs the study twice: with the recorded seeds, and with seeds that follow from the hash of plan.json.
+# Exit code 0: every verdict is the recorded one. The first argument is the scale: quick (default) or paper.
+set -u
+cd "$(dirname "$0")" || exit 2
+scale="${{1:-quick}}"
+status=0
+ackclock --version
+ackclock study run {study.named} --scale "$scale" --out reproduced || status=1
+ackclock study run {study.named} --scale "$scale" --registered plan.json --out held-out || status=1
+exit "$status"
+"""
+
+
+def claims(study: Study) -> str:
+    """Every sentence of the publications with its verdict."""
+    records = tuple(study.recorded(scale) for scale in SCALES)
+    head = "Verdicts at scale quick, and after a slash those at scale paper where they differ.\n\n"
+    return f"# Claims of {study.name}\n\n{head}{sentence.table(study.sentences, study.claims, records)}\n"
+
+
+def readme(study: Study, plan: str) -> str:
+    """What a reviewer reads first."""
+    cited = "".join(f"- {p.authors}: {p.title}. {p.where}\n" for p in study.publications)
+    pinned = ", ".join(f"{name} {found}" for name, found in versions())
+    taken = ", ".join(f"{scale}: {study.recorded(scale).told}" for scale in SCALES if study.recorded(scale))
+    return f"""# Artefact of the study {study.name}
+
+{study.title}. {study.summary}
+
+It repeats:
+
+{cited}
+## Run it
+
+    python -m venv env && env/bin/pip install -r requirements.txt
+    PATH="$PWD/env/bin:$PATH" ./reproduce.sh
+
+Where no package index has this version of ackclock, install it from its source or wheel first. `./reproduce.sh paper` runs the larger scale. Exit code 0 means that every verdict is the recorded one. The reports are `reproduced/report.html` and
+`held-out/report.html`; both hold every claim with its numbers, intervals and figures.
+
+- With the recorded seeds a run gives the same numbers, bit by bit, with the same version of ackclock: the report's fingerprint of all runs tells.
+- With the seeds of `plan.json`, which follow from the hash of the plan ({plan}), values differ within their intervals. A claim may become
+  undecided, or decided; one that turns from holding to failing counts as not reproduced.
+
+## Needs
+
+Any machine with Python {platform.python_version().rpartition(".")[0]} or later; no network, no special hardware, no root. Expected values were taken {taken}.
+This artefact was written with {pinned}.
+
+## What is in it
+
+| file | what |
+|---|---|
+| `reproduce.sh` | the one command |
+| `requirements.txt` | versions |
+| `plan.json` | claims, bounds, readings and the hash of the code, with the hash of all of it |
+| `{EXPECTED}` | verdicts and values of the record, of each scale, with intervals |
+| `claims.md` | every sentence of the publications, the claim that tests it, its verdict and whether its cause was tested |
+
+## What artefact review asks for
+
+| badge | what it asks | here |
+|---|---|---|
+| functional | documented | this file; `ackclock study show {study.named}` |
+| | consistent | `claims.md` leads from each sentence to its claim |
+| | complete | the code of study and simulator is the package named above |
+| | exercisable | `reproduce.sh`; `ackclock study run {study.named} --seeds N`, `--readings` |
+| reusable | can be extended | `ackclock study new`; every cell is a scenario file in the report |
+| available | an archive with a permanent identifier | to be deposited by whoever publishes it |
+| results reproduced | by others, with the authors' artefact | the exit code of `reproduce.sh`, by somebody else |
+"""

@@ -1,0 +1,139 @@
+"""More runs for claims that are undecided, until they are decided or need more than there is time for."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ackclock.judge.bound import Bound, Place, Verdict
+from ackclock.judge.evidence import Evidence
+from ackclock.study.claim import Claim, Outcome
+from ackclock.study.plan import Plan
+from ackclock.study.study import Study, carry_out
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decided:
+    """What became of an undecided claim.
+
+    Parameters
+    ----------
+    claim
+        Which.
+    outcome
+        Of the last run, with the most seeds.
+    times
+        How many times the runs of the scale that run had.
+    needed
+        Times the runs of the scale that would decide it, as its interval now stands; infinite if the value lies on a limit or
+        has no interval.
+    """
+
+    claim: Claim
+    outcome: Outcome
+    times: int
+    needed: float
+
+    @property
+    def told(self) -> str:
+        """In a sentence."""
+        if self.outcome.verdict is not Verdict.UNDECIDED:
+            return f"{self.claim.id}: {self.outcome.verdict}, with {self.times} times the runs of the scale"
+        if math.isinf(self.needed):
+            return f"{self.claim.id}: undecided with {self.times} times the runs of the scale; more of them are not expected to decide it"
+        return f"{self.claim.id}: undecided with {self.times} times the runs of the scale; about {math.ceil(self.needed):,} times would decide it"
+
+
+def decide(
+    study: Study,
+    ids: Sequence[str] | None,
+    plan: Plan,
+    within_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Decided]:
+    """Double the runs of undecided claims until each is decided, or the next round would take too long.
+
+    Parameters
+    ----------
+    study
+        Which.
+    ids
+        Of claims; None: all.
+    plan
+        Scale, threads and store. With a store, no run is made twice.
+    within_s
+        Time for all rounds, seconds.
+    clock
+        Tells the time, seconds.
+
+    Returns
+    -------
+    list
+        One entry for each claim that was undecided in the first round.
+    """
+    began = clock()
+    claims = [c for c in study.claims if ids is None or c.id in ids]
+    ran = carry_out(study.experiments, plan)
+    found = {c.id: c.judge(ran.tables) for c in claims}
+    open_ = [c for c in claims if found[c.id].verdict is Verdict.UNDECIDED]
+    results = {c.id: Decided(claim=c, outcome=found[c.id], times=1, needed=needed(found[c.id])) for c in open_}
+    times, last, runs = 1, clock() - began, ran.runs
+    before: list[str] = []
+    while open_:
+        hopeful = [c for c in open_ if math.isfinite(results[c.id].needed)]
+        round_began = clock()
+        if not hopeful or round_began - began + 2 * last > within_s:
+            break
+        experiments = study.used_by(hopeful, ran.tables)
+        times *= 2
+        part = plan.more(times)
+        if part is None:
+            break
+        made = carry_out(experiments, part)
+        if (names := [e.name for e in experiments]) == before and made.runs <= runs:  # no cell may have more
+            break
+        before = names
+        ran.tables.update(made.tables)
+        last, runs = clock() - round_began, made.runs
+        for claim in hopeful:
+            outcome = claim.judge(ran.tables)
+            results[claim.id] = Decided(claim=claim, outcome=outcome, times=times, needed=times * needed(outcome))
+        open_ = [c for c in hopeful if results[c.id].outcome.verdict is Verdict.UNDECIDED]
+    return list(results.values())
+
+
+def needed(outcome: Outcome) -> float:
+    """How many times the present runs would decide the half that the verdict is that of; 1 if it is decided."""
+    half = outcome.main
+    if half is None or half.verdict is not Verdict.UNDECIDED:
+        return 1.0
+    return max((_times(e) for e in half.evidence if e.weighs and e.verdict is Verdict.UNDECIDED), default=math.inf)
+
+
+def _times(e: Evidence) -> float:
+    """The half-width of an interval falls with the square root of the runs: it has to reach no further than the nearest limit."""
+    if e.interval is not None and 0 < e.seeds < ENOUGH and not all(map(math.isfinite, e.interval)):
+        return ENOUGH / e.seeds
+    if e.interval is None or not all(map(math.isfinite, (*e.interval, e.value))):
+        return math.inf
+    place = e.bound.place(e.value)
+    times = 1.0
+    for limit in limits(e.bound):
+        away = abs(e.value - limit)
+        towards = e.interval[1] - e.value if limit > e.value else e.value - e.interval[0]
+        if e.interval[0] <= limit <= e.interval[1]:
+            times = max(times, math.inf if away == 0 or place is Place(0) else (towards / away) ** 2)
+    return times
+
+
+ENOUGH = 6
+"""Runs from which on a median has an interval that needs no distribution."""
+
+
+def limits(bound: Bound) -> list[float]:
+    """Where one verdict ends and another begins."""
+    ends = [x for x in (bound.low, bound.high) if math.isfinite(x)]
+    return sorted({x + s * bound.margin for x in ends for s in (-1, 1)})

@@ -1,0 +1,138 @@
+"""A population of paths: properties drawn from declared distributions, the share of paths on which a sentence holds, and the
+properties that tell the one kind of path from the other.
+
+A cell answers for one path. Whether a sentence holds may hang on a queue of nine packets or of ten; over a population the answer
+is a share, and the report says on which paths it is what.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import NOTHING, Array
+from ackclock.judge.intervals import Estimate, proportion_interval
+
+GROUPS = 5
+"""Groups of equally many paths into which a property divides them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drawn:
+    """A property of a path and how it is distributed.
+
+    Parameters
+    ----------
+    name
+        As a column, and in text.
+    unit
+        Of its values.
+    kind
+        "lognormal" (`a` the median, `b` the standard deviation of the logarithm), "log-uniform" (from `a` to `b`), "exponential"
+        (`a` the mean), "uniform" (from `a` to `b`).
+    a, b
+        Parameters of the distribution.
+    source
+        Where it is from, and which part of it is ours.
+    least, most
+        Values beyond are moved to these.
+    """
+
+    name: str
+    unit: str
+    kind: Literal["lognormal", "log-uniform", "exponential", "uniform"]
+    a: float
+    b: float = 0.0
+    source: str
+    least: float = 0.0
+    most: float = math.inf
+
+    def at(self, u: float) -> float:
+        """The value below which the share `u` of the paths lies."""
+        from scipy.stats import norm
+
+        if self.kind == "lognormal":
+            value = self.a * math.exp(self.b * float(norm.ppf(u)))
+        elif self.kind == "log-uniform":
+            value = self.a * (self.b / self.a) ** u
+        elif self.kind == "exponential":
+            value = -self.a * math.log1p(-u)
+        else:
+            value = self.a + (self.b - self.a) * u
+        return float(min(max(value, self.least), self.most))
+
+
+def draw(properties: Sequence[Drawn], count: int, seed: int) -> list[dict[str, float]]:
+    """The first `count` paths of a population; a longer list begins with the shorter one.
+
+    Notes
+    -----
+    A Halton sequence with a random shift (Cranley and Patterson): each property is spread evenly whatever the count, so that a small
+    population stands for the same paths as a large one.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    shifts = rng.random(len(properties))
+    return [
+        {
+            drawn.name: drawn.at((_radical_inverse(i + 1, base) + shift) % 1.0)
+            for drawn, base, shift in zip(properties, _PRIMES, shifts, strict=False)
+        }
+        for i in range(count)
+    ]
+
+
+_PRIMES = (2, 3, 5, 7, 11, 13)
+
+
+def _radical_inverse(i: int, base: int) -> float:
+    found, part = 0.0, 1.0
+    while i:
+        part /= base
+        i, digit = divmod(i, base)
+        found += digit * part
+    return found
+
+
+def share(holds: Array) -> Estimate:
+    """Share of the paths on which something is so, percent, with Wilson's interval; paths for which it is not known (NaN) are left out."""
+    known = holds[np.isfinite(holds)]
+    if not known.size:
+        return NOTHING
+    found = proportion_interval(int(known.sum()), known.size)
+    return Estimate(value=100 * found.value, low=100 * found.low, high=100 * found.high, level=found.level, n=found.n)
+
+
+def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
+    """How much of the variance of an outcome over paths each property alone explains.
+
+    Returns
+    -------
+    DataFrame
+        property, explained (share of the variance; Kelley's epsilon squared over five groups of equally many paths, which needs no
+        shape of the relation, and is about 0 for a property that has nothing to do with it), the largest first.
+    """
+    known = np.isfinite(outcome)
+    y = outcome[known]
+    rows = []
+    for name, values in properties.items():
+        order = np.argsort(values[known], kind="stable")
+        groups = [y[part] for part in np.array_split(order, GROUPS) if part.size]
+        total = float(((y - y.mean()) ** 2).sum()) if y.size else 0.0
+        within = float(sum(((g - g.mean()) ** 2).sum() for g in groups))
+        free = y.size - len(groups)
+        explained = 1 - (within / free) / (total / (y.size - 1)) if total > 0 and free > 0 else 0.0
+        rows.append({"property": name, "explained": max(explained, 0.0)})
+    return pl.DataFrame(rows, schema={"property": pl.String, "explained": pl.Float64}).sort(
+        "explained", descending=True, maintain_order=True
+    )
+
+
+def told(table: pl.DataFrame, most: int = 3) -> str:
+    """The properties that explain most, in words."""
+    named = [f"{r['property']} ({100 * r['explained']:.0f} %)" for r in table.head(most).iter_rows(named=True)]
+    return ", ".join(named)

@@ -1,0 +1,105 @@
+"""Every sentence, number, table and figure of a publication, and what became of it: a claim, a figure, or a reason why nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ackclock.errors import InputError
+from ackclock.study.claim import DIRECTION, MAGNITUDE, Claim
+from ackclock.study.record import Record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sentence:
+    """One thing that a publication says or shows.
+
+    Parameters
+    ----------
+    source
+        Which publication.
+    place
+        Where in it: a section, a slide, a figure.
+    says
+        What, in our words.
+    claims
+        Claims that test it.
+    beside
+        What else shows it: a figure, a table, a reading.
+    none
+        Why there is no claim and nothing that shows it.
+    """
+
+    source: str
+    place: str
+    says: str
+    claims: tuple[str, ...] = ()
+    beside: str = ""
+    none: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.claims or self.beside) == bool(self.none):
+            raise InputError(
+                f"sentence {self.says!r}: found {'both' if self.none else 'neither'}; allowed: claims or what shows it, or a reason why none"
+            )
+
+
+def told(verdicts: Iterable[tuple[str, ...]]) -> str:
+    """Verdicts of both scales: one word where they agree."""
+    return "; ".join(
+        words[0] if len(set(words)) == 1 else " / ".join(word or "–" for word in words)
+        for words in verdicts
+        if any(words)
+    )
+
+
+def row(sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...]) -> tuple[str, str, str, str, str]:
+    """Place, words, claims, verdicts and causes of a sentence, as the document's table has them."""
+    found, causes = [], []
+    for name in sentence.claims:
+        claim = claims[name]
+        halves = [tuple(str(r.verdicts(name).get(half) or "") for r in records) for half in (DIRECTION, MAGNITUDE)]
+        direction, magnitude = (told([words]) for words in halves)
+        if claim.not_comparable:
+            direction, magnitude = "not comparable", ""
+        much = f"how much {magnitude}" if magnitude else ""
+        found.append(f"{name} " + (", ".join(filter(None, (direction, much))) or "not recorded yet"))
+        for cause in claim.causes:
+            words = told([tuple(str(r.verdicts(name).get(cause.name) or "") for r in records)])
+            causes.append(
+                f"{name} because {cause.because}: {words or 'not recorded yet'} (changed: {cause.intervention})"
+            )
+        causes += [f"{name}, a guess: {guess}" for guess in claim.guesses]
+    what = "; ".join(
+        filter(None, (", ".join(sentence.claims), sentence.beside, f"none: {sentence.none}" if sentence.none else ""))
+    )
+    return sentence.place, sentence.says, what, "; ".join(found), "; ".join(causes)
+
+
+OWN = "Sentences that are claims, word for word"
+
+
+def table(sentences: Iterable[Sentence], claims: Iterable[Claim], records: tuple[Record, ...]) -> str:
+    """The sentences of each publication as a Markdown table; behind them the claims that none of these names."""
+    known = {claim.id: claim for claim in claims}
+    sentences = tuple(sentences)
+    named = {name for sentence in sentences for name in sentence.claims}
+    own = (
+        Sentence(source=OWN, place=c.place, says=c.statement, claims=(c.id,))
+        for c in known.values()
+        if c.id not in named
+    )
+    lines: list[str] = []
+    source = ""
+    for sentence in (*sentences, *own):
+        if sentence.source != source:
+            source = sentence.source
+            lines += [
+                "",
+                f"{source}:",
+                "",
+                "| where | what | claim, or why none | verdict | cause |",
+                "| --- | --- | --- | --- | --- |",
+            ]
+        lines.append("| " + " | ".join(row(sentence, known, records)) + " |")
+    return "\n".join(lines[1:])

@@ -1,0 +1,87 @@
+"""Words and units of figures of a sweep: axes, metrics, numbers in headings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ackclock.sweep.measures import measure
+
+_SCALES = {
+    "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
+    "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")),
+}
+
+
+def scaled(unit: str, values: Sequence[float]) -> tuple[float, str]:
+    """Factor and name of the unit in which values are shown."""
+    known = [abs(v) for v in values if v == v and v not in (float("inf"), float("-inf"))]
+    top = max(known, default=0.0)
+    for factor, name in _SCALES.get(unit, ()):
+        if top >= factor:
+            return factor, name
+    return 1.0, unit
+
+
+def metric_column(metric: str) -> str:
+    """The column that holds it, of whomever it is."""
+    found = measure(metric)
+    return metric if found is None else found.column
+
+
+def metric_unit(metric: str) -> str:
+    """Unit of a metric, from its name."""
+    metric = metric_column(metric)
+    stem = metric.rpartition(".")[0] if metric.count(".") == 2 and not metric.endswith(".count") else metric
+    for suffix, unit in (("_bps", "bit/s"), ("_s", "s"), ("_packets", "packets")):
+        if stem.endswith(suffix):
+            return unit
+    return ""
+
+
+def words(column: str) -> str:
+    """A column as the label of an axis: "network.bottleneck.rate" -> "bottleneck rate"."""
+    parts = [p for p in column.split(".") if not p.isdecimal() and p not in ("network", "flows")]
+    return " ".join(parts[-2:]).replace("_", " ")
+
+
+def metric_words(metric: str) -> str:
+    """A metric as the label of an axis, without the unit."""
+    found = measure(metric)
+    if found is not None:
+        whose = {"run": "all flows", "flow": f"flow {found.who}", "group": found.who}[found.of]
+        return f"{metric_words(found.column)} of {whose}"
+    for suffix in ("_bps", "_s"):
+        metric = metric.removesuffix(suffix)
+    text = metric.replace("_", " ")
+    for short, written in (
+        ("rtt", "RTT"),
+        ("p50 ", "median "),
+        ("p95 ", "95th percentile of "),
+        ("p99 ", "99th percentile of "),
+    ):
+        text = text.replace(short, written)
+    return text
+
+
+def titled(text: str, unit: str) -> str:
+    """Label of an axis with its unit."""
+    return f"{text}, {unit}" if unit else text
+
+
+def told(value: float, unit: str = "") -> str:
+    """A number in a heading: three digits, with its unit."""
+    return f"{value:.3g} {unit}".strip()
+
+
+def ranked(means: Mapping[str, float], unit: str) -> str:
+    """Which is largest, which least: "bbr 9.1, cubic 8.9, reno 8.2 Mbit/s"."""
+    order = sorted(means, key=lambda name: -means[name])
+    if len(order) <= 4:
+        return titled_list([f"{name} {means[name]:.3g}" for name in order], unit)
+    return f"most {order[0]} ({told(means[order[0]], unit)}), least {order[-1]} ({told(means[order[-1]], unit)})"
+
+
+def titled_list(parts: Sequence[str], unit: str) -> str:
+    """Parts with one unit behind the last."""
+    return f"{', '.join(parts)} {unit}".strip()

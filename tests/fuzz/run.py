@@ -1,0 +1,116 @@
+"""The folder of a run: `run.json` and tables, altered anywhere, are read as a run that can be summed up, or refused in one line.
+
+Parquet is altered by its columns and not by its bytes: what decodes it ends the process for some damages (docs/safety.md).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from draw import Draw, one_line
+
+import ackclock
+from ackclock import AckclockError, Run
+
+_SCENARIO = {
+    "duration": "200 ms",
+    "network": {"bottleneck": {"rate": "1 Mbit/s", "delay": "5 ms"}},
+    "flows": [{"congestion_control": "reno"}],
+    "record": {"sample_interval": "50 ms", "goodput_interval": "50 ms"},
+}
+_FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+_WHOLE = ackclock.run(ackclock.Scenario.from_dict(_SCENARIO)).write(Path(_FOLDER.name, "whole"))
+_PLACE = Path(_FOLDER.name, "run")
+_TABLES = sorted(path.name for path in _WHOLE.glob("*.parquet"))
+_ABOUT = (_WHOLE / "run.json").read_text()
+_VALUES: list[Any] = [
+    None, True, 0, -1, 2**31, 2**63, 10**40, 0.5, float("nan"), float("inf"), "", "x", "1 s", "\x1b[31m", [], {}, [1], {"x": 1},
+    "reno", "custom:x", "../x",
+]  # fmt: skip
+_TYPES: list[Any] = [
+    pl.String,
+    pl.Float64,
+    pl.Int64,
+    pl.UInt32,
+    pl.UInt8,
+    pl.Boolean,
+    pl.Int8,
+    pl.Date,
+    pl.List(pl.Int64),
+]
+
+EXAMPLES = [bytes([kind, 1, 2, 3]) for kind in range(8)]
+
+
+def play(data: bytes) -> bool:
+    """Whether it was taken."""
+    draw = Draw(data)
+    shutil.rmtree(_PLACE, ignore_errors=True)
+    shutil.copytree(_WHOLE, _PLACE)
+    about = json.loads(_ABOUT)
+    while not draw.empty:
+        kind = draw.byte() % 8
+        if kind < 4:
+            _alter(about, draw)
+        elif kind < 7:
+            _damage(_PLACE / draw.one(_TABLES), draw)
+        else:
+            (_PLACE / draw.one(_TABLES)).unlink(missing_ok=True)
+    (_PLACE / "run.json").write_text(json.dumps(about))
+    try:
+        run = Run.read(_PLACE)
+    except AckclockError as error:
+        one_line(str(error))
+        return False
+    assert run.flows.height >= 0
+    run.summary()
+    run._repr_html_()
+    return True
+
+
+def _alter(about: Any, draw: Draw) -> None:
+    node = about
+    for _ in range(draw.byte() % 6 + 1):
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        if not keys:
+            return
+        key = draw.one(keys)
+        if isinstance(node[key], dict | list) and node[key] and draw.byte() % 4:
+            node = node[key]
+        elif draw.byte() % 6 == 0:
+            del node[key]
+            return
+        else:
+            node[key] = copy.deepcopy(draw.one(_VALUES))  # it may be altered in its turn
+            return
+
+
+def _damage(place: Path, draw: Draw) -> None:
+    if not place.is_file():
+        return
+    frame = pl.read_parquet(place)
+    if not frame.width:
+        return
+    column = draw.one(frame.columns)
+    what = draw.byte() % 6
+    if what == 0:
+        frame = frame.drop(column)
+    elif what == 1:
+        frame = frame.with_columns(pl.lit(None, dtype=draw.one(_TYPES)).alias(column))
+    elif what == 2:
+        frame = frame.with_columns(frame[column].cast(draw.one(_TYPES[:5]), strict=False))
+    elif what == 3:
+        frame = frame.clear()
+    elif what == 4:
+        frame = pl.concat([frame, frame])
+    else:
+        name = draw.one(["x", "\x1b[31m", "flow2"])
+        frame = frame if name in frame.columns else frame.rename({column: name})
+    frame.write_parquet(place)

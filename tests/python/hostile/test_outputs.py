@@ -1,0 +1,207 @@
+"""The gate for outputs: nothing that a command reads, and nothing that is not ours in a folder, is replaced."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from ackclock import _files
+from ackclock.cli import main
+from ackclock.errors import InputError
+
+SCENARIO = """
+duration = "1 s"
+network = { bottleneck = { rate = "2 Mbit/s", delay = "5 ms" } }
+[[flows]]
+[record]
+sample_interval = "100 ms"
+goodput_interval = "100 ms"
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scenario, a run, what another tool measured, and a sweep."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "x.toml").write_text(SCENARIO)
+    (folder / "trace.txt").write_text("1\n2\n10\n")
+    link = 'bottleneck = { capacity = { kind = "mahimahi", file = "trace.txt" }, delay = "5 ms" }'
+    (folder / "m.toml").write_text(SCENARIO.replace('bottleneck = { rate = "2 Mbit/s", delay = "5 ms" }', link))
+    (folder / "k.toml").write_text(
+        'scenario = "x.toml"\nmetrics = ["goodput_bps"]\nseeds = 1\n[axes]\n"flows.0.count" = [1, 2]\n'
+    )
+    (folder / "own.py").write_text(
+        "class Own:\n    def on_ack(self, window, ack): pass\n    def on_congestion_event(self, window, in_flight): return 2\n"
+    )
+    assert main(["run", str(folder / "x.toml"), "--out", str(folder / "run")]) == 0
+    assert main(["export", str(folder / "run"), "--as", "ss", "--out", str(folder / "ss.txt")]) == 0
+    assert main(["sweep", "run", str(folder / "k.toml"), "--jobs", "1", "--out", str(folder / "k.sweep")]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "sqlite" not in path.name
+    }
+
+
+OVER_INPUTS = [
+    "run x.toml --report x.toml",
+    "run x.toml --plot x.svg=x.toml",
+    "run x.toml --pcap x.toml",
+    "run x.toml --pcap ./link.toml",
+    "run x.toml --pcap hard.toml",
+    "run m.toml --report trace.txt",
+    "run m.toml --pcap trace.txt",
+    "run x.toml --controller own.py:Own --pcap own.py",
+    "run x.toml --beside ss.txt --report ss.txt",
+    "run x.toml --beside run --report run/flows.parquet",
+    "run x.toml --out run --report run/flows.parquet",
+    "run x.toml --out new --pcap new/run.json",
+    "report run --report run/run.json",
+    "report run --report run/flows.parquet",
+    "report run --report page.html --beside ss.txt --plot samples.cwnd=ss.txt",
+    "report run --beside run2/../run --report run/links.parquet",
+    "export run --as iperf3 --out run/flows.parquet",
+    "export run --as ss --out run/run.json",
+    "export run --as qlog --out run/samples.parquet",
+    "export x.toml --as tc --out x.toml",
+    "export m.toml --as tc --out trace.txt",
+    "sweep export k.sweep --csv k.sweep/state.sqlite",
+    "sweep export k.toml --csv k.toml",
+]
+
+
+@pytest.mark.parametrize("command", OVER_INPUTS)
+def test_what_is_read_is_not_written(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "link.toml").symlink_to("x.toml")
+    os.link(here / "x.toml", here / "hard.toml")
+    (here / "run2").mkdir()
+    before = contents(here)
+    capsys.readouterr()
+    assert main(command.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert contents(here) == before
+
+
+FOREIGN = {
+    "run x.toml --out there": ["flows.parquet", "run.json"],
+    "evaluate own.py:Own --quick --jobs 1 --out there": ["report.html", "evaluate.json", "junit.xml", "cells.parquet"],
+    "study run prr --out there": ["report.html", "claims.json"],
+}
+
+
+@pytest.mark.parametrize("command", FOREIGN)
+def test_a_foreign_folder_is_refused_before_anything_runs(
+    command: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in FOREIGN[command]:
+        shutil.rmtree(here / "there", ignore_errors=True)
+        (here / "there").mkdir()
+        (here / "there" / name).write_text("mine")
+        capsys.readouterr()
+        assert main(command.split()) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        whose = {"evaluate": "evaluation"}.get(command.split()[0], command.split()[0])
+        assert f"found {name}, which no {whose} has written; allowed: " in err
+        assert [path.name for path in (here / "there").iterdir()] == [name]
+        assert (here / "there" / name).read_text() == "mine"
+
+
+def test_a_file_that_is_named_is_replaced(here: Path) -> None:
+    for name, command in (
+        ("page.html", "report run --report page.html"),
+        ("x.sh", "export x.toml --as tc --out x.sh"),
+        ("x.csv", "sweep export k.sweep --csv x.csv"),
+        ("x.pcapng", "run x.toml --pcap x.pcapng"),
+    ):
+        (here / name).write_text("mine")
+        assert main(command.split()) == 0
+        assert b"mine" not in (here / name).read_bytes()[:100]
+    assert main(["run", "x.toml", "--out", "run"]) == 0  # a run's folder is replaced by the next one's
+    assert main(["report", "run", "--report", "run/report.html"]) == 0
+
+
+def test_files_come_between_the_check_and_the_end(here: Path) -> None:
+    """What appears in the folder while the command runs is not replaced either."""
+    folder = here / "late"
+
+    def write() -> None:
+        with _files.staged(folder, marks=("report.html",)) as part:
+            (part / "report.html").write_text("ours")
+            (folder / "report.html").write_text("mine")
+
+    with pytest.raises(InputError, match="not ours to replace"):
+        write()
+    assert [path.name for path in folder.iterdir()] == ["report.html"]
+    assert (folder / "report.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run x.toml --pcap pipe", "run x.toml --report pipe", "report run --report pipe", "export run --as ss --out pipe",
+     "export x.toml --as tc --out pipe", "sweep export k.sweep --csv pipe"],
+)  # fmt: skip
+def test_a_pipe_that_nobody_reads(
+    command: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_files, "PATIENCE_S", 0.1)
+    os.mkfifo(here / "pipe")
+    capsys.readouterr()
+    assert main(command.split()) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "found a pipe that nobody reads; allowed: a file, or a pipe with a reader" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "begin"), [("run x.toml --pcap pipe", b"\n\r\r\n"), ("export x.toml --as tc --out pipe", b"#!")]
+)
+def test_a_pipe_whose_reader_comes_a_little_later(command: str, begin: bytes, here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    got: list[bytes] = []
+
+    def read() -> None:
+        with (here / "pipe").open("rb") as pipe:
+            got.append(pipe.read())
+
+    reader = threading.Timer(0.3, read)
+    reader.start()
+    assert main(command.split()) == 0
+    for held in _files._held:
+        os.close(held)
+    _files._held.clear()
+    reader.join(20)
+    assert got[0].startswith(begin)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run x.toml --report /dev/full", "export run --as ss --out /dev/full", "export x.toml --as tc --out /dev/full",
+     "sweep export k.sweep --csv /dev/full", "run x.toml --pcap /dev/full"],
+)  # fmt: skip
+def test_a_full_device_is_named(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(command.split()) == 3
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "standard output" not in err
+    assert "/dev/full" in err
+    assert "no space left" in err

@@ -1,0 +1,128 @@
+"""Keys that the linux backend accepts make a difference in the kernel; the others are refused (tools/kernel_keys.py)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from conftest import tool
+
+from ackclock import linux
+from ackclock.errors import InputError, ScenarioError
+from ackclock.linux import _translate
+from ackclock.scenario._base import schema
+
+KEYS = tool("kernel_keys")
+ROWS = {f"{n}: {row.name}": row for n, row in enumerate(KEYS.rows())}
+CONTROLLERS = ["bbr", "cubic", "reno"]
+
+LINUX_DOES_IT = {
+    ("stack", "detection", "rack"), ("stack", "limited_transmit", True), ("stack", "undo", True),
+    ("stack", "delayed_ack", True), ("stack", "early_retransmit", "off"), ("stack", "sack", True),
+    ("stack", "timestamps", True), ("stack", "tlp", True), ("stack", "frto", True), ("stack", "idle_restart", True),
+    ("stack", "sack_compression", True), ("stack", "small_queues", True), ("stack", "tso", False),
+    ("stack", "packet_memory", "copied"), ("stack", "packet_memory", "handed-on"),
+    ("host", "name", "x"), ("host", "cuts_packets", False), ("host", "gro", False),
+    # of what is refused itself, or changes nothing alone
+    ("host", "slice", "7 ms"), ("host", "batch_flush", "7 ms"), ("host", "burst", 3), ("host", "catch_up", "none"),
+    ("host", "preset", "clean"), ("host", "shared", True), ("host", "shared", False), ("host", "receives_on", False),
+    ("host", "emulates_links", False), ("host", "busy_wait", False),
+}  # fmt: skip
+"""Values that are accepted because they are what the kernel does anyway."""
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_kernel_behaves_differently_with_the_key(kernel: linux.Kernel, name: str) -> None:
+    assert KEYS.differs(ROWS[name])
+
+
+def test_what_is_said_of_a_scenario_changes_no_table(kernel: linux.Kernel) -> None:
+    assert not KEYS.differs(KEYS.Row(key="name", value="another"))
+
+
+def keys_of(kind: str) -> list[dict[str, Any]]:
+    return next(table["keys"] for table in schema()["tables"] if table["kind"] == kind)
+
+
+def values(takes: dict[str, Any]) -> Iterator[Any]:
+    """Some that are no default of anything."""
+    match takes["takes"]:
+        case "flag":
+            yield from (True, False)
+        case "choice":
+            yield from takes["names"]
+        case "whole":
+            yield max(takes["low"], min(3, takes["high"]))
+        case "size":
+            yield f"{max(takes['low'], 777)} bytes"
+        case "duration":
+            yield "7 ms"
+        case "rate":
+            yield "3 Mbit/s"
+        case "share" | "number" | "above":
+            yield 0.5
+        case "text":
+            yield "x"
+
+
+def accepted(place: str, key: str, value: Any) -> bool:
+    """Whether the backend takes it, over either network."""
+    import ackclock
+
+    row = KEYS.Row(key="name", value="")
+    told = KEYS.scenario(row, changed=False)
+    try:
+        if place == "host":
+            told = told.set("hosts", [{"name": "x", key: value}]).set("flows.0.host", "x")
+        else:
+            told = told.set({"stack": "flows.0.stack.", "link": "network.bottleneck."}[place] + key, value)
+        text = json.loads(told.to_engine_json())
+        ackclock.Scenario.from_dict(told.to_dict())
+    except InputError:
+        return False  # of no use in any scenario, or not alone
+    for network in ("qdisc", "relay"):
+        try:
+            _translate.job(text, 1, network, CONTROLLERS)
+        except ScenarioError:
+            continue
+        return True
+    return False
+
+
+@pytest.mark.parametrize("place", ["stack", "host", "link"])
+def test_a_key_without_a_row_is_refused(place: str) -> None:
+    rows = {row.label or row.key for row in ROWS.values()}
+    shown = {name.replace("hosts.0.", "hosts.").replace("hosts.1.", "hosts.") for name in rows}
+    prefixes = {"stack": ("flows.0.stack.",), "host": ("hosts.",), "link": (KEYS.LINK, KEYS.BACK)}[place]
+    silent = [
+        (key["name"], value)
+        for key in keys_of(place)
+        if not any(prefix + key["name"] in shown for prefix in prefixes)
+        for value in values(key["takes"])
+        if (place, key["name"], value) not in LINUX_DOES_IT and accepted(place, key["name"], value)
+    ]
+    assert silent == []
+
+
+def test_every_switch_and_every_key_of_a_workload_has_a_row() -> None:
+    rows = {(row.key, row.value) for row in ROWS.values() if not isinstance(row.value, dict | list)}
+    for key, known in _translate.SWITCHES.items():
+        for value, settings in known.items():
+            assert not settings or (KEYS.STACK + key, value) in rows, (key, value)
+    named = set()
+    for row in ROWS.values():
+        if row.key.startswith(KEYS.WORK):
+            flow = {**row.given.get("flows.0", {})}
+            kind = (row.given.get(KEYS.FLOW + "workload") or flow["workload"])["kind"]
+            named.add((kind, row.key.removeprefix(KEYS.WORK)))
+    for work in schema()["workloads"]:
+        if work["kind"] in (*_translate.WORKLOADS, *schema()["datagrams"]):
+            for key in work["keys"]:
+                assert (work["kind"], key["name"]) in named, (work["kind"], key["name"])
+
+
+def test_the_table_in_the_documentation_is_that_of_the_rows() -> None:
+    text = KEYS.PAGE.read_text(encoding="utf-8")
+    assert KEYS.BEGIN + KEYS.page() + KEYS.END in text

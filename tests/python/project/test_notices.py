@@ -1,0 +1,38 @@
+"""Notices of third parties: of the crates in the engine, and of the scripts inside a report."""
+
+from __future__ import annotations
+
+import tomllib
+
+from conftest import ROOT, tool
+
+import ackclock
+from ackclock.report import packed
+from ackclock.report.html import render
+from ackclock.report.run import page
+
+
+def test_crates_that_are_linked_have_their_notices_in_the_wheel() -> None:
+    notices = tool("notices")
+    text, own = notices.notices()
+    assert (ROOT / "THIRD-PARTY.txt").read_text(encoding="utf-8") == text
+    assert own == set(notices.REASONS)
+    assert notices.packages() == set(notices.PYTHON_REASONS)
+    for crate in own:
+        assert f"\n{crate} " in text
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "THIRD-PARTY.txt" in project["license-files"]
+
+
+def test_a_report_says_whose_scripts_it_holds() -> None:
+    values = {
+        "duration": "1 s",
+        "network": {"bottleneck": {"rate": "1 Mbit/s", "delay": "5 ms"}},
+        "flows": [{}],
+        "record": {"sample_interval": "100 ms"},
+    }
+    written = render(page(ackclock.run(ackclock.Scenario.from_dict(values))))
+    assert "Licences of the scripts in this page" in written
+    for said in ("Plotly, Inc.", "Permission is hereby granted, free of charge", "MapLibre GL JS"):
+        assert said in written
+        assert said in packed.notices()

@@ -1,0 +1,60 @@
+"""What a ring of tests says at its end, and that a test which costs too much fails it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+TESTS = """
+import pytest, time
+
+def spin(s):
+    until = time.process_time() + s
+    while time.process_time() < until:
+        pass
+
+def test_light(): pass
+def test_slow(): spin(0.3)
+def test_dear(): spin(0.9) if DEAR else None
+@pytest.mark.skip("no such machine")
+def test_elsewhere(): pass
+@pytest.mark.deep
+def test_deep(): spin(0.9)
+@pytest.mark.long
+def test_long(): pass
+@pytest.mark.parametrize("n", range(30))
+def test_many(n): pass
+"""
+
+
+def ran(folder: Path, *options: str, dear: bool = False) -> tuple[int, str]:
+    (folder / "conftest.py").write_text("import rings\nrings.MOST_S = 0.2\n")
+    (folder / "test_x.py").write_text(f"DEAR = {dear}\n{TESTS}")
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), *options]
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, cwd=ROOT)
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "loadfile")], ids=["one process", "workers"])
+def test_the_end_names_what_is_slow_and_what_is_left_out(tmp_path: Path, options: tuple[str, ...]) -> None:
+    code, said = ran(tmp_path, *options)
+    assert code == 0, said
+    assert "the 20 slowest tests:" in said
+    first = said.splitlines()[said.splitlines().index(next(x for x in said.splitlines() if "20 slowest" in x)) + 1]
+    assert first.endswith("test_x.py::test_slow")
+    assert "slow: above 0.2 s of CPU time: test_x.py::test_slow;" in said
+    assert "left out: 1 tests of `make test-deep`, 1 tests of `make soak`" in said
+    assert "left out: 1 tests, no such machine" in said
+
+
+def test_what_costs_too_much_fails_its_ring_but_not_a_deep_one(tmp_path: Path) -> None:
+    code, said = ran(tmp_path, dear=True)
+    assert code == 1
+    assert "FAILED: above 0.2 s of CPU time: test_x.py::test_dear;" in said
+    code, said = ran(tmp_path, "-m", "deep")
+    assert code == 0, said
+    assert "left out: 34 tests of `make test`, 1 tests of `make soak`" in said

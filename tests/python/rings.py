@@ -1,0 +1,107 @@
+"""Rings of tests, and what a test may cost.
+
+Each ring says at its end what it has left out, and names its slowest tests by CPU time, that of their children included: on a busy
+machine the clock says little.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+RINGS = {"": "make test", "deep": "make test-deep", "long": "make soak"}
+"""Mark of a test, and what runs it."""
+
+MOST_S = 3.0
+"""CPU time of a test of `make test` on a quiet machine."""
+
+BUSY = 3
+"""On a busy machine the same work takes up to so many times as much CPU time: a test above that fails the run."""
+
+SHOWN = 20
+
+_BEGUN = pytest.StashKey[float]()
+_LEFT_OUT = pytest.StashKey[Counter[str]]()
+
+_costs: list[tuple[float, str, str]] = []
+"""Of each test that has ended: CPU time, ring, name."""
+
+
+def spent_s() -> float:
+    """CPU time of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def ring(item: pytest.Item) -> str:
+    """The mark of a test's ring."""
+    return next((name for name in RINGS if name and item.get_closest_marker(name)), "")
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count by ring what is not run."""
+    for item in items:
+        item.config.stash.setdefault(_LEFT_OUT, Counter())[ring(item)] += 1
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    item.stash[_BEGUN] = spent_s()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    report = yield
+    now = spent_s()
+    report.user_properties = [("cpu_s", now - item.stash[_BEGUN]), ("ring", ring(item))]
+    item.stash[_BEGUN] = now
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note what a phase of a test has cost; of the beginning, what its fixtures have."""
+    told = dict(report.user_properties)
+    if report.when != "teardown":
+        what = report.nodeid if report.when == "call" else f"fixtures of {report.nodeid}"
+        _costs.append((told["cpu_s"], told["ring"], what))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail for a test that costs too much; a worker tells the process that started it what it has left out."""
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:  # each worker has collected all tests
+        told["left_out"] = dict(session.config.stash.get(_LEFT_OUT, Counter()))
+    elif session.exitstatus == pytest.ExitCode.OK and any(_dear(BUSY)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker has told."""
+    node.config.stash[_LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def _dear(times: float) -> list[str]:
+    return [test for cpu_s, mark, test in _costs if not mark and cpu_s > times * MOST_S]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The slowest tests, those that are too slow, and what was not run."""
+    write = terminalreporter.write_line
+    if len(_costs) > SHOWN:
+        write(f"CPU time: {sum(cpu_s for cpu_s, _, _ in _costs):.0f} s; the {SHOWN} slowest tests:")
+        for cpu_s, _, test in sorted(_costs, reverse=True)[:SHOWN]:
+            write(f"{cpu_s:8.2f} s  {test}")
+    for test in _dear(1):
+        fails = test in _dear(BUSY)
+        write(f"{'FAILED' if fails else 'slow'}: above {MOST_S:g} s of CPU time: {test}; shrink it or mark it `deep`")
+    left = config.stash.get(_LEFT_OUT, Counter())
+    if left:
+        write("left out: " + ", ".join(f"{left[mark]} tests of `{by}`" for mark, by in RINGS.items() if left[mark]))
+    why = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
+    for reason, count in why.most_common():
+        write(f"left out: {count} tests, {reason.removeprefix('Skipped: ')}")

@@ -1,0 +1,277 @@
+"""Studies of one's own: from a folder, from a package; causes, registered plans, more runs for what is undecided."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ackclock import studies
+from ackclock.errors import InputError
+from ackclock.judge import Quantity, Verdict, above, below
+from ackclock.judge.intervals import mean_interval
+from ackclock.judge.trend import settling, trend
+from ackclock.report import render
+from ackclock.study import Asked, Cause, Claim, Criterion, Data, Experiment, Plan, plugin, register
+from ackclock.study import decide as more
+from ackclock.study.study import Chapter, Study
+
+TABLE = """
+title = "Made up"
+summary = "Two numbers."
+[[publications]]
+authors = "A. Author"
+title = "A title"
+where = "here"
+[[readings]]
+name = "queue"
+question = "How long is the queue?"
+why = "shorter"
+options = { short = "ten", long = "many" }
+[[claims]]
+id = "X1"
+place = "p. 1"
+statement = "It is more."
+note = "It is {gain}."
+guesses = ["Nobody looked."]
+direction = { measure = "gain", more_than = 0, margin = 0.5, readings = ["queue"] }
+magnitude = { measure = "gain", between = [1, 3], printed = "2" }
+[[claims.causes]]
+because = "the queue is short"
+intervention = "a long queue"
+measure = "left"
+less_than = 50
+"""
+
+PROGRAM = """
+import polars as pl
+from ackclock.judge.intervals import mean_interval
+from ackclock.study import Data, Experiment, Quantity
+
+def run(plan):
+    n = plan.count(quick=4, paper=8)
+    rows = pl.DataFrame({"seed": range(n), "gain": [2.0 + 0.1 * (i % 2) for i in range(n)]})
+    return Data(tables={"one.gains": rows}, digests=["d"], runs=n)
+
+EXPERIMENTS = (Experiment(name="one", title="one", run=run),)
+
+def gain(tables):
+    return Quantity(label="gain", estimate=mean_interval(tables["one.gains"]["gain"].to_numpy()), key="gain")
+
+def left(tables):
+    return [Quantity(label="left", estimate=LEFT)]
+
+LEFT = 80.0
+MEASURES = {"gain": gain, "left": left}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "made-up"
+    place.mkdir()
+    (place / "study.toml").write_text(TABLE)
+    (place / "study.py").write_text(PROGRAM)
+    return place
+
+
+def test_a_folder_is_a_study_as_ours_are(folder):
+    study = studies.get(f"{folder}/")
+    result = study.run(readings=True)
+    outcome = result.outcome("X1")
+    assert {name: str(v) for name, v in outcome.verdicts.items()} == {
+        "direction": "holds",
+        "magnitude": "holds",
+        "because the queue is short": "fails",
+    }
+    assert outcome.verdict is Verdict.HOLDS  # a wrong cause does not make the sentence wrong
+    assert len(result.curves) == 1
+    html = render(result.page())
+    assert "Why: because the queue is short" in html
+    assert "Intervention: a long queue." in html
+    assert "A guess: Nobody looked." in html
+    assert "It is 2.05." in html
+    assert result.record(version="1", date="today") == folder / "recorded.json"
+    assert study.recorded("quick").verdicts("X1") == outcome.verdicts
+    (folder / "study.py").write_text(PROGRAM.replace("LEFT = 80.0", "LEFT = 10.0"))
+    again = studies.get(str(folder)).run()
+    assert again.unexpected == ["X1, because the queue is short: holds, recorded fails"]
+    assert again.command == f"ackclock study run {folder} --scale quick"
+
+
+def test_a_package_brings_a_study(folder, tmp_path, monkeypatch):
+    package = tmp_path / "site"
+    (package / "brought-1.0.dist-info").mkdir(parents=True)
+    (package / "brought-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
+    entry = "[ackclock.studies]\nbrought = brought\nbroken = brought.missing\nnone = brought:NUMBER\n"
+    (package / "brought-1.0.dist-info" / "entry_points.txt").write_text(entry)
+    folder.rename(package / "brought")
+    (package / "brought" / "__init__.py").write_text("NUMBER = 7\n")
+    monkeypatch.syspath_prepend(str(package))
+    assert "brought" in studies.installed()
+    assert studies.get("brought").title == "Made up"
+    with pytest.raises(InputError, match="broken: cannot be imported"):
+        studies.get("broken")
+    with pytest.raises(InputError, match=r"allowed: a module beside a study\.toml"):
+        studies.get("none")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('measure = "gain", more_than', 'measure = "gian", more_than', 'found "gian"; allowed: gain, left (nearest: gain)'),
+        ("more_than = 0", "more_then = 0", "found no bound; allowed: one of more_than"),
+        ("more_than = 0,", "more_than = 0, at_least = 2,", "found more_than and at_least; allowed: one of"),
+        ("between = [1, 3]", "between = [3, 1]", "found [3.0, 1.0]; allowed: [least, greatest]"),
+        ("margin = 0.5", "margin = -0.5", "margin: found -0.5; allowed: the smallest effect"),
+        ('printed = "2"', 'printed = "2", margin = 1', "found it beside between"),
+        ('place = "p. 1"', "place = 1", "place: found 1; allowed: a text"),
+        ('id = "X1"', 'id = "X1"\ncolour = "red"', 'found the key "colour"'),
+        ('readings = ["queue"]', 'readings = ["cue"]', 'found "cue"; allowed: queue'),
+        ("[[claims.causes]]", "[claims.causes]", "allowed: tables [[causes]]"),
+        ('title = "Made up"', "title = ", "Invalid value (at line 2"),
+    ],
+)  # fmt: skip
+def test_a_wrong_table_is_refused_in_one_line(folder, old, new, said):
+    assert old in TABLE
+    (folder / "study.toml").write_text(TABLE.replace(old, new, 1))
+    with pytest.raises(InputError) as refused:
+        plugin.load(folder)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import nowhere_at_all", "cannot be imported (ModuleNotFoundError"),
+        ("raise SystemExit(0)", "cannot be imported (SystemExit: 0)"),
+        ("MEASURES = {'gain': 1, 'left': 2}", "found no EXPERIMENTS"),
+    ],
+)
+def test_a_wrong_program_is_refused_in_one_line(folder, program, said):
+    (folder / "study.py").write_text(program)
+    with pytest.raises(InputError) as refused:
+        plugin.load(folder)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_is_no_study_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"found no such file; allowed: a folder with study\.toml"):
+        studies.get(f"{tmp_path}/")
+    with pytest.raises(studies.UnknownStudyError, match="nearest: prr"):
+        studies.get("pr")
+
+
+def test_a_new_study_runs(tmp_path):
+    place = plugin.new("buffer-sizes", tmp_path)
+    study = plugin.load(place)
+    result = study.run(seeds=2, jobs=2)
+    assert [o.verdict for o in result.outcomes] == [Verdict.HOLDS, Verdict.HOLDS]
+    assert [f.name for f in result.page().figures] == ["utilisation"]
+    with pytest.raises(InputError, match="found it there already"):
+        plugin.new("buffer-sizes", tmp_path)
+    with pytest.raises(InputError, match="allowed: small letters"):
+        plugin.new("../up", tmp_path)
+
+
+def test_a_plan_is_hashed_before_the_run_and_gives_the_seeds(folder, tmp_path):
+    study = plugin.load(folder)
+    file = tmp_path / "plan.json"
+    found = register.write(study, file)
+    kept = register.read(file)
+    assert kept["hash"] == found
+    assert register.differences(kept, study) == []
+    assert kept["plan"]["claims"][0]["direction"]["bound"] == {"low": 0.0, "high": None, "strict": True, "margin": 0.5}
+    assert kept["plan"]["claims"][0]["causes"][0]["measure"] == "left"
+    (folder / "study.toml").write_text(TABLE.replace("margin = 0.5", "margin = 0.1"))
+    moved = plugin.load(folder)
+    assert register.differences(kept, moved) == ["claim X1: changed in direction"]
+    with pytest.raises(InputError, match="a plan is not changed afterwards"):
+        register.write(moved, file)
+    file.write_text(file.read_text().replace("0.5", "0.1"))
+    with pytest.raises(InputError, match="not that of the plan beside it"):
+        register.read(file)
+    for wrong in ("", "[]", "{", '{"hash": 1}'):
+        file.write_text(wrong)
+        with pytest.raises(InputError, match="found no plan"):
+            register.read(file)
+
+
+def test_registered_seeds_are_others():
+    from ackclock.study.plan import first_seed
+
+    assert first_seed("x") != first_seed("abc" + "x")
+    assert Plan(salt="abc").shift == first_seed("abc")
+    assert Plan().shift == 0
+
+
+def noisy(effect: float, spread: float, *, margin: float = 1.0) -> Study:
+    """One claim on the mean of draws that are the same for each number of seeds."""
+
+    def run(plan: Plan) -> Data:
+        n = plan.count(quick=8, paper=8)
+        draws = np.random.default_rng(1).normal(effect, spread, 2000)[:n]
+        return Data(tables={"one.x": pl.DataFrame({"x": draws})}, digests=["d"], runs=n)
+
+    def x(tables):
+        return [Quantity(label="x", estimate=mean_interval(tables["one.x"]["x"].to_numpy()))]
+
+    claim = Claim(
+        id="X1",
+        place="p. 1",
+        statement="It is more.",
+        direction=Criterion(measure=Asked(bound=above(0, margin=margin), of=x)),
+        causes=(Cause(because="of X", intervention="no X", criterion=Criterion(measure=Asked(bound=below(50), of=x))),),
+    )
+    experiment = Experiment(name="one", title="one", run=run)
+    return Study(
+        name="noisy",
+        title="Noise",
+        summary="Noise.",
+        publications=(),
+        chapters=(Chapter(title="One", experiments=(experiment,), claims=(claim,)),),
+        findings=lambda _: (),
+    )
+
+
+@pytest.mark.parametrize(("effect", "verdict"), [(3.0, "holds"), (0.0, "negligible"), (-3.0, "fails")])
+def test_more_runs_decide(effect, verdict):
+    study = noisy(effect, 6.0)
+    assert study.run().outcomes[0].verdict is Verdict.UNDECIDED
+    (found,) = more.decide(study, None, Plan(), within_s=60)
+    assert str(found.outcome.verdict) == verdict
+    assert found.told == f"X1: {verdict}, with {found.times} times the runs of the scale"
+
+
+def test_what_more_runs_would_take_is_said():
+    now = iter(np.arange(0, 1000, 10.0))
+    (found,) = more.decide(noisy(3.0, 30.0), ["X1"], Plan(), within_s=60, clock=lambda: float(next(now)))
+    assert found.outcome.verdict is Verdict.UNDECIDED
+    assert found.times > 1
+    assert found.needed > found.times
+    assert "times would decide it" in found.told
+    assert more.limits(above(0, margin=1)) == [-1, 1]
+
+
+def test_a_share_that_still_changes_is_flagged():
+    rng = np.random.default_rng(1)
+    t = np.linspace(0, 1, 60)
+    settled = 0.4 + 0.05 * rng.normal(size=(12, 60))
+    falling = settled + 0.4 * np.exp(-2 * t)
+    growing = settled + 0.4 * t**2
+    assert not settling(settled, 0.01).drifts
+    found = settling(falling, 0.01)
+    assert found.drifts
+    assert 1.5 < found.factor < 4  # 0.4 exp(-2 t) changes by less than 0.01 from t = 1.6 or so
+    assert settling(growing, 0.01).factor == np.inf
+    shown = Quantity(label="share", estimate=mean_interval(falling.mean(axis=1)), trend=trend(falling)).asked(above(0))
+    assert shown.drifts
+    assert "still changes" in shown.interval_text
+    assert json.dumps(shown.to_json())
+    calm = Quantity(label="share", estimate=mean_interval(settled.mean(axis=1)), trend=trend(settled)).asked(above(0))
+    assert "still" not in calm.interval_text

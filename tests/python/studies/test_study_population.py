@@ -1,0 +1,68 @@
+"""A population of paths: what is drawn, the share that a sentence holds on, and what explains it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ackclock.judge.estimates import remaining
+from ackclock.study.population import Drawn, draw, explains, share, told
+
+RATE = Drawn(name="rate", unit="Mb/s", kind="lognormal", a=2.0, b=0.8, source="made up")
+LOSS = Drawn(name="loss", unit="", kind="exponential", a=0.02, least=0.001, most=0.1, source="made up")
+QUEUE = Drawn(name="queue", unit="BDP", kind="log-uniform", a=0.25, b=8, source="made up")
+LOAD = Drawn(name="load", unit="", kind="uniform", a=0.1, b=0.9, source="made up")
+
+
+def test_a_population_has_the_distributions_that_it_declares():
+    paths = draw((RATE, LOSS, QUEUE, LOAD), 2000, seed=1)
+    column = {name: np.array([path[name] for path in paths]) for name in paths[0]}
+    assert np.median(column["rate"]) == pytest.approx(2.0, rel=0.02)
+    assert np.log(column["rate"]).std() == pytest.approx(0.8, rel=0.03)
+    assert column["loss"].min() >= 0.001
+    assert column["loss"].max() <= 0.1
+    assert np.median(column["loss"]) == pytest.approx(0.02 * np.log(2), rel=0.03)
+    assert np.median(column["queue"]) == pytest.approx(2**0.5, rel=0.03)
+    assert column["load"].mean() == pytest.approx(0.5, rel=0.01)
+    spread = np.corrcoef(np.array(list(column.values())))
+    assert np.abs(spread - np.eye(4)).max() < 0.05
+
+
+def test_a_longer_list_begins_with_the_shorter_one():
+    assert draw((RATE, LOSS), 10, seed=3) == draw((RATE, LOSS), 100, seed=3)[:10]
+    assert draw((RATE, LOSS), 10, seed=3) != draw((RATE, LOSS), 10, seed=4)
+
+
+def test_paths_of_which_nothing_is_known_are_left_out():
+    e = share(np.array([1.0, 0.0, np.nan, 1.0]))
+    assert (e.n, round(e.value, 1)) == (3, 66.7)
+    assert e.low < 66.7 < e.high
+    assert share(np.array([np.nan])).n == 0
+
+
+def test_a_property_that_decides_explains_and_others_do_not():
+    rng = np.random.default_rng(1)
+    x, y, noise = rng.random((3, 500))
+    rank = x.argsort().argsort()
+    middle = ((rank >= 200) & (rank < 300)).astype(float)  # no slope: a correlation would not see it
+    table = explains(middle + 0.01 * noise, {"x": x, "y": y})
+    assert table["property"].to_list() == ["x", "y"]
+    assert table["explained"][0] > 0.9
+    assert table["explained"][1] < 0.03
+    assert told(table, 1).startswith("x (")
+    assert explains(np.ones(500), {"x": x})["explained"][0] == 0
+
+
+def test_what_is_left_of_an_effect_when_its_cause_is_gone():
+    rng = np.random.default_rng(2)
+    base = 10 + rng.normal(size=200)
+    ten_more, two_more = base * 1.10, base * 1.02
+    e = remaining((ten_more, base), (two_more, base))
+    assert (round(e.value), round(e.low), round(e.high)) == (20, 20, 20)
+    apart = remaining((ten_more, base), (two_more[:150], base[:150]), joint=False)
+    assert round(apart.value) == 20
+    nothing = remaining((base, base), (two_more, base))
+    assert np.isnan(nothing.value)
+    noisy = remaining((ten_more + rng.normal(size=200), base), (base + rng.normal(size=200), base))
+    assert noisy.low < 0 < noisy.high
+    assert noisy.high < 50

@@ -1,0 +1,192 @@
+"""The one judge: what narrowing an interval, mirroring a claim and equal data must not change, in every front."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ackclock.evaluate.verdict import outcome
+from ackclock.judge import Bound, Evidence, Place, Verdict, above, at_least, at_most, below, between, conjunction, same
+from ackclock.judge.estimates import ratio, ratios_apart
+from ackclock.stats import Comparison, Estimate, mean_interval, quantile_interval
+
+UNDECIDED = {Verdict.UNDECIDED, "no difference shown"}
+
+numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
+margins = st.sampled_from([0.0, 0.001, 0.5, 3.0, 100.0])
+
+
+@st.composite
+def bounds(draw: st.DrawFn) -> Bound:
+    at, margin = draw(numbers), draw(margins)
+    return draw(
+        st.sampled_from(
+            [
+                above(at, margin=margin),
+                below(at, margin=margin),
+                at_least(at),
+                at_most(at),
+                same(margin, of=at),
+                between(at, at + margin),
+            ]
+        )
+    )
+
+
+@st.composite
+def nested(draw: st.DrawFn, around: float = 0.0) -> tuple[float, float, float, float]:
+    """An interval and one inside it, near enough to a number for something to happen there."""
+    offsets = sorted(draw(st.lists(st.floats(-200, 200), min_size=4, max_size=4)))
+    ends = [around + x for x in offsets]
+    wide_low, low, high, wide_high = ends
+    open_low, open_high = draw(st.booleans()), draw(st.booleans())
+    return (-math.inf if open_low else wide_low, low, high, math.inf if open_high else wide_high)
+
+
+def estimate(low: float, high: float, n: int = 10) -> Estimate:
+    return Estimate(value=(low + high) / 2, low=low, high=high, level=0.95, n=n)
+
+
+@given(data=st.data(), bound=bounds())
+def test_a_narrower_interval_lies_in_no_other_place(data, bound):
+    at = bound.low if math.isfinite(bound.low) else bound.high
+    wide_low, low, high, wide_high = data.draw(nested(at))
+    assert bound.places(low, high) & ~bound.places(wide_low, wide_high) == Place(0)
+
+
+@given(data=st.data(), bound=bounds())
+def test_what_is_decided_stays_decided(data, bound):
+    at = bound.low if math.isfinite(bound.low) else bound.high
+    wide_low, low, high, wide_high = data.draw(nested(at))
+    before, after = bound.judge(wide_low, wide_high), bound.judge(low, high)
+    assert before is Verdict.UNDECIDED or before is after
+
+
+@given(data=st.data(), margin=margins)
+def test_what_evaluate_decides_stays_or_grows_stronger(data, margin):
+    wide_low, low, high, wide_high = data.draw(nested())
+    before, after = outcome(estimate(wide_low, wide_high), margin), outcome(estimate(low, high), margin)
+    assert before in UNDECIDED or before == after or (before, after) == ("no worse", "better")
+
+
+@given(data=st.data())
+def test_what_a_comparison_decides_stays(data):
+    def said(low: float, high: float) -> str:
+        return Comparison(first=estimate(1, 1), second=estimate(1, 1), difference=estimate(low, high)).outcome
+
+    wide_low, low, high, wide_high = data.draw(nested())
+    before = said(wide_low, wide_high)
+    assert before in UNDECIDED or before == said(low, high)
+
+
+@given(data=st.data(), at=st.integers(-1000, 1000), margin=margins)
+def test_a_mirrored_claim_has_the_same_verdict(data, at, margin):
+    _, low, high, _ = data.draw(nested(at))
+    assert above(at, margin=margin).judge(low, high) is below(-at, margin=margin).judge(-high, -low)
+    assert at_least(at).judge(low, high) is at_most(-at).judge(-high, -low)
+
+
+@given(x=numbers, bound=bounds())
+def test_an_exact_value_is_never_undecided(x, bound):
+    assert bound.judge(x, x) is not Verdict.UNDECIDED
+    assert (bound.judge(x, x) is Verdict.HOLDS) <= (x in bound)
+
+
+@given(low=st.floats(-10, 10), width=st.floats(0, 10), margin=st.sampled_from([0.5, 1.0, 3.0]))
+def test_all_fronts_agree_on_equal_data(low, width, margin):
+    """More of it is worse for `evaluate`, and the claim says "more": one and the same interval, one and the same place."""
+    high = low + width
+    claim, other = above(0, margin=margin).judge(low, high), outcome(estimate(low, high), margin)
+    compared = Comparison(first=estimate(1, 1), second=estimate(1, 1), difference=estimate(low, high)).outcome
+    if claim is Verdict.HOLDS and low > margin:
+        assert (other, compared) == ("worse", "first is larger")
+    if claim is Verdict.NEGLIGIBLE:
+        assert other == "no worse"
+    if claim is Verdict.FAILS and high < -margin:
+        assert (other, compared) == ("better", "second is larger")
+    if compared == "second is larger":
+        assert claim is not Verdict.HOLDS
+        assert other != "worse"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.1, 1.3, Verdict.HOLDS),
+        (1.043, 1.096, Verdict.NEGLIGIBLE),  # of one sign, and smaller than what counts
+        (0.95, 1.096, Verdict.NEGLIGIBLE),  # wider, and nothing else
+        (1.05, 1.2, Verdict.UNDECIDED),
+        (0.8, 1.05, Verdict.UNDECIDED),
+        (0.7, 0.85, Verdict.FAILS),
+    ],
+)
+def test_an_effect_smaller_than_what_counts_neither_holds_nor_fails(low, high, verdict):
+    assert above(1, margin=0.1).judge(low, high) is verdict
+
+
+@settings(deadline=None)  # scipy is imported at the first example
+@given(st.lists(st.tuples(st.floats(-3, 3), st.floats(0, 2)), min_size=1, max_size=4))
+def test_several_numbers_at_once_decide_once(found):
+    """Numbers that become exact never turn the verdict on all of them into another one."""
+
+    def evidence(exact: int) -> list[Evidence]:
+        return [
+            Evidence(label=str(i), value=value, low=value - half * (i >= exact), high=value + half * (i >= exact),
+                     bound=above(0, margin=1), seeds=1000)
+            for i, (value, half) in enumerate(found)
+        ]  # fmt: skip
+
+    verdicts = [conjunction(evidence(exact)) for exact in range(len(found) + 1)]
+    for before, after in itertools.pairwise(verdicts):
+        assert before is Verdict.UNDECIDED or before is after
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 100)), min_size=3, max_size=20))
+def test_a_ratio_of_what_cannot_be_negative_has_no_negative_interval(pairs):
+    found = ratio(*(np.array(column) for column in zip(*pairs, strict=True)))
+    assert 0 <= found.low <= found.value <= found.high
+
+
+def test_a_ratio_is_that_of_its_mirror():
+    """On the scale of logarithms an interval of b / a is that of a / b, turned over."""
+    a, b = np.array([1.0, 2.0, 3.0, 2.5]), np.array([2.0, 3.0, 3.5, 4.0])
+    one, other = ratio(a, b), ratio(b, a)
+    assert one.low * other.high == pytest.approx(1, rel=0.02)
+    assert one.high * other.low == pytest.approx(1, rel=0.02)
+
+
+def test_runs_without_chance_count_once():
+    found = Evidence.of(mean_interval([2.0, 2.0, 2.0]), "same", above(1))
+    assert (found.seeds, found.interval) == (1, None)
+    assert found.interval_text == "exact"
+
+
+def test_an_interval_that_cannot_exist_says_so():
+    found = Evidence.of(quantile_interval([1.0, 2.0, 3.0], 0.5), "median", above(0))
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.interval_text == "none with 3 runs"
+
+
+def test_a_difference_of_paired_ratios_keeps_its_pairs():
+    """What the runs have in common cancels; two independent intervals would keep it."""
+    rng = np.random.default_rng(2)
+    events = rng.integers(50, 150, 40).astype(float)
+    common = 0.3 + 0.2 * rng.random(40)
+    first, second = np.round(events * (common + 0.05)), np.round(events * common)
+    apart = ratios_apart((first, events), (second, events))
+    a, b = ratio(first, events), ratio(second, events)
+    assert apart.value == pytest.approx(0.05, abs=0.005)
+    assert apart.low > 0
+    assert apart.high - apart.low < 0.2 * ((a.high - a.low) + (b.high - b.low))
+    # the bootstrap over runs, slow and obvious
+    drawn = [
+        first[i].sum() / events[i].sum() - second[i].sum() / events[i].sum()
+        for i in (rng.integers(0, 40, 40) for _ in range(2000))
+    ]
+    assert apart.low == pytest.approx(np.quantile(drawn, 0.025), abs=0.002)
+    assert apart.high == pytest.approx(np.quantile(drawn, 0.975), abs=0.002)

@@ -1,0 +1,119 @@
+"""What the engine does for speed alone changes nothing: digests, tables and captures, of all kinds of scenarios, with none of its
+shortcuts and with each one alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from conftest import MINIMAL, ROOT
+
+from ackclock import Scenario, _engine, load, studies
+from ackclock.fidelity.drawn import drawn
+from ackclock.study import cells
+from ackclock.study.plan import Plan
+
+SHORTCUTS = ("events", "ahead", "told_late", "junctions", "links", "runs", "trains", "predicts", "rests")
+DRAWN_SEEDS = range(1, 6)
+"""142 scenarios each."""
+STUDY_NS = 5_000_000_000
+"""Of a scenario of a study, so much is replayed: of some thousand, with thousands of flows in some."""
+
+
+def shown(text: str, shortcuts: str) -> Any:
+    """Digest and tables of a run."""
+    raw = _engine.run(text, 1, shortcuts=shortcuts)
+    return raw["digest"], raw["tables"]
+
+
+def differing(
+    scenarios: Sequence[tuple[str, str]], without: Sequence[str] = ("none", *SHORTCUTS)
+) -> list[tuple[str, str]]:
+    """Where a run with these shortcuts only is another run."""
+    found = []
+    for name, text in scenarios:
+        expected = shown(text, "all")
+        found += [(name, cut) for cut in without if shown(text, cut) != expected]
+    return found
+
+
+@pytest.fixture(scope="module")
+def shipped() -> list[tuple[str, Scenario]]:
+    found = [(path.name, load(path)) for path in sorted((ROOT / "scenarios").glob("*.toml"))]
+    assert len(found) >= 41
+    return found
+
+
+def test_another_name_is_refused_with_those_that_are_allowed():
+    with pytest.raises(ValueError, match="all, none, or some of events, ahead"):
+        _engine.run(Scenario.from_dict(MINIMAL).to_engine_json(), 1, shortcuts="train")
+
+
+@pytest.mark.deep
+def test_shipped_scenarios(shipped):
+    assert not differing([(name, scenario.to_engine_json()) for name, scenario in shipped])
+
+
+@pytest.mark.deep
+def test_captures_of_shipped_scenarios(shipped, tmp_path):
+    """Where packets are captured, no train leaves, but all else holds."""
+    for name, scenario in shipped:
+        files = {}
+        for cut in ("all", "none"):
+            path = tmp_path / cut
+            _engine.run(scenario.to_engine_json(capture="sender"), 1, str(path), shortcuts=cut)
+            files[cut] = path.read_bytes()
+        assert files["all"] == files["none"], name
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", DRAWN_SEEDS)
+def test_drawn_scenarios(seed):
+    found = [(one.name, one.scenario.to_engine_json()) for one in drawn(seed)]
+    assert len(found) == 142
+    assert not differing(found)
+
+
+@pytest.mark.deep
+def test_scenarios_of_the_studies(monkeypatch):
+    """The beginning of each scenario that a quick run of a study asks for first; every tenth with each shortcut alone."""
+    found = [(f"scenario {number}", text) for number, text in enumerate(asked(monkeypatch))]
+    assert len(found) > 1000
+    assert not differing(found, ["none"])
+    assert not differing(found[::10], SHORTCUTS)
+
+
+class Asked(Exception):
+    """An experiment has said what it runs."""
+
+
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What experiments ask for, up to their first result."""
+    texts: dict[str, None] = {}
+
+    def note(scenarios: Sequence[Scenario]) -> None:
+        texts.update(dict.fromkeys(beginning(scenario) for scenario in scenarios))
+        raise Asked
+
+    monkeypatch.setattr(cells.stored, "batches", lambda plan, asked: note([one.scenario for one in asked]))
+    monkeypatch.setattr(Plan, "batch", lambda self, scenario, seeds, **kept: note([scenario]))
+    for name in studies.names():
+        for experiment in studies.get(name).experiments:
+            with suppress(Asked):
+                experiment.run(Plan())
+    return iter(texts)
+
+
+def beginning(scenario: Scenario) -> str:
+    """Its first seconds; where that is no scenario, because flows or changes come later, as much as holds the first two of them."""
+    raw = json.loads(scenario.to_engine_json())
+    starts = [flows.get("start_ns", 0) for flows in raw["flows"]]  # those that are drawn begin early
+    end = raw["duration_ns"] = min(raw["duration_ns"], sorted(starts)[:2][-1] + STUDY_NS)
+    raw["flows"] = [flows for flows, start in zip(raw["flows"], starts, strict=True) if start < end]
+    for flows in raw["flows"]:
+        if stagger := flows.get("stagger_ns", 0):
+            flows["count"] = min(flows.get("count", 1), 1 + (end - 1 - flows.get("start_ns", 0)) // stagger)
+    return json.dumps(raw)
