@@ -100,9 +100,9 @@ def build(
             jobs=jobs,
             progress=progress,
         )
-        place = _of_archive(here, source, asked) if tree is None else _of_tree(here, tree, asked)
-        progress("guest program", 0.98)
+        # before the kernel, which is started at its end and asked for its controllers
         _build_guest(linux, jobs)
+        place = _of_archive(here, source, asked) if tree is None else _of_tree(here, tree, asked)
         if name is None:
             _cache.set_current(place.name)
         else:
