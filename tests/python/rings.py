@@ -17,10 +17,8 @@ RINGS = {"": "make test", "deep": "make test-deep", "long": "make soak"}
 """Mark of a test, and what runs it."""
 
 MOST_S = 3.0
-"""CPU time of a test of `make test` on a quiet machine."""
-
-BUSY = 3
-"""On a busy machine the same work takes up to so many times as much CPU time: a test above that fails the run."""
+"""CPU time of a test of `make test` on a quiet machine; one above it is named, and fails nothing: the same work may take thrice as
+much on a busy one."""
 
 SHOWN = 20
 
@@ -71,22 +69,16 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail for a test that costs too much; a worker tells the process that started it what it has left out."""
+    """A worker tells the process that started it what it has left out."""
     told = getattr(session.config, "workeroutput", None)
     if told is not None:  # each worker has collected all tests
         told["left_out"] = dict(session.config.stash.get(_LEFT_OUT, Counter()))
-    elif session.exitstatus == pytest.ExitCode.OK and any(_dear(BUSY)):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take what a worker has told."""
     node.config.stash[_LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
-
-
-def _dear(times: float) -> list[str]:
-    return [test for cpu_s, mark, test in _costs if not mark and cpu_s > times * MOST_S]
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -96,9 +88,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         write(f"CPU time: {sum(cpu_s for cpu_s, _, _ in _costs):.0f} s; the {SHOWN} slowest tests:")
         for cpu_s, _, test in sorted(_costs, reverse=True)[:SHOWN]:
             write(f"{cpu_s:8.2f} s  {test}")
-    for test in _dear(1):
-        fails = test in _dear(BUSY)
-        write(f"{'FAILED' if fails else 'slow'}: above {MOST_S:g} s of CPU time: {test}; shrink it or mark it `deep`")
+    for cpu_s, mark, test in _costs:
+        if not mark and cpu_s > MOST_S:
+            write(f"slow: above {MOST_S:g} s of CPU time: {test}; shrink it or mark it `deep`")
     left = config.stash.get(_LEFT_OUT, Counter())
     if left:
         write("left out: " + ", ".join(f"{left[mark]} tests of `{by}`" for mark, by in RINGS.items() if left[mark]))

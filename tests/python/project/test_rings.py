@@ -1,4 +1,4 @@
-"""What a ring of tests says at its end, and that a test which costs too much fails it."""
+"""What a ring of tests says at its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ def spin(s):
 
 def test_light(): pass
 def test_slow(): spin(0.3)
-def test_dear(): spin(0.9) if DEAR else None
 @pytest.mark.skip("no such machine")
 def test_elsewhere(): pass
 @pytest.mark.deep
@@ -31,9 +30,9 @@ def test_many(n): pass
 """
 
 
-def ran(folder: Path, *options: str, dear: bool = False) -> tuple[int, str]:
+def ran(folder: Path, *options: str) -> tuple[int, str]:
     (folder / "conftest.py").write_text("import rings\nrings.MOST_S = 0.2\n")
-    (folder / "test_x.py").write_text(f"DEAR = {dear}\n{TESTS}")
+    (folder / "test_x.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), *options]
     done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, cwd=ROOT)
     return done.returncode, done.stdout
@@ -51,10 +50,8 @@ def test_the_end_names_what_is_slow_and_what_is_left_out(tmp_path: Path, options
     assert "left out: 1 tests, no such machine" in said
 
 
-def test_what_costs_too_much_fails_its_ring_but_not_a_deep_one(tmp_path: Path) -> None:
-    code, said = ran(tmp_path, dear=True)
-    assert code == 1
-    assert "FAILED: above 0.2 s of CPU time: test_x.py::test_dear;" in said
+def test_a_deep_test_may_cost_more(tmp_path: Path) -> None:
     code, said = ran(tmp_path, "-m", "deep")
     assert code == 0, said
-    assert "left out: 34 tests of `make test`, 1 tests of `make soak`" in said
+    assert "slow:" not in said
+    assert "left out: 33 tests of `make test`, 1 tests of `make soak`" in said
