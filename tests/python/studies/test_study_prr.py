@@ -17,7 +17,7 @@ from ackclock.study import SCALES, Plan, Verdict
 from ackclock.study.note import typed_in
 from ackclock.study.result import write_report
 
-SEEDS = 3
+SEEDS = 2
 
 
 @pytest.fixture(scope="module")
