@@ -1,0 +1,84 @@
+"""The time-sequence graph of a captured connection: what was sent, what was acknowledged, and where the other side's window ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ackclock.plot.panels import extremes
+from ackclock.plot.style import GREY, OKABE_ITO
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["draw_capture"]
+
+MOST_MARKS = 20_000
+"""Marks of one kind; beyond them every n-th is drawn."""
+
+SENT = {
+    "data": ("sent", "#000000", "|"),
+    "late": ("overtaken on the way", OKABE_ITO["orange"], "d"),
+    "retransmission": ("sent again", OKABE_ITO["vermilion"], "^"),
+    "needless": ("sent again for nothing", OKABE_ITO["blue"], "x"),
+}
+
+
+def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool) -> None:
+    """Draw the data of one direction.
+
+    Parameters
+    ----------
+    ax
+        Axes of matplotlib.
+    packets
+        Of a `Capture`.
+    from_server
+        Which direction.
+    """
+    import polars as pl
+
+    own = packets.filter((pl.col("from_server") == from_server) & (pl.col("length") > 0))
+    other = packets.filter((pl.col("from_server") != from_server) & ~pl.col("kind").is_in(["sack", "dsack"]))
+    scale = 1e6 if (own["seq"].max() or 0) > 2e6 else 1e3
+    for kind, (label, colour, marker) in SENT.items():
+        rows = own.filter(pl.col("kind") == kind)
+        if rows.is_empty():
+            continue
+        rows = rows.gather_every(-(-rows.height // MOST_MARKS))
+        t, low = rows["t_s"].to_numpy(), rows["seq"].to_numpy() / scale
+        if kind == "data":
+            ax.vlines(t, low, low + rows["length"].to_numpy() / scale, color=colour, linewidth=1, label=label)
+        else:
+            ax.plot(t, low, marker, color=colour, markersize=4, linestyle="none", label=label)
+    for kind, label, colour in (
+        ("sack", "SACK block", OKABE_ITO["purple"]),
+        ("dsack", "DSACK block", OKABE_ITO["sky"]),
+    ):
+        rows = packets.filter((pl.col("from_server") != from_server) & (pl.col("kind") == kind))
+        if not rows.is_empty():
+            rows = rows.gather_every(-(-rows.height // MOST_MARKS))
+            low = rows["seq"].to_numpy() / scale
+            ax.vlines(
+                rows["t_s"].to_numpy(),
+                low,
+                low + rows["length"].to_numpy() / scale,
+                color=colour,
+                alpha=0.5,
+                linewidth=1,
+                label=label,
+            )
+    acks = other.filter(pl.col("ack").is_not_null() & (pl.col("kind") != "syn"))
+    if not acks.is_empty():
+        acknowledged = acks["ack"].cum_max()
+        t, y = extremes(acks["t_s"].to_numpy(), acknowledged.to_numpy() / scale)
+        ax.plot(t, y, color=OKABE_ITO["green"], linewidth=1, drawstyle="steps-post", label="acknowledged")
+        edge = (acks["ack"] + acks["window"]).to_numpy() / scale
+        t, y = extremes(acks["t_s"].to_numpy(), edge)
+        top = (own["seq"] + own["length"].cast(pl.Int64)).max() or 0
+        ax.plot(
+            t, y, color=GREY, linewidth=1, linestyle=":", drawstyle="steps-post", label="end of the receiver's window"
+        )
+        ax.set_ylim(top=top / scale * 1.1)
+    ax.set_xlabel("time [s]")
+    ax.set_ylabel("sequence number [MB]" if scale == 1e6 else "sequence number [kB]")
+    ax.legend(loc="upper left")
