@@ -291,6 +291,15 @@ def read(
         str | None,
         typer.Option(metavar="FILE", help="Draw the time-sequence graph (png, pdf, svg); of the largest connection."),
     ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="DURATION",
+            help="Where the graph begins, e.g. 1.5s (default: some round trips before the first retransmission).",
+        ),
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="DURATION", help="Where it ends.")] = None,
     anonymise: Annotated[bool, typer.Option("--anonymise", help="Write other addresses and ports.")] = False,
     json: Json = False,
 ) -> None:
@@ -302,6 +311,8 @@ def read(
         connection=connection,
         csv=_path(csv, "--csv"),
         plot=_path(plot, "--plot"),
+        begin=begin,
+        end=end,
         anonymise=anonymise,
         as_json=json,
     )

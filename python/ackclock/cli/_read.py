@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _files
 from ackclock.cli import _terminal
-from ackclock.errors import InputError, quote
+from ackclock.errors import InputError, ScenarioError, quote
 
 if TYPE_CHECKING:
     from ackclock.formats.capture import Capture
@@ -17,13 +18,24 @@ SHOWN = 20
 
 
 def read(
-    path: Path, *, connection: int | None, csv: Path | None, plot: Path | None, anonymise: bool, as_json: bool
+    path: Path,
+    *,
+    connection: int | None,
+    csv: Path | None,
+    plot: Path | None,
+    begin: str | None,
+    end: str | None,
+    anonymise: bool,
+    as_json: bool,
 ) -> None:
     """Read a capture and show its connections, or one of them."""
     from ackclock.formats.capture import read_capture
 
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
         raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
+    span = [_seconds(text, option) for text, option in ((begin, "--from"), (end, "--to"))]
+    if span != [None, None] and plot is None:
+        raise InputError("--from, --to: found them without a graph; allowed: with --plot")
     for file, option in ((csv, "--csv"), (plot, "--plot")):
         if file is not None:
             _terminal.writable_file(file, option)
@@ -44,7 +56,7 @@ def read(
         table = found.connections if found.packets is None else found.packets
         _files.write(csv, table.write_csv(), f"--csv {csv}")
     if plot is not None:
-        _files.write(plot, _drawn(found, wanted, plot.suffix[1:]), f"--plot {plot}")
+        _files.write(plot, _drawn(found, wanted, plot.suffix[1:], span), f"--plot {plot}")
     if as_json:
         shown = found.connections if connection is None else _only(found, connection)
         _terminal.show_json({"file": found.facts, "connections": shown.to_dicts()})
@@ -69,16 +81,36 @@ def _only(found: Capture, connection: int) -> Any:
     return found.connections.filter(found.connections["connection"] == connection)
 
 
-def _drawn(found: Capture, connection: int | None, kind: str) -> bytes:
+def _seconds(text: str | None, option: str) -> float | None:
+    from ackclock import units
+
+    if text is None:
+        return None
+    try:
+        return units.whole(text, units.DURATION) / 1e9
+    except ScenarioError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+def _drawn(found: Capture, connection: int | None, kind: str, span: Sequence[float | None]) -> bytes:
     from ackclock.plot import style
-    from ackclock.plot.capture import draw_capture
+    from ackclock.plot.capture import draw_capture, opening
 
     assert found.packets is not None
     rows = found.connections.filter(found.connections["connection"] == connection).sort("bytes", descending=True)
     with style.styled():
         figure, ax = style.new(7.2, 4.2)
         row = rows.row(0, named=True)
-        draw_capture(ax, found.packets, from_server=row["way"] == "server")
+        first, last = opening(found.packets, row["rtt_mean_s"] or 0.1)
+        begin, end = span
+        if begin is not None or end is not None:
+            first = float(found.packets["t_s"][0]) if begin is None else begin
+            last = float(found.packets["t_s"][-1]) if end is None else end
+        if not first < last:
+            raise InputError(
+                f"--from, --to: found {first:g} s and {last:g} s; allowed: an earlier and a later second of the capture"
+            )
+        draw_capture(ax, found.packets, from_server=row["way"] == "server", span=(first, last))
         ax.set_title(f"{found.name}, connection {connection}: data from the {row['way']}")
         return style.saved(figure, kind)
 

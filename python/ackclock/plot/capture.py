@@ -10,10 +10,15 @@ from ackclock.plot.style import GREY, OKABE_ITO
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["draw_capture"]
+__all__ = ["draw_capture", "opening"]
 
 MOST_MARKS = 20_000
 """Marks of one kind; beyond them every n-th is drawn."""
+
+BEFORE, SPAN = 2, 10
+"""Round trips before the first segment that was sent again, and in all, that a graph shows unless asked."""
+
+AGAIN = ("retransmission", "needless", "late")
 
 SENT = {
     "data": ("sent", "#000000", "|"),
@@ -23,7 +28,29 @@ SENT = {
 }
 
 
-def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool) -> None:
+def opening(packets: pl.DataFrame, rtt_s: float) -> tuple[float, float]:
+    """The span in which a graph opens: some round trips around the first segment that was sent again, or the first ones.
+
+    Parameters
+    ----------
+    packets
+        Of a `Capture`.
+    rtt_s
+        A round trip.
+
+    Returns
+    -------
+    tuple
+        Its first and last second.
+    """
+    begin, end = float(packets["t_s"][0]), float(packets["t_s"][-1])
+    again = packets.filter(packets["kind"].is_in(list(AGAIN)))
+    first = begin if again.is_empty() else float(again["t_s"][0]) - BEFORE * rtt_s
+    first = max(begin, first)
+    return first, min(end, first + SPAN * rtt_s)
+
+
+def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool, span: tuple[float, float]) -> None:
     """Draw the data of one direction.
 
     Parameters
@@ -34,9 +61,12 @@ def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool) -> None:
         Of a `Capture`.
     from_server
         Which direction.
+    span
+        The first and the last second that are shown.
     """
     import polars as pl
 
+    packets = packets.filter(pl.col("t_s").is_between(*span))
     own = packets.filter((pl.col("from_server") == from_server) & (pl.col("length") > 0))
     other = packets.filter((pl.col("from_server") != from_server) & ~pl.col("kind").is_in(["sack", "dsack"]))
     scale = 1e6 if (own["seq"].max() or 0) > 2e6 else 1e3
