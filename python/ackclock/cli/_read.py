@@ -123,7 +123,9 @@ def _show(found: Capture, connection: int | None) -> None:
         rows = rows.filter(rows["connection"] == connection)
     facts = found.facts
     count = found.connections.height // 2
-    _terminal.say(f"{found.name}: {facts['frames']:,} frames, {facts['segments']:,} of TCP, {count:,} connections")
+    _terminal.say(
+        f"{found.name}: {facts['frames']:,} frames, {facts['segments']:,} of TCP, {count:,} connection{'' if count == 1 else 's'}"
+    )
     for line in warnings(found):
         _terminal.warn(line)
     if rows.is_empty():

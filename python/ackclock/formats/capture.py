@@ -64,7 +64,7 @@ class Capture:
 
     def missed(self, row: dict[str, Any]) -> float:
         """Share of a direction's data that the capture has missed."""
-        return float(row["unseen_bytes"]) / max(1, row["bytes"] + row["unseen_bytes"])
+        return int(row["unseen_bytes"]) / max(1, int(row["bytes"]) + int(row["unseen_bytes"]))
 
 
 def is_capture(path: Path) -> bool:

@@ -69,7 +69,8 @@ def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool, span: tup
     packets = packets.filter(pl.col("t_s").is_between(*span))
     own = packets.filter((pl.col("from_server") == from_server) & (pl.col("length") > 0))
     other = packets.filter((pl.col("from_server") != from_server) & ~pl.col("kind").is_in(["sack", "dsack"]))
-    scale = 1e6 if (own["seq"].max() or 0) > 2e6 else 1e3
+    ends = own["seq"].to_numpy() + own["length"].to_numpy()
+    scale = 1e6 if ends.size and ends.max() > 2e6 else 1e3
     for kind, (label, colour, marker) in SENT.items():
         rows = own.filter(pl.col("kind") == kind)
         if rows.is_empty():
@@ -93,8 +94,8 @@ def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool, span: tup
                 low,
                 low + rows["length"].to_numpy() / scale,
                 color=colour,
-                alpha=0.5,
-                linewidth=1,
+                alpha=0.5 if kind == "sack" else 1.0,
+                linewidth=1 if kind == "sack" else 3,
                 label=label,
             )
     acks = other.filter(pl.col("ack").is_not_null() & (pl.col("kind") != "syn"))
@@ -104,11 +105,13 @@ def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool, span: tup
         ax.plot(t, y, color=OKABE_ITO["green"], linewidth=1, drawstyle="steps-post", label="acknowledged")
         edge = (acks["ack"] + acks["window"]).to_numpy() / scale
         t, y = extremes(acks["t_s"].to_numpy(), edge)
-        top = (own["seq"] + own["length"].cast(pl.Int64)).max() or 0
         ax.plot(
             t, y, color=GREY, linewidth=1, linestyle=":", drawstyle="steps-post", label="end of the receiver's window"
         )
-        ax.set_ylim(top=top / scale * 1.1)
+    if ends.size:
+        first, last = int(own["seq"].to_numpy().min()), int(ends.max())
+        margin = max(1, (last - first) // 10)
+        ax.set_ylim((first - margin) / scale, (last + margin) / scale)
     ax.set_xlabel("time [s]")
     ax.set_ylabel("sequence number [MB]" if scale == 1e6 else "sequence number [kB]")
     ax.legend(loc="upper left")
