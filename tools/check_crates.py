@@ -16,9 +16,10 @@ ALLOWED = {
     "pcc": {"core"},
     "sim": {"core", "cc", "tcp", "net", "pcc"},
     "script": {"core", "cc", "tcp"},
-    "fuzz": {"core", "cc", "tcp", "script"},
+    "capture": set(),
+    "fuzz": {"core", "cc", "tcp", "script", "capture"},
     "guest": {"core", "net", "pcc", "script", "sim"},
-    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "sim", "script"},
+    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "sim", "script", "capture"},
 }
 
 

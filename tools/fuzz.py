@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | segments | segments, calls and time for one TCP endpoint | libFuzzer, on the pinned compiler |
 | script | packet scripts | the same |
+| capture | captures, pcap and pcapng | the same |
 | scenario, mahimahi, blocks, store, measured, run | tests/fuzz/<target>.py | Atheris; with --drawn inputs drawn from a seed, many more a second |
 
 The engine is built with overflow checks and debug assertions (profile `fuzz`). Inputs that were new are kept in
@@ -28,7 +29,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "fuzz"
-NATIVE = {"segments": 512, "script": 2000}
+NATIVE = {"segments": 512, "script": 2000, "capture": 3000}
 PYTHON = {"scenario": 64, "mahimahi": 256, "blocks": 512, "store": 64, "measured": 512, "run": 128}
 """Longest input that is drawn, bytes."""
 

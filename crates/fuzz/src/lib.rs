@@ -2,6 +2,7 @@
 //! panic either. `tools/fuzz.py` runs them under libFuzzer, built with overflow checks and debug assertions; the tests
 //! replay the kept corpus and draw inputs of their own.
 
+pub mod capture;
 mod draw;
 pub mod script;
 pub mod segments;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ackclock_core::Stream;
-use ackclock_fuzz::{script, segments};
+use ackclock_fuzz::{capture, script, segments};
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/corpus").join(target);
@@ -56,4 +56,16 @@ fn scripts_of_any_kind() {
         }
     }
     assert!(played > 50, "{played} scripts played");
+}
+
+#[test]
+fn captures_of_any_kind() {
+    let mut rng = Stream::new(1, "fuzz/capture");
+    let mut read = 0;
+    for input in corpus("capture") {
+        for data in (0..200).map(|_| changed(&input, &mut rng)).chain([input.clone()]) {
+            read += capture::play(&data) as u32;
+        }
+    }
+    assert!(read > 1000, "{read} captures read");
 }

@@ -2,6 +2,7 @@
 //!
 //! Length: one function for each that Python calls; they hold no logic.
 
+mod capture;
 mod controller;
 mod interrupt;
 mod scenario;
@@ -30,6 +31,8 @@ use scenario::Given;
 
 #[pymodule]
 mod _engine {
+    #[pymodule_export]
+    use super::capture::read_capture;
     #[pymodule_export]
     use super::controller::{PyAck, PyRate, PyWindow};
     #[pymodule_export]

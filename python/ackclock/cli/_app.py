@@ -279,6 +279,45 @@ def export(
     _export.export(target, kind=kind, out=_path(out, "--out"), group=group, own_code=own_code)
 
 
+@commands.command()
+def read(
+    capture: Annotated[Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng.", show_default=False)],
+    connection: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(0), metavar="N", help="Only this one; with --csv, its packets."),
+    ] = None,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the table of connections, or packets.")] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Draw the time-sequence graph (png, pdf, svg); of the largest connection."),
+    ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="DURATION",
+            help="Where the graph begins, e.g. 1.5s (default: some round trips before the first retransmission).",
+        ),
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="DURATION", help="Where it ends.")] = None,
+    anonymise: Annotated[bool, typer.Option("--anonymise", help="Write other addresses and ports.")] = False,
+    json: Json = False,
+) -> None:
+    """Read a capture of TCP: its connections, what each has lost and sent for nothing, and the packets of one."""
+    from ackclock.cli import _read
+
+    _read.read(
+        capture,
+        connection=connection,
+        csv=_path(csv, "--csv"),
+        plot=_path(plot, "--plot"),
+        begin=begin,
+        end=end,
+        anonymise=anonymise,
+        as_json=json,
+    )
+
+
 @study.command("list")
 def study_list(json: Json = False) -> None:
     """Name every study."""

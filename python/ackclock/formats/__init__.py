@@ -2,6 +2,7 @@
 
 | format | of | read | written |
 |---|---|---|---|
+| pcap, pcapng | tcpdump, Wireshark | yes | by `run --pcap` |
 | `iperf3` | `iperf3 -J` | yes | yes |
 | `ss` | `ss -tin`, repeated | yes | yes |
 | `qlog` | QUIC stacks; drawn by qvis | yes | yes |
@@ -10,7 +11,8 @@
 | `tc` | a shell script that builds the network with namespaces and `tc` and runs the flows with iperf3 | | yes |
 """
 
+from ackclock.formats.capture import Capture, read_capture
 from ackclock.formats.measured import Measured, of_run, read
 from ackclock.formats.write import FORMATS, write
 
-__all__ = ["FORMATS", "Measured", "of_run", "read", "write"]
+__all__ = ["FORMATS", "Capture", "Measured", "of_run", "read", "read_capture", "write"]

@@ -111,7 +111,8 @@ def read(path: str | Path) -> Measured:
     Parameters
     ----------
     path
-        A plain file of at most 128 MiB: of `iperf3 -J`, of `ss -tin` with the time before each look, or of qlog (JSON or JSON-SEQ); or a folder that
+        A plain file of at most 128 MiB: of `iperf3 -J`, of `ss -tin` with the time before each look, or of qlog (JSON or JSON-SEQ); a capture (pcap, pcapng), of which the direction with most data is
+        taken; or a folder that
         `ackclock run --out` has written.
 
     Returns
@@ -124,11 +125,18 @@ def read(path: str | Path) -> Measured:
     InputError
         If it is none of them, or holds nothing that can be drawn.
     """
+    from ackclock.formats import capture
+
     path = Path(path)
     if path.is_dir():
         from ackclock._results import Run
 
         return of_run(Run.read(path), name=path.name)
+    if capture.is_capture(path):
+        try:
+            return capture.measured(path)
+        except InputError as error:
+            raise error if str(error).startswith(f"{path}:") else InputError(f"{path}: {error}") from None
     return parse(_files.contents(path, LARGEST), path)
 
 

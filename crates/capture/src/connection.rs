@@ -1,0 +1,294 @@
+//! Connections of a capture: both directions together, where the capture was taken, and one connection packet by packet if asked for.
+
+use std::collections::HashMap;
+use std::io::Read;
+
+use crate::counts::Kind;
+use crate::file::Frames;
+use crate::packet::{decode, flags, Content, End, Segment};
+use crate::way::Way;
+use crate::{broken, Error};
+
+/// Most connections of a file.
+pub const MOST_CONNECTIONS: usize = 1 << 18;
+
+/// Frames between two looks at whether anybody still wants the answer.
+const LOOK_EVERY: u64 = 1 << 14;
+
+/// A pause after which a SYN begins another connection, although the one before was not closed.
+const FORGOTTEN_NS: i64 = 60_000_000_000;
+
+/// Where a capture was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// At the end that has opened the connection.
+    Client,
+    /// At the end that was called.
+    Server,
+    /// On the way.
+    Between,
+    /// Without the handshake nobody knows.
+    Unknown,
+}
+
+impl Place {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Client => "client",
+            Place::Server => "server",
+            Place::Between => "between",
+            Place::Unknown => "unknown",
+        }
+    }
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Number of the interface on which it was seen.
+    pub interface: u32,
+    /// The end that has opened it, or whose packet was seen first.
+    pub client: End,
+    /// The other one.
+    pub server: End,
+    /// From the client, and from the server.
+    pub ways: [Way; 2],
+    /// Nanoseconds since 1970 of its first and last packet.
+    pub span_ns: (i64, i64),
+    /// Of SYN, SYN/ACK and the ACK behind it.
+    pub handshake_ns: [Option<i64>; 3],
+    /// Whether it was reset.
+    pub reset: bool,
+}
+
+impl Connection {
+    fn new(interface: u32, seg: &Segment, t_ns: i64) -> Self {
+        let answer = seg.flags & flags::SYN != 0 && seg.flags & flags::ACK != 0;
+        let (client, server) = if answer { (seg.to, seg.from) } else { (seg.from, seg.to) };
+        Connection {
+            interface,
+            client,
+            server,
+            ways: Default::default(),
+            span_ns: (t_ns, t_ns),
+            handshake_ns: [None; 3],
+            reset: false,
+        }
+    }
+
+    /// The round trip of the handshake, if all three of its packets were seen.
+    pub fn handshake_rtt_ns(&self) -> Option<i64> {
+        let [Some(syn), _, Some(done)] = self.handshake_ns else { return None };
+        Some(done - syn)
+    }
+
+    /// Where it was captured: the part of the handshake's round trip that lies behind the capture.
+    pub fn place(&self) -> Place {
+        let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else { return Place::Unknown };
+        let (far, near) = ((answer - syn).max(0), (done - answer).max(0));
+        match far as f64 / ((far + near) as f64).max(1.0) {
+            share if share >= 0.9 => Place::Client,
+            share if share <= 0.1 => Place::Server,
+            _ => Place::Between,
+        }
+    }
+
+    /// Whether the peers of this segment begin another connection of the same ports.
+    fn is_over_for(&self, seg: &Segment, t_ns: i64) -> bool {
+        let opens = seg.flags & (flags::SYN | flags::ACK) == flags::SYN;
+        let way = &self.ways[self.way_of(seg)];
+        opens
+            && way.begins_anew(seg.seq)
+            && (self.reset
+                || self.ways.iter().any(Way::is_over)
+                || t_ns - self.span_ns.1 > FORGOTTEN_NS
+                || self.handshake_ns[2].is_some()
+                || self.handshake_ns[1].is_none())
+    }
+
+    fn way_of(&self, seg: &Segment) -> usize {
+        usize::from(seg.from != self.client)
+    }
+
+    fn packet(&mut self, seg: &Segment, t_ns: i64, mut row: impl FnMut(Row)) {
+        let at = self.way_of(seg);
+        self.span_ns.1 = self.span_ns.1.max(t_ns);
+        self.reset |= seg.flags & flags::RST != 0;
+        let opens = seg.flags & (flags::SYN | flags::ACK);
+        match opens {
+            flags::SYN if at == 0 => self.handshake_ns[0] = Some(t_ns), // the last one, which the answer belongs to
+            _ if opens == flags::SYN | flags::ACK && at == 1 => {
+                self.handshake_ns[1].get_or_insert(t_ns);
+            }
+            flags::ACK if at == 0 && self.handshake_ns[1].is_some() => {
+                self.handshake_ns[2].get_or_insert(t_ns);
+            }
+            _ => {}
+        }
+        let (first, second) = self.ways.split_at_mut(1);
+        let (own, other) = match at {
+            0 => (&mut first[0], &mut second[0]),
+            _ => (&mut second[0], &mut first[0]),
+        };
+        let (kind, seq) = own.sends(seg, t_ns, other.mss);
+        let shift = own.wscale.filter(|_| other.wscale.is_some()).unwrap_or(0);
+        let mut base = Row {
+            t_ns,
+            from_server: at == 1,
+            kind,
+            seq,
+            length: seg.payload,
+            ack: None,
+            window: 0,
+            flags: seg.flags,
+        };
+        let mut sacks = [(0, 0, false); 4];
+        let mut count = 0;
+        let told = other.is_told(seg, t_ns, shift, own.mss, |start, end, dsack| {
+            sacks[count] = (start, end, dsack);
+            count += 1;
+        });
+        if seg.flags & flags::ACK != 0 {
+            base.ack = Some(other.acknowledged(seg.ack));
+            base.window = u64::from(seg.window) << if seg.flags & flags::SYN == 0 { shift } else { 0 };
+        }
+        if kind == Kind::Bare {
+            base.kind = told;
+        }
+        row(base);
+        for &(start, end, dsack) in &sacks[..count] {
+            let kind = if dsack { Kind::Dsack } else { Kind::Sack };
+            row(Row { kind, seq: start, length: (end - start) as u32, ..base });
+        }
+    }
+}
+
+/// A packet of one connection, or a SACK block that it carries.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Nanoseconds since 1970.
+    pub t_ns: i64,
+    /// Which way.
+    pub from_server: bool,
+    /// What it is.
+    pub kind: Kind,
+    /// Offset: of the data of its sender, or of a block of the other side's. 0 is the SYN, 1 the first byte.
+    pub seq: i64,
+    /// Bytes of payload, or of the block.
+    pub length: u32,
+    /// Offset of the other side's data that it acknowledges.
+    pub ack: Option<i64>,
+    /// Bytes that it offers.
+    pub window: u64,
+    /// Flags of the header.
+    pub flags: u16,
+}
+
+/// What a capture holds.
+#[derive(Clone, Debug, Default)]
+pub struct Connections {
+    /// In the order of their first packets.
+    pub all: Vec<Connection>,
+    /// The packets of one of them.
+    pub rows: Vec<Row>,
+    /// Frames.
+    pub frames: u64,
+    /// Segments of TCP among them.
+    pub segments: u64,
+    /// Parts of packets behind the first.
+    pub fragments: u64,
+    /// Frames that were cut within their headers, or whose lengths contradict each other.
+    pub short: u64,
+    /// Frames of a link layer that is not known here.
+    pub unknown_links: u64,
+    /// Frames that come before the one ahead of them.
+    pub backwards: u64,
+    /// Frames without a time.
+    pub without_time: u64,
+    /// Frames that the capturing program says it has missed.
+    pub dropped: u64,
+    /// Whether the file ends within a frame.
+    pub cut: bool,
+}
+
+type Key = (u32, End, End);
+
+/// Read a capture.
+///
+/// `rows_of` is the connection (its place in the result) whose packets are wanted, at most `most_rows` of them; `go_on` is asked now and
+/// then, with the number of bytes read.
+///
+/// # Errors
+/// If the file cannot be read, is none, holds too much, or `go_on` says no.
+pub fn read(
+    input: impl Read,
+    rows_of: Option<usize>,
+    most_rows: usize,
+    mut go_on: impl FnMut(u64) -> bool,
+) -> Result<Connections, Error> {
+    let mut frames = Frames::open(input)?;
+    let mut found = Connections::default();
+    let mut known: HashMap<Key, usize> = HashMap::new();
+    let mut last_ns = i64::MIN;
+    loop {
+        if frames.count() % LOOK_EVERY == 0 && !go_on(frames.position()) {
+            return Err(Error::Stopped);
+        }
+        let Some(frame) = frames.next()? else { break };
+        found.backwards += u64::from(frame.t_ns < last_ns);
+        last_ns = frame.t_ns;
+        let (t_ns, interface) = (frame.t_ns, frame.interface);
+        let seg = match decode(frame.link, frame.bytes, frame.on_wire) {
+            Content::Tcp(seg) => seg,
+            Content::Other => continue,
+            Content::Fragment => {
+                found.fragments += 1;
+                continue;
+            }
+            Content::Short => {
+                found.short += 1;
+                continue;
+            }
+            Content::UnknownLink => {
+                found.unknown_links += 1;
+                continue;
+            }
+        };
+        found.segments += 1;
+        let key = (interface, seg.from.min(seg.to), seg.from.max(seg.to));
+        let at = match known.get(&key) {
+            Some(&at) if !found.all[at].is_over_for(&seg, t_ns) => at,
+            _ if found.all.len() == MOST_CONNECTIONS => {
+                return broken(format!(
+                    "found more than {MOST_CONNECTIONS} connections; allowed: at most so many"
+                ));
+            }
+            _ => {
+                found.all.push(Connection::new(interface, &seg, t_ns));
+                known.insert(key, found.all.len() - 1);
+                found.all.len() - 1
+            }
+        };
+        let rows = &mut found.rows;
+        let mut full = false;
+        found.all[at].packet(&seg, t_ns, |row| {
+            if rows_of == Some(at) {
+                full = rows.len() == most_rows;
+                if !full {
+                    rows.push(row);
+                }
+            }
+        });
+        if full {
+            return broken(format!(
+                "found a connection of more than {most_rows} packets and blocks; allowed: at most so many"
+            ));
+        }
+    }
+    found.frames = frames.count();
+    found.dropped = frames.dropped;
+    found.without_time = frames.without_time;
+    found.cut = frames.cut;
+    Ok(found)
+}

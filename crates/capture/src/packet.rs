@@ -1,0 +1,263 @@
+//! What TCP sees of a frame: link layer, IP, TCP header and options. Nothing is allocated; what is cut off is left out.
+//!
+//! Sources: tcpdump.org's list of link types, RFC 791, RFC 8200, RFC 9293, RFC 7323, RFC 2018.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// FIN, SYN, ... as in the header, the lowest bits of bytes 12 and 13.
+pub mod flags {
+    /// No more data from the sender.
+    pub const FIN: u16 = 1;
+    /// Synchronize sequence numbers.
+    pub const SYN: u16 = 2;
+    /// Reset the connection.
+    pub const RST: u16 = 4;
+    /// Push.
+    pub const PSH: u16 = 8;
+    /// The acknowledgment field counts.
+    pub const ACK: u16 = 16;
+    /// ECN echo.
+    pub const ECE: u16 = 64;
+    /// Congestion window reduced.
+    pub const CWR: u16 = 128;
+}
+
+/// An address and a port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct End {
+    /// Address.
+    pub ip: IpAddr,
+    /// Port.
+    pub port: u16,
+}
+
+/// A segment as its header tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// Where it comes from.
+    pub from: End,
+    /// Where it goes.
+    pub to: End,
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgment number.
+    pub ack: u32,
+    /// Flags.
+    pub flags: u16,
+    /// The window field, not scaled.
+    pub window: u16,
+    /// Bytes of payload on the wire.
+    pub payload: u32,
+    /// Identification of the IPv4 header; 0 for IPv6.
+    pub ip_id: u16,
+    /// Whether a router has marked it (CE).
+    pub ce: bool,
+    /// Maximum segment size, of a SYN.
+    pub mss: Option<u16>,
+    /// Shift of windows, of a SYN; at most 14.
+    pub wscale: Option<u8>,
+    /// SACK permitted, of a SYN.
+    pub sack_permitted: bool,
+    /// Timestamp and echo.
+    pub timestamps: Option<(u32, u32)>,
+    /// SACK blocks.
+    pub sacks: [(u32, u32); 4],
+    /// How many of them there are.
+    pub sack_count: u8,
+}
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is handed on and never kept")]
+pub enum Content {
+    /// A segment of TCP.
+    Tcp(Segment),
+    /// Something else.
+    Other,
+    /// A part of a packet behind the first.
+    Fragment,
+    /// Too little was kept of it, or lengths contradict each other.
+    Short,
+    /// A link layer that is not known here.
+    UnknownLink,
+}
+
+const MOST_TAGS: usize = 4;
+const MOST_EXTENSIONS: usize = 8;
+const TCP: u8 = 6;
+
+/// Take a frame apart.
+pub fn decode(link: u16, bytes: &[u8], on_wire: u32) -> Content {
+    let Some(at) = behind_link(link, bytes) else {
+        return match link {
+            0 | 1 | 12 | 14 | 101 | 108 | 113 | 228 | 229 | 276 => Content::Other,
+            _ => Content::UnknownLink,
+        };
+    };
+    let Some(ip) = bytes.get(at..) else { return Content::Short };
+    let wire = on_wire.saturating_sub(at as u32);
+    match ip.first().map(|b| b >> 4) {
+        Some(4) => ipv4(ip, wire),
+        Some(6) => ipv6(ip, wire),
+        Some(_) => Content::Other,
+        None => Content::Short,
+    }
+}
+
+/// Where IP begins, if it does.
+fn behind_link(link: u16, bytes: &[u8]) -> Option<usize> {
+    let ether = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
+    let is_ip = |kind: u16| matches!(kind, 0x0800 | 0x86dd);
+    match link {
+        1 => {
+            let mut at = 12;
+            for _ in 0..=MOST_TAGS {
+                match ether(at)? {
+                    0x8100 | 0x88a8 | 0x9100 => at += 4,
+                    kind if is_ip(kind) => return Some(at + 2),
+                    _ => return None,
+                }
+            }
+            None
+        }
+        12 | 14 | 101 | 228 | 229 => Some(0),
+        // the family, in the order of the machine that captured; its numbers differ between systems
+        0 | 108 => {
+            let four: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
+            let family = u32::from_le_bytes(four).min(u32::from_be_bytes(four));
+            matches!(family, 2 | 10 | 24 | 28 | 30).then_some(4)
+        }
+        113 => is_ip(ether(14)?).then_some(16),
+        276 => is_ip(ether(0)?).then_some(20),
+        _ => None,
+    }
+}
+
+fn u16_at(b: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([b[at], b[at + 1]])
+}
+
+fn u32_at(b: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+
+fn ipv4(ip: &[u8], wire: u32) -> Content {
+    if ip.len() < 20 {
+        return Content::Short;
+    }
+    let header = usize::from(ip[0] & 15) * 4;
+    if header < 20 {
+        return Content::Short;
+    }
+    if u16_at(ip, 6) & 0x1fff != 0 {
+        return Content::Fragment;
+    }
+    if ip[9] != TCP {
+        return Content::Other;
+    }
+    // a host that leaves the cutting to its card writes 0 where 16 bits are too few
+    let total = match u32::from(u16_at(ip, 2)) {
+        0 => wire,
+        total => total,
+    };
+    let address = |at: usize| IpAddr::V4(Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]));
+    let Some(length) = total.checked_sub(header as u32) else { return Content::Short };
+    let Some(rest) = ip.get(header..) else { return Content::Short };
+    tcp(rest, length, address(12), address(16), u16_at(ip, 4), ip[1] & 3 == 3)
+}
+
+fn ipv6(ip: &[u8], wire: u32) -> Content {
+    if ip.len() < 40 {
+        return Content::Short;
+    }
+    let address = |at: usize| {
+        let mut all = [0; 16];
+        all.copy_from_slice(&ip[at..at + 16]);
+        IpAddr::V6(Ipv6Addr::from(all))
+    };
+    let payload = match u32::from(u16_at(ip, 4)) {
+        0 => wire.saturating_sub(40), // a jumbogram, or cut by the card
+        payload => payload,
+    };
+    let (mut next, mut at) = (ip[6], 40);
+    for _ in 0..MOST_EXTENSIONS {
+        let Some(head) = ip.get(at..at + 8) else { break };
+        match next {
+            0 | 43 | 60 => at += 8 + usize::from(head[1]) * 8,
+            44 if u16_at(head, 2) & 0xfff8 != 0 => return Content::Fragment,
+            44 => at += 8,
+            _ => break,
+        }
+        next = head[0];
+    }
+    if next != TCP {
+        return Content::Other;
+    }
+    let Some(length) = payload.checked_sub(at as u32 - 40) else { return Content::Short };
+    let Some(rest) = ip.get(at..) else { return Content::Short };
+    let ce = ip[1] >> 4 & 3 == 3;
+    tcp(rest, length, address(8), address(24), 0, ce)
+}
+
+/// `length`: bytes of header and payload on the wire.
+fn tcp(b: &[u8], length: u32, from: IpAddr, to: IpAddr, ip_id: u16, ce: bool) -> Content {
+    if b.len() < 20 {
+        return Content::Short;
+    }
+    let header = u32::from(b[12] >> 4) * 4;
+    if header < 20 || header > length {
+        return Content::Short;
+    }
+    let mut made = Segment {
+        from: End { ip: from, port: u16_at(b, 0) },
+        to: End { ip: to, port: u16_at(b, 2) },
+        seq: u32_at(b, 4),
+        ack: u32_at(b, 8),
+        flags: u16_at(b, 12) & 0x1ff,
+        window: u16_at(b, 14),
+        payload: length - header,
+        ip_id,
+        ce,
+        mss: None,
+        wscale: None,
+        sack_permitted: false,
+        timestamps: None,
+        sacks: [(0, 0); 4],
+        sack_count: 0,
+    };
+    options(&b[20..b.len().min(header as usize)], &mut made);
+    Content::Tcp(made)
+}
+
+fn options(mut b: &[u8], made: &mut Segment) {
+    while let Some((&kind, rest)) = b.split_first() {
+        match kind {
+            0 => return,
+            1 => {
+                b = rest;
+                continue;
+            }
+            _ => {}
+        }
+        let Some(&length) = rest.first() else { return };
+        let length = usize::from(length);
+        if length < 2 || length > b.len() {
+            return;
+        }
+        let value = &b[2..length];
+        match (kind, value.len()) {
+            (2, 2) => made.mss = Some(u16_at(value, 0)),
+            (3, 1) => made.wscale = Some(value[0].min(14)),
+            (4, 0) => made.sack_permitted = true,
+            (5, n) if n % 8 == 0 => {
+                for (block, to) in value.chunks_exact(8).zip(&mut made.sacks) {
+                    *to = (u32_at(block, 0), u32_at(block, 4));
+                    made.sack_count += 1;
+                }
+            }
+            (8, 8) => made.timestamps = Some((u32_at(value, 0), u32_at(value, 4))),
+            _ => {}
+        }
+        b = &b[length..];
+    }
+}

@@ -1,0 +1,468 @@
+//! One direction of a connection: what was sent, what the other side has told of its arrival, and what follows from both.
+//!
+//! Positions are offsets: 0 is the SYN, 1 the first byte of data. Memory is bounded: [`MOST_OUTSTANDING`] segments that wait for their
+//! ACK, [`MOST_SETTLED`] retransmitted ones that a DSACK may still name, and [`crate::ranges::MOST`] holes.
+
+use std::collections::VecDeque;
+
+use crate::counts::{Counts, Kind};
+use crate::packet::{flags, Segment};
+use crate::ranges::Ranges;
+
+/// Segments that wait for their ACK; beyond them the oldest is forgotten.
+pub const MOST_OUTSTANDING: usize = 1 << 15;
+
+/// Retransmitted segments that were acknowledged; a DSACK comes within a round trip.
+pub const MOST_SETTLED: usize = 1 << 10;
+
+/// Without a round trip to compare with, a hole that is filled within this time was reordered, not lost (Wireshark takes 3 ms, too).
+const REORDERED_WITHIN_NS: i64 = 3_000_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    start: i64,
+    end: i64,
+    t_ns: i64,
+    /// How often it was sent.
+    times: u16,
+    /// Timestamp of its first retransmission.
+    again: Option<u32>,
+    spurious: u16,
+    sacked: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    start: i64,
+    end: i64,
+    t_ns: i64,
+    tsval: Option<u32>,
+    ip_id: u16,
+}
+
+/// One direction.
+#[derive(Clone, Debug, Default)]
+pub struct Way {
+    /// What it comes to.
+    pub counts: Counts,
+    /// Maximum segment size that this side has announced.
+    pub mss: Option<u16>,
+    /// Shift of the windows that this side announces.
+    pub wscale: Option<u8>,
+    /// Whether this side's SYN permits SACK.
+    pub sack_permitted: bool,
+    /// Whether this side writes timestamps.
+    pub timestamps: bool,
+    /// The sequence number of offset 0.
+    origin: Option<u32>,
+    nxt: i64,
+    una: i64,
+    finished: Option<i64>,
+    outstanding: VecDeque<Sent>,
+    settled: VecDeque<Sent>,
+    sacked: Ranges,
+    most_sacked: i64,
+    missing: Ranges,
+    holes: VecDeque<Hole>,
+    last_window: Option<u64>,
+    /// Where the other side's window ends.
+    edge: Option<i64>,
+    data_acked: bool,
+}
+
+impl Way {
+    /// Whether a SYN with this number begins another connection than the one that is known.
+    pub fn begins_anew(&self, seq: u32) -> bool {
+        self.origin.is_some_and(|origin| origin != seq)
+    }
+
+    /// Whether everything was sent and acknowledged.
+    pub fn is_over(&self) -> bool {
+        self.finished.is_some_and(|end| self.una >= end)
+    }
+
+    /// The offset of a number, nearest to what was sent last. The first that is seen begins the count.
+    fn offset(&mut self, seq: u32, syn: bool) -> i64 {
+        let nxt = self.nxt;
+        let origin = *self.origin.get_or_insert_with(|| if syn { seq } else { seq.wrapping_sub(1) });
+        if nxt == 0 && !syn {
+            self.nxt = 1;
+            self.una = self.una.max(1);
+        }
+        let at = origin.wrapping_add(self.nxt as u32);
+        self.nxt + i64::from(seq.wrapping_sub(at) as i32)
+    }
+
+    /// The offset that a number of this direction's stands for.
+    pub fn acknowledged(&mut self, ack: u32) -> i64 {
+        self.offset(ack, false)
+    }
+
+    /// Segments that so many bytes are. `mss`: what the other side takes.
+    fn segments(&self, bytes: i64, mss: Option<u16>) -> u64 {
+        let Some(mss) = mss.map(i64::from).filter(|&mss| mss > 60) else { return 1 };
+        if bytes <= mss {
+            return 1;
+        }
+        let full = if self.timestamps { mss - 12 } else { mss };
+        (bytes as u64).div_ceil(full as u64)
+    }
+
+    /// This side sends. `peer_mss`: what the other side has announced. Returns what it is, and its offset.
+    pub fn sends(&mut self, seg: &Segment, t_ns: i64, peer_mss: Option<u16>) -> (Kind, i64) {
+        let is = |flag| seg.flags & flag != 0;
+        self.counts.packets += 1;
+        self.counts.ce += u64::from(seg.ce);
+        let syn = is(flags::SYN);
+        if is(flags::RST) {
+            let at = self.origin.map_or(0, |_| self.offset(seg.seq, false));
+            return (Kind::Reset, at);
+        }
+        let start = self.offset(seg.seq, syn);
+        if syn {
+            self.counts.syn_again += u64::from(self.nxt > 0);
+            self.nxt = self.nxt.max(1);
+            self.mss = seg.mss;
+            self.wscale = seg.wscale;
+            self.sack_permitted = seg.sack_permitted;
+        }
+        self.timestamps |= seg.timestamps.is_some();
+        let from = start + i64::from(syn);
+        let end = from + i64::from(seg.payload) + i64::from(is(flags::FIN));
+        if is(flags::FIN) {
+            self.finished = Some(end);
+        }
+        if end == from {
+            let kind = match (syn, self.una) {
+                (true, _) => Kind::Syn,
+                (_, una) if start + 1 == una && start < self.nxt => Kind::Probe,
+                _ => Kind::Bare,
+            };
+            return (kind, start);
+        }
+        if end - from == 1 && !is(flags::FIN) && end == self.nxt && self.una == self.nxt {
+            return (Kind::Probe, start);
+        }
+        let count = self.segments(end - from, peer_mss);
+        self.counts.segments += count;
+        self.counts.window_full += u64::from(self.edge.is_some_and(|edge| end >= edge));
+        let (first, _) = self.counts.data_ns.unwrap_or((t_ns, t_ns));
+        self.counts.data_ns = Some((first, t_ns));
+        let old = end.min(self.nxt);
+        let mut kind = Kind::Data;
+        if from < old {
+            kind = self.again(from, old, t_ns, seg, peer_mss);
+        }
+        if end > self.nxt {
+            self.anew(from, end, t_ns, seg);
+        }
+        (kind, start)
+    }
+
+    /// Data that had not been seen, perhaps behind a hole.
+    fn anew(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment) {
+        if from > self.nxt {
+            self.missing.add(self.nxt, from, |_, _| {});
+            if self.holes.len() == MOST_SETTLED {
+                self.holes.pop_front();
+            }
+            let tsval = seg.timestamps.map(|(value, _)| value);
+            self.holes.push_back(Hole { start: self.nxt, end: from, t_ns, tsval, ip_id: seg.ip_id });
+        }
+        let start = from.max(self.nxt);
+        let fin = i64::from(self.finished == Some(end));
+        self.counts.bytes += end - start - fin;
+        self.nxt = end;
+        if !self.data_acked {
+            self.counts.first_flight += end - start - fin;
+        }
+        if self.outstanding.len() == MOST_OUTSTANDING {
+            self.outstanding.pop_front();
+        }
+        self.outstanding.push_back(Sent {
+            start,
+            end,
+            t_ns,
+            times: 1,
+            again: None,
+            spurious: 0,
+            sacked: false,
+        });
+        self.counts.most_in_flight = self.counts.most_in_flight.max(self.nxt - self.una);
+    }
+
+    /// Data below what was sent last.
+    fn again(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment, mss: Option<u16>) -> Kind {
+        let count = self.segments(end - from, mss);
+        let filled = self.missing.take(from, end);
+        if filled > 0 {
+            self.counts.bytes += filled;
+            if self.was_overtaken(from, end, t_ns, seg) {
+                self.counts.reordered += count;
+                return Kind::Late;
+            }
+            // the first copy was lost before it came here
+            self.counts.retransmitted += count;
+            self.counts.retransmitted_bytes += filled;
+            return Kind::Retransmission;
+        }
+        self.counts.retransmitted += count;
+        self.counts.retransmitted_bytes += end - from;
+        let needless = end <= self.una || self.sacked.holds(from.max(self.una), end);
+        self.counts.spurious += if needless { count } else { 0 };
+        let tsval = seg.timestamps.map(|(value, _)| value);
+        if end <= self.una {
+            match self.settled.iter_mut().rev().find(|sent| sent.start < end && from < sent.end) {
+                Some(sent) => {
+                    sent.times = sent.times.saturating_add(1);
+                    sent.spurious = sent.spurious.saturating_add(1);
+                }
+                None => self.settle(Sent {
+                    start: from,
+                    end,
+                    t_ns,
+                    times: 2,
+                    again: tsval,
+                    spurious: 1,
+                    sacked: false,
+                }),
+            }
+            return Kind::Needless;
+        }
+        self.split(from);
+        self.split(end);
+        let first = self.outstanding.partition_point(|sent| sent.end <= from);
+        for sent in self.outstanding.iter_mut().skip(first).take_while(|sent| sent.start < end) {
+            sent.times = sent.times.saturating_add(1);
+            sent.t_ns = t_ns;
+            sent.again = sent.again.or(tsval);
+            sent.spurious = sent.spurious.saturating_add(u16::from(needless));
+        }
+        if needless {
+            Kind::Needless
+        } else {
+            Kind::Retransmission
+        }
+    }
+
+    /// Whether what fills a hole had left before what made it: by its timestamp, its number, or the time.
+    fn was_overtaken(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment) -> bool {
+        let Some(at) = self.holes.iter().position(|hole| hole.start < end && from < hole.end) else {
+            return false;
+        };
+        let hole = self.holes[at];
+        if from <= hole.start && hole.end <= end {
+            self.holes.remove(at);
+        }
+        if let (Some((value, _)), Some(before)) = (seg.timestamps, hole.tsval) {
+            if value != before {
+                return (value.wrapping_sub(before) as i32) < 0;
+            }
+        }
+        if seg.ip_id != 0 && hole.ip_id != 0 && seg.ip_id != hole.ip_id {
+            return (seg.ip_id.wrapping_sub(hole.ip_id) as i16) < 0;
+        }
+        let within = match self.counts.rtts {
+            0 => REORDERED_WITHIN_NS,
+            _ => (self.counts.rtt_min_ns / 2).max(1),
+        };
+        t_ns - hole.t_ns < within
+    }
+
+    /// Make a boundary between two entries at an offset within one.
+    fn split(&mut self, at: i64) {
+        let i = self.outstanding.partition_point(|sent| sent.end <= at);
+        let Some(sent) = self.outstanding.get_mut(i).filter(|sent| sent.start < at) else { return };
+        let mut rest = *sent;
+        sent.end = at;
+        rest.start = at;
+        self.outstanding.insert(i + 1, rest);
+    }
+
+    fn settle(&mut self, sent: Sent) {
+        if self.settled.len() == MOST_SETTLED {
+            self.settled.pop_front();
+        }
+        self.settled.push_back(sent);
+    }
+
+    /// The other side tells what it has got. `wscale`: its shift, where both have one. `block` is called with each SACK block, in
+    /// offsets, and whether it is a DSACK.
+    pub fn is_told(
+        &mut self,
+        seg: &Segment,
+        t_ns: i64,
+        wscale: u8,
+        mss: Option<u16>,
+        mut block: impl FnMut(i64, i64, bool),
+    ) -> Kind {
+        let is = |flag| seg.flags & flag != 0;
+        if !is(flags::ACK) || is(flags::RST) {
+            return Kind::Bare;
+        }
+        self.counts.ece += u64::from(is(flags::ECE) && !is(flags::SYN));
+        let ack = self.offset(seg.ack, false);
+        let shift = if is(flags::SYN) { 0 } else { wscale };
+        let window = u64::from(seg.window) << shift;
+        let pure = seg.payload == 0 && !is(flags::SYN) && !is(flags::FIN);
+        if ack > self.nxt {
+            self.counts.unseen_bytes += ack - self.nxt;
+            self.nxt = ack;
+        }
+        let mut kind = match () {
+            () if ack > self.una => Kind::Ack,
+            () if ack < self.una || !pure => Kind::Bare,
+            () if self.nxt > self.una && self.last_window == Some(window) => Kind::Duplicate,
+            () if self.last_window.is_some_and(|last| last != window) => Kind::Window,
+            () => Kind::Bare,
+        };
+        let mut rtt = None;
+        if ack > self.una {
+            rtt = self.advance(ack, t_ns, seg.timestamps.map(|(_, echo)| echo), mss);
+        }
+        let sacks: Blocks = self.blocks(seg);
+        for (i, &(start, end)) in sacks.iter().enumerate() {
+            let dsack = i == 0 && (end <= ack || sacks.get(1).is_some_and(|&(s, e)| s <= start && end <= e));
+            block(start, end, dsack);
+            if dsack {
+                self.named_twice(start, end, mss);
+            } else if start >= ack {
+                kind = self.arrived(start, end, t_ns, kind, &mut rtt);
+            }
+        }
+        if kind == Kind::Duplicate {
+            self.counts.duplicate_acks += 1;
+        }
+        if let Some(rtt) = rtt.filter(|&rtt| rtt >= 0) {
+            let counts = &mut self.counts;
+            counts.rtt_min_ns = if counts.rtts == 0 { rtt } else { counts.rtt_min_ns.min(rtt) };
+            counts.rtt_max_ns = counts.rtt_max_ns.max(rtt);
+            counts.rtt_sum_ns += i128::from(rtt);
+            counts.rtts += 1;
+        }
+        if ack >= self.una && !is(flags::SYN) {
+            let (least, most) = self.counts.window.unwrap_or((window, window));
+            self.counts.window = Some((least.min(window), most.max(window)));
+            self.counts.zero_windows += u64::from(window == 0 && self.last_window != Some(0));
+            self.last_window = Some(window);
+            self.edge = Some(ack + window.min(i64::MAX as u64 / 2) as i64);
+        }
+        kind
+    }
+
+    /// Everything below `ack` has arrived. Returns a round trip, if one can be told.
+    fn advance(&mut self, ack: i64, t_ns: i64, echo: Option<u32>, mss: Option<u16>) -> Option<i64> {
+        self.counts.unseen_bytes += self.missing.forget_below(ack);
+        while self.holes.front().is_some_and(|hole| hole.end <= ack) {
+            self.holes.pop_front();
+        }
+        self.split(ack);
+        let (mut rtt, mut ambiguous, mut head) = (None, false, true);
+        while let Some(&sent) = self.outstanding.front().filter(|sent| sent.end <= ack) {
+            self.outstanding.pop_front();
+            let mut sent = sent;
+            if sent.times > 1 {
+                ambiguous |= !sent.sacked;
+                // RFC 3522: the answer to a segment that was sent before it was sent again
+                let original = head
+                    && sent.spurious == 0
+                    && echo
+                        .zip(sent.again)
+                        .is_some_and(|(echo, again)| (echo.wrapping_sub(again) as i32) < 0);
+                if original {
+                    sent.spurious = sent.times - 1;
+                    let count = self.segments(sent.end - sent.start, mss);
+                    self.counts.spurious += count * u64::from(sent.spurious);
+                }
+                self.settle(sent);
+            } else if !sent.sacked {
+                rtt = Some(t_ns - sent.t_ns);
+                if self.most_sacked > sent.end {
+                    self.counts.reordered += self.segments(sent.end - sent.start, mss);
+                }
+            }
+            head = false;
+        }
+        self.una = ack;
+        self.data_acked |= ack > 1;
+        self.sacked.forget_below(ack);
+        rtt.filter(|_| !ambiguous)
+    }
+
+    /// A block of SACK: what lies in it has arrived.
+    fn arrived(&mut self, start: i64, end: i64, t_ns: i64, kind: Kind, rtt: &mut Option<i64>) -> Kind {
+        if end > self.nxt {
+            self.missing.add(self.nxt, start, |_, _| {});
+            self.counts.unseen_bytes += end - self.nxt.max(start);
+            self.nxt = end;
+        }
+        self.most_sacked = self.most_sacked.max(end);
+        let outstanding = &mut self.outstanding;
+        let mut news = false;
+        self.sacked.add(start, end, |from, to| {
+            news = true;
+            let first = outstanding.partition_point(|sent| sent.end <= from);
+            for sent in outstanding.iter_mut().skip(first).take_while(|sent| sent.end <= to) {
+                sent.sacked = true;
+                if sent.times == 1 {
+                    *rtt = Some(t_ns - sent.t_ns);
+                }
+            }
+        });
+        if news && kind == Kind::Window {
+            Kind::Duplicate
+        } else {
+            kind
+        }
+    }
+
+    /// A DSACK: it has arrived twice.
+    fn named_twice(&mut self, start: i64, end: i64, mss: Option<u16>) {
+        let hit = |sent: &&mut Sent| sent.start < end && start < sent.end && sent.times > 1;
+        let first = self.outstanding.partition_point(|sent| sent.end <= start);
+        let near = self.outstanding.iter_mut().skip(first).take_while(|sent| sent.start < end);
+        let mut known = false;
+        let mut lengths = [0i64; 64];
+        let mut found = 0;
+        for sent in self.settled.iter_mut().rev().filter(hit).chain(near.filter(hit)) {
+            known = true;
+            if sent.spurious < sent.times - 1 && found < lengths.len() {
+                sent.spurious += 1;
+                lengths[found] = sent.end.min(end) - sent.start.max(start);
+                found += 1;
+            }
+        }
+        for &length in &lengths[..found] {
+            self.counts.spurious += self.segments(length, mss);
+        }
+        self.counts.duplicated += u64::from(!known);
+    }
+
+    /// SACK blocks as offsets; those that make no sense are left out.
+    fn blocks(&mut self, seg: &Segment) -> Blocks {
+        let mut made = Blocks::default();
+        for &(left, right) in &seg.sacks[..usize::from(seg.sack_count)] {
+            let (start, end) = (self.offset(left, false), self.offset(right, false));
+            if start < end && end - start < 1 << 31 && start > 0 {
+                made.all[made.count] = (start, end);
+                made.count += 1;
+            }
+        }
+        made
+    }
+}
+
+/// At most four blocks.
+#[derive(Default)]
+struct Blocks {
+    all: [(i64, i64); 4],
+    count: usize,
+}
+
+impl std::ops::Deref for Blocks {
+    type Target = [(i64, i64)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.all[..self.count]
+    }
+}

@@ -1,0 +1,38 @@
+//! Captures of anybody's: an answer or a refusal, in bounded memory, and counts that agree with each other.
+
+use ackclock_capture::{read, Connections};
+
+/// Most rows of one connection that are asked for.
+const MOST_ROWS: usize = 10_000;
+
+/// Read any bytes as a capture, and the packets of its first connection. Whether it is one.
+///
+/// # Panics
+/// If counts contradict each other.
+pub fn play(data: &[u8]) -> bool {
+    let Ok(found) = read(data, Some(0), MOST_ROWS, |_| true) else { return false };
+    check(&found, data.len());
+    true
+}
+
+fn check(found: &Connections, bytes: usize) {
+    assert!(found.frames as usize <= bytes / 16 && found.segments <= found.frames);
+    assert!(found.all.len() <= found.segments as usize);
+    assert!(found.rows.len() <= 5 * found.segments as usize, "a segment carries at most four blocks");
+    let mut packets = 0;
+    for one in &found.all {
+        assert!(one.span_ns.0 <= one.span_ns.1);
+        for way in &one.ways {
+            let counts = &way.counts;
+            packets += counts.packets;
+            assert!(counts.spurious <= counts.retransmitted, "{counts:?}");
+            assert!(counts.retransmitted <= counts.segments, "{counts:?}");
+            assert!(
+                counts.bytes >= 0 && counts.retransmitted_bytes >= 0 && counts.unseen_bytes >= 0,
+                "{counts:?}"
+            );
+            assert!(counts.rtts == 0 || counts.rtt_min_ns <= counts.rtt_max_ns, "{counts:?}");
+        }
+    }
+    assert_eq!(packets, found.segments);
+}

@@ -1,0 +1,197 @@
+"""`ackclock read`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock import _files
+from ackclock.cli import _terminal
+from ackclock.errors import InputError, ScenarioError, quote
+
+if TYPE_CHECKING:
+    from ackclock.formats.capture import Capture
+
+SHOWN = 20
+"""Directions in the terminal's table."""
+
+
+def read(
+    path: Path,
+    *,
+    connection: int | None,
+    csv: Path | None,
+    plot: Path | None,
+    begin: str | None,
+    end: str | None,
+    anonymise: bool,
+    as_json: bool,
+) -> None:
+    """Read a capture and show its connections, or one of them."""
+    from ackclock.formats.capture import read_capture
+
+    if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
+        raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
+    span = [_seconds(text, option) for text, option in ((begin, "--from"), (end, "--to"))]
+    if span != [None, None] and plot is None:
+        raise InputError("--from, --to: found them without a graph; allowed: with --plot")
+    for file, option in ((csv, "--csv"), (plot, "--plot")):
+        if file is not None:
+            _terminal.writable_file(file, option)
+    if csv is not None and connection is None:
+        wanted = None
+    elif plot is not None and connection is None:
+        wanted = _largest(path)
+    else:
+        wanted = connection
+    with _terminal.progress() as progress:
+        found = _terminal.interruptible(
+            lambda: read_capture(
+                path, connection=wanted, anonymise=anonymise, progress=lambda done: progress(path.name, done)
+            )
+        )
+    _files.reads(path)
+    if csv is not None:
+        table = found.connections if found.packets is None else found.packets
+        _files.write(csv, table.write_csv(), f"--csv {csv}")
+    if plot is not None:
+        _files.write(plot, _drawn(found, wanted, plot.suffix[1:], span), f"--plot {plot}")
+    if as_json:
+        shown = found.connections if connection is None else _only(found, connection)
+        _terminal.show_json({"file": found.facts, "connections": shown.to_dicts()})
+        return
+    _show(found, connection)
+    for file in (csv, plot):
+        if file is not None:
+            _terminal.say(f"written: {file}")
+
+
+def _largest(path: Path) -> int:
+    """The connection that carries most data one way."""
+    from ackclock.formats.capture import read_capture
+
+    rows = read_capture(path).with_data()
+    if rows.is_empty():
+        raise InputError(f"{path}: found no connection with data; allowed: with --plot one that has some")
+    return int(rows["connection"][0])
+
+
+def _only(found: Capture, connection: int) -> Any:
+    return found.connections.filter(found.connections["connection"] == connection)
+
+
+def _seconds(text: str | None, option: str) -> float | None:
+    from ackclock import units
+
+    if text is None:
+        return None
+    try:
+        return units.whole(text, units.DURATION) / 1e9
+    except ScenarioError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+def _drawn(found: Capture, connection: int | None, kind: str, span: Sequence[float | None]) -> bytes:
+    from ackclock.plot import style
+    from ackclock.plot.capture import draw_capture, opening
+
+    assert found.packets is not None
+    rows = found.connections.filter(found.connections["connection"] == connection).sort("bytes", descending=True)
+    with style.styled():
+        figure, ax = style.new(7.2, 4.2)
+        row = rows.row(0, named=True)
+        first, last = opening(found.packets, row["rtt_mean_s"] or 0.1)
+        begin, end = span
+        if begin is not None or end is not None:
+            first = float(found.packets["t_s"][0]) if begin is None else begin
+            last = float(found.packets["t_s"][-1]) if end is None else end
+        if not first < last:
+            raise InputError(
+                f"--from, --to: found {first:g} s and {last:g} s; allowed: an earlier and a later second of the capture"
+            )
+        draw_capture(ax, found.packets, from_server=row["way"] == "server", span=(first, last))
+        ax.set_title(f"{found.name}, connection {connection}: data from the {row['way']}")
+        return style.saved(figure, kind)
+
+
+def _show(found: Capture, connection: int | None) -> None:
+    from rich.table import Table
+
+    rows = found.with_data()
+    if connection is not None:
+        rows = rows.filter(rows["connection"] == connection)
+    facts = found.facts
+    count = found.connections.height // 2
+    _terminal.say(
+        f"{found.name}: {facts['frames']:,} frames, {facts['segments']:,} of TCP, {count:,} connection{'' if count == 1 else 's'}"
+    )
+    for line in warnings(found):
+        _terminal.warn(line)
+    if rows.is_empty():
+        _terminal.say("no connection carries data")
+        return
+    table = Table(
+        caption="lost: sent again, without what was sent again for nothing (spurious)", caption_justify="left"
+    )
+    for head in ("", "from", "to", "begins", "MB", "Mbit/s", "RTT least", "mean", "segments", "lost", "spurious"):
+        table.add_column(head, justify="left" if head in ("from", "to") else "right", overflow="fold")
+    for row in rows.head(SHOWN).to_dicts():
+        table.add_row(*_cells(row))
+    _terminal.show(table)
+    if rows.height > SHOWN:
+        _terminal.say(f"and {rows.height - SHOWN:,} more directions: --csv FILE or --json")
+    places = sorted(set(rows["captured_at"].to_list()))
+    said = {
+        "client": "at the client",
+        "server": "at the server",
+        "between": "on the way",
+        "unknown": "unknown, as without a handshake",
+    }
+    _terminal.say("captured: " + ", ".join(said[place] for place in places))
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    lasts = (row["last_data_s"] or 0.0) - (row["first_data_s"] or 0.0)
+    ms = [None if row[key] is None else row[key] * 1e3 for key in ("rtt_min_s", "rtt_mean_s")]
+    return [
+        str(row["connection"]),
+        f"{row['from_address']}:{row['from_port']}",
+        f"{row['to_address']}:{row['to_port']}",
+        f"{row['begins_s']:.3f} s",
+        f"{row['bytes'] / 1e6:,.3f}",
+        f"{row['bytes'] * 8 / lasts / 1e6:,.3f}" if lasts > 0 else "",
+        *("" if value is None else f"{value:,.2f} ms" for value in ms),
+        f"{row['segments']:,}",
+        f"{row['lost']:,}",
+        f"{row['spurious']:,}",
+    ]
+
+
+def warnings(found: Capture) -> list[str]:
+    """What has to be known before any number is believed."""
+    from ackclock.formats.capture import MOST_MISSED
+
+    facts = found.facts
+    said = []
+    if facts["dropped"]:
+        said.append(f"the capturing program has missed {facts['dropped']:,} packets, as it says itself")
+    missed = [row for row in found.with_data().to_dicts() if found.missed(row) > MOST_MISSED]
+    if missed:
+        worst = max(missed, key=found.missed)
+        said.append(
+            f"of connection {worst['connection']} the capture has missed {found.missed(worst) * 100:.1f} % of the data: its losses are not to be "
+            f"trusted, nor those of {len(missed) - 1} others"
+        )
+    for key, text in (
+        ("short", "frames are cut within their headers: capture with a snap length of at least 96 bytes"),
+        ("fragments", "fragments of IP are left out"),
+        ("unknown_links", "frames have a link layer that is not known here"),
+        ("without_time", "frames carry no time and are left out"),
+        ("backwards", "frames are earlier than the one before: the clock was set, or several captures were joined"),
+    ):
+        if facts[key]:
+            said.append(f"{facts[key]:,} {text}")
+    if facts["cut"]:
+        said.append("the file ends within a frame, as when a capture is killed")
+    return said

@@ -1,0 +1,220 @@
+"""Captures of TCP (pcap, pcapng): the connections in them, what each has lost and sent for nothing, and the packets of one.
+
+A retransmission counts as a loss unless a DSACK (RFC 2883), the echo of an older timestamp (RFC 3522), or an ACK that had come before it
+shows that it was for nothing; no threshold of time is involved.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock._columns import series
+from ackclock.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock.formats.measured import Measured
+
+__all__ = ["Capture", "is_capture", "measured", "read_capture"]
+
+MAGICS = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
+"""How a capture begins."""
+
+MOST_MISSED = 0.01
+"""Share of a connection's data that a capture may have missed; beyond it, what it tells of losses is not to be trusted."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Capture:
+    """What a capture holds.
+
+    Parameters
+    ----------
+    name
+        The file's, without its suffix.
+    connections
+        A row for each direction of each connection, in the order of their first packets. `connection` numbers them, `way` is `client` or
+        `server`: the end that sends. Counts of segments count what left as packets: a capture above the network card shows several as
+        one. `lost` is `retransmitted` without `spurious`; `reordered` were overtaken on the way, `unseen_bytes` were acknowledged and
+        are not in the capture. Times are seconds from the first packet, sizes bytes; null where nothing tells.
+    packets
+        The packets of the connection that was asked for, and the SACK blocks that they carry as rows of their own (`kind` `sack` or
+        `dsack`). `seq` and `ack` are offsets: 0 is the SYN, 1 the first byte of data.
+    facts
+        Numbers of the file: frames, segments of TCP, and what was left out.
+    """
+
+    name: str
+    connections: pl.DataFrame = field(repr=False)
+    packets: pl.DataFrame | None = field(default=None, repr=False)
+    facts: dict[str, int] = field(default_factory=dict)
+
+    def with_data(self) -> pl.DataFrame:
+        """The directions that carry data, most of it first."""
+        return self.connections.filter(self.connections["bytes"] > 0).sort(
+            ["bytes", "connection"], descending=[True, False]
+        )
+
+    def missed(self, row: dict[str, Any]) -> float:
+        """Share of a direction's data that the capture has missed."""
+        return int(row["unseen_bytes"]) / max(1, int(row["bytes"]) + int(row["unseen_bytes"]))
+
+
+def is_capture(path: Path) -> bool:
+    """Whether a plain file begins as a capture does."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return False
+        with path.open("rb") as file:
+            return file.read(4) in MAGICS
+    except OSError:
+        return False
+
+
+def read_capture(
+    path: str | Path,
+    *,
+    connection: int | None = None,
+    anonymise: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Capture:
+    """Read a capture of TCP.
+
+    The file is read as a stream: memory grows with the number of connections and of the packets asked for, not with its size.
+
+    Parameters
+    ----------
+    path
+        A plain file, pcap or pcapng, of Ethernet (with or without VLANs), Linux cooked, loopback or raw IP.
+    connection
+        Number of the connection whose packets are wanted, too; at most 10 million rows of them.
+    anonymise
+        Write addresses as 10.0.0.1, 10.0.0.2, ... (or fd00::1, ...) in the order of their appearance, and ports of clients as 1, 2, ...
+    progress
+        Called with the share of the file that is read.
+
+    Returns
+    -------
+    Capture
+        Its connections.
+
+    Raises
+    ------
+    InputError
+        If it is no capture, a broken one, or has no such connection.
+    """
+    import polars as pl
+
+    from ackclock import _engine
+
+    path = Path(path)
+    size = max(1, _size(path))
+    tell = None if progress is None else lambda read: progress(min(1.0, read / size))
+    try:
+        made = _engine.read_capture(os.fspath(path), connection, progress=tell)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    tables: dict[str, pl.DataFrame] = {
+        name: pl.DataFrame([series(column, *values) for column, values in columns.items()])
+        for name, columns in made.pop("tables").items()
+    }
+    made.pop("begins_ns")
+    connections = tables["connections"]
+    count = connections.height // 2
+    if connection is not None and not 0 <= connection < count:
+        allowed = f"0 to {count - 1}" if count else "none, the capture holds no TCP"
+        raise InputError(f"{path}: found connection {connection}; allowed: {allowed}")
+    if anonymise:
+        connections = _without_addresses(connections)
+    packets = None if connection is None else tables["packets"]
+    return Capture(name=path.stem, connections=connections, packets=packets, facts={k: int(v) for k, v in made.items()})
+
+
+def _size(path: Path) -> int:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{path}: found no plain file; allowed: a capture, pcap or pcapng")
+    return found.st_size
+
+
+def _without_addresses(connections: pl.DataFrame) -> pl.DataFrame:
+    """The same of other names, in the order of their appearance."""
+    import polars as pl
+
+    known: dict[str, str] = {}
+    for pair in connections.select("from_address", "to_address").rows():
+        for address in pair:
+            if address not in known:
+                six = ":" in address
+                base = ipaddress.ip_address("fd00::" if six else "10.0.0.0")
+                known[address] = str(base + len(known) + 1)
+    number = pl.col("connection") + 1
+    client = pl.col("way") == "client"
+    return connections.with_columns(
+        pl.col("from_address", "to_address").replace(known),
+        from_port=pl.when(client).then(number).otherwise("from_port").cast(pl.Int64),
+        to_port=pl.when(client).then("to_port").otherwise(number).cast(pl.Int64),
+    )
+
+
+INTERVALS = 200
+"""Intervals over which the goodput of a capture is averaged."""
+
+MOST_SAMPLES = 20_000
+
+
+def measured(path: Path) -> Measured:
+    """The direction with most data of a capture, to be drawn beside a run.
+
+    Raises
+    ------
+    InputError
+        If it is no capture, or holds no data.
+    """
+    import numpy as np
+    import polars as pl
+
+    from ackclock.formats.measured import Measured, frames
+
+    rows = read_capture(path).with_data()
+    if rows.is_empty():
+        raise InputError("found a capture without data of TCP; allowed: one with some")
+    row = rows.row(0, named=True)
+    found = read_capture(path, connection=row["connection"]).packets
+    assert found is not None
+    server = row["way"] == "server"
+    packets = found.filter(~pl.col("kind").is_in(["sack", "dsack"])).with_columns(own=pl.col("from_server") == server)
+    sent = pl.when("own").then(pl.col("seq") + pl.col("length")).otherwise(0).cum_max()
+    acked = pl.when(~pl.col("own")).then("ack").otherwise(0.0).fill_null(0.0).cum_max()
+    again = pl.col("own") & pl.col("kind").is_in(["retransmission", "needless"])
+    mss = row["bytes"] / max(1, row["segments"] - row["retransmitted"])
+    begin = row["first_data_s"]
+    packets = packets.with_columns(
+        t_s=pl.col("t_s") - begin,
+        acked=acked,
+        in_flight=((sent - acked) / mss).clip(lower_bound=0.0),
+        retransmissions=again.cum_sum().cast(pl.Float64),
+    ).filter(pl.col("t_s") >= 0)
+    thin = packets.gather_every(-(-packets.height // MOST_SAMPLES)).select("t_s", "in_flight", "retransmissions")
+    edges = np.linspace(0.0, max(float(packets["t_s"][-1]), 1e-6), INTERVALS + 1)
+    at = np.searchsorted(packets["t_s"].to_numpy(), edges, side="right") - 1
+    reached = packets["acked"].to_numpy()[at]
+    rate = np.diff(reached) * 8 / (edges[1] - edges[0])
+    samples, goodput = frames(
+        [{"flow": 0, **one} for one in thin.to_dicts()],
+        [{"t_s": float(t), "flow": 0, "goodput_bps": float(bps)} for t, bps in zip(edges[1:], rate, strict=True)],
+    )
+    name = f"{row['way']} {row['connection']}"
+    return Measured(name=path.stem, kind="capture", flows=(name,), samples=samples, goodput=goodput)
