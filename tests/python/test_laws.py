@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import ackclock
-from ackclock import Run
+from ackclock import Run, units
 
 QUEUES: list[dict[str, Any]] = [
     {"kind": "drop-tail"}, {"kind": "netem-limit"}, {"kind": "codel"}, {"kind": "fq-codel"}, {"kind": "pie"}, {"kind": "choke"},
@@ -102,8 +102,8 @@ def _of_links(run: Run) -> list[str]:
     found = []
     link = run.scenario.network.bottleneck
     assert link is not None
-    seconds = ackclock.units.whole(run.scenario.duration, ackclock.units.DURATION) / 1e9
-    rate = ackclock.units.whole(link.rate, ackclock.units.RATE) if link.rate else None
+    seconds = units.whole(run.scenario.duration, units.DURATION) / 1e9
+    rate = units.whole(link.rate, units.RATE) if link.rate else None
     whole = run.scenario.hosts == "modern" or any(group.stack.tso for group in run.scenario.flows)
     dropped = dict(run.drops.group_by("link").len().iter_rows()) if run.drops.height else {}
     most = dict(run.queue_samples.group_by("link").agg(pl.col("packets").max()).iter_rows())
@@ -137,7 +137,7 @@ def _of_flows(run: Run) -> list[str]:
         if row["retransmissions"] > row["sent_packets"]:
             found.append(f"flow {row['flow']}: {row['retransmissions']} of {row['sent_packets']} are retransmissions")
         if group.workload.kind == "transfer":
-            size = ackclock.units.whole(group.workload.bytes, ackclock.units.SIZE)
+            size = units.whole(group.workload.bytes, units.SIZE)
             if (row["completion_s"] is not None) != (row["bytes_acked"] >= size):
                 found.append(
                     f"flow {row['flow']}: {row['bytes_acked']} of {size} bytes, complete at {row['completion_s']}"
