@@ -193,7 +193,7 @@ def stored(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What a study and an evaluation leave."""
+    """What a study and an evaluation leave; a report of a study names the study's folder, which therefore is the same for all."""
     place = tmp_path_factory.mktemp("undisturbed")
     for what in ("study", "evaluate"):
         assert main(arguments(what, place, place / what)) == 0
@@ -213,7 +213,7 @@ COMMANDS = pytest.mark.parametrize("what", ["study", "evaluate"])
 @pytest.mark.long
 @COMMANDS
 def test_commands_under_clocks_that_jump(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    command = [sys.executable, "-c", CLOCKS, "1", *arguments(what, tmp_path, tmp_path / what)]
+    command = [sys.executable, "-c", CLOCKS, "1", *arguments(what, undisturbed[what].parent, tmp_path / what)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     as_undisturbed(tmp_path / what, undisturbed[what])
@@ -224,7 +224,7 @@ def test_commands_under_clocks_that_jump(undisturbed: dict[str, Path], tmp_path:
 def test_two_processes_with_one_store(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
     """Begun at once: the one makes the runs, the other says who has the store, or finds them all; then both are as undisturbed."""
     folder = tmp_path / what
-    command = [sys.executable, "-m", "ackclock", *arguments(what, tmp_path, folder)]
+    command = [sys.executable, "-m", "ackclock", *arguments(what, undisturbed[what].parent, folder)]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     for _ in range(3):
         shutil.rmtree(folder, ignore_errors=True)
@@ -265,13 +265,13 @@ def test_commands_on_a_full_disk(undisturbed: dict[str, Path], tmp_path: Path, w
     needed = sum(file.stat().st_size for file in undisturbed[what].rglob("*") if file.is_file()) // 1024
     disk = tmp_path / "disk"
     disk.mkdir()
-    command = arguments(what, tmp_path, disk)
+    command = arguments(what, undisturbed[what].parent, disk)
     for share in (0.05, 0.3, 0.6, 0.9):
         copy = tmp_path / f"copy-{share}"
         copy.mkdir()
         mount = f"mount -t tmpfs -o size={max(int(needed * share), 64)}k none {disk}"
         refused(mounted(disk, mount, command, copy), "no space left on the device")
-        again = arguments(what, tmp_path, copy)
+        again = arguments(what, undisturbed[what].parent, copy)
         assert main(again) == 0
         as_undisturbed(copy, undisturbed[what])
 
@@ -285,7 +285,7 @@ def test_commands_in_a_folder_that_cannot_be_written(undisturbed: dict[str, Path
         folder.mkdir(exist_ok=True)
         before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
         mount = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
-        refused(mounted(folder, mount, arguments(what, tmp_path, folder)), "read-only file system")
+        refused(mounted(folder, mount, arguments(what, undisturbed[what].parent, folder)), "read-only file system")
         assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == before
 
 
@@ -294,7 +294,7 @@ def test_commands_in_a_folder_that_cannot_be_written(undisturbed: dict[str, Path
 def test_commands_whose_folder_vanishes(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
     """Moved away as soon as runs are kept: one line; moved back, the command goes on."""
     folder, away = tmp_path / what, tmp_path / "away"
-    command = [sys.executable, "-c", SMALL, *arguments(what, tmp_path, folder)]
+    command = [sys.executable, "-c", SMALL, *arguments(what, undisturbed[what].parent, folder)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         while not list(folder.glob("store/data/1/runs/part-*.parquet")):
             assert process.poll() is None, process.communicate()
@@ -307,7 +307,7 @@ def test_commands_whose_folder_vanishes(undisturbed: dict[str, Path], tmp_path: 
     assert not [file for file in folder.rglob("*") if file.is_file()], "something was written where the folder had been"
     shutil.rmtree(folder, ignore_errors=True)
     away.rename(folder)
-    assert main(arguments(what, tmp_path, folder)) == 0
+    assert main(arguments(what, undisturbed[what].parent, folder)) == 0
     as_undisturbed(folder, undisturbed[what])
 
 
