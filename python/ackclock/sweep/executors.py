@@ -132,6 +132,9 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
         raise TimeoutError(f"no scheduler answers within {seconds:.0f} s") from None
 
 
+GONE = "the scheduler is gone; finished runs are kept, the rest are pending"
+
+
 class Dask:
     """Workers of a Dask cluster. If a worker dies, another repeats its runs.
 
@@ -175,7 +178,14 @@ class Dask:
 
     def submit(self, number: int, task: Task) -> None:
         """Send a task."""
-        future = self._client.submit(compute, task, pure=False, retries=2)
+        try:
+            future = self._client.submit(compute, task, pure=False, retries=2)
+        except Exception:
+            if self._client.status == "running":
+                raise
+            raise UnavailableError(
+                GONE
+            ) from None  # the client has given up, which it does half a minute after the scheduler
         self._open[number] = future  # Dask forgets what nobody holds
         future.add_done_callback(self._inbox.listen(number))
 
@@ -190,12 +200,12 @@ class Dask:
             else:
                 kept.append((number, done))
         if self._gone and not kept:
-            raise UnavailableError("the scheduler is gone; finished runs are kept, the rest are pending")
+            raise UnavailableError(GONE)
         return kept
 
     def close(self) -> None:
         """Cancel what is left, and say goodbye."""
-        if self._open:
+        if self._open and self._client.status == "running":
             self._client.cancel(list(self._open.values()))
         self._client.close()
         if self._close is not None:

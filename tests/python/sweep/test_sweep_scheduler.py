@@ -136,6 +136,25 @@ def _cluster() -> Iterator[tuple[str, int]]:
             process.wait()
 
 
+def test_a_client_that_has_given_up() -> None:
+    """One line, also if tasks are sent before anybody has noticed that the scheduler is gone."""
+
+    class Closed:
+        status = "closed"
+
+        def submit(self, *_: object, **__: object) -> None:
+            raise Exception("Client is closed. Can't send update-graph message.")
+
+        def close(self) -> None:
+            pass
+
+    executor = Dask.__new__(Dask)
+    executor._client, executor._open, executor._close = Closed(), {1: None}, None
+    with pytest.raises(UnavailableError, match=r"^the scheduler is gone; finished runs are kept"):
+        executor.submit(2, None)
+    executor.close()
+
+
 def test_batch_systems_are_given_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reaches the port of such a scheduler needs the session's own."""
     from ackclock.sweep import executors
