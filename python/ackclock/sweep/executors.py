@@ -132,9 +132,6 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
         raise TimeoutError(f"no scheduler answers within {seconds:.0f} s") from None
 
 
-GONE = "the scheduler is gone; finished runs are kept, the rest are pending"
-
-
 class Dask:
     """Workers of a Dask cluster. If a worker dies, another repeats its runs.
 
@@ -183,9 +180,8 @@ class Dask:
         except Exception:
             if self._client.status == "running":
                 raise
-            raise UnavailableError(
-                GONE
-            ) from None  # the client has given up, which it does half a minute after the scheduler
+            self._gone = True  # the client has given up, half a minute after the scheduler; `wait` says so
+            return
         self._open[number] = future  # Dask forgets what nobody holds
         future.add_done_callback(self._inbox.listen(number))
 
@@ -200,7 +196,7 @@ class Dask:
             else:
                 kept.append((number, done))
         if self._gone and not kept:
-            raise UnavailableError(GONE)
+            raise UnavailableError("the scheduler is gone; finished runs are kept, the rest are pending")
         return kept
 
     def close(self) -> None:
