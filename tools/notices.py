@@ -1,4 +1,7 @@
-"""Writes THIRD-PARTY.txt: the notices of the crates that are linked into the engine, which wheels carry. `--check` only compares.
+"""Writes what wheels carry of the crates that are linked into the engine: THIRD-PARTY.txt, their notices, and sbom.cyclonedx.json, the list
+of them (CycloneDX 1.5). `--check` only compares.
+
+maturin could write the list too, but with the time, a random number and the folder in it, so that no two wheels would be equal.
 
 Every crate that `cargo metadata` resolves for the extension on Linux counts, without what only builds it (procedural macros, build
 scripts, tests). Texts are those in the crates' own archives.
@@ -7,13 +10,16 @@ scripts, tests). Texts are those in the crates' own archives.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "THIRD-PARTY.txt"
+BILL = ROOT / "sbom.cyclonedx.json"
 TARGET = "x86_64-unknown-linux-gnu"
 
 REASONS = {
@@ -47,17 +53,21 @@ PYTHON_REASONS = {
 
 
 def main() -> int:
-    text, own = notices()
+    crates, own, needs = linked()
+    made = {PLACE: notices(crates), BILL: bill(crates, needs)}
     wrong = [f"{name}: no reason in tools/notices.py" for name in sorted(own - set(REASONS))]
     wrong += [f"{name}: a reason in tools/notices.py, and no crate" for name in sorted(set(REASONS) - own)]
     wrong += [
         f"{name}: a dependency without a reason, or the reverse" for name in sorted(packages() ^ set(PYTHON_REASONS))
     ]
-    if "--check" in sys.argv[1:]:
-        if not PLACE.is_file() or PLACE.read_text(encoding="utf-8") != text:
-            wrong.append(f"{PLACE.name}: not as the crates are; tools/notices.py writes it")
-    else:
-        PLACE.write_text(text, encoding="utf-8")
+    for place, text in made.items():
+        if "--check" not in sys.argv[1:]:
+            place.write_text(text, encoding="utf-8")
+        elif not place.is_file() or place.read_text(encoding="utf-8") != text:
+            wrong.append(f"{place.name}: not as the crates are; tools/notices.py writes it")
+    print(
+        f"dependencies, each with its reason: {len(REASONS)} crates ({len(crates)} linked), {len(PYTHON_REASONS)} Python packages"
+    )
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0
@@ -65,34 +75,69 @@ def main() -> int:
 
 def packages() -> set[str]:
     """What pip installs with the wheel, by name."""
-    import re
-    import tomllib
-
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return {re.split(r"[><=!~ \[]", wanted)[0] for wanted in project["dependencies"]}
 
 
-def notices() -> tuple[str, set[str]]:
-    """The text, and the crates that our own manifests name."""
+def linked() -> tuple[list[dict[str, Any]], set[str], dict[str, list[str]]]:
+    """Crates of others in the engine; the names of those that our own manifests name; and what each needs, by id ("" stands for us)."""
     command = ["cargo", "metadata", "--format-version=1", "--locked", "--offline", f"--filter-platform={TARGET}"]
     found = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout)
     of = {package["id"]: package for package in found["packages"]}
     nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
     (top,) = (i for i, package in of.items() if package["name"] == "ackclock-python")
-    linked: set[str] = set()
-    named: set[str] = set()
+    seen: set[str] = set()
+    needs: dict[str, set[str]] = {"": set()}
     todo = [top]
     while todo:
         at = todo.pop()
-        if at in linked or macro(of[at]):
+        if at in seen:
             continue
-        linked.add(at)
+        seen.add(at)
+        own = needs.setdefault(at if of[at]["source"] else "", set())
         for needed in nodes[at]["deps"]:
-            if any(kind["kind"] is None for kind in needed["dep_kinds"]):
-                todo.append(needed["pkg"])
-                if of[at]["source"] is None and of[needed["pkg"]]["source"] is not None:
-                    named.add(of[needed["pkg"]]["name"])
-    crates = sorted((of[i] for i in linked if of[i]["source"] is not None), key=lambda c: (c["name"], c["version"]))
+            to = needed["pkg"]
+            if any(kind["kind"] is None for kind in needed["dep_kinds"]) and not macro(of[to]):
+                todo.append(to)
+                own |= {to} if of[to]["source"] else set()
+    crates = sorted((of[i] for i in seen if of[i]["source"]), key=lambda c: (c["name"], c["version"]))
+    return crates, {of[i]["name"] for i in needs[""]}, {i: sorted(own) for i, own in needs.items()}
+
+
+def bill(crates: list[dict[str, Any]], needs: dict[str, list[str]]) -> str:
+    """The list, with the hash of each crate's archive. Nothing in it depends on where or when it is made."""
+    lock = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+    hashes = {(p["name"], p["version"]): p.get("checksum") for p in lock}
+    version = next(p["version"] for p in lock if p["name"] == "ackclock-python")
+    refs = {crate["id"]: f"pkg:cargo/{crate['name']}@{crate['version']}" for crate in crates}
+    refs[""] = f"pkg:pypi/ackclock@{version}"
+    parts = [
+        {
+            "type": "library",
+            "bom-ref": refs[crate["id"]],
+            "name": crate["name"],
+            "version": crate["version"],
+            "hashes": [{"alg": "SHA-256", "content": hashes[crate["name"], crate["version"]]}],
+            "licenses": [{"expression": crate["license"].replace("/", " OR ")}],
+            "purl": refs[crate["id"]],
+        }
+        for crate in crates
+    ]
+    whole = {"type": "library", "bom-ref": refs[""], "name": "ackclock", "version": version, "purl": refs[""]}
+    graph = [{"ref": refs[i], "dependsOn": sorted(refs[to] for to in own)} for i, own in needs.items()]
+    told = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": whole},
+        "components": parts,
+        "dependencies": sorted(graph, key=lambda entry: str(entry["ref"])),
+    }
+    return json.dumps(told, indent=1) + "\n"
+
+
+def notices(crates: list[dict[str, Any]]) -> str:
+    """The text."""
     texts: dict[str, list[str]] = {}
     lines = [
         "Notices of third parties",
@@ -111,7 +156,7 @@ def notices() -> tuple[str, set[str]]:
                 texts.setdefault(file.read_text(encoding="utf-8").strip().replace("\r\n", "\n"), []).append(name)
     for text, names in sorted(texts.items(), key=lambda pair: pair[1]):
         lines += ["", "-" * 80, ", ".join(dict.fromkeys(names)), "", text]
-    return "\n".join(lines) + "\n", named
+    return "\n".join(lines) + "\n"
 
 
 def macro(package: dict[str, Any]) -> bool:

@@ -24,6 +24,10 @@ _NOTHING = 2**32 - 1
 """In columns of kind "n4"."""
 
 
+_FILLED: Mapping[str, tuple[str, float]] = {"f8": ("f8", float("nan")), "u4": ("n4", _NOTHING)}
+"""Kinds that know what is missing: what the column is then, and what stands for it."""
+
+
 def series(name: str, kind: str, buffer: Any) -> pl.Series:
     """A column as the engine hands it out; NaN becomes null."""
     import numpy as np
@@ -60,10 +64,10 @@ def columns(frame: pl.DataFrame) -> Columns:
             found[column.name] = ("str", column.to_list())
             continue
         kind = _KINDS[str(column.dtype)]
-        if kind == "u4" and column.null_count():
-            kind = "n4"
-        if kind in ("i8", "u1", "bool") and column.null_count():
-            raise ValueError(f"nulls in column {column.name}")
-        values = column.fill_null({"f8": float("nan"), "n4": _NOTHING}[kind]) if kind in ("f8", "n4") else column
-        found[column.name] = (kind, values.to_numpy().astype(_NUMPY[kind]).tobytes())
+        if column.null_count():  # most columns have none, and filling takes longer than all the rest
+            if kind not in _FILLED:
+                raise ValueError(f"nulls in column {column.name}")
+            kind, filler = _FILLED[kind]
+            column = column.fill_null(filler)  # noqa: PLW2901 - the same column
+        found[column.name] = (kind, column.to_numpy().astype(_NUMPY[kind]).tobytes())
     return found

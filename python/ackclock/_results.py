@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -357,12 +358,28 @@ class Run(_Result):
         """
         import polars as pl
 
-        from ackclock.scenario import Scenario
-
         folder = Path(folder)
         if not _files.is_ours(folder / "run.json"):
             raise InputError(f"{folder}: found no run; allowed: a folder that `ackclock run --out` has written")
         about = json.loads(_files.regular(folder / "run.json", _files.LARGEST_ABOUT))
+
+        def frames() -> Iterator[tuple[str, pl.DataFrame]]:
+            for name in TABLES:
+                place = folder / f"{name}.parquet"
+                if os.path.lexists(place):
+                    # polars' reader would wait for a pipe
+                    data = _files.regular(place, LARGEST)
+                    with _readable(place):
+                        frame = pl.read_parquet(io.BytesIO(data))
+                    yield name, frame
+
+        return cls._of(folder, about, frames())
+
+    @classmethod
+    def _of(cls, folder: Path, about: Mapping[str, Any], frames: Iterable[tuple[str, pl.DataFrame]]) -> Run:
+        """A run of what its files hold; `folder` is for messages."""
+        from ackclock.scenario import Scenario
+
         try:
             scenario = Scenario.from_dict(about["scenario"])
             seed, digest, provenance = int(about["seed"]), str(about["digest"]), dict(about["provenance"])
@@ -374,23 +391,14 @@ class Run(_Result):
                 f"{folder / 'run.json'}: found no run; allowed: as `ackclock run --out` has written it"
             ) from None
         tables: dict[str, Columns] = {}
-        for name in TABLES:
-            place = folder / f"{name}.parquet"
-            if not os.path.lexists(place):
-                continue
-            # polars' reader would wait for a pipe
-            data = _files.regular(place, LARGEST)
-            try:
-                tables[name] = columns(pl.read_parquet(io.BytesIO(data)))
-            except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException, KeyError) as error:
-                what = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise InputError(
-                    f"{place}: found no table that can be read ({what}); allowed: as it was written"
-                ) from None
+        for name, frame in frames:
+            with _readable(folder / f"{name}.parquet"):
+                tables[name] = columns(frame)
         for name in ("flows", "links"):
             if name not in tables:
                 raise InputError(f"{folder}: found no {name}.parquet; allowed: the folder as it was written")
-        check_tables(folder, tables, whole="kernel" not in provenance)  # the kernel does not tell all columns
+        whole = "kernel" not in provenance  # the kernel does not tell all columns
+        check_tables(folder, tables, whole=whole, groups=len(scenario.flows))
         return cls(scenario=scenario, seed=seed, digest=digest, tables=tables, provenance=provenance)
 
     def write(self, folder: str | Path) -> Path:
@@ -491,8 +499,21 @@ def check_folder(folder: Path) -> None:
     _files.check_folder(folder, sorted(names()), MARKS, whose="run")
 
 
-def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool) -> None:
-    """Refuse tables whose columns are of other types than those of a run; `whole`: or that lack one.
+@contextmanager
+def _readable(place: Path) -> Iterator[None]:
+    """What polars says of a table that it cannot read, in a line."""
+    import polars as pl
+
+    try:
+        yield
+    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException, KeyError) as error:
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{place}: found no table that can be read ({what}); allowed: as it was written") from None
+
+
+def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, groups: int) -> None:
+    """Refuse tables whose columns are of other types than those of a run, or that name a group of flows that the scenario does
+    not have; `whole`: or that lack a column, or a number that is never missing.
 
     Raises
     ------
@@ -505,10 +526,20 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool) ->
     known = described()
     for name, columns_ in tables.items():
         place = folder / f"{name}.parquet"
-        for column, (kind, _) in columns_.items():
+        for column, (kind, buffer) in columns_.items():
             about = known[name].columns.get(column)
-            if about is not None and about.type != TYPES.get(kind):
+            if about is None:
+                continue
+            if about.type != TYPES.get(kind):
                 raise InputError(f"{place}: found {TYPES.get(kind, kind)} as {column}; allowed: {about.type}")
+            if kind == "n4" and not about.null and (whole or column == "group"):
+                raise InputError(f"{place}: found rows without {column}; allowed: a number in each")
+            if column == "group":
+                last = max(series(column, kind, buffer).unique().drop_nulls().to_list(), default=0)
+                if last >= groups:
+                    raise InputError(
+                        f"{place}: found group {last}; allowed: 0 to {groups - 1}, as the scenario has them"
+                    )
         lacks = [column for column in known[name].columns if column not in columns_]
         if lacks and whole:
             raise InputError(f"{place}: found no column {lacks[0]}; allowed: table {name} of a run as it was written")

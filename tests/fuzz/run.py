@@ -1,6 +1,7 @@
 """The folder of a run: `run.json` and tables, altered anywhere, are read as a run that can be summed up, or refused in one line.
 
-Parquet is altered by its columns and not by its bytes: what decodes it ends the process for some damages (docs/safety.md).
+Tables are altered in memory, by their columns: neither is a file read, nor Parquet decoded. What decodes it is polars, which ends
+the process for some damages (docs/safety.md). One input in 256 is a folder on disk.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ _SCENARIO = {
 _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 _WHOLE = ackclock.run(ackclock.Scenario.from_dict(_SCENARIO)).write(Path(_FOLDER.name, "whole"))
 _PLACE = Path(_FOLDER.name, "run")
-_TABLES = sorted(path.name for path in _WHOLE.glob("*.parquet"))
+_TABLES = {path.stem: pl.read_parquet(path) for path in sorted(_WHOLE.glob("*.parquet"))}
+_NAMES = list(_TABLES)
 _ABOUT = (_WHOLE / "run.json").read_text()
 _VALUES: list[Any] = [
     None, True, 0, -1, 2**31, 2**63, 10**40, 0.5, float("nan"), float("inf"), "", "x", "1 s", "\x1b[31m", [], {}, [1], {"x": 1},
     "reno", "custom:x", "../x",
 ]  # fmt: skip
+_NUMBERS = [0, 1, 2, -1, 255, 2**31, 2**32 - 1, 2**62, -(2**62), 0.5, 1e308, float("nan"), float("inf")]
 _TYPES: list[Any] = [
     pl.String,
     pl.Float64,
@@ -46,26 +49,25 @@ _TYPES: list[Any] = [
     pl.List(pl.Int64),
 ]
 
-EXAMPLES = [bytes([kind, 1, 2, 3]) for kind in range(8)]
+EXAMPLES = [bytes([0, kind, 1, 2, 3]) for kind in range(8)]
 
 
 def play(data: bytes) -> bool:
     """Whether it was taken."""
     draw = Draw(data)
-    shutil.rmtree(_PLACE, ignore_errors=True)
-    shutil.copytree(_WHOLE, _PLACE)
+    on_disk = draw.byte() == 255
+    tables = dict(_TABLES)
     about = json.loads(_ABOUT)
     while not draw.empty:
         kind = draw.byte() % 8
         if kind < 4:
             _alter(about, draw)
         elif kind < 7:
-            _damage(_PLACE / draw.one(_TABLES), draw)
+            _damage(tables, draw)
         else:
-            (_PLACE / draw.one(_TABLES)).unlink(missing_ok=True)
-    (_PLACE / "run.json").write_text(json.dumps(about))
+            tables.pop(draw.one(_NAMES), None)
     try:
-        run = Run.read(_PLACE)
+        run = _from_disk(about, tables) if on_disk else Run._of(_PLACE, about, tables.items())
     except AckclockError as error:
         one_line(str(error))
         return False
@@ -73,6 +75,15 @@ def play(data: bytes) -> bool:
     run.summary()
     run._repr_html_()
     return True
+
+
+def _from_disk(about: Any, tables: dict[str, pl.DataFrame]) -> Run:
+    shutil.rmtree(_PLACE, ignore_errors=True)
+    _PLACE.mkdir()
+    (_PLACE / "run.json").write_text(json.dumps(about))
+    for name, frame in tables.items():
+        frame.write_parquet(_PLACE / f"{name}.parquet")
+    return Run.read(_PLACE)
 
 
 def _alter(about: Any, draw: Draw) -> None:
@@ -92,14 +103,13 @@ def _alter(about: Any, draw: Draw) -> None:
             return
 
 
-def _damage(place: Path, draw: Draw) -> None:
-    if not place.is_file():
-        return
-    frame = pl.read_parquet(place)
-    if not frame.width:
+def _damage(tables: dict[str, pl.DataFrame], draw: Draw) -> None:
+    name = draw.one(_NAMES)
+    frame = tables.get(name)
+    if frame is None or not frame.width:
         return
     column = draw.one(frame.columns)
-    what = draw.byte() % 6
+    what = draw.byte() % 7
     if what == 0:
         frame = frame.drop(column)
     elif what == 1:
@@ -110,7 +120,10 @@ def _damage(place: Path, draw: Draw) -> None:
         frame = frame.clear()
     elif what == 4:
         frame = pl.concat([frame, frame])
+    elif what == 5:
+        value = pl.lit(draw.one(_NUMBERS)).cast(frame[column].dtype, strict=False)
+        frame = frame.with_columns(value.alias(column))
     else:
-        name = draw.one(["x", "\x1b[31m", "flow2"])
-        frame = frame if name in frame.columns else frame.rename({column: name})
-    frame.write_parquet(place)
+        other = draw.one(["x", "\x1b[31m", "flow2"])
+        frame = frame if other in frame.columns else frame.rename({column: other})
+    tables[name] = frame

@@ -102,6 +102,15 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
         raise
 
 
+def identity(folder: Path) -> tuple[int, int] | None:
+    """Which file the database is; a folder may be moved away, and another take its name."""
+    try:
+        found = (folder / _NAME).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
 def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
     """Refuse what is no database of this version's stores; raises as `to_read`, and what SQLite raises if it cannot look."""
     try:

@@ -175,7 +175,13 @@ class Dask:
 
     def submit(self, number: int, task: Task) -> None:
         """Send a task."""
-        future = self._client.submit(compute, task, pure=False, retries=2)
+        try:
+            future = self._client.submit(compute, task, pure=False, retries=2)
+        except Exception:
+            if self._client.status == "running":
+                raise
+            self._gone = True  # the client has given up, half a minute after the scheduler; `wait` says so
+            return
         self._open[number] = future  # Dask forgets what nobody holds
         future.add_done_callback(self._inbox.listen(number))
 
@@ -195,7 +201,7 @@ class Dask:
 
     def close(self) -> None:
         """Cancel what is left, and say goodbye."""
-        if self._open:
+        if self._open and self._client.status == "running":
             self._client.cancel(list(self._open.values()))
         self._client.close()
         if self._close is not None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,11 +60,13 @@ class Store:
         self.folder = Path(folder)
         self.lost: list[str] = []
         self._lock: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         if not write:
             self._db = database.to_read(self.folder)
             return
         with self.explained():
             self._db, self._lock = database.to_write(self.folder, again=again)
+            self._file = database.identity(self.folder)
             self._recover()
 
     def __enter__(self) -> Store:
@@ -102,7 +104,7 @@ class Store:
         tuple of lists
             Number of each run, and its state, in the order given.
         """
-        with self.explained(), database.transaction(self._db):
+        with self._transaction():
             number = self._recipe(recipe)
             hashes = sorted(set(scenarios))
             self._db.executemany("INSERT OR IGNORE INTO scenarios (hash) VALUES (?)", ((h,) for h in hashes))
@@ -126,7 +128,7 @@ class Store:
 
         Those of another engine no longer do: a table holds the runs of one. `anew` forgets all that belonged to it before.
         """
-        with self.explained(), database.transaction(self._db):
+        with self._transaction():
             number = self._recipe(recipe)
             self._db.execute("INSERT OR IGNORE INTO sweeps (name, recipe) VALUES (?, ?)", (sweep, number))
             (at,) = self._db.execute("SELECT id FROM sweeps WHERE name = ?", (sweep,)).fetchone()
@@ -146,21 +148,21 @@ class Store:
 
     def claim(self, runs: Sequence[int]) -> None:
         """Mark runs as being made."""
-        with self.explained(), database.transaction(self._db):
+        with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'running', attempts = attempts + 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def release(self, runs: Sequence[int]) -> None:
         """Take the mark back: these runs were handed out, but not begun."""
-        with self.explained(), database.transaction(self._db):
+        with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def retry(self, runs: Sequence[int]) -> None:
         """Let failed runs be made again."""
-        with self.explained(), database.transaction(self._db):
+        with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', error = NULL WHERE id = ? AND state = 'failed'",
                 ((run,) for run in runs),
@@ -183,10 +185,11 @@ class Store:
             Run -> why.
         """
         with self.explained():
+            self._check_there()
             number = self._recipe(recipe)
             part = self._next_part()
             kept = {name: frame for name, frame in tables.items() if done and frame.width}
-            with parts.written(self.folder, number, part, kept) as files, database.transaction(self._db):
+            with parts.written(self.folder, number, part, kept) as files, self._transaction():
                 if done:
                     self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, len(done)))
                     integrity.note(self._db, part, files)
@@ -203,6 +206,7 @@ class Store:
     def compact(self, recipe: str, *, above: int = COMPACT_ABOVE) -> None:
         """Merge the parts of a recipe into one, if there are more than `above`."""
         with self.explained():
+            self._check_there()
             number = self._recipe(recipe)
             old = [
                 p for (p,) in self._db.execute("SELECT id FROM parts WHERE recipe = ? AND live ORDER BY id", (number,))
@@ -213,7 +217,7 @@ class Store:
             gone = [f for p in old for f in parts.files(self.folder, number, p)]
             names = sorted({f.parent.name for f in gone})
             tables = {name: parts.scan([f for f in gone if f.parent.name == name]) for name in names}
-            with parts.written(self.folder, number, part, tables) as files, database.transaction(self._db):
+            with parts.written(self.folder, number, part, tables) as files, self._transaction():
                 marks = ",".join("?" * len(old))
                 (rows,) = self._db.execute(f"SELECT sum(rows) FROM parts WHERE id IN ({marks})", old).fetchone()
                 self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, rows))
@@ -395,6 +399,19 @@ class Store:
                 self._db.execute("DELETE FROM files WHERE part = ?", (damage.part,))
             parts.remove(parts.files(self.folder, damage.recipe, damage.part))
             self.lost.append(str(damage))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self.explained(), database.transaction(self._db):
+            yield
+            self._check_there()
+
+    def _check_there(self) -> None:
+        """Refuse to write where the store no longer is: files would lie beside a database that does not know them, or in another's store."""
+        if database.identity(self.folder) != self._file:
+            raise StoreError(
+                f"{self.folder}: cannot be written (it was moved, removed or made anew since it was opened); what was done went with it"
+            )
 
     def explained(self) -> AbstractContextManager[None]:
         """What the disk refuses, in one line. The store is as it was before."""

@@ -168,12 +168,14 @@ def test_pipes_are_refused(command: str, here: Path, capsys: pytest.CaptureFixtu
 def test_a_run_that_is_damaged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line each, which names the file; never "internal error"."""
     about = json.loads((here / "run/run.json").read_text())
-    other = pl.read_parquet(here / "run/links.parquet")
+    flows, other = (pl.read_parquet(here / f"run/{name}.parquet") for name in ("flows", "links"))
     damages = {
         "no flows": (here / "run/flows.parquet").unlink,
         "no links": (here / "run/links.parquet").unlink,
         "another table": lambda: other.write_parquet(here / "run/samples.parquet"),
         "another type": lambda: pl.read_parquet(here / "run/samples.parquet").with_columns(pl.col("cwnd").cast(pl.String)).write_parquet(here / "run/samples.parquet"),
+        "a group that is not there": lambda: flows.with_columns(group=pl.lit(7, pl.UInt32)).write_parquet(here / "run/flows.parquet"),
+        "flows of no group": lambda: flows.with_columns(group=pl.lit(None, pl.UInt32)).write_parquet(here / "run/flows.parquet"),
         "a list": lambda: pl.DataFrame({"a": [[1]]}).write_parquet(here / "run/samples.parquet"),
         "no parquet": lambda: (here / "run/samples.parquet").write_bytes(b"PAR1nothingPAR1"),
         "empty": lambda: (here / "run/samples.parquet").write_bytes(b""),

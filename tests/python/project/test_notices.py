@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 from conftest import ROOT, tool
@@ -14,14 +15,23 @@ from ackclock.report.run import page
 
 def test_crates_that_are_linked_have_their_notices_in_the_wheel() -> None:
     notices = tool("notices")
-    text, own = notices.notices()
+    crates, own, needs = notices.linked()
+    text = notices.notices(crates)
     assert (ROOT / "THIRD-PARTY.txt").read_text(encoding="utf-8") == text
     assert own == set(notices.REASONS)
     assert notices.packages() == set(notices.PYTHON_REASONS)
     for crate in own:
         assert f"\n{crate} " in text
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert "THIRD-PARTY.txt" in project["license-files"]
+    described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "THIRD-PARTY.txt" in described["project"]["license-files"]
+    bill = (ROOT / "sbom.cyclonedx.json").read_text(encoding="utf-8")
+    assert bill == notices.bill(crates, needs)
+    assert described["tool"]["maturin"]["sbom"] == {"rust": False, "include": ["sbom.cyclonedx.json"]}
+    parts = {part["name"]: part for part in json.loads(bill)["components"]}
+    assert len(parts) == len(crates)
+    assert own < set(parts)
+    assert all(len(part["hashes"][0]["content"]) == 64 for part in parts.values())
+    assert str(ROOT) not in bill
 
 
 def test_a_report_says_whose_scripts_it_holds() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ackclock import Scenario, UnavailableError
-from ackclock.sweep import Dask, Store, Sweep, Threads
+from ackclock.sweep import Dask, Store, Sweep, Threads, executors
 from ackclock.sweep import run as run_sweep
 
 pytest.importorskip("distributed")
@@ -136,10 +136,29 @@ def _cluster() -> Iterator[tuple[str, int]]:
             process.wait()
 
 
+def test_a_client_that_has_given_up() -> None:
+    """One line, also if tasks are sent before anybody has noticed that the scheduler is gone."""
+
+    class Closed:
+        status = "closed"
+
+        def submit(self, *_: object, **__: object) -> None:
+            raise Exception("Client is closed. Can't send update-graph message.")
+
+        def close(self) -> None:
+            pass
+
+    executor = Dask.__new__(Dask)
+    executor._client, executor._open, executor._close = Closed(), {1: None}, None
+    executor._gone, executor._inbox = False, executors._Inbox()
+    executor.submit(2, None)
+    with pytest.raises(UnavailableError, match=r"^the scheduler is gone; finished runs are kept"):
+        executor.wait(0.0)
+    executor.close()
+
+
 def test_batch_systems_are_given_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reaches the port of such a scheduler needs the session's own."""
-    from ackclock.sweep import executors
-
     given: dict[str, object] = {}
 
     class Refusing:
