@@ -301,8 +301,8 @@ pub struct DatagramRow {
 
 impl Journal {
     /// Take over what a connection wrote down.
-    pub fn keep(&mut self, now: Time, flow: FlowId, idx: u32, ends: &mut [Transport; 2]) {
-        if let Some(sender) = ends[SENDER].tcp_mut() {
+    pub fn keep(&mut self, now: Time, flow: FlowId, idx: u32, sender: &mut Transport, receiver: &Transport) {
+        if let Some(sender) = sender.tcp_mut() {
             sender.finish(now);
             let records = sender.take_records();
             if !records.is_empty() {
@@ -316,10 +316,10 @@ impl Journal {
                 self.recoveries.push((idx, recoveries));
             }
         }
-        if let Some(rows) = ends[SENDER].take_intervals().filter(|rows| !rows.is_empty()) {
+        if let Some(rows) = sender.take_intervals().filter(|rows| !rows.is_empty()) {
             self.intervals.push((flow, rows));
         }
-        let ends = [ends[SENDER].datagram(), ends[RECEIVER].datagram()];
+        let ends = [sender.datagram(), receiver.datagram()];
         if let [Some(DatagramEnd::Source(source)), Some(DatagramEnd::Sink(sink))] = ends {
             let row = DatagramRow { flow, sent: source.sent(), received: sink.received().clone() };
             self.datagrams.push(row);

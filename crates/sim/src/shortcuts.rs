@@ -23,6 +23,8 @@ pub struct Shortcuts {
     pub runs: bool,
     /// Segments that need no check in between leave as a train.
     pub trains: bool,
+    /// Full segments that leave one by one as they are written are written at once.
+    pub fills: bool,
     /// A receiver takes the next segment in order on a path of its own (header prediction).
     pub predicts: bool,
     /// The half of a connection that has nothing to do takes little memory, and is made again when it is needed.
@@ -39,6 +41,7 @@ impl Shortcuts {
         links: true,
         runs: true,
         trains: true,
+        fills: true,
         predicts: true,
         rests: true,
     };
@@ -52,6 +55,7 @@ impl Shortcuts {
         links: false,
         runs: false,
         trains: false,
+        fills: false,
         predicts: false,
         rests: false,
     };
@@ -83,16 +87,16 @@ impl Shortcuts {
 
     /// A flow takes these only.
     pub fn apply(self, config: &mut TransportConfig) {
-        if let (TransportConfig::Tcp(config), false) = (config, self.predicts && self.rests) {
+        if let (TransportConfig::Tcp(config), false) = (config, self.predicts && self.rests && self.fills) {
             let config = Rc::make_mut(config);
-            (config.predicts, config.rests) = (self.predicts, self.rests);
+            (config.predicts, config.rests, config.fills) = (self.predicts, self.rests, self.fills);
         }
     }
 }
 
 type Place = fn(&mut Shortcuts) -> &mut bool;
 
-const PLACES: [(&str, Place); 9] = [
+const PLACES: [(&str, Place); 10] = [
     ("events", |all| &mut all.events),
     ("ahead", |all| &mut all.ahead),
     ("told_late", |all| &mut all.told_late),
@@ -100,6 +104,7 @@ const PLACES: [(&str, Place); 9] = [
     ("links", |all| &mut all.links),
     ("runs", |all| &mut all.runs),
     ("trains", |all| &mut all.trains),
+    ("fills", |all| &mut all.fills),
     ("predicts", |all| &mut all.predicts),
     ("rests", |all| &mut all.rests),
 ];

@@ -1,5 +1,7 @@
 //! The end of a path: a TCP connection, or an endpoint over datagrams. A closed set, so that the event loop makes no boxed
 //! call. Workloads that send bulk data use the common part and need not know which of the two it is.
+//!
+//! Length: each question to an end is put to both kinds.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
 use ackclock_tcp::{Config, Connection, Due};
 
 use crate::udp::{Sink, Source, SourceParams};
+use crate::world::{RECEIVER, SENDER};
 
 mod datagrams;
 pub use datagrams::DatagramEnd;
@@ -143,28 +146,39 @@ impl Transport {
 
     /// Both ends of a new flow's connection, the sending one first.
     pub fn pair(config: &TransportConfig, flow: FlowId, initiator: usize, seed: u64) -> [Transport; 2] {
-        match config {
-            TransportConfig::Tcp(config) => {
-                [0, 1].map(|host| Transport::Tcp(Connection::sharing(flow, config, host != initiator)))
+        [SENDER, RECEIVER].map(|host| Transport::new(config, flow, host, initiator, seed, None))
+    }
+
+    /// One of them, at `host`; it may have the memory of one that is `over`.
+    #[inline]
+    pub fn new(
+        config: &TransportConfig,
+        flow: FlowId,
+        host: usize,
+        initiator: usize,
+        seed: u64,
+        over: Option<Transport>,
+    ) -> Transport {
+        let end = match (config, host) {
+            (TransportConfig::Tcp(config), _) => {
+                let responds = host != initiator;
+                return Transport::Tcp(match over {
+                    Some(Transport::Tcp(tcp)) => tcp.renewed(flow, config, responds),
+                    _ => Connection::sharing(flow, config, responds),
+                });
             }
-            TransportConfig::Udp(params) => {
+            (TransportConfig::Udp(params), SENDER) => {
                 let stream = Stream::new(seed, &format!("flow.{flow}.source"));
-                [
-                    DatagramEnd::Source(Source::new((**params).clone(), stream)),
-                    DatagramEnd::Sink(Sink::default()),
-                ]
-                .map(|end| Transport::Datagram(Box::new(end)))
+                DatagramEnd::Source(Source::new((**params).clone(), stream))
             }
-            TransportConfig::Pcc(pcc) => {
+            (TransportConfig::Udp(_), _) => DatagramEnd::Sink(Sink::default()),
+            (TransportConfig::Pcc(pcc), SENDER) => {
                 let controller = pcc.controller(Stream::new(seed, &format!("flow.{flow}.pcc")));
-                let config = pcc.recipe.config;
-                [
-                    DatagramEnd::PccSender(Sender::new(config, controller)),
-                    DatagramEnd::PccReceiver(Receiver::new(&config)),
-                ]
-                .map(|end| Transport::Datagram(Box::new(end)))
+                DatagramEnd::PccSender(Sender::new(pcc.recipe.config, controller))
             }
-        }
+            (TransportConfig::Pcc(pcc), _) => DatagramEnd::PccReceiver(Receiver::new(&pcc.recipe.config)),
+        };
+        Transport::Datagram(Box::new(end))
     }
 
     /// When it wants [`Transport::on_timer`].

@@ -24,7 +24,7 @@ use crate::flow::{ClientRow, Flow, Journal};
 use crate::spec::{FlowGroup, Scenario};
 use crate::tally::Tally;
 use crate::topology::Layout;
-use crate::transport::{Transport, TransportConfig};
+use crate::transport::TransportConfig;
 use crate::udp::SourceParams;
 use crate::world::{ConnId, World, SENDER};
 pub use arrivals::{Arrivals, ArrivalsConfig};
@@ -324,16 +324,18 @@ impl Context<'_> {
         if let Some(&(moved, _)) = self.flow.open.get(at) {
             self.world.notes(moved).place = at as u32;
         }
-        let mut ends = self.world.retire(conn);
         let now = self.now();
-        if let (Some(cache), Some(tcp)) = (self.remembered(), ends[SENDER].tcp()) {
-            let info = tcp.info();
+        let [sender, receiver] = self.world.both(conn);
+        if let (Some(destination), Some(tcp)) = (self.flow.destination, sender.tcp()) {
             if tcp.stats().data_segments_sent > 0 {
+                let info = tcp.info();
+                let (_, cache) = &mut self.journal.destinations[destination as usize];
                 cache.save(now, info.cwnd, info.ssthresh, info.ca_state);
             }
         }
-        self.flow.closed.get_or_insert_default().add(&ends[0], &ends[1]);
-        self.flow.failed |= ends.iter().any(Transport::has_failed);
-        self.journal.keep(self.world.now(), self.flow.id, idx, &mut ends);
+        self.flow.closed.get_or_insert_default().add(sender, receiver);
+        self.flow.failed |= sender.has_failed() || receiver.has_failed();
+        self.journal.keep(now, self.flow.id, idx, sender, receiver);
+        self.world.retire(conn);
     }
 }

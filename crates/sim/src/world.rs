@@ -57,6 +57,8 @@ pub struct World {
     ends: Vec<Option<End>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// Ends of connections that are over: the next ones have their memory.
+    over: Vec<Transport>,
     opened: u32,
     captured: Option<(u8, Vec<Captured>)>,
     /// Packets are captured, or measured.
@@ -89,6 +91,7 @@ impl World {
             ends: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
+            over: Vec::new(),
             opened: 0,
             captured: sinks.capture.map(|host| (host, Vec::new())),
             takes_notes: sinks.capture.is_some(),

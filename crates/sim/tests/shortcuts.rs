@@ -108,7 +108,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn a_run_without_shortcuts_or_with_any_of_them_is_the_same(scenario in scenario(), some in 0usize..1 << 9) {
+    fn a_run_without_shortcuts_or_with_any_of_them_is_the_same(scenario in scenario(), some in 0usize..1 << 10) {
         let with_all = shown(&scenario, Shortcuts::ALL);
         prop_assert!(with_all == shown(&scenario, Shortcuts::NONE), "none: {}", scenario);
         let names: Vec<&str> = Shortcuts::names().enumerate().filter(|(i, _)| some >> i & 1 == 1).map(|(_, name)| name).collect();

@@ -349,6 +349,8 @@ pub struct Config {
     pub predicts: bool,
     /// [`Connection::rest`](crate::Connection::rest) is heeded: less memory, with the same outcome.
     pub rests: bool,
+    /// The same of segments that are written at once because they leave at once (`send_buffer.rs`).
+    pub fills: bool,
 }
 
 /// What a packet without offload took beside its payload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
@@ -534,6 +536,7 @@ impl Config {
             slow_start: None,
             predicts: true,
             rests: true,
+            fills: true,
         }
     }
 

@@ -112,11 +112,30 @@ impl Connection {
 
     /// One end or the other, with settings that it shares with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
+        let sender = Sending::Awake(Box::new(Sender::new(flow, responder, config)));
+        let receiver = Receiving::Awake(Box::new(receiver_of(config, responder)));
+        Connection::of(config, responder, sender, receiver)
+    }
+
+    /// The same, with the memory of this one, which is over.
+    pub fn renewed(self, flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
+        let (Sending::Awake(mut sender), Receiving::Awake(mut receiver)) = (self.sender, self.receiver)
+        else {
+            return Connection::sharing(flow, config, responder);
+        };
+        sender.renew(flow, responder, config);
+        *receiver = receiver_of(config, responder);
+        Connection::of(config, responder, Sending::Awake(sender), Receiving::Awake(receiver))
+    }
+
+    /// Nothing has happened yet.
+    #[inline(always)]
+    fn of(config: &Rc<Config>, responder: bool, sender: Sending, receiver: Receiving) -> Connection {
         let state = if responder { State::Listen } else { State::Closed };
         Connection {
             state,
-            sender: Sending::Awake(Box::new(Sender::new(flow, responder, config))),
-            receiver: Receiving::Awake(Box::new(receiver_of(config, responder))),
+            sender,
+            receiver,
             validity: config.validate.map(|_| Box::default()),
             last_answer: None,
             ledger: config.ledger.then(Box::default),

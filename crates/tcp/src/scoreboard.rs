@@ -59,6 +59,9 @@ pub struct Outstanding {
     pub rexmit: u8,
 }
 
+/// Segments in a ring that the next connection may have.
+const SMALL_RING: usize = 64;
+
 const EMPTY: Outstanding = Outstanding {
     end: 0,
     xmit: Time::ZERO,
@@ -228,6 +231,14 @@ impl Scoreboard {
         self.follow(newest, first as u32);
         self.newest = prev;
         self.next += segments as u64;
+    }
+
+    /// Nothing is outstanding, and the next segment is the first; a small ring is kept.
+    pub fn renewed(mut self) -> Scoreboard {
+        self.sacked.clear();
+        let (small, sacked) = (self.ring.len() <= SMALL_RING, self.sacked);
+        let ring = if small { self.ring } else { Vec::new() };
+        Scoreboard { ring, sacked, ..Scoreboard::default() }
     }
 
     fn grow(&mut self) {

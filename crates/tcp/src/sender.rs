@@ -286,6 +286,16 @@ impl Sender {
         }
     }
 
+    /// The sender of another connection, which takes over the memory of this one.
+    pub fn renew(&mut self, flow: FlowId, responder: bool, config: &Rc<Config>) {
+        let (board, buffer) = (std::mem::take(&mut self.board), self.buffer.take());
+        *self = Sender::new(flow, responder, config);
+        self.board = board.renewed();
+        if let (Some(new), Some(old)) = (&mut self.buffer, buffer) {
+            new.take_over(old);
+        }
+    }
+
     /// The seed of the controller's random numbers.
     pub fn seed(&mut self, seed: u64) {
         self.cc.seed(seed);

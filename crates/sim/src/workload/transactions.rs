@@ -377,14 +377,15 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     pub fn progress<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, conn: Conn, host: usize) {
         let at = cx.place(conn);
         debug_assert!(self.entries[at].in_use && self.entries[at].conn == conn);
-        if cx.end(conn, host).failed {
+        let end = cx.end(conn, host);
+        if end.failed {
             self.count(cx, at, true);
             return self.retire(cx, at);
         }
         if host == RECEIVER {
-            self.client(cx, at, conn);
+            self.client(cx, at, conn, end);
         } else {
-            self.server(cx, at, conn);
+            self.server(cx, at, conn, end);
         }
         if cx.end(conn, SENDER).done && cx.end(conn, RECEIVER).done {
             self.count(cx, at, false);
@@ -402,9 +403,9 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     }
 
     /// Something happened at the client.
-    fn client<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn) {
+    fn client<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn, client: End) {
         let entry = &mut self.entries[at];
-        let End { received, established, .. } = cx.end(conn, RECEIVER);
+        let End { received, established, .. } = client;
         if entry.row.connected == Time::NEVER {
             if established {
                 entry.row.connected = cx.now();
@@ -423,16 +424,14 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         if received >= entry.expected && entry.row.completed == Time::NEVER {
             self.complete(cx, at);
         }
-        let client = cx.end(conn, RECEIVER);
-        if client.peer_closed && !client.closing {
+        if client.peer_closed && !cx.end(conn, RECEIVER).closing {
             cx.close(conn, RECEIVER);
         }
     }
 
     /// Something happened at the server.
-    fn server<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn) {
+    fn server<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn, server: End) {
         let entry = &self.entries[at];
-        let server = cx.end(conn, SENDER);
         if !entry.answered && server.received >= entry.asked {
             let bytes = entry.row.bytes;
             self.entries[at].answered = true;

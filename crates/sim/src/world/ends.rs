@@ -33,8 +33,9 @@ impl World {
         });
         assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
         let conn = ConnId((self.slots[slot as usize].generation as u32) << SLOT_BITS | slot);
-        let pair = Transport::pair(config, flow, initiator, self.seed);
-        for (host, mut transport) in pair.into_iter().enumerate() {
+        for host in [SENDER, RECEIVER] {
+            let over = self.over.pop();
+            let mut transport = Transport::new(config, flow, host, initiator, self.seed, over);
             transport.set_trace(traced && host == SENDER);
             let process = self.hosts.as_deref().and_then(|hosts| hosts.process(flow, host, &mut transport));
             self.ends[2 * slot as usize + host] = Some(End {
@@ -51,21 +52,32 @@ impl World {
         conn
     }
 
-    /// Take a connection out of the world; packets of it that are still on their way vanish on arrival.
-    pub fn retire(&mut self, conn: ConnId) -> [Transport; 2] {
+    /// Both ends of a connection that is to be retired, the sending one first.
+    pub fn both(&mut self, conn: ConnId) -> [&mut Transport; 2] {
+        let at = end_index(conn, SENDER);
+        match &mut self.ends[at..at + 2] {
+            [Some(sender), Some(receiver)] => [&mut sender.transport, &mut receiver.transport],
+            _ => unreachable!("invariant: open"),
+        }
+    }
+
+    /// Take a connection out of the world; packets of it that are still on their way vanish on arrival. The next one may have its
+    /// memory.
+    pub fn retire(&mut self, conn: ConnId) {
         let slot = conn.0 & SLOT_MASK;
-        let ends = [SENDER, RECEIVER].map(|host| {
+        for host in [SENDER, RECEIVER] {
             let end = self.ends[2 * slot as usize + host].take().expect("invariant: retired once");
             debug_assert_eq!(end.conn, conn.0);
             if let Some(process) = end.process {
                 self.leave(process.host, 2 * slot as usize + host);
             }
-            end.transport
-        });
+            if self.over.len() < MOST_OVER {
+                self.over.push(end.transport);
+            }
+        }
         let generation = &mut self.slots[slot as usize].generation;
         *generation = (*generation + 1) & GENERATION_MASK;
         self.free.push(slot);
-        ends
     }
 
     /// What the flow and its workload noted about a connection, so that neither has to search for it.
@@ -105,7 +117,7 @@ impl World {
     /// Every connection is retired: give back the room of all ends, which tables may need.
     pub fn forget_ends(&mut self) {
         debug_assert!(self.ends.iter().all(Option::is_none));
-        (self.ends, self.slots, self.free) = (Vec::new(), Vec::new(), Vec::new());
+        (self.ends, self.slots, self.free, self.over) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     }
 
     /// Connections open now, and slots ever used.
@@ -317,6 +329,9 @@ pub(super) fn end_index(conn: ConnId, host: usize) -> usize {
 const SLOT_BITS: u32 = 20;
 pub(super) const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
 const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
+
+/// Ends of connections that are over, whose memory is kept for the next ones.
+const MOST_OVER: usize = 16;
 
 /// Most connections open at a time.
 pub const MAX_SLOTS: u32 = 1 << SLOT_BITS;

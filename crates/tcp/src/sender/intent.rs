@@ -111,6 +111,12 @@ impl Intent {
         matches!(self.next, Next::New | Next::NewThenLost)
     }
 
+    /// Whether nothing leaves.
+    #[inline]
+    pub fn is_nothing(&self) -> bool {
+        self.next == Next::Nothing && self.first.is_none()
+    }
+
     /// Whether new data is all that leaves.
     #[inline]
     pub fn is_new_data(&self) -> bool {

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use ackclock_cc::Controller;
+use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::writer::{per_segment, LEAST_SEGMENTS};
@@ -30,6 +31,8 @@ pub(super) struct SendBuffer {
     /// The call has written something.
     copied: bool,
     asleep: bool,
+    /// It sleeps on as long as all that is acknowledged ends before this offset, if nothing is SACKed.
+    sleeps_to: u64,
     /// It waits for its turn: the kernel is still taking packets in.
     suspended: bool,
     /// Memory may have been freed: is there room now?
@@ -66,6 +69,7 @@ impl SendBuffer {
             call: 0,
             copied: false,
             asleep: false,
+            sleeps_to: 0,
             suspended: false,
             check: false,
             sent: false,
@@ -78,6 +82,12 @@ impl SendBuffer {
             pushed: 1,
             max_window: 0,
         }
+    }
+
+    /// Its memory is that of `old`.
+    pub fn take_over(&mut self, old: SendBuffer) {
+        self.marks = old.marks;
+        self.marks.clear();
     }
 
     /// Whether a new segment that ends at `end` carries PSH.
@@ -129,6 +139,7 @@ impl SendBuffer {
     #[cold]
     fn expand(&mut self, wanted: u64) {
         self.limit.bytes = self.limit.bytes.max(wanted.min(self.limit.most));
+        self.sleeps_to = 0;
     }
 
     /// The peer offered this window.
@@ -185,7 +196,7 @@ impl Sender {
     pub(super) fn end_stream(&mut self) {
         let end = self.stream.end();
         if let Some(buffer) = &mut self.buffer {
-            (buffer.left, buffer.call) = (0, 0);
+            (buffer.left, buffer.call, buffer.sleeps_to) = (0, 0, 0);
             while buffer.marks.back().is_some_and(|&mark| mark > end) {
                 buffer.unmark();
             }
@@ -209,7 +220,7 @@ impl Sender {
         let filled = self.board.pipe() >= self.window.cwnd;
         let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.is_due()) else { return false };
         if buffer.expanded.1 != self.smss {
-            (buffer.check, buffer.expanded) = (true, (0, self.smss));
+            (buffer.check, buffer.expanded, buffer.sleeps_to) = (true, (0, self.smss), 0);
         }
         let mut check = std::mem::take(&mut buffer.check);
         let grows = std::mem::take(&mut buffer.grows) || !filled;
@@ -224,7 +235,24 @@ impl Sender {
                 return false;
             }
         }
-        self.write_call()
+        self.write_call(now)
+    }
+
+    /// Full segments that would leave one by one as they are written, because the windows let them, and nothing looks at them in
+    /// between: so they may be written at once, and leave as a train.
+    fn leave_as_written(&self, now: Time) -> u64 {
+        let looks = !self.config.fills
+            || !self.reasons.is_empty()
+            || self.ca_state != CaState::Open
+            || self.pacer.is_some()
+            || self.rates.is_some();
+        // a window that was not used for long may shrink with the next segment
+        let shrinks = self.board.packets_out() == 0 || self.usage.is_stale(now, self.rtt.rto());
+        if looks || shrinks || !self.intent.is_nothing() {
+            return 0;
+        }
+        let offered = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt) / self.smss as u64;
+        offered.min(self.window.cwnd.saturating_sub(self.board.pipe()) as u64)
     }
 
     /// The writer is awake, but a process runs only when the kernel has taken in all packets (in Linux behind the softirq): of
@@ -249,14 +277,39 @@ impl Sender {
 
     /// Whether a writer that sleeps is woken (Linux `sk_stream_write_space`).
     #[inline]
-    fn wakes_writer(&self) -> bool {
+    fn wakes_writer(&mut self) -> bool {
+        let sleeps_to = self.buffer.as_ref().map_or(0, |buffer| buffer.sleeps_to);
+        if self.snd_una < sleeps_to && self.board.sacked_out == 0 {
+            debug_assert!(!self.has_woken());
+            return false;
+        }
+        let woken = self.has_woken();
+        if !woken {
+            self.sleep_on();
+        }
+        woken
+    }
+
+    fn has_woken(&self) -> bool {
         let (queued, limit) = (self.buffered(), self.buffer.as_ref().map_or(0, |buffer| buffer.limit.bytes));
         queued < limit && limit - queued >= queued / 2
     }
 
+    /// Too much is queued: how far must it be acknowledged at least? No buffer holds more than a segment, so `bytes` take no less than
+    /// their share of a full one; two thirds of the limit must be left.
+    #[cold]
+    fn sleep_on(&mut self) {
+        let (smss, whole) = (self.smss as u64, self.smss as u64 + self.config.buffer_overhead as u64);
+        let (end, probes) = (self.stream.end(), self.mtu_search.is_some());
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| !probes) {
+            let bytes = ((2 * buffer.limit.bytes / 3 + 3) * smss).div_ceil(whole) + 1;
+            buffer.sleeps_to = (end + 1).saturating_sub(bytes);
+        }
+    }
+
     /// The writer has its turn. True if it brought something to send.
     #[cold]
-    fn write_call(&mut self) -> bool {
+    fn write_call(&mut self, now: Time) -> bool {
         let mut queued = self.buffered();
         let (smss, overhead) = (self.smss as u64, self.config.buffer_overhead as u64);
         if let Some(buffer) = &mut self.buffer {
@@ -270,6 +323,8 @@ impl Sender {
         }
         let una = self.snd_una;
         let (write_end, snd_nxt) = (self.stream.end(), self.snd_nxt);
+        let waits = write_end > snd_nxt;
+        let at_once = if waits { u64::MAX } else { self.leave_as_written(now) };
         let Some(buffer) = self.buffer.as_mut().filter(|b| b.left > 0) else { return false };
         while buffer.marks.front().is_some_and(|&mark| mark <= una) {
             buffer.marks.pop_front();
@@ -296,14 +351,18 @@ impl Sender {
                     break;
                 }
                 // Buffers before the one that any of what follows may happen at are filled at once.
-                if end > snd_nxt {
+                if at_once > 0 {
                     let marked = (buffer.pushed + buffer.max_window / 2).saturating_sub(end) / smss;
                     let fit = (buffer.limit.bytes - queued - 1) / (smss + overhead);
-                    let whole = marked.min(fit).min((buffer.call - 1) / smss);
+                    let whole = marked.min(fit).min((buffer.call - 1) / smss).min(at_once);
                     end += whole * smss;
                     queued += whole * (smss + overhead);
                     buffer.left -= whole * smss;
                     buffer.call -= whole * smss;
+                    if whole > 0 && !waits {
+                        buffer.copied = true;
+                        break;
+                    }
                 }
                 queued += overhead;
                 room = smss;

@@ -38,6 +38,12 @@ impl Usage {
         self.stamp = now;
     }
 
+    /// Whether the window has neither been full nor changed for an `rto`.
+    #[inline]
+    pub fn is_stale(&self, now: Time, rto: Span) -> bool {
+        now.since(self.stamp) >= rto
+    }
+
     /// Data left.
     #[inline]
     pub fn data_sent(&mut self, now: Time) {
@@ -120,7 +126,7 @@ impl Sender {
             return;
         }
         self.usage.used = self.usage.used.max(packets_out);
-        if self.config.idle_restart && !self.controls && now.since(self.usage.stamp) >= self.rtt.rto() {
+        if self.config.idle_restart && !self.controls && self.usage.is_stale(now, self.rtt.rto()) {
             if self.ca_state == CaState::Open {
                 let used = self.usage.used.max(self.config.iw);
                 if used < self.window.cwnd {
