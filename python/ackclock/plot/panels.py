@@ -114,7 +114,7 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
         Panel(
             name="goodput",
             title="Goodput" + (", and what arrived thin and dashed" if arrived else ""),
-            y="goodput (Mbit/s)" + ("\nthin: arrived in any order" if arrived else ""),
+            y="Mbit/s (thin: arrived)" if arrived else "goodput (Mbit/s)",
             curves=flows.curves(_whole(run.goodput), "goodput_bps", 1e-6)
             + arrived
             + flows.beside("goodput", "goodput_bps", 1e-6),
