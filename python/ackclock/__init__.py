@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ackclock._results import Batch, Run
-    from ackclock._run import run, run_batch
+    from ackclock._run import run, run_batch, run_many
     from ackclock.errors import AckclockError, ControllerError, InputError, ScenarioError, UnavailableError
     from ackclock.scenario import Scenario, load
 
@@ -34,6 +34,7 @@ __all__ = [
     "load",
     "run",
     "run_batch",
+    "run_many",
 ]
 
 # Where each name lives; imported at first use (PEP 562), so that `import ackclock` stays fast.
@@ -49,6 +50,7 @@ _HOMES = {
     "load": "scenario",
     "run": "_run",
     "run_batch": "_run",
+    "run_many": "_run",
 }
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "run",
     "run_batch",
     "run_each",
+    "run_many",
     "schema",
     "shown",
     "unjudged",
@@ -273,6 +274,14 @@ def run(
 def run_batch(
     scenario: Scenario | str,
     seeds: Sequence[int],
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+    controllers: Mapping[str, Callable[[], object]] | None = None,
+    memory: int | None = None,
+    stop: Stop | None = None,
+) -> dict[str, Any]: ...
+def run_many(
+    runs: Sequence[tuple[Scenario | str, int]],
     threads: int,
     progress: Callable[[int], None] | None = None,
     controllers: Mapping[str, Callable[[], object]] | None = None,

@@ -1,4 +1,7 @@
-"""Runs a scenario: text in, tables out."""
+"""Runs scenarios: text in, tables out.
+
+Length: three ways to run, each with the description of its arguments, and what refuses them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from ackclock.errors import ControllerError, InputError, ScenarioError, Unavaila
 from ackclock.own import classes
 from ackclock.scenario import CapturePoint, Scenario
 
-__all__ = ["MEMORY_LIMIT", "check_memory", "run", "run_batch"]
+__all__ = ["MEMORY_LIMIT", "check_memory", "run", "run_batch", "run_many"]
 
 SAME = (
     "nothing in it is random, so there is no interval; let the flows' start be drawn, as in "
@@ -39,10 +42,11 @@ CPU_LIMIT_S = 3600.0
 """Seconds of CPU time that a run may need, unless the caller says otherwise."""
 
 stopped = _engine.Stop()
-"""Ends all that this process simulates by `run` and `run_batch`, once and for all: for a command that is to end."""
+"""Ends all that this process simulates by `run`, `run_batch` and `run_many`, once and for all: for a command that is to end."""
 
 MOST_SEED = 2**63 - 1
 MOST_SEEDS = 1_000_000
+MOST_RUNS = 1_000_000
 MOST_MEMORY = 2**63 - 1
 
 Utility = Callable[[Any, Any], float]
@@ -135,7 +139,7 @@ def run(
     compiled = scenario.compiled if pcap is None else scenario.compiled.capturing(pcap_at)
     check_memory(compiled, limit)
     check_time(compiled, cpu_limit_s)
-    made = _check_own(scenario, controllers, utilities)
+    made = _check_own(classes(scenario.own()), controllers, utilities)
     place = None if pcap is None else str(pcap)
     raw = engine_call(
         lambda: _engine.run(compiled, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen, progress)
@@ -203,7 +207,7 @@ def run_batch(
     compiled = scenario.compiled
     check_memory(compiled, limit, runs=jobs)
     check_time(compiled, cpu_limit_s)
-    made = _check_own(scenario, controllers, utilities)
+    made = _check_own(classes(scenario.own()), controllers, utilities)
     each = min(limit, MOST_MEMORY) // jobs
     raw = engine_call(lambda: _engine.run_batch(compiled, seeds, jobs, progress, made, each, stopped))
     _raise_failure(raw)
@@ -216,6 +220,103 @@ def run_batch(
         tables=raw["tables"],
         provenance=_provenance(scenario, scenario.to_engine_json(), seeds, made),
     )
+
+
+def run_many(
+    scenarios: Iterable[Scenario],
+    *,
+    seeds: Iterable[int] | None = None,
+    jobs: int = 1,
+    progress: Callable[[int], None] | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    cpu_limit_s: float = CPU_LIMIT_S,
+    controllers: Mapping[str, type] | None = None,
+    utilities: Mapping[str, Utility] | None = None,
+) -> list[Run]:
+    """Simulate many scenarios in one call: for searches, fits and populations of paths, whose runs are short.
+
+    A scenario is judged once, when it is made. So what varies between two of them costs `Scenario.set`, and the call itself a few
+    microseconds a run.
+
+    Parameters
+    ----------
+    scenarios
+        One run each; the same one may come several times.
+    seeds
+        One for each scenario, in their order; None: 1 for all.
+    jobs
+        Threads. The result does not depend on it.
+    progress
+        Called from time to time with the number of finished runs.
+    memory_limit
+        Bytes for all threads together. The results, which are all in memory at the end, do not count.
+    cpu_limit_s
+        As for `run`: of each of the runs.
+    controllers
+        As for `run`; only one thread at a time runs them.
+    utilities
+        As for `run`; likewise.
+
+    Returns
+    -------
+    list of Run
+        In the order of the scenarios; each as `run` gives it.
+
+    Raises
+    ------
+    ScenarioError
+        If one of the runs would need more memory or time than allowed; the key begins with its number.
+    InputError
+        If there is no scenario, or not one seed for each.
+
+    Examples
+    --------
+    >>> from ackclock import Scenario, run_many
+    >>> base = Scenario.from_dict({
+    ...     "duration": "2 s",
+    ...     "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}},
+    ...     "flows": [{"workload": {"kind": "transfer", "bytes": "100 KB"}}],
+    ... })
+    >>> rates = ("1 Mbit/s", "2 Mbit/s", "4 Mbit/s")
+    >>> runs = run_many([base.set("network.bottleneck.rate", rate) for rate in rates], jobs=2)
+    >>> [round(run.rows("flows")[0]["completion_s"], 2) for run in runs]
+    [0.95, 0.5, 0.29]
+    """
+    if isinstance(scenarios, Scenario | str) or not isinstance(scenarios, Iterable):
+        raise InputError(f"scenarios: found {quote(scenarios)}; allowed: a list of scenarios")
+    listed = list(itertools.islice(scenarios, MOST_RUNS + 1))  # an iterator may have no end
+    if not 0 < len(listed) <= MOST_RUNS:
+        found = "an empty list" if not listed else f"more than {MOST_RUNS:,}"
+        raise InputError(f"scenarios: found {found}; allowed: 1 to {MOST_RUNS:,} scenarios")
+    each = _check_seed_each(seeds, len(listed))
+    jobs = min(_check_whole("jobs", jobs, 1), len(listed))
+    limit = _check_whole("memory_limit", memory_limit, 1)
+    own: dict[str, Any] = {}
+    for at, scenario in {id(one): (at, one) for at, one in reversed(list(enumerate(listed)))}.values():
+        try:
+            _check_scenario(scenario)
+            check_memory(scenario.compiled, limit, runs=jobs)
+            check_time(scenario.compiled, cpu_limit_s)
+        except ScenarioError as error:
+            raise ScenarioError(key=f"scenarios.{at}: {error.key}", found=error.found, allowed=error.allowed) from None
+        except InputError as error:
+            raise InputError(f"scenarios.{at}: {error}") from None
+        own |= classes(scenario.own())
+    made = _check_own(own, controllers, utilities)
+    runs = [(scenario.compiled, seed) for scenario, seed in zip(listed, each, strict=True)]
+    share = min(limit, MOST_MEMORY) // jobs
+    raw = engine_call(lambda: _engine.run_many(runs, jobs, progress, made, share, stopped))
+    _raise_failure(raw)
+    return [
+        Run(
+            scenario=scenario,
+            seed=seed,
+            digest=digest,
+            tables=tables,
+            provenance=_provenance(scenario, scenario.to_engine_json(), seed, made),
+        )
+        for scenario, seed, (digest, tables) in zip(listed, each, raw["runs"], strict=True)
+    ]
 
 
 def check_arguments(scenario: object, seed: object) -> int:
@@ -313,6 +414,19 @@ def _check_seeds(seeds: Iterable[int]) -> list[int]:
     return checked
 
 
+def _check_seed_each(seeds: Iterable[int] | None, count: int) -> list[int]:
+    """One seed for each of so many scenarios."""
+    if seeds is None:
+        return [1] * count
+    if not isinstance(seeds, Iterable) or isinstance(seeds, str):
+        raise InputError(f"seeds: found {quote(seeds)}; allowed: a list of whole numbers")
+    checked = [_check_whole("seed", seed, 0, MOST_SEED) for seed in itertools.islice(seeds, count + 1)]
+    if len(checked) != count:
+        found = f"more than {count}" if len(checked) > count else str(len(checked))
+        raise InputError(f"seeds: found {found}; allowed: one for each of the {count} scenarios")
+    return checked
+
+
 def _check_whole(name: str, value: object, low: int, high: int | None = None) -> int:
     try:
         number = None if isinstance(value, bool) else operator.index(cast("SupportsIndex", value))
@@ -325,10 +439,10 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
 
 
 def _check_own(
-    scenario: Scenario, controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
+    named: Mapping[str, Any], controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
 ) -> dict[str, Any] | None:
-    """The user's own parts, by name."""
-    own: dict[str, Any] = {**classes(scenario.own()), **(_check_controllers(controllers) or {})}
+    """The user's own parts, by name; `named`: those that scenarios name by their files."""
+    own: dict[str, Any] = {**named, **(_check_controllers(controllers) or {})}
     if utilities is None:
         return own or None
     if not isinstance(utilities, Mapping):

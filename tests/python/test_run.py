@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 from conftest import MINIMAL, ROOT
 
-from ackclock import InputError, Scenario, ScenarioError, _run, load, run, run_batch
+from ackclock import InputError, Scenario, ScenarioError, _run, load, run, run_batch, run_many
 from ackclock._files import OWN, staged
 from ackclock._results import TABLES
 from ackclock._run import check_memory
@@ -56,6 +57,52 @@ def test_seeds_and_threads(minimal):
     assert one.flows["seed"].to_list() == [3, 1, 2]
     assert one.flows.equals(two.flows)
     assert done == sorted(done)
+
+
+def test_different_scenarios_in_one_call_are_the_runs_alone(minimal):
+    base = Scenario.from_dict(minimal).set("network.bottleneck.loss", {"kind": "bernoulli", "p": "1 %"})
+    scenarios = [base, base.set("network.bottleneck.rate", "2 Mbit/s"), base.set("record.trace", "all"), base]
+    alone = [run(scenario, seed=seed) for scenario, seed in zip(scenarios, (1, 2, 3, 4), strict=True)]
+    done: list[int] = []
+    one = run_many(iter(scenarios), seeds=range(1, 5))
+    two = run_many(scenarios, seeds=[1, 2, 3, 4], jobs=3, progress=done.append)
+    for left, right, expected in zip(one, two, alone, strict=True):
+        assert left.digest == right.digest == expected.digest
+        assert left.scenario is expected.scenario
+        assert left.seed == expected.seed
+        assert left.provenance == right.provenance == expected.provenance
+        assert left.flows.equals(expected.flows)
+        assert right.acks.equals(expected.acks)
+    assert one[0].digest != one[3].digest
+    assert done == sorted(done)
+    assert [each.seed for each in run_many([base, base])] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "seeds", "message"),
+    [
+        ([], None, "scenarios: found an empty list; allowed: 1 to 1,000,000 scenarios"),
+        ("first", None, 'scenarios: found "first"; allowed: a list of scenarios'),
+        (3, None, "scenarios: found 3; allowed: a list of scenarios"),
+        ([MINIMAL, 3], None, "scenarios.1: scenario: found 3; allowed: a Scenario"),
+        ([MINIMAL], [1, 2], "seeds: found more than 1; allowed: one for each of the 1 scenarios"),
+        ([MINIMAL, MINIMAL], [1], "seeds: found 1; allowed: one for each of the 2 scenarios"),
+        ([MINIMAL], [-1], "seed: found -1"),
+        ([MINIMAL], 7, "seeds: found 7; allowed: a list"),
+    ],
+)
+def test_many_runs_that_are_refused(scenarios, seeds, message):
+    if isinstance(scenarios, list):
+        scenarios = [Scenario.from_dict(one) if isinstance(one, dict) else one for one in scenarios]
+    with pytest.raises(InputError, match=re.escape(message)):
+        run_many(scenarios, seeds=seeds)
+
+
+def test_what_is_too_large_among_many_is_named(minimal):
+    small = Scenario.from_dict(minimal)
+    long = small.set("duration", "300000 s")
+    with pytest.raises(ScenarioError, match=r"scenarios\.1: cpu_limit: found a scenario that may need"):
+        run_many([small, long, small], cpu_limit_s=1)
 
 
 def test_frames_have_the_documented_columns(minimal):

@@ -246,7 +246,7 @@ def test_goodput_does_not_fall_at_the_end_of_the_run():
     """20 s are not a multiple of the interval: the rest of 0.8 ns is no interval."""
     run = ackclock.run(watched(ackclock.load(SCENARIOS / "first.toml").set("duration", "20 s")))
     (goodput,) = (panel for panel in panels.panels(run) if panel.name == "goodput")
-    (curve,) = goodput.curves
+    curve = goodput.curves[0]
     assert curve.y[-1] > 0.9 * np.median(curve.y)
     assert "in order" in goodput.caption
     odd = ackclock.run(
@@ -255,6 +255,34 @@ def test_goodput_does_not_fall_at_the_end_of_the_run():
     (goodput,) = (panel for panel in panels.panels(odd) if panel.name == "goodput")
     assert odd.goodput.height == 7
     assert len(goodput.curves[0].t) == 6
+
+
+def test_what_arrived_stays_below_what_the_link_carries():
+    """15 Mbit/s of goodput on a link of 10: a gap is filled, and what waited behind it counts at once."""
+    scenario = ackclock.load(SCENARIOS / "first.toml").set_all(
+        {
+            "duration": "4 s",
+            "network.bottleneck.loss": {"kind": "bernoulli", "p": "0.5 %"},
+            "record.goodput_interval": "40 ms",
+            "flows.0.workload": {"kind": "transfer", "bytes": "2 MB"},
+        }
+    )
+    run = ackclock.run(scenario)
+    got = run.goodput
+    payload = 10e6 * 1448 / 1500
+    assert got["goodput_bps"].max() > 1.2 * payload
+    assert got["delivered_bps"].max() <= payload + 8 * 1448 / 0.04, "one packet more may end in an interval"
+    assert run.flows["completion_s"][0] < 4
+    for column in ("goodput_bps", "delivered_bps"):
+        assert got[column].sum() * 0.04 / 8 == pytest.approx(2_000_000)
+    (goodput,) = (panel for panel in panels.panels(run) if panel.name == "goodput")
+    assert [curve.look.label for curve in goodput.curves] == ["0 cubic", "0 cubic arrived"]
+    assert "thin" in goodput.y
+    calm = scenario.set("network.bottleneck.loss", {"kind": "none"}).set(
+        "network.bottleneck.queue.limit", "900 packets"
+    )
+    (goodput,) = (panel for panel in panels.panels(ackclock.run(calm)) if panel.name == "goodput")
+    assert [curve.look.label for curve in goodput.curves] == ["0 cubic"]
 
 
 def test_a_queue_without_a_limit_is_told(tmp_path, capsys):

@@ -140,6 +140,11 @@ impl Incoming {
         self.bytes
     }
 
+    /// Bytes that wait for a piece before them.
+    pub fn behind_gaps(&self) -> u64 {
+        self.ring.iter().map(|held| held.saturating_sub(1) as u64).sum()
+    }
+
     /// The whole stream is here.
     pub fn is_complete(&self) -> bool {
         self.last.is_some_and(|last| self.next > last)

@@ -52,6 +52,11 @@ impl Receiver {
         self.data.bytes()
     }
 
+    /// Payload bytes that are here, those behind a gap included.
+    pub fn arrived(&self) -> u64 {
+        self.data.bytes() + self.data.behind_gaps()
+    }
+
     /// The sender has closed, and all its data is here.
     pub fn is_complete(&self) -> bool {
         self.data.is_complete()

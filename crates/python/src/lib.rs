@@ -5,6 +5,7 @@
 mod capture;
 mod controller;
 mod interrupt;
+mod many;
 mod scenario;
 mod schema;
 mod toml;
@@ -26,7 +27,7 @@ use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
 use ackclock_sim::{Bounds, Column, Customs, Error, Scenario, Shortcuts, Table};
 use controller::{Failure, Slot};
-use interrupt::{wall_clock, Hooked, Interrupt, PyStop};
+use interrupt::{wall_clock, Interrupt, PyStop};
 use scenario::Given;
 
 #[pymodule]
@@ -37,6 +38,8 @@ mod _engine {
     use super::controller::{PyAck, PyRate, PyWindow};
     #[pymodule_export]
     use super::interrupt::PyStop;
+    #[pymodule_export]
+    use super::many::{run_batch, run_many};
     #[pymodule_export]
     use super::scenario::{
         compiled_unjudged, describe_quantity, dimensions, mean_bps, path_facts, quantity, read_share,
@@ -51,8 +54,8 @@ mod _engine {
     #[pymodule_export]
     use super::{
         build, check_conformance, controller_options, cpu_time, estimate_capture, estimate_memory,
-        estimate_time, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_batch, run_each,
-        version, yardstick,
+        estimate_time, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_each, version,
+        yardstick,
     };
 }
 
@@ -204,73 +207,6 @@ fn run<'py>(
     let dict = PyDict::new(py);
     dict.set_item("digest", output.digest.hex())?;
     dict.set_item("tables", tables(py, output.tables)?)?;
-    Ok(dict)
-}
-
-/// One run for each seed, on `threads` threads; `memory` and `stop` as in [`run`], for each of them.
-#[pyfunction]
-#[pyo3(signature = (scenario, seeds, threads, progress = None, controllers = None, memory = None, stop = None))]
-#[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
-fn run_batch<'py>(
-    py: Python<'py>,
-    scenario: Given<'py>,
-    seeds: Vec<u64>,
-    threads: usize,
-    progress: Option<Py<PyAny>>,
-    controllers: Option<Classes>,
-    memory: Option<u64>,
-    stop: Option<&Bound<'py, PyStop>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let slots: Vec<Slot> = seeds.iter().map(|_| Slot::default()).collect();
-    let classes = controllers.unwrap_or_default();
-    let customs: Vec<Customs> = match classes.is_empty() {
-        true => Vec::new(),
-        false => slots.iter().map(|slot| customs(py, &classes, slot)).collect(),
-    };
-    let none = Customs::new();
-    let interrupt = Interrupt::new(stop.map(Bound::get));
-    let hooked = Hooked::default();
-    let mut reported = 0;
-    let scenario = scenario.scenario();
-    let batch = guarded(py, || {
-        let scenario = scenario?;
-        let one = |at: usize, seed| {
-            let customs = customs.get(at).unwrap_or(&none);
-            let stop = |_| controller::failed(&slots[at]) || interrupt.came();
-            let run = || {
-                ackclock_sim::run_with(&scenario, seed, customs, &Bounds { memory, cpu_s: None, stop: &stop })
-            };
-            match customs.is_empty() {
-                true => run(),
-                false => hooked.while_in(run),
-            }
-        };
-        let go_on = |done| {
-            if interrupt.came() {
-                interrupt.note(Python::attach(|py| hooked.interrupt(py)));
-                return false;
-            }
-            interrupt.note(Python::attach(|py| {
-                py.check_signals()?;
-                match &progress {
-                    Some(call) if done > reported => call.call1(py, (done,)).map(drop),
-                    _ => Ok(()),
-                }
-            }));
-            reported = done;
-            !interrupt.came()
-        };
-        ackclock_sim::run_batch_by(&seeds, threads, go_on, one)
-    })?;
-    interrupt.check()?;
-    let failure = slots.iter().find_map(|slot| slot.lock().ok().and_then(|mut slot| slot.take()));
-    if let Some(failure) = failure {
-        return failure_as_dict(py, failure);
-    }
-    let batch = batch.map_err(refusal)?;
-    let dict = PyDict::new(py);
-    dict.set_item("digests", batch.digests.iter().map(|d| d.hex()).collect::<Vec<_>>())?;
-    dict.set_item("tables", tables(py, batch.tables)?)?;
     Ok(dict)
 }
 

@@ -25,38 +25,47 @@ pub struct Batch {
     pub tables: Vec<Table>,
 }
 
-/// Run `scenario` once for each seed. `progress` is called on the calling thread now and then with the number of runs
-/// done; if it returns false, no further run is started and the batch ends with [`Error::Stopped`] when the others have
-/// ended; until then it is called again and again, so that it may hasten them.
+impl Batch {
+    /// Of the runs of one scenario under these seeds, in their order.
+    pub fn of(seeds: &[u64], outputs: Vec<Output>) -> Batch {
+        let digests = outputs.iter().map(|output| output.digest).collect();
+        let tables = seeds.iter().zip(outputs).map(|(&seed, output)| (seed, output.tables)).collect();
+        Batch { digests, tables: concatenate("seed", tables) }
+    }
+}
+
+/// Run `scenario` once for each seed; `progress` as in [`on_threads`].
 pub fn run_batch(
     scenario: &Scenario,
     seeds: &[u64],
     threads: usize,
     progress: impl FnMut(usize) -> bool,
 ) -> Result<Batch, Error> {
-    run_batch_by(seeds, threads, progress, |_, seed| run(scenario, seed))
+    let outputs = on_threads(seeds.len(), threads, progress, |at| run(scenario, seeds[at]))?;
+    Ok(Batch::of(seeds, outputs))
 }
 
-/// The same with a run of one's own making: `one` is given the position of the seed, and the seed.
-pub fn run_batch_by(
-    seeds: &[u64],
+/// Make `count` runs by `one`, which is given the position of each, and hand them out in this order. `progress` is called on the
+/// calling thread now and then with the number of runs done; if it returns false, no further run is started and all end with
+/// [`Error::Stopped`] when the others have ended; until then it is called again and again, so that it may hasten them.
+pub fn on_threads(
+    count: usize,
     threads: usize,
     mut progress: impl FnMut(usize) -> bool,
-    one: impl Fn(usize, u64) -> Result<Output, Error> + Sync,
-) -> Result<Batch, Error> {
+    one: impl Fn(usize) -> Result<Output, Error> + Sync,
+) -> Result<Vec<Output>, Error> {
     let one = &one;
     let next = AtomicUsize::new(0);
-    let mut outputs: Vec<Option<Result<Output, Error>>> = seeds.iter().map(|_| None).collect();
+    let mut outputs: Vec<Option<Result<Output, Error>>> = (0..count).map(|_| None).collect();
     let stopped = std::thread::scope(|scope| {
         let (results, inbox) = mpsc::channel();
-        for _ in 0..threads.clamp(1, seeds.len().max(1)) {
+        for _ in 0..threads.clamp(1, count.max(1)) {
             let results = results.clone();
             let next = &next;
             scope.spawn(move || loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&seed) = seeds.get(at) else { return };
-                if results.send((at, one(at, seed))).is_err() {
-                    return; // nobody listens any more
+                if at >= count || results.send((at, one(at))).is_err() {
+                    return; // all is taken, or nobody listens any more
                 }
             });
         }
@@ -72,7 +81,7 @@ pub fn run_batch_by(
                 Err(RecvTimeoutError::Disconnected) => return stopped,
             }
             if !progress(done) {
-                next.store(seeds.len(), Ordering::Relaxed);
+                next.store(count, Ordering::Relaxed);
                 stopped = true;
             }
         }
@@ -80,15 +89,8 @@ pub fn run_batch_by(
     if stopped {
         return Err(Error::Stopped);
     }
-
-    let mut digests = Vec::with_capacity(seeds.len());
-    let mut tables = Vec::with_capacity(seeds.len());
-    for (&seed, output) in seeds.iter().zip(outputs) {
-        let output = output.expect("invariant: a thread that dies takes the batch with it")?;
-        digests.push(output.digest);
-        tables.push((seed, output.tables));
-    }
-    Ok(Batch { digests, tables: concatenate("seed", tables) })
+    let made = |output: Option<_>| output.expect("invariant: a thread that dies takes the others with it");
+    outputs.into_iter().map(made).collect()
 }
 
 /// What is left of each run of a list.

@@ -222,7 +222,8 @@ tables! {
     goodput: "One row per flow and interval; requires `record.goodput_interval`." {
         t_s ["s"]: "End of the interval.";
         flow: "Number of the flow.";
-        goodput_bps ["bit/s"]: "Payload acknowledged in the interval, divided by its length.";
+        goodput_bps ["bit/s"]: "Payload acknowledged in the interval, divided by its length. It is acknowledged in order: when a gap is filled, all that waited behind it counts at once.";
+        delivered_bps ["bit/s"]: "Payload that reached the receiving host in the interval for the first time, in order or not, divided by its length.";
     }
     queue_samples: "One row per link and interval; requires `record.queue_interval`." {
         t_s ["s"]: "Time of the sample.";

@@ -45,7 +45,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let tcp: f64 = tcp.map(|group| starts::members(group) as f64).sum();
     let sampled = rows(record.sample_interval_ns, tcp, size_of::<SampleRow>())
         + rows(record.queue_interval_ns, links, size_of::<QueueRow>())
-        + rows(record.goodput_interval_ns, flows, 24);
+        + rows(record.goodput_interval_ns, flows, 32);
     // a row for each transmission, and one for each ACK
     let trace = traced * 2.0 * size_of::<Record>() as f64 * COPIES;
     let vars = of_all(scenario, followed(scenario, record.controller).filter(|of| !pcc(of)));

@@ -82,6 +82,12 @@ impl Flow {
         self.sums().acked + self.open.iter().map(|&(conn, _)| world.delivered(conn)).sum::<u64>()
     }
 
+    /// Bytes that have arrived at the receiving host so far, those behind a gap included.
+    pub fn arrived(&self, world: &World) -> u64 {
+        let open = self.open.iter().map(|&(conn, _)| world.transport(conn, RECEIVER).arrived());
+        self.sums().acked + open.sum::<u64>()
+    }
+
     /// Retransmissions of the sending host so far.
     pub fn retransmissions(&self, world: &World) -> u64 {
         let open = self.open.iter().map(|&(conn, _)| world.transport(conn, SENDER).sent().1);

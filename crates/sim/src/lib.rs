@@ -46,7 +46,7 @@ pub mod world;
 pub mod yardstick;
 
 pub use ackclock_net::capacity::read_trace;
-pub use batch::{run_batch, run_batch_by, run_each, Batch, Kept};
+pub use batch::{on_threads, run_batch, run_each, Batch, Kept};
 pub use bounds::Bounds;
 pub use error::Error;
 pub use estimate::{estimate_capture, estimate_memory, estimate_time};

@@ -40,6 +40,7 @@ pub struct GoodputRow {
     pub t: Time,
     pub flow: FlowId,
     pub bps: f64,
+    pub delivered_bps: f64,
 }
 
 /// The samplers of a run.
@@ -50,8 +51,8 @@ pub struct Observer {
     /// When links are looked at next: a sample of their queues, and the end of the warm-up.
     looks: [Time; 2],
     goodput_since: Time,
-    /// By flow: bytes acknowledged at `goodput_since`.
-    acked: Vec<u64>,
+    /// By flow: bytes acknowledged at `goodput_since`, and bytes that had arrived.
+    counted: Vec<[u64; 2]>,
     /// What each flow gets after the warm-up.
     pub meter: Option<Meter>,
     /// Samples of flows.
@@ -74,7 +75,7 @@ impl Observer {
             warm_up: Time(record.warm_up_ns),
             looks: [Time::NEVER; 2],
             goodput_since: Time::ZERO,
-            acked: vec![0; flows],
+            counted: vec![[0; 2]; flows],
             meter: None,
             samples: Vec::new(),
             queues: Vec::new(),
@@ -183,13 +184,16 @@ impl Observer {
     fn measure_goodput(&mut self, world: &World, flows: &[Flow]) {
         let t = world.now();
         let seconds = (t - self.goodput_since).as_secs();
-        for (flow, before) in flows.iter().zip(&mut self.acked) {
+        let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
+        for (flow, before) in flows.iter().zip(&mut self.counted) {
             if !flow.started {
                 continue;
             }
-            let acked = flow.acked(world);
-            self.goodput.push(GoodputRow { t, flow: flow.id, bps: (acked - *before) as f64 * 8.0 / seconds });
-            *before = acked;
+            // of a connection that has failed, what was acknowledged stays
+            let now = [flow.acked(world), flow.arrived(world).max(before[1])];
+            let [bps, delivered_bps] = [0, 1].map(|i| rate(now[i] - before[i]));
+            self.goodput.push(GoodputRow { t, flow: flow.id, bps, delivered_bps });
+            *before = now;
         }
         self.goodput_since = t;
     }

@@ -256,6 +256,7 @@ fn goodput(rows: &[GoodputRow]) -> Table {
         .time("t_s", rows.iter().map(|r| r.t))
         .u4("flow", rows.iter().map(|r| r.flow))
         .f8("goodput_bps", rows.iter().map(|r| r.bps))
+        .f8("delivered_bps", rows.iter().map(|r| r.delivered_bps))
 }
 
 fn queue_samples(rows: &[QueueRow]) -> Table {

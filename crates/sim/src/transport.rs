@@ -1,7 +1,7 @@
 //! The end of a path: a TCP connection, or an endpoint over datagrams. A closed set, so that the event loop makes no boxed
 //! call. Workloads that send bulk data use the common part and need not know which of the two it is.
 //!
-//! Length: each question to an end is put to both kinds.
+//! Length: one function for each thing that is asked of an end, over all kinds of ends.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -444,6 +444,17 @@ impl Transport {
                 DatagramEnd::PccReceiver(receiver) => receiver.received(),
                 DatagramEnd::PccSender(sender) => sender.asked(),
                 DatagramEnd::Source(_) => 0,
+            },
+        }
+    }
+
+    /// Payload bytes that are at this end, those behind a gap included.
+    pub fn arrived(&self) -> u64 {
+        match self {
+            Transport::Tcp(tcp) => tcp.arrived(),
+            Transport::Datagram(end) => match &**end {
+                DatagramEnd::PccReceiver(receiver) => receiver.arrived(),
+                _ => self.received(),
             },
         }
     }

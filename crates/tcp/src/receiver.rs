@@ -226,7 +226,12 @@ impl Receiver {
         self.rcv_nxt.saturating_sub(1) - self.fin_received() as u64
     }
 
-    /// Of those, bytes that a receiver that cheats never had.
+    /// Payload bytes received behind a gap.
+    pub fn behind_gaps(&self) -> u64 {
+        self.out_of_order.iter().map(|run| run.end - run.start).sum()
+    }
+
+    /// Of those received in order, bytes that a receiver that cheats never had.
     pub fn concealed(&self) -> u64 {
         self.optimist.as_ref().map_or(0, |optimist| optimist.concealed())
     }

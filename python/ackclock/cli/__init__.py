@@ -45,6 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     _prepare_streams()
     _heed_sigterm()
     gc.set_threshold(50_000)  # start-up makes many objects and no garbage; looking for some took a tenth of its time
+    if "_ACKCLOCK_COMPLETE" in os.environ:
+        from ackclock.cli import _complete
+
+        _complete.join_words()
     try:
         if sys.stdout is None:
             return _fail("standard output: found closed; allowed: open", 3)
@@ -58,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and error.code in (0, None):  # what the shell asked for is said
+            return 0
         if isinstance(error, SystemExit) and not _reader_gone():
             return _fail(f"internal error, please report: SystemExit: {error.code}", INTERNAL_ERROR)
         # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.

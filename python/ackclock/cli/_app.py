@@ -817,6 +817,10 @@ def sweep_plot(
     style: Annotated[
         str | None, typer.Option(metavar="FILE", help="Settings of matplotlib (.mplstyle) on top of our own.")
     ] = None,
+    format_: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="pdf|png|svg", help="Write the figures so, too (always: svg). Repeatable."),
+    ] = None,
 ) -> None:
     """Draw lines with bands, heat map, distributions and throughput against delay; write a report."""
     from ackclock.cli import _sweep
@@ -836,6 +840,7 @@ def sweep_plot(
         scale=scale,
         width=width,
         style=style,
+        formats=format_ or [],
     )
 
 

@@ -6,6 +6,7 @@ typer evaluates the annotation of every option. For all commands this takes long
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import typer
@@ -41,7 +42,9 @@ class Branch(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
-            self._made[name] = self._how[name]()
+            made = self._made[name] = self._how[name]()
+            for parameter in made.params:
+                parameter.shell_complete = partial(_complete, parameter)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -49,6 +52,12 @@ class Branch(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._how)
+
+
+def _complete(parameter: Any, context: Any, incomplete: str) -> list[Any]:
+    from ackclock.cli import _complete
+
+    return _complete.complete(context, parameter, incomplete)
 
 
 def root(function: Callable[..., None], commands: Branch, *, help: str) -> Any:

@@ -409,6 +409,7 @@ def _performance(result: Run, rows: list[dict[str, Any]]) -> Table:
             f"{row['dropped_packets']:,}",
             seconds(row["time_to_share_s"]),
         )
+    _say(table, "goodput while a flow was open; of groups and of all, the sum of their flows")
     return table
 
 

@@ -207,16 +207,22 @@ ROWS = ("runs", "flows", "groups")
 """What an exported table has a row for."""
 
 
-def plot(target: Path, *, out: Path | None, metric: str, **options: Any) -> None:
+def plot(target: Path, *, out: Path | None, metric: str, formats: Sequence[str], **options: Any) -> None:
     """Draw the figures and write the report; `options` are those of `figures.figures`."""
     from ackclock import sweep as sweeps
+    from ackclock.plot.figure import FORMATS
     from ackclock.sweep import figures, page
 
+    for kind in formats:
+        if kind not in FORMATS:
+            raise InputError(f"--format: found {quote(kind)}; allowed: {', '.join(FORMATS)}")
     folder, name = _folder(target, out)
     results = sweeps.read(folder, name)
     drawn = figures.figures(results, metric=metric, **options)
     with sweeps.Store(folder) as store:
-        place = page.write(results, store, drawn, folder / "sweeps" / results.sweep.name, metric=metric)
+        place = page.write(
+            results, store, drawn, folder / "sweeps" / results.sweep.name, metric=metric, formats=formats
+        )
     _terminal.say(f"report: {place}")
     _terminal.say(f"figures: {place.parent / 'figures'} ({', '.join(f.name for f in drawn)})")
 

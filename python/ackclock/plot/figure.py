@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -15,6 +15,9 @@ from ackclock.text import csv
 
 CSV_ROWS = 20_000
 """Tables with more rows than this are written as Parquet."""
+
+FORMATS = ("pdf", "png", "svg")
+"""In this order: the layout is computed by the first one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,12 +50,12 @@ class Figure:
     interactive: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
     rc: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def render(self) -> dict[str, bytes]:
-        """Draw once, and return the file in each format: "pdf", "png", "svg"."""
+    def render(self, formats: Collection[str] = FORMATS) -> dict[str, bytes]:
+        """Draw once, and return the file in each of these formats, some of "pdf", "png", "svg"."""
         files = {}
         with styled(self.rc):
             drawn = self.draw()
-            for kind in FORMATS:
+            for kind in (one for one in FORMATS if one in formats):
                 files[kind] = saved(drawn, kind)
                 # The layout is computed by the first format, and stays.
                 drawn.set_layout_engine(None)
@@ -69,13 +72,15 @@ class Figure:
         picture = f'<div style="background:white;display:inline-block;max-width:100%">{self.svg()}</div>'
         return f"<p><strong>{escape(self.title)}</strong></p>{picture}<p>{escape(self.caption)}</p>"
 
-    def write(self, folder: str | Path) -> dict[str, bytes]:
-        """Write `name.pdf`, `name.png` and `name.svg`, and the data beside them.
+    def write(self, folder: str | Path, formats: Collection[str] = FORMATS) -> dict[str, bytes]:
+        """Write `name.pdf`, `name.png` and `name.svg`, or some of them, and the data beside them.
 
         Parameters
         ----------
         folder
             Created if absent.
+        formats
+            Those wanted.
 
         Returns
         -------
@@ -84,7 +89,7 @@ class Figure:
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        files = self.render()
+        files = self.render(formats)
         for kind, content in files.items():
             (folder / f"{self.name}.{kind}").write_bytes(content)
         for key, table in self.data.items():
@@ -94,7 +99,3 @@ class Figure:
             else:
                 (folder / f"{stem}.csv").write_text(csv(table), encoding="utf-8")
         return files
-
-
-FORMATS = ("pdf", "png", "svg")
-"""In this order: the layout is computed by the first one."""

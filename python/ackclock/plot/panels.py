@@ -23,6 +23,9 @@ __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", 
 CROWD = 8
 """Of more flows than this a panel shows how they are spread, group by group, in place of each."""
 
+APART = 0.1
+"""Part by which a flow's greatest goodput lies above what arrived in any interval, if that is to be drawn, too."""
+
 POINTS = 1200
 """Of a curve on the screen."""
 
@@ -106,16 +109,18 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
         Measurements from elsewhere to draw in the same panels, at most `CROWD` flows of each.
     """
     flows = _Flows(run, beside)
+    arrived = flows.delivered(_whole(run.goodput))
     made = [
         Panel(
             name="goodput",
-            title="Goodput",
-            y="goodput (Mbit/s)",
+            title="Goodput" + (", and what arrived thin and dashed" if arrived else ""),
+            y="Mbit/s (thin: arrived)" if arrived else "goodput (Mbit/s)",
             curves=flows.curves(_whole(run.goodput), "goodput_bps", 1e-6)
+            + arrived
             + flows.beside("goodput", "goodput_bps", 1e-6),
             held=False,
             caption="Bytes that were acknowledged in order: when a hole is filled, all that waited behind it counts at once, and an interval may "
-            "show more than the link carries.",
+            "show more than the link carries. Thin and dashed: bytes that arrived, in order or not, of flows of which more was acknowledged in an interval than arrived in any.",
         ),
         Panel(
             name="rtt",
@@ -153,6 +158,11 @@ def _whole(goodput: pl.DataFrame) -> pl.DataFrame:
     return goodput.filter(pl.col("t_s") < ends[-1])
 
 
+def _apart(arrived: np.ndarray[Any, Any], acknowledged: np.ndarray[Any, Any]) -> bool:
+    """Whether more was acknowledged in some interval than ever arrived in one: what waited behind a gap counted at once."""
+    return bool(acknowledged.max() > (1 + APART) * arrived.max())
+
+
 class _Flows:
     """The flows of a run as they are drawn: each by itself, or group by group."""
 
@@ -186,6 +196,17 @@ class _Flows:
             for look, (other, flow) in zip(self.other_looks, self.others, strict=True)
         ]
         return tuple(curve for curve in made if curve is not None and np.isfinite(curve.y).any())
+
+    def delivered(self, goodput: pl.DataFrame) -> tuple[Curve, ...]:
+        """What arrived, in order or not, of the flows whose goodput shows more."""
+        if not self.few or "delivered_bps" not in goodput.columns:  # the kernel does not tell
+            return ()
+        acknowledged = {curve.look.label: curve.y for curve in self.curves(goodput, "goodput_bps", 1e-6)}
+        return tuple(
+            replace(curve, look=replace(curve.look, label=f"{curve.look.label} arrived", dash=(0, (3, 2))), faint=True)
+            for curve in self.curves(goodput, "delivered_bps", 1e-6)
+            if _apart(curve.y, acknowledged[curve.look.label])
+        )
 
     def thresholds(self, samples: pl.DataFrame) -> tuple[Curve, ...]:
         if not samples.height:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ackclock import report
@@ -53,8 +53,16 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
     )
 
 
-def write(results: Results, store: Store, figures: Sequence[Figure], folder: Path, *, metric: str) -> Path:
-    """Write `report.html` and `figures/` (PDF, PNG, SVG and data); all of them or none.
+def write(
+    results: Results,
+    store: Store,
+    figures: Sequence[Figure],
+    folder: Path,
+    *,
+    metric: str,
+    formats: Collection[str] = (),
+) -> Path:
+    """Write `report.html` and `figures/` (SVG, data, and `formats`); all of them or none.
 
     Raises
     ------
@@ -64,7 +72,7 @@ def write(results: Results, store: Store, figures: Sequence[Figure], folder: Pat
     try:
         with staged(folder, marks=OWN) as part:
             results.performance.write_parquet(part / "performance.parquet")
-            drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in figures}
+            drawn = {figure.name: figure.write(part / "figures", {"svg", *formats})["svg"] for figure in figures}
             report.write(page(results, store, figures, metric=metric), part / "report.html", drawn=drawn)
     except OSError as error:
         raise refused(error, str(folder)) from None

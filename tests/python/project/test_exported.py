@@ -49,10 +49,11 @@ def test_every_public_name_is_documented(name):
 
 
 def test_run_stays_a_function():
-    from ackclock import run, run_batch
+    from ackclock import run, run_batch, run_many
 
     assert callable(run)
     assert callable(run_batch)
+    assert callable(run_many)
     assert callable(ackclock.run)
 
 

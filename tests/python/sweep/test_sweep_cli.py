@@ -57,7 +57,7 @@ def test_a_sweep_from_file_to_report(grid, capsys):
     assert rows[17]["rate"] == "9 Mbit/s"
     assert float(rows[17]["goodput_bps"]) == read("grid.sweep").runs["goodput_bps"][17]
     kinds = [f"--kind={kind}" for kind in ("lines", "heat-map", "cdf", "pareto")]
-    assert main(["sweep", "plot", "grid.sweep", "--metric", "retransmissions", *kinds]) == 0
+    assert main(["sweep", "plot", "grid.sweep", "--metric", "retransmissions", "--format", "png", *kinds]) == 0
     out = Path("grid.sweep/sweeps/grid")
     assert str(out / "report.html") in capsys.readouterr().out
     page = (out / "report.html").read_text(encoding="utf-8")
@@ -66,6 +66,8 @@ def test_a_sweep_from_file_to_report(grid, capsys):
     assert "#claims" not in page
     names = {"lines-retransmissions", "heat-map-retransmissions", "cdf-retransmissions", "pareto"}
     assert {p.stem for p in (out / "figures").glob("*.png")} == names
+    assert {p.stem for p in (out / "figures").glob("*.svg")} == names
+    assert not list((out / "figures").glob("*.pdf")), "only what was asked for: fonts take long to embed"
     means = pl.read_csv(out / "figures/lines-retransmissions.csv")
     cell = read("grid.sweep").runs.filter(rate="5 Mbit/s", cell=4)["retransmissions"]
     assert means.filter(pl.col("rate, Mbit/s") == 5)["mean"][1] == pytest.approx(cell.mean())

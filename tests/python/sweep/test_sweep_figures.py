@@ -266,6 +266,12 @@ def test_options_of_the_command(tmp_path, monkeypatch, capsys):
     assert main([*plot, "--normalise", "--average", "cc", "--width", "double"]) == 0
     place = tmp_path / "g.sweep" / "sweeps" / "g" / "figures" / "lines-goodput-bps.csv"
     assert place.read_text(encoding="utf-8").startswith('"delay, ms",n,mean,low,high\n') or "delay" in place.read_text()
+    assert not list(place.parent.glob("*.pdf"))
+    assert main([*plot, "--format", "pdf"]) == 0
+    assert place.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+    capsys.readouterr()
+    assert main([*plot, "--format", "gif"]) == 2
+    assert '--format: found "gif"; allowed: pdf, png, svg' in capsys.readouterr().err
     assert main([*plot, "--against", "cc=reno", "--panel", "delay", "--where", "cc=cubic"]) == 2
     assert "found axes that do not make lines" in capsys.readouterr().err
 

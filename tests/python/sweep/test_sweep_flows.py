@@ -120,7 +120,7 @@ def test_own_controller_over_buffers_and_seeds_killed_and_continued(tmp_path, mo
 
     assert main(["sweep", "plot", "own.toml", "--metric", "group.ours.share"]) == 0
     place = Path("own.sweep/sweeps/own")
-    assert (place / "figures" / "groups-share.png").stat().st_size > 10_000
+    assert (place / "figures" / "groups-share.svg").stat().st_size > 10_000
     page = (place / "report.html").read_text(encoding="utf-8")
     assert "Groups of flows" in page
     assert pl.read_parquet(place / "performance.parquet").height == 60 * 5

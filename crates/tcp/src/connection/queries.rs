@@ -51,7 +51,12 @@ impl Connection {
     pub fn received(&self) -> u64 {
         self.receiver.received()
     }
-    /// Of those, bytes that a receiver that cheats never had.
+    /// Payload bytes that are here, those behind a gap included.
+    pub fn arrived(&self) -> u64 {
+        let behind = self.receiver.now().map_or(0, Receiver::behind_gaps);
+        self.received() - self.concealed() + behind
+    }
+    /// Of those received, bytes that a receiver that cheats never had.
     pub fn concealed(&self) -> u64 {
         self.receiver.now().map_or(0, Receiver::concealed)
     }

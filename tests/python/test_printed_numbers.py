@@ -1,0 +1,430 @@
+"""Every number that a page or a terminal table prints is found again in the tables of the run: which flows it counts, over what time.
+
+Each pattern below is a sentence that may be printed, with what its numbers have to be, computed here from bytes, times and counts. A number
+in no known sentence fails the test: who prints a new one says here where it comes from.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import cached_property
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import ackclock
+from ackclock import report
+from ackclock.cli import main
+from ackclock.report.run import page, watched
+
+UNITS = {"Gbit/s": 1e9, "Mbit/s": 1e6, "kbit/s": 1e3, "bit/s": 1.0, "s": 1.0, "ms": 1e-3, "%": 0.01, "": 1.0}
+NUMBER = r"[−-]?\d[\d,]*(?:\.\d+)?"
+AMOUNT = rf"({NUMBER} (?:[GMk]?bit/s|ms|s|%)|–)"
+COUNT = rf"({NUMBER}|no)"
+
+SCENARIO = """
+duration = "{duration}"
+[network]
+bottleneck = {{ rate = "{rate}", delay = "20 ms", queue = {{ kind = "drop-tail", limit = "1 BDP" }}, loss = {{ kind = "bernoulli", p = "{loss}" }} }}
+[[flows]]
+name = "web"
+workload = {{ kind = "transfer", bytes = "{size}" }}
+[[flows]]
+congestion_control = "{controller}"
+count = {count}
+start = "{start}"
+[record]
+warm_up = "{warm_up}"
+performance = true
+"""
+
+DRAWN = [
+    {"duration": "6 s", "rate": "10 Mbit/s", "loss": "0.3 %", "size": "2 MB", "controller": "reno", "count": 2,
+     "start": "500 ms", "warm_up": "1 s"},
+    {"duration": "4 s", "rate": "3 Mbit/s", "loss": "1 %", "size": "100 KB", "controller": "cubic", "count": 3,
+     "start": "1 s", "warm_up": "1500 ms"},
+    {"duration": "3 s", "rate": "20 Mbit/s", "loss": "2 %", "size": "30 MB", "controller": "bbr", "count": 1,
+     "start": "0 s", "warm_up": "0 s"},
+]  # fmt: skip
+
+
+def agrees(text: str, value: float | None) -> bool:
+    """Whether a printed number is the value, as far as its digits go."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return text == "–"
+    if text == "–":
+        return False
+    if text == "no":
+        return value == 0
+    number, _, unit = text.partition(" ")
+    number = number.replace(",", "").replace("−", "-")
+    decimals = len(number.partition(".")[2])
+    digits = len(number.replace(".", "").replace("-", "").lstrip("0"))
+    size = UNITS[unit]
+    if unit == "%" and value < 0.1 and digits <= 2 and not decimals:  # two digits of a small share
+        return float(f"{100 * value:.2g}") == float(number)
+    return abs(float(number) * size - value) <= 0.5000001 * size * 10.0**-decimals
+
+
+class Page(HTMLParser):
+    """The words of a page, and its tables; what scripts, pictures and files of scenarios hold is left out."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.hidden = 0
+        self.text: list[str] = []
+        self.tables: list[list[list[str]]] = []
+        self.cell: list[str] | None = None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.hidden += tag in ("script", "style", "pre", "svg", "dl")
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.cell = []
+        self.text.append("\n")
+
+    def handle_endtag(self, tag):
+        self.hidden -= tag in ("script", "style", "pre", "svg", "dl")
+        if tag in ("td", "th") and self.cell is not None:
+            self.tables[-1][-1].append("".join(self.cell).strip())
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell.append(data)
+        elif not self.hidden:
+            self.text.append(data)
+
+
+class Truth:
+    """What a run's tables say, computed from counts and times alone."""
+
+    def __init__(self, run: ackclock.Run) -> None:
+        self.run = run
+        self.rows = run.rows("flows")
+        self.labels = [group.label for group in run.scenario.flows]
+        self.links = run.rows("links")
+        self.warm = float(run.scenario.record.engine()["warm_up_ns"]) / 1e9
+
+    def name(self, row):
+        return f"{row['flow']} {self.labels[row['group']]}"
+
+    def rate(self, rows):
+        return sum(8 * row["bytes_acked"] / (row["stop_s"] - row["start_s"]) for row in rows)
+
+    def span(self, rows):
+        return max(row["stop_s"] for row in rows) - min(row["start_s"] for row in rows)
+
+    def together(self, rows):
+        return 8 * sum(row["bytes_acked"] for row in rows) / self.span(rows)
+
+    def part(self, rows):
+        return sum(row["bytes_acked"] for row in rows) / sum(row["bytes_acked"] for row in self.rows)
+
+    def group(self, label):
+        return [row for row in self.rows if self.labels[row["group"]] == label]
+
+    @cached_property
+    def early(self):
+        """Bytes of each flow at the end of the warm-up: the same run ends there."""
+        if not self.warm:
+            return [0] * len(self.rows)
+        ended = self.run.scenario.set_all({"duration": self.run.scenario.record.warm_up, "record": {}})
+        return [row["bytes_acked"] for row in ackclock.run(ended, seed=self.run.seed).rows("flows")]
+
+    def after(self, rows):
+        """What flows got after the warm-up, the sum of those that ran then; None for a single one that did not."""
+        ran = [(row, row["stop_s"] - max(row["start_s"], self.warm)) for row in rows]
+        got = [8 * (row["bytes_acked"] - self.early[row["flow"]]) / time for row, time in ran if time > 0]
+        return sum(got) if got or len(rows) > 1 else None
+
+    def drops(self, after: bool):
+        """By the rows of the table `drops`, of the whole run or after the warm-up."""
+        return sum(1 for t in self.run.drops["t_s"].to_list() if not after or t >= self.warm)
+
+    def jain(self):
+        got = [self.rate([row]) for row in self.rows]
+        return sum(got) ** 2 / (len(got) * sum(x * x for x in got))
+
+    @property
+    def capacity(self):
+        bps = float(self.run.scenario.to_engine()["network"]["bottleneck"]["rate"])
+        return bps * 1448 / 1500
+
+
+def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]]]:
+    """Each sentence, and what its numbers are, given the words of it that name something."""
+    flows = {truth.name(row): row for row in truth.rows}
+
+    def flow(number, label, *_):
+        row = flows[f"{number} {label}"]
+        sent, again = row["sent_packets"], row["retransmissions"]
+        return [int(number), truth.rate([row]), row["completion_s"], row["mean_rtt_s"], row["min_rtt_s"],
+                again, sent, again / sent, row["recoveries"], row["rtos"]]  # fmt: skip
+
+    whole = float(truth.run.scenario.engine()["duration_ns"]) / 1e9
+    return [
+        (rf"Flow (\d+) \(([\w-]+)\) carried {AMOUNT}(?: and was done after {AMOUNT})?; its RTT was {AMOUNT} on average and {AMOUNT} at least"
+         rf"(?:; it sent {COUNT} of {COUNT} packets again \({AMOUNT}\), in {COUNT} recover(?:y|ies) and after {COUNT} timeouts?)?\.", flow),
+        (rf"([a-z][\w-]*) {AMOUNT} in the {AMOUNT} that it was open \({AMOUNT} of the bytes\)",
+         lambda label, *_: [truth.rate(truth.group(label)), truth.span(truth.group(label)), truth.part(truth.group(label))]),
+        (rf"([a-z][\w-]*) {AMOUNT} \({AMOUNT} of the bytes\)",
+         lambda label, *_: [truth.rate(truth.group(label)), truth.part(truth.group(label))]),
+        (rf"{AMOUNT} together(?: over the {AMOUNT} from the first start to the last end)?(?:, {AMOUNT} of what the bottleneck can carry)?\.",
+         lambda *_: [truth.together(truth.rows), truth.span(truth.rows), truth.together(truth.rows) / truth.capacity]),
+        (rf"Jain's index over the flows is ({NUMBER})\.", lambda *_: [truth.jain()]),
+        (rf"({NUMBER}) flows over a bottleneck that carries at most {AMOUNT} of payload, {AMOUNT} of network time, seed ({NUMBER})\.",
+         lambda *_: [len(truth.rows), truth.capacity, whole, truth.run.seed]),
+        (rf"The network dropped ({NUMBER}) packets(?:, ({NUMBER}) of them after the warm-up of {AMOUNT})?\.",
+         lambda *_: [truth.drops(after=False), truth.drops(after=True), truth.warm]),
+        (rf"begin at the end of the warm-up, {AMOUNT}; ({NUMBER}) packets were dropped before\.",
+         lambda *_: [truth.warm, truth.drops(after=False) - truth.drops(after=True)]),
+        (rf"Of ({NUMBER}) originals ({NUMBER}) are drawn", lambda sent, *_: [float(sent.replace(",", "")), 1500]),
+        (rf"the whole run, the warm-up of {AMOUNT} included", lambda *_: [truth.warm]),
+        (rf"after the warm-up of {AMOUNT}; before, ({NUMBER}) packets were dropped",
+         lambda *_: [truth.warm, truth.drops(after=False) - truth.drops(after=True)]),
+        (r"Time-sequence of flow (\d+) ([\w-]+)", lambda number, label: [flows[f"{number} {label}"]["flow"]]),
+        (rf"seed (\d+), engine [\d.]+, digest {truth.run.digest}", lambda *_: [truth.run.seed]),
+        (r"profile linux-6", list),
+    ]  # fmt: skip
+
+
+def check_words(text: str, truth: Truth) -> int:
+    """Each number in the text is one of a sentence that is known, and is right; how many there are."""
+    found = 0
+    for pattern, right in sentences(truth):
+        for match in re.finditer(pattern, text):
+            words = [word for word in match.groups() if word is not None]
+            given = [word for word in match.groups() if word is None or re.fullmatch(rf"{AMOUNT}|{COUNT}", word)]
+            values = right(*words)
+            for word, value in zip(given, values, strict=True):
+                assert word is None or agrees(word, value), (match.group(0), word, value)
+                found += word is not None
+        text = re.sub(pattern, "", text)
+    left = re.search(r".{0,80}\d.{0,60}", text)
+    assert left is None, f"a number of which nobody says where it is from: {left.group(0)!r}"
+    return found
+
+
+def flow_columns(truth: Truth):
+    return {
+        "goodput": lambda row: truth.rate([row]), "share": lambda row: truth.part([row]), "packets": lambda row: row["sent_packets"],
+        "retransmitted": lambda row: row["retransmissions"], "timeouts": lambda row: row["rtos"], "recoveries": lambda row: row["recoveries"],
+        "mean RTT": lambda row: row["mean_rtt_s"], "least RTT": lambda row: row["min_rtt_s"], "completed in": lambda row: row["completion_s"],
+    }  # fmt: skip
+
+
+def link_columns(_: Truth):
+    return {
+        "arrived": "arrivals", "delivered": "delivered", "dropped: loss": "dropped_loss", "dropped: queue": "dropped_queue",
+        "marked": "marked", "mean queue": "mean_packets", "largest queue": "max_packets", "mean wait": "mean_wait_s",
+        "longest wait": "max_wait_s",
+    }  # fmt: skip
+
+
+def recovery_columns(_: Truth):
+    return {
+        "from": "t_enter_s", "for": lambda row: None if row["t_exit_s"] is None else row["t_exit_s"] - row["t_enter_s"],
+        "pipe at entry": "pipe_enter", "ssthresh": "ssthresh", "cwnd at entry": "cwnd_enter", "lost": "losses", "sent again": "retransmits",
+        "lost again": "lost_retransmits", "largest burst": "max_burst", "cwnd at the end": "cwnd_after_exit", "pipe at the end": "pipe_exit",
+    }  # fmt: skip
+
+
+def performance_columns(truth: Truth):
+    """Counted anew, of the flows of each row."""
+    rows = truth.run.rows("performance")
+
+    def after(row):
+        got = truth.after(mine(row))
+        return 0 if got is None and row["of"] != "flow" else got
+
+    def mine(row):
+        if row["of"] == "flow":
+            return [truth.rows[row["number"]]]
+        return [one for one in truth.rows if row["group"] is None or one["group"] == row["group"]]
+
+    def dropped(row):
+        of = {one["flow"] for one in mine(row)}
+        return sum(one["dropped_packets"] for one in rows if one["of"] == "flow" and one["number"] in of)
+
+    def part(row):
+        got = after(row)
+        return None if got is None else got / truth.after(truth.rows)
+
+    return {
+        "goodput": after, "share": part, "dropped": dropped,
+        "95 % RTT": "p95_rtt_s", "95 % delay": "p95_delay_s", "time to share": "time_to_share_s",
+    }  # fmt: skip
+
+
+def check_table(cells: list[list[str]], truth: Truth) -> int:
+    """Each cell of a table is what its column and its row say."""
+    header, *body = cells
+    kinds = {
+        "flow": (truth.rows, flow_columns), "link": ([row for row in truth.links if row["arrivals"]], link_columns),
+        "after the warm-up": (truth.run.rows("performance"), performance_columns),
+    }  # fmt: skip
+    rows, columns = (truth.run.rows("recoveries"), recovery_columns) if "ended by" in header else kinds[header[0]]
+    made = columns(truth)
+    found = 0
+    assert len(body) == len(rows)
+    for row, line in zip(rows, body, strict=True):
+        for head, cell in list(zip(header, line, strict=True))[1:]:
+            if head == "ended by":
+                continue
+            right = made[head]
+            value = row[right] if isinstance(right, str) else right(row)
+            assert (cell == "not over" and value is None) or agrees(cell, value), (line[0], head, cell, value)
+            found += 1
+    return found
+
+
+def terminal_tables(printed: str) -> tuple[str, list[list[list[str]]]]:
+    """The tables on a terminal, and what stands around them."""
+    words, tables = [], []
+    for line in printed.splitlines():
+        if line.startswith(("┃", "│")):
+            cells = [cell.strip() for cell in re.split("[┃│]", line)[1:-1]]
+            tables += [[]] if line.startswith("┃") else []
+            tables[-1].append(cells)
+        elif not line.startswith(("┏", "┡", "└")):
+            words.append(line)
+    return "\n".join(words), tables
+
+
+@pytest.mark.parametrize("drawn", DRAWN, ids=lambda drawn: drawn["controller"])
+def test_numbers_of_a_run(drawn, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "drawn.toml"
+    file.write_text(SCENARIO.format(**drawn), encoding="utf-8")
+    run = ackclock.run(watched(ackclock.load(file)))
+    truth = Truth(run)
+    assert truth.drops(after=False) > 0
+    seen = Page(report.render(page(run)))
+    text = "".join(seen.text)
+    lengths = {f"{len(table) - 1} rows" for table in seen.tables}
+    text = re.sub(r"\d+ rows", lambda found: "" if found.group(0) in lengths else found.group(0), text)
+    assert check_words(text, truth) > 15
+    assert sum(check_table(table, truth) for table in seen.tables) > 60
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["run", str(file)]) == 0
+    words, tables = terminal_tables(capsys.readouterr().out)
+    assert [table[0][0] for table in tables] == ["flow", "after the warm-up", "link"]
+    assert sum(check_table(table, truth) for table in tables) > 40
+    assert check_words(words, truth) > 0
+
+
+def test_a_wrong_number_is_found():
+    assert agrees("9.544 Mbit/s", 9_544_400.0)
+    assert not agrees("9.544 Mbit/s", 9_545_000.0)
+    assert agrees("0.58 %", 8 / 1390)
+    assert not agrees("1,390", 1391)
+    assert not agrees("–", 0.0)
+
+
+SWEEP = """
+seeds = 4
+[scenario]
+duration = "1 s"
+network = { bottleneck = { rate = "2 Mbit/s", delay = "5 ms", queue = { kind = "drop-tail", limit = "10 packets" } } }
+[[scenario.flows]]
+start = { kind = "uniform", low = "0 s", high = "200 ms" }
+[axes]
+"network.bottleneck.delay" = ["5 ms", "9 ms", "15 ms"]
+"flows.0.congestion_control" = ["reno", "cubic"]
+[names]
+"network.bottleneck.delay" = "delay"
+"flows.0.congestion_control" = "cc"
+"""
+
+
+def interval(values):
+    """Mean, and the 95 % interval by Student's t."""
+    mean, half = float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+    return mean, mean - half, mean + half
+
+
+def digits(text: str, value: float, most: int = 4) -> bool:
+    """Whether a number is printed with so many significant digits."""
+    return math.isclose(
+        float(text.replace(",", "").replace("−", "-")), value, rel_tol=0.51 * 10 ** (1 - most), abs_tol=1e-9
+    )
+
+
+def test_numbers_of_a_sweep(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("grid.toml").write_text(SWEEP, encoding="utf-8")
+    assert main(["sweep", "run", "grid.toml", "--jobs", "1"]) == 0
+    assert main(["sweep", "plot", "grid.toml", "--kind", "lines"]) == 0
+    capsys.readouterr()
+    base = ackclock.Scenario.from_dict(
+        {"duration": "1 s", "network": {"bottleneck": {"rate": "2 Mbit/s", "delay": "5 ms", "queue": {"kind": "drop-tail", "limit": "10 packets"}}},
+         "flows": [{"start": {"kind": "uniform", "low": "0 s", "high": "200 ms"}}]}
+    )  # fmt: skip
+    places = [(delay, cc) for delay in ("5 ms", "9 ms", "15 ms") for cc in ("reno", "cubic")]
+    cells = [base.set_all({"network.bottleneck.delay": d, "flows.0.congestion_control": c}) for d, c in places]
+    runs = ackclock.run_many([cell for cell in cells for _ in range(4)], seeds=[1, 2, 3, 4] * 6)
+    got = [[8 * row["bytes_acked"] / (row["stop_s"] - row["start_s"]) / 1e6 for run in runs[4 * i : 4 * i + 4] for row in run.rows("flows")]
+           for i in range(6)]  # fmt: skip
+    seen = Page(Path("grid.sweep/sweeps/grid/report.html").read_text(encoding="utf-8"))
+    table = next(table for table in seen.tables if table[0][-1] == "95 % interval")
+    assert table[0][:2] == ["delay", "cc"]
+    for place, values, row in zip(places, got, table[1:], strict=True):
+        mean, low, high = interval(values)
+        ends = row[4].split(" to ")
+        assert tuple(row[:2]) == place
+        assert row[2] == "4"
+        assert digits(row[3], mean)
+        assert digits(ends[0], low)
+        assert digits(ends[1], high)
+    text = "".join(seen.text)
+    assert "6 cells, 24 runs: 24 done." in text
+    means = {place: float(np.mean(values)) for place, values in zip(places, got, strict=True)}
+    said = re.search(r"Goodput(?:, Mbit/s)?: (.*)", text)
+    assert said is not None
+    for word in re.findall(
+        rf"({NUMBER})(?! of)", re.sub(r"at \d+ ms|of \d+ places|at \d+(?=,| of)", "", said.group(1))
+    ):
+        assert any(digits(word, mean, 3) for mean in means.values()), (said.group(1), means)
+
+
+def test_numbers_of_a_comparison(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "5 ms", "loss": {"kind": "bernoulli", "p": "1 %"}}}
+    arms = {
+        cc: ackclock.Scenario.from_dict({"duration": "2 s", "network": network, "flows": [{"congestion_control": cc}]})
+        for cc in ("reno", "bbr")
+    }
+    for name, scenario in arms.items():
+        Path(f"{name}.toml").write_text(scenario.to_toml(), encoding="utf-8")
+    assert main(["compare", "reno.toml", "bbr.toml", "--seeds", "5", "--jobs", "1"]) == 0
+    (table,) = terminal_tables(capsys.readouterr().out)[1]
+    runs = {
+        cc: [ackclock.run(scenario, seed=seed).rows("flows")[0] for seed in range(1, 6)]
+        for cc, scenario in arms.items()
+    }
+    known = {
+        "goodput_bps": lambda row: 8 * row["bytes_acked"] / (row["stop_s"] - row["start_s"]),
+        "rtos": lambda row: row["rtos"],
+        "retransmission_share": lambda row: row["retransmissions"] / row["sent_packets"],
+        "mean_rtt_s": lambda row: row["mean_rtt_s"],
+    }
+    assert set(known) < {row[0] for row in table}
+    for metric, first, second, difference, ends, _ in table[1:]:
+        if metric in known:
+            a, b = ([known[metric](row) for row in runs[cc]] for cc in ("reno", "bbr"))
+            mean, low, high = interval([x - y for x, y in zip(a, b, strict=True)])
+            assert digits(first, float(np.mean(a))), metric
+            assert digits(second, float(np.mean(b))), metric
+            assert digits(difference, mean), metric
+            if np.ptp([x - y for x, y in zip(a, b, strict=True)]):
+                assert all(digits(*pair) for pair in zip(ends.split(" to "), (low, high), strict=True)), metric
