@@ -18,6 +18,7 @@ ALLOWED = {
     "script": {"core", "cc", "tcp"},
     "fuzz": {"core", "cc", "tcp", "script"},
     "guest": {"core", "net", "pcc", "script", "sim"},
+    "wasm": {"schema", "core", "sim"},
     "python": {"schema", "core", "cc", "tcp", "net", "pcc", "sim", "script"},
 }
 
