@@ -5,6 +5,7 @@ const LEFT = 52;
 const RIGHT = 10;
 const TOP = 22;
 const BOTTOM = 18;
+const LEGEND_ROW = 17;
 const FONT = "12px system-ui, sans-serif";
 
 // Of Okabe and Ito, in an order in which neighbours differ; on dark ground blue and black give way to lighter ones.
@@ -103,14 +104,16 @@ class Panel {
 
   draw(context, width, window, cursor, colours) {
     const bands = this.series.some(({ kind }) => kind === "bands");
-    const area = { left: LEFT, right: width - RIGHT, top: TOP, bottom: this.height - BOTTOM };
+    context.font = FONT;
+    const legend = this.entries(context, width, null);
+    if (cursor !== null) legend.found = this.entries(context, width, cursor).found.filter(({ row }) => row < legend.rows);
+    const area = { left: LEFT, right: width - RIGHT, top: TOP + LEGEND_ROW * (legend.rows - 1), bottom: this.height - BOTTOM };
     const [from, to] = window;
     const [low, high] = this.range(window);
     const across = (x) => area.left + ((x - from) / (to - from)) * (area.right - area.left);
     const up = (y) => area.bottom - ((y - low) / (high - low)) * (area.bottom - area.top);
     context.fillStyle = colours.ground;
     context.fillRect(0, 0, width, this.height);
-    context.font = FONT;
     context.lineWidth = 1;
     context.setLineDash([]);
     context.strokeStyle = colours.grid;
@@ -152,39 +155,46 @@ class Panel {
       context.fillStyle = colours.quiet;
       context.fillText(one.name, area.left - 5, area.top + high_ * (one.row + 0.5) + 4);
     }
-    this.legend(context, area, width, cursor, colours);
+    this.legend(context, legend, colours);
   }
 
-  // Title, and what each colour is, with its value at the cursor.
-  legend(context, area, width, cursor, colours) {
-    context.textAlign = "left";
-    context.fillStyle = colours.text;
+  // What stands above: the title, and each series with its value at the cursor; entries go on in further lines.
+  entries(context, width, cursor) {
     const title = this.unit ? `${this.title}, ${this.unit}` : this.title;
-    context.fillText(title, 8, 14);
-    let at = 8 + context.measureText(title).width + 14;
-    const entry = (mark, text) => {
-      const wide = context.measureText(text).width + 30;
-      if (at + wide > width) return;
-      mark(at);
-      context.fillStyle = colours.text;
-      context.fillText(text, at + 20, 14);
-      at += wide;
+    const found = [];
+    let across = 8 + context.measureText(title).width + 14;
+    let row = 0;
+    const add = (text, one, code) => {
+      const wide = context.measureText(text).width + 32;
+      if (across + wide > width && across > 8) { across = 8; row += 1; }
+      found.push({ text, one, code, across, row });
+      across += wide;
     };
     for (const one of this.series) {
       if (one.faint) continue;
-      if (one.kind === "bands") {
-        if (one.row === 0) one.names.forEach((name, code) => entry((x) => { context.fillStyle = one.colours[code]; context.fillRect(x, 5, 16, 10); }, name));
-        continue;
-      }
+      if (one.kind === "bands") { if (one.row === 0) one.names.forEach((name, code) => add(name, one, code)); continue; }
       const value = cursor === null ? undefined : this.at(one, cursor);
-      entry((x) => {
-        context.strokeStyle = context.fillStyle = one.colour;
-        context.lineWidth = 2;
-        context.setLineDash(one.dash ?? []);
-        if (one.kind === "points") Panel.mark(context, one.mark, x + 8, 10);
-        else { context.beginPath(); context.moveTo(x, 10); context.lineTo(x + 16, 10); context.stroke(); }
-        context.setLineDash([]);
-      }, value === undefined ? one.name : `${one.name} ${short(value)}`);
+      add(value === undefined ? one.name : `${one.name} ${short(value)}`, one);
+    }
+    return { title, found, rows: row + 1 };
+  }
+
+  legend(context, { title, found }, colours) {
+    context.textAlign = "left";
+    context.fillStyle = colours.text;
+    context.fillText(title, 8, 14);
+    for (const { text, one, code, across, row } of found) {
+      const middle = 10 + LEGEND_ROW * row;
+      context.strokeStyle = context.fillStyle = one.kind === "bands" ? one.colours[code] : one.colour;
+      context.lineWidth = 2;
+      context.setLineDash(one.dash ?? []);
+      if (one.kind === "bands") context.fillRect(across, middle - 5, 16, 10);
+      else if (one.kind === "line") { context.beginPath(); context.moveTo(across, middle); context.lineTo(across + 16, middle); context.stroke(); }
+      else if (one.mark === "dot") context.fillRect(across + 6, middle - 2, 4, 4);
+      else Panel.mark(context, one.mark, across + 8, middle);
+      context.setLineDash([]);
+      context.fillStyle = colours.text;
+      context.fillText(text, across + 20, middle + 4);
     }
   }
 

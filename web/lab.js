@@ -326,7 +326,7 @@ function show() {
     new Panel("State", "", states.map(([flow, rows], row) => ({
       kind: "bands", row, rows: states.length, name: `flow ${flow}`, names: STATES, colours: dark ? STATE_COLOURS.dark : STATE_COLOURS.light,
       ...bands(rows, result.read.duration_s),
-    })), { height: 44 + 20 * Math.max(states.length, 1) }),
+    })), { height: (innerWidth < 600 ? 61 : 44) + 20 * Math.max(states.length, 1) }),
   ].filter((panel) => panel && panel.series.length);
   figures.show(panels, [0, result.read.duration_s]);
   numbers();
