@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile
 WASM := wasm32-unknown-unknown
 LAB := python/ackclock/_lab/lab.html
-RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+RUST := Cargo.toml Cargo.lock $(shell find crates -path crates/wasm -prune -o '(' -name '*.rs' -o -name Cargo.toml ')' -print)
 
 # One interpreter for every build of the extension.
 export PYO3_PYTHON = $(abspath $(BIN)/python)
@@ -77,7 +77,7 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 
 lab: setup $(LAB) ## the simulator in a page, python/ackclock/_lab/lab.html; needs Rust's target wasm32-unknown-unknown
 
-$(LAB): $(RUST) $(wildcard web/* python/ackclock/_scenarios/*.toml) tools/lab.py | $(VENV)/.packages
+$(LAB): $(RUST) $(wildcard crates/wasm/Cargo.toml crates/wasm/src/* web/* python/ackclock/_scenarios/*.toml) tools/lab.py | $(VENV)/.packages
 	@test -d "$$(rustc --print sysroot)/lib/rustlib/$(WASM)" || { echo "make lab needs Rust's target $(WASM): rustup target add $(WASM)" >&2; exit 3; }
 	cargo build --package ackclock-wasm --target $(WASM) --profile lab --locked --quiet
 	$(BIN)/python tools/lab.py target/$(WASM)/lab/ackclock_wasm.wasm

@@ -61,7 +61,7 @@ def policy(script: str, style: str) -> str:
 def page(module: bytes) -> str:
     """The whole page."""
     read = {file.name: file.read_text(encoding="utf-8") for file in sorted(WEB.iterdir()) if file.suffix != ".html"}
-    script, style = f"\n{read['figures.js']}{read['lab.js']}", f"\n{read['lab.css']}"
+    script, style = f"\n{read['figures.js']}{read['lessons.js']}{read['lab.js']}", f"\n{read['lab.css']}"
     worker = f"\n{read['engine.js']}{read['worker.js']}"
     data = json.dumps({"scenarios": scenarios(), "files": traces()}, ensure_ascii=False).replace("<", "\\u003c")
     for name, text in read.items():

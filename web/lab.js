@@ -11,7 +11,7 @@ const PATIENCE_MS = 250; // that a run may last once a newer one waits
 const SHOWN = 8; // flows in the figures
 const LISTED = 50; // rows of a table
 
-const state = { places: [], sliders: [], result: null, kept: null, refusals: [] };
+const state = { lesson: null, done: new Set(), places: [], sliders: [], result: null, kept: null, refusals: [] };
 const figures = new Figures(at("figures"), at("cursor"));
 
 // --- runs, in a worker
@@ -156,6 +156,7 @@ function heard(data) {
   say(`${data.read.name || "unnamed"}: ${short(data.read.duration_s)} s in ${Math.round(data.ran.wall_ms)} ms, digest ${data.ran.digest}`);
   fill();
   show();
+  judge();
   document.body.dataset.drawn = String(data.number);
   document.body.dataset.digest = data.ran.digest;
   document.body.dataset.took = String(performance.now() - data.job.asked);
@@ -166,7 +167,7 @@ function heard(data) {
 
 class Result {
   constructor(data) {
-    Object.assign(this, { tables: data.tables, read: data.read, ran: data.ran, memo: new Map() });
+    Object.assign(this, { text: data.job.text, tables: data.tables, read: data.read, ran: data.ran, memo: new Map() });
     const { flow } = this.columns("flows");
     this.flows = Array.from(flow);
   }
@@ -210,6 +211,10 @@ class Result {
     return found;
   }
 
+  // As tasks of lessons ask.
+  flow(number, column) { return this.columns("flows")[column][number]; }
+  most(column) { return Math.max(0, ...this.columns("recoveries")[column]); }
+
   name(flow) {
     const { group } = this.columns("flows");
     const name = this.read.groups[group[this.flows.indexOf(flow)]] ?? "";
@@ -224,7 +229,7 @@ const only = (x, y, chosen) => {
   return { x: Float64Array.from(keep, (i) => x[i]), y: Float64Array.from(keep, (i) => y[i]) };
 };
 
-const STATES = ["slow start", "Open", "Disorder", "CWR", "Recovery", "Loss"];
+const STATES = ["below ssthresh", "Open", "Disorder", "CWR", "Recovery", "Loss"];
 const STATE_COLOURS = { light: ["#56B4E9", "#dfe3e7", "#F0E442", "#E69F00", "#D55E00", "#000000"], dark: ["#3A8FC0", "#3a4047", "#F0E442", "#E69F00", "#FF6B2B", "#FFFFFF"] };
 
 // Runs of equal states: when each begins and ends.
@@ -496,6 +501,7 @@ function slideHere() {
 
 // A slider for each number that was asked for: a tenth to ten times of what it was, or 0 to 10.
 function sliders() {
+  if (!state.places.length) return;
   const known = new Map(state.places.map((place) => [place[0], place]));
   state.sliders = state.sliders.filter((key) => known.has(key) && numberAt(known.get(key)));
   const holder = at("sliders");
@@ -553,6 +559,33 @@ function slid(key, wanted) {
 
 const number0 = ({ number }) => (number > 0 ? 1 : 0);
 
+// --- lessons
+
+function teach(lesson) {
+  state.lesson = lesson;
+  state.done = new Set();
+  at("lesson").hidden = !lesson;
+  at("lessons").value = lesson?.id ?? "";
+  if (!lesson) return;
+  at("lesson-title").textContent = lesson.title;
+  const made = (kind, text) => Object.assign(document.createElement(kind), { textContent: text });
+  at("lesson-text").replaceChildren(...lesson.text.map((text) => made("p", text)));
+  at("tasks").replaceChildren(...lesson.tasks.map(({ ask: text }) => made("li", text)));
+  put(lesson.scenario, "1");
+  state.sliders = [...lesson.sliders];
+  figures.window = null;
+  changed(0);
+}
+
+// What the last run shows of the tasks; what was done stays done.
+function judge() {
+  if (!state.lesson) return;
+  state.lesson.tasks.forEach(({ holds }, i) => {
+    if (holds(state.result)) state.done.add(i);
+    at("tasks").children[i].classList.toggle("done", state.done.has(i));
+  });
+}
+
 // --- addresses and files
 
 const coded = (data) => btoa(Array.from(data, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
@@ -571,6 +604,8 @@ function address() {
 async function begin() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const own = JSON.parse(at("own").textContent);
+  const lesson = LESSONS.find(({ id }) => id === asked.get("lesson"));
+  if (lesson) { teach(lesson); return; }
   let text = DATA.scenarios[0][2];
   let seed = "1";
   let mistaken = "";
@@ -623,7 +658,7 @@ function whole() {
 at("shipped").append(new Option("–", ""), ...DATA.scenarios.map(([name, about]) => Object.assign(new Option(name, name), { title: about })));
 at("shipped").addEventListener("change", () => {
   const found = DATA.scenarios.find(([name]) => name === at("shipped").value);
-  if (found) { put(found[2]); figures.window = null; changed(0); }
+  if (found) { teach(null); put(found[2]); figures.window = null; changed(0); }
 });
 at("text").addEventListener("input", () => { state.refusals = []; at("shipped").value = ""; changed(); });
 at("text").addEventListener("scroll", scrolled);
@@ -649,6 +684,8 @@ at("save-svg").addEventListener("click", () => save(new Blob([figures.svg()], { 
 at("save-png").addEventListener("click", async () => save(await figures.png(), `${fileName()}.png`));
 at("save-page").addEventListener("click", () => save(new Blob([whole()], { type: "text/html" }), `${fileName()}.html`));
 at("save-csv").addEventListener("click", () => { if (at("csv").value) runner.worker.postMessage({ csv: at("csv").value }); });
+at("lessons").append(...LESSONS.map(({ id, title }) => new Option(title, id)));
+at("lessons").addEventListener("change", () => teach(LESSONS.find(({ id }) => id === at("lessons").value) ?? null));
 addEventListener("hashchange", begin);
 figures.recolour = show;
 say("opens the simulator");

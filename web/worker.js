@@ -5,7 +5,7 @@
 const DRAWN = {
   flows: null,
   links: null,
-  recoveries: ["flow", "t_enter_s", "t_exit_s"],
+  recoveries: ["max_burst"],
   samples: ["t_s", "flow", "cwnd", "ssthresh", "srtt_s", "ca_state"],
   queue_samples: null,
   goodput: null,

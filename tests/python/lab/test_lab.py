@@ -157,11 +157,13 @@ def test_chromium_gives_the_digests_of_the_native_engine(tab):
 def test_a_mistake_is_told_at_its_line_and_the_slider_moves_the_curve(tab, tmp_path):
     opened(tab)
     before = tab.run("document.body.dataset.digest")
-    write(tab, FIRST.replace("10 Mbit/s", "10 Mbits"))
+    write(tab, FIRST.replace('"10 Mbit/s"', '"10 Mbits"'))
     tab.wait("document.querySelectorAll('#refusals button').length === 1")
-    line = 1 + FIRST[: FIRST.index("10 Mbit/s")].count("\n")
+    line = 1 + FIRST[: FIRST.index('"10 Mbit/s"')].count("\n")
     told = text(tab, "#refusals button")
-    assert told.startswith(f'line {line}: network.bottleneck.rate: found "10 Mbits"; allowed: '), told
+    assert told.startswith(
+        f'line {line}: network.bottleneck.rate: found "10 Mbits" with the unit "Mbits"; did you mean "Mbit/s"?'
+    ), told
     assert text(tab, "#marks mark") == '"10 Mbits"'
     assert text(tab, "#gutter .bad") == f"! {line}\n"
     assert tab.run("at('right').classList.contains('stale')")
@@ -178,7 +180,7 @@ def test_a_mistake_is_told_at_its_line_and_the_slider_moves_the_curve(tab, tmp_p
             f"(() => {{ const s = document.querySelector('.slider input'); s.value = {value}; s.dispatchEvent(new Event('input')); }})()"
         )
     tab.wait("at('text').value.includes('50 Mbit/s') && state.result.read.ok && !runner.job && !runner.next")
-    changed = FIRST.replace("10 Mbit/s", "50 Mbit/s")
+    changed = FIRST.replace('"10 Mbit/s"', '"50 Mbit/s"')
     assert tab.run("at('text').value") == changed
     expected = native(changed, tmp_path)
     tab.wait(f"document.body.dataset.digest === {expected!r}")
@@ -280,6 +282,31 @@ def test_no_view_is_wider_than_its_screen_and_keys_do_what_a_mouse_does(tab, wid
     assert " s: " in text(tab, "#cursor")
     svg = tab.run("figures.svg()")
     assert svg.count("<g transform") == tab.run("figures.panels.length") >= 2
+
+
+@pytest.mark.deep
+@built
+@chromium
+def test_the_tasks_of_all_lessons_are_open_at_first_and_can_be_done(tab):
+    opened(tab)
+    lessons = tab.run(
+        "LESSONS.map(({ id, scenario, sliders, tasks }) => [id, scenario, sliders.length, tasks.map(({ solved }) => solved)])"
+    )
+    assert len(lessons) == 7
+    for lesson, scenario, sliders, tasks in lessons:
+        shown = "state.result?.text === at('text').value && !runner.job && !runner.next"
+        tab.run(f"teach(LESSONS.find(({{ id }}) => id === {lesson!r}))")
+        tab.wait(f"at('text').value === {json.dumps(scenario)} && {shown}")
+        assert tab.run("document.querySelectorAll('.slider').length") == sliders
+        assert tab.run("document.querySelectorAll('#tasks .done').length") == 0, lesson
+        for number, solved in enumerate(tasks):
+            changed = scenario
+            for before, after in solved:
+                assert before in changed
+                changed = changed.replace(before, after)
+            write(tab, changed)
+            tab.wait(f"at('text').value === {json.dumps(changed)} && {shown}")
+            assert tab.run(f"at('tasks').children[{number}].classList.contains('done')"), (lesson, number)
 
 
 def test_the_page_holds_no_more_than_its_sizes_and_its_policy_lets_nothing_in():
