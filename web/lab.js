@@ -6,7 +6,7 @@ const SOURCE = document.documentElement.cloneNode(true); // as it came, for "thi
 const DATA = JSON.parse(at("data").textContent);
 const LONGEST = 2 ** 20; // characters of a scenario
 const MEMORY = 2 ** 30; // bytes of a run
-const PAUSE_MS = 30; // of typing, until the run starts
+const PAUSE_MS = 15; // of typing, until the run starts
 const PATIENCE_MS = 250; // that a run may last once a newer one waits
 const SHOWN = 8; // flows in the figures
 const LISTED = 50; // rows of a table
@@ -157,6 +157,7 @@ function heard(data) {
   fill();
   show();
   judge();
+  if (!document.body.dataset.drawn) performance.mark("drawn");
   document.body.dataset.drawn = String(data.number);
   document.body.dataset.digest = data.ran.digest;
   document.body.dataset.took = String(performance.now() - data.job.asked);
@@ -224,9 +225,15 @@ class Result {
 
 const scaled = (values, factor) => values.map((value) => value * factor);
 const only = (x, y, chosen) => {
-  const keep = [];
-  for (let i = 0; i < x.length; i += 1) if (chosen(i)) keep.push(i);
-  return { x: Float64Array.from(keep, (i) => x[i]), y: Float64Array.from(keep, (i) => y[i]) };
+  const kept = { x: new Float64Array(x.length), y: new Float64Array(x.length) };
+  let length = 0;
+  for (let i = 0; i < x.length; i += 1) {
+    if (!chosen(i)) continue;
+    kept.x[length] = x[i];
+    kept.y[length] = y[i];
+    length += 1;
+  }
+  return { x: kept.x.subarray(0, length), y: kept.y.subarray(0, length) };
 };
 
 const STATES = ["below ssthresh", "Open", "Disorder", "CWR", "Recovery", "Loss"];
@@ -235,11 +242,13 @@ const STATE_COLOURS = { light: ["#56B4E9", "#dfe3e7", "#F0E442", "#E69F00", "#D5
 // Runs of equal states: when each begins and ends.
 function bands({ t_s: time, ca_state: states, cwnd, ssthresh }, end) {
   const found = { x0: [], x1: [], code: [] };
+  const codes = states.names.map((name) => STATES.indexOf(name));
+  const open = STATES.indexOf("Open");
+  let before = -1;
   for (let i = 0; i < time.length; i += 1) {
-    const name = states.names[states.codes[i]];
-    const slow = name === "Open" && !(cwnd[i] >= ssthresh[i]);
-    const code = slow ? 0 : STATES.indexOf(name);
-    if (found.code.at(-1) === code) continue;
+    const code = codes[states.codes[i]] === open && !(cwnd[i] >= ssthresh[i]) ? 0 : codes[states.codes[i]];
+    if (code === before) continue;
+    before = code;
     if (found.x0.length) found.x1.push(time[i]);
     found.x0.push(time[i]);
     found.code.push(code);
@@ -293,13 +302,14 @@ function sequence(result, flow) {
   if (!rows.rows) return null;
   const { codes, names } = rows.event;
   const event = (name) => { const code = names.indexOf(name); return (i) => codes[i] === code; };
+  const [acked, again, probe] = ["ack", "rtx", "tlp"].map(event);
   const thousands = scaled(rows.seq, 1e-3);
-  const sacked = only(rows.t_s, scaled(rows.sack0_end, 1e-3), (i) => rows.sack0_end[i] > 0 && event("ack")(i));
+  const sacked = only(rows.t_s, scaled(rows.sack0_end, 1e-3), (i) => rows.sack0_end[i] > 0 && acked(i));
   return new Panel(`Time-sequence of ${result.name(flow)}`, "kB", [
     { kind: "points", ...only(rows.t_s, thousands, event("send")), name: "sent", colour: colours[0], mark: "dot" },
-    { kind: "line", step: true, ...only(rows.t_s, thousands, event("ack")), name: "acknowledged", colour: colours[2], end: result.read.duration_s },
+    { kind: "line", step: true, ...only(rows.t_s, thousands, acked), name: "acknowledged", colour: colours[2], end: result.read.duration_s },
     { kind: "points", ...sacked, name: "end of newest SACK", colour: colours[3], mark: "dot" },
-    { kind: "points", ...only(rows.t_s, thousands, (i) => event("rtx")(i) || event("tlp")(i)), name: "retransmitted", colour: colours[1], mark: "diamond" },
+    { kind: "points", ...only(rows.t_s, thousands, (i) => again(i) || probe(i)), name: "retransmitted", colour: colours[1], mark: "diamond" },
   ], { height: 240, zero: false });
 }
 
