@@ -532,7 +532,7 @@ function sliders() {
   }
 }
 
-function slider(key, { number }) {
+function slider(key, { number, whole }) {
   const made = document.createElement("label");
   made.className = "slider";
   made.dataset.key = key;
@@ -546,17 +546,21 @@ function slider(key, { number }) {
   input.type = "range";
   input.setAttribute("aria-label", key);
   Object.assign(input, number > 0 ? { min: "-1", max: "1", step: "0.01" } : { min: "0", max: "10", step: "0.1" });
-  input.addEventListener("input", () => slid(key, number > 0 ? number * 10 ** Number(input.value) : Number(input.value)));
+  input.addEventListener("input", () => slid(key, number > 0 ? number * 10 ** Number(input.value) : Number(input.value), { number, whole }));
   made.append(name, away, input);
   return made;
 }
 
-function slid(key, wanted) {
+const COUNTED = /^\s*(packets?|segments?|bytes?|B)?\s*"?$/;
+
+// Put a value in place of a number that was `number` when its slider was made.
+function slid(key, wanted, { number, whole }) {
   const place = state.places.find(([own]) => own === key);
   const found = place && numberAt(place);
   if (!found) return;
+  const least = whole && COUNTED.test(found.behind) ? 0 : 10; // from which a number that was whole stays whole
   const rounded = Number(wanted.toPrecision(3));
-  const text = found.whole && rounded >= 10 ? String(Math.round(rounded)) : found.whole && found.behind.trim() === "" ? String(Math.max(Math.round(rounded), number0(found))) : String(rounded);
+  const text = String(whole && rounded >= least ? Math.max(Math.round(rounded), number > 0 ? 1 : 0) : rounded);
   const written = `${found.before}${text}${found.behind}`;
   const area = at("text");
   area.value = area.value.slice(0, found.from) + written + area.value.slice(found.from + found.length);
@@ -566,9 +570,6 @@ function slid(key, wanted) {
   sliders();
   changed(0);
 }
-
-const number0 = ({ number }) => (number > 0 ? 1 : 0);
-
 // --- lessons
 
 function teach(lesson) {

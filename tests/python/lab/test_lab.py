@@ -184,6 +184,13 @@ def test_a_mistake_is_told_at_its_line_and_the_slider_moves_the_curve(tab, tmp_p
     expected = native(changed, tmp_path)
     tab.wait(f"document.body.dataset.digest === {expected!r}")
     assert tab.run("figures.canvases[0].toDataURL()") != drawn_before
+    tab.run("slid('network.bottleneck.rate', 3.14159, { number: 10, whole: true })")
+    assert '"3.14 Mbit/s"' in tab.run("at('text').value")
+
+    write(tab, FIRST.replace("1 BDP", "60 packets"))
+    tab.wait("state.result.text.includes('60 packets')")
+    tab.run("slid('network.bottleneck.queue.limit', 6.31, { number: 60, whole: true })")
+    tab.wait("state.result.text.includes('6 packets')")
 
 
 @pytest.mark.deep
