@@ -195,7 +195,8 @@ class Result {
     for (let i = 0; i < own.length; i += 1) if (own[i] === number) rows.push(i);
     const found = { rows: rows.length };
     const times = all[time];
-    if (rows.some((row, i) => i && times[row] < times[rows[i - 1]])) rows.sort((a, b) => times[a] - times[b]);
+    const whole = !rows.some((row, i) => i && times[row] < times[rows[i - 1]]);
+    if (!whole) rows.sort((a, b) => times[a] - times[b]);
     const { length } = rows;
     for (const [column, values] of Object.entries(all)) {
       if (values.codes) {
@@ -204,7 +205,8 @@ class Result {
         found[column] = { codes, names: values.names };
       } else {
         const copy = new Float64Array(length);
-        for (let i = 0; i < length; i += 1) copy[i] = values[rows[i]];
+        if (length === values.length && whole) copy.set(values);
+      else for (let i = 0; i < length; i += 1) copy[i] = values[rows[i]];
         found[column] = copy;
       }
     }
