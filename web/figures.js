@@ -89,8 +89,9 @@ class Panel {
     let high = -Infinity;
     for (const one of this.series) {
       if (one.kind === "bands") continue;
-      const first = Math.max(lower(one.x, from) - 1, 0);
-      const last = Math.min(lower(one.x, to) + 1, one.x.length);
+      const beside = one.kind === "line" ? 1 : 0; // a line comes from outside
+      const first = Math.max(lower(one.x, from) - beside, 0);
+      const last = Math.min(lower(one.x, to) + beside, one.x.length);
       for (let i = first; i < last; i += 1) {
         const y = one.y[i];
         if (y < low) low = y;
