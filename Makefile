@@ -7,13 +7,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 # All cores; a file of tests, which may share fixtures, runs on one of them.
 PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile
-RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+WASM := wasm32-unknown-unknown
+LAB := python/ackclock/_lab/lab.html
+RUST := Cargo.toml Cargo.lock $(shell find crates -path crates/wasm -prune -o '(' -name '*.rs' -o -name Cargo.toml ')' -print)
 
 # One interpreter for every build of the extension.
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-deep soak fuzz reproduce check bench docs site dist dist-test linux selftests lock clean
+.PHONY: help setup test test-deep soak fuzz reproduce check bench docs lab lab-maybe site dist dist-test linux selftests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -73,12 +75,26 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 	$(BIN)/python tools/controllers.py
 	$(BIN)/python tools/study_numbers.py
 
-site: setup $(VENV)/.dev $(VENV)/.docs ## the documentation as a site, in site/: every script of the gallery run, no dead link; needs no network
+lab: setup $(LAB) ## the simulator in a page, python/ackclock/_lab/lab.html; needs Rust's target wasm32-unknown-unknown
+
+$(LAB): $(RUST) $(wildcard crates/wasm/Cargo.toml crates/wasm/src/* web/* python/ackclock/_scenarios/*.toml) tools/lab.py | $(VENV)/.packages
+	@test -d "$$(rustc --print sysroot)/lib/rustlib/$(WASM)" || { echo "make lab needs Rust's target $(WASM): rustup target add $(WASM)" >&2; exit 3; }
+	cargo build --package ackclock-wasm --target $(WASM) --profile lab --locked --quiet
+	$(BIN)/python tools/lab.py target/$(WASM)/lab/ackclock_wasm.wasm
+
+# For what holds the page where it can be built, and says so where it cannot.
+lab-maybe: setup
+	@if test -d "$$(rustc --print sysroot)/lib/rustlib/$(WASM)"; then $(MAKE) --no-print-directory lab; \
+	else echo "LEFT OUT: the lab; it needs Rust's target $(WASM): rustup target add $(WASM)"; fi
+
+site: setup lab-maybe $(VENV)/.dev $(VENV)/.docs ## the documentation as a site, in site/: every script of the gallery run, no dead link; needs no network
 	MPLBACKEND=Agg $(BIN)/python -m sphinx -E -c docs -b html -d $(VENV)/.doctrees -W --keep-going -q . site
 	cp site/README.html site/index.html
+	mkdir -p site/lab
+	if test -f $(LAB); then cp $(LAB) site/lab/index.html; fi
 	$(BIN)/python tools/links.py site
 
-dist: setup ## wheel (for every CPython from 3.11 on) and source distribution, in dist/
+dist: setup lab-maybe ## wheel (for every CPython from 3.11 on) and source distribution, in dist/
 	rm -rf dist
 	$(BIN)/python tools/train.py $(DIST_PROFILE) $(BIN)/maturin build --profile $(DIST_PROFILE) --locked --out dist
 	$(BIN)/maturin sdist --out dist

@@ -7,6 +7,7 @@ by the pages.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 project = "ackclock"
@@ -156,7 +157,40 @@ def draw_tables(_app: Any, _what: str, _name: str, _object: Any, _options: Any, 
     lines[:] = drawn
 
 
+LAB = Path(__file__).resolve().parent.parent / "python" / "ackclock" / "_lab" / "lab.html"
+"""The simulator in a page, which `make site` copies to lab/ where it could be built."""
+
+
+def open_in_lab(app: Any, doctree: Any, name: str) -> None:
+    """Put a link below each scenario that stands on a page whole: it carries the text."""
+    import base64
+    import tomllib
+    import zlib
+
+    from docutils import nodes
+
+    if not LAB.exists():
+        return
+    for block in list(doctree.findall(nodes.literal_block)):
+        if block.get("language") != "toml":
+            continue
+        try:
+            read = tomllib.loads(block.astext())
+        except tomllib.TOMLDecodeError:
+            continue
+        if not {"duration", "network", "flows"} <= set(read):
+            continue
+        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+        packed = packer.compress(block.astext().encode()) + packer.flush()
+        address = app.builder.get_relative_uri(name, "lab/index")
+        text = base64.urlsafe_b64encode(packed).decode().rstrip("=")
+        link = nodes.reference("", "Open in the lab", refuri=f"{address}#s={text}", internal=True)
+        place = block.parent if isinstance(block.parent, nodes.container) else block
+        place.parent.insert(place.parent.index(place) + 1, nodes.paragraph("", "", link, classes=["lab"]))
+
+
 def setup(app: Any) -> None:
     """What Sphinx calls first."""
     app.connect("source-read", add_contents)
+    app.connect("doctree-resolved", open_in_lab)
     app.connect("autodoc-process-docstring", draw_tables)

@@ -40,7 +40,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name();
         if path.is_dir() {
-            if !["tests", "target", "benches", "fuzz"].iter().any(|skip| name == *skip) {
+            if !["tests", "target", "benches", "fuzz", "wasm"].iter().any(|skip| name == *skip) {
                 collect(&path, files);
             }
         } else if name == "Cargo.toml" || path.extension().is_some_and(|e| e == "rs") {

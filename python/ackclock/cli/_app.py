@@ -469,6 +469,28 @@ def study_run(
     return _study.run(names[0], options) if names and len(names) == 1 else _study.run_several(names or [], options)
 
 
+@commands.command("lab")
+def lab_(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Scenario (TOML); default: first.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(parser=whole_number(0, 2**53 - 1), metavar="N", help="Seed.")] = 1,
+    port: Annotated[
+        int, typer.Option(parser=whole_number(0, 65_535), metavar="N", help="Port on 127.0.0.1 (0: any that is free).")
+    ] = 0,
+    save: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the page, with the scenario in it, to this file (HTML).")
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, or only say the address.")
+    ] = True,
+) -> None:
+    """Open the simulator in a page: edit a scenario, and see its figures change."""
+    from ackclock.cli import _lab
+
+    _lab.lab(file=file, seed=seed, port=port, save=_path(save, "--save"), browser=browser)
+
+
 @commands.command("list")
 def list_names(json: Json = False) -> None:
     """List every controller, recovery rule, queue, loss model, profile, workload and topology."""

@@ -1,0 +1,158 @@
+//! What a page asks for: whether a text is a scenario, and what comes out of its run. Answers are JSON; columns stay where they are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ackclock_core::{Digest, Time};
+use ackclock_schema::toml::{self, Position};
+use ackclock_sim::spec::files::Embedded;
+use ackclock_sim::spec::read::{read, Refused};
+use ackclock_sim::spec::{FlowGroup, TraceLevel};
+use ackclock_sim::{
+    estimate_memory, estimate_time, run_with, Bounds, Column, Customs, Error, Output, Scenario, Table,
+};
+use serde_json::{json, Value};
+
+/// Samples over the run, unless the scenario says how often.
+const STEPS: u64 = 1200;
+/// Intervals of goodput over the run, unless the scenario says how many.
+const PARTS: u64 = 150;
+/// The shortest time between two samples, ns.
+const SHORTEST_NS: u64 = 1_000_000;
+/// Flows whose ACKs are all recorded; of more, those of the first.
+const TRACED: u64 = 3;
+/// A trace that may need more memory than this is not taken, bytes.
+const TRACE_BYTES: u64 = 512 << 20;
+
+/// One page's simulator: the files that it has, the scenario that it read last, the tables of the run before.
+pub struct Lab {
+    files: Embedded,
+    scenario: Option<Arc<Scenario>>,
+    tables: Vec<Table>,
+}
+
+impl Default for Lab {
+    fn default() -> Lab {
+        Lab { files: Embedded(BTreeMap::new()), scenario: None, tables: Vec::new() }
+    }
+}
+
+impl Lab {
+    /// A file that scenarios may name: a Mahimahi trace.
+    pub fn add_file(&mut self, name: String, data: Vec<u8>) {
+        self.files.0.insert(name, data);
+    }
+
+    /// Read a scenario: `{"ok": true, "name", "duration_s", "flows", "groups", "memory_bytes", "time_s", "places"}`, the last being the place of
+    /// each value under its dotted key; or `{"ok": false, "refusals": [{"key", "found", "allowed", "line", "column", "length"}]}`. Lines
+    /// and columns count characters from 1; a refusal without a place has line 0.
+    pub fn read(&mut self, text: &str) -> Value {
+        self.scenario = None;
+        let compiled = match read(text, &self.files) {
+            Ok(compiled) => compiled,
+            Err(refusals) => {
+                let refusals: Vec<Value> = refusals.iter().map(refused).collect();
+                return json!({ "ok": false, "refusals": refusals });
+            }
+        };
+        let scenario = compiled.scenario;
+        let name = |group: &FlowGroup| group.name.clone().unwrap_or_else(|| group.congestion_control.clone());
+        let places = toml::read(text).map(|read| read.places).unwrap_or_default();
+        let place = |key: &str, at: Position| json!([key, at.line, at.column, at.length]);
+        let answer = json!({
+            "ok": true,
+            "name": scenario.name,
+            "duration_s": scenario.duration_ns as f64 * 1e-9,
+            "flows": scenario.flow_count(),
+            "groups": scenario.flows.iter().map(name).collect::<Vec<_>>(),
+            "memory_bytes": estimate_memory(&scenario),
+            "time_s": estimate_time(&scenario),
+            "places": places.iter().map(|placed| place(&placed.key, placed.value)).collect::<Vec<_>>(),
+        });
+        self.scenario = Some(scenario);
+        answer
+    }
+
+    /// Run what was read last: `{"ok": true, "digest", "tables": [{"name", "rows", "columns": [[name, type, address, names]]}]}`, or
+    /// `{"ok": false, "message"}`. With `watch`, it also records what the page's figures show, which changes nothing in the run. `memory`:
+    /// bytes that it may need. `tell` learns which part of the duration is done, now and then, and says whether to stop.
+    pub fn run(&mut self, seed: u64, watch: bool, memory: u64, tell: &dyn Fn(f64) -> bool) -> Value {
+        self.tables = Vec::new();
+        let Some(scenario) = &self.scenario else {
+            return json!({ "ok": false, "message": "no scenario was read" });
+        };
+        let watched = watch.then(|| watched(scenario));
+        let scenario = watched.as_ref().unwrap_or(scenario);
+        let whole = scenario.duration_ns.max(1) as f64;
+        let stop = |now: Time| tell(now.0 as f64 / whole);
+        let bounds = Bounds { memory: Some(memory), cpu_s: None, stop: &stop };
+        match run_with(scenario, seed, &Customs::new(), &bounds) {
+            Ok(Output { digest, tables, .. }) => self.answer(digest, tables),
+            Err(Error::Stopped) => json!({ "ok": false, "stopped": true, "message": "stopped" }),
+            Err(error) => json!({ "ok": false, "message": error.to_string() }),
+        }
+    }
+
+    fn answer(&mut self, digest: Digest, tables: Vec<Table>) -> Value {
+        self.tables = tables;
+        let table = |table: &Table| {
+            let columns: Vec<Value> =
+                table.columns.iter().map(|(name, values)| column(name, values)).collect();
+            json!({ "name": table.name, "rows": table.rows(), "columns": columns })
+        };
+        let tables: Vec<Value> = self.tables.iter().map(table).collect();
+        json!({ "ok": true, "digest": digest.hex(), "tables": tables })
+    }
+}
+
+fn refused(refused: &Refused) -> Value {
+    let at = refused.place.map_or((0, 0, 0), |at| (at.line, at.column, at.length));
+    json!({
+        "key": refused.refusal.key,
+        "found": refused.refusal.found,
+        "allowed": refused.refusal.allowed,
+        "line": at.0,
+        "column": at.1,
+        "length": at.2,
+    })
+}
+
+/// The same scenario, recording what figures show.
+fn watched(scenario: &Scenario) -> Arc<Scenario> {
+    let mut scenario = scenario.clone();
+    let step = (scenario.duration_ns / STEPS).max(SHORTEST_NS);
+    let part = scenario.duration_ns.div_ceil(PARTS).max(step);
+    let usual = |interval: &mut u64, step| {
+        if *interval == 0 {
+            *interval = step;
+        }
+    };
+    usual(&mut scenario.record.sample_interval_ns, step);
+    usual(&mut scenario.record.queue_interval_ns, step);
+    usual(&mut scenario.record.goodput_interval_ns, part);
+    scenario.record.drops = true;
+    if scenario.record.trace == TraceLevel::None {
+        let levels = [TraceLevel::All, TraceLevel::Flow];
+        for level in levels.into_iter().skip(usize::from(scenario.flow_count() > TRACED)) {
+            scenario.record.trace = level;
+            if estimate_memory(&scenario) <= TRACE_BYTES {
+                return Arc::new(scenario);
+            }
+        }
+        scenario.record.trace = TraceLevel::None;
+    }
+    Arc::new(scenario)
+}
+
+/// Name, type, address of the first value, and the names that codes stand for.
+fn column(name: &str, values: &Column) -> Value {
+    let none: &[String] = &[];
+    let (address, names) = match values {
+        Column::F8(values) => (values.as_ptr() as usize, none),
+        Column::I8(values) => (values.as_ptr() as usize, none),
+        Column::U4(values) | Column::N4(values) => (values.as_ptr() as usize, none),
+        Column::U1(values) | Column::Bool(values) => (values.as_ptr() as usize, none),
+        Column::Text { codes, names } => (codes.as_ptr() as usize, names.as_slice()),
+    };
+    json!([name, values.kind(), address, names])
+}

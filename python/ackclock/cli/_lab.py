@@ -1,0 +1,108 @@
+"""`ackclock lab`: the simulator in a page, from this machine to this machine."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from ackclock.cli import _terminal
+from ackclock.errors import InputError, quote
+
+PAGE = Path(__file__).resolve().parent.parent / "_lab" / "lab.html"
+OWN = '<script type="application/json" id="own">null</script>'
+LARGEST = 2**20
+"""Bytes of a scenario."""
+
+
+def lab(*, file: Path | None, seed: int, port: int, save: Path | None, browser: bool) -> None:
+    """Open the page, or write it to a file."""
+    page = _page(file, seed).encode()
+    if save is not None:
+        try:
+            save.write_bytes(page)
+        except OSError as error:
+            raise InputError(
+                f"--save: found {quote(str(save))} ({error.strerror}); allowed: a file that can be written"
+            ) from None
+        _terminal.say(f"{save}: {len(page):,} bytes; open it with a browser")
+        return
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), _handler(page))
+    except OSError as error:
+        raise InputError(f"--port: found {port} ({error.strerror}); allowed: a free port, or 0 for any") from None
+    with server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        _terminal.say(f"{address} (Ctrl-C ends it)")
+        sys.stdout.flush()
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return
+
+
+def _page(file: Path | None, seed: int) -> str:
+    """The page with this scenario in it."""
+    try:
+        page = PAGE.read_text(encoding="utf-8")
+    except OSError:
+        raise InputError(
+            "lab: found no page in this installation; allowed: one that was built with Rust's target "
+            "wasm32-unknown-unknown (`rustup target add wasm32-unknown-unknown`, then `make lab`)"
+        ) from None
+    if file is None:
+        return page
+    own = json.dumps({"text": _text(file), "seed": str(seed)}).replace("<", "\\u003c")
+    return page.replace(OWN, OWN.replace("null", own), 1)
+
+
+def _text(file: Path) -> str:
+    """The text of a scenario, right or wrong: the page says what is wrong with it, and where."""
+    from ackclock.scenario._shipped import find
+
+    allowed = "a readable TOML file in UTF-8 of at most 1 MiB"
+    path = find(file, allowed)
+    try:
+        if not path.is_file():
+            raise InputError(f"{file}: found no regular file; allowed: {allowed}")
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{file}: found {path.stat().st_size} bytes; allowed: {allowed}")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{file}: found {error.strerror}; allowed: {allowed}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{file}: found other bytes than UTF-8; allowed: {allowed}") from None
+
+
+def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
+    """Answers requests for the page, and no others."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            host = self.headers.get("Host", "")
+            if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", host):
+                # a name of somebody else's that leads here
+                self.send_error(421, explain=f"found host {html.escape(host[:100])}; allowed: 127.0.0.1")
+            elif self.path != "/":
+                self.send_error(404)
+            else:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(page)))
+                self.send_header("Cache-Control", "no-store")
+                self.send_header("X-Content-Type-Options", "nosniff")
+                self.end_headers()
+                self.wfile.write(page)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    return Handler

@@ -1,0 +1,22 @@
+// Runs scenarios with the lab's module as its page does: MODULE ENGINE JOBS, the last being [{text, seed, files, whole}]; writes what came out.
+"use strict";
+const fs = require("node:fs");
+const vm = require("node:vm");
+
+async function main([module, engine, jobs]) {
+  vm.runInThisContext(fs.readFileSync(engine, "utf8"));
+  const compiled = await WebAssembly.compile(fs.readFileSync(module));
+  const opened = await globalThis.Engine.open(compiled);
+  const told = JSON.parse(fs.readFileSync(jobs, "utf8")).map(({ text, seed, files, whole }) => {
+    for (const [name, data] of files) opened.addFile(name, Buffer.from(data, "base64"));
+    const read = opened.read(text);
+    if (!read.ok) return read;
+    const watched = opened.run(seed);
+    const ran = opened.run(seed, { watch: false });
+    const bytes = (column) => Buffer.from(column.buffer, column.byteOffset, column.byteLength).toString("base64");
+    const tables = whole && Object.fromEntries(ran.tables.map((table) => [table.name, Object.fromEntries(table.columns.map(([name, kind, , names]) => [name, [kind, bytes(opened.column(table, name)), names]]))]));
+    return { ok: ran.ok, message: ran.message, digest: ran.digest, watched: watched.digest, tables };
+  });
+  process.stdout.write(JSON.stringify(told));
+}
+main(process.argv.slice(2));

@@ -1,0 +1,99 @@
+"""Puts the lab's page together: python/ackclock/_lab/lab.html, one file that holds everything, from web/, the module and the scenarios.
+
+tools/lab.py MODULE.wasm
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WEB = ROOT / "web"
+SCENARIOS = ROOT / "python" / "ackclock" / "_scenarios"
+PLACE = ROOT / "python" / "ackclock" / "_lab" / "lab.html"
+FIRST = "first"
+"""The scenario that a page shows if it is asked for none."""
+
+MOST_MODULE = 700_000
+MOST_PAGE = 1_000_000
+"""Bytes after compression."""
+
+
+def scenarios() -> list[tuple[str, str, str]]:
+    """Name, one line and text of each scenario that comes with the package, the first one first."""
+    from ackclock.scenario._shipped import shipped
+
+    known = [(name, about, (SCENARIOS / f"{name}.toml").read_text(encoding="utf-8")) for name, about in shipped()]
+    return sorted(known, key=lambda one: one[0] != FIRST)
+
+
+def traces() -> list[tuple[str, str]]:
+    """Files that scenarios name, and their bytes in base64."""
+    found = sorted((SCENARIOS / "traces").iterdir())
+    return [(f"traces/{file.name}", base64.b64encode(file.read_bytes()).decode()) for file in found]
+
+
+def digest(text: str) -> str:
+    """What a content-security policy calls a script or a style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def policy(script: str, style: str) -> str:
+    """Nothing but what the page itself holds: no request leaves it, not even to where it came from."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {digest(script)} 'wasm-unsafe-eval'",
+            f"style-src {digest(style)}",
+            "worker-src blob:",
+            "img-src blob: data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def page(module: bytes) -> str:
+    """The whole page."""
+    read = {file.name: file.read_text(encoding="utf-8") for file in sorted(WEB.iterdir()) if file.suffix != ".html"}
+    script, style = f"\n{read['figures.js']}{read['lessons.js']}{read['lab.js']}", f"\n{read['lab.css']}"
+    worker = f"\n{read['engine.js']}{read['worker.js']}"
+    data = json.dumps({"scenarios": scenarios(), "files": traces()}, ensure_ascii=False).replace("<", "\\u003c")
+    for name, text in read.items():
+        if "</script" in text.lower() or "<!--" in text:
+            raise SystemExit(f"web/{name}: found what ends a script; allowed: the same in two parts")
+    whole = (WEB / "index.html").read_text(encoding="utf-8")
+    parts = {
+        "@POLICY@": policy(script, style),
+        "@STYLE@": style,
+        "@DATA@": data,
+        "@WORKER@": worker,
+        "@SCRIPT@": script,
+        "@MODULE@": base64.b64encode(gzip.compress(module, 9, mtime=0)).decode(),
+    }
+    for mark, text in parts.items():
+        before, _, after = whole.partition(mark)
+        whole = before + text + after
+    return whole
+
+
+def main() -> int:
+    module = Path(sys.argv[1]).read_bytes()
+    made = page(module).encode()
+    PLACE.parent.mkdir(exist_ok=True)
+    PLACE.write_bytes(made)
+    small, whole = len(gzip.compress(module, 9, mtime=0)), len(gzip.compress(made, 9, mtime=0))
+    print(f"lab: module {len(module):,} bytes, {small:,} after gzip; page {len(made):,} bytes, {whole:,} after gzip")
+    if small > MOST_MODULE or whole > MOST_PAGE:
+        print(f"lab: allowed: {MOST_MODULE:,} and {MOST_PAGE:,} bytes after gzip", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+// The simulator's module, for whoever has it: the page's worker, Node. What crosses: crates/wasm/src/abi.rs.
+"use strict";
+
+const ARRAYS = { f8: Float64Array, i8: BigInt64Array, u4: Uint32Array, n4: Uint32Array, u1: Uint8Array, bool: Uint8Array, str: Uint32Array };
+
+class Engine {
+  // An instance of a compiled module. `tell(part)` hears which part of a run is done, and returns whether to stop.
+  static async open(module, tell = () => false) {
+    const engine = new Engine();
+    const env = {
+      tell: (part) => (tell(part) ? 1 : 0),
+      fail: (address, length) => { engine.failure = engine.text(address, length); },
+    };
+    engine.wasm = (await WebAssembly.instantiate(module, { env })).exports;
+    engine.wasm.begin();
+    return engine;
+  }
+
+  text(address, length) {
+    return new TextDecoder().decode(new Uint8Array(this.wasm.memory.buffer, address, length));
+  }
+
+  // Bytes in the module's memory: address and length.
+  give(bytes) {
+    const address = this.wasm.room(bytes.length);
+    new Uint8Array(this.wasm.memory.buffer, address, bytes.length).set(bytes);
+    return [address, bytes.length];
+  }
+
+  addFile(name, bytes) {
+    const given = this.give(new TextEncoder().encode(name));
+    this.wasm.add_file(...given, ...this.give(bytes));
+  }
+
+  answer(length) {
+    return JSON.parse(this.text(this.wasm.answered() >>> 0, length >>> 0));
+  }
+
+  // What is wrong with a scenario, or what it would take; see `Lab::read`.
+  read(text) {
+    return this.answer(this.wasm.read(...this.give(new TextEncoder().encode(text))));
+  }
+
+  // Run what was read; see `Lab::run`. Tables stay in the module's memory: `column` looks at one, until the next run.
+  run(seed, { watch = true, memory = 2 ** 30 } = {}) {
+    return this.answer(this.wasm.run(BigInt(seed), watch ? 1 : 0, memory));
+  }
+
+  // A column of a table as a typed array over linear memory; of text, the codes.
+  column(table, name) {
+    const [, kind, address] = table.columns.find(([own]) => own === name);
+    return new ARRAYS[kind](this.wasm.memory.buffer, table.rows === 0 ? 0 : address, table.rows);
+  }
+
+  // A table as CSV, floats as JavaScript writes them: the shortest that reads back as the same.
+  csv(table) {
+    const columns = table.columns.map(([name, kind, , names]) => {
+      const values = this.column(table, name);
+      if (kind === "str") return (row) => names[values[row]] ?? "";
+      if (kind === "bool") return (row) => (values[row] ? "true" : "false");
+      if (kind === "n4") return (row) => (values[row] === 0xffffffff ? "" : values[row]);
+      if (kind === "f8") return (row) => (Number.isNaN(values[row]) ? "" : values[row]);
+      return (row) => values[row];
+    });
+    const lines = [table.columns.map(([name]) => name).join(",")];
+    const quoted = (value) => (/[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value);
+    for (let row = 0; row < table.rows; row += 1) lines.push(columns.map((of) => quoted(of(row))).join(","));
+    return `${lines.join("\n")}\n`;
+  }
+}
+globalThis.Engine = Engine;
