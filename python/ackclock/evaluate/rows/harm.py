@@ -170,7 +170,7 @@ ROWS = (
         cells=(*_cells(), *_unequal()),
         measures=(
             Measure(name="time that the other is starved", of=_starved, better="less", margin=0.02),
-            Measure(name="the other's least share of its part", of=_least, better="more", margin=0.05, judged=False),
+            Measure(name="the other's least share of its part", of=_least, better="more", margin=0.10),
             Measure(name="time that it is starved itself", of=_starved_itself, better="less", margin=0.02, judged=False),
         ),
         note="Starved: less than a tenth of an equal share in a window of 10 s or 100 round trips. The reference is CUBIC beside the same.",
