@@ -18,7 +18,7 @@ from typing import Any
 
 from ackclock import _files
 from ackclock.errors import InputError, ScenarioError, quote
-from ackclock.units import DURATION, PACKETS, RATE, Dimension, whole
+from ackclock.units import DURATION, PACKETS, RATE, Dimension, parse_share, whole
 
 Candidate = tuple[int, ...]
 
@@ -89,6 +89,10 @@ KINDS: Mapping[str, Kind] = {
     "loss": Kind(
         about="chosen packets are lost", head=("rate", "delay", "queue"), group=("position",), fixed=("duration",)
     ),
+    "trouble": Kind(
+        about="a share of packets is lost for a while, then none",
+        head=("rate", "delay", "queue", "loss", "lasts"), fixed=("duration",),
+    ),
     "cross": Kind(
         about="other traffic comes in bursts", head=("rate", "delay", "queue", "burst", "on", "off"), fixed=("duration",)
     ),
@@ -104,6 +108,7 @@ FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
     "on": (DURATION, "ms", 1, 1_000_000, False),
     "off": (DURATION, "ms", 1, 1_000_000, False),
     "queue": (PACKETS, "packets", 1, 1, True),
+    "loss": (None, "%", 1, 1, False),
     "position": (None, "", 1, 1, True),
 }
 
@@ -126,7 +131,7 @@ class Budget:
         The most groups.
     duration_ms
         Of the run; None where the intervals make it.
-    on
+    holds
         Whose packets jitter holds: those of "all" flows, or of the "first" alone.
     timeouts
         "allow", or "forbid": what costs the target a timeout scores 0. A timeout after a variance of zero is an attack that always
@@ -140,7 +145,7 @@ class Budget:
     group: tuple[Gene, ...]
     count: int
     duration_ms: int | None
-    on: str = "all"
+    holds: str = "all"
     timeouts: str = "allow"
 
     @property
@@ -177,6 +182,9 @@ class Budget:
         if self.kind == "loss":
             lost = sorted({group[0] for group in self.groups(candidate)})
             return self._constant(head, queue, loss={"kind": "listed", "packets": lost, "applies_to": "data"})
+        if self.kind == "trouble":
+            steps = [{"at": "1 ms", "loss": head["loss"]}, {"at": head["lasts"], "loss": "0 %"}]
+            return self._constant(head, queue, capacity={"kind": "schedule", "steps": steps})
         return self._cross(head, queue)
 
     def _steps(self, groups: Sequence[tuple[int, ...]], queue: Mapping[str, str]) -> dict[str, Any]:
@@ -221,7 +229,7 @@ class Budget:
         if steps:
             box["capacity"] = {"kind": "schedule", "steps": steps, "repeat": f"{at + groups[-1][1]} ms"}
         made = self._constant(head, queue)
-        if self.on == "first":
+        if self.holds == "first":
             made["network"] |= {"topology": "wishbone", "access_list": [box, {"delay": "0 s"}]}
         else:
             made["network"]["egress"] = box
@@ -288,7 +296,7 @@ def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
         raise refuse("kind", table.get("kind"), ", ".join(KINDS))
     ranges = kind.head + kind.group
     allowed = ("kind", *(("count",) if kind.group else ()), *ranges, *kind.fixed, "timeouts")
-    allowed += ("on",) if table["kind"] == "jitter" else ()
+    allowed += ("holds",) if table["kind"] == "jitter" else ()
     for key in table:
         if key not in allowed:
             raise refuse(key, "an unknown key", ", ".join(allowed))
@@ -298,7 +306,7 @@ def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
     count = table.get("count", 0)
     if kind.group and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_GROUPS):
         raise refuse("count", count, f"a whole number, 1 to {MOST_GROUPS}")
-    for key, words in (("timeouts", ("allow", "forbid")), ("on", ("all", "first"))):
+    for key, words in (("timeouts", ("allow", "forbid")), ("holds", ("all", "first"))):
         if key in table and table[key] not in words:
             raise refuse(key, table[key], ", ".join(words))
     genes = {key: _gene(key, table[key], refuse) for key in ranges}
@@ -311,7 +319,7 @@ def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
         group=tuple(genes[key] for key in kind.group),
         count=count,
         duration_ms=duration,
-        on=table.get("on", "all"),
+        holds=table.get("holds", "all"),
         timeouts=table.get("timeouts", "allow"),
     )
 
@@ -337,6 +345,11 @@ def _gene(key: str, given: Any, refuse: Any) -> Gene:
 
 
 def _base(key: str, value: Any, dimension: Dimension | None, refuse: Any) -> int:
+    if key == "loss":
+        try:
+            return round(parse_share(value) * 100)
+        except ScenarioError as error:
+            raise refuse(key, value, error.allowed) from None
     if dimension is None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise refuse(key, value, "a whole number, 1 or more")

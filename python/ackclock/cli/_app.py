@@ -893,13 +893,21 @@ def compare(
 @commands.command()
 def attack(
     target: Annotated[
-        str, typer.Argument(metavar="NAME|FILE.py:CLASS", help="A controller by name, or your own.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.py:CLASS|zoo:NAME",
+            help="A controller by name, your own, or a bug of the zoo.",
+            show_default=False,
+        ),
     ],
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
     ] = None,
     budget: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="What may be chosen: steps, jitter, loss, cross, or a TOML file.")
+        str,
+        typer.Option(
+            metavar="NAME|FILE", help="What may be chosen: steps, jitter, loss, trouble, cross, or a TOML file."
+        ),
     ] = "steps",
     objective: Annotated[
         str,

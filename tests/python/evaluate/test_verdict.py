@@ -203,7 +203,7 @@ def noisy(mean: float, at: str) -> Judged:
 
 def test_better_on_the_mean_does_not_pay_for_harm_in_a_cell() -> None:
     """What is taken on one path is not given back on another."""
-    harm = judged(LESS, [0.17, 0.31, 0.2, 0.4], [0.1, 0.11, 0.1, 0.12], "a")
+    harm = judged(LESS, [0.25, 0.31, 0.34, 0.5], [0.1, 0.11, 0.1, 0.12], "a")
     gifts = [noisy(-0.9, f"b{i}") for i in range(3)]
     assert harm.verdict == "worse"
     scales: tuple[Scale, ...] = ("quick", "standard")
