@@ -14,7 +14,7 @@ from ackclock.attack.explain import Parting, figures
 from ackclock.attack.runs import JOURNAL, Scored
 from ackclock.attack.shrink import NEIGHBOURS
 from ackclock.errors import InputError
-from ackclock.text import xml
+from ackclock.text import csv, xml
 
 SCHEMA = "ackclock.attack/1"
 
@@ -56,8 +56,10 @@ def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed |
             (part / "attack.json").write_text(json.dumps(said, indent=1, allow_nan=False), encoding="utf-8")
             (part / "junit.xml").write_text(to_junit(found, at_most), encoding="utf-8")
             made = page(found, parted, confirmed)
-            drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in made.figures}
-            report.write(made, part / "report.html", drawn=drawn)
+            report.write(made, part / "report.html")
+            (part / "figures").mkdir()
+            for name, table in ((n, t) for figure in made.figures for n, t in figure.data.items()):
+                (part / "figures" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
     except OSError as error:
         raise refused(error, str(folder)) from None
     return folder / "report.html"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,7 +16,7 @@ from ackclock import attack
 from ackclock.attack import explain, files, shrink, zoo
 from ackclock.attack.budget import Candidate, built_in, read
 from ackclock.attack.objective import OBJECTIVES
-from ackclock.attack.runs import JOURNAL
+from ackclock.attack.runs import JOURNAL, Runs
 from ackclock.attack.search import SEARCHES
 from ackclock.cli import main
 from ackclock.errors import InputError
@@ -82,7 +83,7 @@ def test_the_command_leaves_a_scenario_that_runs_to_the_same_digest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "found"
-    asked = ["attack", "bbr", "--evaluations", "30", "--seed", "3", "--jobs", "2", "--out", str(out)]
+    asked = ["attack", "bbr", "--evaluations", "8", "--seed", "3", "--jobs", "2", "--out", str(out)]
     assert main([*asked, "--at-most", "0.2", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert said == json.loads((out / "attack.json").read_text())
@@ -131,17 +132,13 @@ def test_where_nobody_has_anything_the_score_is_zero(two: Threads) -> None:
 
 
 def test_every_budget_makes_scenarios_and_written_is_what_ran(two: Threads) -> None:
-    import random
-
     for name in built_in():
-        budget = attack.load(name)
-        rng = random.Random(name)
         for objective in ("utilisation", "starvation"):
-            found = attack.run(bbr(budget=budget, objective=objective, evaluations=2, search="random"), two)
-            candidate = budget.drawn(rng)
-            scored = found.runs.score([candidate])[0]
-            made = ackclock.run(found.runs.scenario(candidate, 1), seed=1)
-            assert made.digest == scored.digests[1]
+            wanted = bbr(budget=attack.load(name), objective=objective)
+            runs = Runs(objective=wanted.wanted, budget=wanted.budget, arms=wanted.arms, seed=1, executor=two)
+            candidate = wanted.budget.drawn(random.Random(name))
+            made = ackclock.run(runs.scenario(candidate, 1), seed=1)
+            assert made.digest == runs.score([candidate])[0].digests[1]
 
 
 def test_a_simpler_case_is_nearly_as_bad(two: Threads) -> None:
@@ -187,3 +184,48 @@ def ackclock_controllers() -> list[str]:
     from ackclock import _engine
 
     return [name for name in _engine.controller_options() if not name.startswith("pcc")]
+
+
+@pytest.mark.parametrize("target", ["vegas", "bbr"])
+def test_a_slow_start_of_the_path_is_the_worst_case(target: str, two: Threads) -> None:
+    """A1, A2: the base RTT, or the rate, of a slow first second stays (AdvNet, PACMNET 2026: 0.88 and 0.81 of the capacity lost)."""
+    found = attack.run(bbr(target=target), two)
+    assert found.score > 0.6
+    (slow, near, _), (fast, far, _) = found.attack.budget.groups(found.worst)
+    assert fast > 4 * slow
+    assert far >= near
+
+
+STEEP = {
+    **attack.load("steps").table,
+    "rate": ["1 Mbit/s", "60 Mbit/s"],
+    "delay": ["4 ms", "20 ms"],
+    "queue": ["300 packets", "3000 packets"],
+}
+LONE = {
+    "kind": "jitter", "count": 2, "rate": "12 Mbit/s", "delay": "10 ms", "queue": "1000 packets", "hold": "20 ms",
+    "lasts": ["5 ms", "80 ms"], "duration": "10 s", "holds": "first",
+}  # fmt: skip
+BURSTS = {
+    "kind": "cross", "rate": "10 Mbit/s", "delay": "5 ms", "queue": "20 packets", "burst": ["10 Mbit/s", "30 Mbit/s"],
+    "on": ["20 ms", "200 ms"], "off": ["50 ms", "2 s"], "duration": "10 s",
+}  # fmt: skip
+CHOSEN = {
+    "kind": "loss", "count": 60, "rate": "20 Mbit/s", "delay": "10 ms", "queue": "100 packets", "position": [1, 4000],
+    "duration": "5 s",
+}  # fmt: skip
+
+KNOWN = {
+    "A3: HyStart leaves on a step of the delay": ("cubic", STEEP, "utilisation", ("reno",), 150, 0.5),
+    "A7: one of two equal flows starves under jitter": ("bbr", LONE, "starvation", ("reno",), 40, 0.4),
+    "A8: the low-rate attack": ("cubic", BURSTS, "utilisation", ("bbr3",), 60, 0.6),
+    "A14: PCC under chosen loss": ("pcc-allegro", CHOSEN, "utilisation", ("cubic",), 25, 0.7),
+}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_known_worst_case_is_found_again(case: str, two: Threads) -> None:
+    target, table, objective, references, evaluations, least = KNOWN[case]
+    wanted = bbr(target=target, budget=read(table), objective=objective, references=references, evaluations=evaluations)
+    assert attack.run(wanted, two).score > least
