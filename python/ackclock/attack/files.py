@@ -11,16 +11,16 @@ from ackclock import report
 from ackclock.attack.attack import Attack, Found
 from ackclock.attack.confirm import Confirmed
 from ackclock.attack.explain import Parting, figures
-from ackclock.attack.runs import JOURNAL, Scored
+from ackclock.attack.runs import Scored
 from ackclock.attack.shrink import NEIGHBOURS
 from ackclock.errors import InputError
 from ackclock.text import csv, xml
 
 SCHEMA = "ackclock.attack/1"
 
-WRITTEN = ("worst.toml", "attack.json", "junit.xml", "report.html", "figures", "own", JOURNAL)
-MARKS = ("attack.json", JOURNAL)
-"""What an attack leaves in its folder, and what shows that a folder is one of an attack."""
+WRITTEN = ("worst.toml", "attack.json", "junit.xml", "report.html", "figures", "own")
+MARKS = ("attack.json",)
+"""What an attack leaves in its folder beside the journal, and what shows that a folder is one of an attack."""
 
 
 def check_folder(folder: Path) -> None:

@@ -260,8 +260,9 @@ class Runs:
             self.known[tuple(candidate)] = Scored(
                 score=score, values=tuple(values), delivered=tuple(weights), digests=tuple(digests)
             )
-        if not text.endswith("\n"):
-            _files.write(journal, "\n".join(lines[:-1]) + "\n", f"--out {journal.parent}")
+        if not text.endswith("\n"):  # the rest of a line, which would spoil the next one
+            with journal.open("r+b") as file:
+                file.truncate(len(text.encode()) - len(lines[-1].encode()))
 
 
 LARGEST_JOURNAL = 2**30

@@ -85,7 +85,10 @@ def _starved_itself(t: Tables, c: Cell) -> dict[int, float]:
 
 def _least(t: Tables, c: Cell) -> dict[int, float]:
     own, others = _numbers(c)
-    return measure.least_share(others, of=len(own) + len(others))(t, c)
+    shares = measure.least_share(others, of=len(own) + len(others))(t, c)
+    return {
+        seed: min(share, 1.0) for seed, share in shares.items()
+    }  # nan stays; who gets more than its part is not starved
 
 
 def _real_time() -> Iterator[Cell]:
