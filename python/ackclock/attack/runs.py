@@ -134,17 +134,22 @@ class Runs:
             self._number += 1
             waiting[self._number] = part
             self.executor.submit(self._number, self._task(part))
-        while waiting:
+        failed: Exception | None = None
+        unfinished = False
+        while waiting:  # also what nobody wants any more, which would come back to the next who waits
             for number, done in self.executor.wait(0.5):
-                if isinstance(done, Exception):
-                    raise done
                 part = waiting.pop(number)
-                if len(done.digests) < len(part) * len(self.arms):
-                    raise KeyboardInterrupt
-                self.known.update(zip(part, self._read(part, done), strict=True))
-            if self.stopped():
-                self._write([c for c in new if c in self.known])
-                raise KeyboardInterrupt
+                if isinstance(done, Exception):
+                    failed = failed or done
+                elif len(done.digests) < len(part) * len(self.arms):
+                    unfinished = True
+                else:
+                    self.known.update(zip(part, self._read(part, done), strict=True))
+        if failed is not None:
+            raise failed
+        if unfinished or self.stopped():
+            self._write([c for c in new if c in self.known])
+            raise KeyboardInterrupt
         self._write(new)
         self.made += len(new)
         return [self.known[c] for c in candidates]
