@@ -86,7 +86,7 @@ def test_the_command_leaves_a_scenario_that_runs_to_the_same_digest(
     out = tmp_path / "found"
     out.mkdir()
     slow = tmp_path / "slow.toml"  # few packets to draw
-    slow.write_text(built_in()["steps"].replace("10 Mbit/s", "3 Mbit/s"))
+    slow.write_text(built_in()["steps"].replace("10 Mbit/s", "5 Mbit/s"))
     attack.run(
         bbr(budget=attack.load(str(slow)), evaluations=5, seed=3), two, folder=out
     )  # the command goes on from its journal
