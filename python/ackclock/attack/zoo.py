@@ -4,9 +4,9 @@
 |---|---|---|---|
 | `quiche-2370` | CUBIC takes each ACK that empties the flight for the end of an idle time; at a window of two that is every ACK, and epoch and recovery move on for ever | cloudflare/quiche#2370 | budget `trouble`, `stuck` |
 | `xquic-740` | the start of recovery is not cleared by persistent congestion: what would end it was given up | alibaba/xquic#740, #939 | budget `trouble`, `stuck` |
-| `ackclock-bbr3` | a bound on inflight data is a fraction, the data in flight a whole number, which never reaches it | this project, before 0.2 | budget `trouble`, `stuck` |
+| `ackclock-bbr3` | a bound on inflight data is a fraction, the data in flight a whole number, which never reaches it | an early version of this project | budget `trouble`, `stuck` |
 | `rate-of-the-idle` | the rate is that of the newest sample, also where the application or an empty pipe made it low, and nothing probes above it | ngtcp2#2217, picoquic#839 describe such a spiral | budget `trouble`, `stuck` |
-| `deaf` | a rule of delay whose loss hook returns the window unchanged | a design, no stack | budget `loss`, objective `loss`; situations 8 and x4 of `evaluate` |
+| `deaf` | a rule of delay whose loss hook returns the window unchanged | a design, no stack | situations 8 and x4 of `evaluate` |
 """
 
 from __future__ import annotations
