@@ -957,6 +957,77 @@ def compare(
 
 
 @commands.command()
+def attack(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.py:CLASS|zoo:NAME",
+            help="A controller by name, your own, or a bug of the zoo.",
+            show_default=False,
+        ),
+    ],
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
+    ] = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE", help="What may be chosen: steps, jitter, loss, trouble, cross, or a TOML file."
+        ),
+    ] = "steps",
+    objective: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="What it is to lack: utilisation, delay, loss, starvation, harm, stall or stuck."
+        ),
+    ] = "utilisation",
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Who shows what could be had (default: cubic, reno, bbr3). Repeatable."),
+    ] = None,
+    search: Annotated[str, typer.Option(metavar="NAME", help="genetic, random or evolution.")] = "genetic",
+    evaluations: Annotated[
+        int, typer.Option(parser=whole_number(1, 1_000_000), metavar="N", help="Environments to look at.")
+    ] = 500,
+    seed: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Of the search and of the runs.")] = 1,
+    at_most: Annotated[
+        str | None, typer.Option(metavar="SCORE", help="Exit code 1 if a case above this score is found, 0 to 1.")
+    ] = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Ask the Linux kernel about the worst case, too.")] = False,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of report and journal (default: NAME.attack).")
+    ] = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = None,
+    json: Json = False,
+) -> int:
+    """Search for the environment in which a controller does worst, by what others get in the same one.
+
+    Your own class is executed. In the folder of an interrupted search only the missing runs are made.
+    """
+    from ackclock.cli import _attack, _workers
+
+    asked = _attack.Options(
+        options=option or [],
+        budget=budget,
+        objective=objective,
+        references=reference or [],
+        search=search,
+        evaluations=evaluations,
+        seed=seed,
+        at_most=at_most,
+        confirm=confirm,
+        out=_path(out, "--out"),
+        workers=_workers.Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker or []),
+        as_json=json,
+    )
+    return _attack.run(target, asked)
+
+
+@commands.command()
 def evaluate(
     controller: Annotated[
         str | None,

@@ -67,7 +67,7 @@ def run(controller: str, asked: Options) -> int:
         _terminal.say(page.conclusion(found))
         _terminal.say(f"digest over all digests: {found.digest}")
         _terminal.say(f"report: {place}")
-    worse = any(r.verdict == "worse" for r in found.rows)
+    worse = any(r.verdict == "worse" or r.fails_must for r in found.rows)
     open_ = any(r.verdict == "no difference shown" and r.row.level == "MUST" for r in found.rows)
     return 1 if worse or (asked.strict and open_) else 0
 

@@ -142,7 +142,7 @@ def _once(plan: Plan, runs: Runs, seeds: int, rng: Generator) -> dict[str, str]:
         for key, (row, _) in cells.items():
             by_row.setdefault(row.id, (row, []))[1].extend(found[key])
         wanted = {k: n for k, n in more_seeds(list(by_row.values()), plan.scale, most).items() if n <= len(ours)}
-    return {r.row.id: r.verdict for r in judge_rows(list(by_row.values()))}
+    return {r.row.id: r.verdict for r in judge_rows(list(by_row.values()), plan.scale)}
 
 
 def _some(values: Values, seeds: Sequence[int]) -> Values:

@@ -56,7 +56,7 @@ def as_candidate(evaluation: Evaluation, row: RowVerdict, arm: str) -> Verdict |
         if theirs is not None:
             reference = evaluation.numbers[(row.row.id, j.cell.id, j.measure.name, REFERENCE)]
             found.append(judge(j.measure, j.cell, theirs, reference))
-    return judge_part(row.row, found).verdict if found else None
+    return judge_part(row.row, found, evaluation.plan.scale).verdict if found else None
 
 
 def overview(evaluation: Evaluation) -> list[Figure]:

@@ -168,7 +168,12 @@ def _judged_json(evaluation: Evaluation, found: RowVerdict, j: Judged) -> dict[s
         "candidate": estimate(j.candidate),
         "reference": estimate(j.reference),
         "at_least": list(j.at_least),
-        "difference": {**estimate(j.difference), "margin": finite(j.margin)},
+        "difference": {
+            **estimate(j.difference),
+            "margin": finite(j.margin),
+            "of": "logarithms" if j.measure.ratio else "values",
+        },
+        "duty": {"at_most": j.measure.duty, "broken_by": j.broken},
         "by_seed": {str(s): finite(j.by_seed[s]) for s in seeds},
         "digests": {str(s): digests[s] for s in seeds},
         "distinct_digests": j.distinct,
@@ -195,9 +200,9 @@ def to_junit(evaluation: Evaluation) -> str:
         failures = skipped = 0
         head = f"row {found.row.id}: {found.row.title}"
         said = f"<testcase classname={xml(head)} name={xml('the row')}"
-        if found.verdict == "worse":
+        if found.verdict == "worse" or found.fails_must:
             failures += 1
-            message = f"worse: {found.reason}" + (f"; {command(evaluation, found)}" if found.worst else "")
+            message = f"{found.verdict}: {found.reason}" + (f"; {command(evaluation, found)}" if found.worst else "")
             cases.append(f"{said}><failure message={xml(message)}/></testcase>")
         elif found.verdict in ("not tested", "not applicable"):
             skipped += 1

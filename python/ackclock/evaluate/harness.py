@@ -423,7 +423,7 @@ def _evaluation(plan: Plan, entries: Sequence[_Entry], frames: Mapping[Key, Tabl
         if entry.arm is not None:
             for name, kept in values(frames[entry.key], entry.cell, entry.row).items():
                 numbers[(entry.row.id, entry.cell.id, name, entry.arm.key)] = kept
-    rows = judge_rows(_by_row(plan, found))
+    rows = judge_rows(_by_row(plan, found), plan.scale)
     over_time = {}
     for found_row in rows:
         worst = found_row.worst

@@ -36,7 +36,7 @@ COMPANY = {
 }
 """Who else is on the path: columns of the matrix."""
 
-KINDS = {"worse": "fails", "no difference shown": "undecided", "no worse": "holds", "better": "holds"}
+KINDS = {"worse": "fails", "mixed": "fails", "no difference shown": "undecided", "no worse": "holds", "better": "holds"}
 """Verdict -> look of a table's cell."""
 
 
@@ -112,10 +112,15 @@ def conclusion(evaluation: Evaluation) -> str:
     tested = sum(n for v, n in counts.items() if v not in ("not tested", "not applicable"))
     worse = [r for r in evaluation.rows if r.verdict == "worse"]
     said = f"{name} in CUBIC's place, by our own margins: worse in {counts['worse']} of {tested} situations tested"
+    said += f", mixed in {counts['mixed']}" if counts["mixed"] else ""
     said += f", no worse in {counts['no worse'] + counts['better']} (better in {counts['better']})"
     said += f", no difference shown in {counts['no difference shown']}."
     if worse:
         said += " Worse: " + "; ".join(f"{r.row.title.lower()} ({r.row.id})" for r in worse) + "."
+    failed = [r for r in evaluation.rows if r.fails_must]
+    if failed:
+        duty = next((r for r in failed if r.reason.startswith("does not")), None)
+        said += f" MUSTs not met: {', '.join(r.row.id for r in failed)}" + (f"; it {duty.reason}." if duty else ".")
     return said
 
 
@@ -220,7 +225,7 @@ def _matrix(evaluation: Evaluation) -> report.Table:
         ]
         for one in company:
             part = _with(found, one)
-            verdict = judge_part(found.row, part).verdict if part else None
+            verdict = judge_part(found.row, part, evaluation.plan.scale).verdict if part else None
             kind = KINDS.get(verdict or "", "faint")
             cells.append(TableCell(text=SYMBOLS[verdict] if verdict else "", kind=kind))
         for arm in others:
@@ -249,6 +254,7 @@ def _with(row: RowVerdict, company: str) -> list[Judged]:
 def _legend() -> report.Prose:
     words = {
         "worse": "the interval of the difference lies beyond the margin",
+        "mixed": "better or no worse on the mean over cells, and worse in a cell; a MUST is not met by it",
         "no difference shown": "it contains the margin, so there may still be a difference as large",
         "no worse": "it lies within the margin, or on the good side",
         "better": "no worse in any measure, and better in one by more than the margin",
@@ -267,6 +273,8 @@ def with_unit(value: float, unit: str) -> str:
     """A number as people write it: shares in percent, short times in ms."""
     if not math.isfinite(value):
         return "–"
+    if unit == "ratio":
+        return f"× {number(math.exp(value))}"
     if unit == "share":
         return f"{number(value * 100)} %"
     if unit == "s" and abs(value) < 1:
@@ -292,7 +300,7 @@ def _reasons(evaluation: Evaluation) -> report.Table:
     for r in evaluation.rows:
         if r.worst is None:
             continue
-        j, unit = r.worst, r.worst.measure.unit
+        j = r.worst
         rows.append(
             (
                 TableCell(text=r.row.id, kind="head"),
@@ -300,8 +308,8 @@ def _reasons(evaluation: Evaluation) -> report.Table:
                 TableCell(text=r.reason + (f"; {r.remark}" if r.remark else ""), kind="text"),
                 mean(j, "candidate"),
                 mean(j, "reference"),
-                between(j.difference, unit),
-                with_unit(j.margin, unit),
+                between(j.difference, j.measure.of_differences),
+                with_unit(j.margin, j.measure.of_differences),
                 str(j.difference.n),
                 TableCell(
                     text=j.cell.words + (f" ({j.measure.name})" if j.measure.name != r.measure else ""), kind="text"
@@ -369,9 +377,10 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
             shown = (
                 f"{m.margin * 100:g} % of CUBIC's, at least {with_unit(m.least, m.unit)}"
                 if m.relative
-                else with_unit(m.margin, m.unit)
+                else with_unit(m.margin_at(0.0), m.of_differences)
             )
-            margins[(r.row.id, m.name)] = shown if m.judged else "reported only"
+            duty = "" if m.duty is None else f"; in no run more than {with_unit(m.duty, m.unit)}"
+            margins[(r.row.id, m.name)] = shown + duty if m.judged else "reported only"
     table = report.Table(
         caption="Margins. All are ours: a smaller difference does not count as worse.",
         header=("row", "measure", "margin"),
@@ -386,6 +395,8 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
                 "Buffer: the given multiple of the bandwidth-delay product, at least 4 packets. Paths that hold fewer than 4 are in row 18 only.",
                 "A cell whose seeds all gave the same packets has no verdict: it is a single run.",
                 "A row is worse by the mean over its cells, with a level of 1 − 0.05/k for k measures, or by a single cell after Holm's correction over the whole report.",
+                "A row that would be better is mixed if one cell is worse at its own level; one that would be no worse, if a cell is worse after Holm's correction over the row.",
+                "At the quick scale a row is worse, mixed or open: a few cells cannot show that nothing is worse elsewhere.",
                 f"False alarms: {_alarm_words(evaluation)}.",
             ]
         ),
@@ -403,7 +414,7 @@ def _cells(evaluation: Evaluation) -> report.Prose:
             continue
         body = []
         for j in r.cells:
-            unit = j.measure.unit
+            unit = j.measure.of_differences
             cells = (
                 j.cell.words, j.measure.name, mean(j, "candidate"), mean(j, "reference"),
                 with_unit(j.difference.value, unit), between(j.difference, unit), str(j.difference.n), str(j.distinct),

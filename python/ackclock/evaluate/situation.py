@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -142,6 +143,11 @@ class Measure:
         Whether it counts; otherwise it is reported only.
     only_if
         It counts only in cells where this other measure differs by no more than its margin.
+    ratio
+        Rates, which may differ by orders of magnitude: compared by the logarithm of their quotient, `margin` being a factor and
+        `least` what a smaller number counts as.
+    duty
+        What no run of the candidate may exceed, whatever CUBIC does; None: there is no such bound.
     most
         The greatest number that a run of a cell can show, where it then means that or more; None: there is none.
     """
@@ -155,10 +161,23 @@ class Measure:
     least: float = 0.0
     judged: bool = True
     only_if: str = ""
+    ratio: bool = False
+    duty: float | None = None
     most: Callable[[Cell], float] | None = field(default=None, repr=False)
 
+    @property
+    def of_differences(self) -> str:
+        """Unit of differences."""
+        return "ratio" if self.ratio else self.unit
+
+    def compared(self, value: float) -> float:
+        """A number as differences are made of it."""
+        return math.log(max(value, self.least)) if self.ratio else value
+
     def margin_at(self, reference: float) -> float:
-        """The margin in the unit, where the reference has this mean."""
+        """The margin in the unit of differences, where the reference has this mean."""
+        if self.ratio:
+            return math.log(self.margin)
         return max(self.margin * abs(reference), self.least) if self.relative else self.margin
 
 

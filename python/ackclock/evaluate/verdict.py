@@ -15,6 +15,14 @@ the counts differ, the seeds that are left are no fair sample: "no worse" and "b
 A row takes the mean over its cells, seed by seed, each d in units of its cell's margin. With k judged measures the row is worse
 if one of them is at a level of 1 - 0.05 / k, or if a single cell is worse after Holm over all cells of the report; it is no
 worse if all of them are at a level of 0.95.
+
+What is taken on one path cannot be given back on another. A row that would be better is "mixed" if a single cell is worse at its own level;
+one that would be no worse, if a cell is worse after Holm over the cells of the row. A MUST is not met by a mixed row.
+
+Some measures have a duty: a bound that no run of the candidate may exceed, whatever the reference does. A row in which one is broken is worse.
+
+At the quick scale a row is worse, mixed, or open. Its few cells and seeds cannot show that nothing is worse elsewhere; of a mixed row they say
+that at a cell's own level.
 """
 
 from __future__ import annotations
@@ -28,12 +36,21 @@ from ackclock.evaluate.situation import Cell, Measure, Row, Scale
 from ackclock.judge.bound import Place, same
 from ackclock.stats import Estimate, bootstrap_mean, mean_interval
 
-Verdict = Literal["worse", "no worse", "better", "no difference shown", "not tested", "not applicable"]
+Verdict = Literal["worse", "mixed", "no worse", "better", "no difference shown", "not tested", "not applicable"]
 
-VERDICTS: tuple[Verdict, ...] = ("worse", "no difference shown", "no worse", "better", "not tested", "not applicable")
+VERDICTS: tuple[Verdict, ...] = (
+    "worse",
+    "mixed",
+    "no difference shown",
+    "no worse",
+    "better",
+    "not tested",
+    "not applicable",
+)
 
 SYMBOLS: Mapping[str, str] = {
     "worse": "✗",
+    "mixed": "≠",
     "no difference shown": "?",
     "no worse": "✓",
     "better": "▲",
@@ -101,6 +118,8 @@ class Judged:
         How many seeds were run.
     without
         Runs without a number, of the candidate and of the reference.
+    broken
+        The greatest number of the candidate, if the measure's duty forbids it.
     """
 
     cell: Cell
@@ -118,6 +137,7 @@ class Judged:
     at_least: tuple[str, ...] = ()
     runs: int = 0
     without: tuple[int, int] = (0, 0)
+    broken: float | None = None
 
     @property
     def counts(self) -> bool:
@@ -159,15 +179,31 @@ class RowVerdict:
     reason: str = ""
     remark: str = ""
 
+    @property
+    def fails_must(self) -> bool:
+        """Whether a MUST is not met: the row is worse, or mixed."""
+        return self.row.level == "MUST" and self.verdict in ("worse", "mixed")
+
 
 def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) -> Judged:
     """One measure in one cell."""
+    found = _compared(measure, cell, candidate, reference)
+    greatest = max((v for v in candidate.numbers.values() if math.isfinite(v)), default=0.0)
+    if measure.duty is None or greatest <= measure.duty:
+        return found
+    seed = next(s for s, v in candidate.numbers.items() if v == greatest)
+    return replace(found, broken=greatest, worst_seed=seed)
+
+
+def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values) -> Judged:
+    """Against the reference."""
     sign = 1.0 if measure.better == "less" else -1.0
     runs = candidate.runs & reference.runs
     missing = (candidate.without(runs), reference.without(runs))
     seeds = [s for s in sorted(runs) if s not in missing[0] and s not in missing[1]]
     ours, theirs = [candidate.numbers[s] for s in seeds], [reference.numbers[s] for s in seeds]
-    by_seed = {s: sign * (a - b) for s, a, b in zip(seeds, ours, theirs, strict=True)}
+    of = measure.compared
+    by_seed = {s: sign * (of(a) - of(b)) for s, a, b in zip(seeds, ours, theirs, strict=True)}
     difference = bootstrap_mean(list(by_seed.values()), level=LEVEL)
     margin = measure.margin_at(sum(theirs) / len(theirs)) if theirs else measure.margin
     most = math.inf if measure.most is None else measure.most(cell) - 1e-9
@@ -242,12 +278,12 @@ def holm(judged: Sequence[Judged], level: float = 0.025) -> set[int]:
     return found
 
 
-def judge_rows(by_row: Sequence[tuple[Row, Sequence[Judged]]]) -> list[RowVerdict]:
+def judge_rows(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale = "standard") -> list[RowVerdict]:
     """Verdicts on rows, each with all that was judged in its cells."""
     gated = [(row, _gated(cells)) for row, cells in by_row]
     flat = [j for _, cells in gated for j in cells]
     sure = {id(flat[i]) for i in holm(flat)}
-    return [_row(row, cells, sure) for row, cells in gated]
+    return [_row(row, cells, sure, scale) for row, cells in gated]
 
 
 def _gated(cells: Sequence[Judged]) -> list[Judged]:
@@ -264,11 +300,17 @@ def _gated(cells: Sequence[Judged]) -> list[Judged]:
     return found
 
 
-def _row(row: Row, cells: Sequence[Judged], sure: set[int]) -> RowVerdict:
+def _row(row: Row, cells: Sequence[Judged], sure: set[int], scale: Scale) -> RowVerdict:
     if row.applies:
         return RowVerdict(row=row, verdict="not applicable", reason=row.applies)
     if not row.cells:
         return RowVerdict(row=row, verdict="not tested", reason=f"needs {'; '.join(row.needs)}")
+    broken = [j for j in cells if j.broken is not None]
+    if broken:
+        return RowVerdict(
+            row=row, verdict="worse", cells=tuple(cells), measure=broken[0].measure.name, worst=max(broken, key=_excess),
+            reason=_broken(max(broken, key=_excess)), remark=_remark(row, cells),
+        )  # fmt: skip
     names = [m.name for m in row.measures if m.judged and any(j.counts and j.measure.name == m.name for j in cells)]
     lopsided = [j for j in cells if j.lopsided]
     if not names and lopsided:
@@ -302,6 +344,18 @@ def _row(row: Row, cells: Sequence[Judged], sure: set[int]) -> RowVerdict:
         return made("worse", worst.measure.name, f"{worst.measure.name}: in {len(single)} cells alone, after Holm" if len(single) > 1
                     else f"{worst.measure.name}: in one cell, after Holm", worst)  # fmt: skip
     verdicts = {n: outcome(plain[n], 1.0) for n in names}
+    better = [n for n in names if outcome(strict[n], 1.0) == "better"]
+    alone = [j for j in cells if j.counts and j.verdict == "worse"]
+    if scale != "quick" and not better:
+        in_row = holm(cells)
+        alone = [j for i, j in enumerate(cells) if i in in_row]
+    if alone:
+        worst = max(alone, key=lambda j: j.difference.value / _unit(j))
+        said = f"{worst.measure.name}: worse in {len(alone)} of {sum(j.counts for j in cells)} numbers of cells"
+        said += (
+            f", better on the mean over cells in {', '.join(better)}" if better else ", which the mean over cells hides"
+        )
+        return made("mixed", worst.measure.name, said, worst)
     if lopsided:
         first = max(lopsided, key=lambda j: abs(j.without[0] - j.without[1]) / j.runs)
         if first.measure.name in names:
@@ -312,10 +366,29 @@ def _row(row: Row, cells: Sequence[Judged], sure: set[int]) -> RowVerdict:
     if open_:
         name = max(open_, key=lambda n: plain[n].high)
         return made("no difference shown", name, f"{name}: the interval reaches beyond the margin")
-    better = [n for n in names if outcome(strict[n], 1.0) == "better"]
+    if scale == "quick":
+        said = f"better in {', '.join(better)}" if better else "no worse"
+        return made(
+            "no difference shown",
+            worst_name,
+            f"{said} in the few cells of this scale, which cannot show it for the others",
+        )
     if better:
         return made("better", better[0], ", ".join(better))
     return made("no worse", worst_name, "every measure, on the mean over cells")
+
+
+def _excess(judged: Judged) -> float:
+    return (judged.broken or 0.0) / (judged.measure.duty or 1e-12)
+
+
+def _broken(judged: Judged) -> str:
+    """Which duty was not done, in a sentence."""
+    measure = judged.measure
+    return (
+        f"does not back off: {measure.name}, up to {judged.broken:.3g} {measure.unit}, and {measure.duty:g} is the most for any "
+        f"sender (CUBIC: {judged.reference.value:.2g})"
+    )
 
 
 def _remark(row: Row, cells: Sequence[Judged]) -> str:
@@ -332,9 +405,9 @@ def _remark(row: Row, cells: Sequence[Judged]) -> str:
     )
 
 
-def judge_part(row: Row, cells: Sequence[Judged]) -> RowVerdict:
+def judge_part(row: Row, cells: Sequence[Judged], scale: Scale) -> RowVerdict:
     """The verdict that a row would have with some of its cells alone."""
-    return _row(row, cells, set())
+    return _row(row, cells, set(), scale)
 
 
 def _unit(judged: Judged) -> float:
@@ -367,7 +440,7 @@ def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, mos
     flat = [j for _, cells in gated for j in cells]
     sure = {id(flat[i]) for i in holm(flat)}
     for row, cells in gated:
-        verdict = _row(row, cells, sure).verdict
+        verdict = _row(row, cells, sure, scale).verdict
         if verdict in ("worse", "not tested", "not applicable"):
             continue
         upto = min(most, PAIRS // len({j.cell.id for j in cells}))

@@ -195,3 +195,55 @@ def test_a_row_has_no_more_than_its_pairs_of_runs() -> None:
     near = [judged(LESS, [0.12, 0.02, 0.10, 0.01, 0.07, 0.06], [0.05] * 6, f"c{i}") for i in range(PAIRS // 10)]
     assert set(wanted(near[:1], 400).values()) == {12}
     assert set(wanted(near, 400).values()) == {10}
+
+
+def noisy(mean: float, at: str) -> Judged:
+    return judged(LESS, [mean, mean + 0.01, mean - 0.01, mean + 0.005], [0.1, 0.11, 0.1, 0.12], at)
+
+
+def test_better_on_the_mean_does_not_pay_for_harm_in_a_cell() -> None:
+    """What is taken on one path is not given back on another."""
+    harm = judged(LESS, [0.25, 0.31, 0.34, 0.5], [0.1, 0.11, 0.1, 0.12], "a")
+    gifts = [noisy(-0.9, f"b{i}") for i in range(3)]
+    assert harm.verdict == "worse"
+    scales: tuple[Scale, ...] = ("quick", "standard")
+    for scale in scales:
+        (found,) = judge_rows([(row(LESS), [harm, *gifts])], scale)
+        assert found.verdict == "mixed"
+        assert found.worst is harm
+        assert found.fails_must
+    assert judge_rows([(row(LESS), gifts)])[0].verdict == "better"
+
+
+def test_quick_never_says_that_nothing_is_worse() -> None:
+    for cells, said in (([noisy(-0.9, "a")], "better in loss"), ([noisy(0.11, "a")], "no worse")):
+        (found,) = judge_rows([(row(LESS), cells)], "quick")
+        assert found.verdict == "no difference shown"
+        assert said in found.reason
+        assert not found.fails_must
+    assert judge_rows([(row(LESS), [noisy(0.5, "a")])], "quick")[0].verdict == "worse"
+
+
+RATE = Measure(name="sent", of=lambda t, c: {}, better="less", margin=2.0, ratio=True, least=0.1)
+
+
+def test_rates_are_compared_as_ratios() -> None:
+    """6.6 against 0.007 packets in a round trip, which as a difference may pass for noise."""
+    found = judged(RATE, [6.0, 0.9, 17.0, 5.0], [0.3, 0.2, 0.25, 0.2])
+    assert found.verdict == "worse"
+    assert found.margin == pytest.approx(math.log(2))
+    assert judged(RATE, [0.35, 0.22, 0.3, 0.25], [0.3, 0.2, 0.25, 0.2]).verdict == "no worse"
+    # what is next to nothing counts as the least
+    assert judged(RATE, [0.01, 0.02, 0.09, 0.03], [1e-5, 0.0, 1e-4, 1e-3]).verdict == "no worse"
+
+
+def test_a_duty_does_not_depend_on_the_reference() -> None:
+    duty = Measure(name="sent", of=lambda t, c: {}, better="less", margin=2.0, ratio=True, least=1.0, duty=8.0)
+    found = judged(duty, [60.0, 61.0, 60.0, 62.0], [60.0, 60.0, 61.0, 60.0])
+    assert (found.verdict, found.broken, found.worst_seed) == ("no worse", 62.0, 4)
+    (whole,) = judge_rows([(row(duty), [found])])
+    assert whole.verdict == "worse"
+    assert whole.reason.startswith("does not back off: sent, up to 62")
+    # one run is enough
+    assert judge_rows([(row(duty), [judged(duty, [1.0, 1.1, 9.0, 1.2], [1.0, 1.1, 1.0, 1.2])])])[0].verdict == "worse"
+    assert judge_rows([(row(duty), [judged(duty, [1.0, 1.1, 7.9, 1.2], [1.0, 1.1, 1.0, 1.2])])])[0].verdict != "worse"

@@ -1,0 +1,213 @@
+"""An attack from its description to what was found."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock.attack import shrink
+from ackclock.attack.budget import Budget, Candidate
+from ackclock.attack.objective import OBJECTIVES, Objective
+from ackclock.attack.runs import JOURNAL, Arm, Runs, Scored, allowed
+from ackclock.attack.search import SEARCHES, Enough
+from ackclock.errors import InputError, quote
+
+if TYPE_CHECKING:
+    from ackclock.sweep import Executor
+
+REFERENCES = ("cubic", "reno", "bbr3")
+"""Who shows what could be had, unless the caller says otherwise; the target is no reference of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """What is searched.
+
+    Parameters
+    ----------
+    target
+        A controller's name, or `FILE.py:CLASS`.
+    options
+        Of the target.
+    budget
+        What the adversary may do.
+    objective
+        One of `OBJECTIVES`.
+    references
+        Who shows what could be had.
+    search
+        One of `SEARCHES`.
+    evaluations
+        Candidates that the search looks at.
+    seed
+        Of the search and of the runs.
+    """
+
+    target: str
+    budget: Budget
+    options: dict[str, Any] = field(default_factory=dict)
+    objective: str = "utilisation"
+    references: Sequence[str] = REFERENCES
+    search: str = "genetic"
+    evaluations: int = 500
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for key, found, known in (("objective", self.objective, OBJECTIVES), ("search", self.search, SEARCHES)):
+            if found not in known:
+                raise InputError(f"--{key}: found {quote(found)}; allowed: {', '.join(known)}")
+        if not self.arms[1:]:
+            raise InputError("--reference: found the target alone; allowed: another controller")
+
+    @property
+    def arms(self) -> list[Arm]:
+        """The target, then the references."""
+        from ackclock.own import short
+
+        options = {"congestion_control_options": self.options} if self.options else {}
+        arms = [Arm(name=short(self.target), flow={"congestion_control": self.target, **options})]
+        others = ["cubic"] if OBJECTIVES[self.objective].flows == "beside" else self.references
+        return arms + [
+            Arm(name=short(name), flow={"congestion_control": name})
+            for name in dict.fromkeys(others)
+            if name != self.target or self.options
+        ]
+
+    @property
+    def wanted(self) -> Objective:
+        """The objective."""
+        return OBJECTIVES[self.objective]
+
+    def identity(self) -> dict[str, Any]:
+        """What a journal must be of, to be gone on with."""
+        from ackclock.own import described, named
+        from ackclock.sweep.task import engine_identity
+
+        return {
+            "schema": "ackclock.attack-journal/1",
+            "engine": engine_identity(),
+            "arms": [dict(arm.flow) for arm in self.arms],
+            "own": [described(str(a.flow["congestion_control"]), {}).digest for a in self.arms if named(a.flow["congestion_control"])],
+            "budget": dict(self.budget.table),
+            "objective": self.objective,
+            "search": self.search,
+            "seed": self.seed,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What came of an attack.
+
+    Parameters
+    ----------
+    attack
+        What was searched.
+    best
+        The worst candidate of the search.
+    worst
+        The simplest one that is nearly as bad.
+    scores
+        Of both.
+    looked_at
+        Candidates of the search.
+    history
+        Number of candidates and the best score, each time it rose.
+    width
+        Share of neighbours of `worst` that keep four fifths of its score.
+    runs
+        What made them; its executor may be closed.
+    """
+
+    attack: Attack
+    best: Candidate
+    worst: Candidate
+    scores: tuple[Scored, Scored]
+    looked_at: int
+    history: Sequence[tuple[int, float]]
+    width: float
+    runs: Runs = field(repr=False)
+
+    @property
+    def score(self) -> float:
+        """Of the worst case as it was found."""
+        return self.scores[0].score
+
+    @property
+    def reference(self) -> int:
+        """The arm that shows most of what could be had."""
+        values, bytes_ = self.scores[1].values[1:], self.scores[1].delivered[1:]
+        by = values if self.attack.objective in ("utilisation", "starvation", "harm") else bytes_
+        return 1 + max(range(len(by)), key=lambda i: (by[i], -i))
+
+
+def run(
+    attack: Attack,
+    executor: Executor,
+    *,
+    folder: Path | None = None,
+    progress: Callable[[int, float], None] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Found:
+    """Search, minimise, and look around.
+
+    Parameters
+    ----------
+    attack
+        What is searched.
+    executor
+        Who makes the runs.
+    folder
+        Where the journal is kept. If there is one, what it holds is not run again.
+    progress
+        Told how many candidates have been looked at, and the best score so far.
+    stopped
+        Whether somebody wants an end.
+
+    Raises
+    ------
+    InputError
+        If a run fails, or the journal is of another search.
+    """
+    runs = Runs(
+        objective=attack.wanted,
+        budget=attack.budget,
+        arms=attack.arms,
+        seed=attack.seed,
+        executor=executor,
+        journal=None if folder is None else folder / JOURNAL,
+        identity=attack.identity(),
+        stopped=stopped,
+    )
+    allowed(runs)
+    looked: dict[Candidate, float] = {}
+    history: list[tuple[int, float]] = []
+    best: tuple[float, Candidate] | None = None
+
+    def ask(candidates: Sequence[Candidate]) -> list[float]:
+        nonlocal best
+        new = [c for c in dict.fromkeys(candidates) if c not in looked][: attack.evaluations - len(looked)]
+        for candidate, scored in zip(new, runs.score(new), strict=True):
+            looked[candidate] = scored.score
+            if best is None or scored.score > best[0]:
+                best = (scored.score, candidate)
+                history.append((len(looked), scored.score))
+        if progress is not None:
+            progress(len(looked), best[0] if best else 0.0)
+        if len(looked) >= attack.evaluations:
+            raise Enough
+        return [looked[c] for c in candidates]
+
+    with contextlib.suppress(Enough):
+        SEARCHES[attack.search](ask, attack.budget, attack.seed)
+    assert best is not None, "a search looks at one candidate at least"
+    worst = shrink.minimised(runs, best[1]) if best[0] > 0 else best[1]
+    width = shrink.width(runs, worst) if best[0] > 0 else 0.0
+    first, last = runs.score([best[1], worst])
+    return Found(
+        attack=attack, best=best[1], worst=worst, scores=(first, last), looked_at=len(looked), history=history,
+        width=width, runs=runs,
+    )  # fmt: skip

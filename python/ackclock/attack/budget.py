@@ -1,0 +1,360 @@
+"""Budgets: what the adversary may do. A candidate is a tuple of whole numbers, and becomes the keys of a scenario.
+
+A candidate begins with the numbers of the head, such as rate and queue, and goes on with up to `count` groups: an interval, a
+value of the jitter, a loss. Numbers are multiples of a quantum (1 ms, 10 kbit/s), so that what is written into a file is exactly
+what was run.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ackclock import _files
+from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.units import DURATION, PACKETS, RATE, Dimension, parse_share, whole
+
+Candidate = tuple[int, ...]
+
+LARGEST = 2**16
+"""Bytes of a budget's file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gene:
+    """One number of a candidate.
+
+    Parameters
+    ----------
+    name
+        What it is.
+    low, high
+        Bounds, in quanta.
+    unit, quantum
+        The unit in which it is written, and how many of it a quantum is.
+    log
+        Drawn evenly by its logarithm.
+    """
+
+    name: str
+    low: int
+    high: int
+    unit: str
+    quantum: float
+    log: bool = False
+
+    def at(self, share: float) -> int:
+        """The value at a share of its range, 0 to 1."""
+        if self.log:
+            value = math.exp(math.log(self.low) + share * (math.log(self.high) - math.log(self.low)))
+        else:
+            value = self.low + share * (self.high - self.low)
+        return self.clip(round(value))
+
+    def clip(self, value: int) -> int:
+        """The nearest value that is allowed."""
+        return min(max(value, self.low), self.high)
+
+    def written(self, value: int) -> str:
+        """As a scenario has it."""
+        return f"{self.amount(value)} {self.unit}".strip()
+
+    def amount(self, value: int) -> str:
+        """The number alone, in its unit."""
+        return f"{round(value * self.quantum, 6):.10g}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """What a budget's table holds: ranges of the head and of each group, and fixed values."""
+
+    about: str
+    head: tuple[str, ...]
+    group: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+
+
+KINDS: Mapping[str, Kind] = {
+    "steps": Kind(about="rate and delay change at chosen times", head=("queue",), group=("rate", "delay", "lasts")),
+    "jitter": Kind(
+        about="the link holds packets for a while, in order",
+        head=("rate", "delay", "queue"), group=("hold", "lasts"), fixed=("duration",),
+    ),
+    "loss": Kind(
+        about="chosen packets are lost", head=("rate", "delay", "queue"), group=("position",), fixed=("duration",)
+    ),
+    "trouble": Kind(
+        about="a share of packets is lost for a while, then none",
+        head=("rate", "delay", "queue", "loss", "lasts"), fixed=("duration",),
+    ),
+    "cross": Kind(
+        about="other traffic comes in bursts", head=("rate", "delay", "queue", "burst", "on", "off"), fixed=("duration",)
+    ),
+}  # fmt: skip
+
+FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
+    # name: dimension, unit, quantum in the unit, quantum in base units, whether by logarithm
+    "rate": (RATE, "Mbit/s", 0.01, 10_000, True),
+    "burst": (RATE, "Mbit/s", 0.01, 10_000, True),
+    "delay": (DURATION, "ms", 0.1, 100_000, False),
+    "hold": (DURATION, "ms", 0.1, 100_000, False),
+    "lasts": (DURATION, "ms", 1, 1_000_000, False),
+    "on": (DURATION, "ms", 1, 1_000_000, False),
+    "off": (DURATION, "ms", 1, 1_000_000, False),
+    "queue": (PACKETS, "packets", 1, 1, True),
+    "loss": (None, "%", 1, 1, False),
+    "position": (None, "", 1, 1, True),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What the adversary may do.
+
+    Parameters
+    ----------
+    name
+        For people.
+    kind
+        One of `KINDS`.
+    table
+        As declared.
+    head, group
+        The numbers of a candidate.
+    count
+        The most groups.
+    duration_ms
+        Of the run; None where the intervals make it.
+    holds
+        Whose packets jitter holds: those of "all" flows, or of the "first" alone.
+    timeouts
+        "allow", or "forbid": what costs the target a timeout scores 0. A timeout after a variance of zero is an attack that always
+        wins (CCAC, SIGCOMM 2021).
+    """
+
+    name: str
+    kind: str
+    table: Mapping[str, Any] = field(repr=False)
+    head: tuple[Gene, ...]
+    group: tuple[Gene, ...]
+    count: int
+    duration_ms: int | None
+    holds: str = "all"
+    timeouts: str = "allow"
+
+    @property
+    def genes(self) -> tuple[Gene, ...]:
+        """Of the longest candidate."""
+        return self.head + self.group * self.count
+
+    def genes_of(self, candidate: Candidate) -> tuple[Gene, ...]:
+        """Of a candidate, which may be shorter."""
+        return self.genes[: len(candidate)]
+
+    def groups(self, candidate: Candidate) -> list[tuple[int, ...]]:
+        """Its groups."""
+        head, size = len(self.head), max(len(self.group), 1)
+        return [candidate[i : i + size] for i in range(head, len(candidate), size)]
+
+    def drawn(self, rng: random.Random) -> Candidate:
+        """A candidate, each number drawn evenly from its range."""
+        return tuple(gene.at(rng.random()) for gene in self.genes)
+
+    def words(self, candidate: Candidate) -> str:
+        """A candidate for people."""
+        named = zip(self.genes_of(candidate), candidate, strict=True)
+        return ", ".join(f"{gene.name} {gene.written(value)}" for gene, value in named)
+
+    def scenario(self, candidate: Candidate) -> dict[str, Any]:
+        """Duration and network of a candidate, and the flows of other traffic."""
+        head = {gene.name: gene.written(value) for gene, value in zip(self.head, candidate, strict=False)}
+        queue = {"kind": "drop-tail", "limit": head["queue"]}
+        if self.kind == "steps":
+            return self._steps(self.groups(candidate), queue)
+        if self.kind == "jitter":
+            return self._jitter(self.groups(candidate), head, queue)
+        if self.kind == "loss":
+            lost = sorted({group[0] for group in self.groups(candidate)})
+            return self._constant(head, queue, loss={"kind": "listed", "packets": lost, "applies_to": "data"})
+        if self.kind == "trouble":
+            steps = [{"at": "1 ms", "loss": head["loss"]}, {"at": head["lasts"], "loss": "0 %"}]
+            return self._constant(head, queue, capacity={"kind": "schedule", "steps": steps})
+        return self._cross(head, queue)
+
+    def _steps(self, groups: Sequence[tuple[int, ...]], queue: Mapping[str, str]) -> dict[str, Any]:
+        rate, delay, lasts = self.group
+        (r0, d0, _), at = groups[0], 0
+        forth, back = [], []
+        for (_, _, before), (r, d, _) in pairwise(groups):
+            at += before
+            forth.append({"at": f"{at} ms", "rate": rate.written(r), "delay": delay.written(d)})
+            back.append({"at": f"{at} ms", "delay": delay.written(d)})
+        link: dict[str, Any] = {"rate": rate.written(r0), "delay": delay.written(d0), "queue": queue}
+        way_back = dict[str, Any](delay=delay.written(d0))
+        if forth:
+            link["capacity"] = {"kind": "schedule", "steps": forth}
+            way_back["capacity"] = {"kind": "schedule", "steps": back}
+        whole_ms = at + groups[-1][2]
+        return {
+            "duration": lasts.written(whole_ms),
+            "network": {"bottleneck": link, "reverse": {"bottleneck": way_back}},
+            "flows": [],
+        }
+
+    def _constant(self, head: Mapping[str, str], queue: Mapping[str, str], **more: Any) -> dict[str, Any]:
+        link = {"rate": head["rate"], "delay": head["delay"], "queue": queue, **more}
+        return {
+            "duration": f"{self.duration_ms} ms",
+            "network": {"bottleneck": link, "reverse": {"bottleneck": {"delay": head["delay"]}}},
+            "flows": [],
+        }
+
+    def _jitter(
+        self, groups: Sequence[tuple[int, ...]], head: Mapping[str, str], queue: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """The box follows the bottleneck: a link of infinite rate whose delay goes through the cycle."""
+        hold, _ = self.group
+        at = 0
+        steps = []
+        for (_, lasts), (held, _) in pairwise(groups):
+            at += lasts
+            steps.append({"at": f"{at} ms", "delay": hold.written(held)})
+        box: dict[str, Any] = {"delay": hold.written(groups[0][0])}
+        if steps:
+            box["capacity"] = {"kind": "schedule", "steps": steps, "repeat": f"{at + groups[-1][1]} ms"}
+        made = self._constant(head, queue)
+        if self.holds == "first":
+            made["network"] |= {"topology": "wishbone", "access_list": [box, {"delay": "0 s"}]}
+        else:
+            made["network"]["egress"] = box
+            made["network"]["reverse"]["egress"] = {"delay": "0 s"}
+        return made
+
+    def _cross(self, head: Mapping[str, str], queue: Mapping[str, str]) -> dict[str, Any]:
+        other = {"kind": "on-off", "rate": head["burst"], "on": head["on"], "off": head["off"], "periods": "fixed"}
+        made = self._constant(head, queue)
+        made["flows"] = [{"name": "bursts", "workload": other, "start": head["off"]}]
+        return made
+
+
+def built_in() -> dict[str, str]:
+    """Name -> text of each budget that comes with ackclock."""
+    place = files("ackclock.attack").joinpath("budgets")
+    found = (entry for entry in place.iterdir() if entry.name.endswith(".toml"))
+    return {entry.name.removesuffix(".toml"): entry.read_text("utf-8") for entry in sorted(found, key=lambda e: e.name)}
+
+
+def load(name: str) -> Budget:
+    """A budget that comes with ackclock, by its name, or one of a file.
+
+    Raises
+    ------
+    InputError
+        One line: what was found, what is allowed.
+    """
+    from ackclock.scenario._toml import read_toml
+
+    known = built_in()
+    if name in known and not Path(name).exists():
+        text = known[name]
+    elif name.endswith(".toml"):
+        try:
+            text = _files.regular(Path(name), LARGEST).decode()
+        except UnicodeDecodeError:
+            raise InputError(f"--budget {name}: found no text; allowed: a TOML file") from None
+        except InputError as error:
+            raise InputError(f"--budget {error}") from None
+    else:
+        raise InputError(f"--budget: found {quote(name)}; allowed: {', '.join(known)}, or FILE.toml")
+    try:
+        table, _ = read_toml(text)
+    except ScenarioError as error:
+        raise InputError(f"--budget {name}: found no valid TOML ({error.found}); allowed: a budget's table") from None
+    return read(table, name=Path(name).name.removesuffix(".toml"))
+
+
+def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
+    """A budget from its table.
+
+    Raises
+    ------
+    InputError
+        One line: the key, what was found, what is allowed.
+    """
+
+    def refuse(key: str, found: object, allowed: str) -> InputError:
+        return InputError(f"budget {name}: {key}: found {quote(found)}; allowed: {allowed}")
+
+    kind = KINDS.get(table.get("kind", ""))
+    if kind is None:
+        raise refuse("kind", table.get("kind"), ", ".join(KINDS))
+    ranges = kind.head + kind.group
+    allowed = ("kind", *(("count",) if kind.group else ()), *ranges, *kind.fixed, "timeouts")
+    allowed += ("holds",) if table["kind"] == "jitter" else ()
+    for key in table:
+        if key not in allowed:
+            raise refuse(key, "an unknown key", ", ".join(allowed))
+    for key in (*ranges, *kind.fixed, *(("count",) if kind.group else ())):
+        if key not in table:
+            raise InputError(f"budget {name}: {key}: found nothing; allowed: a value")
+    count = table.get("count", 0)
+    if kind.group and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_GROUPS):
+        raise refuse("count", count, f"a whole number, 1 to {MOST_GROUPS}")
+    for key, words in (("timeouts", ("allow", "forbid")), ("holds", ("all", "first"))):
+        if key in table and table[key] not in words:
+            raise refuse(key, table[key], ", ".join(words))
+    genes = {key: _gene(key, table[key], refuse) for key in ranges}
+    duration = _base("duration", table["duration"], DURATION, refuse) // 1_000_000 if kind.fixed else None
+    return Budget(
+        name=name,
+        kind=table["kind"],
+        table=dict(table),
+        head=tuple(genes[key] for key in kind.head),
+        group=tuple(genes[key] for key in kind.group),
+        count=count,
+        duration_ms=duration,
+        holds=table.get("holds", "all"),
+        timeouts=table.get("timeouts", "allow"),
+    )
+
+
+MOST_GROUPS = 64
+"""Intervals, values or losses of a candidate."""
+
+
+def _gene(key: str, given: Any, refuse: Any) -> Gene:
+    dimension, unit, quantum, base, log = FORMS[key]
+    # what a link may hold begins at nothing; a single value is one that the adversary cannot change
+    ends = (
+        given if isinstance(given, Sequence) and not isinstance(given, str) else [0 if key == "hold" else given, given]
+    )
+    if len(ends) != 2:
+        raise refuse(key, given, "one value, or two: the least and the greatest")
+    low, high = (0 if value == 0 and key == "hold" else _base(key, value, dimension, refuse) for value in ends)
+    low, high = -(-low // base), high // base
+    least = 0 if key in ("hold", "delay") else 1
+    if not least <= low <= high:
+        raise refuse(key, given, f"two values in order, in steps of {quantum:g} {unit}".rstrip())
+    return Gene(name=key, low=low, high=high, unit=unit, quantum=quantum, log=log)
+
+
+def _base(key: str, value: Any, dimension: Dimension | None, refuse: Any) -> int:
+    if key == "loss":
+        try:
+            return round(parse_share(value) * 100)
+        except ScenarioError as error:
+            raise refuse(key, value, error.allowed) from None
+    if dimension is None:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise refuse(key, value, "a whole number, 1 or more")
+        return value
+    try:
+        return whole(value, dimension)
+    except ScenarioError as error:
+        raise refuse(key, value, error.allowed) from None

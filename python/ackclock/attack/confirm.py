@@ -1,0 +1,72 @@
+"""The worst case on the real kernel: the same scenarios, and the score of what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ackclock.attack.attack import Found
+from ackclock.errors import AckclockError, ScenarioError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmed:
+    """What the kernel says.
+
+    Parameters
+    ----------
+    score
+        The score there; None if it could not be asked.
+    simulated
+        The simulator's, against the same references.
+    references
+        Those that the kernel has.
+    why
+        What kept it from answering.
+    """
+
+    score: float | None
+    simulated: float = 0.0
+    references: Sequence[str] = ()
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """In a sentence."""
+        if self.score is None:
+            return f"The kernel was not asked: {self.why}"
+        among = " and ".join(self.references)
+        return f"Against {among}, the Linux kernel scores {self.score:.3f} in this case, the simulator {self.simulated:.3f}."
+
+
+def ask(found: Found) -> Confirmed:
+    """Run the worst case on the linux backend, with the target and with each reference that the kernel has."""
+    from ackclock import linux
+
+    wanted = {"flows": ("group", "bytes_acked", "rtos"), **found.attack.wanted.tables}
+    tables: list[Any] = []
+    arms = []
+    try:
+        for at, arm in enumerate(found.attack.arms):
+            try:
+                made = linux.run(found.runs.scenario(found.worst, at), seed=found.attack.seed)
+            except ScenarioError as error:
+                if at and error.key.endswith("congestion_control"):
+                    continue  # a reference that the kernel has not
+                raise
+            tables.append({name: {c: getattr(made, name)[c].to_list() for c in cs} for name, cs in wanted.items()})
+            arms.append((at, arm.name))
+    except AckclockError as error:
+        return Confirmed(score=None, why=str(error))
+    if len(arms) < 2:
+        return Confirmed(score=None, why="it has none of the references")
+    simulated = found.scores[1]
+    mine = [at for at, _ in arms]
+    there = found.runs.scored(found.worst, tables, [""] * len(arms))
+    score = found.attack.wanted.score(
+        simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]
+    )
+    return Confirmed(
+        score=there.score, simulated=min(max(score, 0.0), 1.0), references=tuple(name for _, name in arms[1:])
+    )

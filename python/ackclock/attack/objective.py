@@ -1,0 +1,208 @@
+"""Objectives: what is run for a candidate, and its score. A score is a regret, 0 to 1: what the target lacks of what a reference has.
+
+Every candidate is run once with the target and once with each reference, in the same environment under the same seed. Where nobody
+could have had anything, nobody lacks anything: the score is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ackclock.attack.budget import Budget
+
+Tables = Mapping[str, Mapping[str, Sequence[Any]]]
+"""Table -> column -> values, of one run."""
+
+LEAST_BYTES = 50 * 1448
+"""What the best reference must deliver: of a few packets, one more or less would be a large share."""
+
+FLOOR = 4
+"""Segments. A window that is no larger is at its floor (BBR's is 4, CUBIC's 2)."""
+
+STUCK_RTTS = 20
+"""Round trips at the floor without a loss, from which on a flow counts as stuck."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """What the adversary wants.
+
+    Parameters
+    ----------
+    about
+        In words, for the target.
+    value
+        A number of one run; it is given the tables, and the base round-trip time (s).
+    score
+        From the target's number and those of the references, in their order.
+    flows
+        "one", "two" equal ones, or one "beside" CUBIC.
+    record
+        What is recorded beside the sums.
+    tables
+        Table and columns that `value` reads beside `flows`.
+    unit
+        Of the number.
+    """
+
+    about: str
+    value: Callable[[Tables, float], float] = field(repr=False)
+    score: Callable[[float, Sequence[float], Sequence[float]], float] = field(repr=False)
+    unit: str
+    flows: str = "one"
+    record: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def delivered(t: Tables, groups: int = 1) -> float:
+    """Bytes acknowledged to the first groups of flows."""
+    return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g < groups))
+
+
+def _share_lacking(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
+    """What the target lacks of the best reference's, where more is better."""
+    best = max(values)
+    return (best - target) / best if best > 0 and max(weights) >= LEAST_BYTES else 0.0
+
+
+def _excess(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
+    """What part of the target's is more than that of the reference which delivers most, where less is better."""
+    other = _of_the_best(values, weights)
+    return (target - other) / target if target > 0 and max(weights) >= LEAST_BYTES else 0.0
+
+
+def _more(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
+    """How much more it is than that of the reference which delivers most: of shares, where less is better."""
+    return target - _of_the_best(values, weights) if max(weights) >= LEAST_BYTES else 0.0
+
+
+def _of_the_best(values: Sequence[float], weights: Sequence[float]) -> float:
+    return values[max(range(len(values)), key=lambda i: (weights[i], -i))]
+
+
+def _p95_wait(t: Tables, base_s: float) -> float:
+    rows = t["performance"]
+    delays = [p for p, of in zip(rows["p95_delay_s"], rows["of"], strict=True) if of == "flow"]
+    return max(delays[0] - base_s / 2, 0.0) if delays and delays[0] == delays[0] else 0.0
+
+
+def _lost(t: Tables, _: float) -> float:
+    rows = t["performance"]
+    shares = [p for p, of in zip(rows["loss_share"], rows["of"], strict=True) if of == "flow"]
+    return shares[0] if shares and shares[0] == shares[0] else 0.0
+
+
+def _least_share(t: Tables, _: float) -> float:
+    """The lesser of two flows' shares by an equal share, in the last half of the run."""
+    rows = t["goodput"]
+    end = max(rows["t_s"], default=0.0)
+    sums = [0.0, 0.0]
+    for at, flow, value in zip(rows["t_s"], rows["flow"], rows["goodput_bps"], strict=True):
+        if at > end / 2 and flow < 2 and value == value:
+            sums[int(flow)] += value
+    return 2 * min(sums) / sum(sums) if sum(sums) else 1.0
+
+
+def _victim(t: Tables, _: float) -> float:
+    """Bytes of the CUBIC flow beside it."""
+    return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g == 1))
+
+
+def _longest_silence(t: Tables, _: float) -> float:
+    """Share of the run that is the longest time without an acknowledgment, from the first one on."""
+    rows = t["goodput"]
+    longest = since = 0
+    begun, count = False, 0
+    for flow, value in zip(rows["flow"], rows["goodput_bps"], strict=True):
+        if flow != 0:
+            continue
+        count += 1
+        begun = begun or value > 0
+        since = 0 if value > 0 or not begun else since + 1
+        longest = max(longest, since)
+    return longest / count if count else 0.0
+
+
+def _stuck(t: Tables, base_s: float) -> float:
+    """Share of the run that is its last part with a window at the floor and no loss; 0 below `STUCK_RTTS` round trips."""
+    rows = t["samples"]
+    mine = [
+        (at, cwnd, sent)
+        for at, flow, cwnd, sent in zip(rows["t_s"], rows["flow"], rows["cwnd"], rows["retransmissions"], strict=True)
+        if flow == 0
+    ]
+    if not mine:
+        return 0.0
+    end, _, lost = mine[-1]
+    since = end
+    for at, cwnd, sent in reversed(mine):
+        if cwnd > FLOOR or sent != lost:
+            break
+        since = at
+    return (end - since) / end if end - since >= STUCK_RTTS * base_s else 0.0
+
+
+def _mine(t: Tables, _: float) -> float:
+    return delivered(t)
+
+
+OBJECTIVES: Mapping[str, Objective] = {
+    "utilisation": Objective(
+        about="delivers less than the best reference", value=_mine, score=_share_lacking, unit="bytes"
+    ),
+    "delay": Objective(
+        about="makes a longer queue (95th percentile) than the reference that delivers most",
+        value=_p95_wait, score=_excess, unit="s", record={"performance": True},
+        tables={"performance": ("of", "p95_delay_s")},
+    ),
+    "loss": Objective(
+        about="loses a larger share of its packets than the reference that delivers most",
+        value=_lost, score=_more, unit="share", record={"performance": True},
+        tables={"performance": ("of", "loss_share")},
+    ),
+    "starvation": Objective(
+        about="one of two equal flows gets less of an equal share than with the best reference, in the last half",
+        value=_least_share, score=_share_lacking, unit="of an equal share", flows="two",
+        record={"goodput_interval": "100 ms"}, tables={"goodput": ("t_s", "flow", "goodput_bps")},
+    ),
+    "harm": Objective(
+        about="leaves less to a CUBIC flow beside it than another CUBIC does",
+        value=_victim, score=_share_lacking, unit="bytes", flows="beside",
+    ),
+    "stall": Objective(
+        about="delivers nothing for longer than the best reference",
+        value=_longest_silence, score=lambda mine, values, weights: mine - min(values) if max(weights) >= LEAST_BYTES else 0.0,
+        unit="of the run", record={"goodput_interval": "20 ms"}, tables={"goodput": ("t_s", "flow", "goodput_bps")},
+    ),
+    "stuck": Objective(
+        about="keeps its window at the floor for twenty round trips and more after the last loss, and no reference does",
+        value=_stuck, score=lambda mine, values, weights: mine - min(values) if max(weights) >= LEAST_BYTES else 0.0,
+        unit="of the run", record={"sample_interval": "10 ms"},
+        tables={"samples": ("t_s", "flow", "cwnd", "retransmissions")},
+    ),
+}  # fmt: skip
+
+
+def keys(objective: Objective, budget: Budget, candidate: tuple[int, ...], flow: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the scenario of a candidate with a controller.
+
+    Parameters
+    ----------
+    objective
+        Says who sends, and what is recorded.
+    budget, candidate
+        The environment.
+    flow
+        Controller and options, as a group of flows has them.
+    """
+    made = budget.scenario(candidate)
+    mine = {"name": "target", **flow}
+    groups = {
+        "one": [mine],
+        "two": [mine, {**flow, "name": "equal"}],
+        "beside": [mine, {"name": "victim", "congestion_control": "cubic"}],
+    }[objective.flows]
+    record = {"record": dict(objective.record)} if objective.record else {}
+    return {**made, "flows": [*groups, *made["flows"]], **record}

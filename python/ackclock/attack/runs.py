@@ -1,0 +1,290 @@
+"""Runs candidates, many at a time, and remembers their scores: in memory, and in a journal that outlives the process.
+
+A search that was interrupted is begun anew with the journal of the first: it asks for the same candidates, and those of the journal
+need no run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock import _files
+from ackclock._columns import series
+from ackclock.attack.budget import Budget, Candidate
+from ackclock.attack.objective import Objective, Tables, delivered, keys
+from ackclock.errors import InputError, ScenarioError
+from ackclock.scenario import Scenario
+from ackclock.sweep.task import Task, engine_identity
+
+if TYPE_CHECKING:
+    from ackclock.sweep import Executor
+
+JOURNAL = "journal.jsonl"
+"""A line for what is searched, then one for each candidate."""
+
+LIMIT_S = 120.0
+"""CPU seconds of one run of a candidate: one that takes longer ends the search."""
+
+MEMORY = 2**29
+"""Bytes of one run."""
+
+PART = 8
+"""Candidates of a task at most."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """A controller in the place of the flow.
+
+    Parameters
+    ----------
+    name
+        For people.
+    flow
+        Controller and options as a scenario has them.
+    """
+
+    name: str
+    flow: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scored:
+    """A candidate that was run.
+
+    Parameters
+    ----------
+    score
+        The target's regret, 0 to 1.
+    values
+        The objective's number of each arm, the target's first.
+    delivered
+        Bytes acknowledged to each arm.
+    digests
+        Of each arm's run.
+    """
+
+    score: float
+    values: tuple[float, ...]
+    delivered: tuple[float, ...]
+    digests: tuple[str, ...]
+
+
+@dataclass(kw_only=True)
+class Runs:
+    """Scores candidates.
+
+    Parameters
+    ----------
+    objective, budget, seed
+        What is run.
+    arms
+        The target, then the references.
+    executor
+        Who makes the runs.
+    journal
+        The file; None keeps scores in memory only.
+    identity
+        What the journal must be of.
+    stopped
+        Whether somebody wants an end.
+    """
+
+    objective: Objective
+    budget: Budget
+    arms: Sequence[Arm]
+    seed: int
+    executor: Executor
+    journal: Path | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    stopped: Callable[[], bool] = lambda: False
+    known: dict[Candidate, Scored] = field(default_factory=dict)
+    made: int = 0
+
+    def __post_init__(self) -> None:
+        self._number = 0
+        self._flows = [self._compiled(arm) for arm in self.arms]
+        self._own = tuple({own for _, owns in self._flows for own in owns})
+        if self.journal is not None:
+            self._recover(self.journal)
+
+    def scenario(self, candidate: Candidate, arm: int = 0) -> Scenario:
+        """The scenario of a candidate."""
+        return Scenario.from_dict(keys(self.objective, self.budget, candidate, self.arms[arm].flow))
+
+    def score(self, candidates: Sequence[Candidate]) -> list[Scored]:
+        """Scores in the order asked for; what was run before is not run again.
+
+        Raises
+        ------
+        InputError
+            If a run fails.
+        KeyboardInterrupt
+            If somebody wants an end; what has been run is in the journal.
+        """
+        new = [c for c in dict.fromkeys(candidates) if c not in self.known]
+        size = max(1, min(PART, -(-len(new) // max(self.executor.slots, 1))))
+        parts = [new[i : i + size] for i in range(0, len(new), size)]
+        waiting: dict[int, list[Candidate]] = {}
+        for part in parts:
+            self._number += 1
+            waiting[self._number] = part
+            self.executor.submit(self._number, self._task(part))
+        failed: Exception | None = None
+        unfinished = False
+        while waiting:  # also what nobody wants any more, which would come back to the next who waits
+            for number, done in self.executor.wait(0.5):
+                part = waiting.pop(number)
+                if isinstance(done, Exception):
+                    failed = failed or done
+                elif len(done.digests) < len(part) * len(self.arms):
+                    unfinished = True
+                else:
+                    self.known.update(zip(part, self._read(part, done), strict=True))
+        if failed is not None:
+            raise failed
+        if unfinished or self.stopped():
+            self._write([c for c in new if c in self.known])
+            raise KeyboardInterrupt
+        self._write(new)
+        self.made += len(new)
+        return [self.known[c] for c in candidates]
+
+    def _compiled(self, arm: Arm) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        """What the compiled scenario has for a controller, and the classes that it names."""
+        network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}}
+        made = Scenario.from_dict({"duration": "1 s", "network": network, "flows": [dict(arm.flow)]})
+        group = made.to_engine()["flows"][0]
+        return {
+            key: value for key, value in group.items() if key not in ("start_ns", "stagger_ns", "count")
+        }, made.own()
+
+    def _task(self, candidates: Sequence[Candidate]) -> Task:
+        texts = []
+        count = 2 if self.objective.flows == "two" else 1
+        for candidate in candidates:
+            # one reading for all arms: they differ by the controller alone
+            text = self.scenario(candidate).to_engine()
+            texts.append(json.dumps(text))
+            for flow, _ in self._flows[1:]:
+                groups = [{**group, **flow} for group in text["flows"][:count]] + text["flows"][count:]
+                texts.append(json.dumps({**text, "flows": groups}))
+        tables = {"flows": ("group", "bytes_acked", "rtos"), **self.objective.tables}
+        return Task(
+            texts=tuple(texts),
+            runs=tuple((i, self.seed) for i in range(len(texts))),
+            metrics=(),
+            tables=tuple(tables.items()),
+            budget_s=1e9,
+            engine=engine_identity(),
+            memory=MEMORY,
+            limit_s=LIMIT_S,
+            own=self._own,
+        )
+
+    def _read(self, candidates: Sequence[Candidate], done: Any) -> list[Scored]:
+        for at, error in enumerate(done.errors):
+            if error is not None:
+                candidate, arm = candidates[at // len(self.arms)], self.arms[at % len(self.arms)]
+                raise InputError(f"{arm.name}: {error} (in {self.budget.words(candidate)})")
+        split = self._split(done.tables, len(done.digests))
+        found = []
+        for i, candidate in enumerate(candidates):
+            first, arms = i * len(self.arms), len(self.arms)
+            found.append(self._scored(candidate, split[first : first + arms], done.digests[first : first + arms]))
+        return found
+
+    def _split(self, tables: Mapping[str, Any], runs: int) -> list[Tables]:
+        """The tables run by run, as lists."""
+        import numpy as np
+
+        found: list[dict[str, dict[str, Sequence[Any]]]] = [{} for _ in range(runs)]
+        for name, columns in tables.items():
+            at = series("run", *columns["run"]).to_numpy()
+            ends = np.searchsorted(at, np.arange(runs + 1))
+            for column, (kind, buffer) in columns.items():
+                if column == "run":
+                    continue
+                values = series(column, kind, buffer).to_list()
+                for i in range(runs):
+                    found[i].setdefault(name, {})[column] = values[ends[i] : ends[i + 1]]
+        return found  # type: ignore[return-value]
+
+    def scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
+        """The score of a candidate whose arms left these tables."""
+        return self._scored(candidate, tables, digests)
+
+    def _scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
+        base_s = 2 * self._delay_s(candidate)
+        values = [self.objective.value(t, base_s) for t in tables]
+        groups = 2 if self.objective.flows == "two" else 1
+        weights = [delivered(t, groups) for t in tables]
+        score = self.objective.score(values[0], values[1:], weights[1:])
+        if self.budget.timeouts == "forbid" and sum(tables[0]["flows"]["rtos"][:groups]):
+            score = 0.0
+        return Scored(
+            score=min(max(score, 0.0), 1.0), values=tuple(values), delivered=tuple(weights), digests=tuple(digests)
+        )
+
+    def _delay_s(self, candidate: Candidate) -> float:
+        """The greatest one-way delay of the path."""
+        genes = zip(self.budget.genes_of(candidate), candidate, strict=True)
+        return max(value * gene.quantum for gene, value in genes if gene.name == "delay") / 1e3
+
+    def _write(self, candidates: Sequence[Candidate]) -> None:
+        if self.journal is None or not candidates:
+            return
+        lines = []
+        for candidate in candidates:
+            s = self.known[candidate]
+            lines.append(json.dumps([candidate, s.score, s.values, s.delivered, s.digests]))
+        with self.journal.open("a", encoding="utf-8") as file:
+            file.write("\n".join([*lines, ""]))
+
+    def _recover(self, journal: Path) -> None:
+        head = json.dumps(dict(self.identity), sort_keys=True)
+        if not journal.exists():
+            _files.write(journal, head + "\n", f"--out {journal.parent}")
+            return
+        text = _files.contents(journal, LARGEST_JOURNAL)
+        lines = text.split("\n")
+        if lines[0] != head:
+            raise InputError(
+                f"--out {journal.parent}: found the journal of another search, or of another engine; "
+                "allowed: a new folder, or the same search"
+            )
+        for line in lines[1:-1]:
+            try:
+                candidate, score, values, weights, digests = json.loads(line)
+            except ValueError:
+                continue  # a process died while it wrote
+            self.known[tuple(candidate)] = Scored(
+                score=score, values=tuple(values), delivered=tuple(weights), digests=tuple(digests)
+            )
+        if not text.endswith("\n"):  # the rest of a line, which would spoil the next one
+            with journal.open("r+b") as file:
+                file.truncate(len(text.encode()) - len(lines[-1].encode()))
+
+
+LARGEST_JOURNAL = 2**30
+"""Bytes: some millions of candidates."""
+
+
+def allowed(runs: Runs) -> None:
+    """Refuse a budget whose extremes make no scenario, before anything runs.
+
+    Raises
+    ------
+    InputError
+        The engine's own line.
+    """
+    for share in (0.0, 1.0):
+        candidate = tuple(gene.at(share) for gene in runs.budget.genes)
+        try:
+            runs.scenario(candidate)
+        except ScenarioError as error:
+            raise InputError(f"budget {runs.budget.name}: {error}") from None

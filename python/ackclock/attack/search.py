@@ -1,0 +1,126 @@
+"""Which candidates are looked at. Each search asks for scores, batch by batch, until the ask says that it is enough.
+
+A search draws from its own generator and waits for a whole batch before it goes on, so that neither threads nor an interruption
+can be seen in what it asks for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ackclock.attack.budget import Budget, Candidate
+
+Ask = Callable[[Sequence[Candidate]], list[float]]
+
+POPULATION = 25
+"""Candidates of a generation, as AdvNet's."""
+
+REDRAWN = 0.2
+"""Chance of a number to be drawn anew, as AdvNet's."""
+
+NEAR = 0.2
+"""Chance of a number to move by up to a tenth of its range."""
+
+TRIES = 50
+"""How often a candidate that is known already is drawn anew. A budget may have fewer candidates than are asked for."""
+
+
+class Enough(Exception):
+    """So many candidates have been looked at as were wanted."""
+
+
+def at_random(ask: Ask, budget: Budget, seed: int) -> None:
+    """Candidates drawn evenly."""
+    rng = random.Random(seed)
+    seen: set[Candidate] = set()
+    while True:
+        ask(_fresh(lambda: budget.drawn(rng), seen))
+
+
+def genetic(ask: Ask, budget: Budget, seed: int) -> None:
+    """The fittest of parents and children live on; children of two parents by two-point crossover, some numbers drawn anew or moved."""
+    rng = random.Random(seed)
+    seen: set[Candidate] = set()
+    first = _fresh(lambda: budget.drawn(rng), seen)
+    living = list(zip(ask(first), first, strict=True))
+
+    def parent() -> Candidate:
+        a, b = rng.randrange(len(living)), rng.randrange(len(living))
+        return living[min(a, b)][1]  # they are in order
+
+    def child() -> Candidate:
+        one, other = parent(), parent()
+        i, j = sorted(rng.randrange(len(one) + 1) for _ in range(2))
+        mixed = one[:i] + other[i:j] + one[j:]
+        return tuple(_mutated(gene, value, rng) for gene, value in zip(budget.genes, mixed, strict=True))
+
+    while True:
+        living = sorted(living, key=lambda entry: (-entry[0], entry[1]))[:POPULATION]
+        children = _fresh(child, seen)
+        living += zip(ask(children), children, strict=True)
+
+
+def _mutated(gene: Any, value: int, rng: random.Random) -> int:
+    chance = rng.random()
+    if chance < REDRAWN:
+        return int(gene.at(rng.random()))
+    if chance < REDRAWN + NEAR:
+        reach = (gene.high - gene.low) / 10 if not gene.log else value / 5
+        return int(gene.clip(round(value + rng.uniform(-reach, reach))))
+    return value
+
+
+def evolution(ask: Ask, budget: Budget, seed: int) -> None:
+    """Differential evolution (Storn and Price 1997), scipy's, over the share of each number's range."""
+    import numpy as np
+    from scipy.optimize import Bounds, differential_evolution
+
+    genes = budget.genes
+    seen: set[Candidate] = set()
+
+    def regret(shares: Any) -> Any:
+        columns = np.atleast_2d(shares.T).tolist()
+        candidates = [tuple(gene.at(s) for gene, s in zip(genes, column, strict=True)) for column in columns]
+        seen.update(candidates)
+        return -np.array(ask(candidates))
+
+    while True:  # a population that has become one begins anew, until it is enough
+        before = len(seen)
+        differential_evolution(
+            regret,
+            Bounds(np.zeros(len(genes)), np.ones(len(genes))),
+            popsize=max(1, -(-POPULATION // len(genes))),
+            mutation=(0.4, 0.9),
+            rng=np.random.default_rng(seed),
+            polish=False,
+            updating="deferred",
+            vectorized=True,
+        )
+        seed += 1
+        if len(seen) == before:
+            raise Enough
+
+
+def _fresh(draw: Callable[[], Candidate], seen: set[Candidate]) -> list[Candidate]:
+    """A generation of candidates that were not asked for before, as far as they are to be found."""
+    found: list[Candidate] = []
+    for _ in range(POPULATION):
+        for _ in range(TRIES):
+            drawn = draw()
+            if drawn not in seen:
+                seen.add(drawn)
+                found.append(drawn)
+                break
+    if not found:
+        raise Enough
+    return found
+
+
+SEARCHES: Mapping[str, Callable[[Ask, Budget, int], None]] = {
+    "genetic": genetic,
+    "random": at_random,
+    "evolution": evolution,
+}
+"""Name -> search."""

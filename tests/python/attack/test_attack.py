@@ -1,0 +1,251 @@
+"""The search for worst cases: the same on any number of threads, after a kill, and as a scenario of its own."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import ackclock
+from ackclock import attack
+from ackclock.attack import explain, files, shrink, zoo
+from ackclock.attack.budget import Candidate, built_in, read
+from ackclock.attack.objective import OBJECTIVES
+from ackclock.attack.runs import JOURNAL, Runs
+from ackclock.attack.search import POPULATION, SEARCHES
+from ackclock.cli import main
+from ackclock.errors import InputError
+from ackclock.sweep import Threads
+
+SMALL = 60
+
+
+@pytest.fixture
+def two() -> Iterator[Threads]:
+    executor = Threads(2)
+    yield executor
+    executor.close()
+
+
+def bbr(**more: object) -> attack.Attack:
+    given = {"target": "bbr", "budget": attack.load("steps"), "evaluations": SMALL, **more}
+    return attack.Attack(**given)  # type: ignore[arg-type]
+
+
+def same(one: attack.Found, other: attack.Found) -> bool:
+    return (one.best, one.worst, one.scores, one.history, one.width) == (
+        other.best,
+        other.worst,
+        other.scores,
+        other.history,
+        other.width,
+    )
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_the_number_of_threads_cannot_be_seen(search: str, two: Threads) -> None:
+    single = Threads(1)
+    try:
+        one = attack.run(bbr(search=search), single)
+    finally:
+        single.close()
+    assert same(one, attack.run(bbr(search=search), two))
+    assert one.looked_at == SMALL
+    assert one.score > 0.5
+
+
+def test_an_interrupted_search_ends_as_a_whole_one(tmp_path: Path, two: Threads) -> None:
+    whole = attack.run(bbr(), two)
+    (tmp_path / "part").mkdir()
+    stop = threading.Event()
+    with pytest.raises(KeyboardInterrupt):
+        attack.run(bbr(), two, folder=tmp_path / "part", progress=lambda *_: stop.set(), stopped=stop.is_set)
+    journal = tmp_path / "part" / JOURNAL
+    known = len(journal.read_text().splitlines())
+    assert POPULATION < known < SMALL
+    with journal.open("a") as file:  # as a process that was killed while it wrote
+        file.write("[[1, 2")
+    again = attack.run(bbr(), two, folder=tmp_path / "part")
+    assert same(whole, again)
+    assert again.runs.made == len(whole.runs.known) - (known - 1)
+    # all is known now
+    assert attack.run(bbr(), two, folder=tmp_path / "part").runs.made == 0
+    with pytest.raises(InputError, match="the journal of another search"):
+        attack.run(bbr(seed=2), two, folder=tmp_path / "part")
+
+
+def test_the_command_leaves_a_scenario_that_runs_to_the_same_digest(
+    tmp_path: Path, two: Threads, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "found"
+    out.mkdir()
+    slow = tmp_path / "slow.toml"  # few packets to draw
+    slow.write_text(built_in()["steps"].replace("10 Mbit/s", "5 Mbit/s"))
+    attack.run(
+        bbr(budget=attack.load(str(slow)), evaluations=5, seed=3), two, folder=out
+    )  # the command goes on from its journal
+    asked = [
+        "attack",
+        "bbr",
+        "--budget",
+        str(slow),
+        "--evaluations",
+        "8",
+        "--seed",
+        "3",
+        "--jobs",
+        "2",
+        "--out",
+        str(out),
+    ]
+    assert main([*asked, "--at-most", "0.1", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said == json.loads((out / "attack.json").read_text())
+    assert said["worst"]["score"] >= shrink.KEPT * said["best"]["score"]
+    made = ackclock.run(ackclock.load(out / "worst.toml"), seed=3)
+    assert made.digest == said["worst"]["digests"]["bbr"]
+    failure = ElementTree.fromstring((out / "junit.xml").read_text()).find(".//failure")
+    assert failure is not None
+    assert "allowed 0.1" in failure.attrib["message"]
+    text = (out / "report.html").read_text()
+    assert "Where they part" in text
+
+
+def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = built_in()["steps"].replace('["0.5 Mbit/s", "10 Mbit/s"]', '["10 Mbit/s", "1 Mbit/s"]')
+    (tmp_path / "wrong.toml").write_text(wrong)
+    for options, said in (
+        (["--budget", "no_such"], "allowed: cross, jitter, loss, steps, trouble, or FILE.toml"),
+        (["--budget", str(tmp_path / "wrong.toml")], "rate: found"),
+        (["--objective", "speed"], "allowed: utilisation, delay"),
+        (["--search", "luck"], "allowed: genetic, random, evolution"),
+        (["--at-most", "2"], "allowed: a score, 0 to 1"),
+        (["--reference", "bbr"], "allowed: another controller"),
+    ):
+        assert main(["attack", "bbr", *options, "--out", str(tmp_path / "out")]) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+    assert main(["attack", "zoo:lion"]) == 2
+    assert "zoo:quiche-2370" in capsys.readouterr().err
+
+
+def test_where_nobody_has_anything_the_score_is_zero(two: Threads) -> None:
+    table = {
+        "kind": "loss",
+        "count": 1,
+        "rate": "0.01 Mbit/s",
+        "delay": "5 ms",
+        "queue": "10 packets",
+        "position": [1, 40],
+    }
+    starving = read({**table, "duration": "2 s"})
+    for objective in OBJECTIVES:
+        found = attack.run(bbr(budget=starving, objective=objective, evaluations=5), two)
+        assert found.score == 0, objective
+
+
+def test_every_budget_makes_scenarios_and_written_is_what_ran(two: Threads) -> None:
+    for name in built_in():
+        for objective in ("utilisation", "starvation"):
+            wanted = bbr(budget=attack.load(name), objective=objective)
+            runs = Runs(objective=wanted.wanted, budget=wanted.budget, arms=wanted.arms, seed=1, executor=two)
+            candidate = wanted.budget.drawn(random.Random(name))
+            made = ackclock.run(runs.scenario(candidate, 1), seed=1)
+            assert made.digest == runs.score([candidate])[0].digests[1]
+
+
+def test_a_simpler_case_is_nearly_as_bad(two: Threads) -> None:
+    found = attack.run(bbr(), two)
+    assert found.scores[1].score >= shrink.KEPT * found.score
+    digits = [found.attack.budget.genes[i].amount(v) for i, v in enumerate(found.worst)]
+    assert sum(len(d.strip("0.")) <= 2 for d in digits) >= len(digits) - 1
+
+    def different(candidate: Candidate) -> int:
+        groups = found.attack.budget.groups(candidate)
+        return sum(a != b for one, other in pairwise(groups) for a, b in zip(one, other, strict=True))
+
+    assert different(found.worst) <= different(found.best)
+    parted = explain.parting(found)
+    assert parted.at_s is not None
+    assert parted.at_s > 0.1
+    assert parted.ahead[1] > parted.ahead[0]
+    assert "pacing_gain" in parted.target
+    assert ElementTree.fromstring(files.to_junit(found, 1.0)).find(".//failure") is None
+    page = files.page(found, parted, None)
+    assert page.scenarios["worst.toml"] == found.runs.scenario(found.worst).to_toml()
+
+
+STUCK = ("quiche-2370", "xquic-740", "ackclock-bbr3", "rate-of-the-idle")
+
+
+@pytest.mark.parametrize("bug", STUCK)
+def test_a_bug_of_the_zoo_is_caught(bug: str, two: Threads) -> None:
+    target = zoo.resolved(f"zoo:{bug}")
+    wanted = bbr(target=target, budget=attack.load("trouble"), objective="stuck", evaluations=25, search="random")
+    assert attack.run(wanted, two).score > 0.5
+
+
+@pytest.mark.deep
+def test_no_controller_of_ours_is_stuck(two: Threads) -> None:
+    """The same search finds nothing in a controller that has none of these bugs."""
+    for name in ackclock_controllers():
+        wanted = bbr(target=name, budget=attack.load("trouble"), objective="stuck", evaluations=100, search="random")
+        assert attack.run(wanted, two).score == 0, name
+
+
+def ackclock_controllers() -> list[str]:
+    from ackclock import _engine
+
+    return [name for name in _engine.controller_options() if not name.startswith("pcc")]
+
+
+@pytest.mark.parametrize("target", ["vegas", "bbr"])
+def test_a_slow_start_of_the_path_is_the_worst_case(target: str, two: Threads) -> None:
+    """A1, A2: the base RTT, or the rate, of a slow first second stays (AdvNet, PACMNET 2026: 0.88 and 0.81 of the capacity lost)."""
+    found = attack.run(bbr(target=target), two)
+    assert found.score > 0.6
+    (slow, near, _), (fast, far, _) = found.attack.budget.groups(found.worst)
+    assert fast > 4 * slow
+    assert far >= near
+
+
+STEEP = {
+    **attack.load("steps").table,
+    "rate": ["1 Mbit/s", "60 Mbit/s"],
+    "delay": ["4 ms", "20 ms"],
+    "queue": ["300 packets", "3000 packets"],
+}
+LONE = {
+    "kind": "jitter", "count": 2, "rate": "12 Mbit/s", "delay": "10 ms", "queue": "1000 packets", "hold": "20 ms",
+    "lasts": ["5 ms", "80 ms"], "duration": "10 s", "holds": "first",
+}  # fmt: skip
+BURSTS = {
+    "kind": "cross", "rate": "10 Mbit/s", "delay": "5 ms", "queue": "20 packets", "burst": ["10 Mbit/s", "30 Mbit/s"],
+    "on": ["20 ms", "200 ms"], "off": ["50 ms", "2 s"], "duration": "10 s",
+}  # fmt: skip
+CHOSEN = {
+    "kind": "loss", "count": 60, "rate": "20 Mbit/s", "delay": "10 ms", "queue": "100 packets", "position": [1, 4000],
+    "duration": "5 s",
+}  # fmt: skip
+
+KNOWN = {
+    "A3: HyStart leaves on a step of the delay": ("cubic", STEEP, "utilisation", ("reno",), 150, 0.5),
+    "A7: one of two equal flows starves under jitter": ("bbr", LONE, "starvation", ("reno", "cubic"), 40, 0.4),
+    "A8: the low-rate attack": ("cubic", BURSTS, "utilisation", ("bbr3",), 60, 0.6),
+    "A14: PCC under chosen loss": ("pcc-allegro", CHOSEN, "utilisation", ("cubic",), 25, 0.7),
+}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_known_worst_case_is_found_again(case: str, two: Threads) -> None:
+    target, table, objective, references, evaluations, least = KNOWN[case]
+    wanted = bbr(target=target, budget=read(table), objective=objective, references=references, evaluations=evaluations)
+    assert attack.run(wanted, two).score > least
