@@ -220,6 +220,7 @@ def test_interrupted_once_keeps_what_is_done(tmp_path):
     command = [*ACKCLOCK, "sweep", "run", str(path), "--out", str(store), "--jobs", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not list(store.glob("data/1/runs/*.parquet")):
+            assert process.poll() is None, process.stderr.read() if process.stderr else ""
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
