@@ -10,8 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from ackclock import _files
 from ackclock.cli import _terminal
-from ackclock.errors import InputError, quote
+from ackclock.errors import InputError
 
 PAGE = Path(__file__).resolve().parent.parent / "_lab" / "lab.html"
 OWN = '<script type="application/json" id="own">null</script>'
@@ -23,12 +24,8 @@ def lab(*, file: Path | None, seed: int, port: int, save: Path | None, browser: 
     """Open the page, or write it to a file."""
     page = _page(file, seed).encode()
     if save is not None:
-        try:
-            save.write_bytes(page)
-        except OSError as error:
-            raise InputError(
-                f"--save: found {quote(str(save))} ({error.strerror}); allowed: a file that can be written"
-            ) from None
+        _terminal.writable_file(save, "--save")
+        _files.write(save, page, f"--save {save}")
         _terminal.say(f"{save}: {len(page):,} bytes; open it with a browser")
         return
     try:

@@ -100,9 +100,8 @@ def build(
             jobs=jobs,
             progress=progress,
         )
-        # before the kernel, which is started at its end and asked for its controllers
-        _build_guest(linux, jobs)
         place = _of_archive(here, source, asked) if tree is None else _of_tree(here, tree, asked)
+        _build_guest(linux, jobs)
         if name is None:
             _cache.set_current(place.name)
         else:
@@ -170,7 +169,7 @@ def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
         _patched.patched(tree, made, asked.mine, lambda: asked.make(made))
     else:
         asked.make(made)
-    _install(made, place, asked.about(found.name, found.digest))
+    _install(made, place, asked.about(found.name, found.digest), asked.jobs)
     return place
 
 
@@ -204,7 +203,7 @@ def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
             asked.make(made)
         except UnavailableError as error:
             raise InputError(f"{where}: found what does not compile: {error}; allowed: a tree that builds") from None
-    _install(made, place, asked.about(found.name, digest))
+    _install(made, place, asked.about(found.name, digest), asked.jobs)
     return place
 
 
@@ -358,7 +357,7 @@ def _make(tree: Path, jobs: int, progress: Progress) -> None:
     raise UnavailableError(f"the kernel does not build: {_first_error(said)} (all of it: {log})")
 
 
-def _install(tree: Path, place: Path, about: dict[str, object]) -> None:
+def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> None:
     """Put kernel, config and description in place at once."""
     part = Path(tempfile.mkdtemp(prefix=".kernel-", dir=place.parent))
     try:
@@ -373,7 +372,7 @@ def _install(tree: Path, place: Path, about: dict[str, object]) -> None:
             "sha256": _cache.hash_of([kernel.read_bytes()]),
             "seccomp": "seccomp=" in _call([str(kernel), "--help"], part).stdout,
         }
-        about["controllers"] = _controllers(Kernel(path=kernel, about=about))
+        about["controllers"] = _controllers(Kernel(path=kernel, about=about), jobs)
         (part / "kernel.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         part.chmod(0o755)
         shutil.rmtree(place, ignore_errors=True)
@@ -382,8 +381,9 @@ def _install(tree: Path, place: Path, about: dict[str, object]) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _controllers(kernel: Kernel) -> list[str]:
-    """Names of the controllers that are built in: the kernel is started and asked."""
+def _controllers(kernel: Kernel, jobs: int) -> list[str]:
+    """Names of the controllers that are built in: the kernel is started and asked, by the guest program."""
+    _build_guest(_cache.repository(), jobs)
     with _guest.ran({}, 1, kernel=kernel, cpu=min(os.sched_getaffinity(0)), wall_limit_s=60) as (out, _):
         report = json.loads((out / "report.json").read_bytes())
     return sorted(report["controllers"])
