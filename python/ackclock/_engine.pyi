@@ -28,6 +28,7 @@ __all__ = [
     "play_script",
     "profile",
     "quantity",
+    "read_capture",
     "read_share",
     "read_table",
     "read_toml",

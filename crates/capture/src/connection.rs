@@ -1,6 +1,6 @@
 //! Connections of a capture: both directions together, where the capture was taken, and one connection packet by packet if asked for.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use crate::counts::Kind;
@@ -229,7 +229,7 @@ pub fn read(
 ) -> Result<Connections, Error> {
     let mut frames = Frames::open(input)?;
     let mut found = Connections::default();
-    let mut known: HashMap<Key, usize> = HashMap::new();
+    let mut known: BTreeMap<Key, usize> = BTreeMap::new();
     let mut last_ns = i64::MIN;
     loop {
         if frames.count() % LOOK_EVERY == 0 && !go_on(frames.position()) {

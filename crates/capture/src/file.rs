@@ -191,7 +191,7 @@ impl<R: Read> Frames<R> {
                 return Ok(None);
             }
             let length = self.u32(&head, 0);
-            if length < 12 || length % 4 != 0 || length > MAX_BLOCK {
+            if length < 12 || !length.is_multiple_of(4) || length > MAX_BLOCK {
                 return broken(format!(
                     "byte {}: found a block of {length} bytes; allowed: a multiple of 4 from 12 to {MAX_BLOCK}",
                     self.read - 8
@@ -236,7 +236,7 @@ impl<R: Read> Frames<R> {
             }
         };
         let length = self.u32(&head, 0);
-        if length < 28 || length % 4 != 0 || length > MAX_BLOCK {
+        if length < 28 || !length.is_multiple_of(4) || length > MAX_BLOCK {
             return broken(format!(
                 "found a section header of {length} bytes; allowed: a multiple of 4 from 28 to {MAX_BLOCK}"
             ));

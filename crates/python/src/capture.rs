@@ -81,7 +81,7 @@ fn connections(all: &[Connection], begins_ns: i64) -> Table {
     };
     let text = |value: &dyn Fn(&Connection, usize) -> String| {
         let mut names = Vec::new();
-        let mut known = std::collections::HashMap::new();
+        let mut known = std::collections::BTreeMap::new();
         let codes = all.iter().flat_map(|one| [value(one, 0), value(one, 1)]);
         let codes = codes.map(|name| {
             *known.entry(name).or_insert_with_key(|name| {
