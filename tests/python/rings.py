@@ -76,8 +76,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Take what a worker has told."""
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Take what a worker has told. After a crash end the run: xdist never hands on the files of the one that is gone, and waits for them."""
+    if error:
+        node.config.pluginmanager.getplugin("dsession").shouldstop = f"worker {node.gateway.id} crashed"
+        return
     node.config.stash[_LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 

@@ -30,9 +30,9 @@ def test_many(n): pass
 """
 
 
-def ran(folder: Path, *options: str) -> tuple[int, str]:
+def ran(folder: Path, *options: str, tests: str = TESTS) -> tuple[int, str]:
     (folder / "conftest.py").write_text("import rings\nrings.MOST_S = 0.2\n")
-    (folder / "test_x.py").write_text(TESTS)
+    (folder / "test_x.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), *options]
     done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, cwd=ROOT)
     return done.returncode, done.stdout
@@ -55,3 +55,13 @@ def test_a_deep_test_may_cost_more(tmp_path: Path) -> None:
     assert code == 0, said
     assert "slow:" not in said
     assert "left out: 33 tests of `make test`, 1 tests of `make soak`" in said
+
+
+def test_a_worker_that_crashes_ends_the_run_by_name(tmp_path: Path) -> None:
+    (tmp_path / "test_y.py").write_text("def test_light(): pass\n")
+    (tmp_path / "test_z.py").write_text("def test_light(): pass\n")
+    crash = "import os\ndef test_a(): pass\ndef test_b(): os._exit(1)\ndef test_c(): pass\ndef test_d(): pass\n"
+    code, said = ran(tmp_path, "-n", "1", "--dist", "loadfile", tests=crash)
+    assert code != 0
+    assert "test_x.py::test_b" in said
+    assert "worker gw0 crashed" in said
