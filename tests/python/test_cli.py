@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import Annotated
 
@@ -306,6 +307,8 @@ def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ackclock, "run", interrupt)
+    # the command ends its process where threads are still at work, and earlier tests may have left some in this one
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])
     code, out, err = call(capsys, "run", scenario_file)
     assert (code, out, err.strip()) == (130, "", "")
 
