@@ -56,6 +56,7 @@ def plain(kind: str, buffer: Any) -> list[Any]:
 
 def columns(frame: pl.DataFrame) -> Columns:
     """A frame as the engine would have handed it out: the inverse of `series`, column by column."""
+    import numpy as np
     import polars as pl
 
     found: dict[str, tuple[str, Any]] = {}
@@ -64,10 +65,11 @@ def columns(frame: pl.DataFrame) -> Columns:
             found[column.name] = ("str", column.to_list())
             continue
         kind = _KINDS[str(column.dtype)]
-        if column.null_count():  # most columns have none, and filling takes longer than all the rest
+        values = column.to_numpy()
+        if column.null_count():
             if kind not in _FILLED:
                 raise ValueError(f"nulls in column {column.name}")
             kind, filler = _FILLED[kind]
-            column = column.fill_null(filler)  # noqa: PLW2901 - the same column
-        found[column.name] = (kind, column.to_numpy().astype(_NUMPY[kind]).tobytes())
+            values = np.nan_to_num(values, nan=filler, posinf=np.inf, neginf=-np.inf)  # nulls are NaN by now
+        found[column.name] = (kind, values.astype(_NUMPY[kind]).tobytes())
     return found

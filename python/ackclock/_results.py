@@ -520,6 +520,8 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
     InputError
         If there is one.
     """
+    import numpy as np
+
     from ackclock.tables import TYPES
     from ackclock.tables import tables as described
 
@@ -535,7 +537,7 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
             if kind == "n4" and not about.null and (whole or column == "group"):
                 raise InputError(f"{place}: found rows without {column}; allowed: a number in each")
             if column == "group":
-                last = max(series(column, kind, buffer).unique().drop_nulls().to_list(), default=0)
+                last = int(np.nan_to_num(series(column, kind, buffer).to_numpy()).max(initial=0))  # nulls are NaN
                 if last >= groups:
                     raise InputError(
                         f"{place}: found group {last}; allowed: 0 to {groups - 1}, as the scenario has them"
