@@ -5,6 +5,6 @@ those of FESTIVE (Jiang, Sekar, Zhang, CoNEXT 2012), all lower-is-better; the pa
 of instability are our reading of it.
 """
 
-from ackclock._results.video import bitrates, inefficiency, instability, players, quality, unfairness
+from ackclock._results.video import HORIZON, bitrates, inefficiency, instability, players, quality, unfairness
 
-__all__ = ["bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
+__all__ = ["HORIZON", "bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]

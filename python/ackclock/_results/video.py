@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
-__all__ = ["bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
+__all__ = ["HORIZON", "bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
 
 HORIZON = 20
 """Seconds over which instability looks back."""
