@@ -193,9 +193,8 @@ def test_bad_options(capsys, scenario_file, argv, parts):
 
 
 def test_unwritable_out_is_refused_before_anything_runs(capsys, monkeypatch, scenario_file, tmp_path):
-    import ackclock
 
-    monkeypatch.setattr(ackclock, "run", lambda *a, **k: pytest.fail("ran"))
+    monkeypatch.setattr("ackclock._results.run.run", lambda *a, **k: pytest.fail("ran"))
     file = tmp_path / "file"
     file.write_text("")
     for out in (file, file / "below", "/proc/ackclock-out", "bad\0name"):
@@ -284,12 +283,11 @@ def test_a_verdict_that_differs_gives_one(capsys, monkeypatch):
 
 
 def test_our_own_bugs_give_one_line(capsys, monkeypatch, scenario_file):
-    import ackclock
 
     def bug(*args, **options):
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr(ackclock, "run", bug)
+    monkeypatch.setattr("ackclock._results.run.run", bug)
     code, _, err = call(capsys, "run", scenario_file)
     assert code == 70
     assert err.count("\n") == 1
@@ -300,12 +298,11 @@ def test_our_own_bugs_give_one_line(capsys, monkeypatch, scenario_file):
 
 
 def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
-    import ackclock
 
     def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ackclock, "run", interrupt)
+    monkeypatch.setattr("ackclock._results.run.run", interrupt)
     code, out, err = call(capsys, "run", scenario_file)
     assert (code, out, err.strip()) == (130, "", "")
 
@@ -322,9 +319,10 @@ def test_interrupt_while_the_engine_is_busy(scenario_file):
 
 
 def test_environment_that_cannot(capsys, monkeypatch, scenario_file):
-    import ackclock
 
-    monkeypatch.setattr(ackclock, "run", lambda *a, **k: (_ for _ in ()).throw(ModuleNotFoundError(name="polars")))
+    monkeypatch.setattr(
+        "ackclock._results.run.run", lambda *a, **k: (_ for _ in ()).throw(ModuleNotFoundError(name="polars"))
+    )
     code, _, err = call(capsys, "run", scenario_file)
     assert code == 3
     assert err == "ackclock: polars is not installed; run `make setup`\n"
