@@ -339,6 +339,14 @@ def test_start_is_light(code):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_run_is_light():
+    """What a plain run prints needs no frame, and typer no models."""
+    heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "scipy", "urllib.request"]
+    code = f"from ackclock.cli import main; main(['run', 'first'])\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)"
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_closed_pipe_is_no_error():
     script = f"{sys.executable} -m ackclock list | head -n 1"
     done = subprocess.run(
